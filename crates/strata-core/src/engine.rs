@@ -1,0 +1,107 @@
+//! The use-cases, over the ports: what the command line, the server and a Rust program all call.
+//!
+//! An [`Engine`] owns no state of its own beside its settings: everything lasting is in the store.
+
+mod memories;
+mod record;
+mod sessions;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+pub use memories::{MemoryEdit, NewMemory};
+pub use record::{NewMessage, Recorded};
+
+use crate::error::{Error, Result};
+use crate::ports::{Clock, IdSource, TokenCounter};
+use crate::recall::RecallSettings;
+use crate::store::Store;
+
+/// What the use-cases may be told beside their input.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// The most bytes of one turn or memory, its metadata counted apart under the same limit. 1 MiB: a long document
+    /// still fits, a runaway client does not fill the disk.
+    pub max_turn_bytes: usize,
+    /// The most turns in one call.
+    pub max_turns_per_call: usize,
+    /// How recall works.
+    pub recall: RecallSettings,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { max_turn_bytes: 1024 * 1024, max_turns_per_call: 1000, recall: RecallSettings::default() }
+    }
+}
+
+/// The use-cases.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) tokens: Arc<dyn TokenCounter>,
+    pub(crate) settings: Settings,
+}
+
+impl Engine {
+    /// An engine over the given ports.
+    pub fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdSource>,
+        tokens: Arc<dyn TokenCounter>,
+        settings: Settings,
+    ) -> Self {
+        Self { store, clock, ids, tokens, settings }
+    }
+
+    /// The store underneath, for operations that no use-case covers: checks, closing.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// The settings in force.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The time now, to the microsecond.
+    pub fn now(&self) -> Timestamp {
+        to_micros(self.clock.now())
+    }
+
+    pub(crate) fn check_size(&self, what: &str, text: &str) -> Result<()> {
+        let (bytes, most) = (text.len(), self.settings.max_turn_bytes);
+        if bytes > most {
+            return Err(Error::too_large(format!(
+                "{what} has {bytes} bytes; the most is {most} (setting `max_turn_bytes`)"
+            )));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn check_text(&self, what: &str, text: &str) -> Result<()> {
+        // PostgreSQL cannot keep a NUL in text: what one backend takes, all must take.
+        if text.contains('\0') {
+            return Err(Error::invalid(format!("{what} holds a NUL character; remove it")));
+        }
+        self.check_size(what, text)
+    }
+
+    pub(crate) fn check_metadata(&self, what: &str, metadata: &crate::turn::Metadata) -> Result<()> {
+        let text = serde_json::to_string(metadata)
+            .map_err(|error| Error::invalid(format!("{what} is no JSON")).with_source(error))?;
+        if text.contains("\\u0000") {
+            return Err(Error::invalid(format!("{what} holds a NUL character; remove it")));
+        }
+        self.check_size(what, &text)
+    }
+}
+
+/// Cuts a timestamp to the microsecond, which is what every backend keeps.
+pub fn to_micros(timestamp: Timestamp) -> Timestamp {
+    Timestamp::from_microsecond(timestamp.as_microsecond()).unwrap_or(timestamp)
+}

@@ -1,0 +1,145 @@
+//! Recording: turns, durable before they are acknowledged.
+
+use jiff::Timestamp;
+
+use super::{Engine, to_micros};
+use crate::error::{Error, Result};
+use crate::id::{SessionId, TurnId, UserId};
+use crate::store::{AppendedTurn, Change, ChangeSet, Idempotency};
+use crate::turn::{Hidden, Metadata, NewTurn, Role};
+
+/// The longest idempotency key, in characters.
+const MAX_KEY_CHARS: usize = 256;
+
+/// The longest speaker's name, in characters: the limit OpenAI sets for `name`.
+const MAX_SPEAKER_CHARS: usize = 64;
+
+/// A message to record.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewMessage {
+    /// Who said it.
+    pub role: Role,
+    /// The speaker's name, if there is one.
+    pub name: Option<String>,
+    /// What was said.
+    pub content: String,
+    /// When it was said; now where the client does not say.
+    pub created_at: Option<Timestamp>,
+    /// What the client attaches.
+    pub metadata: Metadata,
+    /// Set when it must not be recalled, as for an error.
+    pub hidden: Option<Hidden>,
+}
+
+impl NewMessage {
+    /// A plain message.
+    pub fn new(role: Role, content: impl Into<String>) -> Self {
+        Self {
+            role,
+            name: None,
+            content: content.into(),
+            created_at: None,
+            metadata: Metadata::new(),
+            hidden: None,
+        }
+    }
+}
+
+/// What recording did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorded {
+    /// The turns with their places.
+    pub turns: Vec<AppendedTurn>,
+    /// Whether an earlier call with the same key had recorded them.
+    pub replayed: bool,
+}
+
+impl Engine {
+    /// Appends messages to a session. When it returns they are durable, numbered without gaps, and found by the next
+    /// search. With an idempotency key, a repeated call records nothing and answers as the first did.
+    pub async fn record(
+        &self,
+        user: &UserId,
+        session: &SessionId,
+        messages: Vec<NewMessage>,
+        idempotency_key: Option<&str>,
+    ) -> Result<Recorded> {
+        let most = self.settings.max_turns_per_call;
+        if messages.is_empty() {
+            return Err(Error::invalid("no message was given; send at least one in `messages`"));
+        }
+        if messages.len() > most {
+            return Err(Error::too_large(format!(
+                "{} messages in one call; the most is {most} (setting `max_turns_per_call`), so send several calls",
+                messages.len()
+            )));
+        }
+        let idempotency = idempotency_key.map(|key| self.idempotency(key, session, &messages)).transpose()?;
+        let now = self.now();
+        let turns = messages.into_iter().map(|message| self.new_turn(message, now)).collect::<Result<_>>()?;
+        let changes = ChangeSet {
+            at: now,
+            idempotency,
+            changes: vec![Change::AppendTurns { session: session.clone(), turns }],
+        };
+        let applied = self.store.apply(user, changes).await?;
+        Ok(Recorded { turns: applied.turns, replayed: applied.replayed })
+    }
+
+    fn new_turn(&self, message: NewMessage, now: Timestamp) -> Result<NewTurn> {
+        let NewMessage { role, name, content, created_at, metadata, hidden } = message;
+        self.check_text("`content`", &content)?;
+        self.check_metadata("`metadata`", &metadata)?;
+        if let Some(name) = &name {
+            self.check_text("`name`", name)?;
+            if name.chars().count() > MAX_SPEAKER_CHARS {
+                return Err(Error::invalid(format!("`name` is longer than {MAX_SPEAKER_CHARS} characters")));
+            }
+        }
+        Ok(NewTurn {
+            id: TurnId(self.ids.next()),
+            token_count: self.tokens.count(&content),
+            created_at: created_at.map_or(now, to_micros),
+            role,
+            name,
+            content,
+            metadata,
+            hidden,
+        })
+    }
+
+    fn idempotency(&self, key: &str, session: &SessionId, messages: &[NewMessage]) -> Result<Idempotency> {
+        let length = key.chars().count();
+        if length == 0 || length > MAX_KEY_CHARS || key.chars().any(char::is_control) {
+            return Err(Error::invalid(format!(
+                "the idempotency key has {length} characters; use 1 to {MAX_KEY_CHARS} without control characters"
+            )));
+        }
+        let mut fingerprint = Fingerprint::new();
+        fingerprint.field(session.as_str());
+        for message in messages {
+            fingerprint.field(message.role.as_str());
+            fingerprint.field(message.name.as_deref().unwrap_or_default());
+            fingerprint.field(&message.content);
+            fingerprint.field(&message.created_at.map(|at| at.to_string()).unwrap_or_default());
+            fingerprint.field(&serde_json::Value::Object(message.metadata.clone()).to_string());
+        }
+        Ok(Idempotency { key: key.to_owned(), fingerprint: fingerprint.0 })
+    }
+}
+
+/// FNV-1a over fields with their lengths. It guards against a client's mistake, not against an attacker: who can choose
+/// the key can as well choose another.
+struct Fingerprint(u64);
+
+impl Fingerprint {
+    fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn field(&mut self, text: &str) {
+        for byte in (text.len() as u64).to_le_bytes().iter().chain(text.as_bytes()) {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+}

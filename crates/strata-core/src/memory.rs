@@ -1,0 +1,102 @@
+//! A memory: a derived statement with its confidence, its validity in time and where it came from.
+//!
+//! Nothing is overwritten. A statement that is no longer true is closed ([`Memory::valid_to`]) and names what replaced it,
+//! so that «what did we believe on that day» has an answer.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::id::{MemoryId, SessionId, SummaryId, TurnId};
+use crate::turn::{Hidden, Metadata};
+
+/// What kind of statement a memory is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MemoryKind {
+    /// Something that is so.
+    #[default]
+    Fact,
+    /// Something somebody likes or wants done in a certain way.
+    Preference,
+    /// Something to be done.
+    Todo,
+    /// Something that was settled.
+    Decision,
+}
+
+impl MemoryKind {
+    /// The name stores and clients use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fact => "fact",
+            Self::Preference => "preference",
+            Self::Todo => "todo",
+            Self::Decision => "decision",
+        }
+    }
+}
+
+impl std::str::FromStr for MemoryKind {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "fact" => Ok(Self::Fact),
+            "preference" => Ok(Self::Preference),
+            "todo" => Ok(Self::Todo),
+            "decision" => Ok(Self::Decision),
+            _ => Err(Error::invalid(format!(
+                "kind `{}` is unknown; use `fact`, `preference`, `todo` or `decision`",
+                name.chars().take(64).collect::<String>()
+            ))),
+        }
+    }
+}
+
+/// A derived statement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Memory {
+    /// Its id, which an edit by hand keeps.
+    pub id: MemoryId,
+    /// The session it is bound to; without one it holds for all of the user's sessions.
+    pub session: Option<SessionId>,
+    /// The agent that it belongs to, where a client keeps several.
+    pub agent: Option<String>,
+    /// What kind of statement it is.
+    pub kind: MemoryKind,
+    /// The statement.
+    pub content: String,
+    /// How sure Strata is, from 0 to 1.
+    pub confidence: f32,
+    /// Since when it is so.
+    pub valid_from: Timestamp,
+    /// Until when it was so; open while it still is.
+    pub valid_to: Option<Timestamp>,
+    /// When Strata learned it.
+    pub recorded_at: Timestamp,
+    /// What took its place.
+    pub replaced_by: Option<MemoryId>,
+    /// The turns that say so.
+    pub source_turns: Vec<TurnId>,
+    /// The summary that says so.
+    pub source_summary: Option<SummaryId>,
+    /// What the client attached.
+    pub metadata: Metadata,
+    /// Set while recall must not see it.
+    pub hidden: Option<Hidden>,
+}
+
+impl Memory {
+    /// Whether this was believed at `moment`: known by then, not yet closed, not yet hidden.
+    pub fn believed_at(&self, moment: Timestamp) -> bool {
+        self.recorded_at <= moment
+            && self.valid_to.is_none_or(|end| end > moment)
+            && self.hidden.is_none_or(|hidden| hidden.at > moment)
+    }
+
+    /// Whether this is believed as far as the store knows.
+    pub fn is_current(&self) -> bool {
+        self.valid_to.is_none() && self.hidden.is_none()
+    }
+}

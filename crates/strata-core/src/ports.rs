@@ -1,0 +1,60 @@
+//! What the core needs from outside beside the store: time, ids, tokens and models.
+//!
+//! Each port has an implementation elsewhere and a scripted one for tests here where that is useful.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use crate::error::Result;
+
+/// The time. Tests hand in a fixed one.
+pub trait Clock: Send + Sync + 'static {
+    /// Now, to the microsecond.
+    fn now(&self) -> Timestamp;
+}
+
+/// Fresh ids, ordered by time. Tests hand in a counter.
+pub trait IdSource: Send + Sync + 'static {
+    /// A UUID that was never given before.
+    fn next(&self) -> Uuid;
+}
+
+/// Counts tokens as the model would.
+pub trait TokenCounter: Send + Sync + 'static {
+    /// The tokens of `text`.
+    fn count(&self, text: &str) -> u32;
+}
+
+/// Turns texts into vectors.
+#[async_trait]
+pub trait Embedder: Send + Sync + 'static {
+    /// The model's name; another name is another space.
+    fn model(&self) -> &str;
+
+    /// One vector a text, all of one dimension, in the order given.
+    async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>>;
+}
+
+/// Judges how well texts answer a question.
+#[async_trait]
+pub trait Reranker: Send + Sync + 'static {
+    /// One raw score (a logit) a text, in the order given.
+    async fn score(&self, question: &str, texts: &[String]) -> Result<Vec<f32>>;
+}
+
+/// One message to a chat model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChatMessage {
+    /// `system`, `user`, `assistant` or `tool`.
+    pub role: crate::turn::Role,
+    /// What it says.
+    pub content: String,
+}
+
+/// A model that answers.
+#[async_trait]
+pub trait ChatModel: Send + Sync + 'static {
+    /// The answer to `messages`.
+    async fn complete(&self, messages: &[ChatMessage]) -> Result<String>;
+}

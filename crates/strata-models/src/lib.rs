@@ -1,0 +1,1 @@
+//! Models Strata runs or calls: token counting, embedders, rerankers, chat

@@ -1,0 +1,1 @@
+//! Strata over HTTP: REST routes, operations, OpenAPI

@@ -1,0 +1,1 @@
+//! Where Strata keeps things: the stores behind the core's port

@@ -1,0 +1,1 @@
+//! Memory for any LLM application: the library façade and the binary

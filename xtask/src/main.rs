@@ -1,0 +1,2 @@
+//! Tooling. 
+fn main() {}
