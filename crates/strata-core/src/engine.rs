@@ -68,6 +68,11 @@ impl Engine {
         &self.settings
     }
 
+    /// A fresh id, for what a caller has to name itself: a request, an answer.
+    pub fn next_id(&self) -> uuid::Uuid {
+        self.ids.next()
+    }
+
     /// The time now, to the microsecond.
     pub fn now(&self) -> Timestamp {
         to_micros(self.clock.now())

@@ -4,10 +4,12 @@
 //! Time, ids, tokens, models and storage come in through [`ports`] and [`store`]. Start reading at [`Engine`], which
 //! holds the use-cases, then at [`store::Store`].
 
+pub mod dot;
 pub mod engine;
 pub mod error;
 pub mod id;
 pub mod job;
+pub mod lexicon;
 pub mod memory;
 pub mod metric;
 pub mod ports;
@@ -17,6 +19,7 @@ pub mod state;
 pub mod store;
 pub mod summary;
 pub mod text;
+pub mod time;
 pub mod turn;
 pub mod vector;
 

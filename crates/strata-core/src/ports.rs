@@ -1,6 +1,4 @@
 //! What the core needs from outside beside the store: time, ids, tokens and models.
-//!
-//! Each port has an implementation elsewhere and a scripted one for tests here where that is useful.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -26,19 +24,46 @@ pub trait TokenCounter: Send + Sync + 'static {
     fn count(&self, text: &str) -> u32;
 }
 
+/// What is embedded of an item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Passage {
+    /// What was said just before it in the same session, for encoders that read a turn in its context.
+    pub context: Option<String>,
+    /// The item itself, as `speaker: text` where a speaker is known.
+    pub text: String,
+}
+
+/// Where an embedder runs, which decides what is worth embedding: document 3 never pays for all turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EmbedderCost {
+    /// In this process.
+    Local,
+    /// At somebody's endpoint, for money.
+    Remote,
+}
+
 /// Turns texts into vectors.
 #[async_trait]
 pub trait Embedder: Send + Sync + 'static {
     /// The model's name; another name is another space.
     fn model(&self) -> &str;
 
-    /// One vector a text, all of one dimension, in the order given.
-    async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>>;
+    /// Where it runs.
+    fn cost(&self) -> EmbedderCost;
+
+    /// One vector a passage, all of one dimension, in the order given.
+    async fn embed_passages(&self, passages: &[Passage]) -> Result<Vec<Vec<f32>>>;
+
+    /// The vector of a question, in the same space.
+    async fn embed_question(&self, question: &str) -> Result<Vec<f32>>;
 }
 
 /// Judges how well texts answer a question.
 #[async_trait]
 pub trait Reranker: Send + Sync + 'static {
+    /// The model's name.
+    fn model(&self) -> &str;
+
     /// One raw score (a logit) a text, in the order given.
     async fn score(&self, question: &str, texts: &[String]) -> Result<Vec<f32>>;
 }

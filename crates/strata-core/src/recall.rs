@@ -71,6 +71,19 @@ pub struct RecallRequest {
     pub as_of: Option<Timestamp>,
     /// How many items at the most.
     pub limit: Option<u32>,
+    /// In which order, and whether the guardrails apply.
+    pub order: Order,
+}
+
+/// In which order items come back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// As they are shown to a model: recency, diversity and the budget applied.
+    #[default]
+    Served,
+    /// By relevance alone, after fusion, time and validity: what benchmarks measure.
+    Relevance,
 }
 
 impl RecallRequest {
@@ -83,6 +96,7 @@ impl RecallRequest {
             kinds: ItemKinds::ALL,
             as_of: None,
             limit: None,
+            order: Order::default(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::dot::dot;
 use crate::id::ItemId;
 
 /// A vector of unit length, quantised to eight bits a component.
@@ -33,9 +34,7 @@ impl Vector {
         if self.values.len() != other.values.len() {
             return 0.0;
         }
-        let dot: i32 =
-            self.values.iter().zip(&other.values).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum();
-        dot as f32 * self.scale * other.scale
+        dot(&self.values, &other.values) as f32 * self.scale * other.scale
     }
 }
 

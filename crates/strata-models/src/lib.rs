@@ -1,1 +1,13 @@
-//! Models Strata runs or calls: token counting, embedders, rerankers, chat
+//! The models that Strata runs or calls: token counting now; embedders, rerankers and chat follow.
+//!
+//! What is deliberately absent: storage and a web framework. Start reading at [`Tokenizer`].
+
+pub mod http;
+pub mod lexicon;
+pub mod onnx;
+pub mod pull;
+pub mod remote;
+pub mod tokens;
+
+pub use lexicon::{BuiltinEmbedder, BuiltinLexicon};
+pub use tokens::Tokenizer;

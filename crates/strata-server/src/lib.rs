@@ -1,1 +1,26 @@
-//! Strata over HTTP: REST routes, operations, OpenAPI
+//! Strata over HTTP: the REST routes, operations and the OpenAPI document.
+//!
+//! What is deliberately absent: SQL, a concrete store, the command line and the environment. The server is handed an
+//! [`Engine`](strata_core::Engine) and talks to nothing else. Wire types live beside their routes and are converted at the
+//! edge, so that no client freezes the core.
+//!
+//! Start reading at [`router()`], then at one file under `routes`: each holds a route's request, response, handler and
+//! tests together. Status codes exist in the error module only, who is asking is decided in the identity module only.
+
+mod app;
+mod error;
+mod extract;
+mod guard;
+mod identity;
+mod limits;
+mod moment;
+mod router;
+mod routes;
+mod serve;
+mod telemetry;
+#[cfg(test)]
+mod testing;
+
+pub use app::{App, Settings};
+pub use router::router;
+pub use serve::serve;

@@ -1,1 +1,63 @@
-fn main() {}
+//! The `strata` binary: reads the command line and the configuration, runs one command, and answers with an exit code.
+//!
+//! 0 is done, 1 failed, 2 wrong usage. Start reading at [`cli::Cli`] and [`commands`]; everything printed goes through
+//! [`output`].
+
+mod cli;
+mod commands;
+mod failure;
+mod json;
+mod logging;
+mod output;
+mod times;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use strata::config::{Config, Sources};
+
+use cli::Cli;
+use commands::{Command, Context};
+use failure::{Failure, Outcome};
+use output::Output;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let mut output = Output::new();
+    let outcome = run(cli, &mut output).and_then(|()| Ok(output.flush()?));
+    match outcome {
+        Ok(()) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
+        Err(Failure::Failed(error)) => {
+            // What was printed before the failure is still worth reading.
+            let _ = output.flush();
+            output::print_error(&error);
+            ExitCode::from(1)
+        }
+        Err(Failure::Usage(error)) => {
+            output::print_error(&error);
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(cli: Cli, output: &mut Output) -> Outcome {
+    let (settings, command) = cli.into_parts()?;
+    let config =
+        Sources::of_process(settings.flags(), settings.config).and_then(|sources| Config::load(&sources));
+    let config = match (config, &command) {
+        (Ok(config), _) => config,
+        // The doctor is who one asks when the configuration is wrong.
+        (Err(error), Command::Doctor(args)) => {
+            return commands::doctor::report_configuration(&error, args, output);
+        }
+        (Err(error), _) => return Err(Failure::Usage(error.into())),
+    };
+    logging::start(&config, command.default_log())?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let context = Context::new(config);
+    runtime.block_on(async {
+        let outcome = commands::run(command, &context, output).await;
+        let closed = context.close().await;
+        outcome.and(closed)
+    })
+}

@@ -1,1 +1,313 @@
-//! The conformance suite.
+//! The conformance suite: a case for every sentence of the contract of [`Store`](super::Store) and of the values that
+//! travel through it.
+//!
+//! A case is a plain async function over `&dyn Store` and expects an empty store. A backend adopts all of them in one
+//! line, with a constructor that makes a store of its own for each case and a guard that cleans up after it:
+//!
+//! ```ignore
+//! async fn store() -> (std::sync::Arc<dyn Store>, tempfile::TempDir) { … }
+//! strata_core::conformance_suite!(store);
+//! ```
+//!
+//! The backend's crate needs `tokio` with `macros` and `rt-multi-thread` among its dev-dependencies. What only one
+//! backend can show (that writes survive a crash, say) it tests by itself.
+//!
+//! Where the contract leaves something open, the suite settles it:
+//!
+//! - Ids are unique for a user, not for the store: two users may have the same.
+//! - A memory or a job may name a session in which nothing was said yet; a summary may not.
+//! - What a memory says of its sources is not checked; what replaces a memory must exist.
+//! - A revised memory is believed from the moment of the change set and loses its vectors, which were the old statement's.
+//! - Of turns said at the same moment in one session, the one with the greater `seq` is newer.
+//! - A forgotten user's epoch goes on rising: it does not begin at zero again.
+//! - Forgetting a session also removes its request rows, because their questions were said in it.
+//! - A lease that has ended is still the current one until another worker takes the job over.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "the suite is test code that lives in the library so that other crates can run it"
+)]
+
+pub mod change_sets;
+pub mod concurrency;
+pub mod fixture;
+pub mod forgetting;
+pub mod isolation;
+pub mod jobs;
+pub mod memories;
+pub mod observing;
+pub mod search;
+pub mod sessions;
+pub mod summaries;
+pub mod turns;
+pub mod vectors;
+
+/// Makes one test of every case of the conformance suite.
+///
+/// The argument is the path of an async function without parameters that returns a fresh, empty `Arc<dyn Store>` and a
+/// guard, which is dropped when the case is over.
+#[macro_export]
+macro_rules! conformance_suite {
+    ($constructor:path) => {
+        $crate::conformance_cases! { $constructor;
+            turns {
+                numbers_turns_from_zero_in_the_order_given,
+                goes_on_numbering_after_the_last_turn,
+                numbers_each_session_by_itself,
+                numbers_on_within_one_change_set,
+                keeps_everything_of_a_turn,
+                keeps_large_and_empty_content,
+                keeps_times_to_the_microsecond,
+                keeps_any_metadata,
+                refuses_an_id_that_exists,
+                refuses_an_id_twice_in_one_call,
+                reads_a_range_by_seq,
+                reads_ids_in_the_order_asked,
+                reads_the_recent_newest_first,
+                reads_recent_turns_of_the_same_moment_by_seq,
+                leaves_hidden_turns_out_of_recent_only,
+                hides_and_restores_turns,
+                refuses_to_hide_an_unknown_turn,
+            }
+            sessions {
+                creates_a_session_with_its_first_turn,
+                has_no_session_that_was_never_written,
+                keeps_state_and_its_unknown_fields,
+                creates_a_session_with_its_first_state,
+                appending_leaves_the_state_alone,
+                lists_the_last_written_first,
+                pages_through_sessions,
+                takes_odd_names,
+                keeps_names_apart_that_look_alike,
+            }
+            change_sets {
+                applies_changes_in_their_order,
+                applies_an_empty_change_set,
+                a_failing_change_undoes_all_wherever_it_stands,
+                a_failing_change_undoes_every_kind_of_change,
+                replays_the_first_answer_for_a_known_key,
+                refuses_a_known_key_with_another_fingerprint,
+                a_failed_change_set_does_not_use_its_key_up,
+                keys_belong_to_their_user,
+                raises_the_revision_with_what_recall_can_see,
+                leaves_the_head_of_an_unknown_user_at_zero,
+            }
+            isolation {
+                no_read_sees_another_user,
+                no_change_reaches_another_user,
+                the_same_ids_may_exist_for_two_users,
+                forgetting_a_user_leaves_others_alone,
+                refuses_a_job_for_another_user,
+                the_shared_bucket_is_a_user_like_any_other,
+            }
+            memories {
+                keeps_everything_of_a_memory,
+                refuses_an_id_that_exists,
+                lists_current_memories_newest_first,
+                lists_all_memories_whatever_their_state,
+                reads_ids_in_the_order_asked_whatever_their_state,
+                chooses_by_session_agent_and_kind,
+                pages_through_memories,
+                revising_keeps_the_id_and_the_old_statement,
+                revising_replaces_metadata_only_if_given,
+                revising_refuses_an_archive_id_that_exists,
+                revising_drops_the_old_statements_vectors,
+                closing_ends_validity_and_names_the_successor,
+                closing_refuses_an_unknown_successor,
+                answers_what_was_believed_then,
+                hides_and_restores_a_memory,
+                shows_the_history_of_revisions,
+                shows_the_history_of_replacements,
+                ends_the_history_of_memories_that_replace_each_other,
+                has_no_history_of_an_unknown_memory,
+                refuses_changes_of_an_unknown_memory,
+                takes_a_memory_of_a_session_without_turns,
+            }
+            summaries {
+                keeps_everything_of_a_summary,
+                moves_a_summary_on,
+                lists_the_furthest_reaching_first,
+                chooses_by_strategy_and_status,
+                refuses_a_second_processing_summary,
+                processes_one_summary_in_each_session,
+                refuses_a_summary_of_an_unknown_session,
+            }
+            forgetting {
+                destroys_a_session_with_all_that_hangs_on_it,
+                begins_a_forgotten_session_anew,
+                destroys_a_memory_with_its_former_statements,
+                leaves_what_replaced_a_forgotten_memory,
+                destroys_all_memories_and_leaves_turns,
+                destroys_a_user,
+                forgets_a_session_that_has_only_memories,
+                refuses_to_forget_what_is_unknown,
+                forgets_nothing_where_there_is_nothing,
+                raises_the_epoch,
+                adds_up_what_one_change_set_destroyed,
+            }
+            jobs {
+                leases_a_job,
+                has_nothing_to_lease_before_its_time,
+                leases_what_has_waited_longest,
+                leases_jobs_of_all_users,
+                holds_one_job_a_session_at_a_time,
+                sessions_of_two_users_do_not_hold_each_other_up,
+                takes_a_job_over_when_its_lease_has_ended,
+                finishes_a_job,
+                a_lost_lease_conflicts_and_applies_nothing,
+                an_ended_lease_that_nobody_took_over_still_finishes,
+                finishing_twice_conflicts,
+                puts_a_failed_job_back,
+                buries_and_retries_a_dead_job,
+                refuses_to_retry_a_job_that_is_not_dead,
+                refuses_an_id_that_exists,
+                refuses_unknown_jobs,
+                lists_jobs_newest_first_and_by_choice,
+                keeps_everything_of_a_job,
+            }
+            vectors {
+                keeps_vectors_of_every_kind_of_item,
+                replaces_the_vector_of_the_same_model,
+                passes_over_items_that_do_not_exist,
+            }
+            observing {
+                keeps_everything_of_a_request,
+                lists_requests_newest_first_and_by_choice,
+                prunes_old_requests,
+                refuses_a_request_id_that_exists,
+                lists_users_by_name,
+                checks_and_counts,
+                refuses_calls_after_close,
+            }
+            search {
+                finds_words_in_turns_and_memories,
+                finds_other_forms_of_a_word,
+                finds_chinese_words_of_two_characters,
+                finds_what_was_just_appended_again_and_again,
+                ranks_more_and_rarer_terms_higher,
+                finds_nothing_without_a_shared_term,
+                takes_any_question,
+                finds_substrings,
+                finds_misspelt_words,
+                similar_respects_the_least_similarity,
+                never_finds_what_is_hidden,
+                never_finds_what_is_closed_or_replaced,
+                finds_a_revised_memory_by_its_new_words_only,
+                never_finds_what_was_forgotten,
+                restricts_to_a_session_and_unbound_memories,
+                restricts_to_kinds,
+                sees_what_could_be_seen_then,
+                gives_no_more_than_the_limit,
+            }
+        }
+
+        #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+        async fn concurrent_writers_leave_no_gap_and_no_double() {
+            let (store, _guard) = $constructor().await;
+            let writers: Vec<_> = (0..$crate::store::conformance::concurrency::WRITERS)
+                .map(|writer| {
+                    let store = std::sync::Arc::clone(&store);
+                    tokio::spawn(async move {
+                        $crate::store::conformance::concurrency::append_as(&*store, writer).await
+                    })
+                })
+                .collect();
+            let mut answers = Vec::new();
+            for writer in writers {
+                answers.push(writer.await.expect("a writer panicked"));
+            }
+            $crate::store::conformance::concurrency::verify(&*store, answers).await;
+        }
+
+        #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+        async fn concurrent_calls_with_one_key_write_once() {
+            let (store, _guard) = $constructor().await;
+            let calls: Vec<_> = (0..16)
+                .map(|_| {
+                    let store = std::sync::Arc::clone(&store);
+                    tokio::spawn(async move {
+                        $crate::store::conformance::concurrency::append_with_key(&*store).await
+                    })
+                })
+                .collect();
+            let mut answers = Vec::new();
+            for call in calls {
+                answers.push(call.await.expect("a call panicked"));
+            }
+            $crate::store::conformance::concurrency::verify_key(&*store, answers).await;
+        }
+
+        #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+        async fn concurrent_workers_lease_each_job_once() {
+            let (store, _guard) = $constructor().await;
+            $crate::store::conformance::concurrency::enqueue(&*store).await;
+            let workers: Vec<_> = (0..8)
+                .map(|worker| {
+                    let store = std::sync::Arc::clone(&store);
+                    tokio::spawn(async move {
+                        $crate::store::conformance::concurrency::work_as(&*store, worker).await
+                    })
+                })
+                .collect();
+            let mut done = Vec::new();
+            for worker in workers {
+                done.extend(worker.await.expect("a worker panicked"));
+            }
+            $crate::store::conformance::concurrency::verify_work(&*store, done).await;
+        }
+    };
+}
+
+/// Makes tests of the cases of [`conformance_suite`], a module each.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! conformance_cases {
+    ($constructor:path; $($module:ident { $($case:ident),+ $(,)? })+) => {
+        $(mod $module {
+            use super::*;
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $case() {
+                    let (store, _guard) = $constructor().await;
+                    $crate::store::conformance::$module::$case(&*store).await;
+                }
+            )+
+        })+
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    /// A case that is written but not listed would never run.
+    #[test]
+    fn every_case_is_in_the_suite() {
+        let suite = include_str!("conformance.rs");
+        let (_, list) = suite.split_once("conformance_cases! {").unwrap();
+        let (list, _) = list.split_once("tokio::test").unwrap();
+        let listed = |module: &str| {
+            let (_, rest) = list.split_once(&format!("            {module} {{")).unwrap();
+            rest.split_once('}').unwrap().0.split(',').map(|case| case.trim().to_owned()).collect::<Vec<_>>()
+        };
+        for (module, source) in [
+            ("turns", include_str!("conformance/turns.rs")),
+            ("sessions", include_str!("conformance/sessions.rs")),
+            ("change_sets", include_str!("conformance/change_sets.rs")),
+            ("isolation", include_str!("conformance/isolation.rs")),
+            ("memories", include_str!("conformance/memories.rs")),
+            ("summaries", include_str!("conformance/summaries.rs")),
+            ("forgetting", include_str!("conformance/forgetting.rs")),
+            ("jobs", include_str!("conformance/jobs.rs")),
+            ("vectors", include_str!("conformance/vectors.rs")),
+            ("observing", include_str!("conformance/observing.rs")),
+            ("search", include_str!("conformance/search.rs")),
+        ] {
+            let listed = listed(module);
+            for line in source.lines().filter_map(|line| line.strip_prefix("pub async fn ")) {
+                let case = line.split('(').next().unwrap();
+                assert!(listed.iter().any(|name| name == case), "`{module}::{case}` is not in the suite");
+            }
+        }
+    }
+}

@@ -1,5 +1,173 @@
-//! The reference store.
-use super::Store;
+//! The reference store: everything in memory, gone with the process.
+//!
+//! It says what the contract of [`Store`] means, and serves people who want no file (`memory:`). Simple before fast: one
+//! mutex, ordered maps, scans where a database would have an index; only text search has a real index. Start reading at
+//! [`UserData::apply`](user_data::UserData::apply), then [`table::Table`], which makes a change set all or nothing.
+
+mod index;
+mod read;
+mod table;
+mod user_data;
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard};
+
+use async_trait::async_trait;
+
+use super::{
+    Applied, ChangeSet, CheckDepth, Head, Health, Hit, JobQuery, LeaseRequest, MemoryQuery, MetricQuery, Page,
+    Store, SummaryQuery, TextQuery, TurnQuery,
+};
+use crate::error::{Error, Result};
+use crate::id::{ItemId, SessionId, UserId};
+use crate::job::{Job, JobStatus, Lease};
+use crate::memory::Memory;
+use crate::metric::RequestMetric;
+use crate::session::Session;
+use crate::summary::Summary;
+use crate::turn::Turn;
+use crate::vector::ItemVector;
+use user_data::UserData;
+
 /// Keeps everything in memory.
 #[derive(Default)]
-pub struct InMemoryStore;
+pub struct InMemoryStore {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    closed: bool,
+    users: BTreeMap<UserId, UserData>,
+}
+
+impl InMemoryStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn lock(&self) -> Result<MutexGuard<'_, Inner>> {
+        let inner = self.inner.lock().map_err(|_| {
+            Error::internal("an earlier call failed half-way in the store in memory; restart the process")
+        })?;
+        if inner.closed {
+            return Err(Error::unavailable("the store is closed; open it again"));
+        }
+        Ok(inner)
+    }
+
+    /// What `read` finds in the user's data, or the empty answer where there is none.
+    fn read<T: Default>(&self, user: &UserId, read: impl FnOnce(&UserData) -> T) -> Result<T> {
+        Ok(self.lock()?.users.get(user).map(read).unwrap_or_default())
+    }
+}
+
+#[async_trait]
+impl Store for InMemoryStore {
+    async fn apply(&self, user: &UserId, changes: ChangeSet) -> Result<Applied> {
+        self.lock()?.users.entry(user.clone()).or_default().apply_all(user, changes)
+    }
+
+    async fn head(&self, user: &UserId) -> Result<Head> {
+        self.read(user, UserData::head)
+    }
+
+    async fn session(&self, user: &UserId, session: &SessionId) -> Result<Option<Session>> {
+        self.read(user, |data| data.session(session))
+    }
+
+    async fn sessions(&self, user: &UserId, page: Page) -> Result<Vec<Session>> {
+        self.read(user, |data| data.sessions(page))
+    }
+
+    async fn turns(&self, user: &UserId, query: &TurnQuery) -> Result<Vec<Turn>> {
+        self.read(user, |data| data.turns(query))
+    }
+
+    async fn memories(&self, user: &UserId, query: &MemoryQuery) -> Result<Vec<Memory>> {
+        self.read(user, |data| data.memories(query))
+    }
+
+    async fn summaries(&self, user: &UserId, query: &SummaryQuery) -> Result<Vec<Summary>> {
+        self.read(user, |data| data.summaries(query))
+    }
+
+    async fn search(&self, user: &UserId, query: &TextQuery) -> Result<Vec<Hit>> {
+        self.read(user, |data| data.search(query))
+    }
+
+    async fn vectors(&self, user: &UserId, model: &str, items: &[ItemId]) -> Result<Vec<ItemVector>> {
+        self.read(user, |data| data.vectors(model, items))
+    }
+
+    async fn jobs(&self, user: &UserId, query: &JobQuery) -> Result<Vec<Job>> {
+        self.read(user, |data| data.jobs(query))
+    }
+
+    async fn lease_job(&self, request: &LeaseRequest) -> Result<Option<Job>> {
+        let mut inner = self.lock()?;
+        let next = inner
+            .users
+            .iter()
+            .filter_map(|(user, data)| data.next_job(request.now).map(|job| (user, job)))
+            .min_by_key(|(_, job)| (job.run_at, job.created_at, job.id))
+            .map(|(user, job)| (user.clone(), job.clone()));
+        let Some((user, mut job)) = next else { return Ok(None) };
+        job.status = JobStatus::Leased;
+        job.attempts += 1;
+        job.lease =
+            Some(Lease { id: request.lease, worker: request.worker.clone(), until: request.until });
+        job.updated_at = request.now;
+        inner.users.entry(user).or_default().put_leased(job.clone());
+        Ok(Some(job))
+    }
+
+    async fn requests(&self, user: &UserId, query: &MetricQuery) -> Result<Vec<RequestMetric>> {
+        self.read(user, |data| data.requests(query))
+    }
+
+    async fn users(&self, page: Page) -> Result<Vec<UserId>> {
+        let inner = self.lock()?;
+        let users = inner.users.iter().filter(|(_, data)| !data.is_empty()).map(|(user, _)| user.clone());
+        Ok(part(users, page).collect())
+    }
+
+    async fn check(&self, depth: CheckDepth) -> Result<Health> {
+        let inner = self.lock()?;
+        let mut health = Health {
+            location: "memory:".to_owned(),
+            format_version: 1,
+            users: 0,
+            sessions: 0,
+            turns: 0,
+            memories: 0,
+            unindexed: 0,
+            bytes: 0,
+            problems: Vec::new(),
+        };
+        for (user, data) in inner.users.iter().filter(|(_, data)| !data.is_empty()) {
+            data.count_into(&mut health);
+            if depth == CheckDepth::Thorough {
+                data.verify(user, &mut health.problems);
+            }
+        }
+        Ok(health)
+    }
+
+    async fn close(&self) -> Result<()> {
+        let mut inner = self.lock()?;
+        inner.closed = true;
+        inner.users.clear();
+        Ok(())
+    }
+}
+
+/// The part of a list that a page names.
+fn part<T>(list: impl Iterator<Item = T>, page: Page) -> impl Iterator<Item = T> {
+    let offset = usize::try_from(page.offset).unwrap_or(usize::MAX);
+    list.skip(offset).take(page.limit as usize)
+}
+
+#[cfg(test)]
+mod tests;

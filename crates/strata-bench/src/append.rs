@@ -1,0 +1,96 @@
+//! Durable appends: 64 writers whose commits the store groups, against one caller that waits for each of its turns.
+//!
+//! Both go through the same store with the same settings; the one caller's turns are a transaction each, because
+//! nothing else is there to share it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Result;
+use jiff::Timestamp;
+use strata_core::store::{Change, ChangeSet};
+use strata_core::{SessionId, Store, UserId};
+
+use crate::corpus::{Corpus, Random};
+use crate::report::{Report, Target, median};
+use crate::{Bench, fill};
+
+const WRITERS: usize = 64;
+const ROUNDS: usize = 3;
+
+pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
+    let (many, one) = (bench.size(60_000, 2_000), bench.size(6_000, 500));
+    let (mut grouped, mut indexed, mut single) = (Vec::new(), Vec::new(), Vec::new());
+    // The rounds alternate, so that a slow minute of the machine slows both.
+    for round in 0..ROUNDS {
+        let path = bench.stores.fresh(&format!("append-one-{round}"));
+        let rates = bench.runtime.block_on(append(&path, 1, one))?;
+        single.push(rates.durable);
+        let path = bench.stores.fresh(&format!("append-many-{round}"));
+        let rates = bench.runtime.block_on(append(&path, WRITERS, many))?;
+        grouped.push(rates.durable);
+        indexed.push(rates.indexed);
+    }
+    let (grouped, indexed, single) = (median(&mut grouped), median(&mut indexed), median(&mut single));
+    report.add("one caller, a transaction a turn", single, "turns/s", None);
+    report.add(
+        format!("{WRITERS} writers, grouped commits"),
+        grouped,
+        "turns/s",
+        Some(Target::AtLeast(8_000.0)),
+    );
+    report.add(
+        format!("{WRITERS} writers against one caller"),
+        grouped / single,
+        "x",
+        Some(Target::AtLeast(4.0)),
+    );
+    report.add(format!("{WRITERS} writers, until the text index is current"), indexed, "turns/s", None);
+    Ok(())
+}
+
+/// Turns a second.
+struct Rates {
+    durable: f64,
+    indexed: f64,
+}
+
+async fn append(path: &Path, writers: usize, turns: usize) -> Result<Rates> {
+    let store = fill::open(path).await?;
+    let each = turns / writers;
+    let mut changes: Vec<Vec<ChangeSet>> = Vec::new();
+    let corpus = Corpus::new();
+    for writer in 0..writers {
+        let mut random = Random::new(writer as u64);
+        let session = SessionId::new(format!("session-{writer}"))?;
+        let sets = (0..each).map(|place| {
+            let turn =
+                fill::new_turn(corpus.turn(&mut random), fill::id(writer as u64, place as u64), place)?;
+            let change = Change::AppendTurns { session: session.clone(), turns: vec![turn] };
+            Ok(ChangeSet::one(Timestamp::UNIX_EPOCH, change))
+        });
+        changes.push(sets.collect::<Result<_>>()?);
+    }
+    let start = Instant::now();
+    let mut tasks = tokio::task::JoinSet::new();
+    for (writer, changes) in changes.into_iter().enumerate() {
+        let (store, user) = (Arc::clone(&store), UserId::new(format!("user-{}", writer % 8))?);
+        tasks.spawn(async move { apply_all(store, user, changes).await });
+    }
+    while let Some(finished) = tasks.join_next().await {
+        finished??;
+    }
+    let durable = (each * writers) as f64 / start.elapsed().as_secs_f64();
+    fill::wait_for_index(&store).await?;
+    let indexed = (each * writers) as f64 / start.elapsed().as_secs_f64();
+    store.close().await?;
+    Ok(Rates { durable, indexed })
+}
+
+async fn apply_all(store: Arc<dyn Store>, user: UserId, changes: Vec<ChangeSet>) -> Result<()> {
+    for changes in changes {
+        store.apply(&user, changes).await?;
+    }
+    Ok(())
+}

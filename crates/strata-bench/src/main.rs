@@ -1,0 +1,105 @@
+//! Measures Strata: the store in this process, the binary in its own. Run it with `cargo xtask bench`.
+//!
+//! Every comparison is a ratio of two figures of one run, so that a slow or busy machine does not decide it. The texts
+//! come from a seeded word model ([`corpus`]): two runs measure the same work. Nothing in here is shipped. To add a
+//! measurement, write a module with a `measure` function and add it to [`GROUPS`].
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line prints")]
+
+mod append;
+mod corpus;
+mod fill;
+mod report;
+mod search;
+mod served;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use clap::Parser;
+
+use fill::Stores;
+use report::{Report, Verdict};
+
+/// Measure Strata.
+#[derive(Parser)]
+struct Arguments {
+    /// Which groups to measure; all where none is named.
+    groups: Vec<String>,
+    /// The release binary to measure.
+    #[arg(long)]
+    binary: PathBuf,
+    /// Where the figures go, and the stores while they are measured.
+    #[arg(long)]
+    out: PathBuf,
+    /// Small sizes, to see that everything runs; targets are not judged.
+    #[arg(long)]
+    quick: bool,
+    /// Name the groups and stop.
+    #[arg(long)]
+    list: bool,
+}
+
+/// Name, what it measures, and how.
+type Group = (&'static str, &'static str, fn(&mut Bench, &mut Report) -> Result<()>);
+
+const GROUPS: &[Group] = &[
+    ("append", "durable appends: many writers against one", append::measure),
+    ("search", "full-text search of one user in a small and a large store", search::measure),
+    ("serve", "the binary: start to ready, idle memory", served::measure),
+];
+
+/// What the measurements share.
+struct Bench {
+    runtime: tokio::runtime::Runtime,
+    binary: PathBuf,
+    stores: Stores,
+    quick: bool,
+}
+
+impl Bench {
+    /// `full`, or in a quick run `quick`.
+    fn size(&self, full: usize, quick: usize) -> usize {
+        if self.quick { quick } else { full }
+    }
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse()) {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(missed) => {
+            eprintln!("{missed} targets were missed");
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Measures and gives the number of missed targets.
+fn run(arguments: Arguments) -> Result<usize> {
+    let Arguments { groups, binary, out, quick, list } = arguments;
+    if list {
+        GROUPS.iter().for_each(|(name, what, _)| println!("{name:<10}{what}"));
+        return Ok(0);
+    }
+    if let Some(unknown) = groups.iter().find(|group| !GROUPS.iter().any(|(name, ..)| name == group)) {
+        let known: Vec<&str> = GROUPS.iter().map(|(name, ..)| *name).collect();
+        bail!("group `{unknown}` is unknown; the groups are {}", known.join(", "));
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let mut bench = Bench { runtime, binary, stores: Stores::new(&out.join("stores"))?, quick };
+    let mut report = Report::new(quick);
+    for (name, what, measure) in GROUPS {
+        if groups.is_empty() || groups.iter().any(|group| group == name) {
+            eprintln!("{name}: {what}");
+            report.begin(name);
+            measure(&mut bench, &mut report)?;
+        }
+    }
+    print!("{}", report.table());
+    report.write(&out)?;
+    Ok(report.rows().iter().filter(|row| row.verdict() == Verdict::Fail).count())
+}

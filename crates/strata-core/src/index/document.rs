@@ -1,0 +1,117 @@
+//! One item as the index knows it: numbers only, so that ten thousand of them are looked through in no time.
+
+use crate::id::ItemId;
+use crate::store::{Item, ItemKinds};
+use crate::turn::Role;
+
+/// A place in the index.
+pub(crate) type Doc = u32;
+
+/// No such place.
+pub(crate) const NO_DOC: Doc = Doc::MAX;
+
+/// What an item is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum ItemKind {
+    Turn = 0,
+    Memory = 1,
+    Summary = 2,
+}
+
+impl ItemKind {
+    pub(crate) fn from_u8(number: u8) -> Option<Self> {
+        [Self::Turn, Self::Memory, Self::Summary].into_iter().find(|kind| *kind as u8 == number)
+    }
+}
+
+/// An item without its text. Moments are microseconds since the epoch; `i64::MAX` stands for «never».
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Document {
+    pub(crate) id: ItemId,
+    /// The session's number in the index; `u32::MAX` for none.
+    pub(crate) session: u32,
+    pub(crate) seq: u32,
+    pub(crate) created_at: i64,
+    pub(crate) recorded_at: i64,
+    pub(crate) valid_to: i64,
+    pub(crate) hidden_at: i64,
+    /// Who said it: 1 the user, 2 the assistant, 0 anybody else.
+    pub(crate) role: u8,
+    /// Its words, repeats included.
+    pub(crate) word_count: u32,
+    /// What was said just before and after it in its session.
+    pub(crate) previous: Doc,
+    pub(crate) next: Doc,
+    /// Set when a newer version of the item has taken its place in the index.
+    pub(crate) superseded: bool,
+}
+
+impl Document {
+    pub(crate) fn new(id: ItemId) -> Self {
+        Self {
+            id,
+            session: u32::MAX,
+            seq: 0,
+            created_at: 0,
+            recorded_at: 0,
+            valid_to: i64::MAX,
+            hidden_at: i64::MAX,
+            role: 0,
+            word_count: 0,
+            previous: NO_DOC,
+            next: NO_DOC,
+            superseded: false,
+        }
+    }
+
+    pub(crate) fn of(item: &Item) -> Self {
+        let created_at = item.created_at().as_microsecond();
+        let document = Self { created_at, recorded_at: created_at, ..Self::new(item.id()) };
+        match item {
+            Item::Turn(turn) => Self {
+                seq: u32::try_from(turn.seq).unwrap_or(u32::MAX),
+                hidden_at: turn.hidden.map_or(i64::MAX, |hidden| hidden.at.as_microsecond()),
+                role: match turn.role {
+                    Role::User => 1,
+                    Role::Assistant => 2,
+                    Role::System | Role::Tool => 0,
+                },
+                ..document
+            },
+            Item::Memory(memory) => Self {
+                valid_to: memory.valid_to.map_or(i64::MAX, |end| end.as_microsecond()),
+                hidden_at: memory.hidden.map_or(i64::MAX, |hidden| hidden.at.as_microsecond()),
+                ..document
+            },
+            Item::Summary(_) => document,
+        }
+    }
+
+    pub(crate) fn kind(&self) -> ItemKind {
+        match self.id {
+            ItemId::Turn(_) => ItemKind::Turn,
+            ItemId::Memory(_) => ItemKind::Memory,
+            ItemId::Summary(_) => ItemKind::Summary,
+        }
+    }
+
+    /// Whether recall may see it: now, or as things stood at `as_of`.
+    pub(crate) fn visible(&self, as_of: Option<i64>) -> bool {
+        if self.superseded {
+            return false;
+        }
+        match as_of {
+            None => self.hidden_at == i64::MAX && self.valid_to == i64::MAX,
+            Some(moment) => self.created_at <= moment && self.hidden_at > moment && self.valid_to > moment,
+        }
+    }
+
+    pub(crate) fn is_one_of(&self, kinds: ItemKinds) -> bool {
+        match self.kind() {
+            ItemKind::Turn => kinds.turns,
+            ItemKind::Memory => kinds.memories,
+            ItemKind::Summary => false,
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Jobs: leased in order, one a session, taken over, finished once.
+
+use serde_json::json;
+
+use super::fixture::*;
+use crate::error::ErrorKind;
+use crate::id::{JobId, LeaseId};
+use crate::job::{Job, JobOutcome, JobStatus, Lease};
+use crate::store::{Change, ChangeSet, JobQuery, Store};
+
+async fn read(store: &dyn Store, id: JobId) -> Job {
+    let query = JobQuery { id: Some(id), limit: 1, ..JobQuery::default() };
+    store.jobs(&ann(), &query).await.unwrap().pop().expect("the job exists")
+}
+
+async fn take(store: &dyn Store, now: i64, until: i64) -> Option<Job> {
+    store.lease_job(&lease(now, until)).await.unwrap()
+}
+
+fn held(job: &Job) -> LeaseId {
+    job.lease.as_ref().expect("the job is leased").id
+}
+
+fn finishing(job: &Job, outcome: JobOutcome) -> Change {
+    Change::FinishJob { id: job.id, lease: held(job), outcome }
+}
+
+/// A leased job names its hold, and its attempts rise by one.
+pub async fn leases_a_job(store: &dyn Store) {
+    let queued = job(Some("s"), 0);
+    enqueue(store, vec![queued.clone()]).await;
+    let request = lease(5, 65);
+    let leased = store.lease_job(&request).await.unwrap().unwrap();
+    let expected = Job {
+        status: JobStatus::Leased,
+        attempts: 1,
+        lease: Some(Lease { id: request.lease, worker: request.worker.clone(), until: at(65) }),
+        updated_at: at(5),
+        ..queued
+    };
+    assert_eq!(leased, expected);
+    assert_eq!(read(store, leased.id).await, expected);
+    assert_eq!(take(store, 5, 65).await, None);
+}
+
+/// Nothing is leased before it is due, or where there is nothing.
+pub async fn has_nothing_to_lease_before_its_time(store: &dyn Store) {
+    assert_eq!(take(store, 0, 9).await, None);
+    let ids = enqueue(store, vec![job(None, 10)]).await;
+    assert_eq!(take(store, 9, 99).await, None);
+    assert_eq!(take(store, 10, 99).await.unwrap().id, ids[0]);
+}
+
+/// Of the jobs that are due, the one that has waited longest comes first.
+pub async fn leases_what_has_waited_longest(store: &dyn Store) {
+    let ids = enqueue(store, vec![job(None, 30), job(None, 10), job(None, 20), job(None, 50)]).await;
+    let mut taken = Vec::new();
+    while let Some(job) = take(store, 40, 99).await {
+        taken.push(job.id);
+    }
+    assert_eq!(taken, [ids[1], ids[2], ids[0]]);
+}
+
+/// The queue is one for all users.
+pub async fn leases_jobs_of_all_users(store: &dyn Store) {
+    let bobs = Job { user: bob(), ..job(None, 10) };
+    enqueue(store, vec![job(None, 20), bobs, job(None, 5)]).await;
+    let mut users = Vec::new();
+    while let Some(job) = take(store, 40, 99).await {
+        users.push(job.user);
+    }
+    assert_eq!(users, [ann(), bob(), ann()]);
+}
+
+/// While a live lease holds a session, no other job of that session is leased; others are.
+pub async fn holds_one_job_a_session_at_a_time(store: &dyn Store) {
+    let ids = enqueue(store, vec![job(Some("s"), 1), job(Some("s"), 2), job(Some("t"), 3), job(None, 4)]).await;
+    let first = take(store, 10, 99).await.unwrap();
+    assert_eq!(first.id, ids[0]);
+    assert_eq!(take(store, 10, 99).await.unwrap().id, ids[2]);
+    assert_eq!(take(store, 10, 99).await.unwrap().id, ids[3]);
+    assert_eq!(take(store, 10, 99).await, None);
+    apply_at(store, &ann(), 11, finishing(&first, JobOutcome::Done)).await;
+    assert_eq!(take(store, 11, 99).await.unwrap().id, ids[1]);
+}
+
+/// Sessions of the same name of two users are two sessions.
+pub async fn sessions_of_two_users_do_not_hold_each_other_up(store: &dyn Store) {
+    let bobs = Job { user: bob(), ..job(Some("s"), 2) };
+    enqueue(store, vec![job(Some("s"), 1), bobs]).await;
+    assert_eq!(take(store, 10, 99).await.unwrap().user, ann());
+    assert_eq!(take(store, 10, 99).await.unwrap().user, bob());
+}
+
+/// A job whose lease has ended is taken over under a new one.
+pub async fn takes_a_job_over_when_its_lease_has_ended(store: &dyn Store) {
+    enqueue(store, vec![job(Some("s"), 0), job(Some("s"), 1)]).await;
+    let first = take(store, 10, 20).await.unwrap();
+    assert_eq!(take(store, 19, 99).await, None);
+    let second = take(store, 20, 99).await.unwrap();
+    assert_eq!((second.id, second.attempts), (first.id, 2));
+    assert_ne!(held(&second), held(&first));
+    assert_eq!(take(store, 21, 99).await, None, "the session is held by the new lease");
+}
+
+/// A finished job is done, and never leased again.
+pub async fn finishes_a_job(store: &dyn Store) {
+    enqueue(store, vec![job(Some("s"), 0)]).await;
+    let leased = take(store, 1, 9).await.unwrap();
+    apply_at(store, &ann(), 5, finishing(&leased, JobOutcome::Done)).await;
+    let expected = Job { status: JobStatus::Done, lease: None, updated_at: at(5), ..leased.clone() };
+    assert_eq!(read(store, leased.id).await, expected);
+    assert_eq!(take(store, 1_000, 2_000).await, None);
+}
+
+/// Finishing under a lease that was lost is a conflict, and nothing of its change set is stored.
+pub async fn a_lost_lease_conflicts_and_applies_nothing(store: &dyn Store) {
+    append(store, &ann(), "s", &["one"]).await;
+    enqueue(store, vec![job(Some("s"), 0)]).await;
+    let slow = take(store, 1, 2).await.unwrap();
+    let quick = take(store, 3, 99).await.unwrap();
+    let result = |text: &str, job: &Job, outcome| {
+        let add = Change::AddMemory(Box::new(memory(text)));
+        ChangeSet::new(at(4), vec![add, finishing(job, outcome)])
+    };
+    for outcome in [
+        JobOutcome::Done,
+        JobOutcome::Retry { run_at: at(9), error: "late".to_owned() },
+        JobOutcome::Dead { error: "late".to_owned() },
+    ] {
+        assert_eq!(kind(store.apply(&ann(), result("slow", &slow, outcome)).await), ErrorKind::Conflict);
+    }
+    assert!(current(store, &ann()).await.is_empty());
+    assert_eq!(read(store, quick.id).await, quick);
+    store.apply(&ann(), result("quick", &quick, JobOutcome::Done)).await.unwrap();
+    assert_eq!(current(store, &ann()).await[0].content, "quick");
+    assert_eq!(kind(store.apply(&ann(), result("slow", &slow, JobOutcome::Done)).await), ErrorKind::Conflict);
+}
+
+/// A lease that has ended is still the current one while nobody took the job over.
+pub async fn an_ended_lease_that_nobody_took_over_still_finishes(store: &dyn Store) {
+    enqueue(store, vec![job(None, 0)]).await;
+    let leased = take(store, 1, 2).await.unwrap();
+    apply_at(store, &ann(), 50, finishing(&leased, JobOutcome::Done)).await;
+    assert_eq!(read(store, leased.id).await.status, JobStatus::Done);
+}
+
+/// A hold ends with the job: it cannot finish it again.
+pub async fn finishing_twice_conflicts(store: &dyn Store) {
+    enqueue(store, vec![job(None, 0)]).await;
+    let leased = take(store, 1, 9).await.unwrap();
+    apply(store, &ann(), finishing(&leased, JobOutcome::Done)).await;
+    assert_eq!(refuse(store, &ann(), finishing(&leased, JobOutcome::Done)).await, ErrorKind::Conflict);
+}
+
+/// A failed job waits for its next time with its attempts and what went wrong.
+pub async fn puts_a_failed_job_back(store: &dyn Store) {
+    enqueue(store, vec![job(Some("s"), 0)]).await;
+    let leased = take(store, 1, 9).await.unwrap();
+    let outcome = JobOutcome::Retry { run_at: at(30), error: "模型 timed out".to_owned() };
+    apply_at(store, &ann(), 5, finishing(&leased, outcome)).await;
+    let expected = Job {
+        status: JobStatus::Queued,
+        run_at: at(30),
+        lease: None,
+        last_error: Some("模型 timed out".to_owned()),
+        updated_at: at(5),
+        ..leased.clone()
+    };
+    assert_eq!(read(store, leased.id).await, expected);
+    assert_eq!(take(store, 29, 99).await, None);
+    let again = take(store, 30, 99).await.unwrap();
+    assert_eq!((again.id, again.attempts), (leased.id, 2));
+}
+
+/// A dead job stays until somebody retries it, with its attempts at zero.
+pub async fn buries_and_retries_a_dead_job(store: &dyn Store) {
+    enqueue(store, vec![job(Some("s"), 0)]).await;
+    let leased = take(store, 1, 9).await.unwrap();
+    apply_at(store, &ann(), 5, finishing(&leased, JobOutcome::Dead { error: "refused".to_owned() })).await;
+    let dead = read(store, leased.id).await;
+    assert_eq!((dead.status, dead.lease, dead.attempts), (JobStatus::Dead, None, 1));
+    assert_eq!(dead.last_error.as_deref(), Some("refused"));
+    assert_eq!(take(store, 1_000, 2_000).await, None);
+    apply_at(store, &ann(), 1_000, Change::RetryJob { id: leased.id }).await;
+    let queued = read(store, leased.id).await;
+    assert_eq!((queued.status, queued.attempts), (JobStatus::Queued, 0));
+    assert_eq!(take(store, 1_000, 2_000).await.unwrap().attempts, 1);
+}
+
+/// Only a dead job can be sent back.
+pub async fn refuses_to_retry_a_job_that_is_not_dead(store: &dyn Store) {
+    let id = enqueue(store, vec![job(None, 0)]).await[0];
+    assert_eq!(refuse(store, &ann(), Change::RetryJob { id }).await, ErrorKind::Conflict);
+    let leased = take(store, 1, 9).await.unwrap();
+    assert_eq!(refuse(store, &ann(), Change::RetryJob { id }).await, ErrorKind::Conflict);
+    apply(store, &ann(), finishing(&leased, JobOutcome::Done)).await;
+    assert_eq!(refuse(store, &ann(), Change::RetryJob { id }).await, ErrorKind::Conflict);
+}
+
+/// An id that exists already is a conflict.
+pub async fn refuses_an_id_that_exists(store: &dyn Store) {
+    let first = job(None, 0);
+    enqueue(store, vec![first.clone()]).await;
+    let again = Job { kind: "other".to_owned(), ..first.clone() };
+    assert_eq!(refuse(store, &ann(), Change::EnqueueJob(Box::new(again))).await, ErrorKind::Conflict);
+    assert_eq!(read(store, first.id).await, first);
+}
+
+/// A job that does not exist can neither be finished nor retried.
+pub async fn refuses_unknown_jobs(store: &dyn Store) {
+    let id = JobId(fresh());
+    let change = Change::FinishJob { id, lease: LeaseId(fresh()), outcome: JobOutcome::Done };
+    assert_eq!(refuse(store, &ann(), change).await, ErrorKind::NotFound);
+    assert_eq!(refuse(store, &ann(), Change::RetryJob { id }).await, ErrorKind::NotFound);
+}
+
+/// Jobs are listed newest first, by state and session, up to the limit.
+pub async fn lists_jobs_newest_first_and_by_choice(store: &dyn Store) {
+    let ids = enqueue(store, vec![job(Some("s"), 2), job(Some("t"), 1), job(None, 3)]).await;
+    take(store, 1, 9).await.unwrap();
+    let all = JobQuery { limit: 9, ..JobQuery::default() };
+    for (query, expected) in [
+        (all.clone(), vec![ids[2], ids[0], ids[1]]),
+        (JobQuery { limit: 2, ..all.clone() }, vec![ids[2], ids[0]]),
+        (JobQuery { status: Some(JobStatus::Leased), ..all.clone() }, vec![ids[1]]),
+        (JobQuery { status: Some(JobStatus::Queued), ..all.clone() }, vec![ids[2], ids[0]]),
+        (JobQuery { session: Some(session("s")), ..all.clone() }, vec![ids[0]]),
+        (JobQuery { id: Some(ids[1]), ..all.clone() }, vec![ids[1]]),
+        (JobQuery { id: Some(JobId(fresh())), ..all.clone() }, vec![]),
+    ] {
+        let jobs = store.jobs(&ann(), &query).await.unwrap();
+        assert_eq!(jobs.iter().map(|job| job.id).collect::<Vec<_>>(), expected, "{query:?}");
+    }
+}
+
+/// A job comes back as it was given.
+pub async fn keeps_everything_of_a_job(store: &dyn Store) {
+    let full = Job {
+        kind: "extract".to_owned(),
+        payload: json!({"turns": [1, 2], "深": {"x": null}}),
+        attempts: 3,
+        last_error: Some("earlier".to_owned()),
+        run_at: at(9),
+        created_at: at(1),
+        updated_at: at(2),
+        ..job(Some("user:agent:1"), 0)
+    };
+    enqueue(store, vec![full.clone()]).await;
+    assert_eq!(read(store, full.id).await, full);
+}

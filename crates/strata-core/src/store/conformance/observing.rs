@@ -1,0 +1,157 @@
+//! What the process itself asks for: request rows, users, health, the end.
+
+use serde_json::json;
+
+use super::fixture::*;
+use crate::error::ErrorKind;
+use crate::id::{LeaseId, RequestId, UserId};
+use crate::metric::{ErrorStage, RequestMetric, RetrievalPath};
+use crate::recall::Scope;
+use crate::store::{
+    Change, ChangeSet, CheckDepth, JobQuery, LeaseRequest, MemoryQuery, MemorySelect, MetricQuery, Page, Store,
+    SummaryQuery, TurnQuery,
+};
+
+async fn log(store: &dyn Store, request: RequestMetric) -> RequestId {
+    let id = request.id;
+    apply(store, &ann(), Change::AddRequest(Box::new(request))).await;
+    id
+}
+
+fn all() -> MetricQuery {
+    MetricQuery { limit: u32::MAX, ..MetricQuery::default() }
+}
+
+/// A row comes back as it was given.
+pub async fn keeps_everything_of_a_request(store: &dyn Store) {
+    for (path, stage) in [
+        (RetrievalPath::Fts, None),
+        (RetrievalPath::Trgm, Some(ErrorStage::Retrieval)),
+        (RetrievalPath::Vector, Some(ErrorStage::LlmReply)),
+        (RetrievalPath::Window, Some(ErrorStage::Summary)),
+        (RetrievalPath::SummariesOnly, Some(ErrorStage::Embedding)),
+        (RetrievalPath::None, None),
+    ] {
+        let full = RequestMetric {
+            session: Some(session("user:agent:1")),
+            query: "西湖 where?".to_owned(),
+            fts_hits: 1,
+            trgm_hits: 2,
+            vector_hits: 3,
+            used_fallback: true,
+            retrieval_path: path,
+            scope: Scope::Session,
+            scope_used: Scope::Global,
+            expansion: Some("上次".to_owned()),
+            context_items: 4,
+            estimated_tokens: 5,
+            truncated: true,
+            latency_retrieval_us: 6,
+            latency_llm_us: Some(7),
+            error_stage: stage,
+            trace: Some(json!({"stages": [{"n": 0.5}]})),
+            ..request(1)
+        };
+        log(store, full.clone()).await;
+        let query = MetricQuery { id: Some(full.id), ..all() };
+        assert_eq!(store.requests(&ann(), &query).await.unwrap(), [full]);
+    }
+}
+
+/// Rows are listed newest first, since a moment, up to the limit.
+pub async fn lists_requests_newest_first_and_by_choice(store: &dyn Store) {
+    let (b, c, a) =
+        (log(store, request(2)).await, log(store, request(3)).await, log(store, request(1)).await);
+    for (query, expected) in [
+        (all(), vec![c, b, a]),
+        (MetricQuery { limit: 1, ..all() }, vec![c]),
+        (MetricQuery { since: Some(at(2)), ..all() }, vec![c, b]),
+        (MetricQuery { id: Some(a), ..all() }, vec![a]),
+        (MetricQuery { id: Some(RequestId(fresh())), ..all() }, vec![]),
+    ] {
+        let rows = store.requests(&ann(), &query).await.unwrap();
+        assert_eq!(rows.iter().map(|row| row.id).collect::<Vec<_>>(), expected, "{query:?}");
+    }
+}
+
+/// Rows created before the moment go, others stay.
+pub async fn prunes_old_requests(store: &dyn Store) {
+    for second in [1, 2, 3] {
+        log(store, request(second)).await;
+    }
+    apply(store, &ann(), Change::PruneRequests { before: at(2) }).await;
+    let rows = store.requests(&ann(), &all()).await.unwrap();
+    assert_eq!(rows.iter().map(|row| row.created_at).collect::<Vec<_>>(), [at(3), at(2)]);
+}
+
+/// An id that exists already is a conflict.
+pub async fn refuses_a_request_id_that_exists(store: &dyn Store) {
+    let first = request(1);
+    log(store, first.clone()).await;
+    let again = RequestMetric { query: "other".to_owned(), ..first.clone() };
+    assert_eq!(refuse(store, &ann(), Change::AddRequest(Box::new(again))).await, ErrorKind::Conflict);
+    assert_eq!(store.requests(&ann(), &all()).await.unwrap(), [first]);
+}
+
+/// Users that have anything stored are listed by name, the shared bucket included, in pages.
+pub async fn lists_users_by_name(store: &dyn Store) {
+    assert!(store.users(Page::first(9)).await.unwrap().is_empty());
+    append(store, &user("bob"), "s", &["one"]).await;
+    add(store, &user("ann"), memory("one")).await;
+    append(store, &UserId::global(), "s", &["one"]).await;
+    add(store, &user("安"), memory("one")).await;
+    store.head(&user("asked")).await.unwrap();
+    store.search(&user("asked"), &words("one")).await.unwrap();
+    let names = |users: Vec<UserId>| users.iter().map(UserId::to_string).collect::<Vec<_>>();
+    assert_eq!(names(store.users(Page::first(9)).await.unwrap()), ["*", "ann", "bob", "安"]);
+    assert_eq!(names(store.users(Page { offset: 1, limit: 2 }).await.unwrap()), ["ann", "bob"]);
+}
+
+/// A check counts what there is and finds nothing wrong.
+pub async fn checks_and_counts(store: &dyn Store) {
+    for depth in [CheckDepth::Quick, CheckDepth::Thorough] {
+        let health = store.check(depth).await.unwrap();
+        assert_eq!((health.users, health.sessions, health.turns, health.memories), (0, 0, 0, 0));
+        assert_eq!(health.problems, Vec::<String>::new());
+    }
+    append(store, &ann(), "s", &["one", "two"]).await;
+    append(store, &ann(), "t", &["three"]).await;
+    append(store, &bob(), "s", &["four"]).await;
+    add(store, &bob(), memory("five")).await;
+    for depth in [CheckDepth::Quick, CheckDepth::Thorough] {
+        let health = store.check(depth).await.unwrap();
+        assert_eq!((health.users, health.sessions, health.turns, health.memories), (2, 3, 4, 1));
+        assert_eq!(health.problems, Vec::<String>::new());
+        assert!(!health.location.is_empty());
+    }
+}
+
+/// After closing every call fails as unavailable.
+pub async fn refuses_calls_after_close(store: &dyn Store) {
+    append(store, &ann(), "s", &["one"]).await;
+    store.close().await.unwrap();
+    let (user, name) = (ann(), session("s"));
+    let changes = ChangeSet::one(at(0), appending("s", vec![turn("two")]));
+    let summaries = SummaryQuery { session: name.clone(), strategy: None, status: None, limit: 1 };
+    let lease = LeaseRequest { lease: LeaseId(fresh()), worker: "w".to_owned(), now: at(0), until: at(1) };
+    let memories = MemoryQuery::new(MemorySelect::All);
+    for (call, kind) in [
+        ("apply", kind(store.apply(&user, changes).await)),
+        ("head", kind(store.head(&user).await)),
+        ("session", kind(store.session(&user, &name).await)),
+        ("sessions", kind(store.sessions(&user, Page::first(1)).await)),
+        ("turns", kind(store.turns(&user, &TurnQuery::Ids(Vec::new())).await)),
+        ("memories", kind(store.memories(&user, &memories).await)),
+        ("summaries", kind(store.summaries(&user, &summaries).await)),
+        ("search", kind(store.search(&user, &words("one")).await)),
+        ("vectors", kind(store.vectors(&user, "model", &[]).await)),
+        ("jobs", kind(store.jobs(&user, &JobQuery::default()).await)),
+        ("lease_job", kind(store.lease_job(&lease).await)),
+        ("requests", kind(store.requests(&user, &all()).await)),
+        ("users", kind(store.users(Page::first(1)).await)),
+        ("check", kind(store.check(CheckDepth::Quick).await)),
+        ("close", kind(store.close().await)),
+    ] {
+        assert_eq!(kind, ErrorKind::Unavailable, "{call}");
+    }
+}

@@ -1,0 +1,59 @@
+//! Vectors: one a model and item.
+
+use super::fixture::*;
+use crate::id::{ItemId, MemoryId, SummaryId, TurnId};
+use crate::store::{Change, Store};
+use crate::vector::{ItemVector, Vector};
+
+fn vector(item: ItemId, model: &str, components: &[f32]) -> ItemVector {
+    ItemVector { item, model: model.to_owned(), vector: Vector::quantise(components) }
+}
+
+/// Turns, memories and summaries have vectors; items without one, and other models, are left out.
+pub async fn keeps_vectors_of_every_kind_of_item(store: &dyn Store) {
+    let turns = append(store, &ann(), "s", &["one", "two"]).await;
+    let made = summary("s", 0);
+    let items = [
+        ItemId::Turn(turns[0]),
+        ItemId::Memory(add(store, &ann(), memory("one")).await),
+        ItemId::Summary(made.id),
+    ];
+    apply(store, &ann(), Change::PutSummary(Box::new(made))).await;
+    let long: Vec<f32> = (0..1_024).map(|number| (number as f32).sin()).collect();
+    let mut vectors: Vec<_> = items.iter().map(|item| vector(*item, "model:1", &long)).collect();
+    vectors[1].vector = Vector::quantise(&[0.0, 0.0]);
+    apply(store, &ann(), Change::PutVectors(vectors.clone())).await;
+    let asked = [items[2], ItemId::Turn(turns[1]), items[0], ItemId::Turn(TurnId(fresh())), items[1]];
+    let mut read = store.vectors(&ann(), "model:1", &asked).await.unwrap();
+    read.sort_by_key(|vector| vector.item);
+    vectors.sort_by_key(|vector| vector.item);
+    assert_eq!(read, vectors);
+    assert!(store.vectors(&ann(), "model", &asked).await.unwrap().is_empty());
+    assert!(store.vectors(&ann(), "model:1", &[]).await.unwrap().is_empty());
+}
+
+/// A vector replaces the item's former one of the same model and leaves other models' alone, whatever their dimension.
+pub async fn replaces_the_vector_of_the_same_model(store: &dyn Store) {
+    let item = ItemId::Turn(append(store, &ann(), "s", &["one"]).await[0]);
+    let (small, large) = (vector(item, "small", &[1.0, 2.0]), vector(item, "large", &[1.0; 8]));
+    apply(store, &ann(), Change::PutVectors(vec![small, large.clone()])).await;
+    let replaced = vector(item, "small", &[3.0, 1.0, 1.0]);
+    apply(store, &ann(), Change::PutVectors(vec![replaced.clone()])).await;
+    assert_eq!(store.vectors(&ann(), "small", &[item]).await.unwrap(), [replaced]);
+    assert_eq!(store.vectors(&ann(), "large", &[item]).await.unwrap(), [large]);
+}
+
+/// Items that do not exist are passed over; the others of the same change are stored.
+pub async fn passes_over_items_that_do_not_exist(store: &dyn Store) {
+    let item = ItemId::Turn(append(store, &ann(), "s", &["one"]).await[0]);
+    let unknown = [
+        ItemId::Turn(TurnId(fresh())),
+        ItemId::Memory(MemoryId(fresh())),
+        ItemId::Summary(SummaryId(fresh())),
+        ItemId::Memory(MemoryId(item.uuid())),
+    ];
+    let vectors = unknown.iter().chain([&item]).map(|item| vector(*item, "model", &[1.0])).collect();
+    apply(store, &ann(), Change::PutVectors(vectors)).await;
+    assert_eq!(store.vectors(&ann(), "model", &[item]).await.unwrap().len(), 1);
+    assert!(store.vectors(&ann(), "model", &unknown).await.unwrap().is_empty());
+}

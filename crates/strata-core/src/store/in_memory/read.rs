@@ -1,0 +1,249 @@
+//! What can be read of one user's data.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::part;
+use super::user_data::UserData;
+use crate::id::{ItemId, MemoryId, SessionId, UserId};
+use crate::job::{Job, JobStatus};
+use crate::memory::Memory;
+use crate::metric::RequestMetric;
+use crate::session::Session;
+use crate::store::{
+    Head, Health, Hit, Item, JobQuery, MemoryQuery, MemorySelect, MetricQuery, Page, SummaryQuery, TextMatch,
+    TextQuery, TurnQuery,
+};
+use crate::summary::Summary;
+use crate::text::SimilarWords;
+use crate::turn::Turn;
+use crate::vector::ItemVector;
+
+impl UserData {
+    pub(super) fn head(&self) -> Head {
+        self.head
+    }
+
+    /// Whether nothing is stored of the user, beside how far its data had come.
+    pub(super) fn is_empty(&self) -> bool {
+        self.sessions.rows().is_empty()
+            && self.memories.rows().is_empty()
+            && self.jobs.rows().is_empty()
+            && self.requests.rows().is_empty()
+    }
+
+    pub(super) fn session(&self, session: &SessionId) -> Option<Session> {
+        self.sessions.get(session).cloned()
+    }
+
+    pub(super) fn sessions(&self, page: Page) -> Vec<Session> {
+        let mut sessions: Vec<_> = self.sessions.rows().values().collect();
+        sessions.sort_by_key(|session| Reverse(session.updated_at));
+        part(sessions.into_iter(), page).cloned().collect()
+    }
+
+    pub(super) fn turns(&self, query: &TurnQuery) -> Vec<Turn> {
+        match query {
+            TurnQuery::Range { session, after, limit } => {
+                let Some(first) = after.map_or(Some(0), |after| after.checked_add(1)) else {
+                    return Vec::new();
+                };
+                let range = (session.clone(), first)..=(session.clone(), u64::MAX);
+                let places = self.places.rows().range(range).take(*limit as usize);
+                places.filter_map(|(_, id)| self.turns.get(id)).cloned().collect()
+            }
+            TurnQuery::Ids(ids) => ids.iter().filter_map(|id| self.turns.get(id)).cloned().collect(),
+            TurnQuery::Recent { session, as_of, limit } => {
+                let mut turns: Vec<&Turn> = self.turns.rows().values().collect();
+                turns.retain(|turn| {
+                    turn.hidden.is_none()
+                        && session.as_ref().is_none_or(|session| turn.session == *session)
+                        && as_of.is_none_or(|as_of| turn.created_at <= as_of)
+                });
+                turns.sort_by_key(|turn| Reverse((turn.created_at, turn.seq, turn.id)));
+                turns.into_iter().take(*limit as usize).cloned().collect()
+            }
+        }
+    }
+
+    pub(super) fn memories(&self, query: &MemoryQuery) -> Vec<Memory> {
+        let MemoryQuery { select, session, agent, kind, page } = query;
+        let newest_first = |condition: &dyn Fn(&Memory) -> bool| {
+            let mut memories: Vec<_> =
+                self.memories.rows().values().filter(|memory| condition(memory)).collect();
+            memories.sort_by_key(|memory| Reverse((memory.recorded_at, memory.id)));
+            memories
+        };
+        let memories = match select {
+            MemorySelect::Current { as_of } => newest_first(&|memory| believed(memory, *as_of)),
+            MemorySelect::All => newest_first(&|_| true),
+            MemorySelect::Ids(ids) => ids.iter().filter_map(|id| self.memories.get(id)).collect(),
+            MemorySelect::History(id) => self.history(*id),
+        };
+        let chosen = memories.into_iter().filter(|memory| {
+            session.as_ref().is_none_or(|session| memory.session.as_ref() == Some(session))
+                && agent.as_ref().is_none_or(|agent| memory.agent.as_ref() == Some(agent))
+                && kind.is_none_or(|kind| memory.kind == kind)
+        });
+        part(chosen, *page).cloned().collect()
+    }
+
+    /// A memory with all that it replaced and all that replaced it, oldest first.
+    fn history(&self, id: MemoryId) -> Vec<&Memory> {
+        if !self.memories.contains(&id) {
+            return Vec::new();
+        }
+        let former = self.replaced_by(id);
+        let mut later = Vec::new();
+        let mut seen = BTreeSet::from([id]);
+        let mut last = self.memories.get(&id);
+        while let Some(next) = last.and_then(|memory| memory.replaced_by)
+            && seen.insert(next)
+        {
+            later.push(next);
+            last = self.memories.get(&next);
+        }
+        // What was learned at the same moment stands in the order in which it was replaced: `id` after what it replaced.
+        let ids = former.iter().filter(|former| **former != id).chain([&id]);
+        let ids = ids.chain(later.iter().filter(|later| !former.contains(later)));
+        let mut history: Vec<_> = ids.filter_map(|id| self.memories.get(id)).collect();
+        history.sort_by_key(|memory| memory.recorded_at);
+        history
+    }
+
+    pub(super) fn summaries(&self, query: &SummaryQuery) -> Vec<Summary> {
+        let mut summaries: Vec<_> = self.summaries.rows().values().collect();
+        summaries.retain(|summary| {
+            summary.session == query.session
+                && query.strategy.is_none_or(|strategy| summary.strategy == strategy)
+                && query.status.is_none_or(|status| summary.status == status)
+        });
+        summaries.sort_by_key(|summary| Reverse((summary.end_seq, summary.created_at, summary.id)));
+        summaries.into_iter().take(query.limit as usize).cloned().collect()
+    }
+
+    pub(super) fn search(&self, query: &TextQuery) -> Vec<Hit> {
+        let found = match query.matching {
+            TextMatch::Words => self.index.search(&query.text),
+            TextMatch::Similar { min_similarity } => self.similar(&query.text, min_similarity),
+        };
+        let found = found.into_iter().filter_map(|(item, score)| Some((self.visible(item, query)?, score)));
+        let mut hits: Vec<Hit> = found.map(|(item, score)| Hit { item, score }).collect();
+        hits.sort_by(|a, b| {
+            let newest = || b.item.created_at().cmp(&a.item.created_at());
+            b.score.total_cmp(&a.score).then_with(newest).then_with(|| b.item.id().cmp(&a.item.id()))
+        });
+        hits.truncate(query.limit as usize);
+        hits
+    }
+
+    fn similar(&self, question: &str, min_similarity: f32) -> BTreeMap<ItemId, f32> {
+        let similar = SimilarWords::new(question);
+        let turns = self.turns.rows().values().map(|turn| (ItemId::Turn(turn.id), &turn.content));
+        let memories =
+            self.memories.rows().values().map(|memory| (ItemId::Memory(memory.id), &memory.content));
+        let scored = turns.chain(memories).map(|(item, content)| (item, similar.score(content)));
+        scored.filter(|(_, score)| *score > 0.0 && *score >= min_similarity).collect()
+    }
+
+    /// The item, where the query may see it.
+    fn visible(&self, item: ItemId, query: &TextQuery) -> Option<Item> {
+        match item {
+            ItemId::Turn(id) => {
+                let turn = self.turns.get(&id).filter(|turn| {
+                    query.kinds.turns
+                        && turn.hidden.is_none()
+                        && query.session.as_ref().is_none_or(|session| turn.session == *session)
+                        && query.as_of.is_none_or(|as_of| turn.created_at <= as_of)
+                })?;
+                Some(Item::Turn(turn.clone()))
+            }
+            ItemId::Memory(id) => {
+                let memory = self.memories.get(&id).filter(|memory| {
+                    query.kinds.memories
+                        && believed(memory, query.as_of)
+                        && (query.session.is_none()
+                            || memory.session.is_none()
+                            || memory.session == query.session)
+                })?;
+                Some(Item::Memory(memory.clone()))
+            }
+            ItemId::Summary(_) => None,
+        }
+    }
+
+    pub(super) fn vectors(&self, model: &str, items: &[ItemId]) -> Vec<ItemVector> {
+        let found = items.iter().filter_map(|item| {
+            let vector = self.vectors.get(&(*item, model.to_owned()))?.clone();
+            Some(ItemVector { item: *item, model: model.to_owned(), vector })
+        });
+        found.collect()
+    }
+
+    pub(super) fn jobs(&self, query: &JobQuery) -> Vec<Job> {
+        let mut jobs: Vec<_> = self.jobs.rows().values().collect();
+        jobs.retain(|job| {
+            query.id.is_none_or(|id| job.id == id)
+                && query.status.is_none_or(|status| job.status == status)
+                && query.session.as_ref().is_none_or(|session| job.session.as_ref() == Some(session))
+        });
+        jobs.sort_by_key(|job| Reverse((job.created_at, job.id)));
+        jobs.into_iter().take(query.limit as usize).cloned().collect()
+    }
+
+    /// The job of this user that has waited longest and may be leased at `now`.
+    pub(super) fn next_job(&self, now: Timestamp) -> Option<&Job> {
+        let jobs = self.jobs.rows().values();
+        let is_live = |job: &&Job| job.lease.as_ref().is_some_and(|lease| lease.until > now);
+        let held: BTreeSet<&SessionId> =
+            jobs.clone().filter(is_live).filter_map(|job| job.session.as_ref()).collect();
+        let free = jobs.filter(|job| match job.status {
+            JobStatus::Queued => job.run_at <= now,
+            JobStatus::Leased => !is_live(job),
+            JobStatus::Done | JobStatus::Dead => false,
+        });
+        free.filter(|job| job.session.as_ref().is_none_or(|session| !held.contains(session)))
+            .min_by_key(|job| (job.run_at, job.created_at, job.id))
+    }
+
+    pub(super) fn requests(&self, query: &MetricQuery) -> Vec<RequestMetric> {
+        let mut requests: Vec<_> = self.requests.rows().values().collect();
+        requests.retain(|request| {
+            query.id.is_none_or(|id| request.id == id)
+                && query.since.is_none_or(|since| request.created_at >= since)
+        });
+        requests.sort_by_key(|request| Reverse((request.created_at, request.id)));
+        requests.into_iter().take(query.limit as usize).cloned().collect()
+    }
+
+    pub(super) fn count_into(&self, health: &mut Health) {
+        health.users += 1;
+        health.sessions += self.sessions.rows().len() as u64;
+        health.turns += self.turns.rows().len() as u64;
+        health.memories += self.memories.rows().len() as u64;
+        let items = self.turns.rows().len() + self.memories.rows().len();
+        health.unindexed += items.saturating_sub(self.index.len()) as u64;
+    }
+
+    /// Looks for what cannot be right, and names it.
+    pub(super) fn verify(&self, user: &UserId, problems: &mut Vec<String>) {
+        for session in self.sessions.rows().values() {
+            let range = (session.id.clone(), 0)..=(session.id.clone(), u64::MAX);
+            let places = self.places.rows().range(range);
+            let gap_free = places.clone().zip(0..).all(|(((_, seq), _), expected)| *seq == expected);
+            if !gap_free || places.count() as u64 != session.turn_count {
+                problems.push(format!(
+                    "session `{}` of user `{user}` has a gap in its turns; report this as a defect",
+                    session.id
+                ));
+            }
+        }
+    }
+}
+
+/// Whether a memory was believed at the moment given, or is as far as the store knows.
+fn believed(memory: &Memory, as_of: Option<Timestamp>) -> bool {
+    as_of.map_or_else(|| memory.is_current(), |moment| memory.believed_at(moment))
+}

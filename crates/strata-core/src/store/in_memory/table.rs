@@ -1,0 +1,81 @@
+//! A map that can take back what was done to it since the last commit.
+
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
+
+/// An ordered map with a journal of the values that changes replaced.
+///
+/// A change set is applied change by change, because a later change may build on an earlier one. When one fails, the
+/// journal is played backwards. That costs what the change set touches; a copy of the user's data would cost the user's
+/// size for every append.
+pub(super) struct Table<K, V> {
+    rows: BTreeMap<K, V>,
+    /// Keys with the value that they had before, oldest change first.
+    journal: Vec<(K, Option<V>)>,
+}
+
+impl<K, V> Default for Table<K, V> {
+    fn default() -> Self {
+        Self { rows: BTreeMap::new(), journal: Vec::new() }
+    }
+}
+
+impl<K: Ord + Clone, V> Table<K, V> {
+    pub(super) fn rows(&self) -> &BTreeMap<K, V> {
+        &self.rows
+    }
+
+    pub(super) fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&V>
+    where
+        K: Borrow<Q>,
+    {
+        self.rows.get(key)
+    }
+
+    pub(super) fn contains<Q: Ord + ?Sized>(&self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        self.rows.contains_key(key)
+    }
+
+    pub(super) fn put(&mut self, key: K, value: V) {
+        let before = self.rows.insert(key.clone(), value);
+        self.journal.push((key, before));
+    }
+
+    /// Whether there was something to remove.
+    pub(super) fn remove(&mut self, key: &K) -> bool {
+        let before = self.rows.remove(key);
+        let found = before.is_some();
+        if found {
+            self.journal.push((key.clone(), before));
+        }
+        found
+    }
+
+    /// Removes the rows that `condition` picks, and says how many they were.
+    pub(super) fn remove_where(&mut self, condition: impl Fn(&K, &V) -> bool) -> u64 {
+        let keys: Vec<K> =
+            self.rows.iter().filter(|(key, value)| condition(key, value)).map(|(key, _)| key.clone()).collect();
+        for key in &keys {
+            self.remove(key);
+        }
+        keys.len() as u64
+    }
+
+    /// Makes the changes final and says which keys had which value before, oldest change first.
+    pub(super) fn commit(&mut self) -> Vec<(K, Option<V>)> {
+        std::mem::take(&mut self.journal)
+    }
+
+    /// Takes all changes since the last commit back.
+    pub(super) fn roll_back(&mut self) {
+        while let Some((key, before)) = self.journal.pop() {
+            match before {
+                Some(value) => self.rows.insert(key, value),
+                None => self.rows.remove(&key),
+            };
+        }
+    }
+}

@@ -1,0 +1,445 @@
+//! One user's data, and what a change set does to it.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use jiff::Timestamp;
+
+use super::index::Index;
+use super::table::Table;
+use crate::error::{Error, Result};
+use crate::id::{ItemId, JobId, LeaseId, MemoryId, RequestId, SessionId, SummaryId, TurnId, UserId};
+use crate::job::{Job, JobOutcome, JobStatus};
+use crate::memory::Memory;
+use crate::metric::RequestMetric;
+use crate::session::Session;
+use crate::state::State;
+use crate::store::{AppendedTurn, Applied, Change, ChangeSet, Forget, Head, Removed};
+use crate::summary::{Summary, SummaryStatus};
+use crate::turn::{Hidden, Metadata, NewTurn, Turn};
+use crate::vector::{ItemVector, Vector};
+
+/// Everything of one user.
+///
+/// It outlives the user being forgotten, with nothing in it but the head: were the head to begin again at zero, an index
+/// elsewhere could take a new user's data for the forgotten one's.
+#[derive(Default)]
+pub(super) struct UserData {
+    pub(super) head: Head,
+    pub(super) sessions: Table<SessionId, Session>,
+    pub(super) turns: Table<TurnId, Turn>,
+    pub(super) places: Table<(SessionId, u64), TurnId>,
+    pub(super) summaries: Table<SummaryId, Summary>,
+    pub(super) memories: Table<MemoryId, Memory>,
+    pub(super) vectors: Table<(ItemId, String), Vector>,
+    pub(super) jobs: Table<JobId, Job>,
+    pub(super) requests: Table<RequestId, RequestMetric>,
+    pub(super) answers: Table<String, (u64, Applied)>,
+    pub(super) index: Index,
+}
+
+/// Runs one method on every table.
+macro_rules! for_all_tables {
+    ($data:ident, $method:ident) => {
+        $data.sessions.$method();
+        $data.turns.$method();
+        $data.places.$method();
+        $data.summaries.$method();
+        $data.memories.$method();
+        $data.vectors.$method();
+        $data.jobs.$method();
+        $data.requests.$method();
+        $data.answers.$method();
+    };
+}
+
+impl UserData {
+    /// Applies all of `changes` or nothing.
+    pub(super) fn apply_all(&mut self, user: &UserId, changes: ChangeSet) -> Result<Applied> {
+        let ChangeSet { at, idempotency, changes } = changes;
+        if let Some(idempotency) = &idempotency
+            && let Some((fingerprint, answer)) = self.answers.get(&idempotency.key)
+        {
+            if *fingerprint != idempotency.fingerprint {
+                return Err(Error::conflict(format!(
+                    "idempotency key `{}` was used for another request; use a new key",
+                    idempotency.key
+                )));
+            }
+            return Ok(Applied { replayed: true, ..answer.clone() });
+        }
+        let before = self.head;
+        let mut applied = Applied::default();
+        for change in changes {
+            if let Err(error) = self.apply(user, at, change, &mut applied) {
+                for_all_tables!(self, roll_back);
+                self.head = before;
+                return Err(error);
+            }
+        }
+        if let Some(idempotency) = idempotency {
+            self.answers.put(idempotency.key, (idempotency.fingerprint, applied.clone()));
+        }
+        self.commit();
+        Ok(applied)
+    }
+
+    /// Makes the changes final and brings the text index up to date with them.
+    fn commit(&mut self) {
+        let turns = self.turns.commit().into_iter();
+        let turns = turns.map(|(id, before)| (ItemId::Turn(id), before.map(|turn| turn.content)));
+        let memories = self.memories.commit().into_iter();
+        let memories = memories.map(|(id, before)| (ItemId::Memory(id), before.map(|memory| memory.content)));
+        let mut seen = BTreeSet::new();
+        for (item, before) in turns.chain(memories) {
+            // Only the first entry of an item knows what is in the index.
+            if !seen.insert(item) {
+                continue;
+            }
+            let after = match item {
+                ItemId::Turn(id) => self.turns.get(&id).map(|turn| &turn.content),
+                ItemId::Memory(id) => self.memories.get(&id).map(|memory| &memory.content),
+                ItemId::Summary(_) => None,
+            };
+            if before.as_ref() != after {
+                if let Some(before) = before {
+                    self.index.remove(item, &before);
+                }
+                if let Some(after) = after {
+                    self.index.insert(item, after);
+                }
+            }
+        }
+        for_all_tables!(self, commit);
+    }
+
+    fn apply(&mut self, user: &UserId, at: Timestamp, change: Change, applied: &mut Applied) -> Result<()> {
+        if !matches!(
+            change,
+            Change::EnqueueJob(_)
+                | Change::FinishJob { .. }
+                | Change::RetryJob { .. }
+                | Change::AddRequest(_)
+                | Change::PruneRequests { .. }
+                | Change::Forget(_)
+        ) {
+            self.head.revision += 1;
+        }
+        match change {
+            Change::AppendTurns { session, turns } => self.append(at, session, turns, applied),
+            Change::HideTurns { ids, hidden } => ids.into_iter().try_for_each(|id| self.hide_turn(id, hidden)),
+            Change::PutState { session, state } => self.put_state(at, session, *state),
+            Change::PutSummary(summary) => self.put_summary(*summary),
+            Change::AddMemory(memory) => self.add_memory(*memory),
+            Change::ReviseMemory { id, archive_as, content, metadata } => {
+                self.revise_memory(at, id, archive_as, content, metadata)
+            }
+            Change::CloseMemory { id, valid_to, replaced_by } => self.close_memory(id, valid_to, replaced_by),
+            Change::HideMemory { id, hidden } => self.change_memory(id, |memory| memory.hidden = hidden),
+            Change::PutVectors(vectors) => {
+                self.put_vectors(vectors);
+                Ok(())
+            }
+            Change::EnqueueJob(job) => self.enqueue_job(user, *job),
+            Change::FinishJob { id, lease, outcome } => self.finish_job(at, id, lease, outcome),
+            Change::RetryJob { id } => self.retry_job(at, id),
+            Change::AddRequest(request) => self.add_request(*request),
+            Change::PruneRequests { before } => {
+                self.requests.remove_where(|_, request| request.created_at < before);
+                Ok(())
+            }
+            Change::Forget(what) => self.forget(what, &mut applied.removed),
+        }
+    }
+
+    fn append(
+        &mut self,
+        at: Timestamp,
+        id: SessionId,
+        turns: Vec<NewTurn>,
+        applied: &mut Applied,
+    ) -> Result<()> {
+        let mut session = self.session_at(&id, at);
+        for turn in turns {
+            if self.turns.contains(&turn.id) {
+                return Err(Error::conflict(format!("turn `{}` exists already; give it another id", turn.id)));
+            }
+            let turn = turn.at(id.clone(), session.turn_count);
+            applied.turns.push(AppendedTurn { id: turn.id, seq: turn.seq });
+            self.places.put((id.clone(), turn.seq), turn.id);
+            self.turns.put(turn.id, turn);
+            session.turn_count += 1;
+        }
+        self.sessions.put(id, session);
+        Ok(())
+    }
+
+    /// The session as a write at `at` leaves it; a new one where there is none.
+    fn session_at(&self, id: &SessionId, at: Timestamp) -> Session {
+        let mut session = self.sessions.get(id).cloned().unwrap_or_else(|| Session {
+            id: id.clone(),
+            created_at: at,
+            updated_at: at,
+            turn_count: 0,
+            state: State::default(),
+        });
+        // Writers that overtake each other do not set the session's time back.
+        session.updated_at = session.updated_at.max(at);
+        session
+    }
+
+    fn hide_turn(&mut self, id: TurnId, hidden: Option<Hidden>) -> Result<()> {
+        let turn = self.turns.get(&id).ok_or_else(|| unknown("turn", id))?;
+        let turn = Turn { hidden, ..turn.clone() };
+        self.turns.put(id, turn);
+        Ok(())
+    }
+
+    fn put_state(&mut self, at: Timestamp, id: SessionId, state: State) -> Result<()> {
+        let session = Session { state, ..self.session_at(&id, at) };
+        self.sessions.put(id, session);
+        Ok(())
+    }
+
+    fn put_summary(&mut self, summary: Summary) -> Result<()> {
+        if !self.sessions.contains(&summary.session) {
+            return Err(unknown("session", &summary.session));
+        }
+        if self.summaries.get(&summary.id).is_some_and(|before| before.session != summary.session) {
+            return Err(Error::conflict(format!(
+                "summary `{}` exists already in another session; give it another id",
+                summary.id
+            )));
+        }
+        let another_is_processing = || {
+            self.summaries.rows().values().any(|other| {
+                other.id != summary.id
+                    && other.session == summary.session
+                    && other.status == SummaryStatus::Processing
+            })
+        };
+        if summary.status == SummaryStatus::Processing && another_is_processing() {
+            return Err(Error::conflict(format!(
+                "session `{}` is being summarised already; wait until that summary is completed or failed",
+                summary.session
+            )));
+        }
+        self.summaries.put(summary.id, summary);
+        Ok(())
+    }
+
+    fn add_memory(&mut self, memory: Memory) -> Result<()> {
+        if self.memories.contains(&memory.id) {
+            return Err(Error::conflict(format!("memory `{}` exists already; give it another id", memory.id)));
+        }
+        self.memories.put(memory.id, memory);
+        Ok(())
+    }
+
+    fn revise_memory(
+        &mut self,
+        at: Timestamp,
+        id: MemoryId,
+        archive_as: MemoryId,
+        content: String,
+        metadata: Option<Metadata>,
+    ) -> Result<()> {
+        let memory = self.memories.get(&id).ok_or_else(|| unknown("memory", id))?.clone();
+        let archived = Memory {
+            id: archive_as,
+            valid_to: Some(memory.valid_to.map_or(at, |end| end.min(at))),
+            replaced_by: Some(id),
+            ..memory.clone()
+        };
+        let metadata = metadata.unwrap_or_else(|| memory.metadata.clone());
+        let revised = Memory { content, metadata, valid_from: at, recorded_at: at, ..memory };
+        self.add_memory(archived)?;
+        self.memories.put(id, revised);
+        // Vectors of the old statement would find the new one for the wrong reasons.
+        self.vectors.remove_where(|(item, _), _| *item == ItemId::Memory(id));
+        Ok(())
+    }
+
+    fn close_memory(
+        &mut self,
+        id: MemoryId,
+        valid_to: Timestamp,
+        replaced_by: Option<MemoryId>,
+    ) -> Result<()> {
+        if let Some(successor) = replaced_by.filter(|successor| !self.memories.contains(successor)) {
+            return Err(unknown("memory", successor));
+        }
+        self.change_memory(id, |memory| {
+            memory.valid_to = Some(valid_to);
+            memory.replaced_by = replaced_by;
+        })
+    }
+
+    fn change_memory(&mut self, id: MemoryId, change: impl FnOnce(&mut Memory)) -> Result<()> {
+        let mut memory = self.memories.get(&id).ok_or_else(|| unknown("memory", id))?.clone();
+        change(&mut memory);
+        self.memories.put(id, memory);
+        Ok(())
+    }
+
+    fn put_vectors(&mut self, vectors: Vec<ItemVector>) {
+        for ItemVector { item, model, vector } in vectors {
+            let exists = match item {
+                ItemId::Turn(id) => self.turns.contains(&id),
+                ItemId::Memory(id) => self.memories.contains(&id),
+                ItemId::Summary(id) => self.summaries.contains(&id),
+            };
+            if exists {
+                self.vectors.put((item, model), vector);
+            }
+        }
+    }
+
+    fn enqueue_job(&mut self, user: &UserId, job: Job) -> Result<()> {
+        if job.user != *user {
+            return Err(Error::invalid(format!("job `{}` names another user than the call", job.id)));
+        }
+        if self.jobs.contains(&job.id) {
+            return Err(Error::conflict(format!("job `{}` exists already; give it another id", job.id)));
+        }
+        self.jobs.put(job.id, job);
+        Ok(())
+    }
+
+    fn finish_job(&mut self, at: Timestamp, id: JobId, lease: LeaseId, outcome: JobOutcome) -> Result<()> {
+        let mut job = self.jobs.get(&id).ok_or_else(|| unknown("job", id))?.clone();
+        if job.lease.as_ref().is_none_or(|held| held.id != lease) {
+            return Err(Error::conflict(format!(
+                "lease `{lease}` on job `{id}` was lost; drop the result, another worker has the job"
+            )));
+        }
+        job.lease = None;
+        job.updated_at = at;
+        match outcome {
+            JobOutcome::Done => job.status = JobStatus::Done,
+            JobOutcome::Retry { run_at, error } => {
+                job.status = JobStatus::Queued;
+                job.run_at = run_at;
+                job.last_error = Some(error);
+            }
+            JobOutcome::Dead { error } => {
+                job.status = JobStatus::Dead;
+                job.last_error = Some(error);
+            }
+        }
+        self.jobs.put(id, job);
+        Ok(())
+    }
+
+    fn retry_job(&mut self, at: Timestamp, id: JobId) -> Result<()> {
+        let job = self.jobs.get(&id).ok_or_else(|| unknown("job", id))?;
+        if job.status != JobStatus::Dead {
+            return Err(Error::conflict(format!(
+                "job `{id}` is {}; only a dead job can be retried",
+                job.status.as_str()
+            )));
+        }
+        let job = Job { status: JobStatus::Queued, attempts: 0, run_at: at, updated_at: at, ..job.clone() };
+        self.jobs.put(id, job);
+        Ok(())
+    }
+
+    /// Stores a job under a new lease: the one write that no change set carries.
+    pub(super) fn put_leased(&mut self, job: Job) {
+        self.jobs.put(job.id, job);
+        self.jobs.commit();
+    }
+
+    fn add_request(&mut self, request: RequestMetric) -> Result<()> {
+        if self.requests.contains(&request.id) {
+            return Err(Error::conflict(format!("request `{}` exists already", request.id)));
+        }
+        self.requests.put(request.id, request);
+        Ok(())
+    }
+
+    fn forget(&mut self, what: Forget, removed: &mut Removed) -> Result<()> {
+        let before = *removed;
+        match what {
+            Forget::Session(session) => self.forget_session(&session, removed)?,
+            Forget::Memory(id) => {
+                if !self.memories.contains(&id) {
+                    return Err(unknown("memory", id));
+                }
+                self.forget_memories(&self.replaced_by(id), removed);
+            }
+            Forget::Memories => {
+                self.forget_memories(&self.memories.rows().keys().copied().collect(), removed);
+            }
+            Forget::User => {
+                removed.sessions += self.sessions.remove_where(|_, _| true);
+                removed.turns += self.turns.remove_where(|_, _| true);
+                removed.memories += self.memories.remove_where(|_, _| true);
+                removed.summaries += self.summaries.remove_where(|_, _| true);
+                self.places.remove_where(|_, _| true);
+                self.vectors.remove_where(|_, _| true);
+                self.jobs.remove_where(|_, _| true);
+                self.requests.remove_where(|_, _| true);
+                self.answers.remove_where(|_, _| true);
+            }
+        }
+        if *removed != before {
+            self.head.revision += 1;
+            self.head.epoch += 1;
+        }
+        Ok(())
+    }
+
+    fn forget_session(&mut self, session: &SessionId, removed: &mut Removed) -> Result<()> {
+        let bound = self.memories.rows().values().filter(|memory| memory.session.as_ref() == Some(session));
+        let bound: BTreeSet<MemoryId> = bound.map(|memory| memory.id).collect();
+        let existed = self.sessions.remove(session);
+        // A memory may be bound to a session in which nothing was said yet.
+        if !existed && bound.is_empty() {
+            return Err(unknown("session", session));
+        }
+        removed.sessions += u64::from(existed);
+        removed.turns += self.turns.remove_where(|_, turn| turn.session == *session);
+        removed.summaries += self.summaries.remove_where(|_, summary| summary.session == *session);
+        self.places.remove_where(|(of, _), _| of == session);
+        self.jobs.remove_where(|_, job| job.session.as_ref() == Some(session));
+        // Their questions were said in the session.
+        self.requests.remove_where(|_, request| request.session.as_ref() == Some(session));
+        self.forget_memories(&bound, removed);
+        Ok(())
+    }
+
+    fn forget_memories(&mut self, ids: &BTreeSet<MemoryId>, removed: &mut Removed) {
+        removed.memories += self.memories.remove_where(|id, _| ids.contains(id));
+        let orphans = self.memories.rows().values();
+        let orphans = orphans.filter(|memory| memory.replaced_by.is_some_and(|id| ids.contains(&id)));
+        let orphans: Vec<Memory> = orphans.cloned().collect();
+        for memory in orphans {
+            self.memories.put(memory.id, Memory { replaced_by: None, ..memory });
+        }
+        let (turns, memories, summaries) = (&self.turns, &self.memories, &self.summaries);
+        self.vectors.remove_where(|(item, _), _| match item {
+            ItemId::Turn(id) => !turns.contains(id),
+            ItemId::Memory(id) => !memories.contains(id),
+            ItemId::Summary(id) => !summaries.contains(id),
+        });
+    }
+
+    fn replaced_directly_by(&self, id: MemoryId) -> Vec<MemoryId> {
+        let memories = self.memories.rows().values();
+        memories.filter(|memory| memory.replaced_by == Some(id)).map(|memory| memory.id).collect()
+    }
+
+    /// A memory and all that it replaced, directly or through others.
+    pub(super) fn replaced_by(&self, id: MemoryId) -> BTreeSet<MemoryId> {
+        let mut found = BTreeSet::from([id]);
+        let mut open = VecDeque::from([id]);
+        while let Some(id) = open.pop_front() {
+            open.extend(self.replaced_directly_by(id).into_iter().filter(|former| found.insert(*former)));
+        }
+        found
+    }
+}
+
+fn unknown(what: &str, id: impl std::fmt::Display) -> Error {
+    Error::not_found(format!("{what} `{id}` does not exist for this user"))
+}

@@ -1,0 +1,174 @@
+//! Cuts normalised text into the pieces that become terms.
+
+use unicode_normalization::char::is_combining_mark;
+
+use super::MAX_TERM_CHARS;
+
+/// Stands for `.`, `_` and `@` inside a word that is also indexed whole, as `v1.2` is. It is a letter (a dental click),
+/// because the tokenizers of databases cut at anything else.
+const CONNECTOR: char = 'ǀ';
+
+/// A piece of text that becomes one term.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Run<'a> {
+    /// A word, or a part of a longer identifier.
+    Word(&'a str),
+    /// A whole identifier, address or version, each connector written as [`CONNECTOR`].
+    Compound(&'a str),
+    /// Two neighbouring characters, or a lone one, of a script without spaces.
+    Unspaced(&'a str),
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn as_str(self) -> &'a str {
+        match self {
+            Self::Word(text) | Self::Compound(text) | Self::Unspaced(text) => text,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// Belongs to a word.
+    Word,
+    /// Belongs to a script that is written without spaces.
+    Unspaced,
+    /// Separates.
+    Other,
+}
+
+/// Calls `emit` with the pieces of `text` in order; a compound comes after its parts.
+pub(super) fn for_each_run(text: &str, mut emit: impl FnMut(Run<'_>)) {
+    let mut compound = Compound::default();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let class = classify(first);
+        let length = rest.find(|c| class != Class::Other && !continues(class, c));
+        let (run, after) = match class {
+            Class::Other => rest.split_at(first.len_utf8()),
+            _ => rest.split_at(length.unwrap_or(rest.len())),
+        };
+        rest = after;
+        match class {
+            Class::Other => {}
+            Class::Unspaced => for_each_pair(run, |pair| emit(Run::Unspaced(pair))),
+            Class::Word => {
+                let word = cut(run);
+                emit(Run::Word(word));
+                compound.push(word);
+                rest = skip_clitic(rest);
+                match after_connector(rest) {
+                    Some(next) => rest = next,
+                    None => compound.finish(|whole| emit(Run::Compound(whole))),
+                }
+            }
+        }
+    }
+}
+
+/// Whether `c` goes on with a run of `class`. A word keeps its combining marks, without which the scripts of India would
+/// fall apart in the middle of syllables.
+fn continues(class: Class, c: char) -> bool {
+    match classify(c) {
+        Class::Other => class == Class::Word && is_combining_mark(c),
+        other => other == class,
+    }
+}
+
+fn classify(c: char) -> Class {
+    if c.is_ascii() {
+        return if c.is_ascii_alphanumeric() { Class::Word } else { Class::Other };
+    }
+    if is_unspaced(c) {
+        return if c.is_alphanumeric() || is_combining_mark(c) { Class::Unspaced } else { Class::Other };
+    }
+    if c.is_alphanumeric() { Class::Word } else { Class::Other }
+}
+
+/// Blocks of scripts whose words are not marked by spaces. Hangul marks phrases by spaces, not words: its pairs find a
+/// noun whatever particle follows it.
+fn is_unspaced(c: char) -> bool {
+    matches!(c,
+        '\u{0E00}'..='\u{0EFF}'        // Thai, Lao
+        | '\u{1000}'..='\u{109F}'      // Burmese
+        | '\u{1780}'..='\u{17FF}'      // Khmer
+        | '\u{3005}'..='\u{3007}'      // iteration mark, closing mark, zero
+        | '\u{3040}'..='\u{30FF}'      // kana
+        | '\u{31F0}'..='\u{31FF}'      // small kana
+        | '\u{3400}'..='\u{4DBF}'      // Han
+        | '\u{4E00}'..='\u{9FFF}'
+        | '\u{AC00}'..='\u{D7AF}'      // Hangul
+        | '\u{F900}'..='\u{FAFF}'
+        | '\u{20000}'..='\u{3FFFF}')
+}
+
+/// The first [`MAX_TERM_CHARS`] characters.
+fn cut(word: &str) -> &str {
+    if word.len() <= MAX_TERM_CHARS {
+        return word;
+    }
+    word.char_indices().nth(MAX_TERM_CHARS).map_or(word, |(end, _)| &word[..end])
+}
+
+/// The neighbouring pairs of a run, or the run itself where it is one character.
+fn for_each_pair(run: &str, mut emit: impl FnMut(&str)) {
+    let mut before = None;
+    let mut last = 0;
+    for (start, c) in run.char_indices() {
+        if let Some(before) = before {
+            emit(&run[before..start + c.len_utf8()]);
+            last += 1;
+        }
+        before = Some(start);
+    }
+    if last == 0 {
+        emit(run);
+    }
+}
+
+/// What follows an English clitic at the start of `rest` (`'s`, `'t`, `'ll` …), which belongs to the word before; else
+/// `rest`.
+pub(super) fn skip_clitic(rest: &str) -> &str {
+    let Some(clitic) = rest.strip_prefix(['\'', '’', 'ʼ']) else { return rest };
+    let found = ["s", "t", "d", "ll", "m", "re", "ve"].into_iter().find_map(|ending| {
+        let after = clitic.strip_prefix(ending)?;
+        after.chars().next().is_none_or(|c| classify(c) == Class::Other && c != '_').then_some(after)
+    });
+    found.unwrap_or(rest)
+}
+
+/// What follows a connector that joins the word before `rest` with a word after it.
+fn after_connector(rest: &str) -> Option<&str> {
+    let next = rest.strip_prefix(['.', '_', '@'])?;
+    next.chars().next().is_some_and(|c| classify(c) == Class::Word).then_some(next)
+}
+
+/// Gathers a word with connectors. It gives up on one that is too long to be a name that somebody types.
+#[derive(Default)]
+struct Compound {
+    whole: String,
+    parts: usize,
+}
+
+impl Compound {
+    fn push(&mut self, part: &str) {
+        if self.parts > 0 && self.whole.len() <= MAX_BYTES {
+            self.whole.push(CONNECTOR);
+        }
+        if self.whole.len() <= MAX_BYTES {
+            self.whole.push_str(part);
+        }
+        self.parts += 1;
+    }
+
+    fn finish(&mut self, emit: impl FnOnce(&str)) {
+        if self.parts > 1 && self.whole.chars().count() <= MAX_TERM_CHARS {
+            emit(&self.whole);
+        }
+        self.whole.clear();
+        self.parts = 0;
+    }
+}
+
+/// More bytes than [`MAX_TERM_CHARS`] characters can have.
+const MAX_BYTES: usize = MAX_TERM_CHARS * 4;

@@ -1,0 +1,143 @@
+//! The one HTTP client: ordinary calls to model endpoints and downloads, over `http://` and `https://`.
+//!
+//! Certificates are checked against a list inside the binary, so that a bare container works too.
+
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use hyper::{Method, Request, Response, StatusCode, Uri};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use strata_core::{Error, Result};
+
+/// The most bytes of an answer that is read whole: a batch of a thousand embeddings is about 30 MB of JSON.
+const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
+
+/// A client that keeps connections open between calls. Cheap to clone.
+#[derive(Clone)]
+pub struct HttpClient {
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    timeout: Duration,
+}
+
+/// An answer read whole.
+pub struct Answer {
+    /// The status.
+    pub status: StatusCode,
+    /// How long the server asks to wait before the next try.
+    pub retry_after: Option<Duration>,
+    /// The body.
+    pub body: Bytes,
+}
+
+impl HttpClient {
+    /// A client whose calls fail after `timeout` without an answer.
+    pub fn new(timeout: Duration) -> Self {
+        let mut connector = HttpConnector::new();
+        connector.enforce_http(false);
+        connector.set_nodelay(true);
+        connector.set_connect_timeout(Some(timeout.min(Duration::from_secs(10))));
+        let connector = HttpsConnectorBuilder::new()
+            .with_webpki_roots()
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(connector);
+        Self { client: Client::builder(TokioExecutor::new()).build(connector), timeout }
+    }
+
+    /// Posts JSON and reads the answer whole.
+    pub async fn post_json(&self, url: &str, key: Option<&str>, body: &serde_json::Value) -> Result<Answer> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(key) = key {
+            let mut value = HeaderValue::from_str(&format!("Bearer {key}"))
+                .map_err(|_| Error::invalid("the API key holds characters that no header can carry"))?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        let call = async {
+            let response = self.send(Method::POST, url, headers, Bytes::from(body.to_string())).await?;
+            let status = response.status();
+            let retry_after = retry_after(response.headers());
+            let body = Limited::new(response.into_body(), MAX_ANSWER_BYTES)
+                .collect()
+                .await
+                .map_err(|error| {
+                    Error::unavailable(format!("the answer of `{}` broke off", shown(url)))
+                        .with_source(error)
+                        .retryable()
+                })?
+                .to_bytes();
+            Ok(Answer { status, retry_after, body })
+        };
+        self.in_time(url, call).await
+    }
+
+    /// Starts a download, from byte `from` on where the server can do that.
+    pub async fn get(&self, url: &str, from: u64) -> Result<Response<Incoming>> {
+        let mut headers = HeaderMap::new();
+        if from > 0
+            && let Ok(range) = HeaderValue::from_str(&format!("bytes={from}-"))
+        {
+            headers.insert(hyper::header::RANGE, range);
+        }
+        self.in_time(url, self.send(Method::GET, url, headers, Bytes::new())).await
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        url: &str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response<Incoming>> {
+        let uri: Uri = url
+            .parse()
+            .map_err(|error| Error::invalid(format!("`{}` is no URL", shown(url))).with_source(error))?;
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = uri;
+        *request.headers_mut() = headers;
+        self.client.request(request).await.map_err(|error| {
+            Error::unavailable(format!("`{}` cannot be reached", shown(url))).with_source(error).retryable()
+        })
+    }
+
+    async fn in_time<T>(&self, url: &str, call: impl Future<Output = Result<T>>) -> Result<T> {
+        tokio::time::timeout(self.timeout, call).await.unwrap_or_else(|_| {
+            let seconds = self.timeout.as_secs_f32();
+            Err(Error::unavailable(format!("`{}` did not answer within {seconds} s", shown(url))).retryable())
+        })
+    }
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
+/// A URL without what may be secret in it: credentials and the query.
+fn shown(url: &str) -> String {
+    let without_query = url.split(['?', '#']).next().unwrap_or_default();
+    match (without_query.split_once("://"), without_query.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://{rest}"),
+        _ => without_query.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shown_url_holds_no_secret() {
+        let check = |url: &str, expected: &str| assert_eq!(shown(url), expected);
+        check("https://host/v1/embeddings", "https://host/v1/embeddings");
+        check("https://me:secret@host/v1?key=secret", "https://host/v1");
+        check("host/path?token=secret", "host/path");
+    }
+}

@@ -1,0 +1,106 @@
+//! The built-in embedder: a direction for every English and Chinese word, inside the binary.
+//!
+//! English words are cut into word pieces whose vectors were distilled from a sentence encoder; Chinese words take the
+//! vectors of a dictionary's English glosses, so both languages share one space. `data/README.md` describes the tables
+//! and `tools/distill` makes them. Nothing is read from disk and nothing is computed before a word is asked for.
+
+mod chinese;
+mod pieces;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use strata_core::lexicon::{DIMENSION, Lexicon, Word, mean};
+use strata_core::ports::{Embedder, EmbedderCost, Passage};
+use strata_core::{Result, text};
+
+use chinese::Chinese;
+use pieces::Pieces;
+
+/// How much a piece counts inside a word falls with how common it is: a / (a + p).
+const PIECE_RARITY: f32 = 1e-3;
+
+/// The built-in lexicon.
+pub struct BuiltinLexicon {
+    pieces: Pieces,
+    chinese: Chinese,
+}
+
+impl BuiltinLexicon {
+    /// The tables inside the binary.
+    pub fn new() -> Result<Self> {
+        Ok(Self { pieces: Pieces::new()?, chinese: Chinese::new()? })
+    }
+
+    /// The weighted sum of piece directions, normalised, added to `sum`; the least probability of a piece.
+    fn add_pieces(&self, ids: impl IntoIterator<Item = u16>, sum: &mut [f32; DIMENSION]) -> f32 {
+        let mut direction = [0.0; DIMENSION];
+        let mut probability = 1.0_f32;
+        for id in ids {
+            let p = pieces::probability(id);
+            probability = probability.min(p);
+            self.pieces.add_row(id, PIECE_RARITY / (PIECE_RARITY + p), &mut direction);
+        }
+        let norm = direction.iter().map(|value| value * value).sum::<f32>().sqrt();
+        if norm > 0.0 {
+            for (sum, value) in sum.iter_mut().zip(direction) {
+                *sum += value / norm;
+            }
+        }
+        probability
+    }
+}
+
+impl Lexicon for BuiltinLexicon {
+    fn for_each_word(&self, text: &str, emit: &mut dyn FnMut(&str)) {
+        text::for_each_word(text, |word| match word {
+            text::WordRun::Spaced(word) => emit(word),
+            text::WordRun::Han(run) => self.chinese.cut(run, emit),
+        });
+    }
+
+    fn word(&self, word: &str) -> Word {
+        let mut sum = [0.0; DIMENSION];
+        let probability = match self.chinese.find(word) {
+            Some(entry) => {
+                for sense in entry.senses() {
+                    self.add_pieces(sense, &mut sum);
+                }
+                entry.probability()
+            }
+            None => self.add_pieces(self.pieces.cut(word), &mut sum),
+        };
+        Word::new(&sum, probability)
+    }
+}
+
+/// The lexicon as an embedder: the mean of a text's words. It answers in microseconds.
+pub struct BuiltinEmbedder {
+    lexicon: Arc<dyn Lexicon>,
+}
+
+impl BuiltinEmbedder {
+    /// An embedder over the lexicon.
+    pub fn new(lexicon: Arc<dyn Lexicon>) -> Self {
+        Self { lexicon }
+    }
+}
+
+#[async_trait]
+impl Embedder for BuiltinEmbedder {
+    fn model(&self) -> &str {
+        "builtin-1"
+    }
+
+    fn cost(&self) -> EmbedderCost {
+        EmbedderCost::Local
+    }
+
+    async fn embed_passages(&self, passages: &[Passage]) -> Result<Vec<Vec<f32>>> {
+        Ok(passages.iter().map(|passage| mean(self.lexicon.as_ref(), &passage.text)).collect())
+    }
+
+    async fn embed_question(&self, question: &str) -> Result<Vec<f32>> {
+        Ok(mean(self.lexicon.as_ref(), question))
+    }
+}

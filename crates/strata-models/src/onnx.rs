@@ -1,0 +1,11 @@
+//! ONNX models in a folder, run in this process: the sentence encoder and the cross-encoder.
+//!
+//! A folder holds `model.onnx` (or `model_int8.onnx`, `model_quantized.onnx`) and `tokenizer.json`, as model hubs lay them
+//! out. Weights are read on first use. Engine: `rten`; `docs/encoder.md` has the comparison that chose it.
+
+mod encoder;
+mod reranker;
+mod session;
+
+pub use encoder::OnnxEncoder;
+pub use reranker::OnnxReranker;

@@ -1,0 +1,248 @@
+//! Sentence encoders: Strata's own, which reads a turn together with the one before it, and any other.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use strata_core::ports::{Embedder, EmbedderCost, Passage};
+use strata_core::{Error, Result};
+
+use super::session::{Sequence, Session, Urgency, space_name};
+
+/// Pieces of the turn before that Strata's encoder reads: what it was trained with.
+const CONTEXT_PIECES: usize = 40;
+
+/// Pieces of the turn itself, or of the question: what it was trained with.
+const TEXT_PIECES: usize = 254;
+
+/// How a folder's model wants to be used: the optional file `strata.json` in it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Profile {
+    /// How token vectors become one.
+    pooling: Pooling,
+    /// What some models want before a question.
+    query_prefix: String,
+    /// What some models want before a passage.
+    passage_prefix: String,
+    /// The most tokens a text.
+    max_tokens: usize,
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self {
+            pooling: Pooling::Mean,
+            query_prefix: String::new(),
+            passage_prefix: String::new(),
+            max_tokens: TEXT_PIECES + 2,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Pooling {
+    Mean,
+    Cls,
+}
+
+/// A sentence encoder in a folder. Its weights are read on first use.
+#[derive(Clone)]
+pub struct OnnxEncoder {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    dir: PathBuf,
+    name: String,
+    profile: Profile,
+    loaded: OnceLock<std::result::Result<Loaded, String>>,
+}
+
+struct Loaded {
+    session: Session,
+    format: Format,
+    start: u32,
+    end: u32,
+}
+
+/// What the model expects its input to look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    /// `[CLS]` the turn before `[SEP]` the turn `[SEP]`; the turn before is read but not averaged.
+    Strata,
+    /// `[CLS]` text `[SEP]`.
+    Plain,
+}
+
+impl OnnxEncoder {
+    /// The encoder in `dir`. Fails when the folder holds no model; reads no weights yet.
+    pub fn open(dir: impl Into<PathBuf>) -> Result<Self> {
+        let dir = dir.into();
+        let name = space_name(&dir)?;
+        let profile = read_profile(&dir)?;
+        Ok(Self { shared: Arc::new(Shared { dir, name, profile, loaded: OnceLock::new() }) })
+    }
+
+    /// Whether the weights are in memory.
+    pub fn is_loaded(&self) -> bool {
+        self.shared.loaded.get().is_some()
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Shared) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let shared = Arc::clone(&self.shared);
+        tokio::task::spawn_blocking(move || work(&shared))
+            .await
+            .map_err(|error| Error::internal("the encoder's thread died").with_source(error))?
+    }
+}
+
+impl Shared {
+    fn loaded(&self) -> Result<&Loaded> {
+        self.loaded
+            .get_or_init(|| self.load().map_err(|error| describe(&error)))
+            .as_ref()
+            .map_err(|message| Error::unavailable(message.clone()))
+    }
+
+    fn load(&self) -> Result<Loaded> {
+        let session = Session::load(&self.dir)?;
+        // Only Strata's own format has these outputs.
+        let format = if session.has_output("token_vectors") { Format::Strata } else { Format::Plain };
+        let start = session.special(&["[CLS]", "<s>"])?;
+        let end = session.special(&["[SEP]", "</s>"])?;
+        Ok(Loaded { session, format, start, end })
+    }
+
+    fn embed(&self, passages: &[Passage], prefix: &str, urgency: Urgency) -> Result<Vec<Vec<f32>>> {
+        let loaded = self.loaded()?;
+        let sequences = passages
+            .iter()
+            .map(|passage| loaded.sequence(passage, prefix, &self.profile))
+            .collect::<Result<Vec<_>>>()?;
+        let inputs: Vec<_> = sequences.iter().map(|(sequence, _)| sequence.clone()).collect();
+        let mut vectors = vec![Vec::new(); passages.len()];
+        loaded.session.run(&inputs, None, urgency, |index, values, width| {
+            vectors[index] = pool(values, width, sequences[index].1, self.profile.pooling);
+        })?;
+        Ok(vectors)
+    }
+}
+
+impl Loaded {
+    /// The token ids of a passage, and from where on they count towards its vector (the first always does).
+    fn sequence(&self, passage: &Passage, prefix: &str, profile: &Profile) -> Result<(Sequence, usize)> {
+        let text = self.session.pieces(&format!("{prefix}{}", passage.text))?;
+        let most = match self.format {
+            Format::Strata => TEXT_PIECES,
+            Format::Plain => profile.max_tokens.saturating_sub(2),
+        };
+        let text = &text[..text.len().min(most)];
+        let mut ids = vec![self.start];
+        if let (Format::Strata, Some(context)) = (self.format, &passage.context) {
+            let context = self.session.pieces(context)?;
+            if !context.is_empty() {
+                ids.extend(&context[context.len().saturating_sub(CONTEXT_PIECES)..]);
+                ids.push(self.end);
+            }
+        }
+        let counted_from = ids.len();
+        ids.extend(text);
+        ids.push(self.end);
+        Ok((Sequence::single(ids), counted_from))
+    }
+}
+
+fn pool(values: &[f32], width: usize, counted_from: usize, pooling: Pooling) -> Vec<f32> {
+    let mut tokens = values.chunks_exact(width);
+    let mut vector = tokens.next().map(<[f32]>::to_vec).unwrap_or_default();
+    if pooling == Pooling::Mean {
+        // The first token is taken already; the context's tokens are passed over.
+        for token in tokens.skip(counted_from.saturating_sub(1)) {
+            for (sum, value) in vector.iter_mut().zip(token) {
+                *sum += value;
+            }
+        }
+    }
+    let norm = vector.iter().map(|value| value * value).sum::<f32>().sqrt();
+    if norm > 0.0 {
+        vector.iter_mut().for_each(|value| *value /= norm);
+    }
+    vector
+}
+
+#[async_trait]
+impl Embedder for OnnxEncoder {
+    fn model(&self) -> &str {
+        &self.shared.name
+    }
+
+    fn cost(&self) -> EmbedderCost {
+        EmbedderCost::Local
+    }
+
+    async fn embed_passages(&self, passages: &[Passage]) -> Result<Vec<Vec<f32>>> {
+        let passages = passages.to_vec();
+        self.blocking(move |shared| {
+            shared.embed(&passages, &shared.profile.passage_prefix, Urgency::Background)
+        })
+        .await
+    }
+
+    async fn embed_question(&self, question: &str) -> Result<Vec<f32>> {
+        let passage = Passage { context: None, text: question.to_owned() };
+        self.blocking(move |shared| {
+            let mut vectors = shared.embed(&[passage], &shared.profile.query_prefix, Urgency::Foreground)?;
+            vectors.pop().ok_or_else(|| Error::internal("the encoder gave no vector"))
+        })
+        .await
+    }
+}
+
+fn read_profile(dir: &Path) -> Result<Profile> {
+    let path = dir.join("strata.json");
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return pooling_of_hub(dir),
+        Err(error) => {
+            return Err(Error::unavailable(format!("`{}` cannot be read", path.display())).with_source(error));
+        }
+    };
+    serde_json::from_str(&text).map_err(|error| {
+        Error::invalid(format!("`{}` is no description of an encoder: {error}", path.display()))
+            .with_source(error)
+    })
+}
+
+/// Hubs describe the pooling of a sentence encoder in `1_Pooling/config.json`.
+fn pooling_of_hub(dir: &Path) -> Result<Profile> {
+    #[derive(Deserialize)]
+    struct Hub {
+        #[serde(default)]
+        pooling_mode_cls_token: bool,
+    }
+    let mut profile = Profile::default();
+    if let Ok(text) = std::fs::read_to_string(dir.join("1_Pooling").join("config.json"))
+        && let Ok(hub) = serde_json::from_str::<Hub>(&text)
+        && hub.pooling_mode_cls_token
+    {
+        profile.pooling = Pooling::Cls;
+    }
+    Ok(profile)
+}
+
+/// An error with its causes in one line: it is kept for later calls, and errors cannot be copied.
+fn describe(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,84 @@
+//! Cross-encoders: models that read a question and a text together and say how well they fit.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use async_trait::async_trait;
+use strata_core::ports::Reranker;
+use strata_core::{Error, Result};
+
+use super::session::{Sequence, Session, Urgency, space_name};
+
+/// The most tokens of a pair: what the models for this task were trained with.
+const MAX_PAIR_TOKENS: usize = 512;
+
+/// The most tokens of the question in a pair, so that a long one leaves room for the text.
+const MAX_QUESTION_TOKENS: usize = 128;
+
+/// A sequence-classification model in a folder. Its weights are read on first use.
+#[derive(Clone)]
+pub struct OnnxReranker {
+    dir: PathBuf,
+    name: String,
+    session: Arc<OnceLock<Result<Session, String>>>,
+}
+
+impl OnnxReranker {
+    /// The cross-encoder in `dir`. Fails when the folder holds no model; reads no weights yet.
+    pub fn open(dir: impl Into<PathBuf>) -> Result<Self> {
+        let dir = dir.into();
+        let name = space_name(&dir)?;
+        Ok(Self { dir, name, session: Arc::new(OnceLock::new()) })
+    }
+
+    fn session(&self) -> Result<&Session> {
+        self.session
+            .get_or_init(|| Session::load(&self.dir).map_err(|error| error.to_string()))
+            .as_ref()
+            .map_err(|message| Error::unavailable(message.clone()))
+    }
+
+    fn score_now(&self, question: &str, texts: &[String]) -> Result<Vec<f32>> {
+        let session = self.session()?;
+        let start = session.special(&["[CLS]", "<s>"])?;
+        let end = session.special(&["[SEP]", "</s>"])?;
+        let mut question = session.pieces(question)?;
+        question.truncate(MAX_QUESTION_TOKENS);
+        let sequences = texts
+            .iter()
+            .map(|text| {
+                let mut ids = vec![start];
+                ids.extend(&question);
+                ids.push(end);
+                let second_from = ids.len();
+                let text = session.pieces(text)?;
+                ids.extend(text.iter().take(MAX_PAIR_TOKENS - second_from - 1));
+                ids.push(end);
+                Ok(Sequence { ids, second_from })
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let mut scores = vec![0.0; texts.len()];
+        session.run(&sequences, None, Urgency::Foreground, |index, values, width| {
+            // One logit is the score; of two, the second stands for «relevant».
+            scores[index] = match width {
+                1 => values.first().copied().unwrap_or_default(),
+                _ => values.get(1).copied().unwrap_or_default() - values.first().copied().unwrap_or_default(),
+            };
+        })?;
+        Ok(scores)
+    }
+}
+
+#[async_trait]
+impl Reranker for OnnxReranker {
+    fn model(&self) -> &str {
+        &self.name
+    }
+
+    async fn score(&self, question: &str, texts: &[String]) -> Result<Vec<f32>> {
+        let (this, question, texts) = (self.clone(), question.to_owned(), texts.to_vec());
+        tokio::task::spawn_blocking(move || this.score_now(&question, &texts))
+            .await
+            .map_err(|error| Error::internal("the reranker's thread died").with_source(error))?
+    }
+}

@@ -1,0 +1,142 @@
+//! Token counting: exact for OpenAI's vocabularies, estimated for every other model.
+//!
+//! A vocabulary lies in the binary and is unpacked on first use, so that a process which counts nothing pays nothing.
+//! Counting is linear in the text, also for a megabyte of one repeated character.
+
+use std::str::FromStr;
+
+use strata_core::ports::TokenCounter;
+use strata_core::{Error, Result};
+
+/// How tokens are counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Tokenizer {
+    /// The vocabulary of GPT-4o and what came after it.
+    #[default]
+    O200k,
+    /// The vocabulary of GPT-4, GPT-3.5 and `text-embedding-3`.
+    Cl100k,
+    /// An estimate from the characters, for models whose vocabulary is not in the binary.
+    Estimate,
+}
+
+impl Tokenizer {
+    /// All of them, in the order of preference.
+    pub const ALL: [Self; 3] = [Self::O200k, Self::Cl100k, Self::Estimate];
+
+    /// The name that settings use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::O200k => "o200k",
+            Self::Cl100k => "cl100k",
+            Self::Estimate => "estimate",
+        }
+    }
+}
+
+impl FromStr for Tokenizer {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|tokenizer| tokenizer.as_str() == name).ok_or_else(|| {
+            let shown: String = name.chars().take(64).collect();
+            Error::invalid(format!("tokenizer `{shown}` is unknown; use `o200k`, `cl100k` or `estimate`"))
+        })
+    }
+}
+
+impl TokenCounter for Tokenizer {
+    fn count(&self, text: &str) -> u32 {
+        let count = match self {
+            Self::O200k => bpe_openai::o200k_base().count(text),
+            Self::Cl100k => bpe_openai::cl100k_base().count(text),
+            Self::Estimate => estimate(text),
+        };
+        u32::try_from(count).unwrap_or(u32::MAX)
+    }
+}
+
+/// Estimates tokens from characters, rounded up.
+///
+/// A quarter of a token for a Latin character is OpenAI's own rule of thumb. Vocabularies of multilingual models hold
+/// about one token for a Chinese or Japanese character, and one for two characters of other scripts.
+fn estimate(text: &str) -> usize {
+    let quarters: usize = text
+        .chars()
+        .map(|character| match character {
+            '\0'..='\u{24f}' => 1,
+            c if is_cjk(c) => 4,
+            _ => 2,
+        })
+        .sum();
+    quarters.div_ceil(4)
+}
+
+/// Han, kana and hangul, with the punctuation and the full-width forms that go with them.
+fn is_cjk(character: char) -> bool {
+    matches!(
+        character,
+        '\u{1100}'..='\u{11ff}'
+            | '\u{2e80}'..='\u{a4cf}'
+            | '\u{ac00}'..='\u{d7ff}'
+            | '\u{f900}'..='\u{faff}'
+            | '\u{fe30}'..='\u{fe4f}'
+            | '\u{ff00}'..='\u{ffef}'
+            | '\u{20000}'..='\u{3ffff}'
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, o200k: u32, cl100k: u32, estimate: u32) {
+        assert_eq!(Tokenizer::O200k.count(text), o200k, "o200k of {text:?}");
+        assert_eq!(Tokenizer::Cl100k.count(text), cl100k, "cl100k of {text:?}");
+        assert_eq!(Tokenizer::Estimate.count(text), estimate, "estimate of {text:?}");
+    }
+
+    // The exact counts were made with tiktoken 0.14.
+    #[test]
+    fn counts_are_those_of_tiktoken() {
+        check("", 0, 0, 0);
+        check("Hello, world!", 4, 4, 4);
+        check("I moved from Hangzhou to Lisbon last March.", 10, 10, 11);
+        check("我上周三在西湖边骑车。", 11, 15, 11);
+        check("<|endoftext|>", 7, 7, 4);
+        check("  \n\n\tlet x = 1;\r\n", 7, 7, 5);
+    }
+
+    #[test]
+    fn a_name_is_read_back() {
+        for tokenizer in Tokenizer::ALL {
+            assert_eq!(tokenizer.as_str().parse::<Tokenizer>().unwrap(), tokenizer);
+        }
+        assert!("gpt-5".parse::<Tokenizer>().unwrap_err().message().contains("`gpt-5`"));
+    }
+
+    #[test]
+    fn a_megabyte_of_one_character_is_counted() {
+        for character in ['a', ' ', '\n', '!', '1', '界', '🦀', '\u{301}'] {
+            let text = String::from(character).repeat(1024 * 1024 / character.len_utf8());
+            for tokenizer in Tokenizer::ALL {
+                let count = tokenizer.count(&text);
+                assert!(count > 1000 && count as usize <= text.len(), "{tokenizer:?} {character:?}: {count}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_text_has_no_more_tokens_than_bytes(text in any::<String>()) {
+            for tokenizer in Tokenizer::ALL {
+                let count = tokenizer.count(&text) as usize;
+                prop_assert!(count <= text.len());
+                prop_assert_eq!(count == 0, text.is_empty());
+            }
+        }
+    }
+}

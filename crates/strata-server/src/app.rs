@@ -1,0 +1,79 @@
+//! What every request can reach: the engine, the settings, the meters.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use strata_core::Engine;
+use tokio::sync::Semaphore;
+
+use crate::telemetry::Meters;
+
+/// What the server may be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// The most bytes of one request body. 8 MiB: some turns of the largest size fit, a runaway client does not.
+    pub max_body_bytes: usize,
+    /// How long a request may take from its head to its answer.
+    pub request_timeout: Duration,
+    /// How long a client may take to send a body.
+    pub body_timeout: Duration,
+    /// How long a client may take to send a request's head; a connection kept alive idles no longer either.
+    pub header_timeout: Duration,
+    /// How long a shutdown waits for the requests under way.
+    pub drain_timeout: Duration,
+    /// The most requests worked on at once; more wait for their turn until their time is over.
+    pub max_concurrent_requests: usize,
+    /// The most open connections; more wait in the listener's queue.
+    pub max_connections: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            max_body_bytes: 8 * 1024 * 1024,
+            request_timeout: Duration::from_secs(30),
+            body_timeout: Duration::from_secs(15),
+            header_timeout: Duration::from_secs(30),
+            drain_timeout: Duration::from_secs(10),
+            max_concurrent_requests: 256,
+            max_connections: 1024,
+        }
+    }
+}
+
+/// A server's parts, shared by all its requests. Cloning it is cheap.
+#[derive(Clone)]
+pub struct App(Arc<Parts>);
+
+struct Parts {
+    engine: Engine,
+    settings: Settings,
+    meters: Meters,
+    permits: Semaphore,
+}
+
+impl App {
+    /// A server over `engine`.
+    pub fn new(engine: Engine, settings: Settings) -> Self {
+        let permits = Semaphore::new(settings.max_concurrent_requests.clamp(1, Semaphore::MAX_PERMITS));
+        Self(Arc::new(Parts { engine, settings, meters: Meters::new(), permits }))
+    }
+
+    /// The use-cases.
+    pub fn engine(&self) -> &Engine {
+        &self.0.engine
+    }
+
+    /// The settings in force.
+    pub fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    pub(crate) fn meters(&self) -> &Meters {
+        &self.0.meters
+    }
+
+    pub(crate) fn permits(&self) -> &Semaphore {
+        &self.0.permits
+    }
+}

@@ -1,0 +1,157 @@
+//! Errors as clients see them: a status code and `{"error":{"message","type","code"}}`, on every route alike.
+//!
+//! This is the one place where the core's kinds become status codes.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use strata_core::{Error, ErrorKind};
+use utoipa::ToSchema;
+
+/// The longest message sent, in characters: a client that sends megabytes need not have them quoted back.
+const MAX_MESSAGE_CHARS: usize = 1_000;
+
+/// What a handler answers when it cannot do what was asked.
+#[derive(Debug)]
+pub(crate) struct ApiError {
+    status: StatusCode,
+    code: &'static str,
+    message: String,
+    retryable: bool,
+    cause: Option<Arc<Error>>,
+}
+
+impl ApiError {
+    pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, code, message: message.into(), retryable: false, cause: None }
+    }
+
+    /// The input cannot be right.
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid", message)
+    }
+
+    /// The same request may succeed later.
+    pub(crate) fn retryable(mut self) -> Self {
+        self.retryable = true;
+        self
+    }
+}
+
+impl From<Error> for ApiError {
+    fn from(error: Error) -> Self {
+        let (status, code) = match error.kind() {
+            ErrorKind::NotFound => (StatusCode::NOT_FOUND, "not_found"),
+            ErrorKind::Conflict => (StatusCode::CONFLICT, "conflict"),
+            ErrorKind::Invalid => (StatusCode::BAD_REQUEST, "invalid"),
+            ErrorKind::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too_large"),
+            ErrorKind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
+            ErrorKind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
+        };
+        // What a defect says is for the operator: it may name tables and files.
+        let message = match error.kind() {
+            ErrorKind::Internal => INTERNAL_MESSAGE.to_owned(),
+            _ => error.message().to_owned(),
+        };
+        let retryable = error.is_retryable();
+        let cause = status.is_server_error().then(|| Arc::new(error));
+        Self { status, code, message, retryable, cause }
+    }
+}
+
+const INTERNAL_MESSAGE: &str =
+    "something went wrong inside Strata; look for this answer's `X-Strata-Request-Id` in the server's log";
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let Self { status, code, mut message, retryable, cause } = self;
+        if let Some((end, _)) = message.char_indices().nth(MAX_MESSAGE_CHARS) {
+            message.truncate(end);
+            message.push('…');
+        }
+        let kind = match status {
+            StatusCode::FORBIDDEN => "permission_error",
+            StatusCode::NOT_FOUND => "not_found_error",
+            status if status.is_server_error() => "server_error",
+            _ => "invalid_request_error",
+        };
+        let body = ErrorResponse { error: ErrorDetail { message, kind, code } };
+        let mut response = (status, Json(body)).into_response();
+        if retryable {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if let Some(error) = cause {
+            response.extensions_mut().insert(Cause(error));
+        }
+        response
+    }
+}
+
+/// The answer to a request whose handler panicked. What the panic said stays on the server's standard error.
+pub(crate) fn panicked(_payload: Box<dyn std::any::Any + Send + 'static>) -> Response {
+    ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", INTERNAL_MESSAGE).into_response()
+}
+
+/// Travels with a response to the log: the cause that the client is not told.
+#[derive(Debug, Clone)]
+pub(crate) struct Cause(pub(crate) Arc<Error>);
+
+/// Every failure, on every route.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ErrorResponse {
+    /// What went wrong.
+    pub(crate) error: ErrorDetail,
+}
+
+/// What went wrong.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ErrorDetail {
+    /// What went wrong and what to do about it, for a person.
+    pub(crate) message: String,
+    /// The class of failure: `invalid_request_error`, `permission_error`, `not_found_error` or `server_error`.
+    #[serde(rename = "type")]
+    pub(crate) kind: &'static str,
+    /// The failure, for a program.
+    pub(crate) code: &'static str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::body_text;
+
+    #[tokio::test]
+    async fn each_kind_of_the_core_has_its_status() {
+        for (kind, status, code) in [
+            (ErrorKind::NotFound, 404, "not_found"),
+            (ErrorKind::Conflict, 409, "conflict"),
+            (ErrorKind::Invalid, 400, "invalid"),
+            (ErrorKind::TooLarge, 413, "too_large"),
+            (ErrorKind::Unavailable, 503, "unavailable"),
+            (ErrorKind::Internal, 500, "internal"),
+        ] {
+            let response = ApiError::from(Error::new(kind, "table `turns`")).into_response();
+            assert_eq!(response.status(), status);
+            let told = kind == ErrorKind::Unavailable || kind == ErrorKind::Internal;
+            assert_eq!(response.extensions().get::<Cause>().is_some(), told, "{kind:?}: the log learns why");
+            let body = body_text(response).await;
+            assert!(body.contains(&format!("\"code\":\"{code}\"")), "{body}");
+            assert_eq!(body.contains("turns"), kind != ErrorKind::Internal, "{body}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_message_is_cut_between_characters_and_a_retry_is_announced() {
+        let error = ApiError::invalid("长".repeat(MAX_MESSAGE_CHARS + 1)).retryable();
+        let response = error.into_response();
+        assert_eq!(response.headers()[header::RETRY_AFTER], "1");
+        let body = body_text(response).await;
+        assert_eq!(body.matches('长').count(), MAX_MESSAGE_CHARS);
+        assert!(body.contains("…\""));
+    }
+}

@@ -1,0 +1,288 @@
+//! Reading requests strictly: what is not understood is refused with a message that says so, never skipped.
+
+use std::error::Error as _;
+use std::fmt;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+use http_body_util::BodyExt;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
+
+use crate::app::App;
+use crate::error::ApiError;
+
+/// How much of a body that is too large is still taken off the wire and thrown away. A client that sends without
+/// looking sees our answer only if we let it finish; one that never finishes is cut off.
+const MAX_DISCARDED_BYTES: usize = 128 * 1024 * 1024;
+
+/// For how long.
+const MAX_DISCARD_TIME: Duration = Duration::from_secs(5);
+
+/// A JSON body.
+pub(crate) struct JsonBody<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        check_content_type(request.headers())?;
+        let settings = app.settings();
+        let reading = read_body(request, settings.max_body_bytes);
+        let bytes = tokio::time::timeout(settings.body_timeout, reading).await.map_err(|_| {
+            ApiError::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "body_timeout",
+                "the body did not arrive in time; send it again, faster",
+            )
+        })??;
+        let Json(Object(value)) = Json::from_bytes(&bytes).map_err(|rejection| {
+            let reason = rejection.source().map_or_else(|| rejection.to_string(), ToString::to_string);
+            ApiError::invalid(format!("the body is not what this route takes: {reason}"))
+        })?;
+        Ok(Self(value))
+    }
+}
+
+/// A JSON object. Derived code would take an array of the fields' values in its place.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ObjectVisitor<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+
+        deserializer.deserialize_map(ObjectVisitor(PhantomData))
+    }
+}
+
+/// Reads a list of JSON objects, for fields of a body.
+pub(crate) fn objects<'de, T, D>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    let list = Vec::<Object<T>>::deserialize(deserializer)?;
+    Ok(list.into_iter().map(|Object(value)| value).collect())
+}
+
+/// Reads a list of JSON objects, or nothing.
+pub(crate) fn optional_objects<'de, T, D>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    let list = Option::<Vec<Object<T>>>::deserialize(deserializer)?;
+    Ok(list.map(|list| list.into_iter().map(|Object(value)| value).collect()))
+}
+
+fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
+    let mut values = headers.get_all(header::CONTENT_TYPE).iter();
+    let value = values.next().and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let mut parts = value.split(';').map(str::trim);
+    let essence = parts.next().unwrap_or_default().to_ascii_lowercase();
+    let is_json = essence == "application/json"
+        || essence.strip_prefix("application/").is_some_and(|rest| rest.ends_with("+json"));
+    let is_utf8 = parts.filter_map(|part| part.split_once('=')).all(|(name, value)| {
+        !name.trim().eq_ignore_ascii_case("charset")
+            || value.trim().trim_matches('"').eq_ignore_ascii_case("utf-8")
+    });
+    if is_json && is_utf8 && values.next().is_none() {
+        return Ok(());
+    }
+    Err(ApiError::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "unsupported_media_type",
+        "the body's type is not JSON in UTF-8; send `Content-Type: application/json`",
+    ))
+}
+
+async fn read_body(request: Request, limit: usize) -> Result<Bytes, ApiError> {
+    // Who waits for `100 Continue` has not begun to send: there is nothing to throw away.
+    let waits = request.headers().contains_key(header::EXPECT);
+    let mut body = request.into_body();
+    let mut bytes = Vec::new();
+    let declared = body.size_hint().lower();
+    let mut too_large = usize::try_from(declared).map_or(true, |declared| declared > limit);
+    while !too_large && let Some(frame) = body.frame().await {
+        let frame =
+            frame.map_err(|_| ApiError::invalid("the body ended before it was complete; send it again"))?;
+        if let Ok(data) = frame.into_data() {
+            too_large = bytes.len() + data.len() > limit;
+            bytes.extend_from_slice(&data);
+        }
+    }
+    if !too_large {
+        return Ok(bytes.into());
+    }
+    if !waits {
+        tokio::spawn(tokio::time::timeout(MAX_DISCARD_TIME, discard(body)));
+    }
+    Err(ApiError::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        "too_large",
+        format!("the body has more than {limit} bytes (setting `max_body_bytes`); send it in several calls"),
+    ))
+}
+
+async fn discard(mut body: Body) {
+    let mut discarded = 0;
+    while discarded < MAX_DISCARDED_BYTES
+        && let Some(Ok(frame)) = body.frame().await
+    {
+        discarded += frame.data_ref().map_or(0, Bytes::len);
+    }
+}
+
+/// The parameters of a query; each at most once, and none that the route does not know.
+pub(crate) struct Params<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequestParts<App> for Params<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _app: &App) -> Result<Self, ApiError> {
+        check_escapes(parts.uri.query().unwrap_or_default(), "the query")?;
+        let Query(params) = Query::try_from_uri(&parts.uri).map_err(|rejection| {
+            let reason = rejection.source().map_or_else(|| rejection.to_string(), ToString::to_string);
+            ApiError::invalid(format!("the query is not what this route takes: {reason}"))
+        })?;
+        Ok(Self(params))
+    }
+}
+
+/// The one name in a path, decoded.
+pub(crate) struct PathName(pub(crate) String);
+
+impl FromRequestParts<App> for PathName {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        check_escapes(parts.uri.path(), "the path")?;
+        let Path(name) = Path::<String>::from_request_parts(parts, app)
+            .await
+            .map_err(|rejection| ApiError::invalid(rejection.body_text()))?;
+        Ok(Self(name))
+    }
+}
+
+/// Refuses broken escapes and escapes that are not UTF-8, which decoders elsewhere repair without a word.
+fn check_escapes(text: &str, what: &str) -> Result<(), ApiError> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            decoded.push(byte);
+            continue;
+        }
+        let mut digit = || bytes.next().and_then(|byte| char::from(byte).to_digit(16));
+        let (Some(high), Some(low)) = (digit(), digit()) else {
+            return Err(ApiError::invalid(format!(
+                "{what} holds a `%` without two hexadecimal digits; write it as `%25`"
+            )));
+        };
+        decoded.push((high * 16 + low) as u8);
+    }
+    match std::str::from_utf8(&decoded) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(ApiError::invalid(format!("{what} is not UTF-8 once decoded; encode names as UTF-8"))),
+    }
+}
+
+/// A number from a query: whole, within `range`, or `default` where it is not given.
+pub(crate) fn number<N>(
+    name: &str,
+    value: &Option<String>,
+    range: std::ops::RangeInclusive<N>,
+    default: N,
+) -> Result<N, ApiError>
+where
+    N: std::str::FromStr + PartialOrd + std::fmt::Display,
+{
+    let Some(text) = value else { return Ok(default) };
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.parse::<N>() {
+        Ok(number) if digits && range.contains(&number) => Ok(number),
+        _ => Err(ApiError::invalid(format!(
+            "`{name}` is `{}`; it is a whole number from {} to {}",
+            text.chars().take(64).collect::<String>(),
+            range.start(),
+            range.end()
+        ))),
+    }
+}
+
+/// A switch from a query: `true`, `false`, or off where it is not given.
+pub(crate) fn switch(name: &str, value: &Option<String>) -> Result<bool, ApiError> {
+    match value.as_deref() {
+        None | Some("false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(text) => Err(ApiError::invalid(format!(
+            "`{name}` is `{}`; it is `true` or `false`",
+            text.chars().take(64).collect::<String>()
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_are_whole_and_utf8() {
+        for text in ["", "a%2Fb", "%F0%9F%A6%80", "🦀", "..%2f..%2fx", "%00"] {
+            assert!(check_escapes(text, "the path").is_ok(), "{text}");
+        }
+        for text in ["%", "%2", "%zz", "%ff", "%F0%9F", "%+1x"] {
+            assert!(check_escapes(text, "the path").is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_json_in_utf8_is_read() {
+        let check = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::CONTENT_TYPE, value.parse().unwrap());
+            check_content_type(&headers).is_ok()
+        };
+        for value in
+            ["application/json", "Application/JSON; charset=\"UTF-8\"", "application/merge-patch+json"]
+        {
+            assert!(check(value), "{value}");
+        }
+        for value in
+            ["", "text/plain", "application/jsonx", "application/json; charset=latin1", "text/x+json"]
+        {
+            assert!(!check(value), "{value}");
+        }
+        assert!(check_content_type(&HeaderMap::new()).is_err());
+    }
+
+    #[test]
+    fn numbers_and_switches_are_plain() {
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(number("limit", &None, 1..=10, 5).unwrap(), 5);
+        assert_eq!(number("limit", &text("10"), 1..=10, 5).unwrap(), 10);
+        for value in ["", "0", "11", "-1", "+1", "1.0", "1e1", " 1", "99999999999999999999999"] {
+            assert!(number("limit", &text(value), 1u32..=10, 5).is_err(), "{value}");
+        }
+        assert!(switch("forget", &text("true")).unwrap());
+        assert!(!switch("forget", &None).unwrap());
+        assert!(switch("forget", &text("yes")).is_err());
+    }
+}

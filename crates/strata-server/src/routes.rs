@@ -1,0 +1,23 @@
+//! The routes, one a file.
+
+pub(crate) mod health;
+pub(crate) mod index;
+pub(crate) mod memories;
+pub(crate) mod memory;
+pub(crate) mod metrics;
+pub(crate) mod openapi;
+pub(crate) mod search;
+pub(crate) mod sessions;
+pub(crate) mod turns;
+
+use crate::router::Route;
+
+/// What clients call, under the limits.
+pub(crate) fn api() -> Vec<Route> {
+    [turns::routes(), sessions::routes(), memories::routes(), memory::routes(), search::routes()].concat()
+}
+
+/// What operators call, also while the server is full.
+pub(crate) fn operations() -> Vec<Route> {
+    [index::routes(), health::routes(), metrics::routes(), openapi::routes()].concat()
+}

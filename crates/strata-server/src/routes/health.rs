@@ -1,0 +1,58 @@
+//! `GET /healthz` and `GET /readyz`: is the process alive, can it work.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::get;
+use serde::Serialize;
+use strata_core::store::CheckDepth;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::router::Route;
+
+pub(crate) fn routes() -> Vec<Route> {
+    vec![("/healthz", get(alive)), ("/readyz", get(ready))]
+}
+
+/// That all is well.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct StatusResponse {
+    /// `ok` or `ready`.
+    status: &'static str,
+}
+
+/// Is the process alive
+#[utoipa::path(get, path = "/healthz", tag = "operations",
+    responses((status = 200, description = "it is", body = StatusResponse)))]
+async fn alive() -> Json<StatusResponse> {
+    Json(StatusResponse { status: "ok" })
+}
+
+/// Can the store be read and written
+#[utoipa::path(get, path = "/readyz", tag = "operations",
+    responses((status = 200, description = "it can", body = StatusResponse),
+        (status = 503, description = "it cannot; the message says why")))]
+async fn ready(State(app): State<App>) -> Result<Json<StatusResponse>, ApiError> {
+    let health = app.engine().store().check(CheckDepth::Quick).await?;
+    if health.problems.is_empty() {
+        return Ok(Json(StatusResponse { status: "ready" }));
+    }
+    let message = format!("the store is not well: {}", health.problems.join("; "));
+    Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::TestServer;
+
+    #[tokio::test]
+    async fn a_closed_store_is_alive_but_not_ready() {
+        let server = TestServer::new();
+        assert_eq!(server.get("/readyz").await.body, r#"{"status":"ready"}"#);
+        server.app.engine().store().close().await.unwrap();
+        assert_eq!(server.get("/healthz").await.body, r#"{"status":"ok"}"#);
+        insta::assert_snapshot!("not_ready", server.get("/readyz").await.shown());
+    }
+}

@@ -1,0 +1,623 @@
+//! `/memories`: adding, listing and deleting many, as mem0's self-hosted server has them.
+//!
+//! Statements are stored as they are given; extraction comes later and changes nothing in these shapes. One memory by its
+//! id is in [`super::memory`].
+
+use std::collections::HashMap;
+
+use axum::Json;
+use axum::extract::State;
+use axum::routing::post;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use strata_core::engine::NewMemory;
+use strata_core::store::{MemoryQuery, MemorySelect, Removed, TurnQuery};
+use strata_core::turn::Metadata;
+use strata_core::{Error, ErrorKind, Memory, SessionId, Turn, TurnId, UserId};
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+use super::sessions::{RemovedCounts, page};
+use super::turns::{MessageRequest, Role};
+use crate::app::App;
+use crate::error::ApiError;
+use crate::extract::{JsonBody, Params, optional_objects, switch};
+use crate::identity::Caller;
+use crate::moment::Moment;
+use crate::router::Route;
+
+pub(crate) fn routes() -> Vec<Route> {
+    vec![("/memories", post(add_memories).get(list_memories).delete(delete_memories))]
+}
+
+/// What kind of statement a memory is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase", try_from = "String")]
+pub(crate) enum Kind {
+    /// Something that is so.
+    #[default]
+    Fact,
+    /// Something somebody likes or wants done in a certain way.
+    Preference,
+    /// Something to be done.
+    Todo,
+    /// Something that was settled.
+    Decision,
+}
+
+impl TryFrom<String> for Kind {
+    type Error = Error;
+
+    fn try_from(name: String) -> Result<Self, Error> {
+        name.parse::<strata_core::MemoryKind>().map(Self::from)
+    }
+}
+
+impl From<Kind> for strata_core::MemoryKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Fact => Self::Fact,
+            Kind::Preference => Self::Preference,
+            Kind::Todo => Self::Todo,
+            Kind::Decision => Self::Decision,
+        }
+    }
+}
+
+impl From<strata_core::MemoryKind> for Kind {
+    fn from(kind: strata_core::MemoryKind) -> Self {
+        match kind {
+            strata_core::MemoryKind::Fact => Self::Fact,
+            strata_core::MemoryKind::Preference => Self::Preference,
+            strata_core::MemoryKind::Todo => Self::Todo,
+            strata_core::MemoryKind::Decision => Self::Decision,
+        }
+    }
+}
+
+/// Where something holds, or where recall looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase", try_from = "String")]
+pub(crate) enum Scope {
+    /// One session.
+    Session,
+    /// All of the user's sessions.
+    User,
+    /// All users.
+    Global,
+}
+
+impl TryFrom<String> for Scope {
+    type Error = Error;
+
+    fn try_from(name: String) -> Result<Self, Error> {
+        name.parse::<strata_core::recall::Scope>().map(Self::from)
+    }
+}
+
+impl From<Scope> for strata_core::recall::Scope {
+    fn from(scope: Scope) -> Self {
+        match scope {
+            Scope::Session => Self::Session,
+            Scope::User => Self::User,
+            Scope::Global => Self::Global,
+        }
+    }
+}
+
+impl From<strata_core::recall::Scope> for Scope {
+    fn from(scope: strata_core::recall::Scope) -> Self {
+        match scope {
+            strata_core::recall::Scope::Session => Self::Session,
+            strata_core::recall::Scope::User => Self::User,
+            strata_core::recall::Scope::Global => Self::Global,
+        }
+    }
+}
+
+/// Statements to remember: give `text`, or `messages` of which those of role `user` are taken.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AddRequest {
+    /// Messages; each one of role `user` becomes one memory, as it is.
+    #[serde(default, deserialize_with = "optional_objects")]
+    messages: Option<Vec<MessageRequest>>,
+    /// One statement.
+    #[schema(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$")]
+    text: Option<String>,
+    /// Whose memory it is; `default` where nobody says.
+    #[schema(min_length = 1, max_length = 256, pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$")]
+    user_id: Option<String>,
+    /// The same as `user_id`, which goes first.
+    #[schema(min_length = 1, max_length = 256, pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$")]
+    user: Option<String>,
+    /// The agent it belongs to.
+    #[schema(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
+    agent_id: Option<String>,
+    /// The session it is bound to.
+    #[schema(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
+    run_id: Option<String>,
+    /// The same as `run_id`, which goes first.
+    #[schema(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
+    session_id: Option<String>,
+    /// Anything the client wants back with it.
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Metadata>,
+    /// Accepted, but nothing is inferred yet: statements are stored as they are, and the answer says so.
+    #[serde(rename = "infer")]
+    _infer: Option<bool>,
+    /// What kind of statement it is; `fact` where nobody says.
+    kind: Option<Kind>,
+    /// Where it holds: `session` where a session is named, else `user`.
+    scope: Option<Scope>,
+}
+
+impl AddRequest {
+    /// The owner and the session of what is added.
+    fn place(&self, caller: &Caller) -> Result<(UserId, Option<SessionId>), ApiError> {
+        let user = caller.user([&self.user_id, &self.user])?;
+        let named = Caller::own_session([&self.run_id, &self.session_id])?;
+        match (self.scope, named) {
+            // The header alone binds nothing: a client may set it once for all its calls.
+            (Some(Scope::Session), None) => match caller.session([])? {
+                Some(session) => Ok((user, Some(session))),
+                None => Err(ApiError::invalid("scope `session` needs a session; name one in `run_id`")),
+            },
+            (None | Some(Scope::Session), Some(session)) => Ok((user, Some(session))),
+            (Some(Scope::User | Scope::Global), Some(_)) => Err(ApiError::invalid(
+                "a memory with a `run_id` holds in that session only; leave out `run_id`, or use scope `session`",
+            )),
+            (Some(Scope::Global), None) => Ok((UserId::global(), None)),
+            (None | Some(Scope::User), None) => Ok((user, None)),
+        }
+    }
+
+    /// The statements, with when they were said and what is attached to each.
+    fn statements(&mut self) -> Result<Vec<NewMemory>, ApiError> {
+        let metadata = self.metadata.take().unwrap_or_default();
+        let text =
+            self.text.take().map(|text| NewMemory { metadata: metadata.clone(), ..NewMemory::new(text) });
+        let messages = self.messages.take().unwrap_or_default();
+        // Those that are passed over are looked at too: a request that is half wrong is wrong.
+        messages.iter().try_for_each(MessageRequest::check)?;
+        let said = messages.into_iter().filter(|message| message.role == Role::User).map(|message| {
+            let mut metadata = metadata.clone();
+            metadata.extend(message.metadata.unwrap_or_default());
+            let valid_from = message.created_at.map(|moment| moment.0);
+            NewMemory { metadata, valid_from, ..NewMemory::new(message.content) }
+        });
+        let statements: Vec<_> = text.into_iter().chain(said).collect();
+        if statements.is_empty() {
+            return Err(ApiError::invalid(
+                "there is nothing to remember; give `text`, or `messages` with one of role `user`",
+            ));
+        }
+        Ok(statements)
+    }
+}
+
+/// What was added.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AddResponse {
+    results: Vec<AddedMemory>,
+    /// Whether statements were inferred; `false` says that they are stored as they were given.
+    inferred: bool,
+}
+
+/// An added memory.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AddedMemory {
+    /// Its id.
+    id: Uuid,
+    /// The statement.
+    memory: String,
+    /// `ADD`.
+    event: &'static str,
+}
+
+/// Remember statements
+///
+/// They are stored as they are given, all or none.
+#[utoipa::path(post, path = "/memories", tag = "memories", request_body = AddRequest,
+    responses((status = 200, description = "remembered", body = AddResponse)))]
+async fn add_memories(
+    State(app): State<App>,
+    caller: Caller,
+    JsonBody(mut request): JsonBody<AddRequest>,
+) -> Result<Json<AddResponse>, ApiError> {
+    let (user, session) = request.place(&caller)?;
+    let kind = request.kind.unwrap_or_default();
+    let mut statements = request.statements()?;
+    let most = app.engine().settings().max_turns_per_call;
+    if statements.len() > most {
+        let message =
+            format!("{} statements in one call; the most is {most}, so send several calls", statements.len());
+        return Err(Error::too_large(message).into());
+    }
+    for statement in &mut statements {
+        statement.kind = kind.into();
+        statement.session = session.clone();
+        statement.agent = request.agent_id.clone();
+    }
+
+    let added = app.engine().add_memories(&user, statements).await?;
+    app.meters().memories_added(added.len());
+    let results = added
+        .into_iter()
+        .map(|memory| AddedMemory { id: memory.id.0, memory: memory.content, event: "ADD" })
+        .collect();
+    Ok(Json(AddResponse { results, inferred: false }))
+}
+
+/// A memory.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct MemoryResponse {
+    /// Its id, which an edit keeps.
+    pub(crate) id: Uuid,
+    /// The statement.
+    memory: String,
+    /// Whose it is; nobody's where the scope is `global`.
+    user_id: Option<String>,
+    /// The agent it belongs to.
+    agent_id: Option<String>,
+    /// The session it is bound to.
+    run_id: Option<String>,
+    /// Where it holds.
+    scope: Scope,
+    /// What kind of statement it is.
+    kind: Kind,
+    /// How sure Strata is, from 0 to 1.
+    confidence: f32,
+    /// What the client attached.
+    #[schema(value_type = Object)]
+    metadata: Metadata,
+    /// When this statement was recorded.
+    created_at: Timestamp,
+    /// When it last changed.
+    updated_at: Timestamp,
+    /// Since when it is so.
+    valid_from: Timestamp,
+    /// Until when it was so; open while it still is.
+    valid_to: Option<Timestamp>,
+    /// What took its place.
+    replaced_by: Option<Uuid>,
+    /// Why recall does not see it, where it does not.
+    hidden: Option<&'static str>,
+    /// Where it comes from.
+    source: Source,
+}
+
+/// Where something comes from.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Source {
+    /// The turns that say so.
+    pub(crate) turns: Vec<SourceTurn>,
+}
+
+/// A turn that something comes from.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SourceTurn {
+    /// Its id.
+    pub(crate) id: Uuid,
+    /// Its session; absent when the turn has been destroyed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub(crate) session_id: Option<String>,
+    /// Its place there; absent when the turn has been destroyed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub(crate) seq: Option<u64>,
+}
+
+impl MemoryResponse {
+    pub(crate) fn new(user: &UserId, memory: Memory, sources: &Sources) -> Self {
+        let is_global = *user == UserId::global();
+        let scope = match &memory.session {
+            Some(_) => Scope::Session,
+            None if is_global => Scope::Global,
+            None => Scope::User,
+        };
+        Self {
+            id: memory.id.0,
+            source: sources.of(&memory),
+            memory: memory.content,
+            user_id: (!is_global).then(|| user.as_str().to_owned()),
+            agent_id: memory.agent,
+            run_id: memory.session.map(String::from),
+            scope,
+            kind: memory.kind.into(),
+            confidence: memory.confidence,
+            metadata: memory.metadata,
+            created_at: memory.recorded_at,
+            updated_at: memory.hidden.map_or(memory.recorded_at, |hidden| hidden.at),
+            valid_from: memory.valid_from,
+            valid_to: memory.valid_to,
+            replaced_by: memory.replaced_by.map(|id| id.0),
+            hidden: memory.hidden.map(|hidden| hidden.reason.as_str()),
+        }
+    }
+}
+
+/// The turns that some memories come from, read together.
+pub(crate) struct Sources(HashMap<TurnId, (SessionId, u64)>);
+
+impl Sources {
+    pub(crate) async fn load<'a>(
+        app: &App,
+        user: &UserId,
+        memories: impl IntoIterator<Item = &'a Memory>,
+    ) -> Result<Self, ApiError> {
+        let mut ids: Vec<_> = memories.into_iter().flat_map(|memory| &memory.source_turns).copied().collect();
+        ids.sort_unstable();
+        ids.dedup();
+        if ids.is_empty() {
+            return Ok(Self(HashMap::new()));
+        }
+        let turns = app.engine().store().turns(user, &TurnQuery::Ids(ids)).await?;
+        Ok(Self(turns.into_iter().map(|Turn { id, session, seq, .. }| (id, (session, seq))).collect()))
+    }
+
+    pub(crate) fn of(&self, memory: &Memory) -> Source {
+        let turns = memory.source_turns.iter().map(|id| {
+            let place = self.0.get(id);
+            let session_id = place.map(|(session, _)| session.as_str().to_owned());
+            SourceTurn { id: id.0, session_id, seq: place.map(|(_, seq)| *seq) }
+        });
+        Source { turns: turns.collect() }
+    }
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ListParams {
+    /// Whose memories; `default` where nobody says.
+    #[param(
+        min_length = 1,
+        max_length = 256,
+        pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$",
+        nullable = false
+    )]
+    user_id: Option<String>,
+    /// Only those bound to this session.
+    #[param(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$", nullable = false)]
+    run_id: Option<String>,
+    /// Only those of this agent.
+    #[param(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$", nullable = false)]
+    agent_id: Option<String>,
+    /// Only those of this kind.
+    #[param(value_type = Option<Kind>, inline, nullable = false)]
+    kind: Option<String>,
+    /// `global` for what all users share, instead of the user's own.
+    #[param(value_type = Option<OwnScope>, inline, nullable = false)]
+    scope: Option<String>,
+    /// What was believed then, instead of now.
+    #[param(value_type = Option<Moment>, inline, nullable = false)]
+    as_of: Option<String>,
+    /// How many at the most.
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000, default = 100, nullable = false)]
+    limit: Option<String>,
+    /// How many to leave out at the start.
+    #[param(value_type = Option<i64>, minimum = 0, maximum = 9_223_372_036_854_775_807i64, default = 0, nullable = false)]
+    offset: Option<String>,
+}
+
+/// Whose memories a query is about; for the OpenAPI document.
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[allow(dead_code)]
+pub(crate) enum OwnScope {
+    User,
+    Global,
+}
+
+/// The owner that a query is about.
+pub(crate) fn owner(
+    caller: &Caller,
+    user_id: &Option<String>,
+    scope: &Option<String>,
+) -> Result<UserId, ApiError> {
+    let user = caller.user([user_id])?;
+    match scope.as_deref() {
+        None | Some("user") => Ok(user),
+        Some("global") => Ok(UserId::global()),
+        Some(_) => Err(ApiError::invalid("`scope` is unknown here; use `user` or `global`")),
+    }
+}
+
+/// Memories, the newest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct MemoriesResponse {
+    results: Vec<MemoryResponse>,
+}
+
+/// List memories
+#[utoipa::path(get, path = "/memories", tag = "memories", params(ListParams),
+    responses((status = 200, description = "what is believed, the newest first", body = MemoriesResponse)))]
+async fn list_memories(
+    State(app): State<App>,
+    caller: Caller,
+    Params(params): Params<ListParams>,
+) -> Result<Json<MemoriesResponse>, ApiError> {
+    let user = owner(&caller, &params.user_id, &params.scope)?;
+    let as_of = params.as_of.as_deref().map(Moment::parse).transpose();
+    let as_of = as_of.map_err(|reason| ApiError::invalid(format!("`as_of`: {reason}")))?;
+    let query = MemoryQuery {
+        select: MemorySelect::Current { as_of: as_of.map(|moment| moment.0) },
+        session: params.run_id.map(SessionId::new).transpose()?,
+        agent: params.agent_id.map(checked_agent).transpose()?,
+        kind: params.kind.as_deref().map(str::parse).transpose()?,
+        page: page(&params.limit, &params.offset)?,
+    };
+    let memories = app.engine().memories(&user, &query).await?;
+    let sources = Sources::load(&app, &user, &memories).await?;
+    let results = memories.into_iter().map(|memory| MemoryResponse::new(&user, memory, &sources)).collect();
+    Ok(Json(MemoriesResponse { results }))
+}
+
+/// An agent's name follows the rules of the other names.
+fn checked_agent(name: String) -> Result<String, ApiError> {
+    let agent = SessionId::new(name)
+        .map_err(|error| ApiError::invalid(error.message().replace("session id", "agent id")))?;
+    Ok(agent.into())
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct DeleteParams {
+    /// Whose memories. It must be named here, whatever the headers say.
+    #[param(
+        required = true,
+        min_length = 1,
+        max_length = 256,
+        pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$",
+        nullable = false
+    )]
+    user_id: Option<String>,
+    /// Only those bound to this session.
+    #[param(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$", nullable = false)]
+    run_id: Option<String>,
+    /// Only those of this agent.
+    #[param(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$", nullable = false)]
+    agent_id: Option<String>,
+    /// `true` destroys them for good: with `user_id` alone all, former and deleted ones too.
+    #[param(value_type = Option<bool>, default = false, nullable = false)]
+    forget: Option<String>,
+}
+
+/// What a deletion did.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DeletedResponse {
+    /// For a person.
+    pub(crate) message: &'static str,
+    /// How many memories left recall and lists; they can be restored.
+    pub(crate) deleted: u64,
+    /// What was destroyed, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub(crate) removed: Option<RemovedCounts>,
+}
+
+/// Delete a user's memories
+///
+/// They leave recall and lists and can be restored one by one; `forget=true` destroys them.
+#[utoipa::path(delete, path = "/memories", tag = "memories", params(DeleteParams),
+    responses((status = 200, description = "deleted, or destroyed", body = DeletedResponse)))]
+async fn delete_memories(
+    State(app): State<App>,
+    caller: Caller,
+    Params(params): Params<DeleteParams>,
+) -> Result<Json<DeletedResponse>, ApiError> {
+    let user = caller.named_user(&params.user_id)?;
+    let forget = switch("forget", &params.forget)?;
+    let query = MemoryQuery {
+        session: params.run_id.map(SessionId::new).transpose()?,
+        agent: params.agent_id.map(checked_agent).transpose()?,
+        ..MemoryQuery::new(if forget { MemorySelect::All } else { MemorySelect::Current { as_of: None } })
+    };
+    if forget {
+        let removed = match (&query.session, &query.agent) {
+            (None, None) => app.engine().forget_memories(&user).await?,
+            _ => forget_selected(&app, &user, &query).await?,
+        };
+        let message = "All relevant memories destroyed";
+        return Ok(Json(DeletedResponse { message, deleted: 0, removed: Some(removed.into()) }));
+    }
+    let deleted = app.engine().delete_memories(&user, &query).await?;
+    Ok(Json(DeletedResponse { message: "All relevant memories deleted", deleted, removed: None }))
+}
+
+/// Destroys some of a user's memories, one after the other: if it fails on the way, the same call finishes it.
+async fn forget_selected(app: &App, user: &UserId, query: &MemoryQuery) -> Result<Removed, ApiError> {
+    let mut removed = Removed::default();
+    for memory in app.engine().memories(user, query).await? {
+        match app.engine().forget_memory(user, memory.id).await {
+            Ok(gone) => removed.memories += gone.memories,
+            // It went with the one that replaced it.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(removed)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::Method;
+    use serde_json::{Value, json};
+
+    use crate::testing::TestServer;
+
+    fn statements(list: &Value) -> Vec<&str> {
+        list["results"].as_array().unwrap().iter().map(|memory| memory["memory"].as_str().unwrap()).collect()
+    }
+
+    #[tokio::test]
+    async fn what_the_user_says_is_remembered_as_it_is() {
+        let server = TestServer::new();
+        let body = json!({
+            "user_id": "ada", "agent_id": "cook", "metadata": {"a": 1, "b": 1}, "infer": true, "kind": "preference",
+            "messages": [
+                {"role": "system", "content": "be kind"},
+                {"role": "user", "content": "I like green tea", "created_at": "2026-01-01T00:00:00Z", "metadata": {"b": 2}},
+                {"role": "assistant", "content": "Noted."},
+                {"role": "user", "content": "not black tea"},
+            ],
+        });
+        insta::assert_snapshot!("added", server.post("/memories", body).await.shown());
+        insta::assert_snapshot!("listed", server.get("/memories?user_id=ada").await.shown());
+        assert_eq!(server.get("/memories?user_id=eve").await.json(), json!({"results": []}));
+    }
+
+    #[tokio::test]
+    async fn a_memory_holds_where_its_scope_says() {
+        let server = TestServer::new();
+        for body in [
+            json!({"text": "bound", "user_id": "ada", "run_id": "s"}),
+            json!({"text": "bound too", "user_id": "ada", "session_id": "s", "scope": "session"}),
+            json!({"text": "free", "user_id": "ada", "scope": "user", "kind": "todo", "agent_id": "x"}),
+            json!({"text": "shared", "user_id": "ada", "scope": "global"}),
+        ] {
+            let answer = server.post("/memories", body).await;
+            assert_eq!(answer.status, 200, "{}", answer.body);
+        }
+        for (query, expected) in [
+            ("user_id=ada", vec!["free", "bound too", "bound"]),
+            ("user_id=ada&run_id=s", vec!["bound too", "bound"]),
+            ("user_id=ada&kind=todo", vec!["free"]),
+            ("user_id=ada&agent_id=x", vec!["free"]),
+            ("user_id=ada&limit=1&offset=1", vec!["bound too"]),
+            ("user_id=ada&as_of=2020-01-01T00:00:00Z", vec![]),
+            ("user_id=eve&scope=global", vec!["shared"]),
+        ] {
+            let list = server.get(&format!("/memories?{query}")).await.json();
+            assert_eq!(statements(&list), expected, "{query}");
+        }
+        let shared = &server.get("/memories?scope=global").await.json()["results"][0];
+        assert_eq!((&shared["user_id"], &shared["scope"]), (&Value::Null, &json!("global")));
+    }
+
+    #[tokio::test]
+    async fn many_are_deleted_only_for_a_user_that_is_named() {
+        let server = TestServer::new();
+        for (user, run) in [("ada", "s"), ("ada", "t"), ("eve", "s"), ("ada", "u")] {
+            server.post("/memories", json!({"text": "x", "user_id": user, "run_id": run})).await;
+        }
+        insta::assert_snapshot!("unnamed", server.delete("/memories").await.shown());
+        insta::assert_snapshot!("deleted", server.delete("/memories?user_id=ada&run_id=s").await.shown());
+        let revised = server.get("/memories?user_id=ada&run_id=u").await.json();
+        let id = revised["results"][0]["id"].as_str().unwrap();
+        server.write(Method::PUT, &format!("/memories/{id}?user_id=ada"), json!({"text": "y"})).await;
+        let gone = server.delete("/memories?user_id=ada&run_id=u&forget=true").await;
+        assert_eq!(gone.json()["removed"]["memories"], 2, "with its former statement: {}", gone.body);
+        let left = server.get("/memories?user_id=ada").await.json();
+        assert_eq!(left["results"][0]["run_id"], "t");
+        assert_eq!(left["results"].as_array().unwrap().len(), 1);
+        insta::assert_snapshot!(
+            "forgotten",
+            server.delete("/memories?user_id=ada&forget=true").await.shown()
+        );
+        assert_eq!(server.get("/memories?user_id=eve").await.json()["results"].as_array().unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,349 @@
+//! `/memories/{id}…`: one memory: shown, revised, deleted, restored, and its history.
+//!
+//! A deleted memory looks absent here, except to its history, to restoring and to forgetting.
+
+use axum::Json;
+use axum::extract::State;
+use axum::routing::{get, post};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use strata_core::engine::MemoryEdit;
+use strata_core::turn::{HiddenReason, Metadata};
+use strata_core::{Error, Memory, MemoryId, UserId};
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+use super::memories::{DeletedResponse, Kind, MemoryResponse, OwnScope, Source, Sources, owner};
+use crate::app::App;
+use crate::error::ApiError;
+use crate::extract::{JsonBody, Params, PathName, switch};
+use crate::identity::Caller;
+use crate::router::Route;
+
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        ("/memories/{id}", get(get_memory).put(revise_memory).delete(delete_memory)),
+        ("/memories/{id}/history", get(get_history)),
+        ("/memories/{id}/restore", post(restore_memory)),
+    ]
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct OwnerParams {
+    /// Whose memory; `default` where nobody says.
+    #[param(
+        min_length = 1,
+        max_length = 256,
+        pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$",
+        nullable = false
+    )]
+    user_id: Option<String>,
+    /// `global` for what all users share, instead of the user's own.
+    #[param(value_type = Option<OwnScope>, inline, nullable = false)]
+    scope: Option<String>,
+}
+
+/// A memory that was not deleted.
+async fn present(app: &App, user: &UserId, id: MemoryId) -> Result<Memory, ApiError> {
+    let memory = app.engine().memory(user, id).await?;
+    match memory.hidden {
+        Some(hidden) if hidden.reason == HiddenReason::Deleted => {
+            let message = format!("memory `{id}` was deleted; `POST /memories/{id}/restore` brings it back");
+            Err(Error::not_found(message).into())
+        }
+        _ => Ok(memory),
+    }
+}
+
+async fn shown(app: &App, user: &UserId, memory: Memory) -> Result<Json<MemoryResponse>, ApiError> {
+    let sources = Sources::load(app, user, [&memory]).await?;
+    Ok(Json(MemoryResponse::new(user, memory, &sources)))
+}
+
+/// Show a memory
+#[utoipa::path(get, path = "/memories/{id}", tag = "memories",
+    params(("id" = Uuid, Path, description = "the memory"), OwnerParams),
+    responses((status = 200, description = "the memory", body = MemoryResponse),
+        (status = 404, description = "the user has no such memory")))]
+async fn get_memory(
+    State(app): State<App>,
+    caller: Caller,
+    PathName(id): PathName,
+    Params(params): Params<OwnerParams>,
+) -> Result<Json<MemoryResponse>, ApiError> {
+    let user = owner(&caller, &params.user_id, &params.scope)?;
+    let memory = present(&app, &user, id.parse()?).await?;
+    shown(&app, &user, memory).await
+}
+
+/// A new statement for a memory: give `text`, or `memory`, or `data`.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReviseRequest {
+    /// The new statement.
+    #[schema(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$")]
+    text: Option<String>,
+    /// The same as `text`, which goes first.
+    #[schema(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$")]
+    memory: Option<String>,
+    /// The same as `text`, which goes first.
+    #[schema(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$")]
+    data: Option<String>,
+    /// Replaces what was attached; where it is absent, that stays.
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Metadata>,
+}
+
+/// Revise a memory
+///
+/// It keeps its id; what it said until now stays in its history.
+#[utoipa::path(put, path = "/memories/{id}", tag = "memories", request_body = ReviseRequest,
+    params(("id" = Uuid, Path, description = "the memory"), OwnerParams),
+    responses((status = 200, description = "the memory as it is now", body = MemoryResponse),
+        (status = 404, description = "the user has no such memory"),
+        (status = 409, description = "the memory was replaced or changed meanwhile")))]
+async fn revise_memory(
+    State(app): State<App>,
+    caller: Caller,
+    PathName(id): PathName,
+    Params(params): Params<OwnerParams>,
+    JsonBody(request): JsonBody<ReviseRequest>,
+) -> Result<Json<MemoryResponse>, ApiError> {
+    let user = owner(&caller, &params.user_id, &params.scope)?;
+    let id = id.parse()?;
+    let given = [&request.text, &request.memory, &request.data];
+    if given.into_iter().flatten().any(|text| text.trim().is_empty() || text.contains('\0')) {
+        return Err(ApiError::invalid(
+            "the new statement is empty or holds a NUL character; say what to remember",
+        ));
+    }
+    let Some(content) = request.text.or(request.memory).or(request.data) else {
+        return Err(ApiError::invalid("the new statement is missing; give it in `text`"));
+    };
+    present(&app, &user, id).await?;
+    let edit = MemoryEdit { content, metadata: request.metadata };
+    let memory = app.engine().revise_memory(&user, id, edit).await?;
+    shown(&app, &user, memory).await
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct DeleteParams {
+    /// Whose memory; `default` where nobody says.
+    #[param(
+        min_length = 1,
+        max_length = 256,
+        pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$",
+        nullable = false
+    )]
+    user_id: Option<String>,
+    /// `global` for what all users share, instead of the user's own.
+    #[param(value_type = Option<OwnScope>, inline, nullable = false)]
+    scope: Option<String>,
+    /// `true` destroys it and its former statements for good.
+    #[param(value_type = Option<bool>, default = false, nullable = false)]
+    forget: Option<String>,
+}
+
+/// Delete a memory
+///
+/// It leaves recall and lists and can be restored; `forget=true` destroys it and its former statements.
+#[utoipa::path(delete, path = "/memories/{id}", tag = "memories",
+    params(("id" = Uuid, Path, description = "the memory"), DeleteParams),
+    responses((status = 200, description = "deleted, or destroyed", body = DeletedResponse),
+        (status = 404, description = "the user has no such memory")))]
+async fn delete_memory(
+    State(app): State<App>,
+    caller: Caller,
+    PathName(id): PathName,
+    Params(params): Params<DeleteParams>,
+) -> Result<Json<DeletedResponse>, ApiError> {
+    let user = owner(&caller, &params.user_id, &params.scope)?;
+    let id = id.parse()?;
+    if switch("forget", &params.forget)? {
+        let removed = app.engine().forget_memory(&user, id).await?;
+        let message = "Memory destroyed";
+        return Ok(Json(DeletedResponse { message, deleted: 0, removed: Some(removed.into()) }));
+    }
+    present(&app, &user, id).await?;
+    app.engine().delete_memory(&user, id).await?;
+    Ok(Json(DeletedResponse { message: "Memory deleted successfully", deleted: 1, removed: None }))
+}
+
+/// Restore a deleted memory
+#[utoipa::path(post, path = "/memories/{id}/restore", tag = "memories",
+    params(("id" = Uuid, Path, description = "the memory"), OwnerParams),
+    responses((status = 200, description = "the memory, back in recall", body = MemoryResponse),
+        (status = 404, description = "the user has no such memory")))]
+async fn restore_memory(
+    State(app): State<App>,
+    caller: Caller,
+    PathName(id): PathName,
+    Params(params): Params<OwnerParams>,
+) -> Result<Json<MemoryResponse>, ApiError> {
+    let user = owner(&caller, &params.user_id, &params.scope)?;
+    let memory = app.engine().restore_memory(&user, id.parse()?).await?;
+    shown(&app, &user, memory).await
+}
+
+/// One step in a memory's life.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct HistoryEntry {
+    /// The id of the statement; former ones have their own.
+    id: Uuid,
+    /// The memory that was asked for.
+    memory_id: Uuid,
+    /// What was believed before.
+    old_memory: Option<String>,
+    /// What is believed since.
+    new_memory: Option<String>,
+    /// What happened.
+    event: Event,
+    /// When it happened.
+    created_at: Timestamp,
+    /// Whether the statement is deleted.
+    is_deleted: bool,
+    /// What kind of statement it is.
+    kind: Kind,
+    /// Since when it is so.
+    valid_from: Timestamp,
+    /// Until when it was so.
+    valid_to: Option<Timestamp>,
+    /// What took its place.
+    replaced_by: Option<Uuid>,
+    /// Where it comes from.
+    source: Source,
+}
+
+/// What happened to a memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub(crate) enum Event {
+    /// It was learned.
+    Add,
+    /// Another statement took its place.
+    Update,
+    /// It was deleted.
+    Delete,
+}
+
+/// Read a memory's history
+///
+/// All that it replaced, itself, and all that replaced it, the oldest first.
+#[utoipa::path(get, path = "/memories/{id}/history", tag = "memories",
+    params(("id" = Uuid, Path, description = "the memory"), OwnerParams),
+    responses((status = 200, description = "the steps, the oldest first", body = [HistoryEntry]),
+        (status = 404, description = "the user has no such memory")))]
+async fn get_history(
+    State(app): State<App>,
+    caller: Caller,
+    PathName(id): PathName,
+    Params(params): Params<OwnerParams>,
+) -> Result<Json<Vec<HistoryEntry>>, ApiError> {
+    let user = owner(&caller, &params.user_id, &params.scope)?;
+    let id: MemoryId = id.parse()?;
+    let history = app.engine().memory_history(&user, id).await?;
+    let sources = Sources::load(&app, &user, &history).await?;
+    Ok(Json(steps(id, &history, &sources)))
+}
+
+fn steps(id: MemoryId, history: &[Memory], sources: &Sources) -> Vec<HistoryEntry> {
+    let mut steps = Vec::with_capacity(history.len() + 1);
+    let mut before: Option<&Memory> = None;
+    for memory in history {
+        let deleted = memory.hidden.filter(|hidden| hidden.reason == HiddenReason::Deleted);
+        let step = |event, old: Option<&Memory>, new: Option<&Memory>, created_at| HistoryEntry {
+            id: memory.id.0,
+            memory_id: id.0,
+            old_memory: old.map(|memory| memory.content.clone()),
+            new_memory: new.map(|memory| memory.content.clone()),
+            event,
+            created_at,
+            is_deleted: deleted.is_some(),
+            kind: memory.kind.into(),
+            valid_from: memory.valid_from,
+            valid_to: memory.valid_to,
+            replaced_by: memory.replaced_by.map(|id| id.0),
+            source: sources.of(memory),
+        };
+        let event = if before.is_some() { Event::Update } else { Event::Add };
+        steps.push(step(event, before, Some(memory), memory.recorded_at));
+        if let Some(hidden) = deleted {
+            steps.push(step(Event::Delete, Some(memory), None, hidden.at));
+        }
+        before = Some(memory);
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::Method;
+    use serde_json::json;
+
+    use crate::testing::TestServer;
+
+    /// A server with one memory of `ada`, and the path of it.
+    async fn with_memory() -> (TestServer, String) {
+        let server = TestServer::new();
+        let added = server
+            .post("/memories", json!({"text": "likes tea", "user_id": "ada", "metadata": {"a": 1}}))
+            .await;
+        let id = added.json()["results"][0]["id"].as_str().unwrap().to_owned();
+        (server, format!("/memories/{id}"))
+    }
+
+    #[tokio::test]
+    async fn a_revision_keeps_the_id_and_the_history() {
+        let (server, path) = with_memory().await;
+        insta::assert_snapshot!("shown", server.get(&format!("{path}?user_id=ada")).await.shown());
+        let own = format!("{path}?user_id=ada");
+        let revised = server.write(Method::PUT, &own, json!({"text": "likes coffee"})).await;
+        insta::assert_snapshot!("revised", revised.shown());
+        let again = json!({"data": "likes water", "metadata": {"b": 2}});
+        assert_eq!(server.write(Method::PUT, &own, again).await.json()["metadata"], json!({"b": 2}));
+        server.delete(&own).await;
+        insta::assert_snapshot!("history", server.get(&format!("{path}/history?user_id=ada")).await.shown());
+    }
+
+    #[tokio::test]
+    async fn a_deleted_memory_can_be_restored_until_it_is_forgotten() {
+        let (server, path) = with_memory().await;
+        let own = format!("{path}?user_id=ada");
+        insta::assert_snapshot!("deleted", server.delete(&own).await.shown());
+        let gone = server.get(&own).await;
+        assert_eq!(gone.status, 404);
+        assert!(gone.body.contains("/restore"), "{}", gone.body);
+        assert_eq!(server.delete(&own).await.status, 404);
+        assert_eq!(server.write(Method::PUT, &own, json!({"text": "x"})).await.status, 404);
+        assert_eq!(server.get("/memories?user_id=ada").await.json(), json!({"results": []}));
+
+        let restored = server.post(&format!("{path}/restore?user_id=ada"), json!({})).await;
+        assert_eq!(restored.status, 200, "{}", restored.body);
+        assert_eq!(server.get(&own).await.json()["memory"], "likes tea");
+
+        insta::assert_snapshot!("forgotten", server.delete(&format!("{own}&forget=true")).await.shown());
+        assert_eq!(server.post(&format!("{path}/restore?user_id=ada"), json!({})).await.status, 404);
+        assert_eq!(server.get(&format!("{path}/history?user_id=ada")).await.status, 404);
+    }
+
+    #[tokio::test]
+    async fn another_user_sees_and_changes_nothing() {
+        let (server, path) = with_memory().await;
+        let before = server.heads().await;
+        let foreign = format!("{path}?user_id=eve");
+        insta::assert_snapshot!("foreign", server.get(&foreign).await.shown());
+        for uri in [foreign.clone(), format!("{foreign}&scope=global"), path.clone()] {
+            assert_eq!(server.get(&uri).await.status, 404, "{uri}");
+            assert_eq!(server.delete(&uri).await.status, 404, "{uri}");
+            assert_eq!(server.write(Method::PUT, &uri, json!({"text": "x"})).await.status, 404, "{uri}");
+        }
+        assert_eq!(server.delete(&format!("{foreign}&forget=true")).await.status, 404);
+        assert_eq!(server.get(&format!("{path}/history?user_id=eve")).await.status, 404);
+        assert_eq!(server.post(&format!("{path}/restore?user_id=eve"), json!({})).await.status, 404);
+        assert_eq!(server.heads().await, before);
+    }
+}

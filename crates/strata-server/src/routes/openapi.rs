@@ -1,0 +1,240 @@
+//! `GET /openapi.json`: what this server takes and gives, complete enough to test it with.
+//!
+//! Handlers describe themselves; what is the same everywhere (who is asking, the id of an answer, the errors) is added
+//! here.
+
+use std::sync::LazyLock;
+
+use axum::http::header;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use serde_json::{Map, Value, json};
+use utoipa::OpenApi;
+
+use super::{health, index, memories, memory, metrics, search, sessions, turns};
+use crate::error::ErrorResponse;
+use crate::router::Route;
+
+pub(crate) fn routes() -> Vec<Route> {
+    vec![("/openapi.json", get(read_openapi))]
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Strata",
+        description = "Memory for any LLM application. Every failure is JSON in the shape of `ErrorResponse`; a path that \
+            is not listed answers 404, a method that is not listed 405 with `Allow`."
+    ),
+    paths(
+        turns::record_turns,
+        sessions::list_sessions,
+        sessions::get_session,
+        sessions::delete_session,
+        sessions::list_turns,
+        memories::add_memories,
+        memories::list_memories,
+        memories::delete_memories,
+        memory::get_memory,
+        memory::revise_memory,
+        memory::delete_memory,
+        memory::get_history,
+        memory::restore_memory,
+        search::search,
+        health::alive,
+        health::ready,
+        metrics::read_metrics,
+        index::index,
+        read_openapi,
+    ),
+    components(schemas(ErrorResponse))
+)]
+struct Document;
+
+static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
+    let mut document = serde_json::to_value(Document::openapi()).unwrap_or_default();
+    for_each_operation(&mut document, complete);
+    refine(&mut document["components"]["schemas"]);
+    document
+});
+
+static TEXT: LazyLock<String> = LazyLock::new(|| DOCUMENT.to_string());
+
+/// This document
+#[utoipa::path(get, path = "/openapi.json", tag = "operations",
+    responses((status = 200, description = "OpenAPI 3.1", body = Object, content_type = "application/json")))]
+async fn read_openapi() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], TEXT.as_str())
+}
+
+/// Every method and path, by path.
+pub(crate) fn operations() -> Vec<(String, String)> {
+    let mut operations = Vec::new();
+    let paths = DOCUMENT["paths"].as_object().into_iter().flatten();
+    for (path, methods) in paths {
+        for method in methods.as_object().into_iter().flat_map(Map::keys) {
+            operations.push((method.to_uppercase(), path.clone()));
+        }
+    }
+    operations
+}
+
+fn for_each_operation(document: &mut Value, change: fn(&mut Value)) {
+    let paths = document.get_mut("paths").and_then(Value::as_object_mut);
+    for (_, methods) in paths.into_iter().flatten() {
+        for operation in methods.as_object_mut().into_iter().flat_map(Map::values_mut) {
+            change(operation);
+        }
+    }
+}
+
+/// Adds to an operation what holds for all of its kind.
+fn complete(operation: &mut Value) {
+    let is_api = operation["tags"] != json!(["operations"]);
+    // Deleting many takes its user from the query alone; the header may only agree.
+    if is_api && operation["operationId"] != "delete_memories" {
+        let takes_session = operation.get("requestBody").is_some();
+        if let Some(parameters) = parameters(operation) {
+            parameters.push(name_header(
+                "X-Strata-User",
+                "who is asking; goes before what the body or query names",
+            ));
+            if takes_session {
+                parameters
+                    .push(name_header("X-Strata-Session", "the session; goes before what the body names"));
+            }
+        }
+    }
+    let takes_body = operation.get("requestBody").is_some();
+    let failures: &[(&str, bool, &str)] = &[
+        ("400", is_api, "the request cannot be right; the message says what to do"),
+        ("403", true, "`Host` or `Origin` is not of this machine"),
+        ("408", takes_body, "the body did not arrive in time"),
+        ("413", takes_body, "the body, or a text in it, is too large"),
+        ("415", takes_body, "the body is not JSON"),
+        ("500", true, "a defect, or stored data that cannot be right"),
+        ("503", is_api, "the store does not answer now, or the request took too long; try again"),
+    ];
+    let Some(responses) = operation.get_mut("responses").and_then(Value::as_object_mut) else { return };
+    for (status, applies, description) in failures {
+        if *applies && !responses.contains_key(*status) {
+            responses.insert((*status).to_owned(), json!({ "description": description }));
+        }
+    }
+    for (status, response) in responses.iter_mut() {
+        if !status.starts_with('2') {
+            let schema = json!({ "$ref": "#/components/schemas/ErrorResponse" });
+            response["content"] = json!({ "application/json": { "schema": schema } });
+        }
+        response["headers"]["X-Strata-Request-Id"] = json!({
+            "description": "the answer's id, which the server's log knows",
+            "required": true,
+            "schema": { "type": "string", "format": "uuid" },
+        });
+    }
+}
+
+/// Says what one field of a body demands of another, which Rust types do not.
+fn refine(schemas: &mut Value) {
+    let text = |name: &str| json!({ "required": [name], "properties": { name: { "type": "string" } } });
+    let absent = |name: &str| json!({ "properties": { name: { "type": "null" } } });
+    let scope = |names: Value| json!({ "required": ["scope"], "properties": { "scope": { "enum": names } } });
+
+    let messages = json!({ "required": ["messages"], "properties": { "messages": {
+        "type": "array", "contains": { "properties": { "role": { "const": "user" } } }, "items": { "properties": { "content": { "pattern": r"\S" } } },
+    } } });
+    // No NUL anywhere in what clients attach: not every store can keep one.
+    let no_nul = json!({ "type": "string", "pattern": r"^[^\x00]*$" });
+    let any = json!({ "$ref": "#/components/schemas/MetadataValue" });
+    schemas["MetadataValue"] = json!({ "anyOf": [
+        { "type": ["null", "boolean", "number"] },
+        no_nul,
+        { "type": "array", "items": any },
+        { "type": "object", "propertyNames": no_nul, "additionalProperties": any },
+    ] });
+    for name in ["MessageRequest", "AddRequest", "ReviseRequest"] {
+        let metadata = &mut schemas[name]["properties"]["metadata"];
+        metadata["propertyNames"] = no_nul.clone();
+        metadata["additionalProperties"] = any.clone();
+    }
+
+    schemas["AddRequest"]["allOf"] = json!([
+        { "anyOf": [text("text"), messages] },
+        { "if": scope(json!(["session"])), "then": { "anyOf": [text("run_id"), text("session_id")] } },
+        { "if": scope(json!(["user", "global"])), "then": { "allOf": [absent("run_id"), absent("session_id")] } },
+    ]);
+    schemas["ReviseRequest"]["anyOf"] = json!([text("text"), text("memory"), text("data")]);
+    schemas["SearchRequest"]["allOf"] = json!([{
+        "if": scope(json!(["session"])),
+        "then": { "anyOf": [text("session_id"), text("memory_id"), text("run_id")] },
+    }]);
+}
+
+fn parameters(operation: &mut Value) -> Option<&mut Vec<Value>> {
+    operation.as_object_mut()?.entry("parameters").or_insert_with(|| json!([])).as_array_mut()
+}
+
+/// A header that names a user or a session. Beyond ASCII it is UTF-8, which this format has no words for.
+fn name_header(name: &str, description: &str) -> Value {
+    json!({
+        "name": name,
+        "in": "header",
+        "required": false,
+        "description": description,
+        "schema": { "type": "string", "minLength": 1, "maxLength": 256, "pattern": r"^(?!\*$)[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$" },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use axum::body::Body;
+    use axum::http::{Method, StatusCode};
+
+    use super::*;
+    use crate::routes;
+    use crate::testing::{TestServer, request};
+
+    #[tokio::test]
+    async fn the_document_lists_exactly_the_routes_of_the_router() {
+        let server = TestServer::new();
+        let mut served = BTreeSet::new();
+        for (path, _) in routes::api().into_iter().chain(routes::operations()) {
+            for method in
+                [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS]
+            {
+                let uri = path.replace("{id}", "00000000-0000-0000-0000-000000000000");
+                let answer = server.send(request(method.clone(), &uri).body(Body::empty()).unwrap()).await;
+                if answer.status != StatusCode::METHOD_NOT_ALLOWED {
+                    served.insert((method.to_string(), path.to_owned()));
+                } else {
+                    assert!(answer.header("allow").is_some_and(|allow| !allow.is_empty()), "{method} {path}");
+                    assert_eq!(answer.json()["error"]["code"], "method_not_allowed");
+                }
+            }
+        }
+        assert_eq!(served, operations().into_iter().collect());
+    }
+
+    #[tokio::test]
+    async fn every_reference_leads_somewhere() {
+        let document = TestServer::new().get("/openapi.json").await.json();
+        let mut open = vec![&document];
+        let mut references = 0;
+        while let Some(value) = open.pop() {
+            if let Some(reference) = value.get("$ref").and_then(Value::as_str) {
+                references += 1;
+                assert!(document.pointer(reference.trim_start_matches('#')).is_some(), "{reference}");
+            }
+            open.extend(value.as_object().into_iter().flat_map(Map::values));
+            open.extend(value.as_array().into_iter().flatten());
+        }
+        assert!(references > 20, "{references}");
+    }
+
+    #[test]
+    fn the_document_as_clients_see_it() {
+        insta::assert_snapshot!("openapi", serde_json::to_string_pretty(&*DOCUMENT).unwrap());
+    }
+}

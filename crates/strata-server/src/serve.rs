@@ -1,0 +1,320 @@
+//! Serving connections: timeouts against slow clients, and a shutdown that finishes what was accepted.
+//!
+//! `axum::serve` would be shorter, but knows no header timeout, no bound on connections and no bound on the drain.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use strata_core::{Error, Result};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use crate::app::App;
+use crate::router::router;
+
+/// How often measured times are folded into their buckets: the exporter's own default.
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
+
+/// How long to leave the listener alone after it failed to accept, which mostly means that files have run out.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The most bytes of a request's head.
+const MAX_HEADER_BYTES: usize = 128 * 1024;
+
+/// Serves `app` on `listener` until `shutdown` completes, then accepts no more, finishes the requests under way and
+/// returns; what is not finished within [`Settings::drain_timeout`](crate::Settings::drain_timeout) is cut off.
+///
+/// A listener that is not on loopback is refused: there are no keys yet, so whoever reaches the port could read all.
+pub async fn serve(listener: TcpListener, app: App, shutdown: impl Future<Output = ()> + Send) -> Result<()> {
+    let address = listener.local_addr().map_err(|error| {
+        Error::unavailable("the listener has no address; bind it first").with_source(error)
+    })?;
+    if !address.ip().is_loopback() {
+        return Err(Error::invalid(format!(
+            "`{address}` is not a loopback address; listen on `127.0.0.1` or `[::1]`, since there are no keys to protect more"
+        )));
+    }
+
+    let service = router(app.clone());
+    let connections =
+        Arc::new(Semaphore::new(app.settings().max_connections.clamp(1, Semaphore::MAX_PERMITS)));
+    let (stop, stopping) = watch::channel(());
+    let mut tasks = JoinSet::new();
+    let mut upkeep = interval(UPKEEP_INTERVAL);
+    upkeep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut shutdown = pin!(shutdown);
+    loop {
+        let accepted = async {
+            // The semaphore is never closed.
+            let permit = Arc::clone(&connections).acquire_owned().await;
+            (permit, listener.accept().await)
+        };
+        tokio::select! {
+            () = &mut shutdown => break,
+            _ = upkeep.tick() => app.meters().upkeep(),
+            Some(_) = tasks.join_next() => {}
+            (permit, accepted) = accepted => match accepted {
+                Ok((stream, _)) => {
+                    let connection = connection(stream, service.clone(), app.clone(), stopping.clone());
+                    tasks.spawn(async move {
+                        connection.await;
+                        drop(permit);
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "could not accept a connection");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            },
+        }
+    }
+
+    drop(listener);
+    drop(stop);
+    let open = tasks.len();
+    let drain = async { while tasks.join_next().await.is_some() {} };
+    let finished = timeout(app.settings().drain_timeout, drain).await.is_ok();
+    tracing::info!(open, cut_off = tasks.len(), finished, "server stopped");
+    tasks.shutdown().await;
+    Ok(())
+}
+
+/// Serves one connection to its end, or to the end of the request under way once `stopping` says so.
+async fn connection(stream: TcpStream, service: Router, app: App, mut stopping: watch::Receiver<()>) {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "could not switch off the delay of small packets");
+    }
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(app.settings().header_timeout)
+        .max_header_size(MAX_HEADER_BYTES)
+        .keep_alive(true);
+    let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+    let mut connection = pin!(connection);
+    let result = tokio::select! {
+        result = connection.as_mut() => result,
+        // The sender is never used, only dropped.
+        _ = stopping.changed() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = result {
+        tracing::debug!(%error, "connection ended early");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use serde_json::json;
+    use strata_core::ErrorKind;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::sync::oneshot;
+    use tokio::task::JoinHandle;
+
+    use super::*;
+    use crate::Settings;
+    use crate::testing::TestServer;
+
+    /// A server on a real socket.
+    struct Running {
+        server: TestServer,
+        address: SocketAddr,
+        stop: oneshot::Sender<()>,
+        task: JoinHandle<Result<()>>,
+    }
+
+    impl Running {
+        async fn start(settings: Settings) -> Self {
+            let server = TestServer::with(settings, Default::default());
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let (stop, stopped) = oneshot::channel();
+            let app = server.app.clone();
+            let task = tokio::spawn(async move { serve(listener, app, async { drop(stopped.await) }).await });
+            Self { server, address, stop, task }
+        }
+
+        async fn connect(&self) -> TcpStream {
+            TcpStream::connect(self.address).await.unwrap()
+        }
+
+        /// Sends `text` on a connection of its own and gives all that comes back until it closes.
+        async fn exchange(&self, text: &str) -> String {
+            let mut stream = self.connect().await;
+            stream.write_all(text.as_bytes()).await.unwrap();
+            read_all(&mut stream).await
+        }
+    }
+
+    async fn read_all(stream: &mut TcpStream) -> String {
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).await.unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    async fn read_until(stream: &mut TcpStream, end: &str) -> String {
+        let mut text = String::new();
+        while !text.ends_with(end) {
+            text.push(char::from(stream.read_u8().await.unwrap()));
+        }
+        text
+    }
+
+    /// The body and the head of a request that writes one turn and asks before it sends the body.
+    fn one_turn() -> (String, String) {
+        let body = json!({"session_id": "s", "messages": [{"role": "user", "content": "tea"}]}).to_string();
+        let head = format!(
+            "POST /turns HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: 100-continue\r\n\
+             Content-Length: {}\r\n\r\n",
+            body.len()
+        );
+        (head, body)
+    }
+
+    #[tokio::test]
+    async fn a_shutdown_finishes_what_was_accepted() {
+        let running = Running::start(Settings::default()).await;
+        let mut stream = running.connect().await;
+        let (head, body) = one_turn();
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let go_on = read_until(&mut stream, "\r\n\r\n").await;
+        assert!(go_on.starts_with("HTTP/1.1 100"), "{go_on}");
+        let idle =
+            running.exchange("GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
+        assert!(idle.starts_with("HTTP/1.1 200"), "{idle}");
+
+        // The handler waits for the body: the request is under way when the server is told to stop.
+        running.stop.send(()).unwrap();
+        stream.write_all(body.as_bytes()).await.unwrap();
+        let answer = read_all(&mut stream).await;
+        assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+        running.task.await.unwrap().unwrap();
+        assert!(TcpStream::connect(running.address).await.is_err(), "nobody listens any more");
+        let turns = running.server.get("/sessions/s/turns").await.json();
+        assert_eq!(turns["turns"][0]["content"], "tea");
+    }
+
+    #[tokio::test]
+    async fn a_shutdown_does_not_wait_for_ever() {
+        let settings = Settings { drain_timeout: Duration::from_millis(20), ..Settings::default() };
+        let running = Running::start(settings).await;
+        let mut stream = running.connect().await;
+        stream.write_all(one_turn().0.as_bytes()).await.unwrap();
+        read_until(&mut stream, "\r\n\r\n").await;
+        running.stop.send(()).unwrap();
+        running.task.await.unwrap().unwrap();
+        assert_eq!(read_all(&mut stream).await, "", "cut off without an answer");
+        assert!(running.server.heads().await.is_empty());
+    }
+
+    #[tokio::test]
+    async fn slow_clients_are_cut_off() {
+        let soon = Duration::from_millis(20);
+        let settings = Settings { header_timeout: soon, body_timeout: soon, ..Settings::default() };
+        let running = Running::start(settings).await;
+        let answer = running.exchange("GET / HT").await;
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 408"), "{answer}");
+        let answer = running.exchange(&one_turn().0).await;
+        assert!(answer.contains("HTTP/1.1 408") && answer.contains("body_timeout"), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn a_body_of_100_mb_is_refused_and_the_client_hears_why() {
+        let running = Running::start(Settings::default()).await;
+        let head = "POST /turns HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+        let chunk = vec![b' '; 1_000_000];
+
+        let mut declared = running.connect().await;
+        declared.write_all(format!("{head}Content-Length: 100000000\r\n\r\n").as_bytes()).await.unwrap();
+        for _ in 0..100 {
+            declared.write_all(&chunk).await.unwrap();
+        }
+        let answer = read_until(&mut declared, "}}").await;
+        assert!(answer.starts_with("HTTP/1.1 413") && answer.contains("max_body_bytes"), "{answer}");
+
+        let mut chunked = running.connect().await;
+        chunked.write_all(format!("{head}Transfer-Encoding: chunked\r\n\r\n").as_bytes()).await.unwrap();
+        for _ in 0..20 {
+            chunked.write_all(format!("{:x}\r\n", chunk.len()).as_bytes()).await.unwrap();
+            chunked.write_all(&chunk).await.unwrap();
+            chunked.write_all(b"\r\n").await.unwrap();
+        }
+        let answer = read_until(&mut chunked, "}}").await;
+        assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+
+        // Who asks first is told at once and need not send anything.
+        let asked = format!("{head}Expect: 100-continue\r\nContent-Length: 100000000\r\n\r\n");
+        let mut asking = running.connect().await;
+        asking.write_all(asked.as_bytes()).await.unwrap();
+        let answer = read_until(&mut asking, "}}").await;
+        assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+        assert!(running.server.heads().await.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_web_page_from_elsewhere_cannot_read() {
+        let running = Running::start(Settings::default()).await;
+        let port = running.address.port();
+        for (headers, status) in [
+            (format!("Host: 127.0.0.1:{port}"), 200),
+            (format!("Host: localhost:{port}\r\nOrigin: http://localhost:{port}"), 200),
+            ("Host: [::1]".to_owned(), 200),
+            ("Host: rebound.example".to_owned(), 403),
+            (format!("Host: localhost:{port}\r\nOrigin: https://evil.example"), 403),
+            (format!("Host: localhost:{port}\r\nOrigin: null"), 403),
+            ("X-None: 1".to_owned(), 403),
+        ] {
+            let request = format!("GET /memories HTTP/1.1\r\n{headers}\r\nConnection: close\r\n\r\n");
+            let answer = running.exchange(&request).await;
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{headers}: {answer}");
+            assert!(answer.to_lowercase().contains("x-strata-request-id: "), "{answer}");
+            assert!(!answer.to_lowercase().contains("access-control"), "{answer}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_serves_several_requests() {
+        let running = Running::start(Settings::default()).await;
+        let mut stream = running.connect().await;
+        for _ in 0..3 {
+            stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+            let answer = read_until(&mut stream, "}").await;
+            assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_waits_while_too_many_are_open() {
+        let running = Running::start(Settings { max_connections: 1, ..Settings::default() }).await;
+        let mut first = running.connect().await;
+        first.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+        read_until(&mut first, "}").await;
+        let mut second = running.connect().await;
+        second
+            .write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            .await
+            .unwrap();
+        drop(first);
+        assert!(read_all(&mut second).await.starts_with("HTTP/1.1 200"));
+    }
+
+    #[tokio::test]
+    async fn only_loopback_is_served() {
+        let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
+        let error = serve(listener, TestServer::new().app, async {}).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert!(error.message().contains("not a loopback address"), "{error}");
+    }
+}

@@ -1,0 +1,144 @@
+//! A server in process for tests: the reference store, a fixed clock, counted ids.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Method, Request, StatusCode};
+use axum::response::Response;
+use http_body_util::BodyExt;
+use jiff::Timestamp;
+use serde_json::Value;
+use strata_core::engine::Settings as EngineSettings;
+use strata_core::ports::{Clock, IdSource, TokenCounter};
+use strata_core::store::{Head, InMemoryStore};
+use strata_core::{Engine, Store, UserId};
+use tower::ServiceExt;
+use uuid::Uuid;
+
+use crate::{App, Settings, router};
+
+/// A clock that goes one second on each time it is looked at, from a fixed moment.
+#[derive(Default)]
+struct SteppingClock(AtomicU64);
+
+impl Clock for SteppingClock {
+    fn now(&self) -> Timestamp {
+        let step = self.0.fetch_add(1, Ordering::Relaxed);
+        "2026-03-01T12:00:00Z".parse::<Timestamp>().unwrap() + jiff::SignedDuration::from_secs(step as i64)
+    }
+}
+
+/// Ids that count up.
+#[derive(Default)]
+struct CountedIds(AtomicU64);
+
+impl IdSource for CountedIds {
+    fn next(&self) -> Uuid {
+        Uuid::from_u128(u128::from(self.0.fetch_add(1, Ordering::Relaxed)) + 1)
+    }
+}
+
+/// Counts words; panics at `panic!`, to see what the server makes of a panic.
+struct Words;
+
+impl TokenCounter for Words {
+    fn count(&self, text: &str) -> u32 {
+        assert!(text != "panic!", "asked to panic");
+        text.split_whitespace().count() as u32
+    }
+}
+
+/// A server in process.
+pub(crate) struct TestServer {
+    pub(crate) app: App,
+    router: Router,
+}
+
+/// What a test looks at of an answer.
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: axum::http::HeaderMap,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {:?}", self.body))
+    }
+
+    /// The status and the body, for a snapshot.
+    pub(crate) fn shown(&self) -> String {
+        format!("{}\n{}", self.status.as_u16(), serde_json::to_string_pretty(&self.json()).unwrap())
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+}
+
+impl TestServer {
+    pub(crate) fn new() -> Self {
+        Self::with(Settings::default(), EngineSettings::default())
+    }
+
+    pub(crate) fn with(settings: Settings, engine: EngineSettings) -> Self {
+        Self::over(Arc::new(InMemoryStore::default()), settings, engine)
+    }
+
+    pub(crate) fn over(store: Arc<dyn Store>, settings: Settings, engine: EngineSettings) -> Self {
+        let engine = Engine::new(
+            store,
+            Arc::new(SteppingClock::default()),
+            Arc::new(CountedIds::default()),
+            Arc::new(Words),
+            engine,
+        );
+        let app = App::new(engine, settings);
+        Self { router: router(app.clone()), app }
+    }
+
+    pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (status, headers) = (response.status(), response.headers().clone());
+        Answer { status, headers, body: body_text(response).await }
+    }
+
+    pub(crate) async fn get(&self, uri: &str) -> Answer {
+        self.send(request(Method::GET, uri).body(Body::empty()).unwrap()).await
+    }
+
+    pub(crate) async fn delete(&self, uri: &str) -> Answer {
+        self.send(request(Method::DELETE, uri).body(Body::empty()).unwrap()).await
+    }
+
+    pub(crate) async fn post(&self, uri: &str, body: Value) -> Answer {
+        self.write(Method::POST, uri, body).await
+    }
+
+    pub(crate) async fn write(&self, method: Method, uri: &str, body: Value) -> Answer {
+        let request = request(method, uri).header("content-type", "application/json");
+        self.send(request.body(Body::from(body.to_string())).unwrap()).await
+    }
+
+    /// How far the store has come, over all users.
+    pub(crate) async fn heads(&self) -> Vec<(UserId, Head)> {
+        let store = self.app.engine().store();
+        let mut heads = Vec::new();
+        for user in store.users(strata_core::store::Page::first(100)).await.unwrap() {
+            let head = store.head(&user).await.unwrap();
+            heads.push((user, head));
+        }
+        heads
+    }
+}
+
+pub(crate) fn request(method: Method, uri: &str) -> axum::http::request::Builder {
+    Request::builder().method(method).uri(uri).header("host", "localhost:8100")
+}
+
+pub(crate) async fn body_text(response: Response) -> String {
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    String::from_utf8(bytes.to_vec()).unwrap()
+}

@@ -1,0 +1,184 @@
+//! The default store: one SQLite file with its write-ahead log, one thread that writes, a few connections that read.
+//!
+//! Several processes may use one file: the database's own locks keep them apart, and nothing that is remembered between
+//! two transactions decides a write. What is deliberately left alone: what a turn or memory means, and vectors' search.
+//! Start reading at [`writer`], then [`apply`] for what is written and [`index`] for how text is found.
+
+mod apply;
+mod backup;
+mod check;
+mod connection;
+mod error;
+mod index;
+mod read;
+mod row;
+mod schema;
+mod search;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use rusqlite::Connection;
+use strata_core::job::Job;
+use strata_core::metric::RequestMetric;
+use strata_core::store::{
+    Applied, ChangeSet, CheckDepth, Head, Health, Hit, JobQuery, LeaseRequest, MemoryQuery, MetricQuery,
+    Page, SummaryQuery, TextQuery, TurnQuery,
+};
+use strata_core::summary::Summary;
+use strata_core::vector::ItemVector;
+use strata_core::{Error, ItemId, Memory, Result, Session, SessionId, Store, Turn, UserId};
+
+pub use connection::SqliteOptions;
+
+use connection::Readers;
+use error::Outcome;
+use writer::{Indexing, Writer};
+
+/// Keeps everything in one SQLite file.
+pub struct SqliteStore {
+    path: PathBuf,
+    readers: Readers,
+    writer: Option<Writer>,
+}
+
+impl SqliteStore {
+    /// Opens the store in the file at `path`, which is made if there is none and brought up to date if it is of an older
+    /// version. A file of another program or of a later Strata is refused and stays as it is.
+    pub fn open(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self> {
+        Self::open_with(path.as_ref(), options, Indexing::Behind)
+    }
+
+    fn open_with(path: &Path, options: SqliteOptions, indexing: Indexing) -> Result<Self> {
+        let path = path.to_owned();
+        let in_file = |error: Error| {
+            if error.message().contains(&*path.to_string_lossy()) {
+                return error;
+            }
+            let named = Error::new(error.kind(), format!("`{}`: {}", path.display(), error.message()));
+            let named = if error.is_retryable() { named.retryable() } else { named };
+            named.with_source(error)
+        };
+        let writer = if options.read_only {
+            connection::check_read_only(&path, &options).map_err(|fault| in_file(fault.into()))?;
+            None
+        } else {
+            let conn = connection::open_writer(&path, &options).map_err(|fault| in_file(fault.into()))?;
+            Some(Writer::start(conn, indexing)?)
+        };
+        Ok(Self { readers: Readers::new(path.clone(), options), path, writer })
+    }
+
+    /// Writes a consistent copy to `target` while the store goes on serving. The target must not exist, and appears there
+    /// whole or not at all.
+    pub async fn backup(&self, target: impl Into<PathBuf>) -> Result<()> {
+        let target = target.into();
+        // Not in a transaction of its own: the copy makes one.
+        self.readers.run_bare(move |conn| backup::backup(conn, &target)).await
+    }
+
+    /// Builds the text index anew from the turns and memories. Searches meanwhile find everything, more slowly.
+    pub async fn reindex(&self) -> Result<()> {
+        self.writer()?.reindex().await
+    }
+
+    fn writer(&self) -> Result<&Writer> {
+        self.writer.as_ref().ok_or_else(|| {
+            Error::unavailable("the store was opened for reading only; open it for writing to change it")
+        })
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Connection) -> Outcome<T> + Send + 'static,
+    ) -> Result<T> {
+        self.readers.run(read).await
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn apply(&self, user: &UserId, changes: ChangeSet) -> Result<Applied> {
+        self.writer()?.apply(user.clone(), changes).await
+    }
+
+    async fn head(&self, user: &UserId) -> Result<Head> {
+        let user = user.clone();
+        self.read(move |conn| read::head(conn, &user)).await
+    }
+
+    async fn session(&self, user: &UserId, session: &SessionId) -> Result<Option<Session>> {
+        let (user, session) = (user.clone(), session.clone());
+        self.read(move |conn| read::session(conn, &user, &session)).await
+    }
+
+    async fn sessions(&self, user: &UserId, page: Page) -> Result<Vec<Session>> {
+        let user = user.clone();
+        self.read(move |conn| read::sessions(conn, &user, page)).await
+    }
+
+    async fn turns(&self, user: &UserId, query: &TurnQuery) -> Result<Vec<Turn>> {
+        let (user, query) = (user.clone(), query.clone());
+        self.read(move |conn| read::turns(conn, &user, &query)).await
+    }
+
+    async fn memories(&self, user: &UserId, query: &MemoryQuery) -> Result<Vec<Memory>> {
+        let (user, query) = (user.clone(), query.clone());
+        self.read(move |conn| read::memories(conn, &user, &query)).await
+    }
+
+    async fn summaries(&self, user: &UserId, query: &SummaryQuery) -> Result<Vec<Summary>> {
+        let (user, query) = (user.clone(), query.clone());
+        self.read(move |conn| read::summaries(conn, &user, &query)).await
+    }
+
+    async fn search(&self, user: &UserId, query: &TextQuery) -> Result<Vec<Hit>> {
+        let (user, query) = (user.clone(), query.clone());
+        self.read(move |conn| search::search(conn, &user, &query)).await
+    }
+
+    async fn vectors(&self, user: &UserId, model: &str, items: &[ItemId]) -> Result<Vec<ItemVector>> {
+        let (user, model, items) = (user.clone(), model.to_owned(), items.to_vec());
+        self.read(move |conn| read::vectors(conn, &user, &model, &items)).await
+    }
+
+    async fn jobs(&self, user: &UserId, query: &JobQuery) -> Result<Vec<Job>> {
+        let (user, query) = (user.clone(), query.clone());
+        self.read(move |conn| read::jobs(conn, &user, &query)).await
+    }
+
+    async fn lease_job(&self, request: &LeaseRequest) -> Result<Option<Job>> {
+        self.writer()?.lease_job(request.clone()).await
+    }
+
+    async fn requests(&self, user: &UserId, query: &MetricQuery) -> Result<Vec<RequestMetric>> {
+        let (user, query) = (user.clone(), query.clone());
+        self.read(move |conn| read::requests(conn, &user, &query)).await
+    }
+
+    async fn users(&self, page: Page) -> Result<Vec<UserId>> {
+        self.read(move |conn| read::users(conn, page)).await
+    }
+
+    async fn check(&self, depth: CheckDepth) -> Result<Health> {
+        let path = self.path.clone();
+        let mut health = self.read(move |conn| check::check(conn, &path, depth)).await?;
+        if let Some(writer) = &self.writer
+            && let Err(error) = writer.probe().await
+        {
+            health.problems.push(format!("the store cannot be written: {error}"));
+        }
+        Ok(health)
+    }
+
+    async fn close(&self) -> Result<()> {
+        if let Some(writer) = &self.writer {
+            writer.close().await?;
+        }
+        self.readers.close().await;
+        Ok(())
+    }
+}

@@ -1,0 +1,383 @@
+//! What a change set does to the database, inside a transaction that somebody else has begun and will end.
+
+mod forget;
+mod jobs;
+mod memories;
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, params};
+use strata_core::metric::RequestMetric;
+use strata_core::state::State;
+use strata_core::store::{AppendedTurn, Applied, Change, ChangeSet, Idempotency};
+use strata_core::summary::Summary;
+use strata_core::turn::{Hidden, NewTurn};
+use strata_core::vector::ItemVector;
+use strata_core::{Error, ItemId, SessionId, TurnId, UserId};
+
+pub(crate) use jobs::lease_job;
+
+use super::error::{Fault, Outcome};
+use super::row::{count, json, metadata, micros};
+
+/// Applies all of `changes`, or fails and leaves it to the caller to roll back what was done.
+pub(crate) fn apply(conn: &Connection, user: &UserId, changes: ChangeSet) -> Outcome<Applied> {
+    let ChangeSet { at, idempotency, changes } = changes;
+    if let Some(idempotency) = &idempotency
+        && let Some(answer) = earlier_answer(conn, user, idempotency)?
+    {
+        return Ok(answer);
+    }
+    let mut writing = Writing::begin(conn, user, at, changes.iter().any(is_recallable))?;
+    for change in changes {
+        writing.apply(change)?;
+    }
+    if let Some(idempotency) = &idempotency {
+        writing.keep_answer(idempotency)?;
+    }
+    Ok(writing.applied)
+}
+
+/// The answer that was given under a key before.
+fn earlier_answer(conn: &Connection, user: &UserId, idempotency: &Idempotency) -> Outcome<Option<Applied>> {
+    let key = &idempotency.key;
+    let earlier: Option<(i64, String)> = conn
+        .prepare_cached(
+            "SELECT i.fingerprint, i.answer FROM idempotency i JOIN users u ON u.id = i.user_id
+             WHERE u.name = ?1 AND i.key = ?2",
+        )?
+        .query_row(params![user.as_str(), key], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let Some((fingerprint, answer)) = earlier else { return Ok(None) };
+    if fingerprint.cast_unsigned() != idempotency.fingerprint {
+        let message = format!("idempotency key `{key}` was used for another request; use a new key");
+        return Err(Error::conflict(message).into());
+    }
+    let answer: Applied = serde_json::from_str(&answer).map_err(|error| {
+        Error::internal(format!("the answer kept in table `idempotency` under `{key}` cannot be read"))
+            .with_source(error)
+    })?;
+    Ok(Some(Applied { replayed: true, ..answer }))
+}
+
+/// Whether recall may see something of a change. [`Forget`](strata_core::store::Forget) raises the revision itself, if
+/// it destroyed anything.
+fn is_recallable(change: &Change) -> bool {
+    match change {
+        Change::AppendTurns { .. }
+        | Change::HideTurns { .. }
+        | Change::PutState { .. }
+        | Change::PutSummary(_)
+        | Change::AddMemory(_)
+        | Change::ReviseMemory { .. }
+        | Change::CloseMemory { .. }
+        | Change::HideMemory { .. }
+        | Change::PutVectors(_) => true,
+        Change::EnqueueJob(_)
+        | Change::FinishJob { .. }
+        | Change::RetryJob { .. }
+        | Change::AddRequest(_)
+        | Change::PruneRequests { .. }
+        | Change::Forget(_) => false,
+    }
+}
+
+/// One change set being applied.
+struct Writing<'a> {
+    conn: &'a Connection,
+    user: &'a UserId,
+    user_id: i64,
+    revision: i64,
+    at: Timestamp,
+    applied: Applied,
+}
+
+impl<'a> Writing<'a> {
+    /// Finds or makes the user's row and raises its revision: one statement for a user that exists. Row numbers are not
+    /// remembered from one set to the next, since another process may have changed what they stand for.
+    fn begin(conn: &'a Connection, user: &'a UserId, at: Timestamp, recallable: bool) -> Outcome<Self> {
+        let raise = i64::from(recallable);
+        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let found = conn
+            .prepare_cached(
+                "UPDATE users SET revision = revision + ?2 WHERE name = ?1 RETURNING id, revision",
+            )?
+            .query_row(params![user.as_str(), raise], row)
+            .optional()?;
+        let (user_id, revision) = match found {
+            Some(found) => found,
+            None => conn
+                .prepare_cached("INSERT INTO users (name, revision) VALUES (?1, ?2) RETURNING id, revision")?
+                .query_row(params![user.as_str(), raise], row)?,
+        };
+        Ok(Self { conn, user, user_id, revision, at, applied: Applied::default() })
+    }
+
+    fn keep_answer(&self, idempotency: &Idempotency) -> Outcome<()> {
+        self.conn
+            .prepare_cached(
+                "INSERT INTO idempotency (user_id, key, fingerprint, answer, created_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+            )?
+            .execute(params![
+                self.user_id,
+                idempotency.key,
+                idempotency.fingerprint.cast_signed(),
+                json(&self.applied)?,
+                micros(self.at)
+            ])?;
+        Ok(())
+    }
+
+    fn apply(&mut self, change: Change) -> Outcome<()> {
+        match change {
+            Change::AppendTurns { session, turns } => self.append(&session, turns),
+            Change::HideTurns { ids, hidden } => {
+                ids.into_iter().try_for_each(|id| self.hide_turn(id, hidden))
+            }
+            Change::PutState { session, state } => self.put_state(&session, &state),
+            Change::PutSummary(summary) => self.put_summary(&summary),
+            Change::AddMemory(memory) => self.add_memory(&memory),
+            Change::ReviseMemory { id, archive_as, content, metadata } => {
+                self.revise_memory(id, archive_as, content, metadata)
+            }
+            Change::CloseMemory { id, valid_to, replaced_by } => self.close_memory(id, valid_to, replaced_by),
+            Change::HideMemory { id, hidden } => self.hide_memory(id, hidden),
+            Change::PutVectors(vectors) => vectors.iter().try_for_each(|vector| self.put_vector(vector)),
+            Change::EnqueueJob(job) => self.enqueue_job(&job),
+            Change::FinishJob { id, lease, outcome } => self.finish_job(id, lease, outcome),
+            Change::RetryJob { id } => self.retry_job(id),
+            Change::AddRequest(request) => self.add_request(&request),
+            Change::PruneRequests { before } => self.prune_requests(before),
+            Change::Forget(what) => self.forget(what),
+        }
+    }
+
+    fn append(&mut self, session: &SessionId, turns: Vec<NewTurn>) -> Outcome<()> {
+        let (session_id, first) = self.touch_session(session, turns.len())?;
+        let mut insert = self.conn.prepare_cached(
+            "INSERT INTO turns (user_id, session_id, seq, created_at, hidden_at, hidden_reason, revision, id, role,
+                                token_count, name, metadata, content)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+        )?;
+        for (turn, seq) in turns.iter().zip(first..) {
+            let inserted = insert.execute(params![
+                self.user_id,
+                session_id,
+                seq,
+                micros(turn.created_at),
+                turn.hidden.map(|hidden| micros(hidden.at)),
+                turn.hidden.map(|hidden| hidden.reason.as_str()),
+                self.revision,
+                turn.id.0.as_bytes(),
+                turn.role.as_str(),
+                turn.token_count,
+                turn.name,
+                metadata(&turn.metadata)?,
+                turn.content,
+            ]);
+            inserted.map_err(|error| {
+                Fault::from(error)
+                    .or_conflict(|| format!("turn `{}` exists already; give it another id", turn.id))
+            })?;
+            self.applied.turns.push(AppendedTurn { id: turn.id, seq: seq.cast_unsigned() });
+        }
+        Ok(())
+    }
+
+    /// Notes a write to a session, which is made where there is none, and takes the next `places` of its sequence.
+    /// Gives the session's row and the first of the places.
+    fn touch_session(&self, session: &SessionId, places: usize) -> Outcome<(i64, i64)> {
+        let places = count(places as u64)?;
+        let (name, at) = (session.as_str(), micros(self.at));
+        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        // Writers that overtake each other do not set the session's time back.
+        let found = self
+            .conn
+            .prepare_cached(
+                "UPDATE sessions SET next_seq = next_seq + ?3, updated_at = max(updated_at, ?4)
+                 WHERE user_id = ?1 AND name = ?2 RETURNING id, next_seq - ?3",
+            )?
+            .query_row(params![self.user_id, name, places, at], row)
+            .optional()?;
+        if let Some(found) = found {
+            return Ok(found);
+        }
+        let made = self
+            .conn
+            .prepare_cached(
+                "INSERT INTO sessions (user_id, name, created_at, updated_at, next_seq) VALUES (?1, ?2, ?4, ?4, ?3)
+                 RETURNING id, next_seq - ?3",
+            )?
+            .query_row(params![self.user_id, name, places, at], row)?;
+        Ok(made)
+    }
+
+    fn hide_turn(&self, id: TurnId, hidden: Option<Hidden>) -> Outcome<()> {
+        let changed = self
+            .conn
+            .prepare_cached(
+                "UPDATE turns SET hidden_at = ?3, hidden_reason = ?4, revision = ?5 WHERE user_id = ?1 AND id = ?2",
+            )?
+            .execute(params![
+                self.user_id,
+                id.0.as_bytes(),
+                hidden.map(|hidden| micros(hidden.at)),
+                hidden.map(|hidden| hidden.reason.as_str()),
+                self.revision
+            ])?;
+        if changed == 0 { Err(unknown("turn", id)) } else { Ok(()) }
+    }
+
+    fn put_state(&self, session: &SessionId, state: &State) -> Outcome<()> {
+        let (session_id, _) = self.touch_session(session, 0)?;
+        self.conn
+            .prepare_cached("UPDATE sessions SET state = ?2 WHERE id = ?1")?
+            .execute(params![session_id, json(state)?])?;
+        Ok(())
+    }
+
+    /// The row of a session that has to exist.
+    fn session_id(&self, session: &SessionId) -> Outcome<i64> {
+        self.find_session(session)?.ok_or_else(|| unknown("session", session))
+    }
+
+    fn find_session(&self, session: &SessionId) -> Outcome<Option<i64>> {
+        let mut statement =
+            self.conn.prepare_cached("SELECT id FROM sessions WHERE user_id = ?1 AND name = ?2")?;
+        Ok(statement.query_row(params![self.user_id, session.as_str()], |row| row.get(0)).optional()?)
+    }
+
+    fn put_summary(&self, summary: &Summary) -> Outcome<()> {
+        let session_id = self.session_id(&summary.session)?;
+        let written = self
+            .conn
+            .prepare_cached(
+                "INSERT INTO summaries (user_id, session_id, id, revision, strategy, level, start_seq, end_seq, base_id,
+                     status, input_tokens, output_tokens, generation_ms, created_at, updated_at, structured, text)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
+                 ON CONFLICT (user_id, id) DO UPDATE SET
+                     revision = excluded.revision, strategy = excluded.strategy, level = excluded.level,
+                     start_seq = excluded.start_seq, end_seq = excluded.end_seq, base_id = excluded.base_id,
+                     status = excluded.status, input_tokens = excluded.input_tokens,
+                     output_tokens = excluded.output_tokens, generation_ms = excluded.generation_ms,
+                     created_at = excluded.created_at, updated_at = excluded.updated_at,
+                     structured = excluded.structured, text = excluded.text
+                 WHERE session_id = excluded.session_id",
+            )?
+            .execute(params![
+                self.user_id,
+                session_id,
+                summary.id.0.as_bytes(),
+                self.revision,
+                summary.strategy.as_str(),
+                summary.level,
+                count(summary.start_seq)?,
+                count(summary.end_seq)?,
+                summary.base_id.map(|id| *id.0.as_bytes()),
+                summary.status.as_str(),
+                summary.input_tokens,
+                summary.output_tokens,
+                summary.generation_ms,
+                micros(summary.created_at),
+                micros(summary.updated_at),
+                summary.structured.as_ref().map(json).transpose()?,
+                summary.text,
+            ]);
+        let session = &summary.session;
+        let changed = written.map_err(|error| {
+            // The only other unique index is the one that allows one `processing` row a session.
+            Fault::from(error).or_conflict(|| {
+                format!(
+                    "session `{session}` is being summarised already; wait until that is completed or failed"
+                )
+            })
+        })?;
+        if changed == 0 {
+            let message =
+                format!("summary `{}` exists already in another session; give it another id", summary.id);
+            return Err(Error::conflict(message).into());
+        }
+        Ok(())
+    }
+
+    fn put_vector(&self, vector: &ItemVector) -> Outcome<()> {
+        let Some((kind, item)) = self.find_item(vector.item)? else { return Ok(()) };
+        let model: Option<i64> = self
+            .conn
+            .prepare_cached("SELECT id FROM models WHERE name = ?1")?
+            .query_row([&vector.model], |row| row.get(0))
+            .optional()?;
+        let model: i64 = match model {
+            Some(model) => model,
+            None => self
+                .conn
+                .prepare_cached("INSERT INTO models (name) VALUES (?1) RETURNING id")?
+                .query_row([&vector.model], |row| row.get(0))?,
+        };
+        let components: Vec<u8> = vector.vector.values.iter().map(|value| value.cast_unsigned()).collect();
+        self.conn
+            .prepare_cached(
+                "INSERT INTO vectors (user_id, model_id, kind, item, revision, scale, components)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+                 ON CONFLICT (user_id, kind, item, model_id) DO UPDATE SET
+                     revision = excluded.revision, scale = excluded.scale, components = excluded.components",
+            )?
+            .execute(params![
+                self.user_id,
+                model,
+                kind,
+                item,
+                self.revision,
+                f64::from(vector.vector.scale),
+                components
+            ])?;
+        Ok(())
+    }
+
+    /// What `vectors` calls an item, if it exists.
+    fn find_item(&self, item: ItemId) -> Outcome<Option<(i64, i64)>> {
+        let (kind, sql) = item_row(item);
+        let mut statement = self.conn.prepare_cached(sql)?;
+        let row = statement
+            .query_row(params![self.user_id, item.uuid().as_bytes()], |row| row.get(0))
+            .optional()?;
+        Ok(row.map(|row| (kind, row)))
+    }
+
+    fn add_request(&self, request: &RequestMetric) -> Outcome<()> {
+        self.conn
+            .prepare_cached(
+                "INSERT INTO requests (user_id, id, session, created_at, metric) VALUES (?1, ?2, ?3, ?4, ?5)",
+            )?
+            .execute(params![
+                self.user_id,
+                request.id.0.as_bytes(),
+                request.session.as_ref().map(SessionId::as_str),
+                micros(request.created_at),
+                json(request)?
+            ])
+            .map_err(|error| {
+                Fault::from(error).or_conflict(|| format!("request `{}` exists already", request.id))
+            })?;
+        Ok(())
+    }
+
+    fn prune_requests(&self, before: Timestamp) -> Outcome<()> {
+        self.conn
+            .prepare_cached("DELETE FROM requests WHERE user_id = ?1 AND created_at < ?2")?
+            .execute(params![self.user_id, micros(before)])?;
+        Ok(())
+    }
+}
+
+/// The number that `vectors` has for an item's kind, and how to find the item's row.
+pub(crate) fn item_row(item: ItemId) -> (i64, &'static str) {
+    match item {
+        ItemId::Turn(_) => (0, "SELECT row FROM turns WHERE user_id = ?1 AND id = ?2"),
+        ItemId::Memory(_) => (1, "SELECT row FROM memories WHERE user_id = ?1 AND id = ?2"),
+        ItemId::Summary(_) => (2, "SELECT row FROM summaries WHERE user_id = ?1 AND id = ?2"),
+    }
+}
+
+fn unknown(what: &str, id: impl std::fmt::Display) -> Fault {
+    Error::not_found(format!("{what} `{id}` does not exist for this user")).into()
+}

@@ -1,0 +1,138 @@
+//! Destroying: the thing itself and everything derived from it alone, vectors and index entries included.
+
+use rusqlite::{Params, params};
+use strata_core::store::Forget;
+use strata_core::{MemoryId, SessionId};
+
+use super::super::error::Outcome;
+use super::super::index::{self, Kind};
+use super::{Writing, unknown};
+
+impl Writing<'_> {
+    pub(super) fn forget(&mut self, what: Forget) -> Outcome<()> {
+        let before = self.applied.removed;
+        match what {
+            Forget::Session(session) => self.forget_session(&session)?,
+            Forget::Memory(id) => self.forget_memory(id)?,
+            Forget::Memories => self.forget_memories(
+                &self.rows("SELECT row FROM memories WHERE user_id = ?1", [self.user_id])?,
+            )?,
+            Forget::User => self.forget_user()?,
+        }
+        if self.applied.removed != before {
+            let sql = "UPDATE users SET revision = revision + 1, epoch = epoch + 1 WHERE id = ?1 RETURNING revision";
+            self.revision = self.conn.prepare_cached(sql)?.query_row([self.user_id], |row| row.get(0))?;
+        }
+        Ok(())
+    }
+
+    fn forget_session(&mut self, session: &SessionId) -> Outcome<()> {
+        let bound = self.rows(
+            "SELECT row FROM memories WHERE user_id = ?1 AND session = ?2",
+            params![self.user_id, session.as_str()],
+        )?;
+        let session_id = self.find_session(session)?;
+        // A memory may be bound to a session in which nothing was said yet.
+        if session_id.is_none() && bound.is_empty() {
+            return Err(unknown("session", session));
+        }
+        if let Some(session_id) = session_id {
+            let turns = self.rows(
+                "SELECT row FROM turns WHERE user_id = ?1 AND session_id = ?2",
+                [self.user_id, session_id],
+            )?;
+            self.forget_turns(&turns)?;
+            let sql = "SELECT row FROM summaries WHERE user_id = ?1 AND session_id = ?2";
+            self.forget_summaries(&self.rows(sql, [self.user_id, session_id])?)?;
+            self.conn.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([session_id])?;
+            self.applied.removed.sessions += 1;
+        }
+        // The questions of its requests were said in the session.
+        for table in ["jobs", "requests"] {
+            self.conn
+                .prepare_cached(&format!("DELETE FROM {table} WHERE user_id = ?1 AND session = ?2"))?
+                .execute(params![self.user_id, session.as_str()])?;
+        }
+        self.forget_memories(&bound)
+    }
+
+    /// Destroys a memory and all that it replaced, directly or through others.
+    fn forget_memory(&mut self, id: MemoryId) -> Outcome<()> {
+        self.memory_row(id)?;
+        let rows = self.rows(
+            "WITH RECURSIVE former (id) AS (
+                 VALUES (?2)
+                 UNION SELECT m.id FROM memories m JOIN former ON m.user_id = ?1 AND m.replaced_by = former.id)
+             SELECT m.row FROM memories m JOIN former ON m.user_id = ?1 AND m.id = former.id",
+            params![self.user_id, id.0.as_bytes()],
+        )?;
+        self.forget_memories(&rows)
+    }
+
+    /// The user's row stays, with nothing but how far its data had come: were that to begin again at zero, an index
+    /// elsewhere could take a new user's data for the forgotten one's.
+    fn forget_user(&mut self) -> Outcome<()> {
+        self.forget_turns(&self.rows("SELECT row FROM turns WHERE user_id = ?1", [self.user_id])?)?;
+        self.forget_summaries(&self.rows("SELECT row FROM summaries WHERE user_id = ?1", [self.user_id])?)?;
+        self.forget_memories(&self.rows("SELECT row FROM memories WHERE user_id = ?1", [self.user_id])?)?;
+        self.applied.removed.sessions += self.delete_all("sessions")?;
+        for table in ["vectors", "jobs", "requests", "idempotency"] {
+            self.delete_all(table)?;
+        }
+        Ok(())
+    }
+
+    fn delete_all(&self, table: &str) -> Outcome<u64> {
+        let mut statement = self.conn.prepare_cached(&format!("DELETE FROM {table} WHERE user_id = ?1"))?;
+        Ok(statement.execute([self.user_id])? as u64)
+    }
+
+    fn forget_turns(&mut self, rows: &[i64]) -> Outcome<()> {
+        index::remove(self.conn, self.user_id, Kind::Turn, rows)?;
+        self.applied.removed.turns += self.delete_items("turns", Kind::Turn as i64, rows)?;
+        index::lower_watermark(self.conn, Kind::Turn)
+    }
+
+    fn forget_memories(&mut self, rows: &[i64]) -> Outcome<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        index::remove(self.conn, self.user_id, Kind::Memory, rows)?;
+        self.applied.removed.memories += self.delete_items("memories", Kind::Memory as i64, rows)?;
+        index::lower_watermark(self.conn, Kind::Memory)?;
+        // What they had taken the place of is no longer replaced by anything.
+        self.conn
+            .prepare_cached(
+                "UPDATE memories AS m SET replaced_by = NULL
+                 WHERE user_id = ?1 AND replaced_by IS NOT NULL
+                   AND NOT EXISTS (SELECT 1 FROM memories n WHERE n.user_id = ?1 AND n.id = m.replaced_by)",
+            )?
+            .execute([self.user_id])?;
+        Ok(())
+    }
+
+    fn forget_summaries(&mut self, rows: &[i64]) -> Outcome<()> {
+        self.applied.removed.summaries += self.delete_items("summaries", 2, rows)?;
+        Ok(())
+    }
+
+    /// Deletes rows with their vectors and says how many there were.
+    fn delete_items(&self, table: &str, kind: i64, rows: &[i64]) -> Outcome<u64> {
+        let mut vectors =
+            self.conn.prepare_cached("DELETE FROM vectors WHERE user_id = ?1 AND kind = ?2 AND item = ?3")?;
+        let mut items = self.conn.prepare_cached(&format!("DELETE FROM {table} WHERE row = ?1"))?;
+        let mut deleted = 0;
+        for row in rows {
+            vectors.execute(params![self.user_id, kind, row])?;
+            deleted += items.execute([row])? as u64;
+        }
+        Ok(deleted)
+    }
+
+    /// The rows that a query finds.
+    fn rows(&self, sql: &str, params: impl Params) -> Outcome<Vec<i64>> {
+        let mut statement = self.conn.prepare_cached(sql)?;
+        let rows = statement.query_map(params, |row| row.get(0))?.collect::<Result<_, _>>()?;
+        Ok(rows)
+    }
+}

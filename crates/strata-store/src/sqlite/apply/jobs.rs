@@ -1,0 +1,127 @@
+//! Jobs: asked for, leased, finished, retried.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use strata_core::job::{Job, JobOutcome, JobStatus};
+use strata_core::store::LeaseRequest;
+use strata_core::{Error, JobId, LeaseId, SessionId};
+
+use super::super::error::{Fault, Outcome};
+use super::super::row::{self, json, micros};
+use super::{Writing, unknown};
+
+impl Writing<'_> {
+    pub(super) fn enqueue_job(&self, job: &Job) -> Outcome<()> {
+        if job.user != *self.user {
+            return Err(Error::invalid(format!("job `{}` names another user than the call", job.id)).into());
+        }
+        self.conn
+            .prepare_cached(
+                "INSERT INTO jobs (user_id, id, session, kind, payload, status, attempts, run_at, lease_id,
+                     lease_worker, lease_until, last_error, created_at, updated_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+            )?
+            .execute(params![
+                self.user_id,
+                job.id.0.as_bytes(),
+                job.session.as_ref().map(SessionId::as_str),
+                job.kind,
+                json(&job.payload)?,
+                job.status.as_str(),
+                job.attempts,
+                micros(job.run_at),
+                job.lease.as_ref().map(|lease| *lease.id.0.as_bytes()),
+                job.lease.as_ref().map(|lease| lease.worker.as_str()),
+                job.lease.as_ref().map(|lease| micros(lease.until)),
+                job.last_error,
+                micros(job.created_at),
+                micros(job.updated_at),
+            ])
+            .map_err(|error| {
+                Fault::from(error)
+                    .or_conflict(|| format!("job `{}` exists already; give it another id", job.id))
+            })?;
+        Ok(())
+    }
+
+    pub(super) fn finish_job(&self, id: JobId, lease: LeaseId, outcome: JobOutcome) -> Outcome<()> {
+        let held: Option<Option<[u8; 16]>> = self
+            .conn
+            .prepare_cached("SELECT lease_id FROM jobs WHERE user_id = ?1 AND id = ?2")?
+            .query_row(params![self.user_id, id.0.as_bytes()], |row| row.get(0))
+            .optional()?;
+        if held.ok_or_else(|| unknown("job", id))? != Some(*lease.0.as_bytes()) {
+            let message = format!(
+                "lease `{lease}` on job `{id}` was lost; drop the result, another worker has the job"
+            );
+            return Err(Error::conflict(message).into());
+        }
+        let (status, run_at, error) = match outcome {
+            JobOutcome::Done => (JobStatus::Done, None, None),
+            JobOutcome::Retry { run_at, error } => (JobStatus::Queued, Some(micros(run_at)), Some(error)),
+            JobOutcome::Dead { error } => (JobStatus::Dead, None, Some(error)),
+        };
+        self.conn
+            .prepare_cached(
+                "UPDATE jobs SET status = ?3, run_at = coalesce(?4, run_at), last_error = coalesce(?5, last_error),
+                     lease_id = NULL, lease_worker = NULL, lease_until = NULL, updated_at = ?6
+                 WHERE user_id = ?1 AND id = ?2",
+            )?
+            .execute(params![
+                self.user_id,
+                id.0.as_bytes(),
+                status.as_str(),
+                run_at,
+                error,
+                micros(self.at)
+            ])?;
+        Ok(())
+    }
+
+    pub(super) fn retry_job(&self, id: JobId) -> Outcome<()> {
+        let status: Option<String> = self
+            .conn
+            .prepare_cached("SELECT status FROM jobs WHERE user_id = ?1 AND id = ?2")?
+            .query_row(params![self.user_id, id.0.as_bytes()], |row| row.get(0))
+            .optional()?;
+        let status = status.ok_or_else(|| unknown("job", id))?;
+        if status != JobStatus::Dead.as_str() {
+            let message = format!("job `{id}` is {status}; only a dead job can be retried");
+            return Err(Error::conflict(message).into());
+        }
+        self.conn
+            .prepare_cached(
+                "UPDATE jobs SET status = 'queued', attempts = 0, run_at = ?3, updated_at = ?3
+                 WHERE user_id = ?1 AND id = ?2",
+            )?
+            .execute(params![self.user_id, id.0.as_bytes(), micros(self.at)])?;
+        Ok(())
+    }
+}
+
+/// Takes the job that has waited longest, is due or was left by its worker, and whose session nobody works on.
+pub(crate) fn lease_job(conn: &Connection, request: &LeaseRequest) -> Outcome<Option<Job>> {
+    let now = micros(request.now);
+    let due: Option<i64> = conn
+        .prepare_cached(
+            "SELECT j.row FROM jobs j
+             WHERE j.status IN ('queued', 'leased')
+               AND ((j.status = 'queued' AND j.run_at <= ?1) OR (j.status = 'leased' AND j.lease_until <= ?1))
+               AND NOT EXISTS (SELECT 1 FROM jobs o
+                               WHERE o.status = 'leased' AND o.user_id = j.user_id AND o.session = j.session
+                                 AND o.lease_until > ?1)
+             ORDER BY j.run_at, j.created_at, j.id LIMIT 1",
+        )?
+        .query_row([now], |row| row.get(0))
+        .optional()?;
+    let Some(due) = due else { return Ok(None) };
+    conn.prepare_cached(
+        "UPDATE jobs SET status = 'leased', attempts = attempts + 1, lease_id = ?2, lease_worker = ?3,
+             lease_until = ?4, updated_at = ?5
+         WHERE row = ?1",
+    )?
+    .execute(params![due, request.lease.0.as_bytes(), request.worker, micros(request.until), now])?;
+    let sql = format!("SELECT {} FROM jobs j JOIN users u ON u.id = j.user_id WHERE j.row = ?1", row::JOB);
+    let mut statement = conn.prepare_cached(&sql)?;
+    let mut rows = statement.query([due])?;
+    rows.next()?.map(row::job).transpose()
+}

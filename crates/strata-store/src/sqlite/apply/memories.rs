@@ -1,0 +1,139 @@
+//! Memories: added, revised with their history kept, closed, hidden.
+
+use jiff::Timestamp;
+use rusqlite::{OptionalExtension, params};
+use strata_core::turn::{Hidden, Metadata};
+use strata_core::{Memory, MemoryId, SessionId};
+
+use super::super::error::{Fault, Outcome};
+use super::super::index;
+use super::super::row::{self, json, metadata, micros};
+use super::{Writing, unknown};
+
+impl Writing<'_> {
+    pub(super) fn add_memory(&self, memory: &Memory) -> Outcome<()> {
+        let inserted = self
+            .conn
+            .prepare_cached(
+                "INSERT INTO memories (user_id, id, revision, session, agent, kind, confidence, valid_from, valid_to,
+                     recorded_at, replaced_by, hidden_at, hidden_reason, source_turns, source_summary, metadata, content)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+            )?
+            .execute(params![
+                self.user_id,
+                memory.id.0.as_bytes(),
+                self.revision,
+                memory.session.as_ref().map(SessionId::as_str),
+                memory.agent,
+                memory.kind.as_str(),
+                f64::from(memory.confidence),
+                micros(memory.valid_from),
+                memory.valid_to.map(micros),
+                micros(memory.recorded_at),
+                memory.replaced_by.map(|id| *id.0.as_bytes()),
+                memory.hidden.map(|hidden| micros(hidden.at)),
+                memory.hidden.map(|hidden| hidden.reason.as_str()),
+                if memory.source_turns.is_empty() { None } else { Some(json(&memory.source_turns)?) },
+                memory.source_summary.map(|id| *id.0.as_bytes()),
+                metadata(&memory.metadata)?,
+                memory.content,
+            ]);
+        inserted.map_err(|error| {
+            Fault::from(error)
+                .or_conflict(|| format!("memory `{}` exists already; give it another id", memory.id))
+        })?;
+        Ok(())
+    }
+
+    pub(super) fn revise_memory(
+        &self,
+        id: MemoryId,
+        archive_as: MemoryId,
+        content: String,
+        new_metadata: Option<Metadata>,
+    ) -> Outcome<()> {
+        let sql = format!("SELECT {} FROM memories m WHERE m.user_id = ?1 AND m.id = ?2", row::MEMORY);
+        let mut statement = self.conn.prepare_cached(&sql)?;
+        let mut rows = statement.query(params![self.user_id, id.0.as_bytes()])?;
+        let Some(found) = rows.next()? else { return Err(unknown("memory", id)) };
+        let (number, memory): (i64, Memory) = (found.get(0)?, row::memory(found)?);
+        drop(rows);
+
+        let archived = Memory {
+            id: archive_as,
+            valid_to: Some(memory.valid_to.map_or(self.at, |end| end.min(self.at))),
+            replaced_by: Some(id),
+            ..memory.clone()
+        };
+        self.add_memory(&archived)?;
+        self.conn
+            .prepare_cached(
+                "UPDATE memories SET content = ?2, metadata = ?3, valid_from = ?4, recorded_at = ?4, revision = ?5
+                 WHERE row = ?1",
+            )?
+            .execute(params![
+                number,
+                content,
+                metadata(new_metadata.as_ref().unwrap_or(&memory.metadata))?,
+                micros(self.at),
+                self.revision
+            ])?;
+        index::replace_memory(self.conn, self.user_id, number, &content)?;
+        // Vectors of the old statement would find the new one for the wrong reasons.
+        self.conn
+            .prepare_cached("DELETE FROM vectors WHERE user_id = ?1 AND kind = 1 AND item = ?2")?
+            .execute(params![self.user_id, number])?;
+        Ok(())
+    }
+
+    pub(super) fn close_memory(
+        &self,
+        id: MemoryId,
+        valid_to: Timestamp,
+        replaced_by: Option<MemoryId>,
+    ) -> Outcome<()> {
+        if let Some(successor) = replaced_by {
+            self.memory_row(successor)?;
+        }
+        let changed = self
+            .conn
+            .prepare_cached(
+                "UPDATE memories SET valid_to = ?3, replaced_by = ?4, revision = ?5 WHERE user_id = ?1 AND id = ?2",
+            )?
+            .execute(params![
+                self.user_id,
+                id.0.as_bytes(),
+                micros(valid_to),
+                replaced_by.map(|id| *id.0.as_bytes()),
+                self.revision
+            ])?;
+        if changed == 0 { Err(unknown("memory", id)) } else { Ok(()) }
+    }
+
+    pub(super) fn hide_memory(&self, id: MemoryId, hidden: Option<Hidden>) -> Outcome<()> {
+        let changed = self
+            .conn
+            .prepare_cached(
+                "UPDATE memories SET hidden_at = ?3, hidden_reason = ?4, revision = ?5
+                 WHERE user_id = ?1 AND id = ?2",
+            )?
+            .execute(params![
+                self.user_id,
+                id.0.as_bytes(),
+                hidden.map(|hidden| micros(hidden.at)),
+                hidden.map(|hidden| hidden.reason.as_str()),
+                self.revision
+            ])?;
+        if changed == 0 { Err(unknown("memory", id)) } else { Ok(()) }
+    }
+
+    /// The row of a memory that has to exist.
+    pub(super) fn memory_row(&self, id: MemoryId) -> Outcome<i64> {
+        let row = self
+            .conn
+            .prepare_cached("SELECT row FROM memories WHERE user_id = ?1 AND id = ?2")?
+            .query_row(params![self.user_id, id.0.as_bytes()], |row| row.get(0))
+            .optional()?;
+        row.ok_or_else(|| unknown("memory", id))
+    }
+}

@@ -1,0 +1,70 @@
+//! A consistent copy while the store serves.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use rusqlite::Connection;
+use rusqlite::backup::{Backup, StepResult};
+use strata_core::Error;
+
+use super::error::{Fault, Outcome};
+
+/// Copies the database to `target`, which must not exist. It appears there whole or not at all.
+pub(crate) fn backup(conn: &Connection, target: &Path) -> Outcome<()> {
+    if target.try_exists().map_err(|error| cannot_write(target, error))? {
+        return Err(already_there(target));
+    }
+    let mut partial = target.as_os_str().to_owned();
+    partial.push(format!(".{}.partial", std::process::id()));
+    let partial = Path::new(&partial);
+    let written = copy(conn, partial).and_then(|()| publish(partial, target));
+    if written.is_err() {
+        // Whatever was copied is of no use; that it cannot be removed changes nothing about the error.
+        let _ = fs::remove_file(partial);
+    }
+    written
+}
+
+/// One step over all pages: it reads one snapshot, beside which writers go on.
+fn copy(source: &Connection, partial: &Path) -> Outcome<()> {
+    File::create_new(partial).map_err(|error| cannot_write(partial, error))?;
+    let mut copy = Connection::open(partial)?;
+    let step = Backup::new(source, &mut copy)?.step(-1)?;
+    if step != StepResult::Done {
+        return Err(Error::unavailable("the database was locked during the backup; try again")
+            .retryable()
+            .into());
+    }
+    // The copy shall be one file: without this, whoever opens it first finds a log beside it.
+    copy.pragma_update(None, "journal_mode", "DELETE")?;
+    copy.close().map_err(|(_, error)| Fault::from(error))?;
+    let file = File::open(partial).and_then(|file| file.sync_all());
+    file.map_err(|error| cannot_write(partial, error))
+}
+
+/// Gives the finished copy its name. A hard link fails where the name is taken meanwhile; a rename would overwrite.
+fn publish(partial: &Path, target: &Path) -> Outcome<()> {
+    match fs::hard_link(partial, target) {
+        Ok(()) => fs::remove_file(partial).map_err(|error| cannot_write(partial, error))?,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(already_there(target)),
+        // Some file systems know no hard links.
+        Err(_) => fs::rename(partial, target).map_err(|error| cannot_write(target, error))?,
+    }
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    synced.map_err(|error| cannot_write(folder, error))
+}
+
+fn already_there(target: &Path) -> Fault {
+    let message = format!("`{}` exists already; name a file that does not", target.display());
+    Error::conflict(message).into()
+}
+
+fn cannot_write(path: &Path, error: io::Error) -> Fault {
+    let message = format!(
+        "`{}` cannot be written; check the folder, its permissions and the space left",
+        path.display()
+    );
+    Error::unavailable(message).with_source(error).into()
+}

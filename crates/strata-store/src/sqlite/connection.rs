@@ -1,0 +1,190 @@
+//! Opening connections: how durable, how patient, how much memory; and the pool that reads run on.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+use strata_core::{Error, Result};
+use tokio::sync::Semaphore;
+
+use super::error::{Fault, Outcome};
+use super::schema::{self, Found};
+
+/// Statements kept prepared on a connection: more than the backend has, so that none is ever prepared twice.
+const STATEMENTS: usize = 128;
+
+/// Page cache of a reading connection, in KiB. It fills only as far as it is used; four of them stay small beside the
+/// 50 MB that an idle process may take. The system's own cache backs it.
+const READER_CACHE_KIB: i32 = 4 * 1024;
+
+/// Page cache of the writing connection, in KiB: the inner pages of all indexes of a large store.
+const WRITER_CACHE_KIB: i32 = 16 * 1024;
+
+/// Pages in the write-ahead log before they are copied into the file: 16 MiB. With the default of 1000, a store under
+/// 64 writers spent a tenth of its time there.
+const CHECKPOINT_PAGES: i32 = 4_000;
+
+/// What a [`SqliteStore`](super::SqliteStore) may be told beside its path.
+#[derive(Debug, Clone)]
+pub struct SqliteOptions {
+    /// How long a write waits while another process holds the file. Then it fails as unavailable and may be retried.
+    pub busy_timeout: Duration,
+    /// How many reads run at once.
+    pub readers: usize,
+    /// Opens an existing store for reading only.
+    pub read_only: bool,
+    /// The largest size of the file; a write beyond it fails as on a full disk.
+    pub max_bytes: Option<u64>,
+}
+
+impl Default for SqliteOptions {
+    fn default() -> Self {
+        Self { busy_timeout: Duration::from_secs(5), readers: 4, read_only: false, max_bytes: None }
+    }
+}
+
+/// Opens the connection that writes, after the file was found to be ours, and brings the file up to date.
+pub(crate) fn open_writer(path: &Path, options: &SqliteOptions) -> Outcome<Connection> {
+    let mut conn = open_checked(path, options)?;
+    conn.pragma_update(None, "journal_mode", "WAL")?;
+    conn.pragma_update(None, "synchronous", "FULL")?;
+    conn.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    conn.pragma_update(None, "journal_size_limit", 64 << 20)?;
+    set_up(&conn, WRITER_CACHE_KIB)?;
+    schema::migrate(&mut conn, path)?;
+    if let Some(bytes) = options.max_bytes {
+        let page_size: u64 = conn.query_row("PRAGMA page_size", [], |row| row.get::<_, u32>(0))?.into();
+        conn.query_row(&format!("PRAGMA max_page_count = {}", bytes / page_size), [], |_| Ok(()))?;
+    }
+    Ok(conn)
+}
+
+/// Opens a connection that reads.
+pub(crate) fn open_reader(path: &Path, options: &SqliteOptions) -> Outcome<Connection> {
+    // Not opened as read-only: the last process that closes the file may have to recover what a crash left behind.
+    let flags =
+        if options.read_only { OpenFlags::SQLITE_OPEN_READ_ONLY } else { OpenFlags::SQLITE_OPEN_READ_WRITE };
+    let conn = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    conn.busy_timeout(options.busy_timeout)?;
+    set_up(&conn, READER_CACHE_KIB)?;
+    conn.pragma_update(None, "query_only", true)?;
+    Ok(conn)
+}
+
+/// Looks whether a read-only store can be read as it is.
+pub(crate) fn check_read_only(path: &Path, options: &SqliteOptions) -> Outcome<()> {
+    let found = schema::inspect(&open_reader(path, options)?, path)?;
+    if found == Found::Store(schema::VERSION) {
+        return Ok(());
+    }
+    let path = path.display();
+    Err(Error::invalid(format!(
+        "`{path}` has an old format; open it once for writing to bring it up to date"
+    ))
+    .into())
+}
+
+fn set_up(conn: &Connection, cache_kib: i32) -> Outcome<()> {
+    conn.pragma_update(None, "foreign_keys", true)?;
+    conn.pragma_update(None, "temp_store", "MEMORY")?;
+    conn.pragma_update(None, "cache_size", -cache_kib)?;
+    conn.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(())
+}
+
+/// Opens a file and refuses it, unchanged, if it is not ours. A file that does not exist or is empty becomes ours.
+fn open_checked(path: &Path, options: &SqliteOptions) -> Outcome<Connection> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        return Err(
+            Error::invalid(format!("folder `{}` does not exist; create it first", folder.display())).into()
+        );
+    }
+    if path.is_dir() {
+        return Err(Error::invalid(format!("`{}` is a folder; name a file in it", path.display())).into());
+    }
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags)?;
+    conn.busy_timeout(options.busy_timeout)?;
+    if conn.is_readonly("main")? {
+        return Err(Error::unavailable(format!(
+            "`{}` cannot be written; check the permissions of the file and its folder",
+            path.display()
+        ))
+        .into());
+    }
+    schema::inspect(&conn, path)?;
+    Ok(conn)
+}
+
+/// The connections that reads run on, opened as they are needed.
+pub(crate) struct Readers {
+    path: PathBuf,
+    options: SqliteOptions,
+    free: Arc<Mutex<Vec<Connection>>>,
+    permits: Arc<Semaphore>,
+}
+
+impl Readers {
+    pub(crate) fn new(path: PathBuf, options: SqliteOptions) -> Self {
+        let permits = Arc::new(Semaphore::new(options.readers.max(1)));
+        Self { path, options, free: Arc::default(), permits }
+    }
+
+    /// Runs `read` on a connection, in one snapshot of the database, off the async threads.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Connection) -> Outcome<T> + Send + 'static,
+    ) -> Result<T> {
+        self.run_bare(|conn| in_snapshot(conn, read)).await
+    }
+
+    /// Runs `read` on a connection, without a transaction around it, off the async threads.
+    pub(crate) async fn run_bare<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Connection) -> Outcome<T> + Send + 'static,
+    ) -> Result<T> {
+        let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| closed())?;
+        let free = Arc::clone(&self.free);
+        let (path, options) = (self.path.clone(), self.options.clone());
+        let task = tokio::task::spawn_blocking(move || {
+            let waiting = free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let conn = waiting.map_or_else(|| open_reader(&path, &options), Ok)?;
+            let value = read(&conn);
+            // The connection is back before the permit: whoever gets the permit finds it. After `close` it goes.
+            if !permit.semaphore().is_closed() {
+                free.lock().unwrap_or_else(PoisonError::into_inner).push(conn);
+            }
+            drop(permit);
+            value
+        });
+        let value = task.await.map_err(|error| {
+            Error::internal("a read of the database broke off; report this as a defect").with_source(error)
+        })?;
+        value.map_err(Error::from)
+    }
+
+    /// Lets no further read begin, waits for those that run, and closes the connections.
+    pub(crate) async fn close(&self) {
+        let all = u32::try_from(self.options.readers.max(1)).unwrap_or(u32::MAX);
+        if let Ok(permits) = self.permits.acquire_many(all).await {
+            self.permits.close();
+            drop(permits);
+        }
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+fn in_snapshot<T>(conn: &Connection, read: impl FnOnce(&Connection) -> Outcome<T>) -> Outcome<T> {
+    let transaction = conn.unchecked_transaction()?;
+    let value = read(&transaction)?;
+    transaction.commit().map_err(Fault::from)?;
+    Ok(value)
+}
+
+/// What every call gets after [`close`](strata_core::Store::close).
+pub(crate) fn closed() -> Error {
+    Error::unavailable("the store is closed; open it again")
+}

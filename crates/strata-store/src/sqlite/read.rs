@@ -1,0 +1,281 @@
+//! What can be read, beside search. Every statement names the user.
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+use strata_core::job::Job;
+use strata_core::metric::RequestMetric;
+use strata_core::store::{
+    Head, JobQuery, MemoryQuery, MemorySelect, MetricQuery, Page, SummaryQuery, TurnQuery,
+};
+use strata_core::summary::Summary;
+use strata_core::vector::{ItemVector, Vector};
+use strata_core::{ItemId, Memory, MemoryId, Session, SessionId, Turn, TurnId, UserId};
+
+use super::apply::item_row;
+use super::error::{Outcome, damaged};
+use super::row::{self, Cells, bound, micros};
+
+/// All rows of a query, each read by `read`.
+fn all<T>(
+    conn: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl Fn(&Row<'_>) -> Outcome<T>,
+) -> Outcome<Vec<T>> {
+    let mut select = conn.prepare_cached(sql)?;
+    let mut rows = select.query(params)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(read(row)?);
+    }
+    Ok(found)
+}
+
+/// The user's row, if it exists.
+fn user_id(conn: &Connection, user: &UserId) -> Outcome<Option<i64>> {
+    let mut select = conn.prepare_cached("SELECT id FROM users WHERE name = ?1")?;
+    Ok(select.query_row([user.as_str()], |row| row.get(0)).optional()?)
+}
+
+/// The user's row; 0, which no user has, where there is none: then nothing is found.
+fn user_or_nobody(conn: &Connection, user: &UserId) -> Outcome<i64> {
+    Ok(user_id(conn, user)?.unwrap_or(0))
+}
+
+pub(crate) fn head(conn: &Connection, user: &UserId) -> Outcome<Head> {
+    let sql = "SELECT id, revision, epoch FROM users WHERE name = ?1";
+    let read = |row: &Row<'_>| {
+        let cells = Cells::new("users", row);
+        Ok(Head { revision: cells.number(1)?, epoch: cells.number(2)? })
+    };
+    Ok(all(conn, sql, [user.as_str()], read)?.pop().unwrap_or_default())
+}
+
+pub(crate) fn session(conn: &Connection, user: &UserId, session: &SessionId) -> Outcome<Option<Session>> {
+    let user_id = user_or_nobody(conn, user)?;
+    let sql = format!("SELECT {} FROM sessions WHERE user_id = ?1 AND name = ?2", row::SESSION);
+    Ok(all(conn, &sql, params![user_id, session.as_str()], row::session)?.pop())
+}
+
+pub(crate) fn sessions(conn: &Connection, user: &UserId, page: Page) -> Outcome<Vec<Session>> {
+    let user_id = user_or_nobody(conn, user)?;
+    let sql = format!(
+        "SELECT {} FROM sessions WHERE user_id = ?1 ORDER BY updated_at DESC, name LIMIT ?2 OFFSET ?3",
+        row::SESSION
+    );
+    all(conn, &sql, params![user_id, page.limit, bound(page.offset)], row::session)
+}
+
+pub(crate) fn turns(conn: &Connection, user: &UserId, query: &TurnQuery) -> Outcome<Vec<Turn>> {
+    let Some(user_id) = user_id(conn, user)? else { return Ok(Vec::new()) };
+    match query {
+        TurnQuery::Range { session, after, limit } => {
+            let sql = format!(
+                "SELECT {} FROM sessions s JOIN turns t ON t.session_id = s.id
+                 WHERE s.user_id = ?1 AND s.name = ?2 AND t.seq > ?3 ORDER BY t.seq LIMIT ?4",
+                row::TURN
+            );
+            let after = after.map_or(-1, bound);
+            all(conn, &sql, params![user_id, session.as_str(), after, limit], row::turn)
+        }
+        TurnQuery::Ids(ids) => turns_by_id(conn, user_id, ids),
+        TurnQuery::Recent { session, as_of, limit } => {
+            recent_turns(conn, user_id, session.as_ref(), *as_of, *limit)
+        }
+    }
+}
+
+fn turns_by_id(conn: &Connection, user_id: i64, ids: &[TurnId]) -> Outcome<Vec<Turn>> {
+    let sql = format!(
+        "SELECT {} FROM turns t JOIN sessions s ON s.id = t.session_id WHERE t.user_id = ?1 AND t.id = ?2",
+        row::TURN
+    );
+    let mut turns = Vec::with_capacity(ids.len());
+    for id in ids {
+        turns.extend(all(conn, &sql, params![user_id, id.0.as_bytes()], row::turn)?);
+    }
+    Ok(turns)
+}
+
+fn recent_turns(
+    conn: &Connection,
+    user_id: i64,
+    session: Option<&SessionId>,
+    as_of: Option<Timestamp>,
+    limit: u32,
+) -> Outcome<Vec<Turn>> {
+    // By the index over time, which knows the session as well: a session may hold turns from any time, so its own order
+    // does not help.
+    let sql = format!(
+        "SELECT {} FROM turns t INDEXED BY turns_recent JOIN sessions s ON s.id = t.session_id
+         WHERE t.user_id = ?1 AND t.created_at <= ?2 AND t.hidden_at IS NULL
+           AND (?3 IS NULL OR t.session_id = (SELECT id FROM sessions WHERE user_id = ?1 AND name = ?3))
+         ORDER BY t.created_at DESC, t.seq DESC, t.id DESC LIMIT ?4",
+        row::TURN
+    );
+    let as_of = as_of.map_or(i64::MAX, micros);
+    all(conn, &sql, params![user_id, as_of, session.map(SessionId::as_str), limit], row::turn)
+}
+
+pub(crate) fn memories(conn: &Connection, user: &UserId, query: &MemoryQuery) -> Outcome<Vec<Memory>> {
+    let Some(user_id) = user_id(conn, user)? else { return Ok(Vec::new()) };
+    let MemoryQuery { select, session, agent, kind, page } = query;
+    // An offset and a limit count what is left after everything else, some of which is decided here and not by SQL.
+    let mut skip = page.offset;
+    let mut found = Vec::new();
+    let mut take = |memory: Memory| {
+        let wanted = session.as_ref().is_none_or(|session| memory.session.as_ref() == Some(session))
+            && agent.as_ref().is_none_or(|agent| memory.agent.as_ref() == Some(agent))
+            && kind.is_none_or(|kind| memory.kind == kind);
+        if wanted && skip > 0 {
+            skip -= 1;
+        } else if wanted && found.len() < page.limit as usize {
+            found.push(memory);
+        }
+        found.len() < page.limit as usize
+    };
+    let newest = format!(
+        "SELECT {} FROM memories m WHERE m.user_id = ?1 ORDER BY m.recorded_at DESC, m.id DESC",
+        row::MEMORY
+    );
+    match select {
+        MemorySelect::Current { as_of } => each_memory(conn, &newest, params![user_id], |memory| {
+            let believed = as_of.map_or_else(|| memory.is_current(), |moment| memory.believed_at(moment));
+            !believed || take(memory)
+        })?,
+        MemorySelect::All => each_memory(conn, &newest, params![user_id], take)?,
+        MemorySelect::Ids(ids) => {
+            let sql = format!("SELECT {} FROM memories m WHERE m.user_id = ?1 AND m.id = ?2", row::MEMORY);
+            for id in ids {
+                each_memory(conn, &sql, params![user_id, id.0.as_bytes()], &mut take)?;
+            }
+        }
+        MemorySelect::History(id) => {
+            for memory in history(conn, user_id, *id)? {
+                take(memory);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Gives each memory of a query to `take`, until that says no.
+fn each_memory(
+    conn: &Connection,
+    sql: &str,
+    params: impl Params,
+    mut take: impl FnMut(Memory) -> bool,
+) -> Outcome<()> {
+    let mut select = conn.prepare_cached(sql)?;
+    let mut rows = select.query(params)?;
+    while let Some(row) = rows.next()? {
+        if !take(row::memory(row)?) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// A memory with all that it replaced and all that replaced it, oldest first. What was learned at the same moment stands
+/// in the order in which it was replaced.
+fn history(conn: &Connection, user_id: i64, id: MemoryId) -> Outcome<Vec<Memory>> {
+    let sql = format!(
+        "WITH RECURSIVE
+             former (id, place) AS (
+                 VALUES (?2, 0)
+                 UNION SELECT m.id, place - 1 FROM memories m JOIN former
+                 ON m.user_id = ?1 AND m.replaced_by = former.id WHERE place > -10000),
+             later (id, place) AS (
+                 VALUES (?2, 0)
+                 UNION SELECT m.replaced_by, place + 1 FROM memories m JOIN later
+                 ON m.user_id = ?1 AND m.id = later.id WHERE m.replaced_by IS NOT NULL AND place < 10000),
+             chain (id, place) AS (
+                 SELECT id, max(place) FROM (SELECT * FROM former UNION SELECT * FROM later) GROUP BY id)
+         SELECT {} FROM chain JOIN memories m ON m.user_id = ?1 AND m.id = chain.id
+         ORDER BY m.recorded_at, chain.place",
+        row::MEMORY
+    );
+    all(conn, &sql, params![user_id, id.0.as_bytes()], row::memory)
+}
+
+pub(crate) fn summaries(conn: &Connection, user: &UserId, query: &SummaryQuery) -> Outcome<Vec<Summary>> {
+    let user_id = user_or_nobody(conn, user)?;
+    let sql = format!(
+        "SELECT {} FROM sessions s JOIN summaries m ON m.session_id = s.id
+         WHERE s.user_id = ?1 AND s.name = ?2 AND (?3 IS NULL OR m.strategy = ?3) AND (?4 IS NULL OR m.status = ?4)
+         ORDER BY m.end_seq DESC, m.created_at DESC, m.id DESC LIMIT ?5",
+        row::SUMMARY
+    );
+    let strategy = query.strategy.map(|strategy| strategy.as_str());
+    let status = query.status.map(|status| status.as_str());
+    all(conn, &sql, params![user_id, query.session.as_str(), strategy, status, query.limit], row::summary)
+}
+
+pub(crate) fn vectors(
+    conn: &Connection,
+    user: &UserId,
+    model: &str,
+    items: &[ItemId],
+) -> Outcome<Vec<ItemVector>> {
+    let Some(user_id) = user_id(conn, user)? else { return Ok(Vec::new()) };
+    let mut select = conn.prepare_cached(
+        "SELECT row, scale, components FROM vectors
+         WHERE user_id = ?1 AND kind = ?2 AND item = ?3 AND model_id = (SELECT id FROM models WHERE name = ?4)",
+    )?;
+    let mut vectors = Vec::with_capacity(items.len());
+    for item in items {
+        let (kind, sql) = item_row(*item);
+        let row: Option<i64> = conn
+            .prepare_cached(sql)?
+            .query_row(params![user_id, item.uuid().as_bytes()], |row| row.get(0))
+            .optional()?;
+        let Some(row) = row else { continue };
+        let mut rows = select.query(params![user_id, kind, row, model])?;
+        if let Some(found) = rows.next()? {
+            let cells = Cells::new("vectors", found);
+            let components: Vec<u8> = cells.get(2)?;
+            if components.is_empty() {
+                return Err(damaged("vectors", cells.get(0)?, "the vector has no components").into());
+            }
+            let values = components.into_iter().map(u8::cast_signed).collect();
+            let vector = Vector { scale: cells.get::<f64>(1)? as f32, values };
+            vectors.push(ItemVector { item: *item, model: model.to_owned(), vector });
+        }
+    }
+    Ok(vectors)
+}
+
+pub(crate) fn jobs(conn: &Connection, user: &UserId, query: &JobQuery) -> Outcome<Vec<Job>> {
+    let user_id = user_or_nobody(conn, user)?;
+    let sql = format!(
+        "SELECT {} FROM jobs j JOIN users u ON u.id = j.user_id
+         WHERE j.user_id = ?1 AND (?2 IS NULL OR j.id = ?2) AND (?3 IS NULL OR j.status = ?3)
+           AND (?4 IS NULL OR j.session = ?4)
+         ORDER BY j.created_at DESC, j.id DESC LIMIT ?5",
+        row::JOB
+    );
+    let id = query.id.map(|id| *id.0.as_bytes());
+    let status = query.status.map(|status| status.as_str());
+    let session = query.session.as_ref().map(SessionId::as_str);
+    all(conn, &sql, params![user_id, id, status, session, query.limit], row::job)
+}
+
+pub(crate) fn requests(conn: &Connection, user: &UserId, query: &MetricQuery) -> Outcome<Vec<RequestMetric>> {
+    let user_id = user_or_nobody(conn, user)?;
+    let sql = "SELECT row, metric FROM requests
+               WHERE user_id = ?1 AND (?2 IS NULL OR id = ?2) AND created_at >= ?3
+               ORDER BY created_at DESC, id DESC LIMIT ?4";
+    let id = query.id.map(|id| *id.0.as_bytes());
+    let since = query.since.map_or(i64::MIN, micros);
+    all(conn, sql, params![user_id, id, since, query.limit], |row| row::document("requests", row))
+}
+
+/// Which users have anything stored: a user that was forgotten keeps an empty row.
+pub(crate) const STORED_USERS: &str = "FROM users u WHERE
+     EXISTS (SELECT 1 FROM sessions WHERE user_id = u.id) OR EXISTS (SELECT 1 FROM memories WHERE user_id = u.id)
+     OR EXISTS (SELECT 1 FROM jobs WHERE user_id = u.id) OR EXISTS (SELECT 1 FROM requests WHERE user_id = u.id)";
+
+pub(crate) fn users(conn: &Connection, page: Page) -> Outcome<Vec<UserId>> {
+    let sql = format!("SELECT u.id, u.name {STORED_USERS} ORDER BY u.name LIMIT ?1 OFFSET ?2");
+    all(conn, &sql, params![page.limit, bound(page.offset)], |row| Cells::new("users", row).user(1))
+}

@@ -1,0 +1,240 @@
+//! Full-text search in one snapshot: the index, its tail, and the rows that may be seen.
+
+use std::collections::HashSet;
+
+use rusqlite::{Connection, OptionalExtension, params};
+use strata_core::store::{Hit, Item, TextMatch, TextQuery};
+use strata_core::text::{self, SimilarWords};
+use strata_core::{Memory, UserId};
+
+use super::error::Outcome;
+use super::index::{self, Key, Kind, Tail, Totals};
+use super::row::{self, micros};
+
+/// How soon more of the same term stops counting: Lucene's and Elasticsearch's default, as in the reference store.
+const K1: f32 = 1.2;
+
+/// How much a long item is held back: Lucene's and Elasticsearch's default, as in the reference store.
+const B: f32 = 0.75;
+
+/// How many of the user's newest turns, and of its memories, are compared with a question word by word: about 50 ms of
+/// one core. Older ones are beyond what a fallback may cost.
+const COMPARED: i64 = 10_000;
+
+/// How many equally good items beyond the last are looked at, so that the newest of them come first.
+const TIES: usize = 64;
+
+/// What the query finds, best first.
+pub(crate) fn search(conn: &Connection, user: &UserId, query: &TextQuery) -> Outcome<Vec<Hit>> {
+    let owner = conn
+        .prepare_cached("SELECT id, indexed_items, indexed_terms FROM users WHERE name = ?1")?
+        .query_row([user.as_str()], |row| {
+            Ok((row.get(0)?, Totals { items: row.get(1)?, terms: row.get(2)? }))
+        })
+        .optional()?;
+    let Some((user_id, totals)) = owner else { return Ok(Vec::new()) };
+    let mut seen = Visible { conn, user_id, query, session: None };
+    if let Some(session) = &query.session {
+        // No session has the number 0: where there is none of this name, there are no turns.
+        let sql = "SELECT id, next_seq FROM sessions WHERE user_id = ?1 AND name = ?2";
+        let found = conn
+            .prepare_cached(sql)?
+            .query_row(params![user_id, session.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        seen.session = Some(found.unwrap_or((0, 0)));
+    }
+    match query.matching {
+        TextMatch::Words => seen.load(by_words(conn, user_id, totals, &query.text)?),
+        TextMatch::Similar { min_similarity } => seen.similar(min_similarity),
+    }
+}
+
+/// All items that share a term with the question, with their BM25 scores over the user's own statistics.
+fn by_words(conn: &Connection, user_id: i64, totals: Totals, question: &str) -> Outcome<Vec<(Key, f32)>> {
+    let tail = Tail::read(conn, user_id)?;
+    let totals = tail.add_to(totals);
+    let count = totals.items as f32;
+    let mean_length = (totals.terms as f32 / count.max(1.0)).max(1.0);
+    let mut scores: Vec<(Key, f32)> = Vec::new();
+    for term in text::query_terms(question) {
+        let found = index::holding(conn, user_id, &tail, &term)?;
+        let holding = found.len() as f32;
+        let rarity = (1.0 + (count - holding + 0.5) / (holding + 0.5)).ln();
+        scores.extend(found.into_iter().map(|(key, repeated)| {
+            let times = if repeated { 2.0 } else { 1.0 };
+            let saturation = times + K1 * (1.0 - B + B * key.length() as f32 / mean_length);
+            (key, rarity * times * (K1 + 1.0) / saturation)
+        }));
+    }
+    // A few ascending runs, one a term: the stable sort merges them in linear time.
+    scores.sort_by_key(|(key, _)| *key);
+    scores.dedup_by(|next, first| {
+        let same = next.0 == first.0;
+        if same {
+            first.1 += next.1;
+        }
+        same
+    });
+    Ok(scores)
+}
+
+/// What a query may see.
+struct Visible<'a> {
+    conn: &'a Connection,
+    user_id: i64,
+    query: &'a TextQuery,
+    /// The row and the number of turns of the session that the query is bound to.
+    session: Option<(i64, i64)>,
+}
+
+impl Visible<'_> {
+    /// The best of the candidates that may be seen.
+    fn load(&self, mut candidates: Vec<(Key, f32)>) -> Outcome<Vec<Hit>> {
+        let kinds = self.query.kinds;
+        candidates.retain(|(key, _)| match key.kind() {
+            Kind::Turn => kinds.turns,
+            Kind::Memory => kinds.memories,
+        });
+        self.keep_session(&mut candidates)?;
+        let limit = self.query.limit as usize;
+        let better = |a: &(Key, f32), b: &(Key, f32)| b.1.total_cmp(&a.1).then(b.0.cmp(&a.0));
+        let mut hits: Vec<Hit> = Vec::new();
+        let mut rest = candidates.as_mut_slice();
+        // Only as many are put in order as are needed; usually the first part is enough.
+        while !rest.is_empty() {
+            let part = (limit.saturating_add(TIES)).saturating_mul(2).min(rest.len());
+            if part < rest.len() {
+                rest.select_nth_unstable_by(part, better);
+            }
+            let (first, others) = rest.split_at_mut(part);
+            first.sort_unstable_by(better);
+            for (key, score) in first.iter() {
+                let is_tie = hits.last().is_some_and(|last| last.score == *score);
+                if hits.len() >= limit.saturating_add(if is_tie { TIES } else { 0 }) {
+                    return Ok(newest_first(hits, limit));
+                }
+                if let Some(item) = self.item(*key)? {
+                    hits.push(Hit { item, score: *score });
+                }
+            }
+            rest = others;
+        }
+        Ok(newest_first(hits, limit))
+    }
+
+    /// Leaves out what is not of the session, where that is quicker than to look at each row.
+    fn keep_session(&self, candidates: &mut Vec<(Key, f32)>) -> Outcome<()> {
+        let Some((session, turns)) = self.session else { return Ok(()) };
+        if turns > 8 * candidates.len() as i64 {
+            return Ok(());
+        }
+        let mut select = self.conn.prepare_cached("SELECT row FROM turns WHERE session_id = ?1")?;
+        let rows: HashSet<i64> = select.query_map([session], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        candidates.retain(|(key, _)| key.kind() == Kind::Memory || rows.contains(&key.row()));
+        Ok(())
+    }
+
+    fn item(&self, key: Key) -> Outcome<Option<Item>> {
+        match key.kind() {
+            Kind::Turn => {
+                let sql = format!(
+                    "SELECT {} FROM turns t JOIN sessions s ON s.id = t.session_id
+                     WHERE t.row = ?1 AND t.user_id = ?2 AND t.hidden_at IS NULL
+                       AND (?3 IS NULL OR t.session_id = ?3) AND (?4 IS NULL OR t.created_at <= ?4)",
+                    row::TURN
+                );
+                let mut select = self.conn.prepare_cached(&sql)?;
+                let session = self.session.map(|(row, _)| row);
+                let mut rows =
+                    select.query(params![key.row(), self.user_id, session, self.query.as_of.map(micros)])?;
+                Ok(rows.next()?.map(row::turn).transpose()?.map(Item::Turn))
+            }
+            Kind::Memory => {
+                let sql =
+                    format!("SELECT {} FROM memories m WHERE m.row = ?1 AND m.user_id = ?2", row::MEMORY);
+                let mut select = self.conn.prepare_cached(&sql)?;
+                let mut rows = select.query([key.row(), self.user_id])?;
+                let memory = rows.next()?.map(row::memory).transpose()?;
+                Ok(memory.filter(|memory| self.shows(memory)).map(Item::Memory))
+            }
+        }
+    }
+
+    fn shows(&self, memory: &Memory) -> bool {
+        let believed = match self.query.as_of {
+            Some(moment) => memory.believed_at(moment),
+            None => memory.is_current(),
+        };
+        let session = self.query.session.as_ref();
+        believed && (session.is_none() || memory.session.is_none() || memory.session.as_ref() == session)
+    }
+
+    /// The items that hold the question or resemble it, by a look at each of the newest.
+    fn similar(&self, min_similarity: f32) -> Outcome<Vec<Hit>> {
+        let similar = SimilarWords::new(&self.query.text);
+        let resembles = |content: &str| {
+            let score = similar.score(content);
+            (score > 0.0 && score >= min_similarity).then_some(score)
+        };
+        let mut hits = Vec::new();
+        if self.query.kinds.turns {
+            self.similar_turns(&resembles, &mut hits)?;
+        }
+        if self.query.kinds.memories {
+            self.similar_memories(&resembles, &mut hits)?;
+        }
+        Ok(newest_first(hits, self.query.limit as usize))
+    }
+
+    fn similar_turns(&self, resembles: &dyn Fn(&str) -> Option<f32>, hits: &mut Vec<Hit>) -> Outcome<()> {
+        let sql = format!(
+            "SELECT {} FROM turns t INDEXED BY turns_recent JOIN sessions s ON s.id = t.session_id
+             WHERE t.user_id = ?1 AND (?2 IS NULL OR t.session_id = ?2) AND (?3 IS NULL OR t.created_at <= ?3)
+               AND t.hidden_at IS NULL
+             ORDER BY t.created_at DESC LIMIT ?4",
+            row::TURN
+        );
+        let mut select = self.conn.prepare_cached(&sql)?;
+        let session = self.session.map(|(row, _)| row);
+        let as_of = self.query.as_of.map(micros);
+        let mut rows = select.query(params![self.user_id, session, as_of, COMPARED])?;
+        while let Some(found) = rows.next()? {
+            if let Some(score) = resembles(content(found)?) {
+                hits.push(Hit { item: Item::Turn(row::turn(found)?), score });
+            }
+        }
+        Ok(())
+    }
+
+    fn similar_memories(&self, resembles: &dyn Fn(&str) -> Option<f32>, hits: &mut Vec<Hit>) -> Outcome<()> {
+        let sql = format!(
+            "SELECT {} FROM memories m WHERE m.user_id = ?1 ORDER BY m.recorded_at DESC LIMIT ?2",
+            row::MEMORY
+        );
+        let mut select = self.conn.prepare_cached(&sql)?;
+        let mut rows = select.query([self.user_id, COMPARED])?;
+        while let Some(found) = rows.next()? {
+            let Some(score) = resembles(content(found)?) else { continue };
+            let memory = row::memory(found)?;
+            if self.shows(&memory) {
+                hits.push(Hit { item: Item::Memory(memory), score });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The content, by name, without copying it: most rows are only looked at.
+fn content<'a>(row: &'a rusqlite::Row<'_>) -> Outcome<&'a str> {
+    Ok(row.get_ref("content")?.as_str().map_err(rusqlite::Error::from)?)
+}
+
+/// The best first, and of equally good ones the newest.
+fn newest_first(mut hits: Vec<Hit>, limit: usize) -> Vec<Hit> {
+    hits.sort_by(|a, b| {
+        let newest = || b.item.created_at().cmp(&a.item.created_at());
+        b.score.total_cmp(&a.score).then_with(newest).then_with(|| b.item.id().cmp(&a.item.id()))
+    });
+    hits.truncate(limit);
+    hits
+}

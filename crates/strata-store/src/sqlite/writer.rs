@@ -1,0 +1,388 @@
+//! The one thread that writes: it takes everything that waits, commits it together, and answers each caller apart.
+//!
+//! A commit costs a flush of the disk, whatever is in it. With one transaction for all that wait, 64 callers pay one flush
+//! together. Each change set stands in a savepoint of its own, so that one that fails goes alone.
+//!
+//! When nothing waits, the thread brings the text index up to date; under constant load it does so every now and then, so
+//! that the part which searches must read themselves stays short.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rusqlite::{Connection, TransactionBehavior};
+use strata_core::job::Job;
+use strata_core::store::{Applied, Change, ChangeSet, LeaseRequest};
+use strata_core::{Error, Result, UserId};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use super::apply;
+use super::connection::closed;
+use super::error::{Outcome, repeat};
+use super::index;
+
+/// The most calls that wait. More wait at the door, so that a burst cannot fill the memory.
+const QUEUE: usize = 4_096;
+
+/// The most calls of one commit. At 64 callers the number hardly matters; it bounds how long the first one waits.
+const GROUP_CALLS: usize = 512;
+
+/// The most text of one commit, in bytes, for the same reason.
+const GROUP_BYTES: usize = 8 << 20;
+
+/// How long nothing has to come before what was appended is indexed: a client that sends one turn after the other shall
+/// not pay for an index of one turn each time.
+const QUIET: Duration = Duration::from_millis(20);
+
+/// Items indexed at once when nothing waits: a call that comes meanwhile waits a few milliseconds.
+const QUIET_BATCH: usize = 512;
+
+/// Items indexed at once under load, where fewer and larger transactions cost less.
+const LOADED_BATCH: usize = 2_048;
+
+/// The most items left to searches under load. A search reads the user's part of them in some milliseconds.
+const LONGEST_TAIL: usize = 4_096;
+
+/// Whether the index is kept up to date. Tests switch it off to see what a crash leaves behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Indexing {
+    Behind,
+    #[cfg(test)]
+    Off,
+}
+
+/// What the thread is asked for.
+enum Call {
+    Apply { user: UserId, changes: ChangeSet, answer: oneshot::Sender<Result<Applied>> },
+    LeaseJob { request: LeaseRequest, answer: oneshot::Sender<Result<Option<Job>>> },
+    Probe { answer: oneshot::Sender<Result<()>> },
+    Reindex { answer: oneshot::Sender<Result<()>> },
+    Close { answer: oneshot::Sender<Result<()>> },
+}
+
+/// A call with its place in the queue.
+struct Waiting {
+    call: Call,
+    _place: OwnedSemaphorePermit,
+}
+
+/// The way to the thread.
+pub(crate) struct Writer {
+    calls: Mutex<Option<Sender<Waiting>>>,
+    places: Arc<Semaphore>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Writer {
+    pub(crate) fn start(conn: Connection, indexing: Indexing) -> Result<Self> {
+        let (sender, receiver) = channel();
+        let thread = std::thread::Builder::new()
+            .name("strata-writer".to_owned())
+            .spawn(move || Thread::new(conn, indexing).run(&receiver))
+            .map_err(|error| Error::unavailable("cannot start the writing thread").with_source(error))?;
+        let places = Arc::new(Semaphore::new(QUEUE));
+        Ok(Self { calls: Mutex::new(Some(sender)), places, thread: Mutex::new(Some(thread)) })
+    }
+
+    pub(crate) async fn apply(&self, user: UserId, changes: ChangeSet) -> Result<Applied> {
+        self.call(|answer| Call::Apply { user, changes, answer }).await
+    }
+
+    pub(crate) async fn lease_job(&self, request: LeaseRequest) -> Result<Option<Job>> {
+        self.call(|answer| Call::LeaseJob { request, answer }).await
+    }
+
+    /// Whether a write could begin now.
+    pub(crate) async fn probe(&self) -> Result<()> {
+        self.call(|answer| Call::Probe { answer }).await
+    }
+
+    /// Builds the text index anew; calls that come meanwhile are served.
+    pub(crate) async fn reindex(&self) -> Result<()> {
+        self.call(|answer| Call::Reindex { answer }).await
+    }
+
+    /// Finishes what was accepted, and ends the thread.
+    pub(crate) async fn close(&self) -> Result<()> {
+        let closing = self.call(|answer| Call::Close { answer }).await;
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.join();
+        closing
+    }
+
+    async fn call<T>(&self, call: impl FnOnce(oneshot::Sender<Result<T>>) -> Call) -> Result<T> {
+        let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| closed())?;
+        let (answer, answered) = oneshot::channel();
+        {
+            let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+            let sender = calls.as_ref().ok_or_else(closed)?;
+            sender.send(Waiting { call: call(answer), _place: place }).map_err(|_| stopped())?;
+        }
+        answered.await.map_err(|_| stopped())?
+    }
+
+    fn join(&self) {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the writing thread of the store had broken off");
+        }
+    }
+}
+
+impl Drop for Writer {
+    /// Waits for the commit in progress, so that nobody opens the file while this process still writes to it.
+    fn drop(&mut self) {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.join();
+    }
+}
+
+fn stopped() -> Error {
+    Error::unavailable("the store's writing thread has stopped; restart the process")
+}
+
+/// The thread's own state.
+struct Thread {
+    conn: Connection,
+    indexing: Indexing,
+    /// About how many items are not yet in the index.
+    unindexed: usize,
+    reindexing: Vec<oneshot::Sender<Result<()>>>,
+}
+
+/// Whether the thread goes on.
+#[derive(PartialEq, Eq)]
+enum Next {
+    Call,
+    End,
+}
+
+impl Thread {
+    fn new(conn: Connection, indexing: Indexing) -> Self {
+        // At least one: what a crash or another process has left is looked for once.
+        Self { conn, indexing, unindexed: 1, reindexing: Vec::new() }
+    }
+
+    fn run(mut self, calls: &Receiver<Waiting>) {
+        // Waits for the first call only until it is quiet, then indexes; waits for ever once all is indexed.
+        let mut quiet = Duration::ZERO;
+        loop {
+            let first = if self.has_to_index() {
+                calls.recv_timeout(quiet)
+            } else {
+                calls.recv().map_err(Into::into)
+            };
+            match first {
+                Ok(first) => {
+                    if self.serve(first, calls) == Next::End {
+                        return;
+                    }
+                    quiet = QUIET;
+                    if self.unindexed > LONGEST_TAIL && self.has_to_index() {
+                        self.index(LOADED_BATCH);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    quiet = Duration::ZERO;
+                    self.index(QUIET_BATCH);
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn has_to_index(&self) -> bool {
+        self.indexing == Indexing::Behind && self.unindexed > 0
+    }
+
+    /// Serves a call and all that wait behind it.
+    fn serve(&mut self, first: Waiting, calls: &Receiver<Waiting>) -> Next {
+        let mut group = Vec::new();
+        let mut bytes = 0;
+        let mut next = Some(first);
+        while let Some(Waiting { call, _place }) = next {
+            match call {
+                Call::Apply { user, changes, answer } => {
+                    bytes += size(&changes);
+                    group.push(Asked { user, changes, answer });
+                }
+                // Whatever else is asked ends the group, so that all is done in the order in which it came.
+                other => {
+                    self.commit_group(std::mem::take(&mut group));
+                    if self.serve_alone(other) == Next::End {
+                        return Next::End;
+                    }
+                    return Next::Call;
+                }
+            }
+            next =
+                if group.len() < GROUP_CALLS && bytes < GROUP_BYTES { calls.try_recv().ok() } else { None };
+        }
+        self.commit_group(group);
+        Next::Call
+    }
+
+    fn serve_alone(&mut self, call: Call) -> Next {
+        // A caller that no longer waits for its answer is no error: hence the ignored results.
+        match call {
+            Call::Apply { user, changes, answer } => self.commit_group(vec![Asked { user, changes, answer }]),
+            Call::LeaseJob { request, answer } => {
+                let leased = self.in_transaction(|conn| apply::lease_job(conn, &request));
+                let _ = answer.send(leased.map_err(Error::from));
+            }
+            Call::Probe { answer } => {
+                let probed = self.conn.execute_batch("BEGIN IMMEDIATE; ROLLBACK");
+                let _ = answer.send(probed.map_err(|error| super::error::Fault::from(error).into()));
+            }
+            Call::Reindex { answer } => match self.in_transaction(index::clear) {
+                Ok(()) => {
+                    self.unindexed = self.unindexed.max(1);
+                    self.reindexing.push(answer);
+                }
+                Err(fault) => {
+                    let _ = answer.send(Err(fault.into()));
+                }
+            },
+            Call::Close { answer } => {
+                let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
+                if let Err(error) = self.conn.query_row(checkpoint, [], |_| Ok(())) {
+                    // Another process reads: it will do so when it closes.
+                    tracing::debug!(%error, "the log stays beside the file");
+                }
+                let conn = std::mem::replace(
+                    &mut self.conn,
+                    match Connection::open_in_memory() {
+                        Ok(conn) => conn,
+                        Err(_) => return Next::End,
+                    },
+                );
+                let closing = conn.close().map_err(|(_, error)| super::error::Fault::from(error).into());
+                let _ = answer.send(closing);
+                return Next::End;
+            }
+        }
+        Next::Call
+    }
+
+    fn in_transaction<T>(&mut self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Outcome<T> {
+        let transaction = self.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let value = work(&transaction)?;
+        transaction.commit()?;
+        Ok(value)
+    }
+
+    /// Applies change sets in one transaction and answers each. Either the commit succeeds, and each set was applied or
+    /// was rolled back alone; or it fails, and none was applied.
+    fn commit_group(&mut self, group: Vec<Asked>) {
+        if group.is_empty() {
+            return;
+        }
+        let mut answers = Vec::with_capacity(group.len());
+        let mut appended = 0;
+        let committed = self.in_transaction(|conn| {
+            for Asked { user, changes, answer } in group {
+                let items = indexable(&changes);
+                let applied = in_savepoint(conn, |conn| apply::apply(conn, &user, changes));
+                if applied.is_ok() {
+                    appended += items;
+                }
+                // A full or broken disk may have ended the whole transaction, and with it the sets before this one.
+                let ended = conn.is_autocommit();
+                let applied = applied.map_err(Error::from);
+                let fatal = applied.as_ref().err().filter(|_| ended).map(repeat);
+                answers.push((answer, applied));
+                if let Some(fatal) = fatal {
+                    return Err(fatal.into());
+                }
+            }
+            Ok(())
+        });
+        match committed.map_err(Error::from) {
+            Ok(()) => {
+                self.unindexed += appended;
+                answers.into_iter().for_each(|(answer, applied)| {
+                    let _ = answer.send(applied);
+                });
+            }
+            Err(error) => answers.into_iter().for_each(|(answer, applied)| {
+                let _ = answer.send(Err(applied.err().unwrap_or_else(|| repeat(&error))));
+            }),
+        }
+    }
+
+    fn index(&mut self, most: usize) {
+        // The index is derived: its commits need not reach the disk at once. Frames of the log are valid in their order
+        // only, so the next append's flush covers them, and losing the last ones loses nothing but work.
+        let synced = |conn: &Connection, level| conn.pragma_update(None, "synchronous", level);
+        let indexed = synced(&self.conn, "NORMAL").map_err(Into::into).and_then(|()| {
+            let indexed = self.in_transaction(|conn| index::index_batch(conn, most));
+            synced(&self.conn, "FULL")?;
+            indexed
+        });
+        match indexed {
+            Ok(indexed) => {
+                self.unindexed =
+                    if indexed < most { 0 } else { self.unindexed.saturating_sub(indexed).max(1) };
+                if self.unindexed == 0 {
+                    self.reindexing.drain(..).for_each(|answer| {
+                        let _ = answer.send(Ok(()));
+                    });
+                }
+            }
+            Err(fault) => {
+                // Searches read the tail themselves, so nothing is missed. The next append tries again.
+                let error = Error::from(fault);
+                tracing::warn!(%error, "cannot bring the text index up to date");
+                self.unindexed = 0;
+                self.reindexing.drain(..).for_each(|answer| {
+                    let _ = answer.send(Err(repeat(&error)));
+                });
+            }
+        }
+    }
+}
+
+/// A change set whose caller waits.
+struct Asked {
+    user: UserId,
+    changes: ChangeSet,
+    answer: oneshot::Sender<Result<Applied>>,
+}
+
+fn in_savepoint<T>(conn: &Connection, work: impl FnOnce(&Connection) -> Outcome<T>) -> Outcome<T> {
+    conn.prepare_cached("SAVEPOINT change_set")?.execute([])?;
+    match work(conn) {
+        Ok(value) => {
+            conn.prepare_cached("RELEASE change_set")?.execute([])?;
+            Ok(value)
+        }
+        Err(fault) => {
+            if !conn.is_autocommit() {
+                conn.execute_batch("ROLLBACK TO change_set; RELEASE change_set")?;
+            }
+            Err(fault)
+        }
+    }
+}
+
+/// How many items a change set brings to the index.
+fn indexable(changes: &ChangeSet) -> usize {
+    let items = changes.changes.iter().map(|change| match change {
+        Change::AppendTurns { turns, .. } => turns.len(),
+        Change::AddMemory(_) | Change::ReviseMemory { .. } => 1,
+        _ => 0,
+    });
+    items.sum()
+}
+
+/// About how many bytes of text a change set has.
+fn size(changes: &ChangeSet) -> usize {
+    let sizes = changes.changes.iter().map(|change| match change {
+        Change::AppendTurns { turns, .. } => turns.iter().map(|turn| turn.content.len()).sum(),
+        Change::AddMemory(memory) => memory.content.len(),
+        Change::PutVectors(vectors) => vectors.iter().map(|vector| vector.vector.values.len()).sum(),
+        _ => 0,
+    });
+    sizes.sum()
+}

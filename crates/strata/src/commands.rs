@@ -1,0 +1,170 @@
+//! The commands, one a file, and what they share: the open store and the arguments that name a user.
+
+pub(crate) mod add;
+pub(crate) mod backup;
+pub(crate) mod config;
+pub(crate) mod doctor;
+pub(crate) mod memories;
+pub(crate) mod record;
+pub(crate) mod reindex;
+pub(crate) mod search;
+pub(crate) mod serve;
+pub(crate) mod sessions;
+
+use std::io::Read;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use strata::config::{Config, StoreUrl};
+use strata_core::{Engine, Store, UserId};
+
+use crate::failure::{Failure, Outcome};
+use crate::output::Output;
+
+/// What `strata` can do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Serve(serve::Args),
+    Record(record::Args),
+    Add(add::Args),
+    Search(search::Args),
+    Sessions(sessions::Args),
+    Memories(memories::Args),
+    Doctor(doctor::Args),
+    Backup(backup::Args),
+    Reindex(reindex::Args),
+    Config(config::Args),
+}
+
+impl Command {
+    /// Which log events are written where the configuration does not say: a server's operator wants to follow it,
+    /// somebody at a prompt wants the answer.
+    pub(crate) fn default_log(&self) -> &'static str {
+        match self {
+            Self::Serve(_) => "info",
+            _ => "warn",
+        }
+    }
+}
+
+/// Runs one command.
+pub(crate) async fn run(command: Command, context: &Context, output: &mut Output) -> Outcome {
+    match command {
+        Command::Serve(_) => serve::run(context, output).await,
+        Command::Record(args) => record::run(args, context, output).await,
+        Command::Add(args) => add::run(args, context, output).await,
+        Command::Search(args) => search::run(args, context, output).await,
+        Command::Sessions(args) => sessions::run(args, context, output).await,
+        Command::Memories(args) => memories::run(args, context, output).await,
+        Command::Doctor(args) => doctor::run(args, context, output).await,
+        Command::Backup(args) => backup::run(args, context, output).await,
+        Command::Reindex(args) => reindex::run(args, context, output).await,
+        Command::Config(args) => config::run(&args, context, output),
+    }
+}
+
+/// The user whose things a command works on.
+#[derive(Debug, Args)]
+pub(crate) struct UserArgs {
+    /// Whose sessions and memories
+    #[arg(long, value_name = "USER", default_value = "default")]
+    pub(crate) user: UserId,
+}
+
+/// Whether output is for a program.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct JsonArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The configuration, and the store once a command has opened it.
+pub(crate) struct Context {
+    pub(crate) config: Config,
+    opened: Mutex<Option<Arc<dyn Store>>>,
+}
+
+impl Context {
+    pub(crate) fn new(config: Config) -> Self {
+        Self { config, opened: Mutex::new(None) }
+    }
+
+    /// The use-cases over a store that a command writes to; a file that does not exist is made.
+    pub(crate) async fn engine_to_write(&self) -> Outcome<Engine> {
+        self.file()?;
+        self.engine().await
+    }
+
+    /// The use-cases over a store that must exist: a wrong path answers with an error, not with an empty list.
+    pub(crate) async fn engine_to_read(&self) -> Outcome<Engine> {
+        self.existing_file()?;
+        self.engine().await
+    }
+
+    /// The use-cases over the configured store, whatever it is.
+    pub(crate) async fn engine(&self) -> Outcome<Engine> {
+        let store = strata::open_store(&self.config.store).await.map_err(|error| self.not_opened(error))?;
+        self.close_later(Arc::clone(&store));
+        Ok(strata::engine(&self.config, store))
+    }
+
+    /// The store's file, which must exist.
+    pub(crate) fn existing_file(&self) -> Outcome<&Path> {
+        let path = self.file()?;
+        match path
+            .try_exists()
+            .with_context(|| format!("the store at `{}` cannot be reached", path.display()))?
+        {
+            true => Ok(path),
+            false => Err(Failure::failed(format!(
+                "there is no store at `{}` (from {}); `strata record`, `strata add` or `strata serve` makes one",
+                path.display(),
+                self.config.origin("store"),
+            ))),
+        }
+    }
+
+    fn file(&self) -> Outcome<&Path> {
+        match &self.config.store {
+            StoreUrl::Sqlite(path) => Ok(path),
+            StoreUrl::Memory => Err(Failure::usage(
+                "store `memory:` ends with the process, so only `strata serve` can use it; name a file with `--store sqlite:PATH`",
+            )),
+        }
+    }
+
+    /// An open failure, with the way out that only the command line knows.
+    pub(crate) fn not_opened(&self, error: strata_core::Error) -> Failure {
+        let origin = self.config.origin("store");
+        let context = format!("the store `{}` (from {origin}) cannot be opened", self.config.store);
+        Failure::Failed(anyhow::Error::from(error).context(context))
+    }
+
+    pub(crate) fn close_later(&self, store: Arc<dyn Store>) {
+        *self.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(store);
+    }
+
+    /// Closes the store if a command has opened one.
+    pub(crate) async fn close(&self) -> Outcome {
+        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match opened {
+            Some(store) => store.close().await.map_err(|error| Failure::Failed(error.into())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A text given as an argument, or on stdin where the argument is `-`.
+pub(crate) fn text_or_stdin(text: String, most: usize) -> Outcome<String> {
+    if text != "-" {
+        return Ok(text);
+    }
+    let mut bytes = Vec::new();
+    // One byte more than is allowed, so that the limit's own error speaks.
+    std::io::stdin().lock().take(most as u64 + 1).read_to_end(&mut bytes)?;
+    let text = String::from_utf8(bytes).map_err(|_| Failure::usage("stdin is no UTF-8; convert it first"))?;
+    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+}

@@ -1,0 +1,303 @@
+//! `strata doctor`: looks at the configuration, the file, the index and the disk, and says what to do.
+
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::json;
+use strata_core::store::{CheckDepth, Health};
+
+use super::{Context, JsonArgs, serve};
+use crate::failure::{Failure, Outcome};
+use crate::output::Output;
+
+/// Check the configuration, the store, its index and the disk
+///
+/// Exits with 1 when something is wrong, and says what to do about it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  strata doctor --store sqlite:strata.db")]
+pub(crate) struct Args {
+    /// Do not read the whole store
+    #[arg(long)]
+    quick: bool,
+    #[command(flatten)]
+    json: JsonArgs,
+}
+
+/// Below this much free space the next writes may fail; below the other one somebody should know.
+const DISK_PROBLEM_BYTES: u64 = 64 * 1024 * 1024;
+const DISK_WARNING_BYTES: u64 = 1024 * 1024 * 1024;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    Ok,
+    Warning,
+    Problem,
+}
+
+impl Status {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Problem => "problem",
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Finding {
+    check: &'static str,
+    status: Status,
+    found: String,
+}
+
+impl Finding {
+    fn new(check: &'static str, status: Status, found: impl Into<String>) -> Self {
+        Self { check, status, found: found.into() }
+    }
+}
+
+pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
+    let mut findings = check_configuration(context);
+    if let Some(path) = context.config.store.path() {
+        findings.push(check_file(path));
+        findings.extend(check_disk(path));
+        if path.exists() {
+            findings.extend(
+                check_store(context, if args.quick { CheckDepth::Quick } else { CheckDepth::Thorough }).await,
+            );
+        }
+    } else {
+        findings.push(Finding::new(
+            "store",
+            Status::Warning,
+            "`memory:` keeps nothing when the server stops",
+        ));
+    }
+    report(&findings, &args, output)
+}
+
+/// What the doctor says when there is no configuration to go on with.
+pub(crate) fn report_configuration(error: &strata_core::Error, args: &Args, output: &mut Output) -> Outcome {
+    let findings: Vec<_> =
+        chain(error).lines().map(|line| Finding::new("configuration", Status::Problem, line)).collect();
+    report(&findings, args, output)
+}
+
+fn report(findings: &[Finding], args: &Args, output: &mut Output) -> Outcome {
+    let problems = findings.iter().filter(|finding| finding.status == Status::Problem).count();
+    if args.json.json {
+        output.json(&json!({ "ok": problems == 0, "checks": findings }))?;
+    } else {
+        let rows: Vec<_> = findings
+            .iter()
+            .map(|finding| {
+                [finding.status.as_str().to_owned(), finding.check.to_owned(), finding.found.clone()]
+            })
+            .collect();
+        output.table(["STATUS", "CHECK", "FOUND"], &rows)?;
+    }
+    match problems {
+        0 => Ok(()),
+        1 => Err(Failure::failed("1 problem was found")),
+        _ => Err(Failure::failed(format!("{problems} problems were found"))),
+    }
+}
+
+fn check_configuration(context: &Context) -> Vec<Finding> {
+    let config = &context.config;
+    let set = config.settings().iter().filter(|setting| !setting.origin.starts_with("default")).count();
+    let mut findings = vec![Finding::new(
+        "configuration",
+        Status::Ok,
+        format!(
+            "{set} of {} settings differ from the defaults; `strata config` lists them",
+            config.settings().len()
+        ),
+    )];
+    if !config.listen.ip().is_loopback() {
+        let found = serve::refusal(config.listen, config.origin("listen"));
+        findings.push(Finding::new("configuration", Status::Problem, found));
+    }
+    findings
+}
+
+/// Looks at the file from outside, before anything opens it.
+fn check_file(path: &Path) -> Finding {
+    let shown = path.display();
+    let finding = |status, found: String| Finding::new("file", status, found);
+    let metadata = match path.metadata() {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return finding(Status::Ok, format!("`{shown}` does not exist yet; the first write makes it"));
+        }
+        Err(error) => {
+            let advice = "correct the path or its permissions";
+            return finding(Status::Problem, format!("`{shown}` cannot be looked at ({error}); {advice}"));
+        }
+    };
+    if !metadata.is_file() {
+        return finding(
+            Status::Problem,
+            format!("`{shown}` is no file; name one with `--store sqlite:PATH`"),
+        );
+    }
+    if metadata.permissions().readonly() {
+        return finding(Status::Problem, format!("`{shown}` is read-only; make it writable"));
+    }
+    #[cfg(unix)]
+    if std::os::unix::fs::MetadataExt::mode(&metadata) & 0o007 != 0 && directory_is_open(path) {
+        return finding(
+            Status::Warning,
+            format!("`{shown}` can be read by every user of this machine; `chmod 600` it"),
+        );
+    }
+    finding(Status::Ok, format!("`{shown}`, {}", size(metadata.len())))
+}
+
+/// Whether other users can get to what lies in the file's directory.
+#[cfg(unix)]
+fn directory_is_open(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let directory = existing_directory(path);
+    directory.metadata().is_ok_and(|metadata| metadata.mode() & 0o001 != 0)
+}
+
+/// The directory of `path`, or the nearest above it that exists.
+fn existing_directory(path: &Path) -> &Path {
+    path.ancestors()
+        .skip(1)
+        .map(|directory| if directory.as_os_str().is_empty() { Path::new(".") } else { directory })
+        .find(|directory| directory.is_dir())
+        .unwrap_or(Path::new("."))
+}
+
+#[cfg(unix)]
+fn check_disk(path: &Path) -> Option<Finding> {
+    let directory = existing_directory(path);
+    let finding = |status, found: String| Some(Finding::new("disk", status, found));
+    if rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_err() {
+        return finding(
+            Status::Problem,
+            format!("`{}` cannot be written to; change its permissions or `--store`", directory.display()),
+        );
+    }
+    match rustix::fs::statvfs(directory) {
+        Ok(disk) => {
+            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+            let found = format!("{} are free in `{}`", size(free), directory.display());
+            if free < DISK_PROBLEM_BYTES {
+                finding(Status::Problem, format!("only {found}; make room, writes are about to fail"))
+            } else if free < DISK_WARNING_BYTES {
+                finding(Status::Warning, format!("only {found}; make room soon"))
+            } else {
+                finding(Status::Ok, found)
+            }
+        }
+        Err(error) => finding(Status::Warning, format!("the free space cannot be read ({error})")),
+    }
+}
+
+#[cfg(not(unix))]
+fn check_disk(_path: &Path) -> Option<Finding> {
+    None
+}
+
+async fn check_store(context: &Context, depth: CheckDepth) -> Vec<Finding> {
+    let store = match strata::open_store(&context.config.store).await {
+        Ok(store) => store,
+        Err(error) => return vec![Finding::new("store", Status::Problem, chain(&error))],
+    };
+    context.close_later(store.clone());
+    match store.check(depth).await {
+        Ok(health) => findings_of(&health),
+        Err(error) => vec![Finding::new("store", Status::Problem, chain(&error))],
+    }
+}
+
+fn findings_of(health: &Health) -> Vec<Finding> {
+    let Health { format_version, users, sessions, turns, memories, unindexed, bytes, problems, .. } = health;
+    let mut findings = vec![Finding::new(
+        "store",
+        Status::Ok,
+        format!(
+            "format {format_version}, {}: {users} users, {sessions} sessions, {turns} turns, {memories} memories",
+            size(*bytes)
+        ),
+    )];
+    findings.push(match unindexed {
+        0 => Finding::new("index", Status::Ok, "everything is indexed"),
+        _ => Finding::new(
+            "index",
+            Status::Warning,
+            format!("{unindexed} items wait to be indexed; searches find them all the same, `strata reindex` catches up"),
+        ),
+    });
+    findings
+        .extend(problems.iter().map(|problem| Finding::new("integrity", Status::Problem, problem.as_str())));
+    if problems.is_empty() {
+        findings.push(Finding::new("integrity", Status::Ok, "nothing is wrong"));
+    }
+    findings
+}
+
+/// An error with its causes, on one line.
+fn chain(error: &strata_core::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+/// Bytes for a person.
+fn size(bytes: u64) -> String {
+    let units = ["KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes as f64;
+    let mut unit = "bytes";
+    for larger in units {
+        if value < 1024.0 {
+            break;
+        }
+        value /= 1024.0;
+        unit = larger;
+    }
+    if unit == "bytes" { format!("{bytes} bytes") } else { format!("{value:.1} {unit}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_readable() {
+        let check = |bytes, expected: &str| assert_eq!(size(bytes), expected);
+        check(0, "0 bytes");
+        check(1023, "1023 bytes");
+        check(1024, "1.0 KiB");
+        check(5 * 1024 * 1024 + 512 * 1024, "5.5 MiB");
+        check(u64::MAX, "16777216.0 TiB");
+    }
+
+    #[test]
+    fn a_problem_of_the_store_is_a_finding() {
+        let health = Health {
+            location: "x".into(),
+            format_version: 1,
+            users: 1,
+            sessions: 2,
+            turns: 3,
+            memories: 4,
+            unindexed: 5,
+            bytes: 6,
+            problems: vec!["session `a` has a gap".into()],
+        };
+        let statuses: Vec<Status> = findings_of(&health).iter().map(|finding| finding.status).collect();
+        assert_eq!(statuses, [Status::Ok, Status::Warning, Status::Problem]);
+    }
+}

@@ -1,0 +1,281 @@
+//! `strata memories`: list, show, edit, delete, restore and forget memories, and look at their history.
+
+mod edit;
+
+use clap::Subcommand;
+use jiff::Timestamp;
+use serde_json::json;
+use strata_core::engine::MemoryEdit;
+use strata_core::store::{MemoryQuery, MemorySelect, Page};
+use strata_core::{Engine, Memory, MemoryId, MemoryKind, SessionId, UserId};
+
+use super::{Context, JsonArgs, text_or_stdin};
+use crate::failure::{Failure, Outcome};
+use crate::json::{MemoryJson, RemovedJson};
+use crate::output::{Output, confirm, note};
+use crate::times::parse_as_of;
+
+/// List, show, edit, delete and forget memories
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  strata memories list --user ada --kind preference")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List what is believed now, the newest first
+    #[command(after_help = "Example:\n  strata memories list --user ada --as-of 2026-01-31")]
+    List(ListArgs),
+    /// Show one memory, whatever its state
+    #[command(after_help = "Example:\n  strata memories show 0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d8e")]
+    Show(OneArgs),
+    /// Show what a memory said before and what replaced it, oldest first
+    #[command(after_help = "Example:\n  strata memories history 0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d8e --json")]
+    History(OneArgs),
+    /// Give a memory a new statement; the old one stays in its history
+    #[command(
+        after_help = "Example:\n  strata memories edit 0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d8e \"Ada lives in Porto\""
+    )]
+    Edit {
+        #[command(flatten)]
+        one: OneArgs,
+        /// The new statement; `-` reads it from stdin, and without it $EDITOR opens on a terminal
+        #[arg(value_name = "TEXT")]
+        text: Option<String>,
+    },
+    /// Take a memory out of recall and lists; `restore` brings it back
+    #[command(after_help = "Example:\n  strata memories delete 0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d8e")]
+    Delete(OneArgs),
+    /// Bring a deleted or evicted memory back
+    #[command(after_help = "Example:\n  strata memories restore 0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d8e")]
+    Restore(OneArgs),
+    /// Destroy a memory and its history, or all memories of a user
+    #[command(after_help = "Example:\n  strata memories forget 0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d8e --yes")]
+    Forget {
+        /// The memory
+        #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
+        id: Option<MemoryId>,
+        /// All memories of the user; the turns stay
+        #[arg(long)]
+        all: bool,
+        #[command(flatten)]
+        owner: OwnerArgs,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+        #[command(flatten)]
+        json: JsonArgs,
+    },
+}
+
+/// Whose memories.
+#[derive(Debug, clap::Args)]
+struct OwnerArgs {
+    /// Whose memories
+    #[arg(long, value_name = "USER", default_value = "default")]
+    user: UserId,
+    /// The memories that all users share, instead of a user's
+    #[arg(long, conflicts_with = "user")]
+    global: bool,
+}
+
+impl OwnerArgs {
+    fn into_user(self) -> UserId {
+        if self.global { UserId::global() } else { self.user }
+    }
+}
+
+#[derive(Debug, clap::Args)]
+struct OneArgs {
+    /// The memory
+    #[arg(value_name = "ID")]
+    id: MemoryId,
+    #[command(flatten)]
+    owner: OwnerArgs,
+    #[command(flatten)]
+    json: JsonArgs,
+}
+
+#[derive(Debug, clap::Args)]
+struct ListArgs {
+    #[command(flatten)]
+    owner: OwnerArgs,
+    /// Only those bound to this session
+    #[arg(long, value_name = "SESSION")]
+    session: Option<SessionId>,
+    /// Only this kind: fact, preference, todo or decision
+    #[arg(long, value_name = "KIND")]
+    kind: Option<MemoryKind>,
+    /// What was believed then: a date (all of its day, UTC) or a time as in RFC 3339
+    #[arg(long, value_name = "TIME", value_parser = parse_as_of, conflicts_with = "all")]
+    as_of: Option<Timestamp>,
+    /// Also replaced and deleted ones
+    #[arg(long)]
+    all: bool,
+    /// How many at the most
+    #[arg(long, value_name = "N", default_value_t = 50, allow_negative_numbers = true)]
+    limit: u32,
+    /// How many to leave out at the start
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
+    offset: u64,
+    #[command(flatten)]
+    json: JsonArgs,
+}
+
+pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
+    let engine = context.engine_to_read().await?;
+    match args.action {
+        Action::List(args) => list(args, &engine, output).await,
+        Action::Show(OneArgs { id, owner, json }) => {
+            let user = owner.into_user();
+            let memory = engine.memory(&user, id).await?;
+            show(&user, &memory, json, output)
+        }
+        Action::History(OneArgs { id, owner, json }) => {
+            let user = owner.into_user();
+            let memories = engine.memory_history(&user, id).await?;
+            print_list(&user, &memories, json, output)
+        }
+        Action::Edit { one: OneArgs { id, owner, json }, text } => {
+            let user = owner.into_user();
+            let memory = engine.memory(&user, id).await?;
+            let content = match text {
+                Some(text) => text_or_stdin(text, context.config.engine.max_turn_bytes)?,
+                None => edit::in_editor(&memory.content)?,
+            };
+            if content == memory.content {
+                note("the statement is the same; nothing was changed");
+                return show(&user, &memory, json, output);
+            }
+            let memory = engine.revise_memory(&user, id, MemoryEdit { content, metadata: None }).await?;
+            show(&user, &memory, json, output)
+        }
+        Action::Delete(OneArgs { id, owner, json }) => {
+            let user = owner.into_user();
+            engine.delete_memory(&user, id).await?;
+            if json.json {
+                output.json(&MemoryJson::new(&user, &engine.memory(&user, id).await?))?;
+            } else {
+                output.line(format_args!("deleted; `strata memories restore {id}` brings it back"))?;
+            }
+            Ok(())
+        }
+        Action::Restore(OneArgs { id, owner, json }) => {
+            let user = owner.into_user();
+            let memory = engine.restore_memory(&user, id).await?;
+            show(&user, &memory, json, output)
+        }
+        Action::Forget { id, owner, yes, json, .. } => {
+            forget(&engine, &owner.into_user(), id, yes, json, output).await
+        }
+    }
+}
+
+async fn list(args: ListArgs, engine: &Engine, output: &mut Output) -> Outcome {
+    let ListArgs { owner, session, kind, as_of, all, limit, offset, json } = args;
+    let user = owner.into_user();
+    let select = if all { MemorySelect::All } else { MemorySelect::Current { as_of } };
+    let query = MemoryQuery { session, kind, page: Page { offset, limit }, ..MemoryQuery::new(select) };
+    let memories = engine.memories(&user, &query).await?;
+    if memories.is_empty() && !json.json {
+        note("there are no such memories");
+        return Ok(());
+    }
+    print_list(&user, &memories, json, output)
+}
+
+async fn forget(
+    engine: &Engine,
+    user: &UserId,
+    id: Option<MemoryId>,
+    yes: bool,
+    json: JsonArgs,
+    output: &mut Output,
+) -> Outcome {
+    let removed = match id {
+        Some(id) => {
+            engine.memory(user, id).await?;
+            confirm(&format!("memory `{id}` and its history"), yes)?;
+            engine.forget_memory(user, id).await?
+        }
+        None => {
+            confirm(&format!("all memories of user `{user}`"), yes)?;
+            engine.forget_memories(user).await?
+        }
+    };
+    if json.json {
+        output.json(&RemovedJson { removed })?;
+    } else {
+        output.line(format_args!("destroyed {} memories, former statements included", removed.memories))?;
+    }
+    Ok(())
+}
+
+fn print_list(user: &UserId, memories: &[Memory], json: JsonArgs, output: &mut Output) -> Outcome {
+    if json.json {
+        let memories: Vec<_> = memories.iter().map(|memory| MemoryJson::new(user, memory)).collect();
+        output.json(&json!({ "results": memories }))?;
+        return Ok(());
+    }
+    let rows: Vec<_> = memories
+        .iter()
+        .map(|memory| {
+            [
+                memory.id.to_string(),
+                memory.kind.as_str().to_owned(),
+                memory.session.as_ref().map_or("-", SessionId::as_str).to_owned(),
+                memory.recorded_at.to_string(),
+                state(memory),
+                memory.content.clone(),
+            ]
+        })
+        .collect();
+    output.table(["ID", "KIND", "SESSION", "RECORDED", "STATE", "MEMORY"], &rows)?;
+    Ok(())
+}
+
+/// Whether a memory is believed, and if not, since when.
+fn state(memory: &Memory) -> String {
+    match (memory.hidden, memory.valid_to) {
+        (Some(hidden), _) => format!("{} {}", hidden.reason.as_str(), hidden.at),
+        (None, Some(end)) => format!("until {end}"),
+        (None, None) => "current".to_owned(),
+    }
+}
+
+fn show(user: &UserId, memory: &Memory, json: JsonArgs, output: &mut Output) -> Outcome {
+    if json.json {
+        output.json(&MemoryJson::new(user, memory))?;
+        return Ok(());
+    }
+    output.line(format_args!("memory {}", memory.id))?;
+    output.text(&memory.content)?;
+    output.line(format_args!(
+        "{}, {}, confidence {}",
+        memory.kind.as_str(),
+        state(memory),
+        memory.confidence
+    ))?;
+    output.line(format_args!("valid from {}, recorded {}", memory.valid_from, memory.recorded_at))?;
+    if let Some(session) = &memory.session {
+        output.line(format_args!("session `{session}`"))?;
+    }
+    if let Some(id) = memory.replaced_by {
+        output.line(format_args!("replaced by {id}"))?;
+    }
+    if !memory.source_turns.is_empty() {
+        let turns: Vec<String> = memory.source_turns.iter().map(ToString::to_string).collect();
+        output.line(format_args!("said in turns {}", turns.join(", ")))?;
+    }
+    if !memory.metadata.is_empty() {
+        output.line(format_args!("metadata {}", serde_json::Value::Object(memory.metadata.clone())))?;
+    }
+    Ok(())
+}
+
+/// What an editor cannot be asked for.
+fn no_terminal() -> Failure {
+    Failure::usage("the new statement is missing; give it as an argument, or `-` to read it from stdin")
+}

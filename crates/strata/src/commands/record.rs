@@ -1,0 +1,302 @@
+//! `strata record`: turns from stdin, a JSON object a line.
+//!
+//! Lines that have arrived together are recorded together, so that a long file goes fast and a slow stream is recorded
+//! as it comes. Reading stops at the first bad line; what came before it is recorded.
+
+use std::io::{self, BufRead, BufReader, IsTerminal, Read};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer};
+use strata_core::engine::NewMessage;
+use strata_core::turn::Metadata;
+use strata_core::{Engine, ErrorKind, Role, SessionId, UserId};
+use tokio::sync::mpsc;
+
+use super::{Context, UserArgs};
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Output};
+use crate::times::parse_moment;
+
+/// Append turns from stdin
+///
+/// A JSON object a line: role, content, and where known name, created_at and metadata.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  strata record --session trip < turns.jsonl\n  \
+    echo '{\"role\": \"user\", \"content\": \"I moved to Lisbon\", \"created_at\": \"2026-03-01\"}' | strata record")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    user: UserArgs,
+    /// The session to append to
+    #[arg(long, value_name = "SESSION", default_value = "default")]
+    session: SessionId,
+    /// Print a line {id, seq} for each turn once it is durable
+    #[arg(long)]
+    json: bool,
+}
+
+/// The most turns and bytes recorded together: enough that the cost of a commit disappears, little enough that a bad
+/// line is noticed soon.
+const BATCH_TURNS: usize = 500;
+const BATCH_BYTES: usize = 4 * 1024 * 1024;
+
+/// One line of the input.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LineRequest {
+    role: Role,
+    content: String,
+    name: Option<String>,
+    #[serde(default, deserialize_with = "moment")]
+    created_at: Option<Timestamp>,
+    #[serde(default)]
+    metadata: Option<Metadata>,
+}
+
+fn moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
+    let text: Option<String> = Option::deserialize(deserializer)?;
+    text.map(|text| parse_moment(&text).map_err(serde::de::Error::custom)).transpose()
+}
+
+/// A line that was read: its number, its length, and its message or what is wrong with it.
+struct Line {
+    number: u64,
+    bytes: usize,
+    message: Result<NewMessage, String>,
+}
+
+pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
+    let Args { user: UserArgs { user }, session, json } = args;
+    let engine = context.engine_to_write().await?;
+    if io::stdin().is_terminal() {
+        output::note("reading turns, a JSON object a line; end with Ctrl-D");
+    }
+    let most_bytes = context.config.engine.max_turn_bytes.saturating_mul(16).saturating_add(64 * 1024);
+    let batch_turns = BATCH_TURNS.min(context.config.engine.max_turns_per_call);
+    let (sender, mut lines) = mpsc::channel(2 * BATCH_TURNS);
+    // A thread of its own, and not a task: it may wait for stdin for ever, which must not keep the runtime from ending.
+    std::thread::spawn(move || read_lines(BufReader::new(io::stdin()), most_bytes, &sender));
+
+    let mut recorder = Recorder { engine, user, session, json, recorded: 0, progress: progress() };
+    let mut outcome = Ok(());
+    while let Some(first) = lines.recv().await {
+        let mut batch = vec![first];
+        let mut bytes = batch[0].bytes;
+        while batch.len() < batch_turns && bytes < BATCH_BYTES {
+            let Ok(line) = lines.try_recv() else { break };
+            bytes += line.bytes;
+            batch.push(line);
+        }
+        outcome = recorder.record(batch, output).await;
+        if outcome.is_err() {
+            break;
+        }
+    }
+    recorder.progress.finish_and_clear();
+    outcome?;
+    if !json {
+        let (count, session) = (recorder.recorded, &recorder.session);
+        output.line(format_args!("recorded {count} {} in session `{session}`", turns(count)))?;
+    }
+    Ok(())
+}
+
+/// Sends each line of `input` with its number, until its end, a line that cannot be read, or nobody listens.
+fn read_lines(mut input: impl BufRead, most_bytes: usize, sender: &mpsc::Sender<Line>) {
+    for number in 1.. {
+        let mut bytes = Vec::new();
+        let read = input.by_ref().take(most_bytes as u64 + 1).read_until(b'\n', &mut bytes);
+        let message = match read {
+            Ok(0) => return,
+            Ok(length) if length > most_bytes => Err(format!(
+                "the line is longer than {most_bytes} bytes (16 times the setting `max_turn_bytes`)"
+            )),
+            Ok(_) if is_blank(&bytes) => continue,
+            Ok(_) => parse_line(&bytes),
+            Err(error) => Err(format!("stdin cannot be read: {error}")),
+        };
+        let last = message.is_err();
+        if sender.blocking_send(Line { number, bytes: bytes.len(), message }).is_err() || last {
+            return;
+        }
+    }
+}
+
+fn is_blank(line: &[u8]) -> bool {
+    line.iter().all(u8::is_ascii_whitespace)
+}
+
+fn parse_line(line: &[u8]) -> Result<NewMessage, String> {
+    // A byte order mark, which editors on Windows put before the first line.
+    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+    let line = std::str::from_utf8(line).map_err(|_| "the line is no UTF-8".to_owned())?.trim();
+    // `serde` would also take an array of the values in order.
+    if !line.starts_with('{') {
+        return Err("the line is no JSON object; write `{\"role\": …, \"content\": …}`".to_owned());
+    }
+    let line: LineRequest = serde_json::from_str(line).map_err(|error| {
+        let error = error.to_string();
+        // The line within the line is always 1.
+        error.replace(" at line 1 column ", " at column ")
+    })?;
+    let LineRequest { role, content, name, created_at, metadata } = line;
+    let metadata = metadata.unwrap_or_default();
+    Ok(NewMessage { name, created_at, metadata, ..NewMessage::new(role, content) })
+}
+
+struct Recorder {
+    engine: Engine,
+    user: UserId,
+    session: SessionId,
+    json: bool,
+    recorded: u64,
+    progress: ProgressBar,
+}
+
+impl Recorder {
+    /// Records the lines up to the first bad one.
+    async fn record(&mut self, batch: Vec<Line>, output: &mut Output) -> Outcome {
+        let mut messages = Vec::with_capacity(batch.len());
+        let mut bytes = 0;
+        let mut bad = None;
+        for line in batch {
+            bytes += line.bytes;
+            match line.message {
+                Ok(message) => messages.push((line.number, message)),
+                Err(wrong) => {
+                    bad = Some((line.number, wrong));
+                    break;
+                }
+            }
+        }
+        if !messages.is_empty() {
+            self.record_good(messages, output).await?;
+        }
+        self.progress.inc(bytes as u64);
+        match bad {
+            Some((number, wrong)) => Err(self.stopped(number, &wrong)),
+            None => Ok(()),
+        }
+    }
+
+    async fn record_good(&mut self, messages: Vec<(u64, NewMessage)>, output: &mut Output) -> Outcome {
+        let all = messages.iter().map(|(_, message)| message.clone()).collect();
+        match self.append(all, output).await {
+            // One of them breaks a rule of the engine's and none was recorded: one at a time shows which.
+            Err(Failure::Usage(_)) => {
+                for (number, message) in messages {
+                    match self.append(vec![message], output).await {
+                        Err(Failure::Usage(error)) => return Err(self.stopped(number, &error.to_string())),
+                        other => other?,
+                    }
+                }
+                Ok(())
+            }
+            Err(Failure::Failed(error)) => {
+                let (count, first) = (self.recorded, messages.first().map_or(0, |(number, _)| *number));
+                let context = format!(
+                    "line {first} and those after it were not recorded; {count} {} before it were",
+                    turns(count)
+                );
+                Err(Failure::Failed(error.context(context)))
+            }
+            other => other,
+        }
+    }
+
+    async fn append(&mut self, messages: Vec<NewMessage>, output: &mut Output) -> Outcome {
+        let recorded = self.engine.record(&self.user, &self.session, messages, None).await.map_err(
+            |error| match error.kind() {
+                ErrorKind::Invalid | ErrorKind::TooLarge => Failure::Usage(error.into()),
+                _ => Failure::Failed(error.into()),
+            },
+        )?;
+        self.recorded += recorded.turns.len() as u64;
+        self.progress.set_message(format!("{} turns", self.recorded));
+        if self.json {
+            for turn in &recorded.turns {
+                output.json_line(turn)?;
+            }
+            output.flush()?;
+        }
+        Ok(())
+    }
+
+    /// The input was wrong, not the call: that is a failure, not wrong usage.
+    fn stopped(&self, number: u64, wrong: &str) -> Failure {
+        let count = self.recorded;
+        Failure::failed(format!(
+            "line {number}: {wrong}; {count} {} recorded before it, correct the line and go on from there",
+            if count == 1 { "turn was" } else { "turns were" }
+        ))
+    }
+}
+
+fn turns(count: u64) -> &'static str {
+    if count == 1 { "turn" } else { "turns" }
+}
+
+/// How far a file is, or how much of a stream has come; hidden where stderr is no terminal or somebody types.
+fn progress() -> ProgressBar {
+    if io::stdin().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let (bar, template) = match stdin_length() {
+        Some(length) => (ProgressBar::new(length), "{bar:40} {bytes}/{total_bytes} {msg} {eta}"),
+        None => (ProgressBar::new_spinner(), "{spinner} {bytes} {msg}"),
+    };
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+/// The length of the file that stdin is, if it is one.
+#[cfg(unix)]
+fn stdin_length() -> Option<u64> {
+    use std::os::fd::AsFd;
+    let file = std::fs::File::from(io::stdin().as_fd().try_clone_to_owned().ok()?);
+    let metadata = file.metadata().ok()?;
+    metadata.is_file().then_some(metadata.len())
+}
+
+#[cfg(not(unix))]
+fn stdin_length() -> Option<u64> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_message() {
+        let line =
+            r#"{"role":"user","content":"hi","name":"ada","created_at":"2026-03-01","metadata":{"a":1}}"#;
+        let message = parse_line(line.as_bytes()).unwrap();
+        assert_eq!((message.role, message.content.as_str()), (Role::User, "hi"));
+        assert_eq!(message.name.as_deref(), Some("ada"));
+        assert_eq!(message.created_at.unwrap().to_string(), "2026-03-01T00:00:00Z");
+        assert_eq!(message.metadata["a"], 1);
+        let message =
+            parse_line(b"\xef\xbb\xbf{\"role\":\"tool\",\"content\":\"\",\"created_at\":null}\r\n").unwrap();
+        assert_eq!((message.role, message.created_at), (Role::Tool, None));
+    }
+
+    #[test]
+    fn a_bad_line_says_what_is_wrong() {
+        let check = |line: &[u8], expected: &str| {
+            let wrong = parse_line(line).unwrap_err();
+            assert!(wrong.contains(expected), "{wrong}");
+        };
+        check(b"{", "at column");
+        check(b"[]", "no JSON object");
+        check(br#"["user", "hi"]"#, "no JSON object");
+        check(b"\xff\xfe", "no UTF-8");
+        check(br#"{"role":"robot","content":"x"}"#, "`robot`");
+        check(br#"{"role":"user"}"#, "missing field `content`");
+        check(br#"{"role":"user","content":"x","contents":"y"}"#, "unknown field `contents`");
+        check(br#"{"role":"user","content":"x","created_at":"now"}"#, "is no time");
+        check(br#"{"role":"user","content":"x","metadata":[]}"#, "map");
+    }
+}

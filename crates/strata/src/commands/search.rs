@@ -1,0 +1,72 @@
+//! `strata search`: what memory holds on a question.
+
+use jiff::Timestamp;
+use strata_core::SessionId;
+use strata_core::metric::RetrievalPath;
+use strata_core::recall::{RecallRequest, RecalledItem, Scope};
+
+use super::{Context, JsonArgs, UserArgs};
+use crate::failure::Outcome;
+use crate::json::{RecalledJson, kind_of};
+use crate::output::{self, Output};
+use crate::times::parse_as_of;
+
+/// Find what was said and remembered
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  strata search \"where does Ada live\" --user ada --as-of 2026-01-31 --limit 3"
+)]
+pub(crate) struct Args {
+    /// The question
+    #[arg(value_name = "QUERY")]
+    query: String,
+    #[command(flatten)]
+    user: UserArgs,
+    /// The session it is asked in
+    #[arg(long, value_name = "SESSION")]
+    session: Option<SessionId>,
+    /// Where to look: session, user or global [default: the session if one is named, else the user]
+    #[arg(long, value_name = "SCOPE")]
+    scope: Option<Scope>,
+    /// What was known then: a date (all of its day, UTC) or a time as in RFC 3339
+    #[arg(long, value_name = "TIME", value_parser = parse_as_of)]
+    as_of: Option<Timestamp>,
+    /// How many results at the most [default: the setting `default_top_k`]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    limit: Option<u32>,
+    #[command(flatten)]
+    json: JsonArgs,
+}
+
+pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
+    let Args { query, user: UserArgs { user }, session, scope, as_of, limit, json: JsonArgs { json } } = args;
+    let engine = context.engine_to_read().await?;
+    let request = RecallRequest { session, scope, as_of, limit, ..RecallRequest::new(query) };
+    let recalled = engine.recall(&user, &request).await?;
+    if json {
+        output.json(&RecalledJson::new(&recalled))?;
+        return Ok(());
+    }
+    match recalled.path {
+        RetrievalPath::None => output::note("nothing is known about this"),
+        RetrievalPath::Window => output::note("nothing matches; these are the most recent turns"),
+        _ => {}
+    }
+    if !recalled.items.is_empty() {
+        let rows: Vec<_> = recalled.items.iter().map(row).collect();
+        output.table(["SCORE", "KIND", "SESSION", "WHEN", "ID", "TEXT"], &rows)?;
+    }
+    Ok(())
+}
+
+fn row(found: &RecalledItem) -> [String; 6] {
+    let RecalledItem { item, score, .. } = found;
+    [
+        format!("{score:.2}"),
+        kind_of(item).to_owned(),
+        item.session().map_or("-", SessionId::as_str).to_owned(),
+        item.created_at().to_string(),
+        item.id().to_string(),
+        item.content().to_owned(),
+    ]
+}

@@ -1,0 +1,83 @@
+//! `strata serve`: the HTTP server, until it is told to stop.
+
+use std::io;
+use std::net::SocketAddr;
+
+use tokio::net::TcpListener;
+
+use super::Context;
+use crate::failure::{Failure, Outcome};
+use crate::output::Output;
+
+/// Serve memory over HTTP
+///
+/// Stops on SIGINT or SIGTERM after it has finished what it accepted.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  strata serve --listen 127.0.0.1:8100 --store sqlite:strata.db")]
+pub(crate) struct Args {
+    /// Where to listen; port 0 takes a free one [default: 127.0.0.1:8100]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<String>,
+}
+
+pub(crate) async fn run(context: &Context, output: &mut Output) -> Outcome {
+    let config = &context.config;
+    let listen = config.listen;
+    if !listen.ip().is_loopback() {
+        return Err(Failure::usage(refusal(listen, config.origin("listen"))));
+    }
+    // Signals first: one that comes while the store opens must not be lost.
+    let stop = stop_signal()?;
+    let listener = TcpListener::bind(listen).await.map_err(|error| not_bound(listen, error))?;
+    let engine = context.engine().await?;
+    let address = listener.local_addr()?;
+    let announced = output
+        .line(format_args!("strata listens on http://{address}"))
+        .and_then(|()| output.line(format_args!("store: {}", config.store)))
+        .and_then(|()| output.flush());
+    // A server outlives whoever started it and read this.
+    if let Err(error) = announced {
+        tracing::warn!(%error, "the address could not be printed");
+    }
+    let app = strata_server::App::new(engine, config.server.clone());
+    strata_server::serve(listener, app, stop).await.map_err(|error| Failure::Failed(error.into()))
+}
+
+pub(super) fn refusal(listen: SocketAddr, origin: &str) -> String {
+    format!(
+        "`{listen}` (from {origin}) is no loopback address; there are no API keys yet, so Strata listens on loopback \
+         only: use `127.0.0.1:{}`",
+        listen.port()
+    )
+}
+
+fn not_bound(listen: SocketAddr, error: io::Error) -> Failure {
+    let advice = match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "another program uses it; stop that, or choose another port with `--listen`"
+        }
+        _ => "choose another with `--listen`",
+    };
+    Failure::Failed(anyhow::Error::from(error).context(format!("`{listen}` cannot be listened on; {advice}")))
+}
+
+/// Completes when somebody asks the process to stop.
+fn stop_signal() -> io::Result<impl Future<Output = ()> + Send> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let (mut interrupt, mut terminate) =
+            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        Ok(async move {
+            tokio::select! {
+                _ = interrupt.recv() => tracing::info!("SIGINT: stopping"),
+                _ = terminate.recv() => tracing::info!("SIGTERM: stopping"),
+            }
+        })
+    }
+    #[cfg(not(unix))]
+    Ok(async {
+        let _ = tokio::signal::ctrl_c().await;
+        tracing::info!("stopping");
+    })
+}

@@ -1,0 +1,228 @@
+//! `strata sessions`: list, show, delete and export sessions.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::Subcommand;
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::json;
+use strata_core::store::Page;
+use strata_core::turn::Metadata;
+use strata_core::{Engine, Role, Session, SessionId, Turn, UserId};
+
+use super::{Context, JsonArgs, UserArgs};
+use crate::failure::{Failure, Outcome};
+use crate::json::{RemovedJson, SessionJson};
+use crate::output::{Output, confirm, note};
+
+/// List, show, delete and export sessions
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  strata sessions list --user ada\n  strata sessions show trip --limit 20")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List a user's sessions, the last written to first
+    #[command(after_help = "Example:\n  strata sessions list --user ada --limit 20")]
+    List {
+        #[command(flatten)]
+        user: UserArgs,
+        /// How many at the most
+        #[arg(long, value_name = "N", default_value_t = 50, allow_negative_numbers = true)]
+        limit: u32,
+        /// How many to leave out at the start
+        #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
+        offset: u64,
+        #[command(flatten)]
+        json: JsonArgs,
+    },
+    /// Show a session and its turns
+    #[command(after_help = "Example:\n  strata sessions show trip --after 99 --limit 20")]
+    Show {
+        #[command(flatten)]
+        which: SessionArgs,
+        /// Only turns with a greater seq
+        #[arg(long, value_name = "SEQ", allow_negative_numbers = true)]
+        after: Option<u64>,
+        /// How many turns at the most
+        #[arg(long, value_name = "N", default_value_t = 50, allow_negative_numbers = true)]
+        limit: u32,
+        #[command(flatten)]
+        json: JsonArgs,
+    },
+    /// Destroy a session with its turns, summaries and the memories bound to it
+    #[command(after_help = "Example:\n  strata sessions delete trip --yes")]
+    Delete {
+        #[command(flatten)]
+        which: SessionArgs,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+        #[command(flatten)]
+        json: JsonArgs,
+    },
+    /// Write a session's turns as JSON lines, which `strata record` reads
+    ///
+    /// Turns that recall must not see (errors, abandoned branches) are left out.
+    #[command(after_help = "Example:\n  strata sessions export trip --output trip.jsonl")]
+    Export {
+        #[command(flatten)]
+        which: SessionArgs,
+        /// The file to write, which must not exist; otherwise stdout
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct SessionArgs {
+    /// The session
+    #[arg(value_name = "SESSION")]
+    session: SessionId,
+    #[command(flatten)]
+    user: UserArgs,
+}
+
+/// Turns read from the store at a time while exporting.
+const EXPORT_PAGE: u32 = 1_000;
+
+pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
+    let engine = context.engine_to_read().await?;
+    match args.action {
+        Action::List { user: UserArgs { user }, limit, offset, json: JsonArgs { json } } => {
+            let sessions = engine.sessions(&user, Page { offset, limit }).await?;
+            list(&user, &sessions, json, output)
+        }
+        Action::Show { which: SessionArgs { session, user: UserArgs { user } }, after, limit, json } => {
+            let turns = engine.turns(&user, &session, after, limit).await?;
+            let session = engine.session(&user, &session).await?;
+            show(&user, &session, &turns, json, output)
+        }
+        Action::Delete { which: SessionArgs { session, user: UserArgs { user } }, yes, json } => {
+            let count = engine.session(&user, &session).await?.turn_count;
+            confirm(&format!("session `{session}` of user `{user}` with its {count} turns"), yes)?;
+            let removed = engine.delete_session(&user, &session).await?;
+            if json.json {
+                output.json(&RemovedJson { removed })?;
+            } else {
+                output.line(format_args!(
+                    "destroyed {} turns and {} memories",
+                    removed.turns, removed.memories
+                ))?;
+            }
+            Ok(())
+        }
+        Action::Export { which: SessionArgs { session, user: UserArgs { user } }, output: file } => {
+            match file {
+                Some(file) => {
+                    let count = export_to_file(&engine, &user, &session, &file).await?;
+                    note(format_args!("wrote {count} turns to `{}`", file.display()));
+                    Ok(())
+                }
+                None => {
+                    export(&engine, &user, &session, &mut |line| output.json_line(line)).await?;
+                    Ok(())
+                }
+            }
+        }
+    }
+}
+
+fn list(user: &UserId, sessions: &[Session], json: bool, output: &mut Output) -> Outcome {
+    if json {
+        let sessions: Vec<_> = sessions.iter().map(|session| SessionJson::new(user, session)).collect();
+        output.json(&json!({ "sessions": sessions }))?;
+    } else if sessions.is_empty() {
+        note(format_args!("user `{user}` has no sessions here"));
+    } else {
+        let rows: Vec<_> = sessions
+            .iter()
+            .map(|session| {
+                let Session { id, created_at, updated_at, turn_count, .. } = session;
+                [turn_count.to_string(), created_at.to_string(), updated_at.to_string(), id.to_string()]
+            })
+            .collect();
+        output.table(["TURNS", "CREATED", "UPDATED", "SESSION"], &rows)?;
+    }
+    Ok(())
+}
+
+fn show(user: &UserId, session: &Session, turns: &[Turn], json: JsonArgs, output: &mut Output) -> Outcome {
+    if json.json {
+        output.json(&SessionJson::new(user, session).with_turns(turns))?;
+        return Ok(());
+    }
+    let Session { id, created_at, updated_at, turn_count, .. } = session;
+    output.line(format_args!("session `{id}` of user `{user}`: {turn_count} turns"))?;
+    output.line(format_args!("created {created_at}, updated {updated_at}"))?;
+    for turn in turns {
+        let name = turn.name.as_deref().map(|name| format!(" ({name})")).unwrap_or_default();
+        let hidden =
+            turn.hidden.map(|hidden| format!(", hidden: {}", hidden.reason.as_str())).unwrap_or_default();
+        output.line("")?;
+        output.line(format_args!("{} {}{name} {}{hidden}", turn.seq, turn.role.as_str(), turn.created_at))?;
+        output.text(&turn.content)?;
+    }
+    let next = turns.last().map_or(0, |turn| turn.seq + 1);
+    if next > 0 && next < *turn_count {
+        note(format_args!("{} more turns; go on with `--after {}`", turn_count - next, next - 1));
+    }
+    Ok(())
+}
+
+/// A turn as `strata record` reads it.
+#[derive(Debug, Serialize)]
+struct ExportedTurn<'a> {
+    role: Role,
+    content: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    created_at: Timestamp,
+    #[serde(skip_serializing_if = "Metadata::is_empty")]
+    metadata: &'a Metadata,
+}
+
+async fn export(
+    engine: &Engine,
+    user: &UserId,
+    session: &SessionId,
+    write: &mut (dyn FnMut(&ExportedTurn<'_>) -> std::io::Result<()> + Send),
+) -> Outcome<u64> {
+    let (mut after, mut count) = (None, 0);
+    loop {
+        let turns = engine.turns(user, session, after, EXPORT_PAGE).await?;
+        let Some(last) = turns.last() else { return Ok(count) };
+        after = Some(last.seq);
+        for turn in turns.iter().filter(|turn| turn.hidden.is_none()) {
+            write(&ExportedTurn {
+                role: turn.role,
+                content: &turn.content,
+                name: turn.name.as_deref(),
+                created_at: turn.created_at,
+                metadata: &turn.metadata,
+            })?;
+            count += 1;
+        }
+    }
+}
+
+async fn export_to_file(engine: &Engine, user: &UserId, session: &SessionId, path: &Path) -> Outcome<u64> {
+    // Looked up before a file is made for a session that does not exist.
+    engine.session(user, session).await?;
+    let failed = || format!("`{}` cannot be written; name a file that does not exist yet", path.display());
+    let mut file = BufWriter::new(File::create_new(path).with_context(failed)?);
+    let count = export(engine, user, session, &mut |line| {
+        serde_json::to_writer(&mut file, line)?;
+        file.write_all(b"\n")
+    })
+    .await?;
+    let file = file.into_inner().map_err(|error| Failure::Failed(error.into_error().into()))?;
+    file.sync_all().with_context(failed)?;
+    Ok(count)
+}

@@ -1,0 +1,129 @@
+//! Configuration: flags, then `STRATA_*`, then `strata.toml`, then defaults; each value knows where it came from.
+//!
+//! Nothing else in Strata reads the environment. An unknown key is an error that names the nearest known one, and an
+//! error about a value names its origin. Start reading at [`Config::load`].
+
+mod keys;
+mod layers;
+mod sources;
+mod store_url;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use strata_core::engine::Settings;
+use strata_core::recall::{MAX_LIMIT, RecallSettings};
+use strata_core::{Error, Result};
+use strata_models::Tokenizer;
+
+pub use keys::{KEYS, Key};
+pub use layers::Setting;
+pub use sources::{Flag, Sources, editor};
+pub use store_url::StoreUrl;
+
+use layers::Layers;
+
+/// The effective configuration.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where things are kept.
+    pub store: StoreUrl,
+    /// Where the server listens.
+    pub listen: SocketAddr,
+    /// Limits of the use-cases, and how recall works.
+    pub engine: Settings,
+    /// How tokens are counted.
+    pub tokenizer: Tokenizer,
+    /// Limits and timeouts of the server.
+    pub server: strata_server::Settings,
+    /// Which log events are written, as `tracing` filters are written; `None` where nobody said.
+    pub log: Option<String>,
+    /// How log events are written.
+    pub log_format: LogFormat,
+    settings: Vec<Setting>,
+}
+
+/// How log events are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// A line for a person.
+    #[default]
+    Text,
+    /// A JSON object a line.
+    Json,
+}
+
+impl std::str::FromStr for LogFormat {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "text" => Ok(Self::Text),
+            "json" => Ok(Self::Json),
+            _ => Err(Error::invalid("use `text` or `json`")),
+        }
+    }
+}
+
+impl Config {
+    /// Puts the layers together and checks every value.
+    pub fn load(sources: &Sources) -> Result<Self> {
+        let layers = Layers::new(sources)?;
+        let recall = RecallSettings {
+            default_top_k: layers.number("default_top_k", 1, MAX_LIMIT)?,
+            min_similarity: layers.number("min_similarity", 0.0, 1.0)?,
+            min_query_len: layers.number("min_query_len", 1, 1_000)?,
+        };
+        let engine = Settings {
+            max_turn_bytes: layers.number("max_turn_bytes", 1, 256 * 1024 * 1024)?,
+            max_turns_per_call: layers.number("max_turns_per_call", 1, 100_000)?,
+            recall,
+        };
+        let seconds = |key, least| layers.number(key, least, 3_600).map(Duration::from_secs);
+        let server = strata_server::Settings {
+            max_body_bytes: layers.number("max_body_bytes", 1024, 1024 * 1024 * 1024)?,
+            request_timeout: seconds("request_timeout_secs", 1)?,
+            body_timeout: seconds("body_timeout_secs", 1)?,
+            header_timeout: seconds("header_timeout_secs", 1)?,
+            drain_timeout: seconds("drain_timeout_secs", 0)?,
+            max_concurrent_requests: layers.number("max_concurrent_requests", 1, 65_536)?,
+            max_connections: layers.number("max_connections", 1, 65_536)?,
+        };
+        Ok(Self {
+            store: layers.parsed("store", StoreUrl::parse)?,
+            listen: layers.parsed("listen", parse_listen)?,
+            engine,
+            tokenizer: layers.parsed("tokenizer", str::parse)?,
+            server,
+            log: layers.given("log")?,
+            log_format: layers.parsed("log_format", str::parse)?,
+            settings: layers.settings()?,
+        })
+    }
+
+    /// Every setting with its effective value and where that came from, in the order of [`KEYS`].
+    pub fn settings(&self) -> &[Setting] {
+        &self.settings
+    }
+
+    /// Where the value of `key` came from.
+    pub fn origin(&self, key: &str) -> &str {
+        self.settings.iter().find(|setting| setting.key == key).map_or("default", |setting| &setting.origin)
+    }
+}
+
+fn parse_listen(text: &str) -> Result<SocketAddr> {
+    let address = match text.strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}"),
+        None => text.to_owned(),
+    };
+    address.parse().map_err(|_| Error::invalid("use an address with a port, as in `127.0.0.1:8100`"))
+}
+
+/// The platform's directory for Strata's data; `None` where the user has no home.
+fn platform_data_dir() -> Option<PathBuf> {
+    use etcetera::BaseStrategy;
+    let strategy = etcetera::base_strategy::choose_native_strategy().ok()?;
+    Some(strategy.data_dir().join("strata"))
+}

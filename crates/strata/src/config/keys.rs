@@ -1,0 +1,96 @@
+//! The known settings: one table, from which defaults, `strata config` and the suggestions come.
+
+use strata_core::engine::Settings;
+use strata_models::Tokenizer;
+
+/// A setting that Strata knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key {
+    /// Its name in `strata.toml`; `STRATA_` and the name in capitals in the environment.
+    pub name: &'static str,
+    /// What it is, in a few words.
+    pub about: &'static str,
+}
+
+const fn key(name: &'static str, about: &'static str) -> Key {
+    Key { name, about }
+}
+
+/// All settings. Names that the specification's tables have are kept.
+pub const KEYS: &[Key] = &[
+    key("store", "where things are kept: `sqlite:PATH` or `memory:`"),
+    key("data_dir", "the directory of `strata.db` where `store` is not set"),
+    key("listen", "where the server listens"),
+    key("max_turn_bytes", "the most bytes of one turn or memory"),
+    key("max_turns_per_call", "the most turns in one call"),
+    key("max_body_bytes", "the most bytes of a request's body"),
+    key("request_timeout_secs", "how long a request may take"),
+    key("body_timeout_secs", "how long a client may take to send a body"),
+    key("header_timeout_secs", "how long a client may take to send a request's head"),
+    key("drain_timeout_secs", "how long requests may take to finish when the server stops"),
+    key("max_concurrent_requests", "the most requests worked on at once"),
+    key("max_connections", "the most open connections"),
+    key("default_top_k", "how many items a search gives where nobody says"),
+    key("min_similarity", "the least trigram similarity of a word, from 0 to 1"),
+    key("min_query_len", "the shortest question that goes to the trigrams, in characters"),
+    key("tokenizer", "how tokens are counted: `o200k`, `cl100k` or `estimate`"),
+    key("log", "which log events are written, as in `info` or `strata_store=debug`"),
+    key("log_format", "how log events are written: `text` or `json`"),
+];
+
+/// The defaults that depend on nothing. `store` and `data_dir` depend on the machine, and `log` on the command.
+pub(super) fn defaults() -> Vec<(&'static str, String)> {
+    let Settings { max_turn_bytes, max_turns_per_call, recall } = Settings::default();
+    let server = strata_server::Settings::default();
+    vec![
+        ("listen", "127.0.0.1:8100".to_owned()),
+        ("max_turn_bytes", max_turn_bytes.to_string()),
+        ("max_turns_per_call", max_turns_per_call.to_string()),
+        ("max_body_bytes", server.max_body_bytes.to_string()),
+        ("request_timeout_secs", server.request_timeout.as_secs().to_string()),
+        ("body_timeout_secs", server.body_timeout.as_secs().to_string()),
+        ("header_timeout_secs", server.header_timeout.as_secs().to_string()),
+        ("drain_timeout_secs", server.drain_timeout.as_secs().to_string()),
+        ("max_concurrent_requests", server.max_concurrent_requests.to_string()),
+        ("max_connections", server.max_connections.to_string()),
+        ("default_top_k", recall.default_top_k.to_string()),
+        ("min_similarity", recall.min_similarity.to_string()),
+        ("min_query_len", recall.min_query_len.to_string()),
+        ("tokenizer", Tokenizer::default().as_str().to_owned()),
+        ("log_format", "text".to_owned()),
+    ]
+}
+
+/// The known key that `name` was most likely meant to be; none when nothing comes close.
+pub(super) fn nearest(name: &str) -> Option<&'static str> {
+    let name = name.to_lowercase();
+    let (closeness, key) = KEYS
+        .iter()
+        .map(|key| (strsim::jaro_winkler(&name, key.name), key.name))
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))?;
+    // Below this, suggestions are noise: `port` would become `store`.
+    (closeness >= 0.75).then_some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_typing_error_finds_its_key() {
+        let check = |name: &str, expected: Option<&str>| assert_eq!(nearest(name), expected, "{name}");
+        check("max_turn_byte", Some("max_turn_bytes"));
+        check("stroe", Some("store"));
+        check("Listen", Some("listen"));
+        check("tokeniser", Some("tokenizer"));
+        check("datadir", Some("data_dir"));
+        check("zzz", None);
+    }
+
+    #[test]
+    fn every_default_is_of_a_known_key() {
+        for (name, _) in defaults() {
+            assert!(KEYS.iter().any(|key| key.name == name), "{name}");
+        }
+    }
+}

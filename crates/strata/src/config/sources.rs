@@ -1,0 +1,80 @@
+//! Where configuration comes from: the command line, the environment, a file.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use strata_core::{Error, Result};
+
+/// The prefix of Strata's environment variables.
+pub(super) const PREFIX: &str = "STRATA_";
+
+/// The variable that names the configuration file; every other one is a setting.
+const CONFIG_VARIABLE: &str = "STRATA_CONFIG";
+
+/// The configuration file that is read from the working directory when it is there.
+const DEFAULT_FILE: &str = "strata.toml";
+
+/// A setting given on the command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flag {
+    /// The flag as the user knows it: `--store`.
+    pub name: String,
+    /// The setting.
+    pub key: String,
+    /// Its value.
+    pub value: String,
+}
+
+impl Flag {
+    /// The flag `--name` that sets the key of the same name.
+    pub fn new(key: &str, value: impl Into<String>) -> Self {
+        Self { name: format!("--{}", key.replace('_', "-")), key: key.to_owned(), value: value.into() }
+    }
+}
+
+/// Everything from which a configuration is put together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sources {
+    /// From the command line.
+    pub flags: Vec<Flag>,
+    /// `STRATA_*` with their values.
+    pub environment: Vec<(String, String)>,
+    /// The file, if there is one.
+    pub file: Option<PathBuf>,
+    /// The directory for data where no setting says so.
+    pub data_dir: Option<PathBuf>,
+}
+
+impl Sources {
+    /// The flags given, the process's environment, and `config_file` or else `strata.toml` in the working directory.
+    pub fn of_process(flags: Vec<Flag>, config_file: Option<PathBuf>) -> Result<Self> {
+        let mut environment = Vec::new();
+        let mut named_file = None;
+        for (name, value) in std::env::vars_os() {
+            // An empty variable is an unset one, as for most programs.
+            let Some(name) = name.to_str().filter(|name| name.starts_with(PREFIX) && !value.is_empty())
+            else {
+                continue;
+            };
+            if name == CONFIG_VARIABLE {
+                named_file = Some(PathBuf::from(value));
+                continue;
+            }
+            let value = value.into_string().map_err(|_| {
+                Error::invalid(format!("the value of `{name}` is no UTF-8; correct or unset it"))
+            })?;
+            environment.push((name.to_owned(), value));
+        }
+        environment.sort();
+        let file = config_file.or(named_file).or_else(|| {
+            let file = Path::new(DEFAULT_FILE);
+            file.exists().then(|| file.to_owned())
+        });
+        Ok(Self { flags, environment, file, data_dir: super::platform_data_dir() })
+    }
+}
+
+/// The program in which the user writes texts: `$VISUAL`, else `$EDITOR`.
+pub fn editor() -> Option<OsString> {
+    ["VISUAL", "EDITOR"].into_iter().filter_map(std::env::var_os).find(|editor| !editor.is_empty())
+}

@@ -1,0 +1,219 @@
+//! The shapes that `--json` prints: the names are those of the HTTP API.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use strata_core::recall::{Recalled, RecalledItem, Scope};
+use strata_core::store::{Item, Removed};
+use strata_core::turn::Metadata;
+use strata_core::{Memory, Session, SessionId, Turn, UserId};
+use uuid::Uuid;
+
+/// A session without its turns.
+#[derive(Debug, Serialize)]
+pub(crate) struct SessionJson<'a> {
+    id: &'a SessionId,
+    user_id: &'a UserId,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    turn_count: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turns: Option<Vec<TurnJson<'a>>>,
+}
+
+impl<'a> SessionJson<'a> {
+    pub(crate) fn new(user: &'a UserId, session: &'a Session) -> Self {
+        let Session { id, created_at, updated_at, turn_count, .. } = session;
+        Self {
+            id,
+            user_id: user,
+            created_at: *created_at,
+            updated_at: *updated_at,
+            turn_count: *turn_count,
+            turns: None,
+        }
+    }
+
+    pub(crate) fn with_turns(mut self, turns: &'a [Turn]) -> Self {
+        self.turns = Some(turns.iter().map(TurnJson::new).collect());
+        self
+    }
+}
+
+/// A turn.
+#[derive(Debug, Serialize)]
+pub(crate) struct TurnJson<'a> {
+    id: Uuid,
+    seq: u64,
+    role: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    content: &'a str,
+    created_at: Timestamp,
+    token_count: u32,
+    metadata: &'a Metadata,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hidden: Option<&'static str>,
+}
+
+impl<'a> TurnJson<'a> {
+    pub(crate) fn new(turn: &'a Turn) -> Self {
+        Self {
+            id: turn.id.0,
+            seq: turn.seq,
+            role: turn.role.as_str(),
+            name: turn.name.as_deref(),
+            content: &turn.content,
+            created_at: turn.created_at,
+            token_count: turn.token_count,
+            metadata: &turn.metadata,
+            hidden: turn.hidden.map(|hidden| hidden.reason.as_str()),
+        }
+    }
+}
+
+/// A memory. `run_id` is its session, as mem0's clients call it.
+#[derive(Debug, Serialize)]
+pub(crate) struct MemoryJson<'a> {
+    id: Uuid,
+    memory: &'a str,
+    user_id: Option<&'a UserId>,
+    agent_id: Option<&'a str>,
+    run_id: Option<&'a SessionId>,
+    scope: Scope,
+    kind: &'static str,
+    confidence: f32,
+    metadata: &'a Metadata,
+    created_at: Timestamp,
+    valid_from: Timestamp,
+    valid_to: Option<Timestamp>,
+    replaced_by: Option<Uuid>,
+    hidden: Option<&'static str>,
+    source: SourceJson<'a>,
+}
+
+impl<'a> MemoryJson<'a> {
+    pub(crate) fn new(user: &'a UserId, memory: &'a Memory) -> Self {
+        let is_global = *user == UserId::global();
+        Self {
+            id: memory.id.0,
+            memory: &memory.content,
+            user_id: (!is_global).then_some(user),
+            agent_id: memory.agent.as_deref(),
+            run_id: memory.session.as_ref(),
+            scope: match &memory.session {
+                Some(_) => Scope::Session,
+                None if is_global => Scope::Global,
+                None => Scope::User,
+            },
+            kind: memory.kind.as_str(),
+            confidence: memory.confidence,
+            metadata: &memory.metadata,
+            created_at: memory.recorded_at,
+            valid_from: memory.valid_from,
+            valid_to: memory.valid_to,
+            replaced_by: memory.replaced_by.map(|id| id.0),
+            hidden: memory.hidden.map(|hidden| hidden.reason.as_str()),
+            source: SourceJson::of_memory(memory),
+        }
+    }
+}
+
+/// The turns that say so.
+#[derive(Debug, Serialize)]
+struct SourceJson<'a> {
+    turns: Vec<SourceTurnJson<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct SourceTurnJson<'a> {
+    id: Uuid,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<&'a SessionId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seq: Option<u64>,
+}
+
+impl<'a> SourceJson<'a> {
+    fn of_turn(turn: &'a Turn) -> Self {
+        let place = SourceTurnJson { id: turn.id.0, session_id: Some(&turn.session), seq: Some(turn.seq) };
+        Self { turns: vec![place] }
+    }
+
+    fn of_memory(memory: &Memory) -> Self {
+        let turns = memory.source_turns.iter();
+        Self { turns: turns.map(|id| SourceTurnJson { id: id.0, session_id: None, seq: None }).collect() }
+    }
+}
+
+/// What a search found.
+#[derive(Debug, Serialize)]
+pub(crate) struct RecalledJson<'a> {
+    results: Vec<ResultJson<'a>>,
+    request_id: Uuid,
+    retrieval_path: &'static str,
+    scope: Scope,
+}
+
+#[derive(Debug, Serialize)]
+struct ResultJson<'a> {
+    id: Uuid,
+    memory: &'a str,
+    score: f32,
+    kind: &'static str,
+    created_at: Timestamp,
+    valid_from: Timestamp,
+    valid_to: Option<Timestamp>,
+    session_id: Option<&'a SessionId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<&'static str>,
+    source: SourceJson<'a>,
+}
+
+impl<'a> RecalledJson<'a> {
+    pub(crate) fn new(recalled: &'a Recalled) -> Self {
+        Self {
+            results: recalled.items.iter().map(ResultJson::new).collect(),
+            request_id: recalled.request_id.0,
+            retrieval_path: recalled.path.as_str(),
+            scope: recalled.scope,
+        }
+    }
+}
+
+impl<'a> ResultJson<'a> {
+    fn new(found: &'a RecalledItem) -> Self {
+        let item = &found.item;
+        let (valid_from, valid_to, role, source) = match item {
+            Item::Turn(turn) => (turn.created_at, None, Some(turn.role.as_str()), SourceJson::of_turn(turn)),
+            Item::Memory(memory) => (memory.valid_from, memory.valid_to, None, SourceJson::of_memory(memory)),
+            Item::Summary(summary) => (summary.created_at, None, None, SourceJson { turns: Vec::new() }),
+        };
+        Self {
+            id: item.id().uuid(),
+            memory: item.content(),
+            score: found.score,
+            kind: kind_of(item),
+            created_at: item.created_at(),
+            valid_from,
+            valid_to,
+            session_id: item.session(),
+            role,
+            source,
+        }
+    }
+}
+
+/// What an item is called: a memory by its own kind.
+pub(crate) fn kind_of(item: &Item) -> &'static str {
+    match item {
+        Item::Turn(_) => "turn",
+        Item::Memory(memory) => memory.kind.as_str(),
+        Item::Summary(_) => "summary",
+    }
+}
+
+/// What was destroyed.
+#[derive(Debug, Serialize)]
+pub(crate) struct RemovedJson {
+    pub(crate) removed: Removed,
+}

@@ -1,0 +1,23 @@
+//! Log events on stderr: text or JSON, never what people said.
+
+use strata::config::{Config, LogFormat};
+use tracing_subscriber::EnvFilter;
+
+use crate::failure::{Failure, Outcome};
+
+/// Starts logging by the configuration, or by `default` where that says nothing.
+pub(crate) fn start(config: &Config, default: &str) -> Outcome {
+    let filter = config.log.as_deref().unwrap_or(default);
+    let filter = EnvFilter::try_new(filter).map_err(|error| {
+        Failure::usage(format!(
+            "setting `log` has a wrong value `{filter}`, from {}: {error}; use `info` or `strata_store=debug`",
+            config.origin("log")
+        ))
+    })?;
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match config.log_format {
+        LogFormat::Text => subscriber.with_ansi(false).init(),
+        LogFormat::Json => subscriber.json().flatten_event(true).init(),
+    }
+    Ok(())
+}

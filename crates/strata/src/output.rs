@@ -1,0 +1,173 @@
+//! Everything that the command line prints: tables and JSON on stdout, notes and errors on stderr.
+//!
+//! No colour, so that a pipe and a terminal read the same. On a terminal, long cells are cut to its width, and control
+//! characters of stored texts are replaced wherever a person reads them: a turn must not steer somebody's terminal.
+
+use std::fmt::Display;
+use std::io::{self, BufRead, BufWriter, IsTerminal, Stdout, Write};
+
+use serde::Serialize;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::failure::{Failure, Outcome};
+
+/// What a command prints on stdout.
+pub(crate) struct Output {
+    stdout: BufWriter<Stdout>,
+    /// The terminal's width; none when stdout is no terminal.
+    width: Option<usize>,
+}
+
+impl Output {
+    pub(crate) fn new() -> Self {
+        let stdout = io::stdout();
+        let width = stdout
+            .is_terminal()
+            .then(|| terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0)));
+        Self { stdout: BufWriter::new(stdout), width }
+    }
+
+    /// One line.
+    pub(crate) fn line(&mut self, text: impl Display) -> io::Result<()> {
+        writeln!(self.stdout, "{text}")
+    }
+
+    /// A stored text of several lines, indented.
+    pub(crate) fn text(&mut self, text: &str) -> io::Result<()> {
+        for line in text.lines() {
+            writeln!(self.stdout, "  {}", visible(line))?;
+        }
+        Ok(())
+    }
+
+    /// A document of JSON.
+    pub(crate) fn json(&mut self, value: &impl Serialize) -> io::Result<()> {
+        serde_json::to_writer_pretty(&mut self.stdout, value)?;
+        writeln!(self.stdout)
+    }
+
+    /// One line of JSON among many.
+    pub(crate) fn json_line(&mut self, value: &impl Serialize) -> io::Result<()> {
+        serde_json::to_writer(&mut self.stdout, value)?;
+        writeln!(self.stdout)
+    }
+
+    /// A table; its last column may be long and is cut to the terminal's width.
+    pub(crate) fn table<const N: usize>(&mut self, head: [&str; N], rows: &[[String; N]]) -> io::Result<()> {
+        let rows: Vec<[String; N]> =
+            rows.iter().map(|row| row.each_ref().map(|cell| visible(cell))).collect();
+        let head = head.map(str::to_owned);
+        let mut widths = [0; N];
+        for row in std::iter::once(&head).chain(&rows) {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = (*width).max(cell.width());
+            }
+        }
+        for row in std::iter::once(&head).chain(&rows) {
+            let mut line = String::new();
+            for (width, cell) in widths.iter().zip(row) {
+                line.push_str(cell);
+                line.extend(std::iter::repeat_n(' ', width - cell.width() + 2));
+            }
+            let line = line.trim_end();
+            match self.width {
+                Some(width) => writeln!(self.stdout, "{}", cut(line, width))?,
+                None => writeln!(self.stdout, "{line}")?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings everything printed so far to its reader.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.stdout.flush()
+    }
+}
+
+/// A note for the person at the terminal, beside the output.
+pub(crate) fn note(text: impl Display) {
+    // Nothing is left to tell anybody when stderr is closed.
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// An error with all its causes.
+pub(crate) fn print_error(error: &anyhow::Error) {
+    let mut text = String::from("error: ");
+    text.push_str(&error.to_string());
+    for cause in error.chain().skip(1) {
+        text.push_str("\n  because: ");
+        text.push_str(&cause.to_string());
+    }
+    note(text);
+}
+
+/// Asks before something is destroyed; where nobody can answer, `--yes` must have.
+pub(crate) fn confirm(what: &str, yes: bool) -> Outcome {
+    if yes {
+        return Ok(());
+    }
+    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+        return Err(Failure::usage(format!("this destroys {what}; add `--yes` if that is meant")));
+    }
+    let mut stderr = io::stderr();
+    write!(stderr, "This destroys {what}. Continue? [y/N] ")?;
+    stderr.flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    match answer.trim().to_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(Failure::failed("nothing was changed")),
+    }
+}
+
+/// `text` on one line, without what would steer a terminal.
+fn visible(text: &str) -> String {
+    text.chars()
+        .map(|character| match character {
+            '\n' | '\r' | '\t' => ' ',
+            // Control characters, and those that reverse the direction of what follows.
+            c if c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') => {
+                '\u{fffd}'
+            }
+            c => c,
+        })
+        .collect()
+}
+
+/// As much of `line` as fits into `width` columns.
+fn cut(line: &str, width: usize) -> String {
+    if line.width() <= width {
+        return line.to_owned();
+    }
+    let mut columns = 0;
+    let mut cut: String = line
+        .chars()
+        .take_while(|character| {
+            columns += character.width().unwrap_or(0);
+            columns < width
+        })
+        .collect();
+    cut.push('…');
+    cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_cut_to_its_width_in_columns() {
+        let check = |line: &str, width, expected: &str| assert_eq!(cut(line, width), expected);
+        check("abcdef", 6, "abcdef");
+        check("abcdef", 5, "abcd…");
+        check("西湖边骑车", 5, "西湖…");
+        check("西湖边骑车", 10, "西湖边骑车");
+        check("abc", 0, "…");
+    }
+
+    #[test]
+    fn a_stored_text_cannot_steer_the_terminal() {
+        assert_eq!(visible("a\x1b[31mb\u{202e}c\nd\te\u{7}"), "a\u{fffd}[31mb\u{fffd}c d e\u{fffd}");
+        assert_eq!(visible("🦀 西湖"), "🦀 西湖");
+    }
+}

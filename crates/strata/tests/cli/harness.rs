@@ -1,0 +1,185 @@
+//! Runs the binary in a directory of the test's own.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A machine with nothing on it but a home directory, in which everything runs.
+pub(crate) struct Machine {
+    home: TempDir,
+}
+
+impl Machine {
+    pub(crate) fn new() -> Self {
+        Self { home: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// Where the default store lies.
+    pub(crate) fn store(&self) -> PathBuf {
+        self.home().join("strata/strata.db")
+    }
+
+    pub(crate) fn write(&self, file: &str, text: &str) {
+        std::fs::write(self.home().join(file), text).unwrap();
+    }
+
+    /// `strata` with `args`, untouched by this process's settings.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_strata"));
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("STRATA_") {
+                command.env_remove(name);
+            }
+        }
+        command
+            .args(args)
+            .current_dir(self.home())
+            .env("HOME", self.home())
+            .env("XDG_DATA_HOME", self.home())
+            .env_remove("COLUMNS")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
+        Ran::from(self.command(args).output().unwrap())
+    }
+
+    /// Runs with `input` on stdin.
+    pub(crate) fn feed(&self, args: &[&str], input: impl AsRef<[u8]>) -> Ran {
+        let mut child = self.command(args).stdin(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        // A command that has seen a bad line does not read the rest.
+        let _ = stdin.write_all(input.as_ref());
+        drop(stdin);
+        Ran::from(child.wait_with_output().unwrap())
+    }
+
+    /// Records one turn a line of `texts` in `session`.
+    pub(crate) fn record(&self, session: &str, texts: &[&str]) {
+        let lines: String = texts
+            .iter()
+            .map(|text| format!("{}\n", serde_json::json!({ "role": "user", "content": text })))
+            .collect();
+        self.feed(&["record", "--session", session], lines).ok();
+    }
+
+    /// Adds a memory and answers with its id.
+    pub(crate) fn add(&self, args: &[&str]) -> String {
+        let args: Vec<&str> = ["add", "--json"].into_iter().chain(args.iter().copied()).collect();
+        self.run(&args).json()["id"].as_str().unwrap().to_owned()
+    }
+
+    /// A server on a free port, once it listens.
+    pub(crate) fn serve(&self, args: &[&str]) -> Server {
+        let args: Vec<&str> =
+            ["serve", "--listen", "127.0.0.1:0"].into_iter().chain(args.iter().copied()).collect();
+        Server::start(self.command(&args))
+    }
+}
+
+/// What a run left.
+pub(crate) struct Ran {
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) code: i32,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+            code: output.status.code().unwrap(),
+        }
+    }
+}
+
+impl Ran {
+    /// What was printed by a run that succeeded and had nothing to complain about.
+    #[track_caller]
+    pub(crate) fn ok(self) -> String {
+        assert_eq!(self.code, 0, "{}", self.stderr);
+        self.stdout
+    }
+
+    #[track_caller]
+    pub(crate) fn json(self) -> Value {
+        serde_json::from_str(&self.ok()).unwrap()
+    }
+
+    /// What was complained about by a run that ended with `code`.
+    #[track_caller]
+    pub(crate) fn failed(self, code: i32) -> String {
+        assert_eq!(self.code, code, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
+        assert!(self.stderr.starts_with("error: "), "{}", self.stderr);
+        self.stderr
+    }
+}
+
+/// A running server, killed at the end if it still runs.
+pub(crate) struct Server {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    pub(crate) address: String,
+    pub(crate) store: String,
+}
+
+impl Server {
+    pub(crate) fn start(mut command: Command) -> Self {
+        // Its log goes where the test's own output goes: a pipe that nobody reads would fill.
+        let mut child = command.stderr(Stdio::inherit()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = |prefix: &str| {
+            let mut line = String::new();
+            stdout.read_line(&mut line).unwrap();
+            line.trim_end().strip_prefix(prefix).unwrap_or_else(|| panic!("{line:?}")).to_owned()
+        };
+        let address = line("strata listens on http://");
+        let store = line("store: ");
+        Self { child, stdout, address, store }
+    }
+
+    /// Sends a request and answers with its status and body.
+    pub(crate) fn http(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            self.address,
+            body.len()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+    }
+
+    /// Sends a signal and answers with the exit code and what was still printed.
+    pub(crate) fn stop(mut self, signal: &str) -> (Option<i32>, String) {
+        let kill = format!("kill -{signal} {}", self.child.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        let mut rest = String::new();
+        self.stdout.read_to_string(&mut rest).unwrap();
+        (self.child.wait().unwrap().code(), rest)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

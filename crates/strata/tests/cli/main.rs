@@ -1,0 +1,10 @@
+//! The real binary, called as a person or a script would call it, each test with a home directory of its own.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "in a test, a panic is the answer")]
+
+mod answers;
+mod configuration;
+mod files;
+mod harness;
+mod recording;
+mod serving;

@@ -1,0 +1,44 @@
+//! The OpenAPI document against the running server, by a fuzzer made for that: schemathesis.
+//!
+//! It sends what the document allows and what it forbids, and checks that the server accepts the one, refuses the other,
+//! answers in the documented shape and never fails. The seed is fixed: a failure can be had again.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use support::Server;
+
+/// Cases an operation; with the others, about a minute on two cores.
+const EXAMPLES: &str = "60";
+
+#[test]
+fn the_server_does_what_its_document_says() {
+    let schemathesis = venv().join("bin/schemathesis");
+    assert!(
+        schemathesis.is_file(),
+        "schemathesis is not at {}; `cargo xtask check` installs it, or name its virtual environment in `STRATA_TEST_VENV`",
+        schemathesis.display()
+    );
+    let directory = tempfile::tempdir().unwrap();
+    let mut server = Server::start(&directory.path().join("fuzz.db"));
+    let output = Command::new(schemathesis)
+        .current_dir(directory.path())
+        .args(["run", &format!("http://{}/openapi.json", server.address())])
+        .args(["--seed", "1", "--max-examples", EXAMPLES, "--workers", "2", "--generation-database", "none"])
+        .args(["--request-timeout", "30", "--continue-on-failure", "--suppress-health-check", "all"])
+        .args(["--warnings", "off", "--no-color"])
+        .output()
+        .unwrap();
+    server.assert_running();
+    assert!(output.status.success(), "schemathesis found faults:\n{}", support::show(&output));
+}
+
+fn venv() -> PathBuf {
+    match std::env::var_os("STRATA_TEST_VENV") {
+        Some(path) => path.into(),
+        None => [env!("CARGO_MANIFEST_DIR"), "../../target/venv"].iter().collect(),
+    }
+}

@@ -1,0 +1,151 @@
+//! What the end-to-end tests share: the real binary, and a small HTTP client that sends what it is told, wrong or right.
+#![allow(dead_code, unused_imports, reason = "each test uses its part")]
+
+mod client;
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+pub(crate) use client::{Answer, Client, Framing};
+use serde_json::Value;
+
+/// A small seeded generator (SplitMix64), so that a failing run can be had again.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % end
+    }
+}
+
+/// The binary as it was built for this test, with nothing of this machine's settings.
+pub(crate) fn strata() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_strata"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("STRATA_") {
+            command.env_remove(name);
+        }
+    }
+    command.env("XDG_CONFIG_HOME", "no-such-directory").env("RUST_BACKTRACE", "0").stdin(Stdio::null());
+    command
+}
+
+/// The store's address for `--store`.
+pub(crate) fn store_url(file: &Path) -> String {
+    format!("sqlite:{}", file.display())
+}
+
+/// How many users, sessions, turns and memories a store holds, by `strata doctor`.
+pub(crate) fn counts(file: &Path) -> [u64; 4] {
+    let output =
+        strata().args(["doctor", "--json", "--store", &store_url(file)]).output().expect("the binary runs");
+    let report: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("doctor prints JSON ({error}): {}", show(&output)));
+    ["users", "sessions", "turns", "memories"].map(|name| {
+        find(&report, name)
+            .and_then(Value::as_u64)
+            .unwrap_or_else(|| panic!("doctor counts {name}: {report}"))
+    })
+}
+
+/// The first value with this name, at any depth.
+fn find<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
+    match value {
+        Value::Object(fields) => {
+            fields.get(name).or_else(|| fields.values().find_map(|field| find(field, name)))
+        }
+        Value::Array(items) => items.iter().find_map(|item| find(item, name)),
+        _ => None,
+    }
+}
+
+/// A program's exit code and what it said.
+pub(crate) fn show(output: &Output) -> String {
+    format!(
+        "{}\n{}\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+/// A running `strata serve`. Dropped, it dies at once, as by a power cut.
+pub(crate) struct Server {
+    child: Child,
+    address: String,
+    log: PathBuf,
+}
+
+impl Server {
+    /// Starts the binary on a store and waits until it says where it listens. Its log goes to a file beside the store.
+    pub(crate) fn start(file: &Path) -> Self {
+        let log = file.with_extension("log");
+        let mut child = strata()
+            .args(["serve", "--listen", "127.0.0.1:0", "--store", &store_url(file)])
+            .current_dir(file.parent().expect("the store is in a directory"))
+            .stdout(Stdio::piped())
+            .stderr(File::create(&log).expect("the log can be written"))
+            .spawn()
+            .expect("the binary starts");
+        let stdout = BufReader::new(child.stdout.take().expect("the output is piped"));
+        let address = stdout.lines().map_while(Result::ok).find_map(|line| address_in(&line));
+        let Some(address) = address else {
+            let _ = child.wait();
+            panic!("the server ended without saying where it listens:\n{}", read(&log));
+        };
+        Self { child, address, log }
+    }
+
+    /// `127.0.0.1:PORT`.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// A client of this server.
+    pub(crate) fn client(&self) -> Client {
+        Client::new(&self.address)
+    }
+
+    /// Kills the process with a signal that it cannot catch, and waits until it is gone.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().expect("the server was still running");
+        self.child.wait().expect("the server ends");
+    }
+
+    /// Fails when the process has ended by itself.
+    #[track_caller]
+    pub(crate) fn assert_running(&mut self) {
+        if let Some(status) = self.child.try_wait().expect("the server can be asked") {
+            panic!("the server ended by itself ({status}):\n{}", read(&self.log));
+        }
+    }
+
+    /// What it logged so far.
+    pub(crate) fn log(&self) -> String {
+        read(&self.log)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn address_in(line: &str) -> Option<String> {
+    let address = line.split("http://").nth(1)?;
+    let end =
+        address.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | ':'))).unwrap_or(address.len());
+    Some(address[..end].to_owned())
+}
+
+fn read(log: &Path) -> String {
+    std::fs::read_to_string(log).unwrap_or_default()
+}

@@ -1,0 +1,43 @@
+//! `cargo xtask bench`: builds the release binary and the measuring program once, and lets the latter measure.
+//!
+//! The measurements are in the crate `strata-bench`, which is not shipped.
+
+use anyhow::Result;
+
+use crate::process;
+use crate::workspace::Workspace;
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Which groups to measure; all where none is named. `--list` names them.
+    groups: Vec<String>,
+    /// Small sizes, to see that everything runs; targets are not judged.
+    #[arg(long)]
+    quick: bool,
+    /// Name the groups and stop.
+    #[arg(long)]
+    list: bool,
+}
+
+pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
+    process::run(workspace.cargo().args([
+        "build",
+        "--release",
+        "--package",
+        "strata",
+        "--package",
+        "strata-bench",
+    ]))?;
+    let release = workspace.target()?.join("release");
+    let mut bench = std::process::Command::new(release.join("strata-bench"));
+    bench.current_dir(workspace.root());
+    bench.arg("--binary").arg(release.join("strata"));
+    bench.arg("--out").arg(workspace.target()?.join("bench"));
+    if arguments.quick {
+        bench.arg("--quick");
+    }
+    if arguments.list {
+        bench.arg("--list");
+    }
+    process::run(bench.args(&arguments.groups))
+}
