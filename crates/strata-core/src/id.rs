@@ -215,7 +215,8 @@ mod tests {
 
     #[test]
     fn a_session_may_have_almost_any_name() {
-        for name in ["user:agent:1", "../../x", "🦀", " ", "a/b\\c", ".hidden", &"长".repeat(MAX_NAME_CHARS)] {
+        for name in ["user:agent:1", "../../x", "🦀", " ", "a/b\\c", ".hidden", &"长".repeat(MAX_NAME_CHARS)]
+        {
             assert_eq!(SessionId::new(name).unwrap().as_str(), name);
         }
     }

@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 pub(crate) use document::{Doc, Document, ItemKind, NO_DOC};
-pub(crate) use features::{question_terms, spoken};
+pub(crate) use features::{TermHash, is_latin, question_terms, question_words, spoken};
 pub(crate) use user::UserIndex;
 
 pub use segment::SEGMENT_SPACE;
@@ -84,7 +84,12 @@ impl Indexes {
     }
 
     /// The user's index with everything in it that the store had when this was called, and the vectors of `model`.
-    pub(crate) async fn fresh(&self, store: &dyn Store, user: &UserId, model: Option<&str>) -> Result<FreshIndex> {
+    pub(crate) async fn fresh(
+        &self,
+        store: &dyn Store,
+        user: &UserId,
+        model: Option<&str>,
+    ) -> Result<FreshIndex> {
         let head = store.head(user).await?;
         let known = self.lock().slots.get(user).map(|slot| Arc::clone(&slot.index));
         let index = match known {
@@ -102,7 +107,8 @@ impl Indexes {
 
     /// An index from the stored segments.
     async fn load(&self, store: &dyn Store, user: &UserId, head: Head) -> Result<UserIndex> {
-        let mut index = UserIndex { head: Head { epoch: head.epoch, ..Head::default() }, ..UserIndex::default() };
+        let mut index = UserIndex::default();
+        index.head.epoch = head.epoch;
         for segment in store.segments(user, SEGMENT_SPACE).await? {
             // A segment that cannot be read is passed over together with those after it: the feed brings the items.
             if segment.first > index.head.revision + 1 || !index.add_segment(&segment.bytes, self.lexicon()) {

@@ -7,9 +7,9 @@ use crate::vector::Vector;
 /// The dimension of a word's vector.
 pub const DIMENSION: usize = 256;
 
-/// How much a word counts in the mean of a text falls with how common it is: a / (a + p), with a = 1e-4 as published for
-/// smooth inverse frequency.
-pub const WORD_RARITY: f32 = 1e-4;
+/// How much a word tells falls with how common it is: a / (a + p), with a = 1e-4 as published for smooth inverse
+/// frequency.
+const WORD_RARITY: f32 = 1e-4;
 
 /// Words and their vectors.
 pub trait Lexicon: Send + Sync + 'static {
@@ -25,19 +25,17 @@ pub trait Lexicon: Send + Sync + 'static {
 pub struct Word {
     /// Its direction; all zeros for a word without one.
     pub vector: Vector,
-    /// How common it is in general, as a probability; 0 for one that no list has.
-    pub probability: f32,
+    /// How much it counts in the mean of a text.
+    pub weight: f32,
+    /// How much it tells about what a text is about, from 0 for the most common words to 1 for the rarest.
+    pub rarity: f32,
 }
 
 impl Word {
-    /// A word of the given direction, of any length.
+    /// A word of the given direction, whose length is its weight, and how common it is as a probability.
     pub fn new(direction: &[f32; DIMENSION], probability: f32) -> Self {
-        Self { vector: Vector::quantise(direction), probability }
-    }
-
-    /// How much the word tells, from 0 for the most common to 1 for the rarest.
-    pub fn rarity(&self) -> f32 {
-        rarity(self.probability)
+        let weight = direction.iter().map(|value| value * value).sum::<f32>().sqrt();
+        Self { vector: Vector::quantise(direction), weight, rarity: rarity(probability) }
     }
 }
 
@@ -46,15 +44,19 @@ pub fn rarity(probability: f32) -> f32 {
     WORD_RARITY / (WORD_RARITY + probability)
 }
 
-/// The direction of a text: the mean of its words' directions, rare words counting more. Not normalised.
+/// The direction of a text: the sum of its words' directions by their weights. Not normalised.
 pub fn mean(lexicon: &dyn Lexicon, text: &str) -> Vec<f32> {
     let mut sum = vec![0.0; DIMENSION];
     lexicon.for_each_word(text, &mut |text| {
         let word = lexicon.word(text);
-        let weight = word.rarity() * word.vector.scale;
-        for (sum, value) in sum.iter_mut().zip(&word.vector.values) {
-            *sum += weight * f32::from(*value);
-        }
+        add(&mut sum, &word.vector.values, word.weight * word.vector.scale);
     });
     sum
+}
+
+/// Adds `weight` times a vector.
+pub(crate) fn add(sum: &mut [f32], values: &[i8], weight: f32) {
+    for (sum, value) in sum.iter_mut().zip(values) {
+        *sum += weight * f32::from(*value);
+    }
 }

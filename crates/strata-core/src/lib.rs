@@ -8,6 +8,7 @@ pub mod dot;
 pub mod engine;
 pub mod error;
 pub mod id;
+pub mod index;
 pub mod job;
 pub mod lexicon;
 pub mod memory;

@@ -192,8 +192,7 @@ impl Engine {
         if hits.is_empty() {
             recalled.path = RetrievalPath::None;
         }
-        recalled.items =
-            hits.into_iter().map(|Hit { item, score }| RecalledItem { item, score }).collect();
+        recalled.items = hits.into_iter().map(|Hit { item, score }| RecalledItem { item, score }).collect();
         Ok(recalled)
     }
 

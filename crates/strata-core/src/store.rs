@@ -6,20 +6,20 @@
 //! Every sentence of the contract below has a case in the conformance suite, and each backend passes the whole suite.
 
 mod change;
-mod query;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod in_memory;
+mod query;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use change::{Applied, AppendedTurn, Change, ChangeSet, Forget, Idempotency, Removed};
+pub use change::{AppendedTurn, Applied, Change, ChangeSet, Forget, Idempotency, Removed, Segment};
 pub use in_memory::InMemoryStore;
 pub use query::{
-    Hit, Item, ItemKinds, JobQuery, MemoryQuery, MemorySelect, MetricQuery, Page, SummaryQuery, TextMatch,
-    TextQuery, TurnQuery,
+    Hit, Item, ItemKinds, JobQuery, MemoryQuery, MemorySelect, MetricQuery, Page, StoredVector, SummaryQuery,
+    TextMatch, TextQuery, TurnQuery,
 };
 
 use crate::error::Result;
@@ -35,8 +35,8 @@ use crate::vector::ItemVector;
 /// Where Strata keeps things.
 ///
 /// **Isolation.** Every call names its user and neither sees nor changes anything of another: an id that belongs to
-/// somebody else is as unknown as one that never was. [`Store::lease_job`] and [`Store::users`] serve the process
-/// itself and are the only exceptions.
+/// somebody else is as unknown as one that never was. [`Store::lease_job`], [`Store::behind`] and [`Store::users`] serve
+/// the process itself and are the only exceptions.
 ///
 /// **Durability.** When [`Store::apply`] returns, what it wrote survives the death of the process and, where the medium
 /// allows, of the machine. A read that begins afterwards, in any process, sees it.
@@ -86,7 +86,29 @@ pub trait Store: Send + Sync + 'static {
     async fn search(&self, user: &UserId, query: &TextQuery) -> Result<Vec<Hit>>;
 
     /// Vectors of one model for the given items; items without one are left out.
-    async fn vectors(&self, user: &UserId, model: &str, items: &[crate::id::ItemId]) -> Result<Vec<ItemVector>>;
+    async fn vectors(
+        &self,
+        user: &UserId,
+        model: &str,
+        items: &[crate::id::ItemId],
+    ) -> Result<Vec<ItemVector>>;
+
+    /// What changed for the user after a revision: turns, memories and completed summaries, each once, as they are now,
+    /// by the revision of their last change. What changed in one revision is never cut in two, so more than `limit`
+    /// may come. Destroyed items are not told of: the epoch is.
+    async fn feed(&self, user: &UserId, after: u64, limit: u32) -> Result<Vec<(u64, Item)>>;
+
+    /// The vectors of a model that were stored after the given [`Head::vectors`], oldest first.
+    async fn vectors_since(&self, user: &UserId, model: &str, after: u64) -> Result<Vec<StoredVector>>;
+
+    /// The stored segments of a space, by the revisions they cover.
+    async fn segments(&self, user: &UserId, space: &str) -> Result<Vec<Segment>>;
+
+    /// Up to which revision a space has been worked through; 0 where it has not been begun.
+    async fn progress(&self, user: &UserId, space: &str) -> Result<u64>;
+
+    /// Users whose revision is more than `gap` ahead of their progress in `space`, furthest behind first.
+    async fn behind(&self, space: &str, gap: u64, limit: u32) -> Result<Vec<UserId>>;
 
     /// The user's jobs, newest first.
     async fn jobs(&self, user: &UserId, query: &JobQuery) -> Result<Vec<Job>>;
@@ -125,6 +147,9 @@ pub struct Head {
     pub revision: u64,
     /// Rises when something was destroyed: an index has to begin anew.
     pub epoch: u64,
+    /// Rises with each change set that stores vectors.
+    #[serde(default)]
+    pub vectors: u64,
 }
 
 /// Asks for a job.

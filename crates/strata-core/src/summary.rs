@@ -38,7 +38,9 @@ impl std::str::FromStr for Strategy {
             "rolling" => Ok(Self::Rolling),
             "window" => Ok(Self::Window),
             "tree" => Ok(Self::Tree),
-            _ => Err(Error::invalid(format!("strategy `{name}` is unknown; use `rolling`, `window` or `tree`"))),
+            _ => Err(Error::invalid(format!(
+                "strategy `{name}` is unknown; use `rolling`, `window` or `tree`"
+            ))),
         }
     }
 }

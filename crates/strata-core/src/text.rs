@@ -11,9 +11,9 @@
 mod normalise;
 mod runs;
 mod similar;
-mod words;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use std::borrow::Cow;
 use std::collections::HashSet;

@@ -10,15 +10,12 @@ mod pieces;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use strata_core::lexicon::{DIMENSION, Lexicon, Word, mean};
+use strata_core::lexicon::{DIMENSION, Lexicon, Word, mean, rarity};
 use strata_core::ports::{Embedder, EmbedderCost, Passage};
 use strata_core::{Result, text};
 
 use chinese::Chinese;
 use pieces::Pieces;
-
-/// How much a piece counts inside a word falls with how common it is: a / (a + p).
-const PIECE_RARITY: f32 = 1e-3;
 
 /// The built-in lexicon.
 pub struct BuiltinLexicon {
@@ -32,22 +29,12 @@ impl BuiltinLexicon {
         Ok(Self { pieces: Pieces::new()?, chinese: Chinese::new()? })
     }
 
-    /// The weighted sum of piece directions, normalised, added to `sum`; the least probability of a piece.
+    /// Adds the directions of pieces; the least probability of one.
     fn add_pieces(&self, ids: impl IntoIterator<Item = u16>, sum: &mut [f32; DIMENSION]) -> f32 {
-        let mut direction = [0.0; DIMENSION];
-        let mut probability = 1.0_f32;
-        for id in ids {
-            let p = pieces::probability(id);
-            probability = probability.min(p);
-            self.pieces.add_row(id, PIECE_RARITY / (PIECE_RARITY + p), &mut direction);
-        }
-        let norm = direction.iter().map(|value| value * value).sum::<f32>().sqrt();
-        if norm > 0.0 {
-            for (sum, value) in sum.iter_mut().zip(direction) {
-                *sum += value / norm;
-            }
-        }
-        probability
+        ids.into_iter().fold(1.0, |least, id| {
+            self.pieces.add_row(id, sum);
+            least.min(pieces::probability(id))
+        })
     }
 }
 
@@ -63,9 +50,14 @@ impl Lexicon for BuiltinLexicon {
         let mut sum = [0.0; DIMENSION];
         let probability = match self.chinese.find(word) {
             Some(entry) => {
+                let mut senses = 0;
                 for sense in entry.senses() {
                     self.add_pieces(sense, &mut sum);
+                    senses += 1;
                 }
+                // The mean of the senses, and less of it for a common word: glosses of 的 and 是 would drown the rest.
+                let factor = rarity(entry.probability()) / senses.max(1) as f32;
+                sum.iter_mut().for_each(|value| *value *= factor);
                 entry.probability()
             }
             None => self.add_pieces(self.pieces.cut(word), &mut sum),

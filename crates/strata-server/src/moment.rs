@@ -47,7 +47,7 @@ impl Moment {
     fn from_fraction(seconds: f64) -> Result<Self, String> {
         // To the microsecond, which is what stores keep; a float of today's seconds is not finer either.
         let micros = (seconds * 1e6).round();
-        if !(micros.abs() <= 1e18) {
+        if !micros.is_finite() || micros.abs() > 1e18 {
             return Err(out_of_range(seconds));
         }
         let timestamp = Timestamp::from_microsecond(micros as i64).map_err(|_| out_of_range(seconds))?;

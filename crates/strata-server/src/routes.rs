@@ -9,6 +9,7 @@ pub(crate) mod openapi;
 pub(crate) mod search;
 pub(crate) mod sessions;
 pub(crate) mod turns;
+pub(crate) mod vocabulary;
 
 use crate::router::Route;
 

@@ -221,11 +221,11 @@ mod tests {
 
     #[tokio::test]
     async fn slow_clients_are_cut_off() {
-        let soon = Duration::from_millis(20);
-        let settings = Settings { header_timeout: soon, body_timeout: soon, ..Settings::default() };
-        let running = Running::start(settings).await;
+        let soon = Duration::from_millis(250);
+        let running = Running::start(Settings { header_timeout: soon, ..Settings::default() }).await;
         let answer = running.exchange("GET / HT").await;
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 408"), "{answer}");
+        let running = Running::start(Settings { body_timeout: soon, ..Settings::default() }).await;
         let answer = running.exchange(&one_turn().0).await;
         assert!(answer.contains("HTTP/1.1 408") && answer.contains("body_timeout"), "{answer}");
     }

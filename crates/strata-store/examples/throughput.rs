@@ -44,10 +44,11 @@ fn number(seed: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// A word whose rank follows Zipf's law, less the first fifty, which stand for stop words.
+/// A word whose rank follows Zipf's law, less the first five: the commonest is in a third of all turns, as names and topics
+/// are in a conversation whose stop words are gone. With fewer common words every search looks quick.
 fn word(seed: u64) -> String {
     let share = number(seed) as f64 / u64::MAX as f64;
-    let rank = 50.0 * ((VOCABULARY + 50.0) / 50.0).powf(share) - 50.0;
+    let rank = 5.0 * ((VOCABULARY + 5.0) / 5.0).powf(share) - 5.0;
     format!("w{}k", number(rank as u64) % 1_000_000_007)
 }
 
@@ -148,7 +149,7 @@ async fn searches(folder: &Path, size: u64) {
     store.head(&users[0]).await.unwrap();
     let opened = started.elapsed().as_secs_f64() * 1e3;
     for words in [3, 6] {
-        let mut times = Vec::new();
+        let (mut times, mut hits) = (Vec::new(), 0);
         for round in 0..400_u64 {
             let question: Vec<String> =
                 (0..words).map(|place| word(round * 7 + place + 1_000_000_000)).collect();
@@ -161,13 +162,15 @@ async fn searches(folder: &Path, size: u64) {
                 limit: 10,
             };
             let started = Instant::now();
-            store.search(&users[users.len() / 2], &query).await.unwrap();
+            hits += store.search(&users[users.len() / 2], &query).await.unwrap().len();
             times.push(started.elapsed().as_secs_f64() * 1e3);
         }
         times.sort_by(f64::total_cmp);
         println!(
-            "{size} turns, {words} words: median {:.2} ms, p99 {:.2} ms (opened in {opened:.1} ms)",
-            times[200], times[395]
+            "{size} turns, {words} words: median {:.2} ms, p99 {:.2} ms, {:.1} hits (opened in {opened:.1} ms)",
+            times[200],
+            times[395],
+            hits as f64 / 400.0
         );
     }
     let question = TextQuery {

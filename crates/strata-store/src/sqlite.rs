@@ -9,6 +9,7 @@ mod backup;
 mod check;
 mod connection;
 mod error;
+mod feed;
 mod index;
 mod read;
 mod row;
@@ -25,8 +26,8 @@ use rusqlite::Connection;
 use strata_core::job::Job;
 use strata_core::metric::RequestMetric;
 use strata_core::store::{
-    Applied, ChangeSet, CheckDepth, Head, Health, Hit, JobQuery, LeaseRequest, MemoryQuery, MetricQuery,
-    Page, SummaryQuery, TextQuery, TurnQuery,
+    Applied, ChangeSet, CheckDepth, Head, Health, Hit, Item, JobQuery, LeaseRequest, MemoryQuery, MetricQuery,
+    Page, Segment, StoredVector, SummaryQuery, TextQuery, TurnQuery,
 };
 use strata_core::summary::Summary;
 use strata_core::vector::ItemVector;
@@ -143,6 +144,31 @@ impl Store for SqliteStore {
     async fn vectors(&self, user: &UserId, model: &str, items: &[ItemId]) -> Result<Vec<ItemVector>> {
         let (user, model, items) = (user.clone(), model.to_owned(), items.to_vec());
         self.read(move |conn| read::vectors(conn, &user, &model, &items)).await
+    }
+
+    async fn feed(&self, user: &UserId, after: u64, limit: u32) -> Result<Vec<(u64, Item)>> {
+        let user = user.clone();
+        self.read(move |conn| feed::feed(conn, &user, after, limit)).await
+    }
+
+    async fn vectors_since(&self, user: &UserId, model: &str, after: u64) -> Result<Vec<StoredVector>> {
+        let (user, model) = (user.clone(), model.to_owned());
+        self.read(move |conn| feed::vectors_since(conn, &user, &model, after)).await
+    }
+
+    async fn segments(&self, user: &UserId, space: &str) -> Result<Vec<Segment>> {
+        let (user, space) = (user.clone(), space.to_owned());
+        self.read(move |conn| feed::segments(conn, &user, &space)).await
+    }
+
+    async fn progress(&self, user: &UserId, space: &str) -> Result<u64> {
+        let (user, space) = (user.clone(), space.to_owned());
+        self.read(move |conn| feed::progress(conn, &user, &space)).await
+    }
+
+    async fn behind(&self, space: &str, gap: u64, limit: u32) -> Result<Vec<UserId>> {
+        let space = space.to_owned();
+        self.read(move |conn| feed::behind(conn, &space, gap, limit)).await
     }
 
     async fn jobs(&self, user: &UserId, query: &JobQuery) -> Result<Vec<Job>> {

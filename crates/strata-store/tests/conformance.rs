@@ -1,5 +1,7 @@
 //! The SQLite store honours the port's contract: the whole conformance suite, each case on a file of its own.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test's own functions")]
+
 use std::sync::Arc;
 
 use strata_core::Store;

@@ -47,7 +47,9 @@ pub(crate) struct SettingArgs {
     #[arg(long, global = true, value_name = "FILTER")]
     log: Option<String>,
     /// Any setting by its name; `strata config` lists them
-    #[arg(long = "set", global = true, value_name = "KEY=VALUE", value_parser = parse_assignment)]
+    #[arg(long = "set", global = true, value_name = "KEY=VALUE")]
+    assigned: Vec<String>,
+    #[arg(skip)]
     assignments: Vec<(String, String)>,
     #[arg(skip)]
     listen: Option<String>,
@@ -76,7 +78,7 @@ impl Cli {
     /// The settings and the command, which is `serve` where none was given.
     pub(crate) fn into_parts(self) -> Outcome<(SettingArgs, Command)> {
         let Self { mut settings, listen, command } = self;
-        let command = match (command, listen) {
+        let mut command = match (command, listen) {
             (None, listen) => Command::Serve(serve::Args { listen }),
             (Some(command), None) => command,
             (Some(Command::Serve(args)), Some(listen)) => {
@@ -89,14 +91,21 @@ impl Cli {
         if let Command::Serve(args) = &command {
             settings.listen.clone_from(&args.listen);
         }
+        for text in std::mem::take(&mut settings.assigned) {
+            match (text.split_once('='), &mut command) {
+                (Some((key, value)), _) if !key.is_empty() => {
+                    settings.assignments.push((key.to_owned(), value.to_owned()));
+                }
+                // For `strata eval` alone, `--set` also names a set.
+                (None, Command::Eval(args)) => args.sets.push(text),
+                _ => {
+                    return Err(Failure::usage(format!(
+                        "`--set {text}` names no value; write it as KEY=VALUE, as in `default_top_k=10`"
+                    )));
+                }
+            }
+        }
         Ok((settings, command))
-    }
-}
-
-fn parse_assignment(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err("write it as KEY=VALUE, as in `default_top_k=10`".to_owned()),
     }
 }
 
@@ -135,5 +144,17 @@ mod tests {
         let flags = settings.flags();
         assert_eq!(flags.last(), Some(&Flag::new("store", "memory:")));
         assert_eq!(flags[0].name, "--set");
+    }
+
+    #[test]
+    fn for_an_evaluation_a_set_is_named_as_settings_are() {
+        let line = ["strata", "eval", "DIR", "--set", "locomo", "--set", "default_top_k=9", "--set", "own"];
+        let (settings, command) = parts(&line).unwrap();
+        assert!(matches!(&command, Command::Eval(args) if args.sets == ["locomo", "own"]), "{command:?}");
+        assert_eq!(
+            settings.flags().iter().map(|flag| flag.key.as_str()).collect::<Vec<_>>(),
+            ["default_top_k"]
+        );
+        assert!(matches!(parts(&["strata", "doctor", "--set", "locomo"]), Err(Failure::Usage(_))));
     }
 }

@@ -4,6 +4,7 @@ pub(crate) mod add;
 pub(crate) mod backup;
 pub(crate) mod config;
 pub(crate) mod doctor;
+pub(crate) mod eval;
 pub(crate) mod memories;
 pub(crate) mod record;
 pub(crate) mod reindex;
@@ -35,6 +36,7 @@ pub(crate) enum Command {
     Doctor(doctor::Args),
     Backup(backup::Args),
     Reindex(reindex::Args),
+    Eval(eval::Args),
     Config(config::Args),
 }
 
@@ -61,6 +63,7 @@ pub(crate) async fn run(command: Command, context: &Context, output: &mut Output
         Command::Doctor(args) => doctor::run(args, context, output).await,
         Command::Backup(args) => backup::run(args, context, output).await,
         Command::Reindex(args) => reindex::run(args, context, output).await,
+        Command::Eval(args) => eval::run(args, context, output).await,
         Command::Config(args) => config::run(&args, context, output),
     }
 }

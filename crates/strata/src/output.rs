@@ -1,6 +1,6 @@
 //! Everything that the command line prints: tables and JSON on stdout, notes and errors on stderr.
 //!
-//! No colour, so that a pipe and a terminal read the same. On a terminal, long cells are cut to its width, and control
+//! No colour, so that a pipe and a terminal read the same. On a terminal, lines are cut to its width, and control
 //! characters of stored texts are replaced wherever a person reads them: a turn must not steer somebody's terminal.
 
 use std::fmt::Display;
@@ -52,28 +52,10 @@ impl Output {
         writeln!(self.stdout)
     }
 
-    /// A table; its last column may be long and is cut to the terminal's width.
+    /// A table whose last column may be long.
     pub(crate) fn table<const N: usize>(&mut self, head: [&str; N], rows: &[[String; N]]) -> io::Result<()> {
-        let rows: Vec<[String; N]> =
-            rows.iter().map(|row| row.each_ref().map(|cell| visible(cell))).collect();
-        let head = head.map(str::to_owned);
-        let mut widths = [0; N];
-        for row in std::iter::once(&head).chain(&rows) {
-            for (width, cell) in widths.iter_mut().zip(row) {
-                *width = (*width).max(cell.width());
-            }
-        }
-        for row in std::iter::once(&head).chain(&rows) {
-            let mut line = String::new();
-            for (width, cell) in widths.iter().zip(row) {
-                line.push_str(cell);
-                line.extend(std::iter::repeat_n(' ', width - cell.width() + 2));
-            }
-            let line = line.trim_end();
-            match self.width {
-                Some(width) => writeln!(self.stdout, "{}", cut(line, width))?,
-                None => writeln!(self.stdout, "{line}")?,
-            }
+        for line in lay_out(head, rows, self.width) {
+            writeln!(self.stdout, "{line}")?;
         }
         Ok(())
     }
@@ -120,6 +102,41 @@ pub(crate) fn confirm(what: &str, yes: bool) -> Outcome {
     }
 }
 
+/// The least columns in which a text can be read; where a terminal has fewer left, the text gets a line of its own.
+const READABLE: usize = 40;
+
+/// The lines of a table, within `width` columns where there is a width.
+fn lay_out<const N: usize>(head: [&str; N], rows: &[[String; N]], width: Option<usize>) -> Vec<String> {
+    let head = head.map(str::to_owned);
+    let rows: Vec<[String; N]> = rows.iter().map(|row| row.each_ref().map(|cell| visible(cell))).collect();
+    let mut widths = [0; N];
+    for row in std::iter::once(&head).chain(&rows) {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.width());
+        }
+    }
+    let before_last: usize = widths.iter().rev().skip(1).map(|width| width + 2).sum();
+    let longest = widths.last().copied().unwrap_or(0);
+    let stacked = width.is_some_and(|width| before_last + longest.min(READABLE) > width);
+    let mut lines = Vec::new();
+    for row in std::iter::once(&head).chain(&rows) {
+        let mut line = String::new();
+        for (index, (width, cell)) in widths.iter().zip(row).enumerate() {
+            if stacked && index + 1 == N {
+                lines.push(std::mem::take(&mut line).trim_end().to_owned());
+                line.push_str("  ");
+            }
+            line.push_str(cell);
+            line.extend(std::iter::repeat_n(' ', width - cell.width() + 2));
+        }
+        lines.push(line.trim_end().to_owned());
+    }
+    match width {
+        Some(width) => lines.iter().map(|line| cut(line, width)).collect(),
+        None => lines,
+    }
+}
+
 /// `text` on one line, without what would steer a terminal.
 fn visible(text: &str) -> String {
     text.chars()
@@ -163,6 +180,22 @@ mod tests {
         check("西湖边骑车", 5, "西湖…");
         check("西湖边骑车", 10, "西湖边骑车");
         check("abc", 0, "…");
+    }
+
+    #[test]
+    fn a_table_leaves_room_for_its_text() {
+        let text = "Ada moved to Lisbon in March, and likes it there very much";
+        let rows = [["x".repeat(36), text.to_owned()], ["yy".to_owned(), "西湖".to_owned()]];
+        let check = |width, expected: &[&str]| assert_eq!(lay_out(["ID", "TEXT"], &rows, width), expected);
+        let x = "x".repeat(36);
+        let whole = format!("{x}  {text}");
+        let blank = " ".repeat(34);
+        check(None, &[&format!("ID{blank}  TEXT"), &whole, &format!("yy{blank}  西湖")]);
+        check(Some(200), &[&format!("ID{blank}  TEXT"), &whole, &format!("yy{blank}  西湖")]);
+        let cut = format!("{x}  Ada moved to Lisbon in March, and likes it ther…");
+        check(Some(86), &[&format!("ID{blank}  TEXT"), &cut, &format!("yy{blank}  西湖")]);
+        let stacked = "  Ada moved to Lisbon in March, and lik…";
+        check(Some(40), &["ID", "  TEXT", &x, stacked, "yy", "  西湖"]);
     }
 
     #[test]

@@ -11,8 +11,8 @@ use std::process::Command;
 
 use support::Server;
 
-/// Cases an operation; with the others, about a minute on two cores.
-const EXAMPLES: &str = "60";
+/// Cases an operation: with the other phases, about a minute. One worker, since with two the seed does not fix the order.
+const EXAMPLES: &str = "100";
 
 #[test]
 fn the_server_does_what_its_document_says() {
@@ -27,7 +27,7 @@ fn the_server_does_what_its_document_says() {
     let output = Command::new(schemathesis)
         .current_dir(directory.path())
         .args(["run", &format!("http://{}/openapi.json", server.address())])
-        .args(["--seed", "1", "--max-examples", EXAMPLES, "--workers", "2", "--generation-database", "none"])
+        .args(["--seed", "1", "--max-examples", EXAMPLES, "--generation-database", "none"])
         .args(["--request-timeout", "30", "--continue-on-failure", "--suppress-health-check", "all"])
         .args(["--warnings", "off", "--no-color"])
         .output()

@@ -70,7 +70,8 @@ impl Engine {
     }
 
     fn memory_at(&self, memory: NewMemory, now: Timestamp) -> Result<Memory> {
-        let NewMemory { content, kind, session, agent, confidence, valid_from, source_turns, metadata } = memory;
+        let NewMemory { content, kind, session, agent, confidence, valid_from, source_turns, metadata } =
+            memory;
         self.check_statement(&content)?;
         self.check_metadata("`metadata`", &metadata)?;
         if let Some(agent) = &agent {

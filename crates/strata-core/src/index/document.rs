@@ -38,9 +38,11 @@ pub(crate) struct Document {
     pub(crate) hidden_at: i64,
     /// Who said it: 1 the user, 2 the assistant, 0 anybody else.
     pub(crate) role: u8,
+    /// Whether an encoder that knows no Chinese can read it.
+    pub(crate) latin: bool,
     /// Its words, repeats included.
     pub(crate) word_count: u32,
-    /// What was said just before and after it in its session.
+    /// What was said just before and after it in its session, within the hour.
     pub(crate) previous: Doc,
     pub(crate) next: Doc,
     /// Set when a newer version of the item has taken its place in the index.
@@ -58,6 +60,7 @@ impl Document {
             valid_to: i64::MAX,
             hidden_at: i64::MAX,
             role: 0,
+            latin: true,
             word_count: 0,
             previous: NO_DOC,
             next: NO_DOC,

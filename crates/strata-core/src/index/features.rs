@@ -8,8 +8,10 @@ use crate::store::Item;
 use crate::text;
 
 /// The months as the analyser writes them.
-const MONTHS: [&str; 12] =
-    ["januari", "februari", "march", "april", "may", "june", "juli", "august", "septemb", "octob", "novemb", "decemb"];
+const MONTHS: [&str; 12] = [
+    "januari", "februari", "march", "april", "may", "june", "juli", "august", "septemb", "octob", "novemb",
+    "decemb",
+];
 
 /// A term as a number. Two terms of a user share one about once in a hundred thousand users' vocabularies, and then one
 /// more item is looked at.
@@ -20,10 +22,12 @@ pub(crate) type TermHash = u32;
 pub(crate) struct Features {
     /// Its distinct terms with their counts, its date and speaker included.
     pub(crate) terms: Vec<(TermHash, u8)>,
-    /// Its distinct words.
-    pub(crate) words: Vec<String>,
+    /// Its distinct words with their counts.
+    pub(crate) words: Vec<(String, u8)>,
     /// How many words it has, repeats included.
     pub(crate) word_count: u32,
+    /// Whether an encoder that knows no Chinese can read it.
+    pub(crate) latin: bool,
 }
 
 impl Features {
@@ -34,9 +38,7 @@ impl Features {
         let mut words = Vec::new();
         lexicon.for_each_word(&spoken, &mut |word| words.push(word.to_owned()));
         let word_count = u32::try_from(words.len()).unwrap_or(u32::MAX);
-        words.sort_unstable();
-        words.dedup();
-        Self { terms: counted(hashes), words, word_count }
+        Self { terms: counted(hashes), words: counted(words), word_count, latin: is_latin(item.content()) }
     }
 }
 
@@ -69,16 +71,32 @@ pub(crate) fn question_terms(question: &str) -> Vec<(TermHash, u8)> {
     counted(hashes)
 }
 
-fn counted(mut hashes: Vec<TermHash>) -> Vec<(TermHash, u8)> {
-    hashes.sort_unstable();
-    let mut terms: Vec<(TermHash, u8)> = Vec::with_capacity(hashes.len());
-    for hash in hashes {
-        match terms.last_mut() {
-            Some((last, count)) if *last == hash => *count = count.saturating_add(1),
-            _ => terms.push((hash, 1)),
+/// The distinct words of a question with their counts.
+pub(crate) fn question_words(question: &str, lexicon: &dyn Lexicon) -> Vec<(String, u8)> {
+    let mut words = Vec::new();
+    lexicon.for_each_word(question, &mut |word| words.push(word.to_owned()));
+    counted(words)
+}
+
+/// Whether an encoder that knows no Chinese can read a text: not when more than a tenth of its letters are Chinese.
+pub(crate) fn is_latin(text: &str) -> bool {
+    if text.is_ascii() {
+        return true;
+    }
+    let chinese = text.chars().filter(|c| ('\u{3400}'..='\u{9FFF}').contains(c)).count();
+    chinese == 0 || chinese * 10 <= text.chars().filter(|c| c.is_alphabetic()).count()
+}
+
+fn counted<T: Ord>(mut things: Vec<T>) -> Vec<(T, u8)> {
+    things.sort_unstable();
+    let mut counted: Vec<(T, u8)> = Vec::with_capacity(things.len());
+    for thing in things {
+        match counted.last_mut() {
+            Some((last, count)) if *last == thing => *count = count.saturating_add(1),
+            _ => counted.push((thing, 1)),
         }
     }
-    terms
+    counted
 }
 
 /// FNV-1a: short words, no attacker who gains anything from a collision.

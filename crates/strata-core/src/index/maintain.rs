@@ -24,8 +24,12 @@ pub(crate) async fn write_segment(
         return Ok(false);
     }
     let entries: Vec<_> = items.iter().map(|(_, item)| entry_of(item, lexicon)).collect();
-    let segment =
-        Segment { space: SEGMENT_SPACE.to_owned(), first: after + 1, last: *last, bytes: segment::encode(&entries) };
+    let segment = Segment {
+        space: SEGMENT_SPACE.to_owned(),
+        first: after + 1,
+        last: *last,
+        bytes: segment::encode(&entries),
+    };
     store.apply(user, ChangeSet::one(now, Change::PutSegment(segment))).await?;
     Ok(true)
 }

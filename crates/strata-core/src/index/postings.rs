@@ -60,11 +60,14 @@ pub(crate) struct Words {
     /// One row a word.
     vectors: Vec<i8>,
     scales: Vec<f32>,
-    probabilities: Vec<f32>,
+    weights: Vec<f32>,
+    rarities: Vec<f32>,
     /// Whether the word holds a digit: numbers match only themselves.
     numeric: Vec<bool>,
     postings: Vec<Vec<Doc>>,
-    entries: usize,
+    /// The words of each item, one item after the other, with their counts; and where each item's begin.
+    forward: Vec<(u32, u8)>,
+    starts: Vec<usize>,
 }
 
 impl Words {
@@ -78,18 +81,29 @@ impl Words {
         debug_assert_eq!(word.vector.values.len(), DIMENSION);
         self.vectors.extend(word.vector.values);
         self.scales.push(word.vector.scale);
-        self.probabilities.push(word.probability);
+        self.weights.push(word.weight);
+        self.rarities.push(word.rarity);
         self.numeric.push(text.chars().any(char::is_numeric));
         self.postings.push(Vec::new());
         self.numbers.insert(text.into(), number);
         number
     }
 
-    pub(crate) fn add(&mut self, doc: Doc, words: impl IntoIterator<Item = u32>) {
-        for word in words {
+    /// Adds the next item's words. Items are added in order of their places.
+    pub(crate) fn add(&mut self, doc: Doc, words: impl IntoIterator<Item = (u32, u8)>) {
+        debug_assert_eq!(self.starts.len(), doc as usize);
+        self.starts.push(self.forward.len());
+        for (word, count) in words {
             self.postings[word as usize].push(doc);
-            self.entries += 1;
+            self.forward.push((word, count));
         }
+    }
+
+    /// An item's distinct words with their counts.
+    pub(crate) fn of(&self, doc: Doc) -> &[(u32, u8)] {
+        let start = self.starts[doc as usize];
+        let end = self.starts.get(doc as usize + 1).copied().unwrap_or(self.forward.len());
+        &self.forward[start..end]
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -109,8 +123,12 @@ impl Words {
         (&self.vectors[start..start + DIMENSION], self.scales[word as usize])
     }
 
-    pub(crate) fn probability(&self, word: u32) -> f32 {
-        self.probabilities[word as usize]
+    pub(crate) fn weight(&self, word: u32) -> f32 {
+        self.weights[word as usize]
+    }
+
+    pub(crate) fn rarity(&self, word: u32) -> f32 {
+        self.rarities[word as usize]
     }
 
     /// Calls `emit` with every word whose cosine with the given direction is above `least`. Words with digits are left
@@ -125,6 +143,8 @@ impl Words {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.len() * (DIMENSION + 96) + self.entries * size_of::<Doc>() * 3 / 2
+        self.len() * (DIMENSION + 104)
+            + self.forward.len() * (8 + size_of::<Doc>() * 3 / 2)
+            + self.starts.len() * 8
     }
 }

@@ -25,7 +25,7 @@ pub(crate) struct Entry {
 /// Writes a segment.
 pub(crate) fn encode(entries: &[Entry]) -> Vec<u8> {
     let mut words: Vec<&str> =
-        entries.iter().flat_map(|entry| entry.features.words.iter().map(String::as_str)).collect();
+        entries.iter().flat_map(|entry| entry.features.words.iter().map(|(word, _)| word.as_str())).collect();
     words.sort_unstable();
     words.dedup();
     let mut sessions: Vec<&str> =
@@ -46,7 +46,7 @@ pub(crate) fn encode(entries: &[Entry]) -> Vec<u8> {
         for moment in [document.created_at, document.recorded_at, document.valid_to, document.hidden_at] {
             out.0.extend(moment.to_le_bytes());
         }
-        out.0.push(document.role);
+        out.0.extend([document.role, u8::from(document.latin)]);
         out.u32(features.word_count);
         out.u32(features.terms.len() as u32);
         for (hash, count) in &features.terms {
@@ -54,8 +54,9 @@ pub(crate) fn encode(entries: &[Entry]) -> Vec<u8> {
             out.0.push(*count);
         }
         out.u32(features.words.len() as u32);
-        for word in &features.words {
+        for (word, count) in &features.words {
             out.u32(words.binary_search(&word.as_str()).unwrap_or_default() as u32);
+            out.0.push(*count);
         }
     }
     out.0
@@ -73,7 +74,7 @@ pub(crate) struct SegmentEntry {
     pub(crate) document: Document,
     pub(crate) session: Option<u32>,
     pub(crate) terms: Vec<(u32, u8)>,
-    pub(crate) words: Vec<u32>,
+    pub(crate) words: Vec<(u32, u8)>,
 }
 
 /// Reads a segment; `None` when the bytes are no segment.
@@ -102,23 +103,24 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Segment> {
             *moment = i64::from_le_bytes(input.take(8)?.try_into().ok()?);
         }
         let [created_at, recorded_at, valid_to, hidden_at] = moments;
-        let role = input.take(1)?[0];
+        let (role, latin) = (input.take(1)?[0], input.take(1)?[0] != 0);
         let word_count = input.u32()?;
-        let term_count = input.u32()? as usize;
-        let terms = input.take(term_count.checked_mul(5)?)?;
-        let terms = terms
-            .chunks_exact(5)
-            .map(|term| (u32::from_le_bytes([term[0], term[1], term[2], term[3]]), term[4]))
-            .collect();
-        let distinct = input.u32()? as usize;
-        let places = input.take(distinct.checked_mul(4)?)?;
-        let places: Vec<u32> =
-            places.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
-        if places.iter().any(|place| *place as usize >= words.len()) {
+        let terms = input.counted()?;
+        let places = input.counted()?;
+        if places.iter().any(|(place, _)| *place as usize >= words.len()) {
             return None;
         }
-        let document =
-            Document { id, seq, created_at, recorded_at, valid_to, hidden_at, role, word_count, ..Document::new(id) };
+        let document = Document {
+            seq,
+            created_at,
+            recorded_at,
+            valid_to,
+            hidden_at,
+            role,
+            latin,
+            word_count,
+            ..Document::new(id)
+        };
         entries.push(SegmentEntry { document, session, terms, words: places });
     }
     input.0.is_empty().then_some(Segment { words, sessions, entries })
@@ -153,6 +155,13 @@ impl<'a> Reader<'a> {
         Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
     }
 
+    /// Numbers, each with a count.
+    fn counted(&mut self) -> Option<Vec<(u32, u8)>> {
+        let count = self.u32()? as usize;
+        let bytes = self.take(count.checked_mul(5)?)?;
+        Some(bytes.chunks_exact(5).map(|b| (u32::from_le_bytes([b[0], b[1], b[2], b[3]]), b[4])).collect())
+    }
+
     fn strings(&mut self) -> Option<Vec<String>> {
         let count = self.u32()?;
         (0..count)
@@ -171,7 +180,7 @@ mod tests {
     use super::*;
 
     fn entry() -> impl Strategy<Value = Entry> {
-        let words = proptest::collection::btree_set("[a-z茶]{1,6}", 0..5);
+        let words = proptest::collection::btree_map("[a-z茶]{1,6}", 1_u8..9, 0..5);
         let terms = proptest::collection::vec((any::<u32>(), 1_u8..9), 0..5);
         (any::<u128>(), proptest::option::of("[a-z/:]{1,9}"), any::<i64>(), words, terms).prop_map(
             |(id, session, moment, words, terms)| Entry {
@@ -182,7 +191,7 @@ mod tests {
                     ..Document::new(ItemId::Turn(TurnId(Uuid::from_u128(id))))
                 },
                 session: session.map(|name| SessionId::new(name).unwrap()),
-                features: Features { terms, words: words.into_iter().collect(), word_count: 7 },
+                features: Features { terms, words: words.into_iter().collect(), word_count: 7, latin: true },
             },
         )
     }
@@ -198,7 +207,8 @@ mod tests {
                 prop_assert_eq!(&read.terms, &written.features.terms);
                 let session = read.session.map(|place| segment.sessions[place as usize].clone());
                 prop_assert_eq!(&session, &written.session);
-                let words: Vec<_> = read.words.iter().map(|place| segment.words[*place as usize].clone()).collect();
+                let word = |(place, count): &(u32, u8)| (segment.words[*place as usize].clone(), *count);
+                let words: Vec<_> = read.words.iter().map(word).collect();
                 prop_assert_eq!(&words, &written.features.words);
             }
         }

@@ -10,6 +10,10 @@ use crate::id::{ItemId, SessionId};
 use crate::lexicon::Lexicon;
 use crate::store::{Head, Item, StoredVector};
 
+/// Turns further apart than this, in microseconds, are no neighbours: an hour, after which people speak of something
+/// else.
+const NEIGHBOUR_GAP: u64 = 3_600_000_000;
+
 /// An index of everything a user has.
 ///
 /// It is exact up to [`UserIndex::head`]: what the store has changed since is fed in before a question is answered.
@@ -33,16 +37,17 @@ impl UserIndex {
     pub(crate) fn add_segment(&mut self, bytes: &[u8], lexicon: &dyn Lexicon) -> bool {
         let Some(segment) = segment::decode(bytes) else { return false };
         let words: Vec<u32> = segment.words.iter().map(|word| self.words.intern(word, lexicon)).collect();
-        let sessions: Vec<u32> = segment.sessions.iter().map(|session| self.session_number(session)).collect();
+        let sessions: Vec<u32> =
+            segment.sessions.iter().map(|session| self.session_number(session)).collect();
         for entry in segment.entries {
             let session = entry.session.map_or(u32::MAX, |place| sessions[place as usize]);
-            let numbers = entry.words.into_iter().map(|place| words[place as usize]);
+            let numbers = entry.words.into_iter().map(|(place, count)| (words[place as usize], count));
             self.place(Document { session, ..entry.document }, &entry.terms, numbers);
         }
         true
     }
 
-    /// Takes in an item that is new or has changed, and gives what a segment would hold of it.
+    /// Takes in an item that is new or has changed.
     pub(crate) fn add_item(&mut self, item: &Item, lexicon: &dyn Lexicon) {
         let session = item.session().map_or(u32::MAX, |session| self.session_number(session));
         let mut document = Document { session, ..Document::of(item) };
@@ -53,11 +58,13 @@ impl UserIndex {
         }
         let features = Features::of(item, lexicon);
         document.word_count = features.word_count;
-        let words: Vec<u32> = features.words.iter().map(|word| self.words.intern(word, lexicon)).collect();
+        document.latin = features.latin;
+        let words: Vec<_> =
+            features.words.iter().map(|(word, count)| (self.words.intern(word, lexicon), *count)).collect();
         self.place(document, &features.terms, words.into_iter());
     }
 
-    fn place(&mut self, document: Document, terms: &[(u32, u8)], words: impl Iterator<Item = u32>) {
+    fn place(&mut self, document: Document, terms: &[(u32, u8)], words: impl Iterator<Item = (u32, u8)>) {
         let doc = self.documents.len() as Doc;
         if let Some(former) = self.numbers.insert(document.id, doc) {
             self.documents[former as usize].superseded = true;
@@ -73,10 +80,13 @@ impl UserIndex {
     fn link(&mut self, doc: Doc) {
         let document = &self.documents[doc as usize];
         let (ItemId::Turn(_), session) = (document.id, document.session as usize) else { return };
-        let seq = document.seq;
+        let (seq, moment) = (document.seq, document.created_at);
         let Some(last) = self.last_turns.get_mut(session) else { return };
         let previous = std::mem::replace(last, doc);
-        if previous != NO_DOC && self.documents[previous as usize].seq.checked_add(1) == Some(seq) {
+        let follows = |previous: &Document| {
+            previous.seq.checked_add(1) == Some(seq) && moment.abs_diff(previous.created_at) <= NEIGHBOUR_GAP
+        };
+        if previous != NO_DOC && follows(&self.documents[previous as usize]) {
             self.documents[previous as usize].next = doc;
             self.documents[doc as usize].previous = previous;
         }
@@ -174,6 +184,6 @@ impl Vectors {
 /// What a segment holds of an item.
 pub(crate) fn entry_of(item: &Item, lexicon: &dyn Lexicon) -> Entry {
     let features = Features::of(item, lexicon);
-    let document = Document { word_count: features.word_count, ..Document::of(item) };
+    let document = Document { word_count: features.word_count, latin: features.latin, ..Document::of(item) };
     Entry { document, session: item.session().cloned(), features }
 }

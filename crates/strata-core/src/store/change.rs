@@ -103,6 +103,16 @@ pub enum Change {
     /// Stores vectors, each replacing the item's former vector of the same model. Items that no longer exist are passed
     /// over: embedding runs behind and may meet what was forgotten meanwhile.
     PutVectors(Vec<ItemVector>),
+    /// Stores a segment and moves the progress of its space on. One that does not begin right after that progress is a
+    /// conflict: somebody else was faster.
+    PutSegment(Segment),
+    /// Says up to which revision a space has been worked through.
+    SetProgress {
+        /// The space: a model's name, or that of another derived thing.
+        space: String,
+        /// Up to which revision.
+        revision: u64,
+    },
     /// Asks for background work.
     EnqueueJob(Box<Job>),
     /// Says what became of a leased job.
@@ -128,6 +138,20 @@ pub enum Change {
     },
     /// Destroys.
     Forget(Forget),
+}
+
+/// Something derived from a range of a user's revisions, as bytes that only its maker reads. Destroying anything of the
+/// user destroys all segments, because nobody else can say what is in them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Segment {
+    /// What it is, and of which version.
+    pub space: String,
+    /// The first revision it covers.
+    pub first: u64,
+    /// The last revision it covers.
+    pub last: u64,
+    /// The content.
+    pub bytes: Vec<u8>,
 }
 
 /// What is destroyed, with everything derived from it alone: vectors, index entries, files.

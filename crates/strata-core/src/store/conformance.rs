@@ -21,6 +21,9 @@
 //! - Of turns said at the same moment in one session, the one with the greater `seq` is newer.
 //! - A forgotten user's epoch goes on rising: it does not begin at zero again.
 //! - Forgetting a session also removes its request rows, because their questions were said in it.
+//! - A change set that changes what recall can see is one revision. Vectors, states, jobs, requests, segments and summaries
+//!   that are not completed are no such change.
+//! - Destroying anything takes the progress of spaces with segments back to 0; a forgotten user is never behind.
 //! - A lease that has ended is still the current one until another worker takes the job over.
 
 #![allow(
@@ -32,6 +35,7 @@
 
 pub mod change_sets;
 pub mod concurrency;
+pub mod feed;
 pub mod fixture;
 pub mod forgetting;
 pub mod isolation;
@@ -172,6 +176,20 @@ macro_rules! conformance_suite {
                 replaces_the_vector_of_the_same_model,
                 passes_over_items_that_do_not_exist,
             }
+            feed {
+                tells_what_changed_after_a_revision,
+                tells_of_each_item_once_as_it_is_now,
+                tells_of_completed_summaries_only,
+                never_cuts_a_revision_in_two,
+                does_not_tell_of_what_was_destroyed,
+                does_not_count_what_recall_cannot_see,
+                counts_vectors_by_themselves,
+                keeps_segments_in_order,
+                refuses_a_segment_that_does_not_follow,
+                destroying_anything_destroys_all_segments,
+                keeps_progress_a_space,
+                names_users_that_are_behind,
+            }
             observing {
                 keeps_everything_of_a_request,
                 lists_requests_newest_first_and_by_choice,
@@ -300,6 +318,7 @@ mod tests {
             ("forgetting", include_str!("conformance/forgetting.rs")),
             ("jobs", include_str!("conformance/jobs.rs")),
             ("vectors", include_str!("conformance/vectors.rs")),
+            ("feed", include_str!("conformance/feed.rs")),
             ("observing", include_str!("conformance/observing.rs")),
             ("search", include_str!("conformance/search.rs")),
         ] {

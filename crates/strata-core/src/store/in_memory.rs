@@ -15,8 +15,8 @@ use std::sync::{Mutex, MutexGuard};
 use async_trait::async_trait;
 
 use super::{
-    Applied, ChangeSet, CheckDepth, Head, Health, Hit, JobQuery, LeaseRequest, MemoryQuery, MetricQuery, Page,
-    Store, SummaryQuery, TextQuery, TurnQuery,
+    Applied, ChangeSet, CheckDepth, Head, Health, Hit, Item, JobQuery, LeaseRequest, MemoryQuery,
+    MetricQuery, Page, Segment, Store, StoredVector, SummaryQuery, TextQuery, TurnQuery,
 };
 use crate::error::{Error, Result};
 use crate::id::{ItemId, SessionId, UserId};
@@ -101,6 +101,33 @@ impl Store for InMemoryStore {
         self.read(user, |data| data.vectors(model, items))
     }
 
+    async fn feed(&self, user: &UserId, after: u64, limit: u32) -> Result<Vec<(u64, Item)>> {
+        self.read(user, |data| data.feed(after, limit))
+    }
+
+    async fn vectors_since(&self, user: &UserId, model: &str, after: u64) -> Result<Vec<StoredVector>> {
+        self.read(user, |data| data.vectors_since(model, after))
+    }
+
+    async fn segments(&self, user: &UserId, space: &str) -> Result<Vec<Segment>> {
+        self.read(user, |data| data.segments(space))
+    }
+
+    async fn progress(&self, user: &UserId, space: &str) -> Result<u64> {
+        self.read(user, |data| data.progress(space))
+    }
+
+    async fn behind(&self, space: &str, gap: u64, limit: u32) -> Result<Vec<UserId>> {
+        let inner = self.lock()?;
+        let behind = |data: &UserData| data.head().revision.saturating_sub(data.progress(space));
+        // Of a forgotten user only the head is left, and nothing to work through.
+        let users = inner.users.iter().filter(|(_, data)| !data.is_empty());
+        let users = users.map(|(user, data)| (behind(data), user));
+        let mut users: Vec<(u64, &UserId)> = users.filter(|(behind, _)| *behind > gap).collect();
+        users.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+        Ok(users.into_iter().take(limit as usize).map(|(_, user)| user.clone()).collect())
+    }
+
     async fn jobs(&self, user: &UserId, query: &JobQuery) -> Result<Vec<Job>> {
         self.read(user, |data| data.jobs(query))
     }
@@ -116,8 +143,7 @@ impl Store for InMemoryStore {
         let Some((user, mut job)) = next else { return Ok(None) };
         job.status = JobStatus::Leased;
         job.attempts += 1;
-        job.lease =
-            Some(Lease { id: request.lease, worker: request.worker.clone(), until: request.until });
+        job.lease = Some(Lease { id: request.lease, worker: request.worker.clone(), until: request.until });
         job.updated_at = request.now;
         inner.users.entry(user).or_default().put_leased(job.clone());
         Ok(Some(job))

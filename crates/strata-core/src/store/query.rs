@@ -8,6 +8,7 @@ use crate::job::JobStatus;
 use crate::memory::{Memory, MemoryKind};
 use crate::summary::{Strategy, Summary, SummaryStatus};
 use crate::turn::Turn;
+use crate::vector::ItemVector;
 
 /// A part of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,6 +143,15 @@ pub struct ItemKinds {
 impl ItemKinds {
     /// Turns and memories.
     pub const ALL: Self = Self { turns: true, memories: true };
+}
+
+/// A vector and the [`Head::vectors`](super::Head) with which it was stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredVector {
+    /// When, counted by the user's vectors.
+    pub revision: u64,
+    /// The vector.
+    pub vector: ItemVector,
 }
 
 /// One found item.

@@ -41,27 +41,22 @@ enum Class {
 pub(super) fn for_each_run(text: &str, mut emit: impl FnMut(Run<'_>)) {
     let mut compound = Compound::default();
     let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let class = classify(first);
-        let length = rest.find(|c| class != Class::Other && !continues(class, c));
-        let (run, after) = match class {
-            Class::Other => rest.split_at(first.len_utf8()),
-            _ => rest.split_at(length.unwrap_or(rest.len())),
-        };
+    while let Some(start) = rest.find(|c| classify(c) != Class::Other) {
+        rest = &rest[start..];
+        let class = rest.chars().next().map_or(Class::Other, classify);
+        let (run, after) = rest.split_at(rest.find(|c| !continues(class, c)).unwrap_or(rest.len()));
         rest = after;
-        match class {
-            Class::Other => {}
-            Class::Unspaced => for_each_pair(run, |pair| emit(Run::Unspaced(pair))),
-            Class::Word => {
-                let word = cut(run);
-                emit(Run::Word(word));
-                compound.push(word);
-                rest = skip_clitic(rest);
-                match after_connector(rest) {
-                    Some(next) => rest = next,
-                    None => compound.finish(|whole| emit(Run::Compound(whole))),
-                }
-            }
+        if class == Class::Unspaced {
+            for_each_pair(run, |pair| emit(Run::Unspaced(pair)));
+            continue;
+        }
+        let word = cut(run);
+        emit(Run::Word(word));
+        compound.push(word);
+        rest = skip_clitic(rest);
+        match after_connector(rest) {
+            Some(next) => rest = next,
+            None => compound.finish(|whole| emit(Run::Compound(whole))),
         }
     }
 }
@@ -112,17 +107,14 @@ fn cut(word: &str) -> &str {
 
 /// The neighbouring pairs of a run, or the run itself where it is one character.
 fn for_each_pair(run: &str, mut emit: impl FnMut(&str)) {
-    let mut before = None;
-    let mut last = 0;
-    for (start, c) in run.char_indices() {
-        if let Some(before) = before {
-            emit(&run[before..start + c.len_utf8()]);
-            last += 1;
-        }
-        before = Some(start);
-    }
-    if last == 0 {
+    let mut starts = run.char_indices().map(|(start, c)| (start, start + c.len_utf8()));
+    let Some((mut before, end)) = starts.next() else { return };
+    if end == run.len() {
         emit(run);
+    }
+    for (start, end) in starts {
+        emit(&run[before..end]);
+        before = start;
     }
 }
 

@@ -26,7 +26,8 @@ impl SimilarWords {
         let folded = fold(question);
         let distinct: HashSet<&str> = words(&folded).collect();
         let telling = |word: &&&str| word.chars().count() >= MIN_WORD_CHARS && !is_stop_word(word);
-        let mut words: Vec<Trigrams> = distinct.iter().filter(telling).map(|word| Trigrams::of(word)).collect();
+        let mut words: Vec<Trigrams> =
+            distinct.iter().filter(telling).map(|word| Trigrams::of(word)).collect();
         if words.is_empty() {
             words = distinct.iter().map(|word| Trigrams::of(word)).collect();
         }
@@ -68,7 +69,8 @@ struct Trigrams(Vec<[char; 3]>);
 impl Trigrams {
     fn of(word: &str) -> Self {
         let padded: Vec<char> = [' ', ' '].into_iter().chain(word.chars()).chain([' ']).collect();
-        let mut trigrams: Vec<[char; 3]> = padded.windows(3).map(|three| [three[0], three[1], three[2]]).collect();
+        let mut trigrams: Vec<[char; 3]> =
+            padded.windows(3).map(|three| [three[0], three[1], three[2]]).collect();
         trigrams.sort_unstable();
         trigrams.dedup();
         Self(trigrams)

@@ -8,7 +8,7 @@ use strata_core::{Error, Result};
 static VOCABULARY: &str = include_str!("../../data/vocab.txt");
 static TABLE: &[u8] = include_bytes!("../../data/builtin.bin");
 
-/// Where the rows begin.
+/// Where the weights begin, and what the rows' place is a multiple of.
 const HEADER: usize = 64;
 
 /// Words with more characters have no pieces, as the tokenizer defines it.
@@ -22,15 +22,16 @@ pub(super) struct Pieces {
     first: HashMap<&'static str, u16>,
     next: HashMap<&'static str, u16>,
     rows: &'static [u8],
-    /// One over the length of each row.
+    /// What to multiply each row with: its weight over its length.
     scales: Vec<f32>,
 }
 
 impl Pieces {
     pub(super) fn new() -> Result<Self> {
         let number = |at: usize| TABLE.get(at..at + 4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
-        let rows = TABLE.get(HEADER..).unwrap_or_default();
         let count = VOCABULARY.lines().count();
+        let weights = TABLE.get(HEADER..HEADER + 4 * count).unwrap_or_default();
+        let rows = TABLE.get((HEADER + 4 * count).next_multiple_of(HEADER)..).unwrap_or_default();
         let fits = TABLE.starts_with(b"STRV")
             && number(4) == Some(1)
             && number(8) == u32::try_from(count).ok()
@@ -48,7 +49,8 @@ impl Pieces {
                 None => first.insert(piece, id),
             };
         }
-        let scales = rows.chunks_exact(DIMENSION).map(scale).collect();
+        let weights = weights.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+        let scales = rows.chunks_exact(DIMENSION).zip(weights).map(|(row, weight)| weight * scale(row)).collect();
         Ok(Self { first, next, rows, scales })
     }
 
@@ -70,17 +72,16 @@ impl Pieces {
         ids
     }
 
-    /// Adds `weight` times a piece's direction.
-    pub(super) fn add_row(&self, id: u16, weight: f32, sum: &mut [f32; DIMENSION]) {
+    /// Adds a piece's direction by its weight.
+    pub(super) fn add_row(&self, id: u16, sum: &mut [f32; DIMENSION]) {
         let start = usize::from(id) * DIMENSION;
         let (Some(row), Some(scale)) =
             (self.rows.get(start..start + DIMENSION), self.scales.get(usize::from(id)))
         else {
             return;
         };
-        let weight = weight * scale;
         for (sum, value) in sum.iter_mut().zip(row) {
-            *sum += weight * f32::from(value.cast_signed());
+            *sum += scale * f32::from(value.cast_signed());
         }
     }
 }

@@ -18,7 +18,8 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::sessions::{RemovedCounts, page};
-use super::turns::{MessageRequest, Role};
+use super::turns::MessageRequest;
+use super::vocabulary::{Kind, Role, Scope};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::{JsonBody, Params, optional_objects, switch};
@@ -28,91 +29,6 @@ use crate::router::Route;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![("/memories", post(add_memories).get(list_memories).delete(delete_memories))]
-}
-
-/// What kind of statement a memory is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase", try_from = "String")]
-pub(crate) enum Kind {
-    /// Something that is so.
-    #[default]
-    Fact,
-    /// Something somebody likes or wants done in a certain way.
-    Preference,
-    /// Something to be done.
-    Todo,
-    /// Something that was settled.
-    Decision,
-}
-
-impl TryFrom<String> for Kind {
-    type Error = Error;
-
-    fn try_from(name: String) -> Result<Self, Error> {
-        name.parse::<strata_core::MemoryKind>().map(Self::from)
-    }
-}
-
-impl From<Kind> for strata_core::MemoryKind {
-    fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::Fact => Self::Fact,
-            Kind::Preference => Self::Preference,
-            Kind::Todo => Self::Todo,
-            Kind::Decision => Self::Decision,
-        }
-    }
-}
-
-impl From<strata_core::MemoryKind> for Kind {
-    fn from(kind: strata_core::MemoryKind) -> Self {
-        match kind {
-            strata_core::MemoryKind::Fact => Self::Fact,
-            strata_core::MemoryKind::Preference => Self::Preference,
-            strata_core::MemoryKind::Todo => Self::Todo,
-            strata_core::MemoryKind::Decision => Self::Decision,
-        }
-    }
-}
-
-/// Where something holds, or where recall looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase", try_from = "String")]
-pub(crate) enum Scope {
-    /// One session.
-    Session,
-    /// All of the user's sessions.
-    User,
-    /// All users.
-    Global,
-}
-
-impl TryFrom<String> for Scope {
-    type Error = Error;
-
-    fn try_from(name: String) -> Result<Self, Error> {
-        name.parse::<strata_core::recall::Scope>().map(Self::from)
-    }
-}
-
-impl From<Scope> for strata_core::recall::Scope {
-    fn from(scope: Scope) -> Self {
-        match scope {
-            Scope::Session => Self::Session,
-            Scope::User => Self::User,
-            Scope::Global => Self::Global,
-        }
-    }
-}
-
-impl From<strata_core::recall::Scope> for Scope {
-    fn from(scope: strata_core::recall::Scope) -> Self {
-        match scope {
-            strata_core::recall::Scope::Session => Self::Session,
-            strata_core::recall::Scope::User => Self::User,
-            strata_core::recall::Scope::Global => Self::Global,
-        }
-    }
 }
 
 /// Statements to remember: give `text`, or `messages` of which those of role `user` are taken.

@@ -13,7 +13,8 @@ use strata_core::{Error, Memory, MemoryId, UserId};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::memories::{DeletedResponse, Kind, MemoryResponse, OwnScope, Source, Sources, owner};
+use super::memories::{DeletedResponse, MemoryResponse, OwnScope, Source, Sources, owner};
+use super::vocabulary::Kind;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::{JsonBody, Params, PathName, switch};

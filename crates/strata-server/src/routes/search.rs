@@ -14,8 +14,8 @@ use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
 use utoipa::openapi::{RefOr, Schema};
 use uuid::Uuid;
 
-use super::memories::{Kind, Scope, Source, SourceTurn, Sources};
-use super::turns::Role;
+use super::memories::{Source, SourceTurn, Sources};
+use super::vocabulary::{Kind, Role, Scope};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::JsonBody;

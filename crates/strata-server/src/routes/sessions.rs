@@ -11,7 +11,7 @@ use strata_core::{Session, SessionId, Turn};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::turns::Role;
+use super::vocabulary::Role;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::{Params, PathName, number};

@@ -7,12 +7,12 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use strata_core::Error;
 use strata_core::engine::NewMessage;
 use strata_core::turn::Metadata;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::vocabulary::Role;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::{JsonBody, objects};
@@ -98,50 +98,6 @@ impl MessageRequest {
         let created_at = created_at.map(|moment| moment.0);
         let metadata = metadata.unwrap_or_default();
         NewMessage { name, created_at, metadata, ..NewMessage::new(role.into(), content) }
-    }
-}
-
-/// Who says something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase", try_from = "String")]
-pub(crate) enum Role {
-    /// The person.
-    User,
-    /// The model.
-    Assistant,
-    /// Instructions to the model.
-    System,
-    /// The result of a tool call.
-    Tool,
-}
-
-impl TryFrom<String> for Role {
-    type Error = Error;
-
-    fn try_from(name: String) -> Result<Self, Error> {
-        name.parse::<strata_core::Role>().map(Self::from)
-    }
-}
-
-impl From<Role> for strata_core::Role {
-    fn from(role: Role) -> Self {
-        match role {
-            Role::User => Self::User,
-            Role::Assistant => Self::Assistant,
-            Role::System => Self::System,
-            Role::Tool => Self::Tool,
-        }
-    }
-}
-
-impl From<strata_core::Role> for Role {
-    fn from(role: strata_core::Role) -> Self {
-        match role {
-            strata_core::Role::User => Self::User,
-            strata_core::Role::Assistant => Self::Assistant,
-            strata_core::Role::System => Self::System,
-            strata_core::Role::Tool => Self::Tool,
-        }
     }
 }
 

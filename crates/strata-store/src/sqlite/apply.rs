@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use strata_core::metric::RequestMetric;
 use strata_core::state::State;
 use strata_core::store::{AppendedTurn, Applied, Change, ChangeSet, Idempotency};
-use strata_core::summary::Summary;
+use strata_core::summary::{Summary, SummaryStatus};
 use strata_core::turn::{Hidden, NewTurn};
 use strata_core::vector::ItemVector;
 use strata_core::{Error, ItemId, SessionId, TurnId, UserId};
@@ -63,16 +63,19 @@ fn earlier_answer(conn: &Connection, user: &UserId, idempotency: &Idempotency) -
 /// it destroyed anything.
 fn is_recallable(change: &Change) -> bool {
     match change {
+        // A summary may have been completed before and be so no longer.
+        Change::PutSummary(summary) => summary.status != SummaryStatus::Processing,
         Change::AppendTurns { .. }
         | Change::HideTurns { .. }
-        | Change::PutState { .. }
-        | Change::PutSummary(_)
         | Change::AddMemory(_)
         | Change::ReviseMemory { .. }
         | Change::CloseMemory { .. }
-        | Change::HideMemory { .. }
-        | Change::PutVectors(_) => true,
-        Change::EnqueueJob(_)
+        | Change::HideMemory { .. } => true,
+        Change::PutState { .. }
+        | Change::PutVectors(_)
+        | Change::PutSegment(_)
+        | Change::SetProgress { .. }
+        | Change::EnqueueJob(_)
         | Change::FinishJob { .. }
         | Change::RetryJob { .. }
         | Change::AddRequest(_)
@@ -82,10 +85,10 @@ fn is_recallable(change: &Change) -> bool {
 }
 
 /// One change set being applied.
-struct Writing<'a> {
-    conn: &'a Connection,
-    user: &'a UserId,
-    user_id: i64,
+pub(super) struct Writing<'a> {
+    pub(super) conn: &'a Connection,
+    pub(super) user: &'a UserId,
+    pub(super) user_id: i64,
     revision: i64,
     at: Timestamp,
     applied: Applied,
@@ -141,7 +144,12 @@ impl<'a> Writing<'a> {
             }
             Change::CloseMemory { id, valid_to, replaced_by } => self.close_memory(id, valid_to, replaced_by),
             Change::HideMemory { id, hidden } => self.hide_memory(id, hidden),
-            Change::PutVectors(vectors) => vectors.iter().try_for_each(|vector| self.put_vector(vector)),
+            Change::PutVectors(vectors) => {
+                let revision = self.raise_vectors()?;
+                vectors.iter().try_for_each(|vector| self.put_vector(vector, revision))
+            }
+            Change::PutSegment(segment) => self.put_segment(&segment),
+            Change::SetProgress { space, revision } => self.set_progress(&space, revision),
             Change::EnqueueJob(job) => self.enqueue_job(&job),
             Change::FinishJob { id, lease, outcome } => self.finish_job(id, lease, outcome),
             Change::RetryJob { id } => self.retry_job(id),
@@ -299,7 +307,7 @@ impl<'a> Writing<'a> {
         Ok(())
     }
 
-    fn put_vector(&self, vector: &ItemVector) -> Outcome<()> {
+    fn put_vector(&self, vector: &ItemVector, revision: i64) -> Outcome<()> {
         let Some((kind, item)) = self.find_item(vector.item)? else { return Ok(()) };
         let model: Option<i64> = self
             .conn
@@ -326,7 +334,7 @@ impl<'a> Writing<'a> {
                 model,
                 kind,
                 item,
-                self.revision,
+                revision,
                 f64::from(vector.vector.scale),
                 components
             ])?;

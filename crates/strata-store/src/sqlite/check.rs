@@ -55,7 +55,7 @@ fn examine(conn: &Connection, problems: &mut Vec<String>) -> Outcome<()> {
         }
         Ok(())
     };
-    say("SELECT integrity_check FROM pragma_integrity_check(20) WHERE integrity_check <> 'ok'", &|found| {
+    say("SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'", &|found| {
         format!("the file is damaged: {found}; restore a backup")
     })?;
     say("SELECT \"table\" || ' row ' || coalesce(rowid, '?') FROM pragma_foreign_key_check", &|found| {

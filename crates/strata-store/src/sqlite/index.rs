@@ -269,7 +269,22 @@ fn set_watermark(conn: &Connection, kind: Kind, upto: i64) -> Outcome<()> {
     Ok(())
 }
 
+/// Gives `visit` each distinct term of the user's items that are in the index.
+pub(crate) fn for_each_term(conn: &Connection, user_id: i64, mut visit: impl FnMut(&str)) -> Outcome<()> {
+    let mut select = conn.prepare_cached("SELECT term FROM text_terms WHERE term >= ?1 AND term < ?2")?;
+    let first = format!("{user_id}{AFTER_USER}");
+    let mut rows = select.query([&first, &format!("{user_id}{REPEATED}")])?;
+    while let Some(row) = rows.next()? {
+        let term = row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?;
+        if let Some(term) = term.strip_prefix(&first).filter(|term| !term.ends_with(REPEATED)) {
+            visit(term);
+        }
+    }
+    Ok(())
+}
+
 /// A user's items that are not yet in the index, analysed.
+#[derive(Default)]
 pub(crate) struct Tail {
     items: Vec<(Key, Terms)>,
 }

@@ -16,7 +16,7 @@ use super::error::{Outcome, damaged};
 use super::row::{self, Cells, bound, micros};
 
 /// All rows of a query, each read by `read`.
-fn all<T>(
+pub(super) fn all<T>(
     conn: &Connection,
     sql: &str,
     params: impl Params,
@@ -32,7 +32,7 @@ fn all<T>(
 }
 
 /// The user's row, if it exists.
-fn user_id(conn: &Connection, user: &UserId) -> Outcome<Option<i64>> {
+pub(super) fn user_id(conn: &Connection, user: &UserId) -> Outcome<Option<i64>> {
     let mut select = conn.prepare_cached("SELECT id FROM users WHERE name = ?1")?;
     Ok(select.query_row([user.as_str()], |row| row.get(0)).optional()?)
 }
@@ -43,10 +43,10 @@ fn user_or_nobody(conn: &Connection, user: &UserId) -> Outcome<i64> {
 }
 
 pub(crate) fn head(conn: &Connection, user: &UserId) -> Outcome<Head> {
-    let sql = "SELECT id, revision, epoch FROM users WHERE name = ?1";
+    let sql = "SELECT id, revision, epoch, vectors FROM users WHERE name = ?1";
     let read = |row: &Row<'_>| {
         let cells = Cells::new("users", row);
-        Ok(Head { revision: cells.number(1)?, epoch: cells.number(2)? })
+        Ok(Head { revision: cells.number(1)?, epoch: cells.number(2)?, vectors: cells.number(3)? })
     };
     Ok(all(conn, sql, [user.as_str()], read)?.pop().unwrap_or_default())
 }

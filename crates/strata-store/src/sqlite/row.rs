@@ -73,7 +73,7 @@ impl<'a> Cells<'a> {
         if self.get::<Option<i64>>(column)?.is_none() { Ok(None) } else { self.number(column).map(Some) }
     }
 
-    fn uuid(&self, column: usize) -> Outcome<Uuid> {
+    pub(crate) fn uuid(&self, column: usize) -> Outcome<Uuid> {
         self.get::<[u8; 16]>(column).map(Uuid::from_bytes)
     }
 

@@ -1,11 +1,11 @@
 //! Full-text search in one snapshot: the index, its tail, and the rows that may be seen.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use rusqlite::{Connection, OptionalExtension, params};
 use strata_core::store::{Hit, Item, TextMatch, TextQuery};
 use strata_core::text::{self, SimilarWords};
-use strata_core::{Memory, UserId};
+use strata_core::{ItemId, Memory, UserId};
 
 use super::error::Outcome;
 use super::index::{self, Key, Kind, Tail, Totals};
@@ -17,15 +17,31 @@ const K1: f32 = 1.2;
 /// How much a long item is held back: Lucene's and Elasticsearch's default, as in the reference store.
 const B: f32 = 0.75;
 
-/// How many of the user's newest turns, and of its memories, are compared with a question word by word: about 50 ms of
-/// one core. Older ones are beyond what a fallback may cost.
+/// How many of the user's newest turns, and of its memories, are compared with a question word by word. Of older ones only
+/// those are that hold a term which resembles it.
 const COMPARED: i64 = 10_000;
+
+/// How much less a term may resemble the question than a word must: terms are stems, words are not.
+const STEM_SLACK: f32 = 0.7;
+
+/// How many terms that resemble the question are followed to the items that hold them, the most alike first.
+const SIMILAR_TERMS: usize = 64;
 
 /// How many equally good items beyond the last are looked at, so that the newest of them come first.
 const TIES: usize = 64;
 
 /// What the query finds, best first.
 pub(crate) fn search(conn: &Connection, user: &UserId, query: &TextQuery) -> Outcome<Vec<Hit>> {
+    search_comparing(conn, user, query, COMPARED)
+}
+
+/// What the query finds, where at most `compared` items of a kind are compared with it word by word.
+pub(super) fn search_comparing(
+    conn: &Connection,
+    user: &UserId,
+    query: &TextQuery,
+    compared: i64,
+) -> Outcome<Vec<Hit>> {
     let owner = conn
         .prepare_cached("SELECT id, indexed_items, indexed_terms FROM users WHERE name = ?1")?
         .query_row([user.as_str()], |row| {
@@ -45,7 +61,7 @@ pub(crate) fn search(conn: &Connection, user: &UserId, query: &TextQuery) -> Out
     }
     match query.matching {
         TextMatch::Words => seen.load(by_words(conn, user_id, totals, &query.text)?),
-        TextMatch::Similar { min_similarity } => seen.similar(min_similarity),
+        TextMatch::Similar { min_similarity } => seen.similar(min_similarity, compared, totals),
     }
 }
 
@@ -169,8 +185,9 @@ impl Visible<'_> {
         believed && (session.is_none() || memory.session.is_none() || memory.session.as_ref() == session)
     }
 
-    /// The items that hold the question or resemble it, by a look at each of the newest.
-    fn similar(&self, min_similarity: f32) -> Outcome<Vec<Hit>> {
+    /// The items that hold the question or resemble it: by a look at each of the newest, and at those older ones that hold
+    /// a term like it.
+    fn similar(&self, min_similarity: f32, compared: i64, totals: Totals) -> Outcome<Vec<Hit>> {
         let similar = SimilarWords::new(&self.query.text);
         let resembles = |content: &str| {
             let score = similar.score(content);
@@ -178,15 +195,53 @@ impl Visible<'_> {
         };
         let mut hits = Vec::new();
         if self.query.kinds.turns {
-            self.similar_turns(&resembles, &mut hits)?;
+            self.similar_turns(&resembles, compared, &mut hits)?;
         }
         if self.query.kinds.memories {
-            self.similar_memories(&resembles, &mut hits)?;
+            self.similar_memories(&resembles, compared, &mut hits)?;
+        }
+        if totals.items > compared {
+            let seen: HashSet<ItemId> = hits.iter().map(|hit| hit.item.id()).collect();
+            for key in self.keys_of_similar_terms(&similar, min_similarity * STEM_SLACK)? {
+                let Some(item) = self.item(key)?.filter(|item| !seen.contains(&item.id())) else { continue };
+                if let Some(score) = resembles(item.content()) {
+                    hits.push(Hit { item, score });
+                }
+            }
         }
         Ok(newest_first(hits, self.query.limit as usize))
     }
 
-    fn similar_turns(&self, resembles: &dyn Fn(&str) -> Option<f32>, hits: &mut Vec<Hit>) -> Outcome<()> {
+    /// The newest items in the index that hold a term like the question.
+    fn keys_of_similar_terms(&self, similar: &SimilarWords, least: f32) -> Outcome<Vec<Key>> {
+        let mut terms: Vec<(f32, String)> = Vec::new();
+        index::for_each_term(self.conn, self.user_id, |term| {
+            let score = similar.score(term);
+            if score > 0.0 && score >= least {
+                terms.push((score, term.to_owned()));
+            }
+        })?;
+        terms.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let mut keys = BTreeSet::new();
+        for (_, term) in terms.iter().take(SIMILAR_TERMS) {
+            // What is in the tail is among the newest, which were looked at already.
+            let holding = index::holding(self.conn, self.user_id, &Tail::default(), term)?;
+            keys.extend(holding.into_iter().map(|(key, _)| key));
+        }
+        let kinds = self.query.kinds;
+        let wanted = keys.into_iter().rev().filter(|key| match key.kind() {
+            Kind::Turn => kinds.turns,
+            Kind::Memory => kinds.memories,
+        });
+        Ok(wanted.take(COMPARED as usize).collect())
+    }
+
+    fn similar_turns(
+        &self,
+        resembles: &dyn Fn(&str) -> Option<f32>,
+        compared: i64,
+        hits: &mut Vec<Hit>,
+    ) -> Outcome<()> {
         let sql = format!(
             "SELECT {} FROM turns t INDEXED BY turns_recent JOIN sessions s ON s.id = t.session_id
              WHERE t.user_id = ?1 AND (?2 IS NULL OR t.session_id = ?2) AND (?3 IS NULL OR t.created_at <= ?3)
@@ -197,7 +252,7 @@ impl Visible<'_> {
         let mut select = self.conn.prepare_cached(&sql)?;
         let session = self.session.map(|(row, _)| row);
         let as_of = self.query.as_of.map(micros);
-        let mut rows = select.query(params![self.user_id, session, as_of, COMPARED])?;
+        let mut rows = select.query(params![self.user_id, session, as_of, compared])?;
         while let Some(found) = rows.next()? {
             if let Some(score) = resembles(content(found)?) {
                 hits.push(Hit { item: Item::Turn(row::turn(found)?), score });
@@ -206,13 +261,18 @@ impl Visible<'_> {
         Ok(())
     }
 
-    fn similar_memories(&self, resembles: &dyn Fn(&str) -> Option<f32>, hits: &mut Vec<Hit>) -> Outcome<()> {
+    fn similar_memories(
+        &self,
+        resembles: &dyn Fn(&str) -> Option<f32>,
+        compared: i64,
+        hits: &mut Vec<Hit>,
+    ) -> Outcome<()> {
         let sql = format!(
             "SELECT {} FROM memories m WHERE m.user_id = ?1 ORDER BY m.recorded_at DESC LIMIT ?2",
             row::MEMORY
         );
         let mut select = self.conn.prepare_cached(&sql)?;
-        let mut rows = select.query([self.user_id, COMPARED])?;
+        let mut rows = select.query([self.user_id, compared])?;
         while let Some(found) = rows.next()? {
             let Some(score) = resembles(content(found)?) else { continue };
             let memory = row::memory(found)?;

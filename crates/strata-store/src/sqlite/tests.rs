@@ -1,1 +1,210 @@
-//! Tests that need what is private.
+//! Tests that need what is private: the writer's groups, an index that stays behind, a disk that is full.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+use strata_core::store::conformance::fixture::{ann, append, appending, at, found, turn, words};
+use strata_core::store::{Change, ChangeSet, CheckDepth, Forget, ItemKinds, TextMatch, TextQuery, TurnQuery};
+use strata_core::{ErrorKind, SessionId, Store};
+use tempfile::TempDir;
+
+use super::writer::{Asked, Indexing, Thread, Writer};
+use super::{SqliteOptions, SqliteStore, connection};
+
+fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn open(path: &Path, indexing: Indexing) -> SqliteStore {
+    SqliteStore::open_with(path, SqliteOptions::default(), indexing).unwrap()
+}
+
+async fn all_indexed(store: &SqliteStore) {
+    while store.check(CheckDepth::Quick).await.unwrap().unindexed > 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+fn question(text: &str) -> TextQuery {
+    TextQuery {
+        text: text.to_owned(),
+        matching: TextMatch::Words,
+        session: None,
+        kinds: ItemKinds::ALL,
+        as_of: None,
+        limit: 10,
+    }
+}
+
+#[tokio::test]
+async fn what_a_crash_left_unindexed_is_found_and_caught_up() {
+    let folder = folder();
+    let path = folder.path().join("strata.db");
+    let store = open(&path, Indexing::Off);
+    let contents = [
+        "we met at the west lake",
+        "the lake was frozen, the whole lake",
+        "杭州的西湖很美",
+        "bread and salt",
+    ];
+    append(&store, &ann(), "s", &contents).await;
+    let before = store.search(&ann(), &question("lake 西湖")).await.unwrap();
+    assert_eq!(before.len(), 3);
+    assert_eq!(store.check(CheckDepth::Thorough).await.unwrap().unindexed, 4);
+    drop(store);
+
+    let store = open(&path, Indexing::Behind);
+    all_indexed(&store).await;
+    let health = store.check(CheckDepth::Thorough).await.unwrap();
+    assert_eq!((health.unindexed, health.problems), (0, Vec::new()));
+    // Indexing changes nothing that can be seen, scores included.
+    assert_eq!(store.search(&ann(), &question("lake 西湖")).await.unwrap(), before);
+}
+
+#[tokio::test]
+async fn rows_that_take_a_forgotten_ones_number_are_indexed() {
+    let folder = folder();
+    let store = open(&folder.path().join("strata.db"), Indexing::Behind);
+    append(&store, &ann(), "s", &["an apple", "a pear"]).await;
+    all_indexed(&store).await;
+    let forget = Change::Forget(Forget::Session(SessionId::new("s").unwrap()));
+    store.apply(&ann(), ChangeSet::one(at(1), forget)).await.unwrap();
+    append(&store, &ann(), "t", &["a plum", "a cherry"]).await;
+    assert_eq!(found(&store, &ann(), &words("plum")).await, ["a plum"]);
+    all_indexed(&store).await;
+    assert_eq!(found(&store, &ann(), &words("cherry")).await, ["a cherry"]);
+    assert!(found(&store, &ann(), &words("apple")).await.is_empty());
+    assert_eq!(store.check(CheckDepth::Thorough).await.unwrap().problems, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_set_that_fails_goes_alone_out_of_its_group() {
+    let folder = folder();
+    let path = folder.path().join("strata.db");
+    let conn = connection::open_writer(&path, &SqliteOptions::default()).unwrap();
+    let mut thread = Thread::new(conn, Indexing::Off);
+    let double = turn("said once");
+    let sets = [
+        vec![appending("s", vec![turn("first")])],
+        vec![appending("s", vec![turn("lost")]), appending("s", vec![double.clone(), double])],
+        vec![appending("s", vec![turn("second")])],
+    ];
+    let mut answers = Vec::new();
+    let group = sets.map(|changes| {
+        let (answer, answered) = tokio::sync::oneshot::channel();
+        answers.push(answered);
+        Asked { user: ann(), changes: ChangeSet::new(at(0), changes), answer }
+    });
+    thread.commit_group(group.into());
+    let mut results = Vec::new();
+    for answer in answers {
+        results.push(answer.await.unwrap().map(|applied| applied.turns[0].seq).map_err(|error| error.kind()));
+    }
+    assert_eq!(results, [Ok(0), Err(ErrorKind::Conflict), Ok(1)]);
+    drop(thread);
+
+    let store = open(&path, Indexing::Behind);
+    let range = TurnQuery::Range { session: SessionId::new("s").unwrap(), after: None, limit: 10 };
+    let turns = store.turns(&ann(), &range).await.unwrap();
+    assert_eq!(turns.iter().map(|turn| turn.content.as_str()).collect::<Vec<_>>(), ["first", "second"]);
+}
+
+#[tokio::test]
+async fn a_full_disk_is_a_clear_error_and_loses_nothing() {
+    let folder = folder();
+    let options = SqliteOptions { max_bytes: Some(1 << 20), ..SqliteOptions::default() };
+    let store = SqliteStore::open_with(&folder.path().join("strata.db"), options, Indexing::Off).unwrap();
+    let large = "all work and no play ".repeat(5_000);
+    let mut written = 0;
+    let error = loop {
+        match store.apply(&ann(), ChangeSet::one(at(0), appending("s", vec![turn(&large)]))).await {
+            Ok(applied) => {
+                assert_eq!(applied.turns[0].seq, written);
+                written += 1;
+            }
+            Err(error) => break error,
+        }
+    };
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Unavailable, true));
+    assert!(error.message().contains("disk is full"), "{error}");
+    assert!(written > 2, "{written}");
+
+    let applied =
+        store.apply(&ann(), ChangeSet::one(at(0), appending("s", vec![turn("short")]))).await.unwrap();
+    assert_eq!(applied.turns[0].seq, written);
+    let health = store.check(CheckDepth::Thorough).await.unwrap();
+    assert_eq!((health.turns, health.problems), (written + 1, Vec::new()));
+}
+
+#[tokio::test]
+async fn a_writing_thread_that_is_gone_is_an_error_and_no_hang() {
+    let writer = Writer::over(|calls| drop(calls.recv())).unwrap();
+    let changes = || ChangeSet::one(at(0), appending("s", vec![turn("anybody there")]));
+    // The first call was taken and never answered, the second finds nobody.
+    for _ in 0..2 {
+        let error = writer.apply(ann(), changes()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert!(error.message().contains("thread has stopped"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_right_names_its_table_and_row() {
+    let folder = folder();
+    let path = folder.path().join("strata.db");
+    let store = open(&path, Indexing::Off);
+    let ids = append(&store, &ann(), "s", &["one", "two"]).await;
+    let vandal = Connection::open(&path).unwrap();
+    vandal.execute("UPDATE turns SET role = 'oracle' WHERE row = 2", []).unwrap();
+    assert_eq!(store.turns(&ann(), &TurnQuery::Ids(vec![ids[0]])).await.unwrap().len(), 1);
+    let error = store.turns(&ann(), &TurnQuery::Ids(ids)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Internal);
+    for part in ["row `2`", "table `turns`", "column `role`"] {
+        assert!(error.message().contains(part), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_thorough_check_names_what_is_wrong() {
+    let folder = folder();
+    let path = folder.path().join("strata.db");
+    let store = open(&path, Indexing::Behind);
+    append(&store, &ann(), "s", &["one", "two", "three"]).await;
+    all_indexed(&store).await;
+    let vandal = Connection::open(&path).unwrap();
+    vandal
+        .execute_batch(
+            "DELETE FROM turns WHERE seq = 1;
+             INSERT INTO models (name) VALUES ('m');
+             INSERT INTO vectors (user_id, model_id, kind, item, revision, scale, components)
+                 VALUES (1, 1, 1, 99, 1, 1.0, x'01');",
+        )
+        .unwrap();
+    let problems = store.check(CheckDepth::Thorough).await.unwrap().problems.join("\n");
+    for part in
+        ["session `s` of user `ann` has a gap", "vector 1 is of no item", "1 items too many", "reindex"]
+    {
+        assert!(problems.contains(part), "{part}: {problems}");
+    }
+    store.reindex().await.unwrap();
+    let problems = store.check(CheckDepth::Thorough).await.unwrap().problems.join("\n");
+    assert!(!problems.contains("reindex"), "{problems}");
+    assert_eq!(found(&store, &ann(), &words("three")).await, ["three"]);
+}
+
+#[tokio::test]
+async fn misspelt_words_are_found_beyond_the_newest() {
+    let folder = folder();
+    let path = folder.path().join("strata.db");
+    let store = open(&path, Indexing::Behind);
+    let contents = ["a weekend in Strasbourg", "nothing of the kind", "bread and salt"];
+    append(&store, &ann(), "s", &contents).await;
+    all_indexed(&store).await;
+    let conn = connection::open_reader(&path, &SqliteOptions::default()).unwrap();
+    let matching = TextMatch::Similar { min_similarity: 0.3 };
+    let query = TextQuery { matching, ..question("Strassburg") };
+    // Only one item is compared word by word, and it is not the one.
+    let hits = super::search::search_comparing(&conn, &ann(), &query, 1).unwrap();
+    assert_eq!(hits.iter().map(|hit| hit.item.content()).collect::<Vec<_>>(), [contents[0]]);
+    assert_eq!(hits, store.search(&ann(), &query).await.unwrap());
+}

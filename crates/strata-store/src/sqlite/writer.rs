@@ -9,7 +9,7 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, TransactionBehavior};
 use strata_core::job::Job;
@@ -34,6 +34,9 @@ const GROUP_BYTES: usize = 8 << 20;
 /// How long nothing has to come before what was appended is indexed: a client that sends one turn after the other shall
 /// not pay for an index of one turn each time.
 const QUIET: Duration = Duration::from_millis(20);
+
+/// How long indexing may be put off by calls that keep coming.
+const LATEST: Duration = Duration::from_secs(1);
 
 /// Items indexed at once when nothing waits: a call that comes meanwhile waits a few milliseconds.
 const QUIET_BATCH: usize = 512;
@@ -62,7 +65,7 @@ enum Call {
 }
 
 /// A call with its place in the queue.
-struct Waiting {
+pub(super) struct Waiting {
     call: Call,
     _place: OwnedSemaphorePermit,
 }
@@ -76,11 +79,15 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn start(conn: Connection, indexing: Indexing) -> Result<Self> {
+        Self::over(move |calls| Thread::new(conn, indexing).run(&calls))
+            .map_err(|error| Error::unavailable("cannot start the writing thread").with_source(error))
+    }
+
+    /// A thread that does `work` with the calls.
+    pub(super) fn over(work: impl FnOnce(Receiver<Waiting>) + Send + 'static) -> std::io::Result<Self> {
         let (sender, receiver) = channel();
-        let thread = std::thread::Builder::new()
-            .name("strata-writer".to_owned())
-            .spawn(move || Thread::new(conn, indexing).run(&receiver))
-            .map_err(|error| Error::unavailable("cannot start the writing thread").with_source(error))?;
+        let thread =
+            std::thread::Builder::new().name("strata-writer".to_owned()).spawn(move || work(receiver))?;
         let places = Arc::new(Semaphore::new(QUEUE));
         Ok(Self { calls: Mutex::new(Some(sender)), places, thread: Mutex::new(Some(thread)) })
     }
@@ -143,11 +150,13 @@ fn stopped() -> Error {
 }
 
 /// The thread's own state.
-struct Thread {
+pub(super) struct Thread {
     conn: Connection,
     indexing: Indexing,
     /// About how many items are not yet in the index.
     unindexed: usize,
+    /// When indexing last had nothing left to do, or was last done.
+    indexed_at: Instant,
     reindexing: Vec<oneshot::Sender<Result<()>>>,
 }
 
@@ -159,9 +168,9 @@ enum Next {
 }
 
 impl Thread {
-    fn new(conn: Connection, indexing: Indexing) -> Self {
+    pub(super) fn new(conn: Connection, indexing: Indexing) -> Self {
         // At least one: what a crash or another process has left is looked for once.
-        Self { conn, indexing, unindexed: 1, reindexing: Vec::new() }
+        Self { conn, indexing, unindexed: 1, indexed_at: Instant::now(), reindexing: Vec::new() }
     }
 
     fn run(mut self, calls: &Receiver<Waiting>) {
@@ -179,7 +188,8 @@ impl Thread {
                         return;
                     }
                     quiet = QUIET;
-                    if self.unindexed > LONGEST_TAIL && self.has_to_index() {
+                    let late = self.unindexed > LONGEST_TAIL || self.indexed_at.elapsed() > LATEST;
+                    if late && self.has_to_index() {
                         self.index(LOADED_BATCH);
                     }
                 }
@@ -274,44 +284,52 @@ impl Thread {
 
     /// Applies change sets in one transaction and answers each. Either the commit succeeds, and each set was applied or
     /// was rolled back alone; or it fails, and none was applied.
-    fn commit_group(&mut self, group: Vec<Asked>) {
+    pub(super) fn commit_group(&mut self, group: Vec<Asked>) {
         if group.is_empty() {
             return;
         }
-        let mut answers = Vec::with_capacity(group.len());
+        let mut waiting = Vec::with_capacity(group.len());
+        let mut results = Vec::with_capacity(group.len());
         let mut appended = 0;
+        let sets = group.into_iter().map(|Asked { user, changes, answer }| {
+            waiting.push(answer);
+            (user, changes)
+        });
+        let sets: Vec<_> = sets.collect();
         let committed = self.in_transaction(|conn| {
-            for Asked { user, changes, answer } in group {
+            for (user, changes) in sets {
                 let items = indexable(&changes);
-                let applied = in_savepoint(conn, |conn| apply::apply(conn, &user, changes));
-                if applied.is_ok() {
-                    appended += items;
-                }
+                let applied =
+                    in_savepoint(conn, |conn| apply::apply(conn, &user, changes)).map_err(Error::from);
+                appended += if applied.is_ok() { items } else { 0 };
                 // A full or broken disk may have ended the whole transaction, and with it the sets before this one.
-                let ended = conn.is_autocommit();
-                let applied = applied.map_err(Error::from);
-                let fatal = applied.as_ref().err().filter(|_| ended).map(repeat);
-                answers.push((answer, applied));
+                let fatal = applied.as_ref().err().filter(|_| conn.is_autocommit()).map(repeat);
+                results.push(applied);
                 if let Some(fatal) = fatal {
                     return Err(fatal.into());
                 }
             }
             Ok(())
         });
-        match committed.map_err(Error::from) {
-            Ok(()) => {
-                self.unindexed += appended;
-                answers.into_iter().for_each(|(answer, applied)| {
-                    let _ = answer.send(applied);
-                });
-            }
-            Err(error) => answers.into_iter().for_each(|(answer, applied)| {
-                let _ = answer.send(Err(applied.err().unwrap_or_else(|| repeat(&error))));
-            }),
+        if let Err(fault) = committed {
+            // Nobody was served, also those whose turn did not come.
+            let error = Error::from(fault);
+            let failed = results.into_iter().map(Result::err).chain(std::iter::repeat_with(|| None));
+            results =
+                failed.take(waiting.len()).map(|own| Err(own.unwrap_or_else(|| repeat(&error)))).collect();
+            appended = 0;
+        }
+        if self.unindexed == 0 {
+            self.indexed_at = Instant::now();
+        }
+        self.unindexed += appended;
+        for (answer, result) in waiting.into_iter().zip(results) {
+            let _ = answer.send(result);
         }
     }
 
     fn index(&mut self, most: usize) {
+        self.indexed_at = Instant::now();
         // The index is derived: its commits need not reach the disk at once. Frames of the log are valid in their order
         // only, so the next append's flush covers them, and losing the last ones loses nothing but work.
         let synced = |conn: &Connection, level| conn.pragma_update(None, "synchronous", level);
@@ -344,10 +362,10 @@ impl Thread {
 }
 
 /// A change set whose caller waits.
-struct Asked {
-    user: UserId,
-    changes: ChangeSet,
-    answer: oneshot::Sender<Result<Applied>>,
+pub(super) struct Asked {
+    pub(super) user: UserId,
+    pub(super) changes: ChangeSet,
+    pub(super) answer: oneshot::Sender<Result<Applied>>,
 }
 
 fn in_savepoint<T>(conn: &Connection, work: impl FnOnce(&Connection) -> Outcome<T>) -> Outcome<T> {

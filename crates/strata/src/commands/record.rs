@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Deserializer};
 use strata_core::engine::NewMessage;
 use strata_core::turn::Metadata;
-use strata_core::{Engine, ErrorKind, Role, SessionId, UserId};
+use strata_core::{Engine, Role, SessionId, UserId};
 use tokio::sync::mpsc;
 
 use super::{Context, UserArgs};
@@ -205,12 +205,7 @@ impl Recorder {
     }
 
     async fn append(&mut self, messages: Vec<NewMessage>, output: &mut Output) -> Outcome {
-        let recorded = self.engine.record(&self.user, &self.session, messages, None).await.map_err(
-            |error| match error.kind() {
-                ErrorKind::Invalid | ErrorKind::TooLarge => Failure::Usage(error.into()),
-                _ => Failure::Failed(error.into()),
-            },
-        )?;
+        let recorded = self.engine.record(&self.user, &self.session, messages, None).await?;
         self.recorded += recorded.turns.len() as u64;
         self.progress.set_message(format!("{} turns", self.recorded));
         if self.json {

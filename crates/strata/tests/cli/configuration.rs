@@ -25,6 +25,7 @@ const PAGES: &[&[&str]] = &[
     &["doctor"],
     &["backup"],
     &["reindex"],
+    &["eval"],
     &["config"],
 ];
 

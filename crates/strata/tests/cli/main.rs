@@ -4,6 +4,7 @@
 
 mod answers;
 mod configuration;
+mod evaluating;
 mod files;
 mod harness;
 mod recording;

@@ -64,7 +64,14 @@ impl Client {
         body: &[u8],
     ) -> io::Result<Answer> {
         let head = self.head(method, path, headers, &format!("Content-Length: {}", body.len()));
-        self.exchange(&mut head.as_bytes().chain(body))
+        let was_open = self.connection.is_some();
+        let answer = self.exchange(&mut head.as_bytes().chain(body));
+        match answer {
+            // A server may close a connection that it kept, as after a body that it refused to read: any client tries once
+            // more on a new one.
+            Err(_) if was_open => self.exchange(&mut head.as_bytes().chain(body)),
+            answer => answer,
+        }
     }
 
     /// Sends `length` bytes of body without holding them, either announced or in chunks.

@@ -41,28 +41,21 @@ pub(crate) fn store_url(file: &Path) -> String {
     format!("sqlite:{}", file.display())
 }
 
-/// How many users, sessions, turns and memories a store holds, by `strata doctor`.
-pub(crate) fn counts(file: &Path) -> [u64; 4] {
+/// How many users, sessions, turns and memories a store holds, as `strata doctor` says it.
+pub(crate) fn counts(file: &Path) -> String {
     let output =
         strata().args(["doctor", "--json", "--store", &store_url(file)]).output().expect("the binary runs");
     let report: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("doctor prints JSON ({error}): {}", show(&output)));
-    ["users", "sessions", "turns", "memories"].map(|name| {
-        find(&report, name)
-            .and_then(Value::as_u64)
-            .unwrap_or_else(|| panic!("doctor counts {name}: {report}"))
-    })
-}
-
-/// The first value with this name, at any depth.
-fn find<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
-    match value {
-        Value::Object(fields) => {
-            fields.get(name).or_else(|| fields.values().find_map(|field| find(field, name)))
-        }
-        Value::Array(items) => items.iter().find_map(|item| find(item, name)),
-        _ => None,
-    }
+    let checks = report["checks"].as_array().expect("doctor lists its checks");
+    let store = checks.iter().find(|check| check["check"] == "store").expect("doctor looks at the store");
+    // `format 1, 225.3 KiB: 1 users, 1 sessions, …`: the size may differ, what is in it may not.
+    let found = store["found"].as_str().expect("doctor says what it found");
+    found
+        .split_once(": ")
+        .unwrap_or_else(|| panic!("doctor counts what the store holds: {report}"))
+        .1
+        .to_owned()
 }
 
 /// A program's exit code and what it said.

@@ -6,8 +6,8 @@ use crate::id::{ItemId, MemoryId};
 use crate::job::JobOutcome;
 use crate::state::State;
 use crate::store::{
-    Applied, Change, ChangeSet, CheckDepth, Forget, Head, Idempotency, JobQuery, MemorySelect, MetricQuery, Page,
-    Store, SummaryQuery,
+    Applied, Change, ChangeSet, CheckDepth, Forget, Head, Idempotency, JobQuery, MemorySelect, MetricQuery,
+    Page, Store, SummaryQuery,
 };
 use crate::summary::{Summary, SummaryStatus};
 use crate::vector::{ItemVector, Vector};
@@ -96,18 +96,16 @@ pub async fn a_failing_change_undoes_every_kind_of_change(store: &dyn Store) {
     let stored = summary("s", 0);
     apply(store, &ann(), Change::PutSummary(Box::new(stored.clone()))).await;
     let item = ItemId::Turn(ids[0]);
-    let vector = |value| ItemVector { item, model: "model".to_owned(), vector: Vector::quantise(&[value, 1.0]) };
+    let vector =
+        |value| ItemVector { item, model: "model".to_owned(), vector: Vector::quantise(&[value, 1.0]) };
     apply(store, &ann(), Change::PutVectors(vec![vector(0.0)])).await;
     apply(store, &ann(), Change::AddRequest(Box::new(request(1)))).await;
     enqueue(store, vec![job(Some("s"), 0), job(Some("t"), 50)]).await;
     let leased = store.lease_job(&lease(1, 2)).await.unwrap().unwrap();
     let before = everything(store).await;
     let moved = Summary { text: "new".to_owned(), status: SummaryStatus::Failed, ..stored };
-    let done = Change::FinishJob {
-        id: leased.id,
-        lease: leased.lease.unwrap().id,
-        outcome: JobOutcome::Done,
-    };
+    let done =
+        Change::FinishJob { id: leased.id, lease: leased.lease.unwrap().id, outcome: JobOutcome::Done };
     for change in [
         appending("s", vec![turn("new")]),
         Change::HideTurns { ids: ids.clone(), hidden: deleted(1) },
@@ -181,7 +179,8 @@ pub async fn a_failed_change_set_does_not_use_its_key_up(store: &dyn Store) {
     let failing = Change::HideMemory { id: MemoryId(fresh()), hidden: None };
     let changes = vec![appending("s", vec![turn("one")]), failing];
     assert_eq!(kind(store.apply(&ann(), keyed("key", 1, changes)).await), ErrorKind::NotFound);
-    let applied = store.apply(&ann(), keyed("key", 2, vec![appending("s", vec![turn("one")])])).await.unwrap();
+    let applied =
+        store.apply(&ann(), keyed("key", 2, vec![appending("s", vec![turn("one")])])).await.unwrap();
     assert!(!applied.replayed);
     assert_eq!(applied.turns[0].seq, 0);
 }
@@ -189,7 +188,8 @@ pub async fn a_failed_change_set_does_not_use_its_key_up(store: &dyn Store) {
 /// Two users may use the same key.
 pub async fn keys_belong_to_their_user(store: &dyn Store) {
     store.apply(&ann(), keyed("key", 1, vec![appending("s", vec![turn("one")])])).await.unwrap();
-    let applied = store.apply(&bob(), keyed("key", 2, vec![appending("s", vec![turn("one")])])).await.unwrap();
+    let applied =
+        store.apply(&bob(), keyed("key", 2, vec![appending("s", vec![turn("one")])])).await.unwrap();
     assert!(!applied.replayed);
 }
 
@@ -199,7 +199,6 @@ pub async fn raises_the_revision_with_what_recall_can_see(store: &dyn Store) {
     let (turn_id, memory_id) = (said.id, known.id);
     let mut last = store.head(&ann()).await.unwrap();
     assert_eq!(last, Head::default());
-    let vector = Vector::quantise(&[1.0]);
     for change in [
         appending("s", vec![said]),
         Change::HideTurns { ids: vec![turn_id], hidden: deleted(1) },
@@ -215,7 +214,6 @@ pub async fn raises_the_revision_with_what_recall_can_see(store: &dyn Store) {
         Change::HideMemory { id: memory_id, hidden: deleted(1) },
         Change::HideMemory { id: memory_id, hidden: None },
         Change::CloseMemory { id: memory_id, valid_to: at(1), replaced_by: None },
-        Change::PutVectors(vec![ItemVector { item: ItemId::Turn(turn_id), model: "model".to_owned(), vector }]),
         Change::Forget(Forget::Memory(memory_id)),
         Change::Forget(Forget::Session(session("s"))),
     ] {

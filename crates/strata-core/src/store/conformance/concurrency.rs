@@ -19,7 +19,8 @@ pub async fn append_as(store: &dyn Store, writer: usize) -> Vec<AppendedTurn> {
     let mut answers = Vec::new();
     for call in 0..CALLS {
         let count = 1 + (writer + call) % 3;
-        let turns = (0..count).map(|number| turn(&format!("writer{writer} call{call} part{number}"))).collect();
+        let turns =
+            (0..count).map(|number| turn(&format!("writer{writer} call{call} part{number}"))).collect();
         let applied = apply(store, &ann(), appending("shared", turns)).await;
         assert_eq!(applied.turns.len(), count);
         let together = applied.turns.windows(2).all(|pair| pair[0].seq + 1 == pair[1].seq);
@@ -39,7 +40,10 @@ pub async fn verify(store: &dyn Store, answers: Vec<Vec<AppendedTurn>>) {
     let told: BTreeSet<(u64, TurnId)> = answers.iter().flatten().map(|turn| (turn.seq, turn.id)).collect();
     assert_eq!(stored.len(), told.len());
     assert_eq!(stored, told.into_iter().collect::<Vec<_>>());
-    assert!(stored.iter().zip(0..).all(|((seq, _), expected)| *seq == expected), "there is a gap or a double");
+    assert!(
+        stored.iter().zip(0..).all(|((seq, _), expected)| *seq == expected),
+        "there is a gap or a double"
+    );
     for writer in [0, WRITERS - 1] {
         let query = crate::store::TextQuery { limit: u32::MAX, ..words(&format!("writer{writer}")) };
         assert_eq!(found(store, &ann(), &query).await.len(), answers[writer].len());

@@ -7,8 +7,8 @@ use crate::memory::Memory;
 use crate::metric::RequestMetric;
 use crate::state::State;
 use crate::store::{
-    Applied, Change, ChangeSet, Forget, Idempotency, JobQuery, MemorySelect, MetricQuery, Page, Removed, Store,
-    SummaryQuery, TurnQuery,
+    Applied, Change, ChangeSet, Forget, Idempotency, JobQuery, MemorySelect, MetricQuery, Page, Removed,
+    Store, SummaryQuery, TurnQuery,
 };
 use crate::vector::{ItemVector, Vector};
 
@@ -202,12 +202,7 @@ pub async fn raises_the_epoch(store: &dyn Store) {
     apply(store, &ann(), Change::HideMemory { id, hidden: deleted(1) }).await;
     assert_eq!(store.head(&ann()).await.unwrap().epoch, 0);
     let mut last = 0;
-    for what in [
-        Forget::Memory(id),
-        Forget::Memories,
-        Forget::Session(session("s")),
-        Forget::User,
-    ] {
+    for what in [Forget::Memory(id), Forget::Memories, Forget::Session(session("s")), Forget::User] {
         let before = store.head(&ann()).await.unwrap();
         forget(store, what.clone()).await;
         let head = store.head(&ann()).await.unwrap();

@@ -6,8 +6,8 @@ use crate::id::{ItemId, JobId, LeaseId, MemoryId, RequestId, SummaryId, TurnId, 
 use crate::job::{Job, JobOutcome};
 use crate::memory::Memory;
 use crate::store::{
-    Change, ChangeSet, Forget, Head, JobQuery, MemoryQuery, MemorySelect, MetricQuery, Page, Removed, Store,
-    SummaryQuery, TurnQuery,
+    Change, ChangeSet, Forget, Head, JobQuery, MemoryQuery, MemorySelect, MetricQuery, Page, Removed,
+    Segment, Store, SummaryQuery, TurnQuery,
 };
 use crate::turn::NewTurn;
 use crate::vector::{ItemVector, Vector};
@@ -31,6 +31,8 @@ async fn fill(store: &dyn Store) -> Anns {
     apply(store, &ann(), Change::PutSummary(Box::new(made))).await;
     apply(store, &ann(), Change::AddRequest(Box::new(asked))).await;
     apply(store, &ann(), Change::PutVectors(vec![vector(ItemId::Turn(turn))])).await;
+    let segment = Segment { space: "space".to_owned(), first: 1, last: 2, bytes: vec![0, 255] };
+    apply(store, &ann(), Change::PutSegment(segment)).await;
     enqueue(store, vec![job(Some("s"), 0)]).await;
     let leased = store.lease_job(&lease(1, 100)).await.unwrap().unwrap();
     Anns { turn, memory, summary, job: leased.id, lease: leased.lease.unwrap().id, request }
@@ -41,7 +43,7 @@ fn vector(item: ItemId) -> ItemVector {
 }
 
 /// How many reads [`seen_by`] makes.
-const READS: usize = 22;
+const READS: usize = 26;
 
 /// All that a user sees of what ann has, by every read that names a user.
 async fn seen_by(store: &dyn Store, user: &UserId, anns: &Anns) -> Vec<String> {
@@ -76,6 +78,10 @@ async fn seen_by(store: &dyn Store, user: &UserId, anns: &Anns) -> Vec<String> {
     }
     let items = [ItemId::Turn(anns.turn), ItemId::Memory(anns.memory), ItemId::Summary(anns.summary)];
     see("vectors", store.vectors(user, "model", &items).await.unwrap().len());
+    see("feed", store.feed(user, 0, 9).await.unwrap().len());
+    see("vectors_since", store.vectors_since(user, "model", 0).await.unwrap().len());
+    see("segments", store.segments(user, "space").await.unwrap().len());
+    see("progress", usize::from(store.progress(user, "space").await.unwrap() > 0));
     see("jobs", store.jobs(user, &JobQuery { limit: 9, ..JobQuery::default() }).await.unwrap().len());
     let job = JobQuery { id: Some(anns.job), limit: 9, ..JobQuery::default() };
     see("job", store.jobs(user, &job).await.unwrap().len());
@@ -89,7 +95,11 @@ async fn seen_by(store: &dyn Store, user: &UserId, anns: &Anns) -> Vec<String> {
 /// No read of one user sees anything of another, by list, by id or by search.
 pub async fn no_read_sees_another_user(store: &dyn Store) {
     let anns = fill(store).await;
-    assert_eq!(seen_by(store, &ann(), &anns).await.len(), READS, "the case must be able to see what it looks for");
+    assert_eq!(
+        seen_by(store, &ann(), &anns).await.len(),
+        READS,
+        "the case must be able to see what it looks for"
+    );
     for other in [bob(), user("an"), user("ann "), user("Ann"), user("ann%"), user("_nn"), UserId::global()] {
         assert_eq!(seen_by(store, &other, &anns).await, Vec::<String>::new(), "{other}");
     }
@@ -128,6 +138,7 @@ pub async fn no_change_reaches_another_user(store: &dyn Store) {
     apply(store, &bob(), Change::PutVectors(vec![vector(ItemId::Turn(anns.turn))])).await;
     assert!(store.vectors(&bob(), "model", &[ItemId::Turn(anns.turn)]).await.unwrap().is_empty());
     apply(store, &bob(), Change::PruneRequests { before: at(99) }).await;
+    apply(store, &bob(), Change::SetProgress { space: "space".to_owned(), revision: 9 }).await;
     apply(store, &bob(), Change::Forget(Forget::Memories)).await;
     apply(store, &bob(), appending("s", vec![turn("bob's")])).await;
     assert_eq!(all_turns(store, &ann(), "s").await, before);
@@ -169,7 +180,10 @@ pub async fn forgetting_a_user_leaves_others_alone(store: &dyn Store) {
 /// A job names its user; one that names another is refused.
 pub async fn refuses_a_job_for_another_user(store: &dyn Store) {
     let result = store
-        .apply(&bob(), ChangeSet::one(at(0), Change::EnqueueJob(Box::new(Job { user: ann(), ..job(None, 0) }))))
+        .apply(
+            &bob(),
+            ChangeSet::one(at(0), Change::EnqueueJob(Box::new(Job { user: ann(), ..job(None, 0) }))),
+        )
         .await;
     assert_eq!(kind(result), ErrorKind::Invalid);
     assert_eq!(store.lease_job(&lease(9, 10)).await.unwrap(), None);

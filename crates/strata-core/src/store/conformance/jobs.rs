@@ -74,7 +74,8 @@ pub async fn leases_jobs_of_all_users(store: &dyn Store) {
 
 /// While a live lease holds a session, no other job of that session is leased; others are.
 pub async fn holds_one_job_a_session_at_a_time(store: &dyn Store) {
-    let ids = enqueue(store, vec![job(Some("s"), 1), job(Some("s"), 2), job(Some("t"), 3), job(None, 4)]).await;
+    let ids =
+        enqueue(store, vec![job(Some("s"), 1), job(Some("s"), 2), job(Some("t"), 3), job(None, 4)]).await;
     let first = take(store, 10, 99).await.unwrap();
     assert_eq!(first.id, ids[0]);
     assert_eq!(take(store, 10, 99).await.unwrap().id, ids[2]);

@@ -165,12 +165,8 @@ pub async fn revising_keeps_the_id_and_the_old_statement(store: &dyn Store) {
         ..first.clone()
     };
     assert_eq!(one(store, &ann(), first.id).await, expected);
-    let expected = Memory {
-        id: archived,
-        valid_to: Some(at(10)),
-        replaced_by: Some(first.id),
-        ..first.clone()
-    };
+    let expected =
+        Memory { id: archived, valid_to: Some(at(10)), replaced_by: Some(first.id), ..first.clone() };
     assert_eq!(one(store, &ann(), archived).await, expected);
     assert_eq!(contents(&current(store, &ann()).await), ["likes coffee"]);
 }
@@ -333,12 +329,7 @@ pub async fn has_no_history_of_an_unknown_memory(store: &dyn Store) {
 pub async fn refuses_changes_of_an_unknown_memory(store: &dyn Store) {
     let id = MemoryId(fresh());
     for change in [
-        Change::ReviseMemory {
-            id,
-            archive_as: MemoryId(fresh()),
-            content: "new".to_owned(),
-            metadata: None,
-        },
+        Change::ReviseMemory { id, archive_as: MemoryId(fresh()), content: "new".to_owned(), metadata: None },
         Change::CloseMemory { id, valid_to: at(1), replaced_by: None },
         Change::HideMemory { id, hidden: deleted(1) },
         Change::HideMemory { id, hidden: None },

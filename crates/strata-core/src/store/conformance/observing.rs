@@ -8,8 +8,8 @@ use crate::id::{LeaseId, RequestId, UserId};
 use crate::metric::{ErrorStage, RequestMetric, RetrievalPath};
 use crate::recall::Scope;
 use crate::store::{
-    Change, ChangeSet, CheckDepth, JobQuery, LeaseRequest, MemoryQuery, MemorySelect, MetricQuery, Page, Store,
-    SummaryQuery, TurnQuery,
+    Change, ChangeSet, CheckDepth, JobQuery, LeaseRequest, MemoryQuery, MemorySelect, MetricQuery, Page,
+    Store, SummaryQuery, TurnQuery,
 };
 
 async fn log(store: &dyn Store, request: RequestMetric) -> RequestId {
@@ -145,6 +145,11 @@ pub async fn refuses_calls_after_close(store: &dyn Store) {
         ("summaries", kind(store.summaries(&user, &summaries).await)),
         ("search", kind(store.search(&user, &words("one")).await)),
         ("vectors", kind(store.vectors(&user, "model", &[]).await)),
+        ("feed", kind(store.feed(&user, 0, 1).await)),
+        ("vectors_since", kind(store.vectors_since(&user, "model", 0).await)),
+        ("segments", kind(store.segments(&user, "space").await)),
+        ("progress", kind(store.progress(&user, "space").await)),
+        ("behind", kind(store.behind("space", 0, 1).await)),
         ("jobs", kind(store.jobs(&user, &JobQuery::default()).await)),
         ("lease_job", kind(store.lease_job(&lease).await)),
         ("requests", kind(store.requests(&user, &all()).await)),

@@ -28,7 +28,8 @@ pub async fn finds_other_forms_of_a_word(store: &dyn Store) {
 
 /// Chinese and Japanese words of two characters are found inside a sentence; a lone character is found alone.
 pub async fn finds_chinese_words_of_two_characters(store: &dyn Store) {
-    append(store, &ann(), "s", &["我们上周去了西湖玩", "他在东边的湖南开会", "茶", "東京タワーに行きました"]).await;
+    append(store, &ann(), "s", &["我们上周去了西湖玩", "他在东边的湖南开会", "茶", "東京タワーに行きました"])
+        .await;
     for (question, expected) in [
         ("西湖", "我们上周去了西湖玩"),
         ("去过西湖吗", "我们上周去了西湖玩"),
@@ -47,15 +48,19 @@ pub async fn finds_what_was_just_appended_again_and_again(store: &dyn Store) {
         append(store, &ann(), "s", &[&content]).await;
         assert_eq!(found(store, &ann(), &words(&format!("token{number}"))).await, [content.clone()]);
         assert_eq!(found(store, &ann(), &words("appears")).await.len(), number + 1);
-        assert_eq!(found(store, &ann(), &similar(&format!("oken{number} appears"), 0.9)).await, [content]);
+        assert_eq!(found(store, &ann(), &similar(&format!("oken{number} app"), 0.9)).await, [content]);
     }
 }
 
 /// More shared terms, and rarer ones, rank higher.
 pub async fn ranks_more_and_rarer_terms_higher(store: &dyn Store) {
     let contents = [
-        "the cat sat on the mat", "a cat sleeps on the sofa", "my cat likes fish", "your cat hates water",
-        "the giraffe sat on the road", "the cat and the giraffe are friends",
+        "the cat sat on the mat",
+        "a cat sleeps on the sofa",
+        "my cat likes fish",
+        "your cat hates water",
+        "the giraffe sat on the road",
+        "the cat and the giraffe are friends",
     ];
     append(store, &ann(), "s", &contents).await;
     let found = found(store, &ann(), &words("cat giraffe")).await;
@@ -76,9 +81,29 @@ pub async fn takes_any_question(store: &dyn Store) {
     append(store, &ann(), "s", &["I moved to \"Hangzhou\" (China) AND liked it"]).await;
     let long = "moved ".repeat(1_500);
     for question in [
-        "", " ", "?!", "\"", "Hangzhou\"", "Hangzhou AND", "NEAR(Hangzhou, 5)", "Hangzhou*", "^Hangzhou",
-        "content:Hangzhou", "Hangzhou OR (", "-Hangzhou", "Hangzhou & !moved", "Hangzhou:*B", "'", "%", "_", "\\",
-        "🦀", "\u{301}", "the of and", "\u{0}", &long,
+        "",
+        " ",
+        "?!",
+        "\"",
+        "Hangzhou\"",
+        "Hangzhou AND",
+        "NEAR(Hangzhou, 5)",
+        "Hangzhou*",
+        "^Hangzhou",
+        "content:Hangzhou",
+        "Hangzhou OR (",
+        "-Hangzhou",
+        "Hangzhou & !moved",
+        "Hangzhou:*B",
+        "'",
+        "%",
+        "_",
+        "\\",
+        "🦀",
+        "\u{301}",
+        "the of and",
+        "\u{0}",
+        &long,
     ] {
         let found_words = found(store, &ann(), &words(question)).await;
         let named = question.contains("Hangzhou") || question.contains("moved");
@@ -92,7 +117,8 @@ pub async fn takes_any_question(store: &dyn Store) {
 
 /// Similar finds items that hold the question as a substring, with the best score.
 pub async fn finds_substrings(store: &dyn Store) {
-    append(store, &ann(), "s", &["the wavelength was 1550nm", "我们上周去了西湖玩", "100% of_it \\ done"]).await;
+    append(store, &ann(), "s", &["the wavelength was 1550nm", "我们上周去了西湖玩", "100% of_it \\ done"])
+        .await;
     for (question, expected) in [
         ("velengt", "the wavelength was 1550nm"),
         ("LENGTH  Was", "the wavelength was 1550nm"),

@@ -110,8 +110,22 @@ pub async fn pages_through_sessions(store: &dyn Store) {
 pub async fn takes_odd_names(store: &dyn Store) {
     let longest = "长".repeat(MAX_NAME_CHARS);
     let names = [
-        "user:agent:1", "../../x", "/etc/passwd", "C:\\con", ".", "..", " ", "🦀", "a\u{301}", "%2e%2e", "'; --", "*s",
-        "CON", "naïve", "\u{202e}x", &longest,
+        "user:agent:1",
+        "../../x",
+        "/etc/passwd",
+        "C:\\con",
+        ".",
+        "..",
+        " ",
+        "🦀",
+        "a\u{301}",
+        "%2e%2e",
+        "'; --",
+        "*s",
+        "CON",
+        "naïve",
+        "\u{202e}x",
+        &longest,
     ];
     for name in names {
         let owner = user(name);
@@ -134,7 +148,8 @@ pub async fn keeps_names_apart_that_look_alike(store: &dyn Store) {
         append(store, &user(name), "same", &[name]).await;
     }
     for name in names {
-        let contents = |turns: Vec<crate::Turn>| turns.into_iter().map(|turn| turn.content).collect::<Vec<_>>();
+        let contents =
+            |turns: Vec<crate::Turn>| turns.into_iter().map(|turn| turn.content).collect::<Vec<_>>();
         assert_eq!(contents(all_turns(store, &ann(), name).await), [name]);
         assert_eq!(contents(all_turns(store, &user(name), "same").await), [name]);
     }

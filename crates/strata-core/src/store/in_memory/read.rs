@@ -13,10 +13,10 @@ use crate::memory::Memory;
 use crate::metric::RequestMetric;
 use crate::session::Session;
 use crate::store::{
-    Head, Health, Hit, Item, JobQuery, MemoryQuery, MemorySelect, MetricQuery, Page, SummaryQuery, TextMatch,
-    TextQuery, TurnQuery,
+    Head, Health, Hit, Item, JobQuery, MemoryQuery, MemorySelect, MetricQuery, Page, Segment, StoredVector,
+    SummaryQuery, TextMatch, TextQuery, TurnQuery,
 };
-use crate::summary::Summary;
+use crate::summary::{Summary, SummaryStatus};
 use crate::text::SimilarWords;
 use crate::turn::Turn;
 use crate::vector::ItemVector;
@@ -176,10 +176,66 @@ impl UserData {
 
     pub(super) fn vectors(&self, model: &str, items: &[ItemId]) -> Vec<ItemVector> {
         let found = items.iter().filter_map(|item| {
-            let vector = self.vectors.get(&(*item, model.to_owned()))?.clone();
+            let (_, vector) = self.vectors.get(&(*item, model.to_owned()))?.clone();
             Some(ItemVector { item: *item, model: model.to_owned(), vector })
         });
         found.collect()
+    }
+
+    pub(super) fn feed(&self, after: u64, limit: u32) -> Vec<(u64, Item)> {
+        let changed = self.revisions.rows().iter().filter(|(_, revision)| **revision > after);
+        let mut changed: Vec<(u64, ItemId)> = changed.map(|(item, revision)| (*revision, *item)).collect();
+        changed.sort_unstable();
+        let found = changed.into_iter().filter_map(|(revision, item)| Some((revision, self.item(item)?)));
+        let mut feed: Vec<(u64, Item)> = Vec::new();
+        for (revision, item) in found {
+            if feed.len() >= limit as usize && feed.last().is_some_and(|(last, _)| *last != revision) {
+                break;
+            }
+            feed.push((revision, item));
+        }
+        // Within a revision, turns stand in the order in which they were said.
+        feed.sort_by_key(|(revision, item)| match item {
+            Item::Turn(turn) => (*revision, turn.seq),
+            Item::Memory(_) | Item::Summary(_) => (*revision, u64::MAX),
+        });
+        feed
+    }
+
+    /// An item as the feed shows it: summaries only when they are completed.
+    fn item(&self, item: ItemId) -> Option<Item> {
+        match item {
+            ItemId::Turn(id) => self.turns.get(&id).cloned().map(Item::Turn),
+            ItemId::Memory(id) => self.memories.get(&id).cloned().map(Item::Memory),
+            ItemId::Summary(id) => self
+                .summaries
+                .get(&id)
+                .filter(|summary| summary.status == SummaryStatus::Completed)
+                .cloned()
+                .map(Item::Summary),
+        }
+    }
+
+    pub(super) fn vectors_since(&self, model: &str, after: u64) -> Vec<StoredVector> {
+        let stored =
+            self.vectors.rows().iter().filter(|((_, of), (revision, _))| of == model && *revision > after);
+        let mut stored: Vec<StoredVector> = stored
+            .map(|((item, model), (revision, vector))| StoredVector {
+                revision: *revision,
+                vector: ItemVector { item: *item, model: model.clone(), vector: vector.clone() },
+            })
+            .collect();
+        stored.sort_by_key(|stored| stored.revision);
+        stored
+    }
+
+    pub(super) fn segments(&self, space: &str) -> Vec<Segment> {
+        let segments = self.segments.rows().iter().filter(|((of, _), _)| of == space);
+        segments.map(|(_, segment)| segment.clone()).collect()
+    }
+
+    pub(super) fn progress(&self, space: &str) -> u64 {
+        self.progress.get(space).copied().unwrap_or(0)
     }
 
     pub(super) fn jobs(&self, query: &JobQuery) -> Vec<Job> {

@@ -56,8 +56,12 @@ impl<K: Ord + Clone, V> Table<K, V> {
 
     /// Removes the rows that `condition` picks, and says how many they were.
     pub(super) fn remove_where(&mut self, condition: impl Fn(&K, &V) -> bool) -> u64 {
-        let keys: Vec<K> =
-            self.rows.iter().filter(|(key, value)| condition(key, value)).map(|(key, _)| key.clone()).collect();
+        let keys: Vec<K> = self
+            .rows
+            .iter()
+            .filter(|(key, value)| condition(key, value))
+            .map(|(key, _)| key.clone())
+            .collect();
         for key in &keys {
             self.remove(key);
         }

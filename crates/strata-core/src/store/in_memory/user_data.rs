@@ -13,7 +13,7 @@ use crate::memory::Memory;
 use crate::metric::RequestMetric;
 use crate::session::Session;
 use crate::state::State;
-use crate::store::{AppendedTurn, Applied, Change, ChangeSet, Forget, Head, Removed};
+use crate::store::{AppendedTurn, Applied, Change, ChangeSet, Forget, Head, Removed, Segment};
 use crate::summary::{Summary, SummaryStatus};
 use crate::turn::{Hidden, Metadata, NewTurn, Turn};
 use crate::vector::{ItemVector, Vector};
@@ -30,7 +30,11 @@ pub(super) struct UserData {
     pub(super) places: Table<(SessionId, u64), TurnId>,
     pub(super) summaries: Table<SummaryId, Summary>,
     pub(super) memories: Table<MemoryId, Memory>,
-    pub(super) vectors: Table<(ItemId, String), Vector>,
+    pub(super) vectors: Table<(ItemId, String), (u64, Vector)>,
+    /// The revision of each item's last change.
+    pub(super) revisions: Table<ItemId, u64>,
+    pub(super) segments: Table<(String, u64), Segment>,
+    pub(super) progress: Table<String, u64>,
     pub(super) jobs: Table<JobId, Job>,
     pub(super) requests: Table<RequestId, RequestMetric>,
     pub(super) answers: Table<String, (u64, Applied)>,
@@ -46,6 +50,9 @@ macro_rules! for_all_tables {
         $data.summaries.$method();
         $data.memories.$method();
         $data.vectors.$method();
+        $data.revisions.$method();
+        $data.segments.$method();
+        $data.progress.$method();
         $data.jobs.$method();
         $data.requests.$method();
         $data.answers.$method();
@@ -67,20 +74,33 @@ impl UserData {
             }
             return Ok(Applied { replayed: true, ..answer.clone() });
         }
-        let before = self.head;
         let mut applied = Applied::default();
         for change in changes {
             if let Err(error) = self.apply(user, at, change, &mut applied) {
                 for_all_tables!(self, roll_back);
-                self.head = before;
                 return Err(error);
             }
         }
         if let Some(idempotency) = idempotency {
             self.answers.put(idempotency.key, (idempotency.fingerprint, applied.clone()));
         }
+        self.raise_head(applied.removed != Removed::default());
         self.commit();
         Ok(applied)
+    }
+
+    /// Counts the change set: once for what recall can see, once for vectors, once for what was destroyed.
+    fn raise_head(&mut self, destroyed: bool) {
+        let Head { revision, epoch, vectors } = self.head;
+        let written = self.vectors.commit();
+        let stored =
+            written.iter().filter_map(|(key, _)| self.vectors.get(key)).any(|(stored, _)| *stored > vectors);
+        let changed = !self.revisions.commit().is_empty() || destroyed;
+        self.head = Head {
+            revision: revision + u64::from(changed),
+            epoch: epoch + u64::from(destroyed),
+            vectors: vectors + u64::from(stored),
+        };
     }
 
     /// Makes the changes final and brings the text index up to date with them.
@@ -113,20 +133,11 @@ impl UserData {
     }
 
     fn apply(&mut self, user: &UserId, at: Timestamp, change: Change, applied: &mut Applied) -> Result<()> {
-        if !matches!(
-            change,
-            Change::EnqueueJob(_)
-                | Change::FinishJob { .. }
-                | Change::RetryJob { .. }
-                | Change::AddRequest(_)
-                | Change::PruneRequests { .. }
-                | Change::Forget(_)
-        ) {
-            self.head.revision += 1;
-        }
         match change {
             Change::AppendTurns { session, turns } => self.append(at, session, turns, applied),
-            Change::HideTurns { ids, hidden } => ids.into_iter().try_for_each(|id| self.hide_turn(id, hidden)),
+            Change::HideTurns { ids, hidden } => {
+                ids.into_iter().try_for_each(|id| self.hide_turn(id, hidden))
+            }
             Change::PutState { session, state } => self.put_state(at, session, *state),
             Change::PutSummary(summary) => self.put_summary(*summary),
             Change::AddMemory(memory) => self.add_memory(*memory),
@@ -137,6 +148,11 @@ impl UserData {
             Change::HideMemory { id, hidden } => self.change_memory(id, |memory| memory.hidden = hidden),
             Change::PutVectors(vectors) => {
                 self.put_vectors(vectors);
+                Ok(())
+            }
+            Change::PutSegment(segment) => self.put_segment(segment),
+            Change::SetProgress { space, revision } => {
+                self.progress.put(space, revision);
                 Ok(())
             }
             Change::EnqueueJob(job) => self.enqueue_job(user, *job),
@@ -161,11 +177,15 @@ impl UserData {
         let mut session = self.session_at(&id, at);
         for turn in turns {
             if self.turns.contains(&turn.id) {
-                return Err(Error::conflict(format!("turn `{}` exists already; give it another id", turn.id)));
+                return Err(Error::conflict(format!(
+                    "turn `{}` exists already; give it another id",
+                    turn.id
+                )));
             }
             let turn = turn.at(id.clone(), session.turn_count);
             applied.turns.push(AppendedTurn { id: turn.id, seq: turn.seq });
             self.places.put((id.clone(), turn.seq), turn.id);
+            self.touch(ItemId::Turn(turn.id));
             self.turns.put(turn.id, turn);
             session.turn_count += 1;
         }
@@ -190,6 +210,7 @@ impl UserData {
     fn hide_turn(&mut self, id: TurnId, hidden: Option<Hidden>) -> Result<()> {
         let turn = self.turns.get(&id).ok_or_else(|| unknown("turn", id))?;
         let turn = Turn { hidden, ..turn.clone() };
+        self.touch(ItemId::Turn(id));
         self.turns.put(id, turn);
         Ok(())
     }
@@ -223,14 +244,28 @@ impl UserData {
                 summary.session
             )));
         }
+        let before = self.summaries.get(&summary.id).map(|before| before.status);
+        // Recall does not see a summary that is still being made, or was given up.
+        if [before, Some(summary.status)].contains(&Some(SummaryStatus::Completed)) {
+            self.touch(ItemId::Summary(summary.id));
+        }
         self.summaries.put(summary.id, summary);
         Ok(())
     }
 
+    /// Notes that recall sees this item otherwise from the next revision on.
+    fn touch(&mut self, item: ItemId) {
+        self.revisions.put(item, self.head.revision + 1);
+    }
+
     fn add_memory(&mut self, memory: Memory) -> Result<()> {
         if self.memories.contains(&memory.id) {
-            return Err(Error::conflict(format!("memory `{}` exists already; give it another id", memory.id)));
+            return Err(Error::conflict(format!(
+                "memory `{}` exists already; give it another id",
+                memory.id
+            )));
         }
+        self.touch(ItemId::Memory(memory.id));
         self.memories.put(memory.id, memory);
         Ok(())
     }
@@ -253,6 +288,7 @@ impl UserData {
         let metadata = metadata.unwrap_or_else(|| memory.metadata.clone());
         let revised = Memory { content, metadata, valid_from: at, recorded_at: at, ..memory };
         self.add_memory(archived)?;
+        self.touch(ItemId::Memory(id));
         self.memories.put(id, revised);
         // Vectors of the old statement would find the new one for the wrong reasons.
         self.vectors.remove_where(|(item, _), _| *item == ItemId::Memory(id));
@@ -277,7 +313,23 @@ impl UserData {
     fn change_memory(&mut self, id: MemoryId, change: impl FnOnce(&mut Memory)) -> Result<()> {
         let mut memory = self.memories.get(&id).ok_or_else(|| unknown("memory", id))?.clone();
         change(&mut memory);
+        self.touch(ItemId::Memory(id));
         self.memories.put(id, memory);
+        Ok(())
+    }
+
+    fn put_segment(&mut self, segment: Segment) -> Result<()> {
+        let progress = self.progress.get(&segment.space).copied().unwrap_or(0);
+        if segment.first != progress + 1 || segment.last < segment.first {
+            return Err(Error::conflict(format!(
+                "a segment of `{}` begins at revision {} and not at {}; read the progress again",
+                segment.space,
+                segment.first,
+                progress + 1
+            )));
+        }
+        self.progress.put(segment.space.clone(), segment.last);
+        self.segments.put((segment.space.clone(), segment.first), segment);
         Ok(())
     }
 
@@ -289,7 +341,7 @@ impl UserData {
                 ItemId::Summary(id) => self.summaries.contains(&id),
             };
             if exists {
-                self.vectors.put((item, model), vector);
+                self.vectors.put((item, model), (self.head.vectors + 1, vector));
             }
         }
     }
@@ -377,16 +429,25 @@ impl UserData {
                 removed.summaries += self.summaries.remove_where(|_, _| true);
                 self.places.remove_where(|_, _| true);
                 self.vectors.remove_where(|_, _| true);
+                self.revisions.remove_where(|_, _| true);
+                self.segments.remove_where(|_, _| true);
+                self.progress.remove_where(|_, _| true);
                 self.jobs.remove_where(|_, _| true);
                 self.requests.remove_where(|_, _| true);
                 self.answers.remove_where(|_, _| true);
             }
         }
         if *removed != before {
-            self.head.revision += 1;
-            self.head.epoch += 1;
+            self.forget_segments();
         }
         Ok(())
+    }
+
+    /// Nobody can say what is in a segment, so all of them go; their spaces begin anew.
+    fn forget_segments(&mut self) {
+        let spaces: BTreeSet<String> = self.segments.rows().keys().map(|(space, _)| space.clone()).collect();
+        self.segments.remove_where(|_, _| true);
+        self.progress.remove_where(|space, _| spaces.contains(space));
     }
 
     fn forget_session(&mut self, session: &SessionId, removed: &mut Removed) -> Result<()> {
@@ -414,14 +475,17 @@ impl UserData {
         let orphans = orphans.filter(|memory| memory.replaced_by.is_some_and(|id| ids.contains(&id)));
         let orphans: Vec<Memory> = orphans.cloned().collect();
         for memory in orphans {
+            self.touch(ItemId::Memory(memory.id));
             self.memories.put(memory.id, Memory { replaced_by: None, ..memory });
         }
         let (turns, memories, summaries) = (&self.turns, &self.memories, &self.summaries);
-        self.vectors.remove_where(|(item, _), _| match item {
+        let is_gone = |item: &ItemId| match item {
             ItemId::Turn(id) => !turns.contains(id),
             ItemId::Memory(id) => !memories.contains(id),
             ItemId::Summary(id) => !summaries.contains(id),
-        });
+        };
+        self.vectors.remove_where(|(item, _), _| is_gone(item));
+        self.revisions.remove_where(|item, _| is_gone(item));
     }
 
     fn replaced_directly_by(&self, id: MemoryId) -> Vec<MemoryId> {

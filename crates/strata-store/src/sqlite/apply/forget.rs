@@ -22,6 +22,7 @@ impl Writing<'_> {
         if self.applied.removed != before {
             let sql = "UPDATE users SET revision = revision + 1, epoch = epoch + 1 WHERE id = ?1 RETURNING revision";
             self.revision = self.conn.prepare_cached(sql)?.query_row([self.user_id], |row| row.get(0))?;
+            self.clear_segments()?;
         }
         Ok(())
     }
@@ -76,7 +77,7 @@ impl Writing<'_> {
         self.forget_summaries(&self.rows("SELECT row FROM summaries WHERE user_id = ?1", [self.user_id])?)?;
         self.forget_memories(&self.rows("SELECT row FROM memories WHERE user_id = ?1", [self.user_id])?)?;
         self.applied.removed.sessions += self.delete_all("sessions")?;
-        for table in ["vectors", "jobs", "requests", "idempotency"] {
+        for table in ["vectors", "segments", "progress", "jobs", "requests", "idempotency"] {
             self.delete_all(table)?;
         }
         Ok(())

@@ -1,0 +1,64 @@
+//! A question as ranking reads it.
+
+use jiff::Timestamp;
+
+use crate::index::{TermHash, is_latin, question_terms, question_words};
+use crate::lexicon::{DIMENSION, Lexicon, Word, add};
+use crate::time::{self, TimeSpan};
+use crate::vector::Vector;
+
+/// A question, analysed.
+pub(crate) struct Question {
+    /// Its distinct terms with their counts.
+    pub(crate) terms: Vec<(TermHash, u8)>,
+    /// Its distinct words.
+    pub(crate) words: Vec<QuestionWord>,
+    /// The direction of all its words together.
+    pub(crate) mean: Vector,
+    /// The times it names.
+    pub(crate) times: Vec<TimeSpan>,
+    /// Whether an encoder that knows no Chinese can read it.
+    pub(crate) latin: bool,
+}
+
+/// A word of a question.
+pub(crate) struct QuestionWord {
+    pub(crate) text: String,
+    pub(crate) word: Word,
+    /// How much it counts: its rarity, more where the question repeats it.
+    pub(crate) weight: f32,
+    /// Whether it holds a digit: numbers match only themselves.
+    pub(crate) numeric: bool,
+}
+
+impl Question {
+    /// Reads a question asked at `now`.
+    pub(crate) fn new(text: &str, now: Timestamp, lexicon: &dyn Lexicon) -> Self {
+        let mut mean = [0.0; DIMENSION];
+        let words = question_words(text, lexicon)
+            .into_iter()
+            .map(|(text, count)| {
+                let word = lexicon.word(&text);
+                add(&mut mean, &word.vector.values, f32::from(count) * word.weight * word.vector.scale);
+                QuestionWord {
+                    weight: word.rarity * repeated(count),
+                    numeric: text.chars().any(char::is_numeric),
+                    text,
+                    word,
+                }
+            })
+            .collect();
+        Self {
+            terms: question_terms(text),
+            words,
+            mean: Vector::quantise(&mean),
+            times: time::parse(text, now),
+            latin: is_latin(text),
+        }
+    }
+}
+
+/// How much a word or term counts that stands `count` times in a question.
+pub(crate) fn repeated(count: u8) -> f32 {
+    (1.0 + f32::from(count)).log2()
+}

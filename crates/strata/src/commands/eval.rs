@@ -1,0 +1,146 @@
+//! `strata eval`: labelled conversations through the real write and read path, scored.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use clap::ValueEnum;
+use evals::{Options, Progress, Report, Set};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use strata::config::StoreUrl;
+use strata_core::Store;
+use strata_core::recall::Order;
+
+use super::{Context, JsonArgs};
+use crate::failure::{Failure, Outcome};
+use crate::output::Output;
+
+/// Measure recall on labelled conversations
+///
+/// DIR holds NAME.conversations.jsonl and NAME.questions.jsonl, plain or with .gz; docs/evals.md describes them. A
+/// temporary store is used unless `--store` names one. `--set NAME` chooses a set and may be given several times;
+/// without it all of the folder are run.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  strata eval evals/samples\n  strata eval DIR --set locomo --runs runs --json"
+)]
+pub(crate) struct Args {
+    /// The folder with the sets
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    // `--set` is a setting everywhere else, so that the command line hands over the ones that are none.
+    #[arg(skip)]
+    pub(crate) sets: Vec<String>,
+    /// Write a run file for each set into this folder
+    #[arg(long, value_name = "OUTDIR")]
+    runs: Option<PathBuf>,
+    /// By relevance alone, as a model would be shown them, or both
+    #[arg(long, value_name = "ORDER", value_enum, default_value_t = Orders::Both)]
+    order: Orders,
+    #[command(flatten)]
+    json: JsonArgs,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Orders {
+    Relevance,
+    Served,
+    Both,
+}
+
+#[derive(Serialize)]
+struct ReportsJson {
+    sets: Vec<Report>,
+}
+
+pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
+    let Args { dir, sets, runs, order, json: JsonArgs { json } } = args;
+    let sets = if sets.is_empty() { evals::sets(&dir)? } else { sets };
+    if sets.is_empty() {
+        return Err(Failure::usage(format!(
+            "folder `{}` holds no set; a set is two files, `NAME.conversations.jsonl` and `NAME.questions.jsonl`",
+            dir.display()
+        )));
+    }
+    let orders = match order {
+        Orders::Relevance => vec![Order::Relevance],
+        Orders::Served => vec![Order::Served],
+        Orders::Both => vec![Order::Relevance, Order::Served],
+    };
+    let options = Options { orders, ..Options::default() };
+    // All are read before the first is run, so that a wrong line is not found after an hour.
+    let sets = sets.iter().map(|name| evals::load(&dir, name)).collect::<Result<Vec<_>, _>>()?;
+    let named = if context.config.origin("store") == "--store" {
+        let store =
+            strata::open_store(&context.config.store).await.map_err(|error| context.not_opened(error))?;
+        context.close_later(Arc::clone(&store));
+        Some(store)
+    } else {
+        None
+    };
+    let mut reports = Vec::with_capacity(sets.len());
+    for set in &sets {
+        let report = match &named {
+            Some(store) => run_set(set, Arc::clone(store), &options, context).await?,
+            None => run_in_temporary_store(set, &options, context).await?,
+        };
+        if let Some(runs) = &runs {
+            write_runs(runs, &report)?;
+        }
+        if json {
+            reports.push(report);
+        } else {
+            output.line(evals::table(&report))?;
+            output.flush()?;
+        }
+    }
+    if json {
+        output.json(&ReportsJson { sets: reports })?;
+    }
+    Ok(())
+}
+
+/// The configured store holds somebody's memory, which a benchmark must not touch.
+async fn run_in_temporary_store(set: &Set, options: &Options, context: &Context) -> Outcome<Report> {
+    let directory = tempfile::tempdir().context("no temporary directory can be made for the store")?;
+    let store = strata::open_store(&StoreUrl::Sqlite(directory.path().join("eval.db"))).await?;
+    let report = run_set(set, Arc::clone(&store), options, context).await;
+    store.close().await?;
+    report
+}
+
+async fn run_set(set: &Set, store: Arc<dyn Store>, options: &Options, context: &Context) -> Outcome<Report> {
+    let bar = ProgressBar::new(0);
+    if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:40} {msg} {eta}") {
+        bar.set_style(style);
+    }
+    bar.set_prefix(set.name.clone());
+    let mut show = |progress: Progress| {
+        bar.set_length((progress.all_turns + progress.all_questions) as u64);
+        bar.set_position((progress.turns + progress.questions) as u64);
+        let Progress { turns, all_turns, questions, all_questions } = progress;
+        bar.set_message(format!("{turns}/{all_turns} turns, {questions}/{all_questions} questions"));
+    };
+    let engine = |clock| strata::engine_at(&context.config, store, clock);
+    let report = evals::run(engine, set, options, &mut show).await;
+    bar.finish_and_clear();
+    Ok(report?)
+}
+
+/// `NAME.jsonl` for the relevance order, which benchmarks measure, and `NAME.served.jsonl` for the served one.
+fn write_runs(directory: &Path, report: &Report) -> Outcome {
+    std::fs::create_dir_all(directory)
+        .with_context(|| format!("folder `{}` cannot be made", directory.display()))?;
+    for order in &report.orders {
+        let name = match order.order {
+            Order::Relevance => format!("{}.jsonl", report.set),
+            Order::Served => format!("{}.served.jsonl", report.set),
+        };
+        let path = directory.join(name);
+        let file = order.run_file().context("the run cannot be written as JSON")?;
+        std::fs::write(&path, file)
+            .with_context(|| format!("file `{}` cannot be written", path.display()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! `strata eval`.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::harness::Machine;
+
+/// The sample set that ships with the repository.
+fn samples() -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../evals/samples").display().to_string()
+}
+
+#[test]
+fn the_samples_are_measured_in_a_store_of_their_own() {
+    let machine = Machine::new();
+    let table = machine.run(&["eval", &samples()]).ok();
+    assert!(table.contains("# garden: 2 conversations") && table.contains("± 95 %"), "{table}");
+    assert!(!machine.store().exists());
+}
+
+#[test]
+fn figures_go_to_a_program_and_rankings_to_files() {
+    let machine = Machine::new();
+    let report = machine.run(&["eval", &samples(), "--set", "garden", "--runs", "runs", "--json"]).json();
+    let set = &report["sets"][0];
+    assert_eq!(
+        (&set["set"], &set["orders"][0]["order"]),
+        (&Value::from("garden"), &Value::from("relevance"))
+    );
+    assert_eq!(set["orders"][0]["turn"]["categories"]["fact"]["R@10"], 1.0);
+    for file in ["runs/garden.jsonl", "runs/garden.served.jsonl"] {
+        let run = std::fs::read_to_string(machine.home().join(file)).unwrap();
+        assert_eq!(run.lines().count(), 10, "{file}");
+    }
+}
+
+#[test]
+fn a_named_store_is_used_once() {
+    let machine = Machine::new();
+    let args = ["eval", &samples(), "--store", "sqlite:eval.db", "--order", "relevance"];
+    machine.run(&args).ok();
+    assert!(machine.home().join("eval.db").exists());
+    assert!(machine.run(&args).failed(1).contains("holds an earlier run of set `garden`"));
+}
+
+#[test]
+fn a_folder_without_the_set_is_named() {
+    let machine = Machine::new();
+    assert!(machine.run(&["eval", "."]).failed(2).contains("holds no set"));
+    let error = machine.run(&["eval", &samples(), "--set", "locomo"]).failed(1);
+    assert!(error.contains("set `locomo` has no file `locomo.conversations.jsonl`"), "{error}");
+}
