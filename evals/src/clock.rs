@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use jiff::Timestamp;
 use strata_core::ports::Clock;
 
-/// A clock that stands still until it is set.
-#[derive(Debug)]
+/// A clock that stands still until it is set, at the epoch to begin with.
+#[derive(Debug, Default)]
 pub struct EvalClock(AtomicI64);
 
 impl EvalClock {

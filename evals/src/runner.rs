@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use strata_core::engine::NewMessage;
-use strata_core::ports::Clock;
 use strata_core::recall::{Order, RecallRequest, Scope};
 use strata_core::store::{Head, Item};
 use strata_core::{Engine, Error, Result, Role, SessionId, TurnId, UserId};
@@ -55,18 +54,17 @@ pub struct Progress {
     pub all_questions: usize,
 }
 
-/// Runs a set through an engine that `engine` makes over the given clock, and scores what it brings back.
+/// Runs a set through `engine`, which must tell the time by `clock`, and scores what it brings back.
 ///
 /// The engine's store must hold nothing of an earlier run of the set. Fails at the first call that fails, naming the
 /// place in the data.
 pub async fn run(
-    engine: impl FnOnce(Arc<dyn Clock>) -> Engine,
+    engine: Engine,
+    clock: Arc<EvalClock>,
     set: &Set,
     options: &Options,
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<Report> {
-    let clock = Arc::new(EvalClock::new(Timestamp::UNIX_EPOCH));
-    let engine = engine(Arc::clone(&clock) as Arc<dyn Clock>);
     let plans: Vec<Plan> =
         set.conversations.iter().enumerate().map(|(i, c)| Plan::new(set, i, c)).collect::<Result<_>>()?;
     let turns = plans.iter().map(Plan::turns).sum();
@@ -282,7 +280,8 @@ impl Runner<'_> {
             }
         }
         self.recording += began.elapsed();
-        Ok(())
+        // What is measured is recall with everything in place, not how far the background has come.
+        self.engine.maintain_all().await
     }
 
     /// Records a conversation session by session, and asks between them what is asked there.
@@ -298,6 +297,7 @@ impl Runner<'_> {
             let began = Instant::now();
             let recorded = record(&self.engine, plan.conversation, &plan.user, session).await;
             self.recording += began.elapsed();
+            self.engine.maintain_all().await?;
             self.take(recorded.map_err(|error| at(&plan.place, error))?);
         }
         for question in questions.flatten() {

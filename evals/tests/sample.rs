@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use evals::{Options, Progress, Report, Set, load, run, sets, table};
+use evals::{EvalClock, Options, Progress, Report, Set, load, run, sets, table};
 use strata_core::engine::Settings;
 use strata_core::ports::{Clock, IdSource, TokenCounter};
 use strata_core::recall::Order;
@@ -32,10 +32,21 @@ impl TokenCounter for WordCount {
     }
 }
 
-fn engine(store: Arc<dyn Store>) -> impl FnOnce(Arc<dyn Clock>) -> Engine {
+fn engine(store: Arc<dyn Store>, clock: &Arc<EvalClock>) -> Engine {
     // Calls of two turns, so that a session takes several.
     let settings = Settings { max_turns_per_call: 2, ..Settings::default() };
-    move |clock| Engine::new(store, clock, Arc::new(CountingIds::default()), Arc::new(WordCount), settings)
+    let clock = Arc::clone(clock) as Arc<dyn Clock>;
+    Engine::new(store, clock, Arc::new(CountingIds::default()), Arc::new(WordCount), settings)
+}
+
+async fn run_in(
+    store: Arc<dyn Store>,
+    set: &Set,
+    options: &Options,
+    progress: &mut (dyn FnMut(Progress) + Send),
+) -> Result<Report> {
+    let clock = Arc::new(EvalClock::default());
+    run(engine(store, &clock), clock, set, options, progress).await
 }
 
 fn samples() -> PathBuf {
@@ -45,7 +56,7 @@ fn samples() -> PathBuf {
 async fn run_set(set: &Set, options: &Options) -> (Report, Vec<Progress>) {
     let mut seen = Vec::new();
     let store = Arc::new(InMemoryStore::new());
-    let report = run(engine(store), set, options, &mut |progress| seen.push(progress)).await.unwrap();
+    let report = run_in(store, set, options, &mut |progress| seen.push(progress)).await.unwrap();
     (report, seen)
 }
 
@@ -121,8 +132,8 @@ async fn a_store_that_holds_an_earlier_run_is_refused() {
     let set = load(&samples(), "garden").unwrap();
     let store: Arc<dyn Store> = Arc::new(InMemoryStore::new());
     let options = Options::default();
-    run(engine(Arc::clone(&store)), &set, &options, &mut |_| ()).await.unwrap();
-    let error = run(engine(store), &set, &options, &mut |_| ()).await.unwrap_err();
+    run_in(Arc::clone(&store), &set, &options, &mut |_| ()).await.unwrap();
+    let error = run_in(store, &set, &options, &mut |_| ()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
 }
 
@@ -201,5 +212,5 @@ fn an_error_names_the_file_and_the_line() {
     let as_of = QUESTION.replace(r#""evidence"#, r#""as_of_session":"z","evidence"#);
     check(CONVERSATION, &as_of, "own.questions.jsonl:1: session `z` is not in");
     let missing = load(&samples(), "none").unwrap_err();
-    assert!(missing.to_string().contains("has `garden`"), "{missing}");
+    assert!(missing.to_string().contains("`garden`"), "{missing}");
 }

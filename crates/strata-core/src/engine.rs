@@ -2,19 +2,25 @@
 //!
 //! An [`Engine`] owns no state of its own beside its settings: everything lasting is in the store.
 
+mod embedding;
+mod explain;
 mod memories;
 mod record;
+mod requests;
 mod sessions;
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
+pub use embedding::EmbedItems;
 pub use memories::{MemoryEdit, NewMemory};
 pub use record::{NewMessage, Recorded};
 
 use crate::error::{Error, Result};
-use crate::ports::{Clock, IdSource, TokenCounter};
+use crate::index::Indexes;
+use crate::lexicon::Lexicon;
+use crate::ports::{Clock, Embedder, IdSource, Reranker, TokenCounter};
 use crate::recall::RecallSettings;
 use crate::store::Store;
 
@@ -26,13 +32,20 @@ pub struct Settings {
     pub max_turn_bytes: usize,
     /// The most turns in one call.
     pub max_turns_per_call: usize,
+    /// Which items are embedded.
+    pub embed: EmbedItems,
     /// How recall works.
     pub recall: RecallSettings,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { max_turn_bytes: 1024 * 1024, max_turns_per_call: 1000, recall: RecallSettings::default() }
+        Self {
+            max_turn_bytes: 1024 * 1024,
+            max_turns_per_call: 1000,
+            embed: EmbedItems::Auto,
+            recall: RecallSettings::default(),
+        }
     }
 }
 
@@ -44,6 +57,11 @@ pub struct Engine {
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) tokens: Arc<dyn TokenCounter>,
     pub(crate) settings: Settings,
+    /// Without a lexicon, recall uses the store's own text index.
+    pub(crate) indexes: Option<Arc<Indexes>>,
+    pub(crate) embedder: Option<Arc<dyn Embedder>>,
+    pub(crate) reranker: Option<Arc<dyn Reranker>>,
+    pub(crate) waiting: Arc<requests::Waiting>,
 }
 
 impl Engine {
@@ -55,7 +73,29 @@ impl Engine {
         tokens: Arc<dyn TokenCounter>,
         settings: Settings,
     ) -> Self {
-        Self { store, clock, ids, tokens, settings }
+        let waiting = Self::new_waiting();
+        Self { store, clock, ids, tokens, settings, indexes: None, embedder: None, reranker: None, waiting }
+    }
+
+    /// Ranks with the words and vectors of a lexicon, in memory.
+    #[must_use]
+    pub fn with_lexicon(mut self, lexicon: Arc<dyn Lexicon>) -> Self {
+        self.indexes = Some(Arc::new(Indexes::new(lexicon, self.settings.recall.index_bytes)));
+        self
+    }
+
+    /// Compares by an encoder's vectors too.
+    #[must_use]
+    pub fn with_embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
+        self.embedder = Some(embedder);
+        self
+    }
+
+    /// Lets a cross-encoder judge the best candidates.
+    #[must_use]
+    pub fn with_reranker(mut self, reranker: Arc<dyn Reranker>) -> Self {
+        self.reranker = Some(reranker);
+        self
     }
 
     /// The store underneath, for operations that no use-case covers: checks, closing.

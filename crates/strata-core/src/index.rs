@@ -18,10 +18,11 @@ mod user;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
-pub(crate) use document::{Doc, Document, ItemKind, NO_DOC};
+pub(crate) use document::{Doc, Document, NO_DOC};
 pub(crate) use features::{TermHash, is_latin, question_terms, question_words, spoken};
 pub(crate) use user::UserIndex;
 
+pub(crate) use maintain::{SEGMENT_ITEMS, write_segment};
 pub use segment::SEGMENT_SPACE;
 
 use crate::error::Result;
@@ -138,7 +139,7 @@ impl Indexes {
             if index.head.revision != after {
                 continue;
             }
-            let full = changes.len() == FEED_BATCH as usize;
+            let full = changes.len() >= FEED_BATCH as usize;
             for (revision, item) in changes {
                 index.add_item(&item, self.lexicon.as_ref());
                 index.head.revision = revision;

@@ -1,209 +1,237 @@
 //! Recall: from a question to the few items that answer it.
 //!
-//! First stage: full text, then trigrams, then the most recent turns, in that order; what each path gave is counted.
+//! The order of things: where to look ([`scope`]), what is there and how relevant it is ([`rank`]), what of it is worth
+//! serving ([`serve`]: threshold, recency, diversity, budget), and why ([`trace`]). A user's items are ranked in memory
+//! (see [`crate::index`]); for a user with more items than that is made for, the store's own text index stands in. A
+//! model that fails costs quality, never the answer. Start reading at [`Engine::recall`].
+
+mod budget;
+mod diversity;
+mod fallback;
+mod fresh;
+mod lexical;
+mod likeness;
+mod question;
+mod rank;
+mod request;
+mod scope;
+mod serve;
+#[cfg(test)]
+mod tests;
+mod trace;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+
+pub use budget::{Budget, Share, cut, share};
+pub use diversity::{mmr, recency, with_recency};
+pub use request::{MAX_LIMIT, MAX_QUERY_CHARS, Order, RecallRequest, RecallSettings, Recalled, RecalledItem};
+pub use scope::Scope;
+pub use trace::{Explanation, Outcome, Trace, TraceCandidate};
+
+pub(crate) use rank::{Ranked, mean_vector};
 
 use crate::engine::Engine;
-use crate::error::{Error, Result};
-use crate::id::{RequestId, SessionId, UserId};
-use crate::metric::RetrievalPath;
-use crate::store::{Hit, Item, ItemKinds, TextMatch, TextQuery, TurnQuery};
+use crate::error::Result;
+use crate::id::{RequestId, UserId};
+use crate::index::{Doc, Document, FreshIndex};
+use crate::metric::{ErrorStage, RetrievalPath};
+use crate::vector::Vector;
 
-/// Where recall looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Scope {
-    /// One session, and the memories bound to none.
-    Session,
-    /// All of the user's sessions and memories.
-    User,
-    /// The user's, and what is shared by all users.
-    Global,
-}
-
-impl std::str::FromStr for Scope {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "session" => Ok(Self::Session),
-            "user" => Ok(Self::User),
-            "global" => Ok(Self::Global),
-            _ => Err(Error::invalid(format!(
-                "scope `{}` is unknown; use `session`, `user` or `global`",
-                name.chars().take(64).collect::<String>()
-            ))),
-        }
-    }
-}
-
-/// How recall works.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RecallSettings {
-    /// How many items to give where the caller does not say (document 4).
-    pub default_top_k: u32,
-    /// The least trigram similarity of a word: `pg_trgm`'s own default, which document 3 builds on.
-    pub min_similarity: f32,
-    /// Questions shorter than this many characters do not go to the trigrams: everything resembles them.
-    pub min_query_len: usize,
-}
-
-impl Default for RecallSettings {
-    fn default() -> Self {
-        Self { default_top_k: 5, min_similarity: 0.3, min_query_len: 2 }
-    }
-}
-
-/// A question to memory.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RecallRequest {
-    /// The question.
-    pub query: String,
-    /// The session it is asked in.
-    pub session: Option<SessionId>,
-    /// Where to look; without it, the session if one is named, else all of the user's.
-    pub scope: Option<Scope>,
-    /// Which kinds of items.
-    pub kinds: ItemKinds,
-    /// What could be seen then instead of now.
-    pub as_of: Option<Timestamp>,
-    /// How many items at the most.
-    pub limit: Option<u32>,
-    /// In which order, and whether the guardrails apply.
-    pub order: Order,
-}
-
-/// In which order items come back.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Order {
-    /// As they are shown to a model: recency, diversity and the budget applied.
-    #[default]
-    Served,
-    /// By relevance alone, after fusion, time and validity: what benchmarks measure.
-    Relevance,
-}
-
-impl RecallRequest {
-    /// A plain question over all of the user's items.
-    pub fn new(query: impl Into<String>) -> Self {
-        Self {
-            query: query.into(),
-            session: None,
-            scope: None,
-            kinds: ItemKinds::ALL,
-            as_of: None,
-            limit: None,
-            order: Order::default(),
-        }
-    }
-}
-
-/// What recall brought back.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Recalled {
-    /// The id under which the request is known.
-    pub request_id: RequestId,
-    /// The items, best first.
-    pub items: Vec<RecalledItem>,
-    /// Which path gave them.
-    pub path: RetrievalPath,
-    /// The scope that was used.
-    pub scope: Scope,
-    /// Hits of full text.
-    pub fts_hits: u32,
-    /// Hits of trigrams.
-    pub trgm_hits: u32,
-}
-
-/// One recalled item.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RecalledItem {
-    /// What it is.
-    pub item: Item,
-    /// How well it fits, comparable within one answer.
-    pub score: f32,
-}
-
-/// The longest question, in characters: longer texts are no questions, and their terms would match everything.
-pub const MAX_QUERY_CHARS: usize = 10_000;
-
-/// The most items one call may ask for.
-pub const MAX_LIMIT: u32 = 1_000;
+use question::Question;
+use rank::{Inputs, Ranking};
+use request::Plan;
 
 impl Engine {
-    /// Answers a question from memory.
+    /// Answers a question from memory, and notes what that took.
     pub async fn recall(&self, user: &UserId, request: &RecallRequest) -> Result<Recalled> {
-        let settings = &self.settings.recall;
-        let length = request.query.chars().count();
-        if request.query.trim().is_empty() {
-            return Err(Error::invalid("the query is empty; say what to look for"));
-        }
-        if length > MAX_QUERY_CHARS {
-            return Err(Error::too_large(format!(
-                "the query has {length} characters; the most is {MAX_QUERY_CHARS}"
-            )));
-        }
-        let limit = request.limit.unwrap_or(settings.default_top_k);
-        if limit == 0 || limit > MAX_LIMIT {
-            return Err(Error::invalid(format!("the limit is `{limit}`; it goes from 1 to {MAX_LIMIT}")));
-        }
-        let scope = match (request.scope, &request.session) {
-            (Some(Scope::Session), None) => {
-                return Err(Error::invalid("scope `session` needs a session; name one"));
-            }
-            (Some(scope), _) => scope,
-            (None, Some(_)) => Scope::Session,
-            (None, None) => Scope::User,
-        };
-
-        let query = TextQuery {
-            text: request.query.clone(),
-            matching: TextMatch::Words,
-            session: request.session.clone().filter(|_| scope == Scope::Session),
-            kinds: request.kinds,
-            as_of: request.as_of,
-            limit,
-        };
-        let mut recalled = Recalled {
-            request_id: RequestId(self.ids.next()),
-            items: Vec::new(),
-            path: RetrievalPath::Fts,
-            scope,
-            fts_hits: 0,
-            trgm_hits: 0,
-        };
-        let mut hits = self.search_in(user, scope, &query).await?;
-        recalled.fts_hits = hits.len() as u32;
-        if hits.is_empty() && length >= settings.min_query_len {
-            let matching = TextMatch::Similar { min_similarity: settings.min_similarity };
-            hits = self.search_in(user, scope, &TextQuery { matching, ..query.clone() }).await?;
-            recalled.trgm_hits = hits.len() as u32;
-            recalled.path = RetrievalPath::Trgm;
-        }
-        if hits.is_empty() && request.kinds.turns {
-            let recent = TurnQuery::Recent { session: query.session, as_of: request.as_of, limit };
-            let turns = self.store.turns(user, &recent).await?;
-            hits = turns.into_iter().map(|turn| Hit { item: Item::Turn(turn), score: 0.0 }).collect();
-            recalled.path = RetrievalPath::Window;
-        }
-        if hits.is_empty() {
-            recalled.path = RetrievalPath::None;
-        }
-        recalled.items = hits.into_iter().map(|Hit { item, score }| RecalledItem { item, score }).collect();
-        Ok(recalled)
+        let began = self.clock.now();
+        let plan = request.plan(&self.settings.recall)?;
+        let id = RequestId(self.ids.next());
+        let recalled = self.recall_planned(user, request, plan, id).await;
+        let elapsed = self.clock.now().duration_since(began);
+        self.note_request(user, request, id, recalled.as_ref().ok(), elapsed);
+        recalled
     }
 
-    /// One search, in the shared bucket too where the scope is global.
-    async fn search_in(&self, user: &UserId, scope: Scope, query: &TextQuery) -> Result<Vec<Hit>> {
-        let mut hits = self.store.search(user, query).await?;
-        if scope == Scope::Global {
-            hits.extend(self.store.search(&UserId::global(), query).await?);
-            hits.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.item.id().cmp(&b.item.id())));
-            hits.truncate(query.limit as usize);
+    async fn recall_planned(
+        &self,
+        user: &UserId,
+        request: &RecallRequest,
+        plan: Plan,
+        id: RequestId,
+    ) -> Result<Recalled> {
+        let mut found = self.candidates(user, request, &plan).await?;
+        if let Some(reason) = plan.expansion(request, found.term_hits, &self.settings.recall) {
+            let wider = Plan { scope: Scope::User, ..plan.clone() };
+            found = Found { expansion: Some(reason), ..self.candidates(user, request, &wider).await? };
         }
-        Ok(hits)
+        if found.term_hits == 0 {
+            self.add_similar(user, request, &mut found).await?;
+        }
+        self.serve(user, request, &plan, id, found).await
+    }
+
+    /// The ranked candidates of a scope.
+    async fn candidates(&self, user: &UserId, request: &RecallRequest, plan: &Plan) -> Result<Found> {
+        let now = request.as_of.unwrap_or_else(|| self.now());
+        let Some(indexes) = &self.indexes else {
+            return self.candidates_of_store(user, request, plan).await;
+        };
+        let most = self.settings.recall.index_max_items;
+        if self.store.head(user).await?.revision > most {
+            return self.candidates_of_store(user, request, plan).await;
+        }
+        let model = self.embedder.as_ref().map(|embedder| embedder.model());
+        let question = Question::new(&request.query, now, indexes.lexicon());
+        let mut found = Found { scope: plan.scope, ..Found::default() };
+        let index = indexes.fresh(self.store.as_ref(), user, model).await?;
+        let vector = self.question_vector(&index, &question, request, &mut found).await;
+        found.add(index, request, plan, &question, vector.as_ref());
+        if plan.scope == Scope::Global {
+            let shared = UserId::global();
+            let index = indexes.fresh(self.store.as_ref(), &shared, model).await?;
+            found.add(index, request, plan, &question, vector.as_ref());
+        }
+        Ok(found)
+    }
+
+    /// The question's vector, if there are vectors to compare it with. A failing embedder is noted and done without.
+    async fn question_vector(
+        &self,
+        index: &FreshIndex,
+        question: &Question,
+        request: &RecallRequest,
+        found: &mut Found,
+    ) -> Option<Vector> {
+        let embedder = self.embedder.as_ref()?;
+        let dimension = {
+            let index = index.read();
+            (index.vectors.count > 0).then_some(index.vectors.dimension)?
+        };
+        // Reading Chinese with an encoder that knows none would cost time and find nothing.
+        if !question.latin && !self.settings.recall.encoder_reads_chinese {
+            return None;
+        }
+        match embedder.embed_question(&request.query).await {
+            Ok(values) if values.len() == dimension => Some(Vector::quantise(&values)),
+            Ok(values) => {
+                tracing::warn!(
+                    expected = dimension,
+                    given = values.len(),
+                    "the embedder changed its dimension"
+                );
+                found.error_stage = Some(ErrorStage::Embedding);
+                None
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the question could not be embedded; recall goes on without");
+                found.error_stage = Some(ErrorStage::Embedding);
+                None
+            }
+        }
+    }
+}
+
+/// What the candidate paths brought.
+pub(crate) struct Found {
+    /// Best first.
+    pub(crate) candidates: Vec<Candidate>,
+    /// The indexes that the candidates point into.
+    pub(crate) indexes: Vec<FreshIndex>,
+    pub(crate) scope: Scope,
+    pub(crate) expansion: Option<String>,
+    pub(crate) term_hits: u32,
+    pub(crate) similar_hits: u32,
+    pub(crate) vector_hits: u32,
+    pub(crate) path: RetrievalPath,
+    pub(crate) error_stage: Option<ErrorStage>,
+}
+
+impl Default for Found {
+    fn default() -> Self {
+        Self {
+            candidates: Vec::new(),
+            indexes: Vec::new(),
+            scope: Scope::User,
+            expansion: None,
+            term_hits: 0,
+            similar_hits: 0,
+            vector_hits: 0,
+            path: RetrievalPath::None,
+            error_stage: None,
+        }
+    }
+}
+
+/// One item that may answer the question.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Candidate {
+    pub(crate) id: crate::id::ItemId,
+    /// When it was said or learned, in microseconds.
+    pub(crate) created_at: i64,
+    pub(crate) score: f32,
+    pub(crate) relevance: f32,
+    /// Where it was ranked, if it was ranked in memory: which index, and how.
+    pub(crate) ranked: Option<(usize, Ranked)>,
+}
+
+impl Found {
+    /// Ranks the items of one index and merges them in by relevance.
+    fn add(
+        &mut self,
+        index: FreshIndex,
+        request: &RecallRequest,
+        plan: &Plan,
+        question: &Question,
+        vector: Option<&Vector>,
+    ) {
+        let place = self.indexes.len();
+        {
+            let index = index.read();
+            let session = match (plan.scope, &request.session) {
+                (Scope::Session, Some(session)) => Some(index.session(session)),
+                _ => None,
+            };
+            let as_of = request.as_of.map(Timestamp::as_microsecond);
+            let visible = |doc: Doc| {
+                let document = &index.documents[doc as usize];
+                document.visible(as_of)
+                    && document.is_one_of(request.kinds)
+                    && is_in_session(document, session)
+            };
+            let inputs = Inputs { index: &index, question, vector, visible: &visible };
+            let Ranking { items, term_hits, vector_hits } = rank::rank(&inputs, plan.pool, plan.limit);
+            self.term_hits += term_hits;
+            self.vector_hits += vector_hits;
+            self.candidates.extend(items.into_iter().filter(|item| item.score > 0.0).map(|ranked| {
+                let document = &index.documents[ranked.doc as usize];
+                Candidate {
+                    id: document.id,
+                    created_at: document.created_at,
+                    score: ranked.score,
+                    relevance: ranked.relevance,
+                    ranked: Some((place, ranked)),
+                }
+            }));
+        }
+        self.indexes.push(index);
+        if place > 0 {
+            self.candidates.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
+            self.candidates.truncate(plan.pool);
+        }
+        self.path = match (self.term_hits, self.vector_hits, self.candidates.is_empty()) {
+            (_, _, true) => RetrievalPath::None,
+            (0, 1.., _) => RetrievalPath::Vector,
+            _ => RetrievalPath::Fts,
+        };
+    }
+}
+
+/// Whether an item belongs to the session asked for; memories bound to no session belong to all. A session without any
+/// item has no number: then only unbound memories remain.
+fn is_in_session(document: &Document, session: Option<Option<u32>>) -> bool {
+    match session {
+        None => true,
+        Some(number) => document.session == u32::MAX || Some(document.session) == number,
     }
 }

@@ -52,7 +52,8 @@ pub trait Store: Send + Sync + 'static {
     /// - A second `processing` summary for a session is a conflict.
     /// - Finishing a job under a lease that is not the current one is a conflict, so that a result which travels in the
     ///   same change set is stored by one worker only.
-    /// - Each change set that changes what recall can see raises the user's revision by at least one.
+    /// - Each change set that changes what recall can see raises the user's revision, by about as many as it changes
+    ///   items; all items it changed carry the revision it leads to.
     async fn apply(&self, user: &UserId, changes: ChangeSet) -> Result<Applied>;
 
     /// The user's revision and epoch; zeros for a user that does not exist.

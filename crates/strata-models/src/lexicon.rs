@@ -7,7 +7,7 @@
 mod chinese;
 mod pieces;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
 use strata_core::lexicon::{DIMENSION, Lexicon, Word, mean, rarity};
@@ -17,33 +17,36 @@ use strata_core::{Result, text};
 use chinese::Chinese;
 use pieces::Pieces;
 
-/// The built-in lexicon.
-pub struct BuiltinLexicon {
+/// The built-in lexicon. Making one costs nothing: the tables are prepared when the first word is looked up.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BuiltinLexicon;
+
+/// The tables inside the binary. They are part of the program, so that damage to them is a defect that a test finds;
+/// should it happen all the same, words have no vectors and recall goes by terms alone.
+static TABLES: LazyLock<Option<Tables>> = LazyLock::new(|| {
+    let tables = Pieces::new().and_then(|pieces| Ok(Tables { pieces, chinese: Chinese::new()? }));
+    tables.inspect_err(|error| tracing::error!(%error, "the built-in lexicon is damaged")).ok()
+});
+
+struct Tables {
     pieces: Pieces,
     chinese: Chinese,
 }
 
 impl BuiltinLexicon {
     /// The tables inside the binary.
-    pub fn new() -> Result<Self> {
-        Ok(Self { pieces: Pieces::new()?, chinese: Chinese::new()? })
+    pub fn new() -> Self {
+        Self
     }
+}
 
+impl Tables {
     /// Adds the directions of pieces; the least probability of one.
     fn add_pieces(&self, ids: impl IntoIterator<Item = u16>, sum: &mut [f32; DIMENSION]) -> f32 {
         ids.into_iter().fold(1.0, |least, id| {
             self.pieces.add_row(id, sum);
             least.min(pieces::probability(id))
         })
-    }
-}
-
-impl Lexicon for BuiltinLexicon {
-    fn for_each_word(&self, text: &str, emit: &mut dyn FnMut(&str)) {
-        text::for_each_word(text, |word| match word {
-            text::WordRun::Spaced(word) => emit(word),
-            text::WordRun::Han(run) => self.chinese.cut(run, emit),
-        });
     }
 
     fn word(&self, word: &str) -> Word {
@@ -63,6 +66,19 @@ impl Lexicon for BuiltinLexicon {
             None => self.add_pieces(self.pieces.cut(word), &mut sum),
         };
         Word::new(&sum, probability)
+    }
+}
+
+impl Lexicon for BuiltinLexicon {
+    fn for_each_word(&self, text: &str, emit: &mut dyn FnMut(&str)) {
+        text::for_each_word(text, |word| match (word, &*TABLES) {
+            (text::WordRun::Han(run), Some(tables)) => tables.chinese.cut(run, emit),
+            (text::WordRun::Spaced(word) | text::WordRun::Han(word), _) => emit(word),
+        });
+    }
+
+    fn word(&self, word: &str) -> Word {
+        TABLES.as_ref().map_or_else(|| Word::new(&[0.0; DIMENSION], 0.0), |tables| tables.word(word))
     }
 }
 

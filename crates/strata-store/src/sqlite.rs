@@ -26,8 +26,8 @@ use rusqlite::Connection;
 use strata_core::job::Job;
 use strata_core::metric::RequestMetric;
 use strata_core::store::{
-    Applied, ChangeSet, CheckDepth, Head, Health, Hit, Item, JobQuery, LeaseRequest, MemoryQuery, MetricQuery,
-    Page, Segment, StoredVector, SummaryQuery, TextQuery, TurnQuery,
+    Applied, ChangeSet, CheckDepth, Head, Health, Hit, Item, JobQuery, LeaseRequest, MemoryQuery,
+    MetricQuery, Page, Segment, StoredVector, SummaryQuery, TextQuery, TurnQuery,
 };
 use strata_core::summary::Summary;
 use strata_core::vector::ItemVector;

@@ -111,7 +111,7 @@ impl Context {
     pub(crate) async fn engine(&self) -> Outcome<Engine> {
         let store = strata::open_store(&self.config.store).await.map_err(|error| self.not_opened(error))?;
         self.close_later(Arc::clone(&store));
-        Ok(strata::engine(&self.config, store))
+        Ok(strata::engine(&self.config, store)?)
     }
 
     /// The store's file, which must exist.

@@ -5,6 +5,7 @@
 
 mod keys;
 mod layers;
+mod models;
 mod sources;
 mod store_url;
 
@@ -12,13 +13,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use strata_core::engine::Settings;
-use strata_core::recall::{MAX_LIMIT, RecallSettings};
+use strata_core::engine::{EmbedItems, Settings};
+use strata_core::recall::{Budget, MAX_LIMIT, RecallSettings};
 use strata_core::{Error, Result};
 use strata_models::Tokenizer;
 
 pub use keys::{KEYS, Key};
 pub use layers::Setting;
+pub use models::{EmbedderChoice, Models};
 pub use sources::{Flag, Sources, editor};
 pub use store_url::StoreUrl;
 
@@ -35,6 +37,10 @@ pub struct Config {
     pub engine: Settings,
     /// How tokens are counted.
     pub tokenizer: Tokenizer,
+    /// What makes vectors, and what judges candidates.
+    pub models: Models,
+    /// How long the row of a request is kept.
+    pub requests_kept: Duration,
     /// Limits and timeouts of the server.
     pub server: strata_server::Settings,
     /// Which log events are written, as `tracing` filters are written; `None` where nobody said.
@@ -74,10 +80,23 @@ impl Config {
             default_top_k: layers.number("default_top_k", 1, MAX_LIMIT)?,
             min_similarity: layers.number("min_similarity", 0.0, 1.0)?,
             min_query_len: layers.number("min_query_len", 1, 1_000)?,
+            score_threshold: layers.number("score_threshold", 0.0, 1.0)?,
+            recency_weight: layers.number("recency_weight", 0.0, 1.0)?,
+            mmr_lambda: layers.number("mmr_lambda", 0.0, 1.0)?,
+            min_fts_hits: layers.number("min_fts_hits", 0, MAX_LIMIT)?,
+            budget: Budget {
+                max_tokens: layers.number("max_context_tokens", 1, 10_000_000)?,
+                max_turns: layers.number("max_context_turns", 1, MAX_LIMIT)?,
+                max_item_chars: layers.number("max_item_chars", 1, 10_000_000)?,
+            },
+            index_max_items: layers.number("index_max_items", 0, 100_000_000)?,
+            index_bytes: layers.number("index_bytes", 0, usize::MAX)?,
+            encoder_reads_chinese: layers.number("encoder_reads_chinese", false, true)?,
         };
         let engine = Settings {
             max_turn_bytes: layers.number("max_turn_bytes", 1, 256 * 1024 * 1024)?,
             max_turns_per_call: layers.number("max_turns_per_call", 1, 100_000)?,
+            embed: layers.parsed("embed", parse_embed)?,
             recall,
         };
         let seconds = |key, least| layers.number(key, least, 3_600).map(Duration::from_secs);
@@ -95,6 +114,8 @@ impl Config {
             listen: layers.parsed("listen", parse_listen)?,
             engine,
             tokenizer: layers.parsed("tokenizer", str::parse)?,
+            models: Models::load(&layers)?,
+            requests_kept: Duration::from_secs(86_400 * layers.number("requests_days", 1, 36_500)?),
             server,
             log: layers.given("log")?,
             log_format: layers.parsed("log_format", str::parse)?,
@@ -110,6 +131,15 @@ impl Config {
     /// Where the value of `key` came from.
     pub fn origin(&self, key: &str) -> &str {
         self.settings.iter().find(|setting| setting.key == key).map_or("default", |setting| &setting.origin)
+    }
+}
+
+fn parse_embed(name: &str) -> Result<EmbedItems> {
+    match name {
+        "auto" => Ok(EmbedItems::Auto),
+        "derived" => Ok(EmbedItems::Derived),
+        "all" => Ok(EmbedItems::All),
+        _ => Err(Error::invalid("use `auto`, `derived` or `all`")),
     }
 }
 

@@ -6,21 +6,54 @@
 pub mod config;
 mod store;
 mod system;
+mod worker;
 
 use std::sync::Arc;
 
 pub use store::{open_sqlite, open_store};
 pub use system::{SystemClock, SystemIds};
+pub use worker::Worker;
 
-use strata_core::ports::Clock;
-use strata_core::{Engine, Store};
+use config::{Config, EmbedderChoice};
+use strata_core::ports::{Clock, Embedder};
+use strata_core::{Engine, Result, Store};
+use strata_models::BuiltinLexicon;
+use strata_models::onnx::{OnnxEncoder, OnnxReranker};
+use strata_models::remote::RemoteEmbedder;
 
-/// The use-cases over `store`, with the system's clock and ids and the configured tokenizer and limits.
-pub fn engine(config: &config::Config, store: Arc<dyn Store>) -> Engine {
+/// The use-cases over `store`, with the system's clock and ids and the configured tokenizer, models and limits.
+pub fn engine(config: &Config, store: Arc<dyn Store>) -> Result<Engine> {
     engine_at(config, store, Arc::new(SystemClock))
 }
 
 /// As [`engine()`], at the time that `clock` shows: for benchmarks, whose questions have their own time.
-pub fn engine_at(config: &config::Config, store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Engine {
-    Engine::new(store, clock, Arc::new(SystemIds::new()), Arc::new(config.tokenizer), config.engine.clone())
+pub fn engine_at(config: &Config, store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Result<Engine> {
+    let ids = Arc::new(SystemIds::new());
+    let engine = Engine::new(store, clock, ids, Arc::new(config.tokenizer), config.engine.clone())
+        .with_lexicon(Arc::new(BuiltinLexicon::new()));
+    let engine = match embedder(config)? {
+        Some(embedder) => engine.with_embedder(embedder),
+        None => engine,
+    };
+    Ok(match &config.models.reranker {
+        Some(directory) => engine.with_reranker(Arc::new(OnnxReranker::open(directory)?)),
+        None => engine,
+    })
+}
+
+/// The configured encoder; none where the words inside the binary are all there is.
+fn embedder(config: &Config) -> Result<Option<Arc<dyn Embedder>>> {
+    let models = &config.models;
+    Ok(match &models.embedder {
+        EmbedderChoice::Builtin => None,
+        EmbedderChoice::Auto => match models.installed_encoder() {
+            Some(directory) => Some(Arc::new(OnnxEncoder::open(directory)?)),
+            None => None,
+        },
+        EmbedderChoice::Onnx(directory) => Some(Arc::new(OnnxEncoder::open(directory)?)),
+        EmbedderChoice::Remote { url, model } => {
+            let key = models.embedder_key.clone();
+            Some(Arc::new(RemoteEmbedder::new(url, model, key, models.embedder_timeout)?))
+        }
+    })
 }

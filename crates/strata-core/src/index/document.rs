@@ -1,8 +1,8 @@
 //! One item as the index knows it: numbers only, so that ten thousand of them are looked through in no time.
 
+use super::features::{speaker, term_hash};
 use crate::id::ItemId;
 use crate::store::{Item, ItemKinds};
-use crate::turn::Role;
 
 /// A place in the index.
 pub(crate) type Doc = u32;
@@ -36,8 +36,8 @@ pub(crate) struct Document {
     pub(crate) recorded_at: i64,
     pub(crate) valid_to: i64,
     pub(crate) hidden_at: i64,
-    /// Who said it: 1 the user, 2 the assistant, 0 anybody else.
-    pub(crate) role: u8,
+    /// Who said it, as a hash of the name or role; 0 for what nobody said.
+    pub(crate) speaker: u32,
     /// Whether an encoder that knows no Chinese can read it.
     pub(crate) latin: bool,
     /// Its words, repeats included.
@@ -59,7 +59,7 @@ impl Document {
             recorded_at: 0,
             valid_to: i64::MAX,
             hidden_at: i64::MAX,
-            role: 0,
+            speaker: 0,
             latin: true,
             word_count: 0,
             previous: NO_DOC,
@@ -75,11 +75,7 @@ impl Document {
             Item::Turn(turn) => Self {
                 seq: u32::try_from(turn.seq).unwrap_or(u32::MAX),
                 hidden_at: turn.hidden.map_or(i64::MAX, |hidden| hidden.at.as_microsecond()),
-                role: match turn.role {
-                    Role::User => 1,
-                    Role::Assistant => 2,
-                    Role::System | Role::Tool => 0,
-                },
+                speaker: term_hash(speaker(turn)),
                 ..document
             },
             Item::Memory(memory) => Self {

@@ -6,6 +6,7 @@ use jiff::tz::TimeZone;
 use crate::lexicon::Lexicon;
 use crate::store::Item;
 use crate::text;
+use crate::turn::Turn;
 
 /// The months as the analyser writes them.
 const MONTHS: [&str; 12] = [
@@ -45,13 +46,15 @@ impl Features {
 /// An item as ranking and encoders read it: `speaker: text`.
 pub(crate) fn spoken(item: &Item) -> String {
     match item {
-        Item::Turn(turn) => {
-            let speaker = turn.name.as_deref().unwrap_or_else(|| turn.role.as_str());
-            format!("{speaker}: {}", turn.content)
-        }
+        Item::Turn(turn) => format!("{}: {}", speaker(turn), turn.content),
         Item::Memory(memory) => memory.content.clone(),
         Item::Summary(summary) => summary.text.clone(),
     }
+}
+
+/// Who said a turn: the name where there is one, else the role.
+pub(crate) fn speaker(turn: &Turn) -> &str {
+    turn.name.as_deref().unwrap_or_else(|| turn.role.as_str())
 }
 
 /// The day on which something was said, as terms: `8`, `may`, `2023`.

@@ -8,7 +8,7 @@ use crate::lexicon::Lexicon;
 use crate::store::{Change, ChangeSet, Segment, Store};
 
 /// Items a segment. What is not in a segment yet is analysed when the index is loaded: 256 items take about 10 ms.
-pub const SEGMENT_ITEMS: u32 = 256;
+pub(crate) const SEGMENT_ITEMS: u32 = 256;
 
 /// Writes the next segment of a user's items, if there are enough for one. Says whether it did.
 pub(crate) async fn write_segment(

@@ -61,7 +61,6 @@ pub(crate) struct Words {
     vectors: Vec<i8>,
     scales: Vec<f32>,
     weights: Vec<f32>,
-    rarities: Vec<f32>,
     /// Whether the word holds a digit: numbers match only themselves.
     numeric: Vec<bool>,
     postings: Vec<Vec<Doc>>,
@@ -82,7 +81,6 @@ impl Words {
         self.vectors.extend(word.vector.values);
         self.scales.push(word.vector.scale);
         self.weights.push(word.weight);
-        self.rarities.push(word.rarity);
         self.numeric.push(text.chars().any(char::is_numeric));
         self.postings.push(Vec::new());
         self.numbers.insert(text.into(), number);
@@ -123,12 +121,13 @@ impl Words {
         (&self.vectors[start..start + DIMENSION], self.scales[word as usize])
     }
 
-    pub(crate) fn weight(&self, word: u32) -> f32 {
-        self.weights[word as usize]
+    /// Whether a word holds a digit.
+    pub(crate) fn is_numeric(&self, word: u32) -> bool {
+        self.numeric[word as usize]
     }
 
-    pub(crate) fn rarity(&self, word: u32) -> f32 {
-        self.rarities[word as usize]
+    pub(crate) fn weight(&self, word: u32) -> f32 {
+        self.weights[word as usize]
     }
 
     /// Calls `emit` with every word whose cosine with the given direction is above `least`. Words with digits are left

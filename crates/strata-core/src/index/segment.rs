@@ -46,7 +46,8 @@ pub(crate) fn encode(entries: &[Entry]) -> Vec<u8> {
         for moment in [document.created_at, document.recorded_at, document.valid_to, document.hidden_at] {
             out.0.extend(moment.to_le_bytes());
         }
-        out.0.extend([document.role, u8::from(document.latin)]);
+        out.u32(document.speaker);
+        out.0.push(u8::from(document.latin));
         out.u32(features.word_count);
         out.u32(features.terms.len() as u32);
         for (hash, count) in &features.terms {
@@ -103,7 +104,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Segment> {
             *moment = i64::from_le_bytes(input.take(8)?.try_into().ok()?);
         }
         let [created_at, recorded_at, valid_to, hidden_at] = moments;
-        let (role, latin) = (input.take(1)?[0], input.take(1)?[0] != 0);
+        let (speaker, latin) = (input.u32()?, input.take(1)?[0] != 0);
         let word_count = input.u32()?;
         let terms = input.counted()?;
         let places = input.counted()?;
@@ -116,7 +117,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Segment> {
             recorded_at,
             valid_to,
             hidden_at,
-            role,
+            speaker,
             latin,
             word_count,
             ..Document::new(id)

@@ -77,7 +77,12 @@ fn score_terms(index: &UserIndex, question: &Question, spread: &mut Spread) -> V
     normalise(scores, total)
 }
 
-fn score_words(index: &UserIndex, question: &Question, matches: &[Vec<f32>], spread: &mut Spread) -> Vec<f32> {
+fn score_words(
+    index: &UserIndex,
+    question: &Question,
+    matches: &[Vec<f32>],
+    spread: &mut Spread,
+) -> Vec<f32> {
     let count = index.documents.len();
     let mut scores = vec![0.0; count];
     let mut total = 0.0;
@@ -133,7 +138,14 @@ impl<'a> Spread<'a> {
     fn new(index: &'a UserIndex) -> Self {
         let count = index.documents.len();
         let norms = index.documents.iter().map(|document| length_norm(document.word_count)).collect();
-        Self { index, norms, own: vec![0.0; count], touched: Vec::new(), shared: vec![0.0; count], reached: Vec::new() }
+        Self {
+            index,
+            norms,
+            own: vec![0.0; count],
+            touched: Vec::new(),
+            shared: vec![0.0; count],
+            reached: Vec::new(),
+        }
     }
 
     /// An item matches with `value`; of several matches the best counts.

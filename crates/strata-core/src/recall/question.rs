@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::index::{TermHash, is_latin, question_terms, question_words};
 use crate::lexicon::{DIMENSION, Lexicon, Word, add};
-use crate::time::{self, TimeSpan};
+use crate::time::{self, Precision, TimeSpan};
 use crate::vector::Vector;
 
 /// A question, analysed.
@@ -52,7 +52,7 @@ impl Question {
             terms: question_terms(text),
             words,
             mean: Vector::quantise(&mean),
-            times: time::parse(text, now),
+            times: times(text, now),
             latin: is_latin(text),
         }
     }
@@ -61,4 +61,18 @@ impl Question {
 /// How much a word or term counts that stands `count` times in a question.
 pub(crate) fn repeated(count: u8) -> f32 {
     (1.0 + f32::from(count)).log2()
+}
+
+/// The times that a question names. Today is left out: «how are you today» asks for nothing that was said today.
+fn times(text: &str, now: Timestamp) -> Vec<TimeSpan> {
+    let mut times = time::parse(text, now);
+    times.retain(|span| span.precision > Precision::Day || !span.contains(now));
+    times
+}
+
+/// A span as microseconds, widened to whole days: what is known by its date alone counts as said at midnight.
+pub(crate) fn whole_days(span: &TimeSpan) -> (i64, i64) {
+    const DAY: i64 = 86_400_000_000;
+    let (start, end) = (span.start.as_microsecond(), span.end.as_microsecond());
+    (start.div_euclid(DAY) * DAY, end.saturating_add(DAY - 1).div_euclid(DAY) * DAY)
 }

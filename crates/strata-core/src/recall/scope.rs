@@ -71,7 +71,8 @@ const ENGLISH_CUES: [&str; 22] = [
 
 /// The same in Chinese, simplified and traditional.
 const CHINESE_CUES: [&str; 19] = [
-    "之前", "以前", "上次", "上回", "先前", "曾经", "曾經", "过去", "過去", "记得", "記得", "说过", "說過", "提过", "提過", "聊过", "聊過", "那次", "从前",
+    "之前", "以前", "上次", "上回", "先前", "曾经", "曾經", "过去", "過去", "记得", "記得", "说过", "說過",
+    "提过", "提過", "聊过", "聊過", "那次", "从前",
 ];
 
 /// The phrase by which a question points at an earlier conversation.
@@ -96,7 +97,8 @@ mod tests {
 
     #[test]
     fn a_cue_is_a_phrase_of_its_own() {
-        let check = |question: &str, expected: Option<&str>| assert_eq!(cue(question), expected, "{question}");
+        let check =
+            |question: &str, expected: Option<&str>| assert_eq!(cue(question), expected, "{question}");
         check("What did I say last time?", Some("last time"));
         check("你之前说喜欢什么？", Some("之前"));
         check("上次我們去哪裡吃飯", Some("上次"));

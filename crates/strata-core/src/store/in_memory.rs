@@ -4,6 +4,7 @@
 //! mutex, ordered maps, scans where a database would have an index; only text search has a real index. Start reading at
 //! [`UserData::apply`](user_data::UserData::apply), then [`table::Table`], which makes a change set all or nothing.
 
+mod forget;
 mod index;
 mod read;
 mod table;

@@ -1,8 +1,12 @@
 //! One spelling for what readers take for the same: normal form, case, accents, width.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 use unicode_normalization::UnicodeNormalization;
+
+/// Traditional characters and their simplified forms, sorted; `data/README.md` describes the file.
+static SIMPLIFIED: &[u8] = include_bytes!("../../data/simplified.bin");
 
 /// The text as it is compared when looking for a substring: normalised, lower case, white space folded.
 pub fn fold(text: &str) -> String {
@@ -69,9 +73,29 @@ fn unaccented(c: char) -> Option<&'static str> {
     })
 }
 
-/// The character that stands for `c` and for those written instead of it elsewhere.
-///
-/// The seam for a table of traditional and simplified Chinese: until it is here, each character stands for itself.
+/// The character that stands for `c` and for those written instead of it elsewhere: traditional Chinese becomes
+/// simplified.
 fn unified(c: char) -> char {
+    let Ok(unit) = u16::try_from(u32::from(c)) else { return c };
+    // Most characters are no Chinese at all.
+    if !(0x3400..=0x9FFF).contains(&unit) {
+        return c;
+    }
+    let pair = |place: usize| {
+        let at = 4 * place;
+        (
+            u16::from_le_bytes([SIMPLIFIED[at], SIMPLIFIED[at + 1]]),
+            u16::from_le_bytes([SIMPLIFIED[at + 2], SIMPLIFIED[at + 3]]),
+        )
+    };
+    let (mut low, mut high) = (0, SIMPLIFIED.len() / 4);
+    while low < high {
+        let middle = usize::midpoint(low, high);
+        match pair(middle).0.cmp(&unit) {
+            Ordering::Less => low = middle + 1,
+            Ordering::Greater => high = middle,
+            Ordering::Equal => return char::from_u32(u32::from(pair(middle).1)).unwrap_or(c),
+        }
+    }
     c
 }

@@ -50,7 +50,8 @@ impl Pieces {
             };
         }
         let weights = weights.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
-        let scales = rows.chunks_exact(DIMENSION).zip(weights).map(|(row, weight)| weight * scale(row)).collect();
+        let scales =
+            rows.chunks_exact(DIMENSION).zip(weights).map(|(row, weight)| weight * scale(row)).collect();
         Ok(Self { first, next, rows, scales })
     }
 

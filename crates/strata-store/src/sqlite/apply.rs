@@ -27,7 +27,7 @@ pub(crate) fn apply(conn: &Connection, user: &UserId, changes: ChangeSet) -> Out
     {
         return Ok(answer);
     }
-    let mut writing = Writing::begin(conn, user, at, changes.iter().any(is_recallable))?;
+    let mut writing = Writing::begin(conn, user, at, changes.iter().map(items_changed).sum())?;
     for change in changes {
         writing.apply(change)?;
     }
@@ -59,18 +59,16 @@ fn earlier_answer(conn: &Connection, user: &UserId, idempotency: &Idempotency) -
     Ok(Some(Applied { replayed: true, ..answer }))
 }
 
-/// Whether recall may see something of a change. [`Forget`](strata_core::store::Forget) raises the revision itself, if
-/// it destroyed anything.
-fn is_recallable(change: &Change) -> bool {
+/// How many items recall sees otherwise after a change. [`Forget`](strata_core::store::Forget) raises the revision itself,
+/// if it destroyed anything.
+fn items_changed(change: &Change) -> usize {
     match change {
         // A summary may have been completed before and be so no longer.
-        Change::PutSummary(summary) => summary.status != SummaryStatus::Processing,
-        Change::AppendTurns { .. }
-        | Change::HideTurns { .. }
-        | Change::AddMemory(_)
-        | Change::ReviseMemory { .. }
-        | Change::CloseMemory { .. }
-        | Change::HideMemory { .. } => true,
+        Change::PutSummary(summary) => usize::from(summary.status != SummaryStatus::Processing),
+        Change::AppendTurns { turns, .. } => turns.len().max(1),
+        Change::HideTurns { ids, .. } => ids.len().max(1),
+        Change::ReviseMemory { .. } => 2,
+        Change::AddMemory(_) | Change::CloseMemory { .. } | Change::HideMemory { .. } => 1,
         Change::PutState { .. }
         | Change::PutVectors(_)
         | Change::PutSegment(_)
@@ -80,7 +78,7 @@ fn is_recallable(change: &Change) -> bool {
         | Change::RetryJob { .. }
         | Change::AddRequest(_)
         | Change::PruneRequests { .. }
-        | Change::Forget(_) => false,
+        | Change::Forget(_) => 0,
     }
 }
 
@@ -97,8 +95,8 @@ pub(super) struct Writing<'a> {
 impl<'a> Writing<'a> {
     /// Finds or makes the user's row and raises its revision: one statement for a user that exists. Row numbers are not
     /// remembered from one set to the next, since another process may have changed what they stand for.
-    fn begin(conn: &'a Connection, user: &'a UserId, at: Timestamp, recallable: bool) -> Outcome<Self> {
-        let raise = i64::from(recallable);
+    fn begin(conn: &'a Connection, user: &'a UserId, at: Timestamp, items_changed: usize) -> Outcome<Self> {
+        let raise = count(items_changed as u64)?;
         let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
         let found = conn
             .prepare_cached(

@@ -21,7 +21,8 @@ pub(crate) fn feed(conn: &Connection, user: &UserId, after: u64, limit: u32) -> 
          WHERE t.user_id = ?1 AND t.revision > ?2 AND t.revision <= ?3 ORDER BY t.revision, t.row",
         row::TURN
     );
-    let mut items = all(conn, &turns, range, |row| Ok((revision(row, "turns", 12)?, Item::Turn(row::turn(row)?))))?;
+    let mut items =
+        all(conn, &turns, range, |row| Ok((revision(row, "turns", 12)?, Item::Turn(row::turn(row)?))))?;
     let memories = format!(
         "SELECT {}, m.revision FROM memories m
          WHERE m.user_id = ?1 AND m.revision > ?2 AND m.revision <= ?3 ORDER BY m.revision, m.row",
@@ -137,7 +138,9 @@ impl Writing<'_> {
             .into());
         }
         self.conn
-            .prepare_cached("INSERT INTO segments (user_id, space, first, last, bytes) VALUES (?1, ?2, ?3, ?4, ?5)")?
+            .prepare_cached(
+                "INSERT INTO segments (user_id, space, first, last, bytes) VALUES (?1, ?2, ?3, ?4, ?5)",
+            )?
             .execute(params![
                 self.user_id,
                 segment.space,

@@ -208,3 +208,23 @@ async fn misspelt_words_are_found_beyond_the_newest() {
     assert_eq!(hits.iter().map(|hit| hit.item.content()).collect::<Vec<_>>(), [contents[0]]);
     assert_eq!(hits, store.search(&ann(), &query).await.unwrap());
 }
+
+#[tokio::test]
+async fn an_append_is_flushed_at_its_commit_also_after_indexing() {
+    let folder = folder();
+    let conn = connection::open_writer(&folder.path().join("strata.db"), &SqliteOptions::default()).unwrap();
+    let mut thread = Thread::new(conn, Indexing::Off);
+    let level = |thread: &Thread| -> i32 {
+        thread.conn.query_row("PRAGMA synchronous", [], |row| row.get(0)).unwrap()
+    };
+    // SQLite's numbers: 1 is `NORMAL`, 2 is `FULL`. The level stays as the last transaction had it.
+    for _ in 0..2 {
+        let (answer, answered) = tokio::sync::oneshot::channel();
+        let changes = ChangeSet::one(at(0), appending("s", vec![turn("hello")]));
+        thread.commit_group(vec![Asked { user: ann(), changes, answer }]);
+        answered.await.unwrap().unwrap();
+        assert_eq!(level(&thread), 2);
+        thread.index(10);
+        assert_eq!(level(&thread), 1);
+    }
+}

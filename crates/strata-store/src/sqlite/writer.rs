@@ -149,10 +149,31 @@ fn stopped() -> Error {
     Error::unavailable("the store's writing thread has stopped; restart the process")
 }
 
+/// When a commit reaches the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flush {
+    /// Before it is acknowledged.
+    AtCommit,
+    /// With the next one that is flushed. For the text index, which is derived: frames of the log are valid in their order
+    /// only, so the next append's flush covers them, and losing the last ones loses nothing but work.
+    Later,
+}
+
+impl Flush {
+    fn level(self) -> &'static str {
+        match self {
+            Self::AtCommit => "FULL",
+            Self::Later => "NORMAL",
+        }
+    }
+}
+
 /// The thread's own state.
 pub(super) struct Thread {
-    conn: Connection,
+    pub(super) conn: Connection,
     indexing: Indexing,
+    /// How the connection flushes, if that is known.
+    flush: Option<Flush>,
     /// About how many items are not yet in the index.
     unindexed: usize,
     /// When indexing last had nothing left to do, or was last done.
@@ -170,7 +191,7 @@ enum Next {
 impl Thread {
     pub(super) fn new(conn: Connection, indexing: Indexing) -> Self {
         // At least one: what a crash or another process has left is looked for once.
-        Self { conn, indexing, unindexed: 1, indexed_at: Instant::now(), reindexing: Vec::new() }
+        Self { conn, indexing, flush: None, unindexed: 1, indexed_at: Instant::now(), reindexing: Vec::new() }
     }
 
     fn run(mut self, calls: &Receiver<Waiting>) {
@@ -238,14 +259,14 @@ impl Thread {
         match call {
             Call::Apply { user, changes, answer } => self.commit_group(vec![Asked { user, changes, answer }]),
             Call::LeaseJob { request, answer } => {
-                let leased = self.in_transaction(|conn| apply::lease_job(conn, &request));
+                let leased = self.in_transaction(Flush::AtCommit, |conn| apply::lease_job(conn, &request));
                 let _ = answer.send(leased.map_err(Error::from));
             }
             Call::Probe { answer } => {
                 let probed = self.conn.execute_batch("BEGIN IMMEDIATE; ROLLBACK");
                 let _ = answer.send(probed.map_err(|error| super::error::Fault::from(error).into()));
             }
-            Call::Reindex { answer } => match self.in_transaction(index::clear) {
+            Call::Reindex { answer } => match self.in_transaction(Flush::AtCommit, index::clear) {
                 Ok(()) => {
                     self.unindexed = self.unindexed.max(1);
                     self.reindexing.push(answer);
@@ -275,7 +296,18 @@ impl Thread {
         Next::Call
     }
 
-    fn in_transaction<T>(&mut self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Outcome<T> {
+    /// Does `work` in a transaction. That the disk is flushed as asked is settled before it begins: where it cannot be,
+    /// nothing is written.
+    fn in_transaction<T>(
+        &mut self,
+        flush: Flush,
+        work: impl FnOnce(&Connection) -> Outcome<T>,
+    ) -> Outcome<T> {
+        if self.flush != Some(flush) {
+            self.flush = None;
+            self.conn.pragma_update(None, "synchronous", flush.level())?;
+            self.flush = Some(flush);
+        }
         let transaction = self.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let value = work(&transaction)?;
         transaction.commit()?;
@@ -296,7 +328,7 @@ impl Thread {
             (user, changes)
         });
         let sets: Vec<_> = sets.collect();
-        let committed = self.in_transaction(|conn| {
+        let committed = self.in_transaction(Flush::AtCommit, |conn| {
             for (user, changes) in sets {
                 let items = indexable(&changes);
                 let applied =
@@ -328,17 +360,9 @@ impl Thread {
         }
     }
 
-    fn index(&mut self, most: usize) {
+    pub(super) fn index(&mut self, most: usize) {
         self.indexed_at = Instant::now();
-        // The index is derived: its commits need not reach the disk at once. Frames of the log are valid in their order
-        // only, so the next append's flush covers them, and losing the last ones loses nothing but work.
-        let synced = |conn: &Connection, level| conn.pragma_update(None, "synchronous", level);
-        let indexed = synced(&self.conn, "NORMAL").map_err(Into::into).and_then(|()| {
-            let indexed = self.in_transaction(|conn| index::index_batch(conn, most));
-            synced(&self.conn, "FULL")?;
-            indexed
-        });
-        match indexed {
+        match self.in_transaction(Flush::Later, |conn| index::index_batch(conn, most)) {
             Ok(indexed) => {
                 self.unindexed =
                     if indexed < most { 0 } else { self.unindexed.saturating_sub(indexed).max(1) };

@@ -10,6 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use strata::config::StoreUrl;
 use strata_core::Store;
+use strata_core::ports::Clock;
 use strata_core::recall::Order;
 
 use super::{Context, JsonArgs};
@@ -122,8 +123,9 @@ async fn run_set(set: &Set, store: Arc<dyn Store>, options: &Options, context: &
         let Progress { turns, all_turns, questions, all_questions } = progress;
         bar.set_message(format!("{turns}/{all_turns} turns, {questions}/{all_questions} questions"));
     };
-    let engine = |clock| strata::engine_at(&context.config, store, clock);
-    let report = evals::run(engine, set, options, &mut show).await;
+    let clock = Arc::new(evals::EvalClock::default());
+    let engine = strata::engine_at(&context.config, store, Arc::clone(&clock) as Arc<dyn Clock>)?;
+    let report = evals::run(engine, clock, set, options, &mut show).await;
     bar.finish_and_clear();
     Ok(report?)
 }

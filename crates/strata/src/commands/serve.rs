@@ -39,8 +39,11 @@ pub(crate) async fn run(context: &Context, output: &mut Output) -> Outcome {
     if let Err(error) = announced {
         tracing::warn!(%error, "the address could not be printed");
     }
+    let worker = strata::Worker::start(engine.clone(), config.requests_kept);
     let app = strata_server::App::new(engine, config.server.clone());
-    strata_server::serve(listener, app, stop).await.map_err(|error| Failure::Failed(error.into()))
+    let served = strata_server::serve(listener, app, stop).await;
+    worker.stop().await;
+    served.map_err(|error| Failure::Failed(error.into()))
 }
 
 pub(super) fn refusal(listen: SocketAddr, origin: &str) -> String {

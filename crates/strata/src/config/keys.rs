@@ -31,8 +31,24 @@ pub const KEYS: &[Key] = &[
     key("max_concurrent_requests", "the most requests worked on at once"),
     key("max_connections", "the most open connections"),
     key("default_top_k", "how many items a search gives where nobody says"),
+    key("score_threshold", "items less relevant than this are left out, from 0 to 1"),
+    key("recency_weight", "how much being recent counts, from 0 to 1"),
+    key("mmr_lambda", "how much relevance counts against diversity, from 0 to 1"),
+    key("min_fts_hits", "with fewer full-text hits in a session, all sessions are searched"),
+    key("max_context_tokens", "the most tokens of what is recalled together"),
+    key("max_context_turns", "the most turns that are recalled together"),
+    key("max_item_chars", "the most characters of one recalled item"),
     key("min_similarity", "the least trigram similarity of a word, from 0 to 1"),
     key("min_query_len", "the shortest question that goes to the trigrams, in characters"),
+    key("index_max_items", "up to so many changes a user is ranked in memory, beyond by the store"),
+    key("index_bytes", "the most bytes of all users' indexes in memory"),
+    key("embedder", "`auto`, `builtin`, `onnx:DIR` or `URL#MODEL`"),
+    key("embedder_key", "the API key of a remote embedder"),
+    key("embedder_timeout_secs", "how long a remote embedder may take"),
+    key("embed", "which items are embedded: `auto`, `derived` or `all`"),
+    key("encoder_reads_chinese", "whether the chosen encoder knows Chinese: `true` or `false`"),
+    key("reranker", "`none` or `onnx:DIR`, a cross-encoder for the best candidates"),
+    key("requests_days", "how many days the row of a request is kept"),
     key("tokenizer", "how tokens are counted: `o200k`, `cl100k` or `estimate`"),
     key("log", "which log events are written, as in `info` or `strata_store=debug`"),
     key("log_format", "how log events are written: `text` or `json`"),
@@ -40,7 +56,7 @@ pub const KEYS: &[Key] = &[
 
 /// The defaults that depend on nothing. `store` and `data_dir` depend on the machine, and `log` on the command.
 pub(super) fn defaults() -> Vec<(&'static str, String)> {
-    let Settings { max_turn_bytes, max_turns_per_call, recall } = Settings::default();
+    let Settings { max_turn_bytes, max_turns_per_call, embed: _, recall } = Settings::default();
     let server = strata_server::Settings::default();
     vec![
         ("listen", "127.0.0.1:8100".to_owned()),
@@ -54,8 +70,23 @@ pub(super) fn defaults() -> Vec<(&'static str, String)> {
         ("max_concurrent_requests", server.max_concurrent_requests.to_string()),
         ("max_connections", server.max_connections.to_string()),
         ("default_top_k", recall.default_top_k.to_string()),
+        ("score_threshold", recall.score_threshold.to_string()),
+        ("recency_weight", recall.recency_weight.to_string()),
+        ("mmr_lambda", recall.mmr_lambda.to_string()),
+        ("min_fts_hits", recall.min_fts_hits.to_string()),
+        ("max_context_tokens", recall.budget.max_tokens.to_string()),
+        ("max_context_turns", recall.budget.max_turns.to_string()),
+        ("max_item_chars", recall.budget.max_item_chars.to_string()),
         ("min_similarity", recall.min_similarity.to_string()),
         ("min_query_len", recall.min_query_len.to_string()),
+        ("index_max_items", recall.index_max_items.to_string()),
+        ("index_bytes", recall.index_bytes.to_string()),
+        ("embedder", "auto".to_owned()),
+        ("embedder_timeout_secs", "10".to_owned()),
+        ("embed", "auto".to_owned()),
+        ("encoder_reads_chinese", recall.encoder_reads_chinese.to_string()),
+        ("reranker", "none".to_owned()),
+        ("requests_days", "30".to_owned()),
         ("tokenizer", Tokenizer::default().as_str().to_owned()),
         ("log_format", "text".to_owned()),
     ]

@@ -14,7 +14,7 @@ fn samples() -> String {
 #[test]
 fn the_samples_are_measured_in_a_store_of_their_own() {
     let machine = Machine::new();
-    let table = machine.run(&["eval", &samples()]).ok();
+    let table = machine.run(&["eval", &samples(), "--set", "garden"]).ok();
     assert!(table.contains("# garden: 2 conversations") && table.contains("± 95 %"), "{table}");
     assert!(!machine.store().exists());
 }
@@ -38,7 +38,7 @@ fn figures_go_to_a_program_and_rankings_to_files() {
 #[test]
 fn a_named_store_is_used_once() {
     let machine = Machine::new();
-    let args = ["eval", &samples(), "--store", "sqlite:eval.db", "--order", "relevance"];
+    let args = ["eval", &samples(), "--set", "garden", "--store", "sqlite:eval.db", "--order", "relevance"];
     machine.run(&args).ok();
     assert!(machine.home().join("eval.db").exists());
     assert!(machine.run(&args).failed(1).contains("holds an earlier run of set `garden`"));

@@ -86,7 +86,10 @@ mod properties {
         }
         let memories = MemoryQuery::new(MemorySelect::All);
         all.push(format!("{:?}", store.memories(user, &memories).await.unwrap()));
-        all.push(format!("{:?}", store.jobs(user, &JobQuery { limit: 99, ..JobQuery::default() }).await.unwrap()));
+        all.push(format!(
+            "{:?}",
+            store.jobs(user, &JobQuery { limit: 99, ..JobQuery::default() }).await.unwrap()
+        ));
         let items: Vec<ItemId> = (0..12).map(|number| ItemId::Turn(TurnId(id(1, number)))).collect();
         all.push(format!("{:?}", store.vectors(user, "model", &items).await.unwrap()));
         for text in WORDS {

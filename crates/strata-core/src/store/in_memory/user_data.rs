@@ -1,6 +1,6 @@
 //! One user's data, and what a change set does to it.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
@@ -13,7 +13,7 @@ use crate::memory::Memory;
 use crate::metric::RequestMetric;
 use crate::session::Session;
 use crate::state::State;
-use crate::store::{AppendedTurn, Applied, Change, ChangeSet, Forget, Head, Removed, Segment};
+use crate::store::{AppendedTurn, Applied, Change, ChangeSet, Head, Removed, Segment};
 use crate::summary::{Summary, SummaryStatus};
 use crate::turn::{Hidden, Metadata, NewTurn, Turn};
 use crate::vector::{ItemVector, Vector};
@@ -95,9 +95,16 @@ impl UserData {
         let written = self.vectors.commit();
         let stored =
             written.iter().filter_map(|(key, _)| self.vectors.get(key)).any(|(stored, _)| *stored > vectors);
-        let changed = !self.revisions.commit().is_empty() || destroyed;
+        let changed = self.revisions.commit();
+        let raise = (changed.len() as u64).max(u64::from(destroyed));
+        for (item, _) in changed {
+            // All of a set carry the revision that the set leads to.
+            if self.revisions.contains(&item) {
+                self.revisions.put(item, revision + raise);
+            }
+        }
         self.head = Head {
-            revision: revision + u64::from(changed),
+            revision: revision + raise,
             epoch: epoch + u64::from(destroyed),
             vectors: vectors + u64::from(stored),
         };
@@ -254,7 +261,7 @@ impl UserData {
     }
 
     /// Notes that recall sees this item otherwise from the next revision on.
-    fn touch(&mut self, item: ItemId) {
+    pub(super) fn touch(&mut self, item: ItemId) {
         self.revisions.put(item, self.head.revision + 1);
     }
 
@@ -408,102 +415,8 @@ impl UserData {
         self.requests.put(request.id, request);
         Ok(())
     }
-
-    fn forget(&mut self, what: Forget, removed: &mut Removed) -> Result<()> {
-        let before = *removed;
-        match what {
-            Forget::Session(session) => self.forget_session(&session, removed)?,
-            Forget::Memory(id) => {
-                if !self.memories.contains(&id) {
-                    return Err(unknown("memory", id));
-                }
-                self.forget_memories(&self.replaced_by(id), removed);
-            }
-            Forget::Memories => {
-                self.forget_memories(&self.memories.rows().keys().copied().collect(), removed);
-            }
-            Forget::User => {
-                removed.sessions += self.sessions.remove_where(|_, _| true);
-                removed.turns += self.turns.remove_where(|_, _| true);
-                removed.memories += self.memories.remove_where(|_, _| true);
-                removed.summaries += self.summaries.remove_where(|_, _| true);
-                self.places.remove_where(|_, _| true);
-                self.vectors.remove_where(|_, _| true);
-                self.revisions.remove_where(|_, _| true);
-                self.segments.remove_where(|_, _| true);
-                self.progress.remove_where(|_, _| true);
-                self.jobs.remove_where(|_, _| true);
-                self.requests.remove_where(|_, _| true);
-                self.answers.remove_where(|_, _| true);
-            }
-        }
-        if *removed != before {
-            self.forget_segments();
-        }
-        Ok(())
-    }
-
-    /// Nobody can say what is in a segment, so all of them go; their spaces begin anew.
-    fn forget_segments(&mut self) {
-        let spaces: BTreeSet<String> = self.segments.rows().keys().map(|(space, _)| space.clone()).collect();
-        self.segments.remove_where(|_, _| true);
-        self.progress.remove_where(|space, _| spaces.contains(space));
-    }
-
-    fn forget_session(&mut self, session: &SessionId, removed: &mut Removed) -> Result<()> {
-        let bound = self.memories.rows().values().filter(|memory| memory.session.as_ref() == Some(session));
-        let bound: BTreeSet<MemoryId> = bound.map(|memory| memory.id).collect();
-        let existed = self.sessions.remove(session);
-        // A memory may be bound to a session in which nothing was said yet.
-        if !existed && bound.is_empty() {
-            return Err(unknown("session", session));
-        }
-        removed.sessions += u64::from(existed);
-        removed.turns += self.turns.remove_where(|_, turn| turn.session == *session);
-        removed.summaries += self.summaries.remove_where(|_, summary| summary.session == *session);
-        self.places.remove_where(|(of, _), _| of == session);
-        self.jobs.remove_where(|_, job| job.session.as_ref() == Some(session));
-        // Their questions were said in the session.
-        self.requests.remove_where(|_, request| request.session.as_ref() == Some(session));
-        self.forget_memories(&bound, removed);
-        Ok(())
-    }
-
-    fn forget_memories(&mut self, ids: &BTreeSet<MemoryId>, removed: &mut Removed) {
-        removed.memories += self.memories.remove_where(|id, _| ids.contains(id));
-        let orphans = self.memories.rows().values();
-        let orphans = orphans.filter(|memory| memory.replaced_by.is_some_and(|id| ids.contains(&id)));
-        let orphans: Vec<Memory> = orphans.cloned().collect();
-        for memory in orphans {
-            self.touch(ItemId::Memory(memory.id));
-            self.memories.put(memory.id, Memory { replaced_by: None, ..memory });
-        }
-        let (turns, memories, summaries) = (&self.turns, &self.memories, &self.summaries);
-        let is_gone = |item: &ItemId| match item {
-            ItemId::Turn(id) => !turns.contains(id),
-            ItemId::Memory(id) => !memories.contains(id),
-            ItemId::Summary(id) => !summaries.contains(id),
-        };
-        self.vectors.remove_where(|(item, _), _| is_gone(item));
-        self.revisions.remove_where(|item, _| is_gone(item));
-    }
-
-    fn replaced_directly_by(&self, id: MemoryId) -> Vec<MemoryId> {
-        let memories = self.memories.rows().values();
-        memories.filter(|memory| memory.replaced_by == Some(id)).map(|memory| memory.id).collect()
-    }
-
-    /// A memory and all that it replaced, directly or through others.
-    pub(super) fn replaced_by(&self, id: MemoryId) -> BTreeSet<MemoryId> {
-        let mut found = BTreeSet::from([id]);
-        let mut open = VecDeque::from([id]);
-        while let Some(id) = open.pop_front() {
-            open.extend(self.replaced_directly_by(id).into_iter().filter(|former| found.insert(*former)));
-        }
-        found
-    }
 }
 
-fn unknown(what: &str, id: impl std::fmt::Display) -> Error {
+pub(super) fn unknown(what: &str, id: impl std::fmt::Display) -> Error {
     Error::not_found(format!("{what} `{id}` does not exist for this user"))
 }

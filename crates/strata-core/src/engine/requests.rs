@@ -1,0 +1,177 @@
+//! One row for each recall, written behind it: what makes «it forgot» a question with an answer.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::Engine;
+use crate::error::{Error, Result};
+use crate::id::{ItemId, RequestId, UserId};
+use crate::metric::{ErrorStage, RequestMetric, RetrievalPath};
+use crate::recall::{Explanation, RecallRequest, Recalled, Scope, Trace};
+use crate::store::{Change, ChangeSet, MetricQuery};
+
+/// The most rows that wait to be written. Beyond, the oldest are dropped, counted and logged.
+const MAX_WAITING: usize = 10_000;
+
+/// How many rows are written at once.
+const BATCH: usize = 500;
+
+/// Rows that wait to be written.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    rows: Mutex<VecDeque<(UserId, RequestMetric)>>,
+}
+
+impl Waiting {
+    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<(UserId, RequestMetric)>> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Engine {
+    /// Notes what a recall did. The row is written by [`Engine::flush_requests`], off the caller's path.
+    pub(crate) fn note_request(
+        &self,
+        user: &UserId,
+        request: &RecallRequest,
+        id: RequestId,
+        recalled: Option<&Recalled>,
+        elapsed: SignedDuration,
+    ) {
+        let metric = RequestMetric {
+            id,
+            session: request.session.clone(),
+            created_at: self.now(),
+            query: request.query.clone(),
+            fts_hits: recalled.map_or(0, |recalled| recalled.fts_hits),
+            trgm_hits: recalled.map_or(0, |recalled| recalled.trgm_hits),
+            vector_hits: recalled.map_or(0, |recalled| recalled.vector_hits),
+            used_fallback: recalled
+                .is_some_and(|recalled| matches!(recalled.path, RetrievalPath::Trgm | RetrievalPath::Window)),
+            retrieval_path: recalled.map_or(RetrievalPath::None, |recalled| recalled.path),
+            scope: request.scope.unwrap_or(if request.session.is_some() {
+                Scope::Session
+            } else {
+                Scope::User
+            }),
+            scope_used: recalled.map_or(Scope::User, |recalled| recalled.scope),
+            expansion: recalled.and_then(|recalled| recalled.expansion.clone()),
+            context_items: recalled.map_or(0, |recalled| recalled.items.len() as u32),
+            estimated_tokens: recalled.map_or(0, |recalled| recalled.tokens),
+            truncated: recalled.is_some_and(|recalled| recalled.truncated),
+            latency_retrieval_us: u64::try_from(elapsed.as_micros()).unwrap_or(0),
+            latency_llm_us: None,
+            error_stage: recalled.map_or(Some(ErrorStage::Retrieval), |recalled| recalled.error_stage),
+            trace: recalled
+                .and_then(|recalled| recalled.trace.as_ref())
+                .and_then(|trace| serde_json::to_value(trace).ok()),
+        };
+        let mut waiting = self.waiting.lock();
+        if waiting.len() >= MAX_WAITING {
+            waiting.pop_front();
+            tracing::warn!(
+                most = MAX_WAITING,
+                "request rows come faster than they are written; the oldest was dropped"
+            );
+        }
+        waiting.push_back((user.clone(), metric));
+    }
+
+    /// How many request rows wait to be written.
+    pub fn waiting_requests(&self) -> usize {
+        self.waiting.lock().len()
+    }
+
+    /// Writes the request rows that wait. What could not be written waits on.
+    pub async fn flush_requests(&self) -> Result<()> {
+        loop {
+            let batch: Vec<_> = {
+                let mut waiting = self.waiting.lock();
+                let count = waiting.len().min(BATCH);
+                waiting.drain(..count).collect()
+            };
+            if batch.is_empty() {
+                return Ok(());
+            }
+            let mut rest = batch.into_iter().peekable();
+            while let Some((user, metric)) = rest.next() {
+                let mut metrics = vec![metric];
+                while let Some((_, metric)) = rest.next_if(|(other, _)| *other == user) {
+                    metrics.push(metric);
+                }
+                let changes =
+                    metrics.iter().cloned().map(|metric| Change::AddRequest(Box::new(metric))).collect();
+                if let Err(error) = self.store.apply(&user, ChangeSet::new(self.now(), changes)).await {
+                    let unwritten = metrics.into_iter().map(|metric| (user.clone(), metric)).chain(rest);
+                    let mut waiting = self.waiting.lock();
+                    for (place, row) in unwritten.enumerate() {
+                        waiting.insert(place, row);
+                    }
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// The user's request rows, newest first, those that wait to be written included.
+    pub async fn requests(
+        &self,
+        user: &UserId,
+        since: Option<Timestamp>,
+        limit: u32,
+    ) -> Result<Vec<RequestMetric>> {
+        self.flush_requests().await?;
+        self.store.requests(user, &MetricQuery { id: None, since, limit }).await
+    }
+
+    /// One request's row; *not found* where there is none.
+    pub async fn request(&self, user: &UserId, id: RequestId) -> Result<RequestMetric> {
+        self.flush_requests().await?;
+        let query = MetricQuery { id: Some(id), since: None, limit: 1 };
+        let row = self.store.requests(user, &query).await?.pop();
+        row.ok_or_else(|| Error::not_found(format!("request `{id}` does not exist for this user")))
+    }
+
+    /// The trace of an earlier request: the one that was kept with it, or one made by asking again as of then.
+    pub async fn trace(&self, user: &UserId, id: RequestId) -> Result<Trace> {
+        let row = self.request(user, id).await?;
+        if let Some(trace) = row.trace.and_then(|trace| serde_json::from_value(trace).ok()) {
+            return Ok(trace);
+        }
+        let request = RecallRequest {
+            session: row.session,
+            scope: Some(row.scope_used),
+            as_of: Some(row.created_at),
+            explain: true,
+            ..RecallRequest::new(row.query)
+        };
+        let recalled = self.recall(user, &request).await?;
+        recalled.trace.ok_or_else(|| Error::internal("a recall that was to be explained gave no trace"))
+    }
+
+    /// Why an item was or was not recalled by a request.
+    pub async fn explain(&self, user: &UserId, id: RequestId, item: ItemId) -> Result<Explanation> {
+        let trace = self.trace(user, id).await?;
+        if let Some(candidate) =
+            trace.candidates.iter().find(|candidate| candidate.item.uuid() == item.uuid())
+        {
+            let reason = format!("it was candidate {} by relevance: {}", candidate.place, candidate.outcome);
+            return Ok(Explanation { item: candidate.item, reason, candidate: Some(candidate.clone()) });
+        }
+        let row = self.request(user, id).await?;
+        let reason = self.why_no_candidate(user, &row, item).await?;
+        Ok(Explanation { item, reason, candidate: None })
+    }
+
+    /// Removes request rows older than `before` of a user.
+    pub async fn prune_requests(&self, user: &UserId, before: Timestamp) -> Result<()> {
+        self.store.apply(user, ChangeSet::one(self.now(), Change::PruneRequests { before })).await?;
+        Ok(())
+    }
+
+    pub(crate) fn new_waiting() -> Arc<Waiting> {
+        Arc::default()
+    }
+}

@@ -1,0 +1,98 @@
+//! What stands in when a user's items are not ranked in memory, or when no word of the question is known.
+
+use super::request::{Plan, RecallRequest};
+use super::scope::Scope;
+use super::{Candidate, Found};
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::id::UserId;
+use crate::metric::RetrievalPath;
+use crate::store::{Hit, TextMatch, TextQuery};
+
+/// How relevant the best full-text hit of a store counts, and how fast that falls with the place: as in the ranking in
+/// memory, whose calibration knows places better than scores.
+const STORE_RELEVANCE: (f32, f32) = (6.0, 2.0);
+
+impl Engine {
+    /// Candidates from the store's own text index.
+    pub(super) async fn candidates_of_store(
+        &self,
+        user: &UserId,
+        request: &RecallRequest,
+        plan: &Plan,
+    ) -> Result<Found> {
+        let query = text_query(request, plan.scope, TextMatch::Words, plan.pool);
+        let hits = self.search_in(user, plan.scope, &query).await?;
+        let (height, fall) = STORE_RELEVANCE;
+        let relevance = |place: usize| 1.0 / (1.0 + (fall * (place as f32 + 1.0).ln() - height).exp());
+        let candidates: Vec<Candidate> =
+            hits.iter().enumerate().map(|(place, hit)| candidate(hit, relevance(place))).collect();
+        Ok(Found {
+            term_hits: hits.len() as u32,
+            scope: plan.scope,
+            path: if candidates.is_empty() { RetrievalPath::None } else { RetrievalPath::Fts },
+            candidates,
+            ..Found::default()
+        })
+    }
+
+    /// Adds what holds the question as a substring or resembles its words: the trigram fallback of document 3.
+    pub(super) async fn add_similar(
+        &self,
+        user: &UserId,
+        request: &RecallRequest,
+        found: &mut Found,
+    ) -> Result<()> {
+        let settings = &self.settings.recall;
+        if request.query.trim().chars().count() < settings.min_query_len {
+            return Ok(());
+        }
+        let matching = TextMatch::Similar { min_similarity: settings.min_similarity };
+        let query = text_query(request, found.scope, matching, settings.default_top_k as usize);
+        let hits = self.search_in(user, found.scope, &query).await?;
+        found.similar_hits = hits.len() as u32;
+        if hits.is_empty() {
+            return Ok(());
+        }
+        found.path = RetrievalPath::Trgm;
+        // A similarity says how well the letters fit, which is more than a guess from vectors and less than a match.
+        let similar: Vec<Candidate> =
+            hits.iter().map(|hit| candidate(hit, 0.5 + 0.4 * hit.score.min(1.0))).collect();
+        found.candidates.retain(|known| similar.iter().all(|hit| hit.id != known.id));
+        found.candidates.splice(0..0, similar);
+        found.candidates.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
+        Ok(())
+    }
+
+    /// One search, in the shared bucket too where the scope is global.
+    async fn search_in(&self, user: &UserId, scope: Scope, query: &TextQuery) -> Result<Vec<Hit>> {
+        let mut hits = self.store.search(user, query).await?;
+        if scope == Scope::Global {
+            hits.extend(self.store.search(&UserId::global(), query).await?);
+            hits.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.item.id().cmp(&b.item.id())));
+            hits.truncate(query.limit as usize);
+        }
+        Ok(hits)
+    }
+}
+
+fn text_query(request: &RecallRequest, scope: Scope, matching: TextMatch, limit: usize) -> TextQuery {
+    TextQuery {
+        text: request.query.clone(),
+        matching,
+        session: request.session.clone().filter(|_| scope == Scope::Session),
+        kinds: request.kinds,
+        as_of: request.as_of,
+        limit: limit as u32,
+    }
+}
+
+fn candidate(hit: &Hit, relevance: f32) -> Candidate {
+    Candidate {
+        id: hit.item.id(),
+        created_at: hit.item.created_at().as_microsecond(),
+        score: hit.score,
+        relevance,
+        ranked: None,
+    }
+}

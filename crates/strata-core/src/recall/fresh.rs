@@ -1,0 +1,116 @@
+//! Of statements that answer the same thing, the newest first.
+//!
+//! People change their minds, addresses and plans, and say so in nearly the same words. Ranking alone cannot tell which
+//! of two such statements holds now; their order in time can. Only the places of such statements are exchanged among
+//! themselves: what answers something else stays where it is.
+
+use super::lexical::Lexical;
+use super::likeness::Likeness;
+use super::rank::{Inputs, Ranked};
+use crate::index::{Doc, UserIndex};
+
+/// How many of the best items are looked at, and how far apart the scores of like statements may be.
+const LOOKED_AT: usize = 10;
+const SCORE_RATIO: f32 = 0.5;
+
+/// Near-duplicates: both match the same words of the question, these are enough of the question, and they share enough
+/// of their own words.
+const SAME_MATCH: f32 = 0.8;
+const COVERED: f32 = 0.4;
+const OVERLAP: f32 = 0.3;
+
+/// Statements with different numbers: most of the question is matched by both, whatever else they say.
+const NUMBERS_SAME_MATCH: f32 = 0.5;
+const NUMBERS_COVERED: f32 = 0.6;
+
+/// Exchanges the places of like statements so that the newest comes first.
+pub(crate) fn newest_first(inputs: &Inputs<'_>, lexical: &Lexical, ranked: &mut [Ranked]) {
+    let looked_at = ranked.len().min(LOOKED_AT);
+    let weights: Vec<f32> = inputs.question.words.iter().map(|word| word.weight).collect();
+    if weights.is_empty() {
+        return;
+    }
+    let statements: Vec<Statement> = ranked[..looked_at]
+        .iter()
+        .map(|item| Statement::new(inputs.index, lexical, &weights, item))
+        .collect();
+    let comparison = Comparison { index: inputs.index, full: weights.iter().sum() };
+    let mut settled = vec![false; looked_at];
+    let mut order: Vec<usize> = (0..looked_at).collect();
+    for first in 0..looked_at {
+        if settled[first] {
+            continue;
+        }
+        let later = (first + 1..looked_at).filter(|other| !settled[*other]);
+        let like = later.filter(|other| comparison.alike(&statements[first], &statements[*other]));
+        let places: Vec<usize> = std::iter::once(first).chain(like).collect();
+        if places.len() > 1 {
+            let mut newest = places.clone();
+            newest.sort_by_key(|place| std::cmp::Reverse(said(inputs.index, statements[*place].doc)));
+            for (place, statement) in places.iter().zip(newest) {
+                order[*place] = statement;
+                settled[*place] = true;
+            }
+        }
+    }
+    let before: Vec<Ranked> = ranked[..looked_at].to_vec();
+    for (place, from) in order.into_iter().enumerate() {
+        // Scores stay with the places, so that the order by score and the order of the list remain one.
+        let score = before[place].score;
+        ranked[place] = Ranked { score, ..before[from].clone() };
+        ranked[place].parts.fresher_by = from as i32 - place as i32;
+    }
+}
+
+/// When something was said; of what was said at one moment, the last recorded counts as newest.
+fn said(index: &UserIndex, doc: Doc) -> (i64, Doc) {
+    (index.documents[doc as usize].created_at, doc)
+}
+
+/// One of the best items, as far as likeness is concerned.
+struct Statement {
+    doc: Doc,
+    score: f32,
+    speaker: u32,
+    /// How much of each word of the question it matches, by the word's weight.
+    matched: Vec<f32>,
+    numbers: Vec<u32>,
+}
+
+impl Statement {
+    fn new(index: &UserIndex, lexical: &Lexical, weights: &[f32], item: &Ranked) -> Self {
+        let matched =
+            lexical.coverage(index, item.doc).into_iter().zip(weights).map(|(m, w)| m * w).collect();
+        let mut numbers: Vec<u32> = index.words.of(item.doc).iter().map(|(word, _)| *word).collect();
+        numbers.retain(|word| index.words.is_numeric(*word));
+        numbers.sort_unstable();
+        let speaker = index.documents[item.doc as usize].speaker;
+        Self { doc: item.doc, score: item.score, speaker, matched, numbers }
+    }
+}
+
+struct Comparison<'a> {
+    index: &'a UserIndex,
+    /// The weight of all words of the question.
+    full: f32,
+}
+
+impl Comparison<'_> {
+    /// Whether the second, worse placed statement says otherwise or again what the first says.
+    fn alike(&self, first: &Statement, second: &Statement) -> bool {
+        if second.score < SCORE_RATIO * first.score || first.speaker != second.speaker {
+            return false;
+        }
+        let matched: f32 = first.matched.iter().sum();
+        let both: f32 = first.matched.iter().zip(&second.matched).map(|(a, b)| a.min(*b)).sum();
+        let restated = both >= SAME_MATCH * matched
+            && both >= COVERED * self.full
+            && Likeness::new(self.index).overlap(first.doc, second.doc) >= OVERLAP;
+        let renumbered = both >= NUMBERS_SAME_MATCH * matched
+            && both >= NUMBERS_COVERED * self.full
+            && !first.numbers.is_empty()
+            && !second.numbers.is_empty()
+            && first.numbers != second.numbers;
+        restated || renumbered
+    }
+}

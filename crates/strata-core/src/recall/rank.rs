@@ -1,0 +1,233 @@
+//! The relevance ranking of a user's items for a question.
+//!
+//! Scores are fused, what resembles the best answers is lifted (the other half of an answer often stands elsewhere), and
+//! of statements that answer the same thing the newest comes first. `docs/recall.md` has the figures behind each constant.
+
+use super::lexical::{Lexical, length_norm};
+use super::likeness::Likeness;
+use super::question::Question;
+use crate::index::{Doc, UserIndex};
+use crate::lexicon::{DIMENSION, add};
+use crate::vector::Vector;
+
+/// How much the cosine of the means counts beside terms and words, and below which it says nothing.
+const MEAN_WEIGHT: f32 = 0.2;
+const MEAN_UNRELATED: f32 = 0.25;
+
+/// How much terms and words count beside the encoder's cosine.
+const LEXICAL_WEIGHT: f32 = 0.3;
+
+/// An item from a time that the question names counts so much more.
+const TIME_WEIGHT: f32 = 0.3;
+
+/// Likeness to the best few answers lifts an item: how much, to how many, and among how many.
+const HOP_WEIGHT: f32 = 0.3;
+const HOP_FROM: usize = 5;
+const HOP_TO: usize = 200;
+
+/// An item that the encoder could not read is brought to the scale of those it could: fitted on the answers of public
+/// English questions, by both scores.
+const TO_ENCODED: (f32, f32) = (0.34, 0.47);
+
+/// How much of the relevance is nearness to the best score; the rest says that an item is among those one would serve,
+/// which keeps recency and diversity from pushing out what belongs in.
+const NEARNESS: f32 = 0.6;
+const PLACE_STEEPNESS: i32 = 20;
+
+/// Below the first value even the best score means nothing, from the second on it counts in full.
+const MEANINGFUL: (f32, f32) = (0.02, 0.06);
+const MEANINGFUL_ENCODED: (f32, f32) = (0.2, 0.45);
+
+/// One item's place in the ranking, with what brought it there.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Ranked {
+    pub(crate) doc: Doc,
+    /// All parts together.
+    pub(crate) score: f32,
+    /// From 0 to 1, comparable between questions.
+    pub(crate) relevance: f32,
+    pub(crate) parts: Parts,
+}
+
+/// What a score is made of.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Parts {
+    /// BM25, as a share of the question's weight.
+    pub(crate) terms: f32,
+    /// Late interaction, as a share of the question's weight.
+    pub(crate) words: f32,
+    /// The cosine of the means of word vectors.
+    pub(crate) mean: f32,
+    /// The encoder's cosine, where the item has a vector.
+    pub(crate) encoder: Option<f32>,
+    /// Whether other items were compared by the encoder, so that a score without one needs its scale.
+    pub(crate) unread: bool,
+    /// Whether it is from a time that the question names.
+    pub(crate) timely: bool,
+    /// What likeness to the best answers added.
+    pub(crate) likeness: f32,
+    /// By how many places being newer than a like statement moved it up, or being older moved it down.
+    pub(crate) fresher_by: i32,
+}
+
+/// What a ranking is made from.
+pub(crate) struct Inputs<'a> {
+    pub(crate) index: &'a UserIndex,
+    pub(crate) question: &'a Question,
+    /// The question's vector in the space of the index's vectors.
+    pub(crate) vector: Option<&'a Vector>,
+    /// Which items may be seen.
+    pub(crate) visible: &'a dyn Fn(Doc) -> bool,
+}
+
+/// A ranking, and how many items it was taken from.
+pub(crate) struct Ranking {
+    /// The best items, best first.
+    pub(crate) items: Vec<Ranked>,
+    /// Visible items that share a term with the question.
+    pub(crate) term_hits: u32,
+    /// Visible items that were compared by their vectors.
+    pub(crate) vector_hits: u32,
+}
+
+/// Ranks the visible items and gives the best `limit`, of which `served` shall be served.
+pub(crate) fn rank(inputs: &Inputs<'_>, limit: usize, served: usize) -> Ranking {
+    let Inputs { index, question, visible, .. } = inputs;
+    let lexical = Lexical::new(index, question);
+    let docs: Vec<Doc> = (0..index.documents.len() as Doc).filter(|doc| visible(*doc)).collect();
+    let term_hits = docs.iter().filter(|doc| lexical.terms[**doc as usize] > 0.0).count() as u32;
+
+    let encoder = EncoderScores::new(inputs);
+    let mut scored: Vec<Ranked> = docs
+        .into_iter()
+        .map(|doc| {
+            let parts = Parts {
+                terms: lexical.terms[doc as usize],
+                words: lexical.words[doc as usize],
+                encoder: encoder.cosine(doc),
+                unread: encoder.is_used(),
+                timely: is_timely(inputs, doc),
+                ..Parts::default()
+            };
+            Ranked { doc, score: parts.score(), relevance: 0.0, parts }
+        })
+        .collect();
+    let vector_hits = scored.iter().filter(|item| item.parts.encoder.is_some()).count() as u32;
+
+    keep_best(&mut scored, HOP_TO.max(limit));
+    for item in scored.iter_mut().filter(|item| item.parts.encoder.is_none()) {
+        item.parts.mean = mean_cosine(index, question, item.doc);
+        item.score = item.parts.score();
+    }
+    sort(&mut scored);
+    hop(index, &mut scored);
+    keep_best(&mut scored, limit);
+    super::fresh::newest_first(inputs, &lexical, &mut scored);
+    calibrate(&mut scored, encoder.is_used(), served);
+    Ranking { items: scored, term_hits, vector_hits }
+}
+
+impl Parts {
+    fn score(&self) -> f32 {
+        let lexical = self.terms + self.words;
+        let score = match self.encoder {
+            Some(cosine) => cosine + LEXICAL_WEIGHT * lexical,
+            None if self.unread => TO_ENCODED.0 + TO_ENCODED.1 * (lexical + MEAN_WEIGHT * self.mean),
+            None => lexical + MEAN_WEIGHT * self.mean,
+        };
+        score * if self.timely { 1.0 + TIME_WEIGHT } else { 1.0 }
+    }
+}
+
+/// The encoder's cosines, where it can read both the question and the item.
+struct EncoderScores<'a> {
+    index: &'a UserIndex,
+    vector: Option<&'a Vector>,
+}
+
+impl<'a> EncoderScores<'a> {
+    fn new(inputs: &Inputs<'a>) -> Self {
+        let fits =
+            |vector: &&Vector| inputs.question.latin && vector.values.len() == inputs.index.vectors.dimension;
+        Self { index: inputs.index, vector: inputs.vector.filter(fits) }
+    }
+
+    fn is_used(&self) -> bool {
+        self.vector.is_some() && self.index.vectors.count > 0
+    }
+
+    fn cosine(&self, doc: Doc) -> Option<f32> {
+        let vector = self.vector.filter(|_| self.index.documents[doc as usize].latin)?;
+        let (values, scale) = self.index.vectors.get(doc)?;
+        Some(crate::dot::dot(values, &vector.values) as f32 * scale * vector.scale)
+    }
+}
+
+fn is_timely(inputs: &Inputs<'_>, doc: Doc) -> bool {
+    let said = inputs.index.documents[doc as usize].created_at;
+    inputs.question.times.iter().any(|span| {
+        let (start, end) = super::question::whole_days(span);
+        start <= said && said < end
+    })
+}
+
+/// The direction of an item: the weighted mean of its words.
+pub(crate) fn mean_vector(index: &UserIndex, doc: Doc) -> Vector {
+    let mut sum = [0.0; DIMENSION];
+    for (word, count) in index.words.of(doc) {
+        let (values, scale) = index.words.vector(*word);
+        add(&mut sum, values, f32::from(*count) * index.words.weight(*word) * scale);
+    }
+    Vector::quantise(&sum)
+}
+
+fn mean_cosine(index: &UserIndex, question: &Question, doc: Doc) -> f32 {
+    let cosine = mean_vector(index, doc).cosine(&question.mean);
+    (cosine - MEAN_UNRELATED).max(0.0) * length_norm(index.documents[doc as usize].word_count)
+}
+
+/// Lifts what resembles the best few answers.
+fn hop(index: &UserIndex, scored: &mut [Ranked]) {
+    let Some(best) = scored.first().map(|item| item.score).filter(|best| *best > 0.0) else { return };
+    let likeness = Likeness::new(index);
+    let from: Vec<(Doc, f32)> =
+        scored.iter().take(HOP_FROM).map(|item| (item.doc, (item.score.max(0.0) / best).powi(2))).collect();
+    let total: f32 = from.iter().map(|(_, weight)| weight).sum();
+    for item in scored.iter_mut().take(HOP_TO) {
+        let others = from.iter().filter(|(doc, _)| *doc != item.doc);
+        let like: f32 = others.map(|(doc, weight)| weight * likeness.cosine(*doc, item.doc)).sum();
+        item.parts.likeness = HOP_WEIGHT * best * like / total;
+        item.score += item.parts.likeness;
+    }
+    sort(scored);
+}
+
+/// Best first; of equal scores, what was recorded first.
+fn sort(scored: &mut [Ranked]) {
+    scored.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.doc.cmp(&b.doc)));
+}
+
+fn keep_best(scored: &mut Vec<Ranked>, count: usize) {
+    if scored.len() > count && count > 0 {
+        scored.select_nth_unstable_by(count - 1, |a, b| b.score.total_cmp(&a.score).then(a.doc.cmp(&b.doc)));
+        scored.truncate(count);
+    }
+    sort(scored);
+}
+
+/// Turns places and scores into relevance from 0 to 1, so that a threshold means the same for every question.
+///
+/// Scores of different questions cannot be compared: a long question is never covered in full. The place among the best
+/// and the share of the best score can, and a best score that is next to nothing makes everything irrelevant.
+fn calibrate(scored: &mut [Ranked], encoded: bool, served: usize) {
+    let (Some(best), Some(worst)) = (scored.first().map(|i| i.score), scored.last().map(|i| i.score)) else {
+        return;
+    };
+    let (low, high) = if encoded { MEANINGFUL_ENCODED } else { MEANINGFUL };
+    let meaningful = ((best - low) / (high - low)).clamp(0.0, 1.0);
+    for (place, item) in scored.iter_mut().enumerate() {
+        let nearness = if best > worst { (item.score - worst) / (best - worst) } else { 1.0 };
+        let among = 1.0 / (1.0 + ((place as f32 + 1.0) / (served as f32 + 0.5)).powi(PLACE_STEEPNESS));
+        item.relevance = meaningful * (NEARNESS * nearness + (1.0 - NEARNESS) * among);
+    }
+}

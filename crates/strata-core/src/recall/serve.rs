@@ -1,0 +1,235 @@
+//! From candidates to what is given back: the cross-encoder, the threshold, recency, diversity and the budget.
+
+use std::collections::HashMap;
+
+use super::budget::{Share, share};
+use super::diversity::{mmr, with_recency};
+use super::request::{Order, Plan, RecallRequest, Recalled, RecalledItem};
+use super::scope::Scope;
+use super::trace::{Outcome, Trace};
+use super::{Candidate, Found, mean_vector};
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::id::{ItemId, RequestId, UserId};
+use crate::metric::{ErrorStage, RetrievalPath};
+use crate::store::{Item, MemoryQuery, MemorySelect, TurnQuery};
+use crate::vector::Vector;
+
+/// How many candidates a cross-encoder reads: document 4 takes three times what is wanted.
+const RERANKED_TIMES: usize = 3;
+
+const MICROS_A_DAY: f32 = 86_400_000_000.0;
+
+impl Engine {
+    pub(super) async fn serve(
+        &self,
+        user: &UserId,
+        request: &RecallRequest,
+        plan: &Plan,
+        request_id: RequestId,
+        mut found: Found,
+    ) -> Result<Recalled> {
+        let mut trace = request.explain.then(|| Trace::new(request, &found));
+        let mut items = HashMap::new();
+        if let Some(reranker) = &self.reranker {
+            found.candidates.truncate((plan.limit * RERANKED_TIMES).max(plan.limit));
+            items =
+                self.load(user, found.scope, found.candidates.iter().map(|candidate| candidate.id)).await?;
+            let texts: Vec<String> = found
+                .candidates
+                .iter()
+                .map(|c| items.get(&c.id).map_or("", Item::content).to_owned())
+                .collect();
+            match reranker.score(&request.query, &texts).await {
+                Ok(scores) if scores.len() == texts.len() => {
+                    for (candidate, score) in found.candidates.iter_mut().zip(scores) {
+                        candidate.relevance = 1.0 / (1.0 + (-score).exp());
+                    }
+                    found.candidates.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
+                }
+                Ok(_) => found.error_stage = Some(ErrorStage::Retrieval),
+                Err(error) => {
+                    tracing::warn!(%error, "the cross-encoder failed; recall goes on without");
+                    found.error_stage = Some(ErrorStage::Retrieval);
+                }
+            }
+        }
+        let chosen = match request.order {
+            Order::Relevance => {
+                let all = found.candidates.iter().take(plan.limit);
+                all.map(|candidate| (candidate.clone(), candidate.relevance)).collect()
+            }
+            Order::Served => self.choose(request, plan, &found, trace.as_mut()),
+        };
+        items.extend(self.load(user, found.scope, chosen.iter().map(|(candidate, _)| candidate.id)).await?);
+        let mut recalled = Recalled {
+            request_id,
+            items: Vec::new(),
+            path: found.path,
+            scope: found.scope,
+            expansion: found.expansion.clone(),
+            fts_hits: found.term_hits,
+            trgm_hits: found.similar_hits,
+            vector_hits: found.vector_hits,
+            tokens: 0,
+            truncated: false,
+            error_stage: found.error_stage,
+            trace: None,
+        };
+        for (candidate, score) in chosen {
+            if let Some(item) = items.remove(&candidate.id) {
+                let relevance = candidate.relevance;
+                recalled.items.push(RecalledItem { item, shortened: None, score, relevance });
+            }
+        }
+        if recalled.items.is_empty() && found.term_hits == 0 && request.kinds.turns {
+            self.add_recent(user, request, plan, &mut recalled).await?;
+        }
+        self.apply_budget(plan, &mut recalled, trace.as_mut());
+        if let Some(trace) = &mut trace {
+            trace.finish(&recalled);
+        }
+        recalled.trace = trace;
+        Ok(recalled)
+    }
+
+    /// The candidates that are relevant enough, recent and unlike each other, with their final scores.
+    fn choose(
+        &self,
+        request: &RecallRequest,
+        plan: &Plan,
+        found: &Found,
+        trace: Option<&mut Trace>,
+    ) -> Vec<(Candidate, f32)> {
+        let now = request.as_of.unwrap_or_else(|| self.now()).as_microsecond();
+        let relevant: Vec<&Candidate> =
+            found.candidates.iter().filter(|candidate| candidate.relevance >= plan.score_threshold).collect();
+        let age_days = |candidate: &Candidate| (now - candidate.created_at) as f32 / MICROS_A_DAY;
+        let scores: Vec<f32> = relevant
+            .iter()
+            .map(|candidate| with_recency(candidate.relevance, age_days(candidate), plan.recency_weight))
+            .collect();
+        let vectors: Vec<Option<Vector>> =
+            relevant.iter().map(|candidate| vector_of(found, candidate)).collect();
+        let similarity = |a: usize, b: usize| match (&vectors[a], &vectors[b]) {
+            (Some(a), Some(b)) => a.cosine(b).max(0.0),
+            _ => 0.0,
+        };
+        let order = mmr(&scores, plan.limit, plan.mmr_lambda, similarity);
+        if let Some(trace) = trace {
+            for (candidate, score) in relevant.iter().zip(&scores) {
+                trace.scored(candidate.id, age_days(candidate), *score);
+            }
+        }
+        order.into_iter().map(|place| (relevant[place].clone(), scores[place])).collect()
+    }
+
+    /// The last fallback of document 3: the most recent turns.
+    async fn add_recent(
+        &self,
+        user: &UserId,
+        request: &RecallRequest,
+        plan: &Plan,
+        recalled: &mut Recalled,
+    ) -> Result<()> {
+        let session = request.session.clone().filter(|_| recalled.scope == Scope::Session);
+        let recent = TurnQuery::Recent { session, as_of: request.as_of, limit: plan.limit as u32 };
+        let turns = self.store.turns(user, &recent).await?;
+        recalled.path = if turns.is_empty() { RetrievalPath::None } else { RetrievalPath::Window };
+        recalled.items.extend(turns.into_iter().map(|turn| RecalledItem {
+            item: Item::Turn(turn),
+            shortened: None,
+            score: 0.0,
+            relevance: 0.0,
+        }));
+        Ok(())
+    }
+
+    fn apply_budget(&self, plan: &Plan, recalled: &mut Recalled, mut trace: Option<&mut Trace>) {
+        let Some(budget) = plan.budget else {
+            recalled.tokens = recalled.items.iter().map(|item| self.tokens_of(&item.item)).sum();
+            return;
+        };
+        let texts =
+            recalled.items.iter().map(|item| (item.item.content(), matches!(item.item, Item::Turn(_))));
+        let shares = share(texts, budget, self.tokens.as_ref());
+        let mut shares = shares.into_iter();
+        recalled.items.retain_mut(|item| match shares.next() {
+            Some(Share::Whole { tokens }) => {
+                recalled.tokens += tokens;
+                true
+            }
+            Some(Share::Cut { text, tokens }) => {
+                recalled.tokens += tokens;
+                recalled.truncated = true;
+                item.shortened = Some(text);
+                true
+            }
+            Some(Share::Dropped(reason)) => {
+                recalled.truncated = true;
+                if let Some(trace) = trace.as_deref_mut() {
+                    trace.settle(item.item.id(), Outcome::OverBudget(reason.to_owned()));
+                }
+                false
+            }
+            None => true,
+        });
+    }
+
+    fn tokens_of(&self, item: &Item) -> u32 {
+        match item {
+            Item::Turn(turn) => turn.token_count,
+            Item::Memory(memory) => self.tokens.count(&memory.content),
+            Item::Summary(summary) => summary.output_tokens,
+        }
+    }
+
+    /// The items of the given ids, from the shared bucket too where the scope is global.
+    async fn load(
+        &self,
+        user: &UserId,
+        scope: Scope,
+        ids: impl Iterator<Item = ItemId>,
+    ) -> Result<HashMap<ItemId, Item>> {
+        let (mut turns, mut memories) = (Vec::new(), Vec::new());
+        for id in ids {
+            match id {
+                ItemId::Turn(id) => turns.push(id),
+                ItemId::Memory(id) => memories.push(id),
+                ItemId::Summary(_) => {}
+            }
+        }
+        let mut owners = vec![user.clone()];
+        if scope == Scope::Global {
+            owners.push(UserId::global());
+        }
+        let mut items = HashMap::new();
+        for owner in owners {
+            if !turns.is_empty() {
+                let found = self.store.turns(&owner, &TurnQuery::Ids(turns.clone())).await?;
+                items.extend(found.into_iter().map(|turn| (ItemId::Turn(turn.id), Item::Turn(turn))));
+            }
+            if !memories.is_empty() {
+                let query = MemoryQuery::new(MemorySelect::Ids(memories.clone()));
+                let found = self.store.memories(&owner, &query).await?;
+                items.extend(
+                    found.into_iter().map(|memory| (ItemId::Memory(memory.id), Item::Memory(memory))),
+                );
+            }
+        }
+        Ok(items)
+    }
+}
+
+/// The direction of a candidate: the encoder's where it has one, else the mean of its words.
+fn vector_of(found: &Found, candidate: &Candidate) -> Option<Vector> {
+    let (place, ranked) = candidate.ranked.as_ref()?;
+    let index = found.indexes.get(*place)?.read();
+    // One space for all: the encoder's only where it ranked the items too.
+    if ranked.parts.encoder.is_some()
+        && let Some((values, scale)) = index.vectors.get(ranked.doc)
+    {
+        return Some(Vector { scale, values: values.to_vec() });
+    }
+    Some(mean_vector(&index, ranked.doc))
+}

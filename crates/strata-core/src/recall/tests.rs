@@ -1,0 +1,1 @@
+//! Recall over a real store, with a lexicon made for the purpose.

@@ -1,0 +1,167 @@
+//! Why each candidate was or was not recalled, stage by stage.
+
+use serde::{Deserialize, Serialize};
+
+use super::request::{RecallRequest, Recalled};
+use super::scope::Scope;
+use super::{Candidate, Found};
+use crate::id::ItemId;
+use crate::metric::RetrievalPath;
+
+/// What happened in one recall.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trace {
+    /// The question.
+    pub query: String,
+    /// The scope that was used.
+    pub scope: Scope,
+    /// Why it was widened.
+    pub expansion: Option<String>,
+    /// Which path gave the candidates.
+    pub path: RetrievalPath,
+    /// Hits of full text, of trigrams, and items compared by vectors.
+    pub fts_hits: u32,
+    /// Hits of trigrams.
+    pub trgm_hits: u32,
+    /// Items compared by their vectors.
+    pub vector_hits: u32,
+    /// The candidates, most relevant first.
+    pub candidates: Vec<TraceCandidate>,
+}
+
+/// What happened to one candidate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TraceCandidate {
+    /// The item.
+    #[serde(flatten)]
+    pub item: ItemId,
+    /// Its place by relevance, from 1.
+    pub place: u32,
+    /// BM25 over terms: the share of the question's weight that it matches.
+    pub terms: Option<f32>,
+    /// Late interaction over word vectors: the share of the question's weight that it matches.
+    pub words: Option<f32>,
+    /// The cosine of the means of word vectors, where it counted.
+    pub mean: Option<f32>,
+    /// The encoder's cosine.
+    pub encoder: Option<f32>,
+    /// Whether it is from a time that the question names.
+    pub timely: bool,
+    /// What likeness to the best answers added.
+    pub likeness: Option<f32>,
+    /// By how many places being newer than a like statement moved it up, or being older moved it down.
+    pub fresher_by: i32,
+    /// All of these together.
+    pub score: f32,
+    /// From 0 to 1.
+    pub relevance: f32,
+    /// How old it is.
+    pub age_days: Option<f32>,
+    /// Relevance and recency together.
+    pub served_score: Option<f32>,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// What became of a candidate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", content = "detail", rename_all = "snake_case")]
+pub enum Outcome {
+    /// It was given back, at this place from 1.
+    Served(u32),
+    /// It is not relevant enough.
+    BelowThreshold,
+    /// Others were better, or it says what a chosen one says.
+    NotChosen,
+    /// It did not fit the budget, for this reason.
+    OverBudget(String),
+}
+
+impl std::fmt::Display for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Served(place) => write!(f, "served as number {place}"),
+            Self::BelowThreshold => f.write_str("not relevant enough"),
+            Self::NotChosen => f.write_str("others were better, or say the same"),
+            Self::OverBudget(reason) => f.write_str(reason),
+        }
+    }
+}
+
+/// Why one item was or was not recalled.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// The item.
+    #[serde(flatten)]
+    pub item: ItemId,
+    /// The answer in a sentence.
+    pub reason: String,
+    /// What happened to it, where it was a candidate.
+    pub candidate: Option<TraceCandidate>,
+}
+
+impl Trace {
+    pub(super) fn new(request: &RecallRequest, found: &Found) -> Self {
+        let candidates =
+            found.candidates.iter().zip(1..).map(|(candidate, place)| TraceCandidate::new(candidate, place));
+        Self {
+            query: request.query.clone(),
+            scope: found.scope,
+            expansion: found.expansion.clone(),
+            path: found.path,
+            fts_hits: found.term_hits,
+            trgm_hits: found.similar_hits,
+            vector_hits: found.vector_hits,
+            candidates: candidates.collect(),
+        }
+    }
+
+    fn candidate(&mut self, item: ItemId) -> Option<&mut TraceCandidate> {
+        self.candidates.iter_mut().find(|candidate| candidate.item == item)
+    }
+
+    /// A candidate passed the threshold.
+    pub(super) fn scored(&mut self, item: ItemId, age_days: f32, served_score: f32) {
+        if let Some(candidate) = self.candidate(item) {
+            candidate.age_days = Some(age_days);
+            candidate.served_score = Some(served_score);
+            candidate.outcome = Outcome::NotChosen;
+        }
+    }
+
+    pub(super) fn settle(&mut self, item: ItemId, outcome: Outcome) {
+        if let Some(candidate) = self.candidate(item) {
+            candidate.outcome = outcome;
+        }
+    }
+
+    /// Notes what was given back.
+    pub(super) fn finish(&mut self, recalled: &Recalled) {
+        self.path = recalled.path;
+        for (item, place) in recalled.items.iter().zip(1..) {
+            self.settle(item.item.id(), Outcome::Served(place));
+        }
+    }
+}
+
+impl TraceCandidate {
+    pub(super) fn new(candidate: &Candidate, place: u32) -> Self {
+        let parts = candidate.ranked.as_ref().map(|(_, ranked)| ranked.parts);
+        Self {
+            item: candidate.id,
+            place,
+            terms: parts.map(|parts| parts.terms),
+            words: parts.map(|parts| parts.words),
+            mean: parts.filter(|parts| parts.encoder.is_none()).map(|parts| parts.mean),
+            encoder: parts.and_then(|parts| parts.encoder),
+            timely: parts.is_some_and(|parts| parts.timely),
+            likeness: parts.map(|parts| parts.likeness),
+            fresher_by: parts.map_or(0, |parts| parts.fresher_by),
+            score: candidate.score,
+            relevance: candidate.relevance,
+            age_days: None,
+            served_score: None,
+            outcome: Outcome::BelowThreshold,
+        }
+    }
+}
