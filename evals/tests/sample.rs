@@ -12,7 +12,7 @@ use strata_core::engine::Settings;
 use strata_core::ports::{Clock, IdSource, TokenCounter};
 use strata_core::recall::Order;
 use strata_core::store::InMemoryStore;
-use strata_core::{Engine, ErrorKind, Store};
+use strata_core::{Engine, ErrorKind, Result, Store};
 use uuid::Uuid;
 
 #[derive(Default)]

@@ -2,6 +2,8 @@
 //!
 //! The measurements are in the crate `strata-bench`, which is not shipped.
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 
 use crate::process;
@@ -14,6 +16,9 @@ pub(crate) struct Arguments {
     /// Small sizes, to see that everything runs; targets are not judged.
     #[arg(long)]
     quick: bool,
+    /// The folder of Strata's encoder; without it (or STRATA_BENCH_ENCODER) the group `encoder` is skipped.
+    #[arg(long, value_name = "DIR")]
+    encoder: Option<PathBuf>,
     /// Name the groups and stop.
     #[arg(long)]
     list: bool,
@@ -33,6 +38,10 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     bench.current_dir(workspace.root());
     bench.arg("--binary").arg(release.join("strata"));
     bench.arg("--out").arg(workspace.target()?.join("bench"));
+    if let Some(encoder) = &arguments.encoder {
+        // The measuring program runs in the workspace's root.
+        bench.arg("--encoder").arg(std::path::absolute(encoder)?);
+    }
     if arguments.quick {
         bench.arg("--quick");
     }

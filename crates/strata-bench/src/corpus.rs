@@ -92,6 +92,20 @@ impl Lexicon {
         }
         words.join(self.separator)
     }
+
+    /// Words as they come, of which at least three have content.
+    fn long_question(&self, random: &mut Random, count: usize) -> String {
+        loop {
+            let words: Vec<usize> = (0..count).map(|_| self.draw(random)).collect();
+            if words.iter().filter(|word| **word >= self.function_words).count() >= 3 {
+                return words
+                    .iter()
+                    .map(|word| self.words[*word].as_str())
+                    .collect::<Vec<_>>()
+                    .join(self.separator);
+            }
+        }
+    }
 }
 
 /// The word model.
@@ -139,6 +153,13 @@ impl Corpus {
     /// A question of three words with content and one without.
     pub(crate) fn question(&self, random: &mut Random) -> String {
         self.lexicon(random).question(random)
+    }
+
+    /// A question as people ask it: five to twelve words, function words among them; one in three is Chinese.
+    pub(crate) fn long_question(&self, random: &mut Random) -> String {
+        let lexicon = if random.below(3) == 0 { &self.chinese } else { &self.english };
+        let count = 5 + random.below(8);
+        lexicon.long_question(random, count)
     }
 
     fn lexicon(&self, random: &mut Random) -> &Lexicon {

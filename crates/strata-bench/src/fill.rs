@@ -14,8 +14,9 @@ use strata_store::{SqliteOptions, SqliteStore};
 use uuid::Uuid;
 
 use crate::corpus::{Corpus, Random};
+use crate::engine;
 
-/// The turns of the user that is measured.
+/// The turns of the user that is measured, where a measurement does not say otherwise.
 pub(crate) const MEASURED_TURNS: usize = 10_000;
 /// The turns that the measured user says before others do.
 const ROUND_TURNS: usize = 10;
@@ -37,10 +38,10 @@ pub(crate) async fn open(path: &Path) -> Result<Arc<dyn Store>> {
     Ok(Arc::new(store))
 }
 
-/// Stores by their number of turns, made when first asked for and removed at the end.
+/// Stores by the measured user's turns and all turns, made when first asked for and removed at the end.
 pub(crate) struct Stores {
     folder: PathBuf,
-    made: BTreeMap<usize, PathBuf>,
+    made: BTreeMap<(usize, usize), PathBuf>,
 }
 
 impl Stores {
@@ -57,20 +58,27 @@ impl Stores {
         self.folder.join(format!("{name}.db"))
     }
 
-    /// A store of `turns` turns, indexed and closed: [`MEASURED_TURNS`] of one user, the others of many.
+    /// A store of `turns` turns, at rest and closed: [`MEASURED_TURNS`] of one user, the others of many.
     pub(crate) async fn of(&mut self, turns: usize) -> Result<PathBuf> {
-        if let Some(path) = self.made.get(&turns) {
+        self.with(MEASURED_TURNS, turns).await
+    }
+
+    /// A store of `turns` turns, at rest and closed: `measured` of one user, the others of many. At rest, everything is
+    /// in the text index and the segments are written, so that no background work disturbs what is measured.
+    pub(crate) async fn with(&mut self, measured: usize, turns: usize) -> Result<PathBuf> {
+        if let Some(path) = self.made.get(&(measured, turns)) {
             return Ok(path.clone());
         }
         eprintln!("  filling a store with {turns} turns");
-        let path = self.fresh(&format!("turns-{turns}"));
+        let path = self.fresh(&format!("turns-{measured}-{turns}"));
         let store = open(&path).await?;
-        fill(&store, turns).await?;
+        fill(&store, measured, turns).await?;
         wait_for_index(&store).await?;
+        engine::over(&store).maintain_all().await?;
         let stored = store.check(CheckDepth::Quick).await?.turns;
         ensure!(stored == turns as u64, "the store should hold {turns} turns and holds {stored}");
         store.close().await?;
-        self.made.insert(turns, path.clone());
+        self.made.insert((measured, turns), path.clone());
         Ok(path)
     }
 }
@@ -92,10 +100,9 @@ pub(crate) async fn wait_for_index(store: &Arc<dyn Store>) -> Result<()> {
 
 /// Writes turn and turn about: some of the measured user's, then the others' share. Written in one piece, the measured
 /// user's rows would lie side by side in every store, and a large one would cost no more by construction.
-async fn fill(store: &Arc<dyn Store>, turns: usize) -> Result<()> {
-    let rounds = MEASURED_TURNS / ROUND_TURNS;
-    let rest =
-        turns.checked_sub(MEASURED_TURNS).context("a store holds at least the measured user's turns")?;
+async fn fill(store: &Arc<dyn Store>, measured: usize, turns: usize) -> Result<()> {
+    let rounds = measured / ROUND_TURNS;
+    let rest = turns.checked_sub(measured).context("a store holds at least the measured user's turns")?;
     ensure!(rest.is_multiple_of(rounds), "{rest} turns of others do not divide into {rounds} rounds");
     let corpus = Corpus::new();
     let mut measured = Writer::new(measured_user()?, 0);

@@ -7,10 +7,14 @@
 
 mod append;
 mod corpus;
+mod encoder;
+mod engine;
 mod fill;
+mod recall;
 mod report;
 mod search;
 mod served;
+mod server;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -35,6 +39,9 @@ struct Arguments {
     /// Small sizes, to see that everything runs; targets are not judged.
     #[arg(long)]
     quick: bool,
+    /// The folder of Strata's encoder; without it the group `encoder` is skipped.
+    #[arg(long, value_name = "DIR", env = "STRATA_BENCH_ENCODER")]
+    encoder: Option<PathBuf>,
     /// Name the groups and stop.
     #[arg(long)]
     list: bool,
@@ -46,6 +53,8 @@ type Group = (&'static str, &'static str, fn(&mut Bench, &mut Report) -> Result<
 const GROUPS: &[Group] = &[
     ("append", "durable appends: many writers against one", append::measure),
     ("search", "full-text search of one user in a small and a large store", search::measure),
+    ("recall", "recall over HTTP with the built-in words", recall::measure),
+    ("encoder", "recall over HTTP with Strata's encoder", encoder::measure),
     ("serve", "the binary: start to ready, idle memory", served::measure),
 ];
 
@@ -54,6 +63,7 @@ struct Bench {
     runtime: tokio::runtime::Runtime,
     binary: PathBuf,
     stores: Stores,
+    encoder: Option<PathBuf>,
     quick: bool,
 }
 
@@ -80,7 +90,7 @@ fn main() -> ExitCode {
 
 /// Measures and gives the number of missed targets.
 fn run(arguments: Arguments) -> Result<usize> {
-    let Arguments { groups, binary, out, quick, list } = arguments;
+    let Arguments { groups, binary, out, quick, encoder, list } = arguments;
     if list {
         GROUPS.iter().for_each(|(name, what, _)| println!("{name:<10}{what}"));
         return Ok(0);
@@ -90,7 +100,7 @@ fn run(arguments: Arguments) -> Result<usize> {
         bail!("group `{unknown}` is unknown; the groups are {}", known.join(", "));
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let mut bench = Bench { runtime, binary, stores: Stores::new(&out.join("stores"))?, quick };
+    let mut bench = Bench { runtime, binary, stores: Stores::new(&out.join("stores"))?, encoder, quick };
     let mut report = Report::new(quick);
     for (name, what, measure) in GROUPS {
         if groups.is_empty() || groups.iter().any(|group| group == name) {

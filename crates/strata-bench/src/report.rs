@@ -77,6 +77,11 @@ impl Report {
         self.rows.push(row);
     }
 
+    /// Says that something was not measured, and why.
+    pub(crate) fn skip(&mut self, name: impl Into<String>) {
+        self.add(name, f64::NAN, "", None);
+    }
+
     pub(crate) fn rows(&self) -> &[Row] {
         &self.rows
     }
@@ -133,6 +138,7 @@ impl Report {
 /// A number with as many digits as help.
 fn figure(value: f64) -> String {
     match value.abs() {
+        size if size.is_nan() => "skipped".to_owned(),
         size if size >= 1000.0 => {
             let digits = format!("{value:.0}");
             let mut grouped = String::new();
@@ -154,6 +160,13 @@ fn figure(value: f64) -> String {
 pub(crate) fn median(figures: &mut [f64]) -> f64 {
     figures.sort_by(f64::total_cmp);
     figures.get(figures.len() / 2).copied().unwrap_or_default()
+}
+
+/// The figure below which 99 of 100 are; 0 where there are none.
+pub(crate) fn p99(figures: &mut [f64]) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    let place = (figures.len() * 99 / 100).min(figures.len().saturating_sub(1));
+    figures.get(place).copied().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -182,6 +195,8 @@ mod tests {
         {
             assert_eq!(figure(value), text);
         }
+        assert_eq!(figure(f64::NAN), "skipped");
         assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(p99(&mut (0..200).map(f64::from).rev().collect::<Vec<_>>()), 198.0);
     }
 }

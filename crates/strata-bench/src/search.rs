@@ -12,7 +12,7 @@ use strata_core::store::{CheckDepth, ItemKinds, TextMatch, TextQuery};
 use crate::Bench;
 use crate::corpus::{Corpus, Random};
 use crate::fill::{self, MEASURED_TURNS};
-use crate::report::{Report, Target, median};
+use crate::report::{Report, Target, median, p99};
 
 pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
     let (small, large) = (bench.size(100_000, 11_000), bench.size(1_000_000, 20_000));
@@ -23,10 +23,9 @@ pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
     let Times { small: mut in_small, large: mut in_large, found } = times;
     ensure!(found > questions, "the questions find too little ({found} items) to measure anything");
     let (median_small, median_large) = (median(&mut in_small), median(&mut in_large));
-    let p99 = |sorted: &[f64]| sorted[(sorted.len() * 99 / 100).min(sorted.len() - 1)];
     let user = format!("{MEASURED_TURNS} turns of a user");
     report.add(format!("{user} in {small}, median"), median_small, "ms", Some(Target::AtMost(2.0)));
-    report.add(format!("{user} in {small}, p99"), p99(&in_small), "ms", None);
+    report.add(format!("{user} in {small}, p99"), p99(&mut in_small), "ms", None);
     report.add(format!("{user} in {large}, median"), median_large, "ms", None);
     report.add(
         format!("{large} against {small}, median"),

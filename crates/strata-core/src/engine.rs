@@ -2,9 +2,12 @@
 //!
 //! An [`Engine`] owns no state of its own beside its settings: everything lasting is in the store.
 
+mod context;
 mod embedding;
 mod explain;
+mod import;
 mod memories;
+mod prompt;
 mod record;
 mod requests;
 mod sessions;
@@ -14,7 +17,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 pub use embedding::EmbedItems;
+pub use import::{ImportedParts, ImportedSession, ImportedSummary, ReadInto};
 pub use memories::{MemoryEdit, NewMemory};
+pub use prompt::{PromptRequest, Prompted};
 pub use record::{NewMessage, Recorded};
 
 use crate::error::{Error, Result};
@@ -62,6 +67,7 @@ pub struct Engine {
     pub(crate) embedder: Option<Arc<dyn Embedder>>,
     pub(crate) reranker: Option<Arc<dyn Reranker>>,
     pub(crate) waiting: Arc<requests::Waiting>,
+    pub(crate) prompting: Arc<prompt::Prompting>,
 }
 
 impl Engine {
@@ -74,7 +80,19 @@ impl Engine {
         settings: Settings,
     ) -> Self {
         let waiting = Self::new_waiting();
-        Self { store, clock, ids, tokens, settings, indexes: None, embedder: None, reranker: None, waiting }
+        let prompting = prompt::Prompting::built_in();
+        Self {
+            store,
+            clock,
+            ids,
+            tokens,
+            settings,
+            indexes: None,
+            embedder: None,
+            reranker: None,
+            waiting,
+            prompting,
+        }
     }
 
     /// Ranks with the words and vectors of a lexicon, in memory.

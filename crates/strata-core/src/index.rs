@@ -13,6 +13,8 @@ mod features;
 mod maintain;
 mod postings;
 mod segment;
+#[cfg(test)]
+mod tests;
 mod user;
 
 use std::collections::HashMap;
@@ -91,10 +93,14 @@ impl Indexes {
         user: &UserId,
         model: Option<&str>,
     ) -> Result<FreshIndex> {
-        let head = store.head(user).await?;
+        let mut head = store.head(user).await?;
         let known = self.lock().slots.get(user).map(|slot| Arc::clone(&slot.index));
+        if known.as_ref().is_some_and(|index| is_ahead(index, head)) {
+            // Another question has fed it with what was written since; or the store went back to an older copy of itself.
+            head = store.head(user).await?;
+        }
         let index = match known {
-            // Something was destroyed, or most of the index is out of date: begin anew.
+            // Something was destroyed, or much of the index is out of date: begin anew.
             Some(index) if is_usable(&index, head) => index,
             _ => Arc::new(RwLock::new(self.load(store, user, head).await?)),
         };
@@ -112,12 +118,13 @@ impl Indexes {
         index.head.epoch = head.epoch;
         for segment in store.segments(user, SEGMENT_SPACE).await? {
             // A segment that cannot be read is passed over together with those after it: the feed brings the items.
-            if segment.first > index.head.revision + 1 || !index.add_segment(&segment.bytes, self.lexicon()) {
+            if segment.first > index.head.revision + 1 || !index.add_segment(&segment.bytes) {
                 tracing::warn!(space = SEGMENT_SPACE, first = segment.first, "a stored segment is damaged");
                 break;
             }
             index.head.revision = segment.last;
         }
+        index.words.look_up(self.lexicon());
         Ok(index)
     }
 
@@ -167,6 +174,7 @@ impl Indexes {
             let vectors = store.vectors_since(user, model, after).await?;
             let mut index = index.write().unwrap_or_else(PoisonError::into_inner);
             index.add_vectors(model, vectors);
+            // And no further: what was stored since the head was read may be of items that the index does not have yet.
             index.head.vectors = index.head.vectors.max(head.vectors);
         }
         Ok(())
@@ -190,6 +198,10 @@ impl Indexes {
     fn lock(&self) -> std::sync::MutexGuard<'_, Users> {
         self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn is_ahead(index: &RwLock<UserIndex>, head: Head) -> bool {
+    index.read().unwrap_or_else(PoisonError::into_inner).head.revision > head.revision
 }
 
 fn is_usable(index: &RwLock<UserIndex>, head: Head) -> bool {

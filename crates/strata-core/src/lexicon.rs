@@ -34,8 +34,8 @@ pub struct Word {
 impl Word {
     /// A word of the given direction, whose length is its weight, and how common it is as a probability.
     pub fn new(direction: &[f32; DIMENSION], probability: f32) -> Self {
-        let weight = direction.iter().map(|value| value * value).sum::<f32>().sqrt();
-        Self { vector: Vector::quantise(direction), weight, rarity: rarity(probability) }
+        let (vector, weight) = Vector::with_norm(direction);
+        Self { vector, weight, rarity: rarity(probability) }
     }
 }
 

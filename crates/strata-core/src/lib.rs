@@ -4,6 +4,7 @@
 //! Time, ids, tokens, models and storage come in through [`ports`] and [`store`]. Start reading at [`Engine`], which
 //! holds the use-cases, then at [`store::Store`].
 
+pub mod context;
 pub mod dot;
 pub mod engine;
 pub mod error;
@@ -14,6 +15,7 @@ pub mod lexicon;
 pub mod memory;
 pub mod metric;
 pub mod ports;
+pub mod prompt;
 pub mod recall;
 pub mod session;
 pub mod state;

@@ -17,7 +17,7 @@ mod request;
 mod scope;
 mod serve;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod trace;
 
 use jiff::Timestamp;
@@ -53,6 +53,17 @@ impl Engine {
         recalled
     }
 
+    /// As [`Engine::recall`], under the id of an earlier request and without a row of its own.
+    pub(crate) async fn recall_unnoted(
+        &self,
+        user: &UserId,
+        request: &RecallRequest,
+        id: RequestId,
+    ) -> Result<Recalled> {
+        let plan = request.plan(&self.settings.recall)?;
+        self.recall_planned(user, request, plan, id).await
+    }
+
     async fn recall_planned(
         &self,
         user: &UserId,
@@ -77,19 +88,21 @@ impl Engine {
         let Some(indexes) = &self.indexes else {
             return self.candidates_of_store(user, request, plan).await;
         };
-        let most = self.settings.recall.index_max_items;
-        if self.store.head(user).await?.revision > most {
-            return self.candidates_of_store(user, request, plan).await;
+        let owners = plan.scope.owners(user);
+        for owner in &owners {
+            if self.store.head(owner).await?.revision > self.settings.recall.index_max_items {
+                return self.candidates_of_store(user, request, plan).await;
+            }
         }
         let model = self.embedder.as_ref().map(|embedder| embedder.model());
         let question = Question::new(&request.query, now, indexes.lexicon());
+        let mut fresh = Vec::with_capacity(owners.len());
+        for owner in &owners {
+            fresh.push(indexes.fresh(self.store.as_ref(), owner, model).await?);
+        }
         let mut found = Found { scope: plan.scope, ..Found::default() };
-        let index = indexes.fresh(self.store.as_ref(), user, model).await?;
-        let vector = self.question_vector(&index, &question, request, &mut found).await;
-        found.add(index, request, plan, &question, vector.as_ref());
-        if plan.scope == Scope::Global {
-            let shared = UserId::global();
-            let index = indexes.fresh(self.store.as_ref(), &shared, model).await?;
+        let vector = self.question_vector(&fresh, &question, request, &mut found).await;
+        for index in fresh {
             found.add(index, request, plan, &question, vector.as_ref());
         }
         Ok(found)
@@ -98,16 +111,16 @@ impl Engine {
     /// The question's vector, if there are vectors to compare it with. A failing embedder is noted and done without.
     async fn question_vector(
         &self,
-        index: &FreshIndex,
+        indexes: &[FreshIndex],
         question: &Question,
         request: &RecallRequest,
         found: &mut Found,
     ) -> Option<Vector> {
         let embedder = self.embedder.as_ref()?;
-        let dimension = {
+        let dimension = indexes.iter().find_map(|index| {
             let index = index.read();
-            (index.vectors.count > 0).then_some(index.vectors.dimension)?
-        };
+            (index.vectors.count > 0).then_some(index.vectors.dimension)
+        })?;
         // Reading Chinese with an encoder that knows none would cost time and find nothing.
         if !question.latin && !self.settings.recall.encoder_reads_chinese {
             return None;
@@ -199,11 +212,12 @@ impl Found {
                     && document.is_one_of(request.kinds)
                     && is_in_session(document, session)
             };
-            let inputs = Inputs { index: &index, question, vector, visible: &visible };
+            let reads_chinese = plan.encoder_reads_chinese;
+            let inputs = Inputs { index: &index, question, vector, reads_chinese, visible: &visible };
             let Ranking { items, term_hits, vector_hits } = rank::rank(&inputs, plan.pool, plan.limit);
             self.term_hits += term_hits;
             self.vector_hits += vector_hits;
-            self.candidates.extend(items.into_iter().filter(|item| item.score > 0.0).map(|ranked| {
+            self.candidates.extend(items.into_iter().map(|ranked| {
                 let document = &index.documents[ranked.doc as usize];
                 Candidate {
                     id: document.id,
@@ -219,9 +233,11 @@ impl Found {
             self.candidates.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
             self.candidates.truncate(plan.pool);
         }
-        self.path = match (self.term_hits, self.vector_hits, self.candidates.is_empty()) {
-            (_, _, true) => RetrievalPath::None,
-            (0, 1.., _) => RetrievalPath::Vector,
+        let matched = self.candidates.iter().any(|candidate| candidate.score > 0.0);
+        self.path = match (self.term_hits, self.vector_hits, matched) {
+            (_, _, false) => RetrievalPath::None,
+            // The vectors of words, where no encoder compared.
+            (0, _, _) => RetrievalPath::Vector,
             _ => RetrievalPath::Fts,
         };
     }

@@ -26,9 +26,29 @@ pub struct State {
     pub last_known_environment: Metadata,
     /// Tokens in and out.
     pub token_usage: TokenUsage,
+    /// How far the turns have been read into this state.
+    #[serde(skip_serializing_if = "Observed::is_none")]
+    pub observed: Observed,
     /// Fields of a later version or of the client's own.
     #[serde(flatten)]
     pub extra: Metadata,
+}
+
+/// How far a session's turns have been read into its state. Turns that were recorded without being read, as a user's are,
+/// are caught up with the next reply.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Observed {
+    /// How many turns have been read.
+    pub turns: u64,
+    /// Tokens said to the model since its last reply, which that reply's usage may replace.
+    pub unanswered_tokens: u64,
+}
+
+impl Observed {
+    fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// The state of a diagnosis, filled from the assistant's replies.
@@ -112,4 +132,7 @@ pub struct TokenUsage {
     pub total_output: u64,
     /// Both, for this session.
     pub by_session: u64,
+    /// Fields of the client's own.
+    #[serde(flatten)]
+    pub extra: Metadata,
 }

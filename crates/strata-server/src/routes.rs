@@ -6,8 +6,10 @@ pub(crate) mod memories;
 pub(crate) mod memory;
 pub(crate) mod metrics;
 pub(crate) mod openapi;
+pub(crate) mod requests;
 pub(crate) mod search;
 pub(crate) mod sessions;
+pub(crate) mod trace;
 pub(crate) mod turns;
 pub(crate) mod vocabulary;
 
@@ -15,7 +17,15 @@ use crate::router::Route;
 
 /// What clients call, under the limits.
 pub(crate) fn api() -> Vec<Route> {
-    [turns::routes(), sessions::routes(), memories::routes(), memory::routes(), search::routes()].concat()
+    [
+        turns::routes(),
+        sessions::routes(),
+        memories::routes(),
+        memory::routes(),
+        search::routes(),
+        requests::routes(),
+    ]
+    .concat()
 }
 
 /// What operators call, also while the server is full.

@@ -46,11 +46,12 @@ pub(crate) struct SettingArgs {
     /// Which log events to write, as in `info` or `strata_store=debug`
     #[arg(long, global = true, value_name = "FILTER")]
     log: Option<String>,
+    /// What makes vectors: `auto`, `builtin`, `onnx:DIR` or `URL#MODEL`
+    #[arg(long, global = true, value_name = "EMBEDDER")]
+    embedder: Option<String>,
     /// Any setting by its name; `strata config` lists them
-    #[arg(long = "set", global = true, value_name = "KEY=VALUE")]
-    assigned: Vec<String>,
-    #[arg(skip)]
-    assignments: Vec<(String, String)>,
+    #[arg(long = "setting", global = true, value_name = "KEY=VALUE", value_parser = parse_assignment)]
+    assigned: Vec<(String, String)>,
     #[arg(skip)]
     listen: Option<String>,
 }
@@ -58,8 +59,8 @@ pub(crate) struct SettingArgs {
 impl SettingArgs {
     /// The settings given as flags, the strongest last.
     pub(crate) fn flags(&self) -> Vec<Flag> {
-        let assigned = self.assignments.iter().map(|(key, value)| Flag {
-            name: "--set".to_owned(),
+        let assigned = self.assigned.iter().map(|(key, value)| Flag {
+            name: "--setting".to_owned(),
             key: key.clone(),
             value: value.clone(),
         });
@@ -67,6 +68,7 @@ impl SettingArgs {
             ("store", &self.store),
             ("data_dir", &self.data_dir),
             ("log", &self.log),
+            ("embedder", &self.embedder),
             ("listen", &self.listen),
         ];
         let named = named.into_iter().filter_map(|(key, value)| Some(Flag::new(key, value.as_ref()?)));
@@ -74,11 +76,19 @@ impl SettingArgs {
     }
 }
 
+/// Reads `KEY=VALUE`.
+fn parse_assignment(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("this names no value; write it as KEY=VALUE, as in `default_top_k=10`".to_owned()),
+    }
+}
+
 impl Cli {
     /// The settings and the command, which is `serve` where none was given.
     pub(crate) fn into_parts(self) -> Outcome<(SettingArgs, Command)> {
         let Self { mut settings, listen, command } = self;
-        let mut command = match (command, listen) {
+        let command = match (command, listen) {
             (None, listen) => Command::Serve(serve::Args { listen }),
             (Some(command), None) => command,
             (Some(Command::Serve(args)), Some(listen)) => {
@@ -90,20 +100,6 @@ impl Cli {
         };
         if let Command::Serve(args) = &command {
             settings.listen.clone_from(&args.listen);
-        }
-        for text in std::mem::take(&mut settings.assigned) {
-            match (text.split_once('='), &mut command) {
-                (Some((key, value)), _) if !key.is_empty() => {
-                    settings.assignments.push((key.to_owned(), value.to_owned()));
-                }
-                // For `strata eval` alone, `--set` also names a set.
-                (None, Command::Eval(args)) => args.sets.push(text),
-                _ => {
-                    return Err(Failure::usage(format!(
-                        "`--set {text}` names no value; write it as KEY=VALUE, as in `default_top_k=10`"
-                    )));
-                }
-            }
         }
         Ok((settings, command))
     }
@@ -140,21 +136,24 @@ mod tests {
     #[test]
     fn a_named_flag_is_stronger_than_an_assignment() {
         let (settings, _) =
-            parts(&["strata", "doctor", "--store", "memory:", "--set", "store=sqlite:x"]).unwrap();
+            parts(&["strata", "doctor", "--store", "memory:", "--setting", "store=sqlite:x"]).unwrap();
         let flags = settings.flags();
         assert_eq!(flags.last(), Some(&Flag::new("store", "memory:")));
-        assert_eq!(flags[0].name, "--set");
+        assert_eq!(flags[0].name, "--setting");
     }
 
     #[test]
-    fn for_an_evaluation_a_set_is_named_as_settings_are() {
-        let line = ["strata", "eval", "DIR", "--set", "locomo", "--set", "default_top_k=9", "--set", "own"];
+    fn a_set_is_of_an_evaluation_and_a_setting_of_every_command() {
+        let line =
+            ["strata", "eval", "DIR", "--set", "locomo", "--setting", "default_top_k=9", "--set", "own"];
         let (settings, command) = parts(&line).unwrap();
         assert!(matches!(&command, Command::Eval(args) if args.sets == ["locomo", "own"]), "{command:?}");
-        assert_eq!(
-            settings.flags().iter().map(|flag| flag.key.as_str()).collect::<Vec<_>>(),
-            ["default_top_k"]
-        );
-        assert!(matches!(parts(&["strata", "doctor", "--set", "locomo"]), Err(Failure::Usage(_))));
+        let keys: Vec<String> = settings.flags().into_iter().map(|flag| flag.key).collect();
+        assert_eq!(keys, ["default_top_k"]);
+        for wrong in
+            [&["strata", "doctor", "--set", "locomo"][..], &["strata", "doctor", "--setting", "locomo"]]
+        {
+            assert!(Cli::try_parse_from(wrong).is_err(), "{wrong:?}");
+        }
     }
 }

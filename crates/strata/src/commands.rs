@@ -5,7 +5,9 @@ pub(crate) mod backup;
 pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod eval;
+pub(crate) mod explain;
 pub(crate) mod memories;
+pub(crate) mod models;
 pub(crate) mod record;
 pub(crate) mod reindex;
 pub(crate) mod search;
@@ -31,12 +33,14 @@ pub(crate) enum Command {
     Record(record::Args),
     Add(add::Args),
     Search(search::Args),
+    Explain(explain::Args),
     Sessions(sessions::Args),
     Memories(memories::Args),
     Doctor(doctor::Args),
     Backup(backup::Args),
     Reindex(reindex::Args),
     Eval(eval::Args),
+    Models(models::Args),
     Config(config::Args),
 }
 
@@ -58,12 +62,14 @@ pub(crate) async fn run(command: Command, context: &Context, output: &mut Output
         Command::Record(args) => record::run(args, context, output).await,
         Command::Add(args) => add::run(args, context, output).await,
         Command::Search(args) => search::run(args, context, output).await,
+        Command::Explain(args) => explain::run(args, context, output).await,
         Command::Sessions(args) => sessions::run(args, context, output).await,
         Command::Memories(args) => memories::run(args, context, output).await,
         Command::Doctor(args) => doctor::run(args, context, output).await,
         Command::Backup(args) => backup::run(args, context, output).await,
         Command::Reindex(args) => reindex::run(args, context, output).await,
         Command::Eval(args) => eval::run(args, context, output).await,
+        Command::Models(args) => models::run(args, context, output).await,
         Command::Config(args) => config::run(&args, context, output),
     }
 }
@@ -87,7 +93,14 @@ pub(crate) struct JsonArgs {
 /// The configuration, and the store once a command has opened it.
 pub(crate) struct Context {
     pub(crate) config: Config,
-    opened: Mutex<Option<Arc<dyn Store>>>,
+    opened: Mutex<Option<Opened>>,
+}
+
+/// What has to be closed in the end.
+struct Opened {
+    store: Arc<dyn Store>,
+    /// Whose request rows wait to be written.
+    engine: Option<Engine>,
 }
 
 impl Context {
@@ -111,7 +124,10 @@ impl Context {
     pub(crate) async fn engine(&self) -> Outcome<Engine> {
         let store = strata::open_store(&self.config.store).await.map_err(|error| self.not_opened(error))?;
         self.close_later(Arc::clone(&store));
-        Ok(strata::engine(&self.config, store)?)
+        let engine = strata::engine(&self.config, Arc::clone(&store))?;
+        let opened = Opened { store, engine: Some(engine.clone()) };
+        *self.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
+        Ok(engine)
     }
 
     /// The store's file, which must exist.
@@ -147,16 +163,20 @@ impl Context {
     }
 
     pub(crate) fn close_later(&self, store: Arc<dyn Store>) {
-        *self.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(store);
+        *self.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(Opened { store, engine: None });
     }
 
-    /// Closes the store if a command has opened one.
+    /// Closes the store if a command has opened one, after the rows of its requests are written.
     pub(crate) async fn close(&self) -> Outcome {
         let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match opened {
-            Some(store) => store.close().await.map_err(|error| Failure::Failed(error.into())),
-            None => Ok(()),
+        let Some(Opened { store, engine }) = opened else { return Ok(()) };
+        // What was answered stays answered: a full disk costs the row, and says so.
+        if let Some(engine) = engine
+            && let Err(error) = engine.flush_requests().await
+        {
+            tracing::warn!(%error, "the request's row could not be written");
         }
+        store.close().await.map_err(|error| Failure::Failed(error.into()))
     }
 }
 

@@ -20,8 +20,8 @@ use strata_models::Tokenizer;
 
 pub use keys::{KEYS, Key};
 pub use layers::Setting;
-pub use models::{EmbedderChoice, Models};
-pub use sources::{Flag, Sources, editor};
+pub use models::{EmbedderChoice, Models, STRATA_ENCODER};
+pub use sources::{DEFAULT_FILE, Flag, Sources, editor};
 pub use store_url::StoreUrl;
 
 use layers::Layers;
@@ -47,6 +47,8 @@ pub struct Config {
     pub log: Option<String>,
     /// How log events are written.
     pub log_format: LogFormat,
+    /// The configuration file that was read.
+    pub file: Option<PathBuf>,
     settings: Vec<Setting>,
 }
 
@@ -119,6 +121,7 @@ impl Config {
             server,
             log: layers.given("log")?,
             log_format: layers.parsed("log_format", str::parse)?,
+            file: sources.file.clone(),
             settings: layers.settings()?,
         })
     }

@@ -2,10 +2,11 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
-use strata_core::recall::{Recalled, RecalledItem, Scope};
+use strata_core::metric::{ErrorStage, RequestMetric};
+use strata_core::recall::{Explanation, Outcome, Recalled, RecalledItem, Scope, Trace, TraceCandidate};
 use strata_core::store::{Item, Removed};
 use strata_core::turn::Metadata;
-use strata_core::{Memory, Session, SessionId, Turn, UserId};
+use strata_core::{ItemId, Memory, Session, SessionId, Turn, UserId};
 use uuid::Uuid;
 
 /// A session without its turns.
@@ -152,13 +153,20 @@ pub(crate) struct RecalledJson<'a> {
     request_id: Uuid,
     retrieval_path: &'static str,
     scope: Scope,
+    expansion: Option<&'a str>,
+    tokens: u32,
+    truncated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<TraceJson<'a>>,
 }
 
 #[derive(Debug, Serialize)]
 struct ResultJson<'a> {
     id: Uuid,
     memory: &'a str,
+    truncated: bool,
     score: f32,
+    relevance: f32,
     kind: &'static str,
     created_at: Timestamp,
     valid_from: Timestamp,
@@ -176,6 +184,10 @@ impl<'a> RecalledJson<'a> {
             request_id: recalled.request_id.0,
             retrieval_path: recalled.path.as_str(),
             scope: recalled.scope,
+            expansion: recalled.expansion.as_deref(),
+            tokens: recalled.tokens,
+            truncated: recalled.truncated,
+            trace: recalled.trace.as_ref().map(TraceJson::new),
         }
     }
 }
@@ -190,8 +202,10 @@ impl<'a> ResultJson<'a> {
         };
         Self {
             id: item.id().uuid(),
-            memory: item.content(),
+            memory: found.shortened.as_deref().unwrap_or_else(|| item.content()),
+            truncated: found.shortened.is_some(),
             score: found.score,
+            relevance: found.relevance,
             kind: kind_of(item),
             created_at: item.created_at(),
             valid_from,
@@ -209,6 +223,170 @@ pub(crate) fn kind_of(item: &Item) -> &'static str {
         Item::Turn(_) => "turn",
         Item::Memory(memory) => memory.kind.as_str(),
         Item::Summary(_) => "summary",
+    }
+}
+
+/// What happened in one recall.
+#[derive(Debug, Serialize)]
+pub(crate) struct TraceJson<'a> {
+    query: &'a str,
+    scope: Scope,
+    expansion: Option<&'a str>,
+    retrieval_path: &'static str,
+    fts_hits: u32,
+    trgm_hits: u32,
+    vector_hits: u32,
+    candidates: Vec<CandidateJson>,
+}
+
+/// What happened to one candidate.
+#[derive(Debug, Serialize)]
+pub(crate) struct CandidateJson {
+    id: Uuid,
+    kind: &'static str,
+    place: u32,
+    terms: Option<f32>,
+    words: Option<f32>,
+    mean: Option<f32>,
+    encoder: Option<f32>,
+    timely: bool,
+    likeness: Option<f32>,
+    fresher_by: i32,
+    score: f32,
+    relevance: f32,
+    age_days: Option<f32>,
+    served_score: Option<f32>,
+    outcome: &'static str,
+    reason: String,
+}
+
+impl<'a> TraceJson<'a> {
+    pub(crate) fn new(trace: &'a Trace) -> Self {
+        Self {
+            query: &trace.query,
+            scope: trace.scope,
+            expansion: trace.expansion.as_deref(),
+            retrieval_path: trace.path.as_str(),
+            fts_hits: trace.fts_hits,
+            trgm_hits: trace.trgm_hits,
+            vector_hits: trace.vector_hits,
+            candidates: trace.candidates.iter().map(CandidateJson::new).collect(),
+        }
+    }
+}
+
+impl CandidateJson {
+    fn new(candidate: &TraceCandidate) -> Self {
+        Self {
+            id: candidate.item.uuid(),
+            kind: item_kind(candidate.item),
+            place: candidate.place,
+            terms: candidate.terms,
+            words: candidate.words,
+            mean: candidate.mean,
+            encoder: candidate.encoder,
+            timely: candidate.timely,
+            likeness: candidate.likeness,
+            fresher_by: candidate.fresher_by,
+            score: candidate.score,
+            relevance: candidate.relevance,
+            age_days: candidate.age_days,
+            served_score: candidate.served_score,
+            outcome: match candidate.outcome {
+                Outcome::Served(_) => "served",
+                Outcome::BelowThreshold => "below_threshold",
+                Outcome::NotChosen => "not_chosen",
+                Outcome::OverBudget(_) => "over_budget",
+            },
+            reason: candidate.outcome.to_string(),
+        }
+    }
+}
+
+fn item_kind(item: ItemId) -> &'static str {
+    match item {
+        ItemId::Turn(_) => "turn",
+        ItemId::Memory(_) => "memory",
+        ItemId::Summary(_) => "summary",
+    }
+}
+
+/// Why one item was or was not recalled.
+#[derive(Debug, Serialize)]
+pub(crate) struct ExplanationJson<'a> {
+    id: Uuid,
+    kind: &'static str,
+    recalled: bool,
+    reason: &'a str,
+    candidate: Option<CandidateJson>,
+}
+
+impl<'a> ExplanationJson<'a> {
+    pub(crate) fn new(explanation: &'a Explanation) -> Self {
+        let Explanation { item, reason, candidate } = explanation;
+        let served = |candidate: &TraceCandidate| matches!(candidate.outcome, Outcome::Served(_));
+        Self {
+            id: item.uuid(),
+            kind: item_kind(*item),
+            recalled: candidate.as_ref().is_some_and(served),
+            reason,
+            candidate: candidate.as_ref().map(CandidateJson::new),
+        }
+    }
+}
+
+/// What one request did and cost, with its trace.
+#[derive(Debug, Serialize)]
+pub(crate) struct RequestJson<'a> {
+    id: Uuid,
+    user_id: &'a UserId,
+    session_id: Option<&'a SessionId>,
+    created_at: Timestamp,
+    query: &'a str,
+    fts_hits: u32,
+    trgm_hits: u32,
+    vector_hits: u32,
+    used_fallback: bool,
+    retrieval_path: &'static str,
+    scope: Scope,
+    scope_used: Scope,
+    expansion: Option<&'a str>,
+    context_items: u32,
+    estimated_tokens: u32,
+    truncated: bool,
+    latency_retrieval_ms: f64,
+    latency_llm_ms: Option<f64>,
+    error_stage: Option<ErrorStage>,
+    trace_kept: bool,
+    trace: TraceJson<'a>,
+}
+
+impl<'a> RequestJson<'a> {
+    pub(crate) fn new(user: &'a UserId, row: &'a RequestMetric, trace: &'a Trace) -> Self {
+        let milliseconds = |micros: u64| micros as f64 / 1_000.0;
+        Self {
+            id: row.id.0,
+            user_id: user,
+            session_id: row.session.as_ref(),
+            created_at: row.created_at,
+            query: &row.query,
+            fts_hits: row.fts_hits,
+            trgm_hits: row.trgm_hits,
+            vector_hits: row.vector_hits,
+            used_fallback: row.used_fallback,
+            retrieval_path: row.retrieval_path.as_str(),
+            scope: row.scope,
+            scope_used: row.scope_used,
+            expansion: row.expansion.as_deref(),
+            context_items: row.context_items,
+            estimated_tokens: row.estimated_tokens,
+            truncated: row.truncated,
+            latency_retrieval_ms: milliseconds(row.latency_retrieval_us),
+            latency_llm_ms: row.latency_llm_us.map(milliseconds),
+            error_stage: row.error_stage,
+            trace_kept: row.trace.is_some(),
+            trace: TraceJson::new(trace),
+        }
     }
 }
 

@@ -42,7 +42,7 @@ pub fn engine_at(config: &Config, store: Arc<dyn Store>, clock: Arc<dyn Clock>) 
 }
 
 /// The configured encoder; none where the words inside the binary are all there is.
-fn embedder(config: &Config) -> Result<Option<Arc<dyn Embedder>>> {
+pub fn embedder(config: &Config) -> Result<Option<Arc<dyn Embedder>>> {
     let models = &config.models;
     Ok(match &models.embedder {
         EmbedderChoice::Builtin => None,

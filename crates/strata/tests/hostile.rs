@@ -185,8 +185,10 @@ fn every_route_refuses_a_query_that_it_does_not_understand() {
         let body = if *has_body { good_body(template).to_string() } else { String::new() };
         // Operations and bodies do not read a query; everything that reads one reads it strictly.
         let mut queries: Vec<String> = Vec::new();
-        if matches!(template.as_str(), "/sessions" | "/sessions/{id}" | "/sessions/{id}/turns" | "/memories")
-            && !has_body
+        if matches!(
+            template.as_str(),
+            "/sessions" | "/sessions/{id}" | "/sessions/{id}/turns" | "/memories" | "/requests"
+        ) && !has_body
         {
             queries.extend(
                 ["nonsense=1", "user_id=a&user_id=b", "user_id=%ff", "user_id=%", "user_id=", "user_id=*"]
@@ -272,7 +274,13 @@ fn values_that_cannot_be_are_refused() {
         ("/search", json!({ "query": "a", "user_id": "default", "top_k": 1_000_000_000_000u64 })),
         ("/search", json!({ "query": "a", "user_id": "default", "top_k": "many" })),
         ("/search", json!({ "query": "a", "user_id": "default", "scope": "everywhere" })),
-        ("/search", json!({ "query": "a", "user_id": "default", "scope": "session" })),
+        ("/search", json!({ "query": "a", "user_id": "default", "threshold": 2 })),
+        ("/search", json!({ "query": "a", "user_id": "default", "recency_weight": -0.5 })),
+        ("/search", json!({ "query": "a", "user_id": "default", "mmr_lambda": "much" })),
+        ("/search", json!({ "query": "a", "user_id": "default", "max_tokens": 0 })),
+        ("/search", json!({ "query": "a", "user_id": "default", "kinds": ["dream"] })),
+        ("/search", json!({ "query": "a", "user_id": "default", "explain": "please" })),
+        ("/search", json!({ "query": "a", "user_id": "default", "filters": { "a": 1 } })),
         ("/search", json!({ "query": "a", "user_id": "default", "as_of": "yesterday" })),
         ("/memories", json!({ "text": "", "user_id": "default", "infer": false })),
         ("/memories", json!({ "text": "a\u{0}", "user_id": "default", "infer": false })),
@@ -387,7 +395,7 @@ fn every_command_refuses_bad_input() {
         run(&file, &words(&["record", "--session", "trip"]), b"{\"role\":\"user\",\"content\":\"hello\"}\n");
     assert!(setup.status.success(), "{}", support::show(&setup));
     let before = support::counts(&file);
-    assert!(before.contains("1 turns"), "{before}");
+    assert_eq!(before["turns"], 1, "{before}");
 
     let long = "x".repeat(10_000);
     let commands: &[&[&str]] = &[
@@ -409,8 +417,24 @@ fn every_command_refuses_bad_input() {
         &["search", "a", "--store", "mysql://host/db"],
         &["search", "a", "--store", "sqlite:no/such/directory/x.db"],
         &["search", "a", "--config", "no-such-file.toml"],
-        &["search", "a", "--set", "default_top_kk=3"],
-        &["search", "a", "--set", "default_top_k=minus one"],
+        &["search", "a", "--setting", "default_top_kk=3"],
+        &["search", "a", "--setting", "default_top_k=minus one"],
+        &["search", "a", "--setting", "default_top_k"],
+        &["search", "a", "--embedder", "nonsense"],
+        &["search", "a", "--embedder", "onnx:no/such/directory"],
+        &["explain"],
+        &["explain", "not-an-id"],
+        &["explain", "00000000-0000-7000-8000-000000000000"],
+        &["explain", "00000000-0000-7000-8000-000000000000", "--item", "not-an-id"],
+        &["models"],
+        &["models", "pull", "../../x", "--from", "http://127.0.0.1:1/m"],
+        &["models", "pull", "nobody-knows-this"],
+        &["models", "pull", "x", "--from", "file:///etc"],
+        &["models", "pull", "x", "--from", "http://127.0.0.1:1/m", "--sha256", "abc"],
+        &["models", "use", "../../x"],
+        &["models", "use", "nobody-has-this"],
+        &["models", "use", "onnx:no/such/directory"],
+        &["models", "use", "ftp://host#model"],
         &["add"],
         &["add", ""],
         &["add", "a", "--kind", "rumour"],

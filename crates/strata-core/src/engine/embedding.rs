@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Engine;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::id::UserId;
 use crate::index::{SEGMENT_ITEMS, SEGMENT_SPACE, spoken, write_segment};
 use crate::ports::{Embedder, EmbedderCost, Passage};
@@ -75,6 +75,13 @@ impl Engine {
         }
         let vectors =
             if passages.is_empty() { Vec::new() } else { embedder.embed_passages(&passages).await? };
+        if vectors.len() != passages.len() {
+            return Err(Error::unavailable(format!(
+                "embedder `{model}` gave {} vectors for {} texts; they are embedded again later",
+                vectors.len(),
+                passages.len()
+            )));
+        }
         let vectors = wanted.iter().zip(vectors).map(|(item, values)| ItemVector {
             item: item.id(),
             model: model.to_owned(),

@@ -69,7 +69,7 @@ impl Engine {
         Ok(memories)
     }
 
-    fn memory_at(&self, memory: NewMemory, now: Timestamp) -> Result<Memory> {
+    pub(super) fn memory_at(&self, memory: NewMemory, now: Timestamp) -> Result<Memory> {
         let NewMemory { content, kind, session, agent, confidence, valid_from, source_turns, metadata } =
             memory;
         self.check_statement(&content)?;

@@ -1,11 +1,14 @@
 //! Recording: turns, durable before they are acknowledged.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 
 use super::{Engine, to_micros};
 use crate::error::{Error, Result};
 use crate::id::{SessionId, TurnId, UserId};
-use crate::store::{AppendedTurn, Change, ChangeSet, Idempotency};
+use crate::prompt::strip_injected;
+use crate::store::{AppendedTurn, Idempotency};
 use crate::turn::{Hidden, Metadata, NewTurn, Role};
 
 /// The longest idempotency key, in characters.
@@ -57,6 +60,9 @@ pub struct Recorded {
 impl Engine {
     /// Appends messages to a session. When it returns they are durable, numbered without gaps, and found by the next
     /// search. With an idempotency key, a repeated call records nothing and answers as the first did.
+    ///
+    /// A reply or a tool's result is also read into the session's state, and now and then the rolling summary moves on, in
+    /// the same change set. What [`crate::prompt::chat`] injected is not recorded.
     pub async fn record(
         &self,
         user: &UserId,
@@ -77,18 +83,18 @@ impl Engine {
         let idempotency = idempotency_key.map(|key| self.idempotency(key, session, &messages)).transpose()?;
         let now = self.now();
         let turns = messages.into_iter().map(|message| self.new_turn(message, now)).collect::<Result<_>>()?;
-        let changes = ChangeSet {
-            at: now,
-            idempotency,
-            changes: vec![Change::AppendTurns { session: session.clone(), turns }],
-        };
-        let applied = self.store.apply(user, changes).await?;
+        let applied = self.append(user, session, turns, idempotency, now).await?;
         Ok(Recorded { turns: applied.turns, replayed: applied.replayed })
     }
 
-    fn new_turn(&self, message: NewMessage, now: Timestamp) -> Result<NewTurn> {
+    pub(super) fn new_turn(&self, message: NewMessage, now: Timestamp) -> Result<NewTurn> {
         let NewMessage { role, name, content, created_at, metadata, hidden } = message;
         self.check_text("`content`", &content)?;
+        // What Strata itself put into a prompt was not said.
+        let content = match strip_injected(&content) {
+            Cow::Borrowed(_) => content,
+            Cow::Owned(said) => said,
+        };
         self.check_metadata("`metadata`", &metadata)?;
         if let Some(name) = &name {
             self.check_text("`name`", name)?;

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 
 use super::Engine;
+use super::explain::why_no_candidate;
 use crate::error::{Error, Result};
 use crate::id::{ItemId, RequestId, UserId};
 use crate::metric::{ErrorStage, RequestMetric, RetrievalPath};
-use crate::recall::{Explanation, RecallRequest, Recalled, Scope, Trace};
+use crate::recall::{Explanation, MAX_LIMIT, RecallRequest, Recalled, Scope, Trace};
 use crate::store::{Change, ChangeSet, MetricQuery};
 
 /// The most rows that wait to be written. Beyond, the oldest are dropped, counted and logged.
@@ -134,9 +135,15 @@ impl Engine {
         row.ok_or_else(|| Error::not_found(format!("request `{id}` does not exist for this user")))
     }
 
-    /// The trace of an earlier request: the one that was kept with it, or one made by asking again as of then.
+    /// The trace of an earlier request: the one that was kept with it, or one made by asking again as of then, which
+    /// leaves no row of its own.
     pub async fn trace(&self, user: &UserId, id: RequestId) -> Result<Trace> {
         let row = self.request(user, id).await?;
+        self.trace_of(user, row).await
+    }
+
+    /// As [`Engine::trace`], for a row that was read already.
+    pub async fn trace_of(&self, user: &UserId, row: RequestMetric) -> Result<Trace> {
         if let Some(trace) = row.trace.and_then(|trace| serde_json::from_value(trace).ok()) {
             return Ok(trace);
         }
@@ -144,25 +151,27 @@ impl Engine {
             session: row.session,
             scope: Some(row.scope_used),
             as_of: Some(row.created_at),
+            // What was asked for is not kept; what was given back is, and the trace should agree with it.
+            limit: Some(row.context_items.clamp(1, MAX_LIMIT)),
             explain: true,
             ..RecallRequest::new(row.query)
         };
-        let recalled = self.recall(user, &request).await?;
+        let recalled = self.recall_unnoted(user, &request, row.id).await?;
         recalled.trace.ok_or_else(|| Error::internal("a recall that was to be explained gave no trace"))
     }
 
     /// Why an item was or was not recalled by a request.
     pub async fn explain(&self, user: &UserId, id: RequestId, item: ItemId) -> Result<Explanation> {
-        let trace = self.trace(user, id).await?;
+        let row = self.request(user, id).await?;
+        let trace = self.trace_of(user, row.clone()).await?;
         if let Some(candidate) =
             trace.candidates.iter().find(|candidate| candidate.item.uuid() == item.uuid())
         {
             let reason = format!("it was candidate {} by relevance: {}", candidate.place, candidate.outcome);
             return Ok(Explanation { item: candidate.item, reason, candidate: Some(candidate.clone()) });
         }
-        let row = self.request(user, id).await?;
-        let reason = self.why_no_candidate(user, &row, item).await?;
-        Ok(Explanation { item, reason, candidate: None })
+        let item = self.find_item(user, row.scope_used, item).await?;
+        Ok(Explanation { item: item.id(), reason: why_no_candidate(&row, &item), candidate: None })
     }
 
     /// Removes request rows older than `before` of a user.

@@ -68,8 +68,10 @@ fn date_terms(moment: Timestamp) -> [TermHash; 3] {
 pub(crate) fn question_terms(question: &str) -> Vec<(TermHash, u8)> {
     let mut hashes = Vec::new();
     text::for_each_term(question, |term| hashes.push(term_hash(term)));
-    if question.split(|c: char| !c.is_alphanumeric()).any(|word| word == "May") {
-        hashes.push(term_hash("may"));
+    let may = term_hash("may");
+    // A question of stop words alone has kept it.
+    if !hashes.contains(&may) && question.split(|c: char| !c.is_alphanumeric()).any(|word| word == "May") {
+        hashes.push(may);
     }
     counted(hashes)
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::document::{Doc, Document, NO_DOC};
-use super::features::Features;
+use super::features::{Features, TermHash};
 use super::postings::{Terms, Words};
 use super::segment::{self, Entry};
 use crate::id::{ItemId, SessionId};
@@ -26,23 +26,30 @@ pub(crate) struct UserIndex {
     pub(crate) vectors: Vectors,
     numbers: HashMap<ItemId, Doc>,
     sessions: HashMap<SessionId, u32>,
-    /// The last turn of each session, by the session's number.
-    last_turns: Vec<Doc>,
+    /// The turns of each session, by the session's number and then by `seq`: a turn that was hidden comes later in the
+    /// feed than those said after it.
+    turns: Vec<Vec<Doc>>,
+    /// The terms of what may be said anew under its id: memories and summaries.
+    statements: HashMap<Doc, Box<[(TermHash, u8)]>>,
     /// Items whose place a newer version has taken.
     superseded: usize,
 }
 
 impl UserIndex {
     /// Takes in a stored segment. Says whether the bytes could be read; where not, nothing has changed.
-    pub(crate) fn add_segment(&mut self, bytes: &[u8], lexicon: &dyn Lexicon) -> bool {
+    ///
+    /// New words wait for their vectors until [`Words::look_up`] is called.
+    pub(crate) fn add_segment(&mut self, bytes: &[u8]) -> bool {
         let Some(segment) = segment::decode(bytes) else { return false };
-        let words: Vec<u32> = segment.words.iter().map(|word| self.words.intern(word, lexicon)).collect();
+        let words: Vec<u32> = segment.words.iter().map(|word| self.words.enter(word)).collect();
         let sessions: Vec<u32> =
             segment.sessions.iter().map(|session| self.session_number(session)).collect();
-        for entry in segment.entries {
+        for mut entry in segment.entries {
             let session = entry.session.map_or(u32::MAX, |place| sessions[place as usize]);
-            let numbers = entry.words.into_iter().map(|(place, count)| (words[place as usize], count));
-            self.place(Document { session, ..entry.document }, &entry.terms, numbers);
+            for (word, _) in &mut entry.words {
+                *word = words[*word as usize];
+            }
+            self.place(Document { session, ..entry.document }, &entry.terms, &entry.words);
         }
         true
     }
@@ -61,14 +68,23 @@ impl UserIndex {
         document.latin = features.latin;
         let words: Vec<_> =
             features.words.iter().map(|(word, count)| (self.words.intern(word, lexicon), *count)).collect();
-        self.place(document, &features.terms, words.into_iter());
+        self.place(document, &features.terms, &words);
     }
 
-    fn place(&mut self, document: Document, terms: &[(u32, u8)], words: impl Iterator<Item = (u32, u8)>) {
+    /// Gives an item its place: the one it has where it says what it said, else a new one.
+    fn place(&mut self, document: Document, terms: &[(TermHash, u8)], words: &[(u32, u8)]) {
+        if let Some(&former) = self.numbers.get(&document.id) {
+            if self.says(former, terms, words) {
+                let former = &mut self.documents[former as usize];
+                *former = Document { previous: former.previous, next: former.next, ..document };
+                return;
+            }
+            self.take_out(former);
+        }
         let doc = self.documents.len() as Doc;
-        if let Some(former) = self.numbers.insert(document.id, doc) {
-            self.documents[former as usize].superseded = true;
-            self.superseded += 1;
+        self.numbers.insert(document.id, doc);
+        if !matches!(document.id, ItemId::Turn(_)) {
+            self.statements.insert(doc, terms.into());
         }
         self.terms.add(doc, terms);
         self.words.add(doc, words);
@@ -76,19 +92,50 @@ impl UserIndex {
         self.link(doc);
     }
 
-    /// Joins a turn with the one before it in its session. Turns of a session come in order.
+    /// Whether the item at a place says just this. What a turn says never changes.
+    fn says(&self, doc: Doc, terms: &[(TermHash, u8)], words: &[(u32, u8)]) -> bool {
+        self.statements.get(&doc).is_none_or(|said| **said == *terms && self.words.of(doc) == words)
+    }
+
+    /// Leaves a place empty, so that statistics are those of an index that never knew the former statement.
+    fn take_out(&mut self, doc: Doc) {
+        if let Some(terms) = self.statements.remove(&doc) {
+            self.terms.remove(doc, &terms);
+        }
+        self.words.remove(doc);
+        self.vectors.take_out(doc);
+        self.documents[doc as usize].superseded = true;
+        self.superseded += 1;
+    }
+
+    /// How many items there are.
+    pub(crate) fn len(&self) -> usize {
+        self.documents.len() - self.superseded
+    }
+
+    /// Joins a turn with those before and after it in its session.
     fn link(&mut self, doc: Doc) {
-        let document = &self.documents[doc as usize];
-        let (ItemId::Turn(_), session) = (document.id, document.session as usize) else { return };
-        let (seq, moment) = (document.seq, document.created_at);
-        let Some(last) = self.last_turns.get_mut(session) else { return };
-        let previous = std::mem::replace(last, doc);
-        let follows = |previous: &Document| {
-            previous.seq.checked_add(1) == Some(seq) && moment.abs_diff(previous.created_at) <= NEIGHBOUR_GAP
-        };
-        if previous != NO_DOC && follows(&self.documents[previous as usize]) {
-            self.documents[previous as usize].next = doc;
-            self.documents[doc as usize].previous = previous;
+        let Document { id: ItemId::Turn(_), session, seq, .. } = self.documents[doc as usize] else { return };
+        let Some(turns) = self.turns.get_mut(session as usize) else { return };
+        let place = seq as usize;
+        if turns.len() <= place {
+            turns.resize(place + 1, NO_DOC);
+        }
+        turns[place] = doc;
+        let at = |place: Option<usize>| place.and_then(|place| turns.get(place)).copied().unwrap_or(NO_DOC);
+        let (previous, next) = (at(place.checked_sub(1)), at(place.checked_add(1)));
+        self.join(previous, doc);
+        self.join(doc, next);
+    }
+
+    fn join(&mut self, first: Doc, second: Doc) {
+        if first == NO_DOC || second == NO_DOC {
+            return;
+        }
+        let said = |doc: Doc| self.documents[doc as usize].created_at;
+        if said(first).abs_diff(said(second)) <= NEIGHBOUR_GAP {
+            self.documents[first as usize].next = second;
+            self.documents[second as usize].previous = first;
         }
     }
 
@@ -96,8 +143,8 @@ impl UserIndex {
         if let Some(number) = self.sessions.get(session) {
             return *number;
         }
-        let number = self.last_turns.len() as u32;
-        self.last_turns.push(NO_DOC);
+        let number = self.turns.len() as u32;
+        self.turns.push(Vec::new());
         self.sessions.insert(session.clone(), number);
         number
     }
@@ -117,11 +164,10 @@ impl UserIndex {
         self.superseded > 1_000 && self.superseded * 4 > self.documents.len()
     }
 
-    /// Takes in vectors of one model; those of another model replace all.
-    pub(crate) fn add_vectors(&mut self, model: &str, vectors: Vec<StoredVector>) {
+    /// Takes in vectors of one model, of items that are in the index; those of another model replace all.
+    pub(crate) fn add_vectors(&mut self, model: &str, vectors: impl IntoIterator<Item = StoredVector>) {
         self.vectors.select(model);
         for stored in vectors {
-            self.head.vectors = self.head.vectors.max(stored.revision);
             if let Some(doc) = self.doc(&stored.vector.item) {
                 self.vectors.put(doc, &stored.vector.vector.values, stored.vector.vector.scale);
             }
@@ -131,7 +177,9 @@ impl UserIndex {
     /// About how many bytes the index takes.
     pub(crate) fn bytes(&self) -> usize {
         let documents = self.documents.len() * (size_of::<Document>() + size_of::<(ItemId, Doc)>() * 2);
-        let sessions = self.sessions.len() * 96;
+        let turns: usize = self.turns.iter().map(|turns| turns.capacity() * size_of::<Doc>()).sum();
+        let terms: usize = self.statements.values().map(|terms| terms.len() * 8 + 32).sum();
+        let sessions = self.sessions.len() * 120 + turns + terms;
         documents + sessions + self.terms.bytes() + self.words.bytes() + self.vectors.values.capacity()
     }
 }
@@ -166,11 +214,17 @@ impl Vectors {
             self.scales.resize(doc + 1, 0.0);
             self.values.resize((doc + 1) * self.dimension, 0);
         }
-        if self.scales[doc] == 0.0 {
-            self.count += 1;
-        }
+        self.count += usize::from(scale > 0.0);
+        self.count -= usize::from(self.scales[doc] > 0.0);
         self.scales[doc] = scale;
         self.values[doc * self.dimension..(doc + 1) * self.dimension].copy_from_slice(values);
+    }
+
+    fn take_out(&mut self, doc: Doc) {
+        if let Some(scale) = self.scales.get_mut(doc as usize).filter(|scale| **scale > 0.0) {
+            *scale = 0.0;
+            self.count -= 1;
+        }
     }
 
     /// An item's vector and its scale.

@@ -3,8 +3,6 @@
 use serde::{Deserialize, Serialize};
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::ports::TokenCounter;
-
 /// How much may be given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
@@ -41,12 +39,12 @@ pub enum Share {
     Dropped(&'static str),
 }
 
-/// Shares a budget out over items in order, each a text and whether it is a turn. What does not fit is left out and what
-/// comes after it is still tried: a short item may fit where a long one did not.
+/// Shares a budget out over items in order, each a text and whether it is a turn; `count` tells the tokens of a text. What
+/// does not fit is left out and what comes after it is still tried: a short item may fit where a long one did not.
 pub fn share<'a>(
     items: impl IntoIterator<Item = (&'a str, bool)>,
     budget: Budget,
-    counter: &dyn TokenCounter,
+    count: impl Fn(&str) -> u32,
 ) -> Vec<Share> {
     let (mut tokens_left, mut turns_left) = (budget.max_tokens, budget.max_turns);
     let mut shares = Vec::new();
@@ -56,7 +54,7 @@ pub fn share<'a>(
             continue;
         }
         let short = cut(text, budget.max_item_chars as usize);
-        let tokens = counter.count(short.as_deref().unwrap_or(text));
+        let tokens = count(short.as_deref().unwrap_or(text));
         if tokens > tokens_left {
             shares.push(Share::Dropped("over the token budget"));
             continue;
@@ -96,6 +94,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::ports::TokenCounter;
 
     /// A token a character.
     struct Characters;
@@ -123,7 +122,7 @@ mod tests {
             max_item_chars in 1_u32..40,
         ) {
             let budget = Budget { max_tokens, max_turns, max_item_chars };
-            let shares = share(items.iter().map(|(text, turn)| (text.as_str(), *turn)), budget, &Characters);
+            let shares = share(items.iter().map(|(text, turn)| (text.as_str(), *turn)), budget, |text| Characters.count(text));
             prop_assert_eq!(shares.len(), items.len());
             let (mut tokens, mut turns) = (0, 0);
             for (share, (text, is_turn)) in shares.iter().zip(&items) {

@@ -4,6 +4,8 @@
 //! of two such statements holds now; their order in time can. Only the places of such statements are exchanged among
 //! themselves: what answers something else stays where it is.
 
+use uuid::Uuid;
+
 use super::lexical::Lexical;
 use super::likeness::Likeness;
 use super::rank::{Inputs, Ranked};
@@ -63,8 +65,9 @@ pub(crate) fn newest_first(inputs: &Inputs<'_>, lexical: &Lexical, ranked: &mut 
 }
 
 /// When something was said; of what was said at one moment, the last recorded counts as newest.
-fn said(index: &UserIndex, doc: Doc) -> (i64, Doc) {
-    (index.documents[doc as usize].created_at, doc)
+fn said(index: &UserIndex, doc: Doc) -> (i64, Uuid) {
+    let document = &index.documents[doc as usize];
+    (document.created_at, document.id.uuid())
 }
 
 /// One of the best items, as far as likeness is concerned.

@@ -6,8 +6,9 @@
 //! neighbours match, word by word, because people answer in other words than they were asked in; and a common word counts
 //! less by its general frequency, because a user's own few turns do not tell which words are common.
 
-use super::question::{Question, QuestionWord, repeated};
+use super::question::{Question, repeated};
 use crate::index::{Doc, NO_DOC, UserIndex};
+use crate::vector::Vector;
 
 /// How soon more of the same term stops counting: Lucene's and Elasticsearch's default.
 const K1: f32 = 1.2;
@@ -28,23 +29,27 @@ pub(crate) struct Lexical {
     pub(crate) terms: Vec<f32>,
     /// Late interaction, as a share of the question's weight.
     pub(crate) words: Vec<f32>,
-    /// For each word of the question, how well each word of the user's vocabulary matches it.
-    matches: Vec<Vec<f32>>,
+    /// Which items have a term of the question themselves.
+    pub(crate) has_term: Vec<bool>,
+    /// For each word of the question, the words of the user's vocabulary that match it, rising, and how well.
+    matches: Vec<Vec<(u32, f32)>>,
 }
 
 impl Lexical {
     pub(crate) fn new(index: &UserIndex, question: &Question) -> Self {
         let mut spread = Spread::new(index);
-        let terms = score_terms(index, question, &mut spread);
-        let matches: Vec<Vec<f32>> = question.words.iter().map(|word| matches(index, word)).collect();
+        let mut has_term = vec![false; index.documents.len()];
+        let terms = score_terms(index, question, &mut spread, &mut has_term);
+        let matches = matches(index, question);
         let words = score_words(index, question, &matches, &mut spread);
-        Self { terms, words, matches }
+        Self { terms, words, has_term, matches }
     }
 
     /// How well an item matches each word of the question, without its neighbours.
     pub(crate) fn coverage(&self, index: &UserIndex, doc: Doc) -> Vec<f32> {
-        let best = |matches: &Vec<f32>| {
-            index.words.of(doc).iter().map(|(word, _)| matches[*word as usize]).fold(0.0, f32::max)
+        let best = |matches: &Vec<(u32, f32)>| {
+            let found = |(word, _): &(u32, u8)| matches.binary_search_by_key(word, |(word, _)| *word).ok();
+            index.words.of(doc).iter().filter_map(found).map(|at| matches[at].1).fold(0.0, f32::max)
         };
         self.matches.iter().map(best).collect()
     }
@@ -60,15 +65,21 @@ fn inverse_frequency(count: usize, holding: f32) -> f32 {
     (1.0 + (count as f32 - holding + 0.5) / (holding + 0.5)).ln()
 }
 
-fn score_terms(index: &UserIndex, question: &Question, spread: &mut Spread) -> Vec<f32> {
-    let count = index.documents.len();
-    let mut scores = vec![0.0; count];
+fn score_terms(
+    index: &UserIndex,
+    question: &Question,
+    spread: &mut Spread,
+    has_term: &mut [bool],
+) -> Vec<f32> {
+    let count = index.len();
+    let mut scores = vec![0.0; index.documents.len()];
     let mut total = 0.0;
     for (hash, times) in &question.terms {
         let postings = index.terms.get(*hash);
         let weight = inverse_frequency(count, postings.len() as f32) * repeated(*times);
         total += weight;
         for (doc, times) in postings {
+            has_term[*doc as usize] = true;
             let times = f32::from(*times);
             spread.offer(*doc, times / (times + K1));
         }
@@ -80,15 +91,15 @@ fn score_terms(index: &UserIndex, question: &Question, spread: &mut Spread) -> V
 fn score_words(
     index: &UserIndex,
     question: &Question,
-    matches: &[Vec<f32>],
+    matches: &[Vec<(u32, f32)>],
     spread: &mut Spread,
 ) -> Vec<f32> {
-    let count = index.documents.len();
-    let mut scores = vec![0.0; count];
+    let count = index.len();
+    let mut scores = vec![0.0; index.documents.len()];
     let mut total = 0.0;
     for (question_word, matches) in question.words.iter().zip(matches) {
-        for (word, matched) in matches.iter().enumerate().filter(|(_, matched)| **matched > 0.0) {
-            for doc in index.words.postings(word as u32) {
+        for (word, matched) in matches {
+            for doc in index.words.postings(*word) {
                 spread.offer(*doc, *matched);
             }
         }
@@ -109,38 +120,48 @@ fn normalise(mut scores: Vec<f32>, total: f32) -> Vec<f32> {
     scores
 }
 
-/// How well each word of the user's vocabulary matches a word of the question, from 0 to 1.
-fn matches(index: &UserIndex, question_word: &QuestionWord) -> Vec<f32> {
-    let mut matches = vec![0.0; index.words.len()];
-    if !question_word.numeric {
-        let vector = &question_word.word.vector;
-        index.words.near(&vector.values, vector.scale, UNRELATED, |word, cosine| {
-            matches[word as usize] = (cosine - UNRELATED) / (1.0 - UNRELATED);
-        });
-    }
-    if let Some(word) = index.words.number(&question_word.text) {
-        matches[word as usize] = 1.0;
+/// For each word of the question, the words of the user's vocabulary that match it, rising, and how well from 0 to 1.
+fn matches(index: &UserIndex, question: &Question) -> Vec<Vec<(u32, f32)>> {
+    let mut matches = vec![Vec::new(); question.words.len()];
+    let nowhere = Vector { scale: 0.0, values: Vec::new() };
+    let directions =
+        question.words.iter().map(|word| if word.numeric { &nowhere } else { &word.word.vector });
+    let directions: Vec<&Vector> = directions.collect();
+    index.words.near(&directions, UNRELATED, |place, word, cosine| {
+        matches[place].push((word, (cosine - UNRELATED) / (1.0 - UNRELATED)));
+    });
+    for (matches, question_word) in matches.iter_mut().zip(&question.words) {
+        let Some(word) = index.words.number(&question_word.text) else { continue };
+        match matches.binary_search_by_key(&word, |(word, _)| *word) {
+            Ok(at) => matches[at].1 = 1.0,
+            Err(at) => matches.insert(at, (word, 1.0)),
+        }
     }
     matches
 }
 
 /// Gathers the matches of one word over all items and lets neighbours share them.
-struct Spread<'a> {
-    index: &'a UserIndex,
+struct Spread {
     norms: Vec<f32>,
+    /// What was said just before and after each item, side by side: the documents themselves are too far apart.
+    neighbours: Vec<(Doc, Doc)>,
     own: Vec<f32>,
     touched: Vec<Doc>,
     shared: Vec<f32>,
     reached: Vec<Doc>,
 }
 
-impl<'a> Spread<'a> {
-    fn new(index: &'a UserIndex) -> Self {
+impl Spread {
+    fn new(index: &UserIndex) -> Self {
         let count = index.documents.len();
-        let norms = index.documents.iter().map(|document| length_norm(document.word_count)).collect();
+        let (norms, neighbours) = index
+            .documents
+            .iter()
+            .map(|document| (length_norm(document.word_count), (document.previous, document.next)))
+            .unzip();
         Self {
-            index,
             norms,
+            neighbours,
             own: vec![0.0; count],
             touched: Vec::new(),
             shared: vec![0.0; count],
@@ -166,8 +187,7 @@ impl<'a> Spread<'a> {
             let doc = self.touched[at];
             let value = self.own[doc as usize] * self.norms[doc as usize];
             self.own[doc as usize] = 0.0;
-            let document = &self.index.documents[doc as usize];
-            let (previous, next) = (document.previous, document.next);
+            let (previous, next) = self.neighbours[doc as usize];
             self.reach(doc, value);
             self.reach(next, FROM_PREVIOUS * value);
             self.reach(previous, FROM_NEXT * value);

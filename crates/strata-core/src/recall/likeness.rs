@@ -14,8 +14,7 @@ impl<'a> Likeness<'a> {
 
     /// How much a word tells.
     fn weight(&self, word: u32) -> f32 {
-        let (count, holding) =
-            (self.index.documents.len() as f32, self.index.words.postings(word).len() as f32);
+        let (count, holding) = (self.index.len() as f32, self.index.words.postings(word).len() as f32);
         (1.0 + (count - holding + 0.5) / (holding + 0.5)).ln()
     }
 
@@ -30,11 +29,15 @@ impl<'a> Likeness<'a> {
         short.iter().filter(|(word, _)| in_long(word)).map(|(word, _)| value(self.weight(*word))).sum()
     }
 
-    /// The cosine of two items over their distinct words, from 0 to 1.
-    pub(crate) fn cosine(&self, a: Doc, b: Doc) -> f32 {
-        let square = |weight: f32| weight * weight;
-        let norms = self.sum(a, square).sqrt() * self.sum(b, square).sqrt();
-        if norms > 0.0 { self.shared(a, b, square) / norms } else { 0.0 }
+    /// The length of an item's weights: what [`Likeness::cosine`] divides by, asked for once an item.
+    pub(crate) fn norm(&self, doc: Doc) -> f32 {
+        self.sum(doc, |weight| weight * weight).sqrt()
+    }
+
+    /// The cosine of two items, each with its norm, over their distinct words, from 0 to 1.
+    pub(crate) fn cosine(&self, (a, a_norm): (Doc, f32), (b, b_norm): (Doc, f32)) -> f32 {
+        let norms = a_norm * b_norm;
+        if norms > 0.0 { self.shared(a, b, |weight| weight * weight) / norms } else { 0.0 }
     }
 
     /// The share of their words' weight that two items have in common, from 0 to 1.

@@ -3,6 +3,8 @@
 //! Scores are fused, what resembles the best answers is lifted (the other half of an answer often stands elsewhere), and
 //! of statements that answer the same thing the newest comes first. `docs/recall.md` has the figures behind each constant.
 
+use std::cmp::Ordering;
+
 use super::lexical::{Lexical, length_norm};
 use super::likeness::Likeness;
 use super::question::Question;
@@ -11,7 +13,7 @@ use crate::lexicon::{DIMENSION, add};
 use crate::vector::Vector;
 
 /// How much the cosine of the means counts beside terms and words, and below which it says nothing.
-const MEAN_WEIGHT: f32 = 0.2;
+const MEAN_WEIGHT: f32 = 0.15;
 const MEAN_UNRELATED: f32 = 0.25;
 
 /// How much terms and words count beside the encoder's cosine.
@@ -76,6 +78,8 @@ pub(crate) struct Inputs<'a> {
     pub(crate) question: &'a Question,
     /// The question's vector in the space of the index's vectors.
     pub(crate) vector: Option<&'a Vector>,
+    /// Whether the encoder that made the vectors knows Chinese.
+    pub(crate) reads_chinese: bool,
     /// Which items may be seen.
     pub(crate) visible: &'a dyn Fn(Doc) -> bool,
 }
@@ -95,7 +99,7 @@ pub(crate) fn rank(inputs: &Inputs<'_>, limit: usize, served: usize) -> Ranking 
     let Inputs { index, question, visible, .. } = inputs;
     let lexical = Lexical::new(index, question);
     let docs: Vec<Doc> = (0..index.documents.len() as Doc).filter(|doc| visible(*doc)).collect();
-    let term_hits = docs.iter().filter(|doc| lexical.terms[**doc as usize] > 0.0).count() as u32;
+    let term_hits = docs.iter().filter(|doc| lexical.has_term[**doc as usize]).count() as u32;
 
     let encoder = EncoderScores::new(inputs);
     let mut scored: Vec<Ranked> = docs
@@ -114,14 +118,14 @@ pub(crate) fn rank(inputs: &Inputs<'_>, limit: usize, served: usize) -> Ranking 
         .collect();
     let vector_hits = scored.iter().filter(|item| item.parts.encoder.is_some()).count() as u32;
 
-    keep_best(&mut scored, HOP_TO.max(limit));
+    keep_best(index, &mut scored, HOP_TO.max(limit));
     for item in scored.iter_mut().filter(|item| item.parts.encoder.is_none()) {
         item.parts.mean = mean_cosine(index, question, item.doc);
         item.score = item.parts.score();
     }
-    sort(&mut scored);
+    sort(index, &mut scored);
     hop(index, &mut scored);
-    keep_best(&mut scored, limit);
+    keep_best(index, &mut scored, limit);
     super::fresh::newest_first(inputs, &lexical, &mut scored);
     calibrate(&mut scored, encoder.is_used(), served);
     Ranking { items: scored, term_hits, vector_hits }
@@ -143,13 +147,16 @@ impl Parts {
 struct EncoderScores<'a> {
     index: &'a UserIndex,
     vector: Option<&'a Vector>,
+    reads_chinese: bool,
 }
 
 impl<'a> EncoderScores<'a> {
     fn new(inputs: &Inputs<'a>) -> Self {
-        let fits =
-            |vector: &&Vector| inputs.question.latin && vector.values.len() == inputs.index.vectors.dimension;
-        Self { index: inputs.index, vector: inputs.vector.filter(fits) }
+        let Inputs { index, question, reads_chinese, .. } = *inputs;
+        let fits = |vector: &&Vector| {
+            (question.latin || reads_chinese) && vector.values.len() == index.vectors.dimension
+        };
+        Self { index, vector: inputs.vector.filter(fits), reads_chinese }
     }
 
     fn is_used(&self) -> bool {
@@ -157,7 +164,8 @@ impl<'a> EncoderScores<'a> {
     }
 
     fn cosine(&self, doc: Doc) -> Option<f32> {
-        let vector = self.vector.filter(|_| self.index.documents[doc as usize].latin)?;
+        let readable = self.reads_chinese || self.index.documents[doc as usize].latin;
+        let vector = self.vector.filter(|_| readable)?;
         let (values, scale) = self.index.vectors.get(doc)?;
         Some(crate::dot::dot(values, &vector.values) as f32 * scale * vector.scale)
     }
@@ -190,29 +198,37 @@ fn mean_cosine(index: &UserIndex, question: &Question, doc: Doc) -> f32 {
 fn hop(index: &UserIndex, scored: &mut [Ranked]) {
     let Some(best) = scored.first().map(|item| item.score).filter(|best| *best > 0.0) else { return };
     let likeness = Likeness::new(index);
-    let from: Vec<(Doc, f32)> =
-        scored.iter().take(HOP_FROM).map(|item| (item.doc, (item.score.max(0.0) / best).powi(2))).collect();
+    let with_norm = |doc: Doc| (doc, likeness.norm(doc));
+    let weigh = |item: &Ranked| (with_norm(item.doc), (item.score.max(0.0) / best).powi(2));
+    let from: Vec<_> = scored.iter().take(HOP_FROM).map(weigh).collect();
     let total: f32 = from.iter().map(|(_, weight)| weight).sum();
     for item in scored.iter_mut().take(HOP_TO) {
-        let others = from.iter().filter(|(doc, _)| *doc != item.doc);
-        let like: f32 = others.map(|(doc, weight)| weight * likeness.cosine(*doc, item.doc)).sum();
+        let item_norm = with_norm(item.doc);
+        let others = from.iter().filter(|((doc, _), _)| *doc != item.doc);
+        let like: f32 = others.map(|(other, weight)| weight * likeness.cosine(*other, item_norm)).sum();
         item.parts.likeness = HOP_WEIGHT * best * like / total;
         item.score += item.parts.likeness;
     }
-    sort(scored);
+    sort(index, scored);
 }
 
-/// Best first; of equal scores, what was recorded first.
-fn sort(scored: &mut [Ranked]) {
-    scored.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.doc.cmp(&b.doc)));
+/// Best first; of equal scores, what was recorded first, which ids tell: places in the index also depend on what was
+/// hidden or revised since.
+fn better(index: &UserIndex, a: &Ranked, b: &Ranked) -> Ordering {
+    let id = |item: &Ranked| index.documents[item.doc as usize].id.uuid();
+    b.score.total_cmp(&a.score).then_with(|| id(a).cmp(&id(b)))
 }
 
-fn keep_best(scored: &mut Vec<Ranked>, count: usize) {
+fn sort(index: &UserIndex, scored: &mut [Ranked]) {
+    scored.sort_unstable_by(|a, b| better(index, a, b));
+}
+
+fn keep_best(index: &UserIndex, scored: &mut Vec<Ranked>, count: usize) {
     if scored.len() > count && count > 0 {
-        scored.select_nth_unstable_by(count - 1, |a, b| b.score.total_cmp(&a.score).then(a.doc.cmp(&b.doc)));
+        scored.select_nth_unstable_by(count - 1, |a, b| better(index, a, b));
         scored.truncate(count);
     }
-    sort(scored);
+    sort(index, scored);
 }
 
 /// Turns places and scores into relevance from 0 to 1, so that a threshold means the same for every question.

@@ -162,6 +162,7 @@ impl RecallRequest {
             recency_weight: share("recency_weight", self.recency_weight, settings.recency_weight)?,
             mmr_lambda: share("mmr_lambda", self.mmr_lambda, settings.mmr_lambda)?,
             budget: self.budget.or_else(|| self.limit.is_none().then_some(settings.budget)),
+            encoder_reads_chinese: settings.encoder_reads_chinese,
         })
     }
 }
@@ -176,6 +177,7 @@ pub(crate) struct Plan {
     pub(crate) recency_weight: f32,
     pub(crate) mmr_lambda: f32,
     pub(crate) budget: Option<Budget>,
+    pub(crate) encoder_reads_chinese: bool,
 }
 
 impl Plan {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::id::UserId;
 
 /// Where recall looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -23,6 +24,16 @@ impl Scope {
             Self::Session => "session",
             Self::User => "user",
             Self::Global => "global",
+        }
+    }
+}
+
+impl Scope {
+    /// Whose items are looked through.
+    pub(crate) fn owners(self, user: &UserId) -> Vec<UserId> {
+        match self {
+            Self::Session | Self::User => vec![user.clone()],
+            Self::Global => vec![user.clone(), UserId::global()],
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::engine::Engine;
 use crate::error::Result;
 use crate::id::{ItemId, RequestId, UserId};
 use crate::metric::{ErrorStage, RetrievalPath};
+use crate::ports::Reranker;
 use crate::store::{Item, MemoryQuery, MemorySelect, TurnQuery};
 use crate::vector::Vector;
 
@@ -32,33 +33,13 @@ impl Engine {
         let mut trace = request.explain.then(|| Trace::new(request, &found));
         let mut items = HashMap::new();
         if let Some(reranker) = &self.reranker {
-            found.candidates.truncate((plan.limit * RERANKED_TIMES).max(plan.limit));
-            items =
-                self.load(user, found.scope, found.candidates.iter().map(|candidate| candidate.id)).await?;
-            let texts: Vec<String> = found
-                .candidates
-                .iter()
-                .map(|c| items.get(&c.id).map_or("", Item::content).to_owned())
-                .collect();
-            match reranker.score(&request.query, &texts).await {
-                Ok(scores) if scores.len() == texts.len() => {
-                    for (candidate, score) in found.candidates.iter_mut().zip(scores) {
-                        candidate.relevance = 1.0 / (1.0 + (-score).exp());
-                    }
-                    found.candidates.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
-                }
-                Ok(_) => found.error_stage = Some(ErrorStage::Retrieval),
-                Err(error) => {
-                    tracing::warn!(%error, "the cross-encoder failed; recall goes on without");
-                    found.error_stage = Some(ErrorStage::Retrieval);
-                }
+            items = self.rerank(reranker.as_ref(), user, request, plan, &mut found).await?;
+            if let Some(trace) = &mut trace {
+                trace.rerank(&found.candidates);
             }
         }
         let chosen = match request.order {
-            Order::Relevance => {
-                let all = found.candidates.iter().take(plan.limit);
-                all.map(|candidate| (candidate.clone(), candidate.relevance)).collect()
-            }
+            Order::Relevance => by_relevance(plan, &found, trace.as_mut()),
             Order::Served => self.choose(request, plan, &found, trace.as_mut()),
         };
         items.extend(self.load(user, found.scope, chosen.iter().map(|(candidate, _)| candidate.id)).await?);
@@ -82,8 +63,13 @@ impl Engine {
                 recalled.items.push(RecalledItem { item, shortened: None, score, relevance });
             }
         }
-        if recalled.items.is_empty() && found.term_hits == 0 && request.kinds.turns {
+        let nothing_fits =
+            recalled.items.is_empty() && found.term_hits == 0 && request.order == Order::Served;
+        if nothing_fits && request.kinds.turns {
             self.add_recent(user, request, plan, &mut recalled).await?;
+            if let Some(trace) = &mut trace {
+                trace.add_recent(&recalled.items);
+            }
         }
         self.apply_budget(plan, &mut recalled, trace.as_mut());
         if let Some(trace) = &mut trace {
@@ -91,6 +77,48 @@ impl Engine {
         }
         recalled.trace = trace;
         Ok(recalled)
+    }
+
+    /// Lets a cross-encoder judge the best candidates, which then are all there is; one that fails is noted and done
+    /// without. Gives back the items that were read for it.
+    async fn rerank(
+        &self,
+        reranker: &dyn Reranker,
+        user: &UserId,
+        request: &RecallRequest,
+        plan: &Plan,
+        found: &mut Found,
+    ) -> Result<HashMap<ItemId, Item>> {
+        let read = found.candidates.len().min(plan.limit * RERANKED_TIMES);
+        let ids = found.candidates[..read].iter().map(|candidate| candidate.id);
+        let items = self.load(user, found.scope, ids).await?;
+        let text = |candidate: &Candidate| items.get(&candidate.id).map_or("", Item::content).to_owned();
+        let texts: Vec<String> = found.candidates[..read].iter().map(text).collect();
+        if texts.is_empty() {
+            return Ok(items);
+        }
+        match reranker.score(&request.query, &texts).await {
+            Ok(scores) if scores.len() == read && scores.iter().all(|score| !score.is_nan()) => {
+                found.candidates.truncate(read);
+                for (candidate, score) in found.candidates.iter_mut().zip(scores) {
+                    candidate.relevance = 1.0 / (1.0 + (-score).exp());
+                }
+                found.candidates.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
+            }
+            Ok(scores) => {
+                tracing::warn!(
+                    expected = read,
+                    given = scores.len(),
+                    "the cross-encoder gave no sound scores"
+                );
+                found.error_stage = Some(ErrorStage::Retrieval);
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the cross-encoder failed; recall goes on without");
+                found.error_stage = Some(ErrorStage::Retrieval);
+            }
+        }
+        Ok(items)
     }
 
     /// The candidates that are relevant enough, recent and unlike each other, with their final scores.
@@ -152,7 +180,11 @@ impl Engine {
         };
         let texts =
             recalled.items.iter().map(|item| (item.item.content(), matches!(item.item, Item::Turn(_))));
-        let shares = share(texts, budget, self.tokens.as_ref());
+        // Turns were counted when they were recorded; counting again may have to unpack a vocabulary first.
+        let counted: HashMap<&str, u32> =
+            recalled.items.iter().filter_map(|item| counted(&item.item)).collect();
+        let count = |text: &str| counted.get(text).copied().unwrap_or_else(|| self.tokens.count(text));
+        let shares = share(texts, budget, count);
         let mut shares = shares.into_iter();
         recalled.items.retain_mut(|item| match shares.next() {
             Some(Share::Whole { tokens }) => {
@@ -199,12 +231,8 @@ impl Engine {
                 ItemId::Summary(_) => {}
             }
         }
-        let mut owners = vec![user.clone()];
-        if scope == Scope::Global {
-            owners.push(UserId::global());
-        }
         let mut items = HashMap::new();
-        for owner in owners {
+        for owner in scope.owners(user) {
             if !turns.is_empty() {
                 let found = self.store.turns(&owner, &TurnQuery::Ids(turns.clone())).await?;
                 items.extend(found.into_iter().map(|turn| (ItemId::Turn(turn.id), Item::Turn(turn))));
@@ -218,6 +246,25 @@ impl Engine {
             }
         }
         Ok(items)
+    }
+}
+
+/// The most relevant candidates, whatever the threshold.
+fn by_relevance(plan: &Plan, found: &Found, trace: Option<&mut Trace>) -> Vec<(Candidate, f32)> {
+    if let Some(trace) = trace {
+        for candidate in &found.candidates {
+            trace.settle(candidate.id, Outcome::NotChosen);
+        }
+    }
+    let best = found.candidates.iter().take(plan.limit);
+    best.map(|candidate| (candidate.clone(), candidate.relevance)).collect()
+}
+
+/// A turn's text and its tokens, where they are known.
+fn counted(item: &Item) -> Option<(&str, u32)> {
+    match item {
+        Item::Turn(turn) if turn.token_count > 0 => Some((&turn.content, turn.token_count)),
+        _ => None,
     }
 }
 

@@ -1,1 +1,6 @@
-//! Recall over a real store, with a lexicon made for the purpose.
+//! Recall over the reference store, with a lexicon made for the purpose.
+
+pub(crate) mod fixture;
+mod models;
+mod observing;
+mod pipeline;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::request::{RecallRequest, Recalled};
+use super::request::{RecallRequest, Recalled, RecalledItem};
 use super::scope::Scope;
 use super::{Candidate, Found};
 use crate::id::ItemId;
@@ -113,6 +113,38 @@ impl Trace {
             trgm_hits: found.similar_hits,
             vector_hits: found.vector_hits,
             candidates: candidates.collect(),
+        }
+    }
+
+    /// A cross-encoder has judged: its order and relevance take the place of the former. What it did not read, because
+    /// others were better, keeps its relevance and comes after.
+    pub(super) fn rerank(&mut self, candidates: &[Candidate]) {
+        for known in &mut self.candidates {
+            match candidates.iter().zip(1..).find(|(candidate, _)| candidate.id == known.item) {
+                Some((candidate, place)) => {
+                    known.place = place;
+                    known.relevance = candidate.relevance;
+                }
+                None => known.outcome = Outcome::NotChosen,
+            }
+        }
+        let read = |known: &TraceCandidate| known.outcome != Outcome::NotChosen;
+        self.candidates.sort_by_key(|known| (!read(known), known.place));
+        for (known, place) in self.candidates.iter_mut().zip(1..) {
+            known.place = place;
+        }
+    }
+
+    /// The most recent turns stand in for everything else.
+    pub(super) fn add_recent(&mut self, items: &[RecalledItem]) {
+        let known = self.candidates.len() as u32;
+        for (item, place) in items.iter().zip(known + 1..) {
+            let id = item.item.id();
+            if self.candidate(id).is_none() {
+                let created_at = item.item.created_at().as_microsecond();
+                let candidate = Candidate { id, created_at, score: 0.0, relevance: 0.0, ranked: None };
+                self.candidates.push(TraceCandidate::new(&candidate, place));
+            }
         }
     }
 

@@ -68,6 +68,17 @@ pub enum Change {
         /// The new state.
         state: Box<State>,
     },
+    /// Goes on only while a session still has so many turns and this state, an unknown session having none and the default:
+    /// otherwise a conflict that may be tried again. What was worked out from a session travels with this and never
+    /// overwrites what another worked out meanwhile.
+    ExpectSession {
+        /// The session.
+        session: SessionId,
+        /// The turns that it had.
+        turn_count: u64,
+        /// The state that was read.
+        state: Box<State>,
+    },
     /// Inserts a summary, or moves one with the same id on.
     PutSummary(Box<Summary>),
     /// Adds a memory.

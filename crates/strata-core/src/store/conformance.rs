@@ -80,6 +80,7 @@ macro_rules! conformance_suite {
                 has_no_session_that_was_never_written,
                 keeps_state_and_its_unknown_fields,
                 creates_a_session_with_its_first_state,
+                expects_the_session_that_was_read,
                 appending_leaves_the_state_alone,
                 lists_the_last_written_first,
                 pages_through_sessions,

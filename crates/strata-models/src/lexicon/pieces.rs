@@ -1,6 +1,7 @@
 //! English word pieces and their directions.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use strata_core::lexicon::DIMENSION;
 use strata_core::{Error, Result};
@@ -17,10 +18,34 @@ const MAX_WORD_CHARS: usize = 100;
 /// The vocabulary is sorted by frequency from here on.
 const FIRST_WORD: u16 = 1996;
 
+/// Pieces by their text.
+type Table = HashMap<&'static str, u16, BuildHasherDefault<Fnv>>;
+
+/// FNV-1a: pieces are short, a word asks for all its beginnings, and nobody can add to the table what would collide.
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hasher for Fnv {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 /// The pieces by their text. Continuing pieces are kept apart, so that no `##` need be written before a look-up.
 pub(super) struct Pieces {
-    first: HashMap<&'static str, u16>,
-    next: HashMap<&'static str, u16>,
+    first: Table,
+    next: Table,
     rows: &'static [u8],
     /// What to multiply each row with: its weight over its length.
     scales: Vec<f32>,
@@ -42,7 +67,8 @@ impl Pieces {
                 "the table of word pieces does not fit its vocabulary; build it anew",
             ));
         }
-        let (mut first, mut next) = (HashMap::with_capacity(count), HashMap::new());
+        let mut first = Table::with_capacity_and_hasher(count, BuildHasherDefault::new());
+        let mut next = Table::default();
         for (piece, id) in VOCABULARY.lines().zip(0_u16..) {
             match piece.strip_prefix("##") {
                 Some(piece) => next.insert(piece, id),

@@ -67,7 +67,7 @@ fn bad_everywhere() -> Vec<Bad> {
         cases.push(bad(method, &uri, 415));
     }
     let long = "x".repeat(10_000);
-    for uri in ["/sessions", "/sessions/s", "/sessions/s/turns", "/memories"] {
+    for uri in ["/sessions", "/sessions/s", "/sessions/s/turns", "/memories", "/requests"] {
         for query in [
             "user_id=",
             "user_id=%ff",
@@ -85,7 +85,7 @@ fn bad_everywhere() -> Vec<Bad> {
         cases.push(bad("GET", uri, 400).header("x-strata-session", long.clone()));
         cases.push(bad("PATCH", uri, 405));
     }
-    for uri in ["/sessions", "/sessions/s/turns", "/memories"] {
+    for uri in ["/sessions", "/sessions/s/turns", "/memories", "/requests"] {
         for limit in ["", "0", "-1", "1001", "1.5", "abc", "99999999999999999999", "+5", "1&limit=2"] {
             cases.push(bad("GET", format!("{uri}?limit={limit}"), 400));
         }
@@ -177,6 +177,12 @@ fn bad_paths() -> Vec<Bad> {
         bad("DELETE", "/memories?user_id=ada&agent_id=", 400),
         bad("DELETE", "/memories?user_id=ada", 400).header("x-strata-user", "eve"),
         bad("DELETE", "/memories", 400).header("x-strata-user", "ada"),
+        bad("GET", format!("/requests/{ID}"), 404),
+        bad("GET", "/requests/x", 400),
+        bad("GET", "/requests?since=yesterday", 400),
+        bad("GET", format!("/requests/{ID}/explain"), 400),
+        bad("GET", format!("/requests/{ID}/explain?item=x"), 400),
+        bad("GET", format!("/requests/{ID}/explain?item={ID}"), 404),
         bad("GET", "/memories?kind=secret", 400),
         bad("GET", "/memories?as_of=yesterday", 400),
         bad("GET", "/memories?run_id=", 400),
@@ -198,12 +204,15 @@ fn bad_memories_and_searches() -> Vec<Bad> {
         memory(json!({"text": 5})),
         memory(json!({"messages": []})),
         memory(json!({"messages": [["user", "x", null, null, null]]})),
-        memory(json!({"messages": [{"role": "assistant", "content": "x"}]})),
+        memory(
+            json!({"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": " "}]}),
+        ),
         memory(json!({"messages": [{"role": "user", "content": "x"}, {"role": "user", "content": ""}]})),
-        memory(json!({"text": "x", "messages": [{"role": "tool", "content": "a\u{0}"}]})),
-        memory(json!({"text": "x", "messages": [{"role": "tool", "content": "", "metadata": {"\u{0}": 1}}]})),
-        memory(json!({"text": "x", "messages": [{"role": "tool", "content": "", "name": "x".repeat(65)}]})),
-        memory(json!({"text": "x", "scope": "session"})),
+        memory(json!({"text": "x", "messages": [{"role": "user", "content": "x"}]})),
+        memory(json!({"text": "x", "messages": []})),
+        memory(json!({"messages": [{"role": "tool", "content": "a\u{0}"}]})),
+        memory(json!({"messages": [{"role": "tool", "content": "x", "metadata": {"\u{0}": 1}}]})),
+        memory(json!({"messages": [{"role": "tool", "content": "x", "name": "x".repeat(65)}]})),
         memory(json!({"text": "x", "scope": "user", "run_id": "s"})),
         memory(json!({"text": "x", "scope": "global", "run_id": "s"})),
         memory(json!({"text": "x", "scope": "all"})),
@@ -228,9 +237,15 @@ fn bad_memories_and_searches() -> Vec<Bad> {
         search(json!({"query": "x", "top_k": 1e10})),
         search(json!({"query": "x", "threshold": -0.1})),
         search(json!({"query": "x", "as_of": "soon"})),
-        search(json!({"query": "x", "scope": "session"})),
         search(json!({"query": "x", "scope": "galaxy"})),
-        search(json!({"query": "x", "explain": true})),
+        search(json!({"query": "x", "threshold": 1.1})),
+        search(json!({"query": "x", "recency_weight": 2})),
+        search(json!({"query": "x", "mmr_lambda": -1})),
+        search(json!({"query": "x", "max_tokens": 0})),
+        search(json!({"query": "x", "max_tokens": 1.5})),
+        search(json!({"query": "x", "kinds": []})),
+        search(json!({"query": "x", "kinds": ["dream"]})),
+        search(json!({"query": "x", "explain": "please"})),
         search(json!({"query": "x", "filters": {"a": 1}})),
         search(json!({"query": "x", "user_id": "*"})),
         search(json!({"query": "x", "session_id": ""})),

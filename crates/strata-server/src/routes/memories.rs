@@ -18,7 +18,7 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::sessions::{RemovedCounts, page};
-use super::turns::MessageRequest;
+use super::turns::{MessageRequest, holds_nul};
 use super::vocabulary::{Kind, Role, Scope};
 use crate::app::App;
 use crate::error::ApiError;
@@ -31,11 +31,11 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![("/memories", post(add_memories).get(list_memories).delete(delete_memories))]
 }
 
-/// Statements to remember: give `text`, or `messages` of which those of role `user` are taken.
+/// Statements to remember: give either `text`, or `messages` of which those of role `user` are taken.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AddRequest {
-    /// Messages; each one of role `user` becomes one memory, as it is.
+    /// Messages; each one of role `user` becomes one memory, as it is. Where there is none, nothing is remembered.
     #[serde(default, deserialize_with = "optional_objects")]
     messages: Option<Vec<MessageRequest>>,
     /// One statement.
@@ -64,7 +64,7 @@ pub(crate) struct AddRequest {
     _infer: Option<bool>,
     /// What kind of statement it is; `fact` where nobody says.
     kind: Option<Kind>,
-    /// Where it holds: `session` where a session is named, else `user`.
+    /// Where it holds: `session` where `run_id` names one, else `user`. A `session` that nobody names is `default`.
     scope: Option<Scope>,
 }
 
@@ -75,10 +75,7 @@ impl AddRequest {
         let named = Caller::own_session([&self.run_id, &self.session_id])?;
         match (self.scope, named) {
             // The header alone binds nothing: a client may set it once for all its calls.
-            (Some(Scope::Session), None) => match caller.session([])? {
-                Some(session) => Ok((user, Some(session))),
-                None => Err(ApiError::invalid("scope `session` needs a session; name one in `run_id`")),
-            },
+            (Some(Scope::Session), None) => Ok((user, Some(caller.session([])?.unwrap_or_default()))),
             (None | Some(Scope::Session), Some(session)) => Ok((user, Some(session))),
             (Some(Scope::User | Scope::Global), Some(_)) => Err(ApiError::invalid(
                 "a memory with a `run_id` holds in that session only; leave out `run_id`, or use scope `session`",
@@ -91,24 +88,35 @@ impl AddRequest {
     /// The statements, with when they were said and what is attached to each.
     fn statements(&mut self) -> Result<Vec<NewMemory>, ApiError> {
         let metadata = self.metadata.take().unwrap_or_default();
-        let text =
-            self.text.take().map(|text| NewMemory { metadata: metadata.clone(), ..NewMemory::new(text) });
-        let messages = self.messages.take().unwrap_or_default();
+        // The core checks these with each memory, of which there may be none.
+        if holds_nul(&metadata) {
+            return Err(ApiError::invalid("`metadata` holds a NUL character; remove it"));
+        }
+        if let Some(agent) = &self.agent_id {
+            checked_agent(agent.clone())?;
+        }
+        let messages = match (self.text.take(), self.messages.take()) {
+            (Some(text), None) => return Ok(vec![NewMemory { metadata, ..NewMemory::new(text) }]),
+            (None, Some(messages)) if !messages.is_empty() => messages,
+            (Some(_), Some(_)) => {
+                return Err(ApiError::invalid("`text` and `messages` exclude each other; give one of them"));
+            }
+            (None, _) => {
+                return Err(ApiError::invalid("there is nothing to remember; give `text` or `messages`"));
+            }
+        };
         // Those that are passed over are looked at too: a request that is half wrong is wrong.
         messages.iter().try_for_each(MessageRequest::check)?;
+        if messages.iter().any(|message| message.content.trim().is_empty()) {
+            return Err(ApiError::invalid("a message is empty; say something in it or leave it out"));
+        }
         let said = messages.into_iter().filter(|message| message.role == Role::User).map(|message| {
             let mut metadata = metadata.clone();
             metadata.extend(message.metadata.unwrap_or_default());
             let valid_from = message.created_at.map(|moment| moment.0);
             NewMemory { metadata, valid_from, ..NewMemory::new(message.content) }
         });
-        let statements: Vec<_> = text.into_iter().chain(said).collect();
-        if statements.is_empty() {
-            return Err(ApiError::invalid(
-                "there is nothing to remember; give `text`, or `messages` with one of role `user`",
-            ));
-        }
-        Ok(statements)
+        Ok(said.collect())
     }
 }
 
@@ -156,6 +164,10 @@ async fn add_memories(
         statement.agent = request.agent_id.clone();
     }
 
+    // What only the model said is nobody's statement: nothing to remember, and nothing wrong.
+    if statements.is_empty() {
+        return Ok(Json(AddResponse { results: Vec::new(), inferred: false }));
+    }
     let added = app.engine().add_memories(&user, statements).await?;
     app.meters().memories_added(added.len());
     let results = added
@@ -487,6 +499,20 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_only_others_say_is_not_remembered() {
+        let server = TestServer::new();
+        let messages = json!([{"role": "assistant", "content": "Noted."}]);
+        let answer = server.post("/memories", json!({"user_id": "ada", "messages": messages.clone()})).await;
+        assert_eq!((answer.status.as_u16(), &answer.json()["results"]), (200, &json!([])));
+        assert_eq!(server.get("/memories?user_id=ada").await.json(), json!({"results": []}));
+        for wrong in [json!({"metadata": {"\u{0}": 1}}), json!({"agent_id": ""})] {
+            let mut body = json!({"messages": messages});
+            body.as_object_mut().unwrap().extend(wrong.as_object().unwrap().clone());
+            assert_eq!(server.post("/memories", body).await.status, 400, "{wrong}");
+        }
+    }
+
+    #[tokio::test]
     async fn a_memory_holds_where_its_scope_says() {
         let server = TestServer::new();
         for body in [
@@ -494,6 +520,7 @@ mod tests {
             json!({"text": "bound too", "user_id": "ada", "session_id": "s", "scope": "session"}),
             json!({"text": "free", "user_id": "ada", "scope": "user", "kind": "todo", "agent_id": "x"}),
             json!({"text": "shared", "user_id": "ada", "scope": "global"}),
+            json!({"text": "nowhere else", "user_id": "bob", "scope": "session"}),
         ] {
             let answer = server.post("/memories", body).await;
             assert_eq!(answer.status, 200, "{}", answer.body);
@@ -506,6 +533,7 @@ mod tests {
             ("user_id=ada&limit=1&offset=1", vec!["bound too"]),
             ("user_id=ada&as_of=2020-01-01T00:00:00Z", vec![]),
             ("user_id=eve&scope=global", vec!["shared"]),
+            ("user_id=bob&run_id=default", vec!["nowhere else"]),
         ] {
             let list = server.get(&format!("/memories?{query}")).await.json();
             assert_eq!(statements(&list), expected, "{query}");

@@ -11,7 +11,7 @@ use axum::routing::get;
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
-use super::{health, index, memories, memory, metrics, search, sessions, turns};
+use super::{health, index, memories, memory, metrics, requests, search, sessions, turns};
 use crate::error::ErrorResponse;
 use crate::router::Route;
 
@@ -41,6 +41,9 @@ pub(crate) fn routes() -> Vec<Route> {
         memory::get_history,
         memory::restore_memory,
         search::search,
+        requests::list_requests,
+        requests::get_request,
+        requests::explain_request,
         health::alive,
         health::ready,
         metrics::read_metrics,
@@ -140,9 +143,6 @@ fn refine(schemas: &mut Value) {
     let absent = |name: &str| json!({ "properties": { name: { "type": "null" } } });
     let scope = |names: Value| json!({ "required": ["scope"], "properties": { "scope": { "enum": names } } });
 
-    let messages = json!({ "required": ["messages"], "properties": { "messages": {
-        "type": "array", "contains": { "properties": { "role": { "const": "user" } } }, "items": { "properties": { "content": { "pattern": r"\S" } } },
-    } } });
     // No NUL anywhere in what clients attach: not every store can keep one.
     let no_nul = json!({ "type": "string", "pattern": r"^[^\x00]*$" });
     let any = json!({ "$ref": "#/components/schemas/MetadataValue" });
@@ -158,16 +158,21 @@ fn refine(schemas: &mut Value) {
         metadata["additionalProperties"] = any.clone();
     }
 
+    // What becomes a memory says something; a turn may be empty.
+    schemas["StatementRequest"] = schemas["MessageRequest"].clone();
+    schemas["StatementRequest"]["properties"]["content"]["pattern"] = json!(r"^[^\x00]*[^\s\x00][^\x00]*$");
+    let messages = &mut schemas["AddRequest"]["properties"]["messages"];
+    messages["items"] = json!({ "$ref": "#/components/schemas/StatementRequest" });
+    messages["minItems"] = json!(1);
+    let messages = json!({ "required": ["messages"], "properties": { "messages": { "type": "array" } } });
     schemas["AddRequest"]["allOf"] = json!([
-        { "anyOf": [text("text"), messages] },
-        { "if": scope(json!(["session"])), "then": { "anyOf": [text("run_id"), text("session_id")] } },
+        { "oneOf": [
+            { "allOf": [text("text"), absent("messages")] },
+            { "allOf": [messages, absent("text")] },
+        ] },
         { "if": scope(json!(["user", "global"])), "then": { "allOf": [absent("run_id"), absent("session_id")] } },
     ]);
     schemas["ReviseRequest"]["anyOf"] = json!([text("text"), text("memory"), text("data")]);
-    schemas["SearchRequest"]["allOf"] = json!([{
-        "if": scope(json!(["session"])),
-        "then": { "anyOf": [text("session_id"), text("memory_id"), text("run_id")] },
-    }]);
 }
 
 fn parameters(operation: &mut Value) -> Option<&mut Vec<Value>> {

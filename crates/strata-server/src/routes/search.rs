@@ -7,14 +7,16 @@ use axum::routing::post;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
-use strata_core::recall::{MAX_LIMIT, RecallRequest, Recalled, RecalledItem};
-use strata_core::store::Item;
+use strata_core::SessionId;
+use strata_core::recall::{Budget, MAX_LIMIT, RecallRequest, RecallSettings, Recalled, RecalledItem};
+use strata_core::store::{Item, ItemKinds};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
 use utoipa::openapi::{RefOr, Schema};
 use uuid::Uuid;
 
 use super::memories::{Source, SourceTurn, Sources};
+use super::trace::TraceResponse;
 use super::vocabulary::{Kind, Role, Scope};
 use crate::app::App;
 use crate::error::ApiError;
@@ -23,6 +25,9 @@ use crate::identity::Caller;
 use crate::moment::Moment;
 use crate::router::Route;
 use crate::telemetry::set_request_id;
+
+/// The most tokens that may be asked for, as the setting `max_context_tokens` has it.
+const MAX_TOKENS: u32 = 10_000_000;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![("/search", post(search))]
@@ -50,7 +55,8 @@ pub(crate) struct SearchRequest {
     /// The same as `session_id`, which goes first.
     #[schema(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
     run_id: Option<String>,
-    /// Where to look: `session` where a session is named, else `user`.
+    /// Where to look: `session` where a session is named, and beyond it where it has too little or the question points
+    /// beyond it; else `user`. A `session` that nobody names is `default`.
     scope: Option<Scope>,
     /// Not built yet: only an empty object is taken.
     #[schema(schema_with = empty_object)]
@@ -61,14 +67,35 @@ pub(crate) struct SearchRequest {
     /// The same as `top_k`, which goes first.
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     limit: Option<Number>,
-    /// Leaves out items with a lower score. Scores are comparable within one answer only.
-    #[schema(minimum = 0)]
+    /// Leaves out what is less relevant than this, instead of the setting `score_threshold`.
+    #[schema(minimum = 0, maximum = 1)]
     threshold: Option<f64>,
+    /// How much being recent counts, instead of the setting.
+    #[schema(minimum = 0, maximum = 1)]
+    recency_weight: Option<f64>,
+    /// How much relevance counts against diversity, instead of the setting.
+    #[schema(minimum = 0, maximum = 1)]
+    mmr_lambda: Option<f64>,
+    /// The most tokens of all items together. Where neither this nor `top_k` is given, the settings decide.
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 10_000_000)]
+    max_tokens: Option<Number>,
+    /// What to look for: turns, memories, or both, which is what happens where nobody says.
+    #[schema(min_items = 1)]
+    kinds: Option<Vec<SearchedKind>>,
     /// What could be seen then, instead of now.
     as_of: Option<Moment>,
-    /// Not built yet: only `false` is taken.
-    #[schema(schema_with = only_false)]
+    /// Whether to say what became of each candidate, and to keep that with the request.
     explain: Option<bool>,
+}
+
+/// What a search looks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum SearchedKind {
+    /// Turns.
+    Turn,
+    /// Memories.
+    Memory,
 }
 
 // What is not built yet is refused, and the OpenAPI document says so.
@@ -78,38 +105,60 @@ fn empty_object() -> RefOr<Schema> {
     ObjectBuilder::new().schema_type(types).max_properties(Some(0)).into()
 }
 
-fn only_false() -> RefOr<Schema> {
-    let types = SchemaType::from_iter([Type::Boolean, Type::Null]);
-    ObjectBuilder::new().schema_type(types).enum_values(Some([Value::Bool(false), Value::Null])).into()
-}
-
-/// How many items: a whole number, however it is written (`5`, `5.0`), within recall's own limit.
-fn count(name: &str, number: &Option<Number>) -> Result<Option<u32>, ApiError> {
+/// A whole number, however it is written (`5`, `5.0`), from 1 to `most`.
+fn count(name: &str, number: &Option<Number>, most: u32) -> Result<Option<u32>, ApiError> {
     let Some(number) = number else { return Ok(None) };
     let value = number.as_f64().unwrap_or_default();
-    if value.fract() == 0.0 && (1.0..=f64::from(MAX_LIMIT)).contains(&value) {
+    if value.fract() == 0.0 && (1.0..=f64::from(most)).contains(&value) {
         return Ok(Some(value as u32));
     }
-    Err(ApiError::invalid(format!("`{name}` is `{number}`; it is a whole number from 1 to {MAX_LIMIT}")))
+    Err(ApiError::invalid(format!("`{name}` is `{number}`; it is a whole number from 1 to {most}")))
+}
+
+/// A number from 0 to 1.
+fn share(name: &str, value: Option<f64>) -> Result<Option<f32>, ApiError> {
+    match value {
+        Some(value) if !(0.0..=1.0).contains(&value) => {
+            Err(ApiError::invalid(format!("`{name}` is `{value}`; it goes from 0 to 1")))
+        }
+        value => Ok(value.map(|value| value as f32)),
+    }
+}
+
+fn item_kinds(kinds: Option<Vec<SearchedKind>>) -> Result<ItemKinds, ApiError> {
+    let Some(kinds) = kinds else { return Ok(ItemKinds::ALL) };
+    if kinds.is_empty() {
+        return Err(ApiError::invalid("`kinds` is empty; name `turn` or `memory`, or leave it out"));
+    }
+    Ok(ItemKinds {
+        turns: kinds.contains(&SearchedKind::Turn),
+        memories: kinds.contains(&SearchedKind::Memory),
+    })
 }
 
 impl SearchRequest {
-    fn into_recall(self, caller: &Caller) -> Result<RecallRequest, ApiError> {
-        if self.explain == Some(true) {
-            return Err(ApiError::invalid("`explain` is not built yet; leave it out"));
-        }
+    fn into_recall(self, caller: &Caller, settings: &RecallSettings) -> Result<RecallRequest, ApiError> {
         if self.filters.is_some_and(|filters| !filters.is_empty()) {
             return Err(ApiError::invalid("`filters` are not built yet; leave them out"));
         }
-        if self.threshold.is_some_and(|threshold| !(threshold.is_finite() && threshold >= 0.0)) {
-            return Err(ApiError::invalid("`threshold` is below 0; no score is, so leave it out"));
-        }
-        let (top_k, limit) = (count("top_k", &self.top_k)?, count("limit", &self.limit)?);
+        let top_k = count("top_k", &self.top_k, MAX_LIMIT)?;
+        let limit = top_k.or(count("limit", &self.limit, MAX_LIMIT)?);
+        let max_tokens = count("max_tokens", &self.max_tokens, MAX_TOKENS)?;
+        // Who asks for so many items and tokens has said how many turns they want.
+        let max_turns = limit.unwrap_or(settings.budget.max_turns);
+        let session = caller.session([&self.session_id, &self.memory_id, &self.run_id])?;
+        let nameless = session.is_none() && self.scope == Some(Scope::Session);
         Ok(RecallRequest {
-            session: caller.session([&self.session_id, &self.memory_id, &self.run_id])?,
+            session: if nameless { Some(SessionId::default()) } else { session },
             scope: self.scope.map(Into::into),
+            kinds: item_kinds(self.kinds)?,
             as_of: self.as_of.map(|moment| moment.0),
-            limit: top_k.or(limit),
+            limit,
+            score_threshold: share("threshold", self.threshold)?,
+            recency_weight: share("recency_weight", self.recency_weight)?,
+            mmr_lambda: share("mmr_lambda", self.mmr_lambda)?,
+            budget: max_tokens.map(|max_tokens| Budget { max_tokens, max_turns, ..settings.budget }),
+            explain: self.explain.unwrap_or(false),
             ..RecallRequest::new(self.query)
         })
     }
@@ -125,6 +174,16 @@ pub(crate) struct SearchResponse {
     retrieval_path: &'static str,
     /// Where was looked.
     scope: Scope,
+    /// Why that is wider than the session.
+    expansion: Option<String>,
+    /// The tokens of the items.
+    tokens: u32,
+    /// Whether the budget shortened an item or left one out.
+    truncated: bool,
+    /// What became of each candidate, where `explain` asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    trace: Option<TraceResponse>,
 }
 
 /// A found item.
@@ -132,10 +191,14 @@ pub(crate) struct SearchResponse {
 pub(crate) struct FoundItem {
     /// Its id.
     id: Uuid,
-    /// Its text.
+    /// Its text, or what of it fits the budget.
     memory: String,
-    /// How well it fits, comparable within one answer.
+    /// Whether the text was shortened.
+    truncated: bool,
+    /// How good a choice it is: relevance and recency together, from 0 to 1.
     score: f32,
+    /// How well it fits the question, from 0 to 1: what `threshold` is compared with.
+    relevance: f32,
     /// What it is.
     kind: FoundKind,
     /// When it was said or learned.
@@ -184,7 +247,7 @@ impl From<Kind> for FoundKind {
 
 impl FoundItem {
     fn new(recalled: RecalledItem, sources: &Sources) -> Self {
-        let RecalledItem { item, score, .. } = recalled;
+        let RecalledItem { item, shortened, score, relevance } = recalled;
         let (valid_from, valid_to) = match &item {
             Item::Memory(memory) => (memory.valid_from, memory.valid_to),
             Item::Turn(_) | Item::Summary(_) => (item.created_at(), None),
@@ -200,8 +263,10 @@ impl FoundItem {
         };
         Self {
             id: item.id().uuid(),
-            memory: item.content().to_owned(),
+            truncated: shortened.is_some(),
+            memory: shortened.unwrap_or_else(|| item.content().to_owned()),
             score,
+            relevance,
             kind,
             created_at: item.created_at(),
             valid_from,
@@ -224,25 +289,25 @@ async fn search(
     JsonBody(request): JsonBody<SearchRequest>,
 ) -> Result<Response, ApiError> {
     let user = caller.user([&request.user_id, &request.user])?;
-    let threshold = request.threshold;
-    let request = request.into_recall(&caller)?;
+    let request = request.into_recall(&caller, &app.engine().settings().recall)?;
     let recalled = app.engine().recall(&user, &request).await?;
     app.meters().searched(recalled.path.as_str());
 
-    let Recalled { request_id, mut items, path, scope, .. } = recalled;
-    if let Some(threshold) = threshold {
-        items.retain(|item| f64::from(item.score) >= threshold);
-    }
-    let memories = items.iter().filter_map(|recalled| match &recalled.item {
+    let memories = recalled.items.iter().filter_map(|recalled| match &recalled.item {
         Item::Memory(memory) => Some(memory),
         Item::Turn(_) | Item::Summary(_) => None,
     });
     let sources = Sources::load(&app, &user, memories).await?;
+    let Recalled { request_id, items, path, scope, expansion, tokens, truncated, trace, .. } = recalled;
     let mut response = Json(SearchResponse {
         results: items.into_iter().map(|item| FoundItem::new(item, &sources)).collect(),
         request_id: request_id.0,
         retrieval_path: path.as_str(),
         scope: scope.into(),
+        expansion,
+        tokens,
+        truncated,
+        trace: trace.map(Into::into),
     })
     .into_response();
     set_request_id(&mut response, request_id.0);
@@ -296,8 +361,36 @@ mod tests {
         for item in shown["results"].as_array_mut().unwrap() {
             assert!(item["score"].as_f64().unwrap() > 0.0);
             item["score"] = json!("positive");
+            item["relevance"] = json!("positive");
         }
         insta::assert_snapshot!("found", serde_json::to_string_pretty(&shown).unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_search_explains_itself_when_asked() {
+        let server = with_tea().await;
+        let ask = async |body: Value| server.post("/search", body).await.json();
+        assert_eq!(ask(json!({"query": "green", "user_id": "ada"})).await.get("trace"), None);
+        let answer = ask(json!({"query": "green", "user_id": "ada", "top_k": 1, "explain": true})).await;
+        let candidates = answer["trace"]["candidates"].as_array().unwrap();
+        assert_eq!(candidates[0]["id"], answer["results"][0]["id"]);
+        assert_eq!(candidates[0]["reason"], "served as number 1");
+        assert_eq!(candidates[1]["outcome"], "not_chosen");
+    }
+
+    #[tokio::test]
+    async fn a_long_item_is_shortened_and_says_so() {
+        let server = TestServer::new();
+        server
+            .post("/memories", json!({"user_id": "ada", "text": format!("tea {}", "x".repeat(5_000))}))
+            .await;
+        let answer = server.post("/search", json!({"query": "tea", "user_id": "ada"})).await.json();
+        assert_eq!((&answer["truncated"], &answer["results"][0]["truncated"]), (&json!(true), &json!(true)));
+        let shown = answer["results"][0]["memory"].as_str().unwrap();
+        assert!(shown.chars().count() == 1_500 && shown.ends_with('…'), "{shown}");
+        let whole = json!({"query": "tea", "user_id": "ada", "top_k": 1});
+        let whole = server.post("/search", whole).await.json();
+        assert_eq!((&whole["truncated"], &whole["results"][0]["truncated"]), (&json!(false), &json!(false)));
     }
 
     #[tokio::test]
@@ -305,7 +398,14 @@ mod tests {
         let server = with_tea().await;
         for (extra, expected) in [
             (json!({}), vec!["prefers green tea", "she drinks black tea", "we drink green tea"]),
-            (json!({"session_id": "t"}), vec!["prefers green tea", "she drinks black tea"]),
+            (
+                json!({"session_id": "t", "scope": "session"}),
+                vec!["prefers green tea", "she drinks black tea"],
+            ),
+            (
+                json!({"session_id": "t"}),
+                vec!["prefers green tea", "she drinks black tea", "we drink green tea"],
+            ),
             (
                 json!({"session_id": "t", "scope": "user"}),
                 vec!["prefers green tea", "she drinks black tea", "we drink green tea"],
@@ -319,7 +419,10 @@ mod tests {
                     "we drink green tea",
                 ],
             ),
-            (json!({"threshold": 1e9}), vec![]),
+            (json!({"kinds": ["memory"]}), vec!["prefers green tea"]),
+            (json!({"kinds": ["turn"]}), vec!["she drinks black tea", "we drink green tea"]),
+            (json!({"max_tokens": 3}), vec!["prefers green tea"]),
+            (json!({"scope": "session"}), vec!["prefers green tea"]),
             (json!({"user_id": "eve"}), vec![]),
             (json!({"as_of": "2020-01-01T00:00:00Z"}), vec![]),
         ] {
@@ -329,6 +432,10 @@ mod tests {
             let answer = server.post("/search", body).await;
             assert_eq!(found(&answer.json()), expected, "{extra}");
         }
+        let wider = json!({"query": "tea", "user_id": "ada", "session_id": "t"});
+        let wider = server.post("/search", wider).await.json();
+        assert_eq!(wider["scope"], "user");
+        assert!(wider["expansion"].as_str().unwrap().contains("fewer than 3"), "{wider}");
         for limits in [json!({"top_k": 1}), json!({"limit": 1.0}), json!({"top_k": 1, "limit": 5})] {
             let mut body = json!({"query": "tea", "user_id": "ada"});
             body.as_object_mut().unwrap().extend(limits.as_object().unwrap().clone());

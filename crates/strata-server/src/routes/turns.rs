@@ -77,11 +77,8 @@ pub(crate) struct MessageRequest {
 impl MessageRequest {
     /// Checks what the core would check when the message is recorded, for routes that record only some of them.
     pub(crate) fn check(&self) -> Result<(), ApiError> {
-        let metadata = self.metadata.as_ref().map(|metadata| Value::Object(metadata.clone()).to_string());
         let name = self.name.as_deref().unwrap_or_default();
-        if self.content.contains('\0')
-            || name.contains('\0')
-            || metadata.is_some_and(|m| m.contains("\\u0000"))
+        if self.content.contains('\0') || name.contains('\0') || self.metadata.as_ref().is_some_and(holds_nul)
         {
             return Err(ApiError::invalid("a message holds a NUL character; remove it"));
         }
@@ -99,6 +96,11 @@ impl MessageRequest {
         let metadata = metadata.unwrap_or_default();
         NewMessage { name, created_at, metadata, ..NewMessage::new(role.into(), content) }
     }
+}
+
+/// Whether a NUL character, which not every store can keep, is anywhere in what a client attaches.
+pub(crate) fn holds_nul(metadata: &Metadata) -> bool {
+    Value::Object(metadata.clone()).to_string().contains("\\u0000")
 }
 
 /// The turns that are now durable, in the order given.

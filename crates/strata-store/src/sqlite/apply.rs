@@ -16,7 +16,7 @@ use strata_core::{Error, ItemId, SessionId, TurnId, UserId};
 
 pub(crate) use jobs::lease_job;
 
-use super::error::{Fault, Outcome};
+use super::error::{Fault, Outcome, damaged};
 use super::row::{count, json, metadata, micros};
 
 /// Applies all of `changes`, or fails and leaves it to the caller to roll back what was done.
@@ -70,6 +70,7 @@ fn items_changed(change: &Change) -> usize {
         Change::ReviseMemory { .. } => 2,
         Change::AddMemory(_) | Change::CloseMemory { .. } | Change::HideMemory { .. } => 1,
         Change::PutState { .. }
+        | Change::ExpectSession { .. }
         | Change::PutVectors(_)
         | Change::PutSegment(_)
         | Change::SetProgress { .. }
@@ -135,6 +136,9 @@ impl<'a> Writing<'a> {
                 ids.into_iter().try_for_each(|id| self.hide_turn(id, hidden))
             }
             Change::PutState { session, state } => self.put_state(&session, &state),
+            Change::ExpectSession { session, turn_count, state } => {
+                self.expect_session(&session, turn_count, &state)
+            }
             Change::PutSummary(summary) => self.put_summary(&summary),
             Change::AddMemory(memory) => self.add_memory(&memory),
             Change::ReviseMemory { id, archive_as, content, metadata } => {
@@ -239,6 +243,29 @@ impl<'a> Writing<'a> {
             .prepare_cached("UPDATE sessions SET state = ?2 WHERE id = ?1")?
             .execute(params![session_id, json(state)?])?;
         Ok(())
+    }
+
+    fn expect_session(&self, session: &SessionId, turn_count: u64, expected: &State) -> Outcome<()> {
+        let stored: Option<(i64, i64, Option<String>)> = self
+            .conn
+            .prepare_cached("SELECT id, next_seq, state FROM sessions WHERE user_id = ?1 AND name = ?2")?
+            .query_row(params![self.user_id, session.as_str()], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })
+            .optional()?;
+        let (id, turns, state) = stored.unwrap_or_default();
+        let is_expected = turns == count(turn_count)? && {
+            let state: Option<State> = state
+                .map(|text| serde_json::from_str(&text))
+                .transpose()
+                .map_err(|error| damaged("sessions", id, format!("column `state`: {error}")))?;
+            state.unwrap_or_default() == *expected
+        };
+        if is_expected {
+            return Ok(());
+        }
+        let message = format!("session `{session}` was written to meanwhile; read it again");
+        Err(Error::conflict(message).retryable().into())
     }
 
     /// The row of a session that has to exist.

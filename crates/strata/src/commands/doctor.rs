@@ -1,10 +1,14 @@
 //! `strata doctor`: looks at the configuration, the file, the index and the disk, and says what to do.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::json;
-use strata_core::store::{CheckDepth, Health};
+use strata_core::Store;
+use strata_core::index::SEGMENT_SPACE;
+use strata_core::ports::Embedder;
+use strata_core::store::{CheckDepth, Health, Page};
 
 use super::{Context, JsonArgs, serve};
 use crate::failure::{Failure, Outcome};
@@ -26,6 +30,12 @@ pub(crate) struct Args {
 /// Below this much free space the next writes may fail; below the other one somebody should know.
 const DISK_PROBLEM_BYTES: u64 = 64 * 1024 * 1024;
 const DISK_WARNING_BYTES: u64 = 1024 * 1024 * 1024;
+
+/// How many users are looked at together.
+const USERS_A_PAGE: u32 = 500;
+
+/// How many changes of a user may wait for the next segment, which takes 256 items.
+const SEGMENT_SLACK: u64 = 255;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -53,6 +63,25 @@ struct Finding {
     found: String,
 }
 
+/// What the store holds, for a program.
+#[derive(Debug, Serialize)]
+struct StoreJson {
+    format_version: u32,
+    users: u64,
+    sessions: u64,
+    turns: u64,
+    memories: u64,
+    unindexed: u64,
+    bytes: u64,
+}
+
+impl StoreJson {
+    fn new(health: &Health) -> Self {
+        let Health { format_version, users, sessions, turns, memories, unindexed, bytes, .. } = *health;
+        Self { format_version, users, sessions, turns, memories, unindexed, bytes }
+    }
+}
+
 impl Finding {
     fn new(check: &'static str, status: Status, found: impl Into<String>) -> Self {
         Self { check, status, found: found.into() }
@@ -61,13 +90,21 @@ impl Finding {
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
     let mut findings = check_configuration(context);
+    let mut health = None;
+    let embedder = strata::embedder(&context.config);
+    findings.push(check_embedder(&embedder));
     if let Some(path) = context.config.store.path() {
         findings.push(check_file(path));
         findings.extend(check_disk(path));
         if path.exists() {
-            findings.extend(
-                check_store(context, if args.quick { CheckDepth::Quick } else { CheckDepth::Thorough }).await,
-            );
+            let depth = if args.quick { CheckDepth::Quick } else { CheckDepth::Thorough };
+            match check_store(context, depth, embedder.ok().flatten()).await {
+                Ok((found, more)) => {
+                    findings.extend(more);
+                    health = Some(found);
+                }
+                Err(error) => findings.push(Finding::new("store", Status::Problem, chain(&error))),
+            }
         }
     } else {
         findings.push(Finding::new(
@@ -76,20 +113,21 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
             "`memory:` keeps nothing when the server stops",
         ));
     }
-    report(&findings, &args, output)
+    report(&findings, health.as_ref(), &args, output)
 }
 
 /// What the doctor says when there is no configuration to go on with.
 pub(crate) fn report_configuration(error: &strata_core::Error, args: &Args, output: &mut Output) -> Outcome {
     let findings: Vec<_> =
         chain(error).lines().map(|line| Finding::new("configuration", Status::Problem, line)).collect();
-    report(&findings, args, output)
+    report(&findings, None, args, output)
 }
 
-fn report(findings: &[Finding], args: &Args, output: &mut Output) -> Outcome {
+fn report(findings: &[Finding], health: Option<&Health>, args: &Args, output: &mut Output) -> Outcome {
     let problems = findings.iter().filter(|finding| finding.status == Status::Problem).count();
     if args.json.json {
-        output.json(&json!({ "ok": problems == 0, "checks": findings }))?;
+        output
+            .json(&json!({ "ok": problems == 0, "checks": findings, "store": health.map(StoreJson::new) }))?;
     } else {
         let rows: Vec<_> = findings
             .iter()
@@ -205,15 +243,75 @@ fn check_disk(_path: &Path) -> Option<Finding> {
     None
 }
 
-async fn check_store(context: &Context, depth: CheckDepth) -> Vec<Finding> {
-    let store = match strata::open_store(&context.config.store).await {
-        Ok(store) => store,
-        Err(error) => return vec![Finding::new("store", Status::Problem, chain(&error))],
-    };
+/// What makes vectors.
+fn check_embedder(embedder: &strata_core::Result<Option<Arc<dyn Embedder>>>) -> Finding {
+    match embedder {
+        Ok(Some(embedder)) => Finding::new("embedder", Status::Ok, format!("`{}`", embedder.model())),
+        Ok(None) => Finding::new("embedder", Status::Ok, "the words inside the binary"),
+        Err(error) => Finding::new("embedder", Status::Problem, chain(error)),
+    }
+}
+
+async fn check_store(
+    context: &Context,
+    depth: CheckDepth,
+    embedder: Option<Arc<dyn Embedder>>,
+) -> strata_core::Result<(Health, Vec<Finding>)> {
+    let store = strata::open_store(&context.config.store).await?;
     context.close_later(store.clone());
-    match store.check(depth).await {
-        Ok(health) => findings_of(&health),
-        Err(error) => vec![Finding::new("store", Status::Problem, chain(&error))],
+    let health = store.check(depth).await?;
+    let mut findings = findings_of(&health);
+    // This asks for each user in turn.
+    if depth == CheckDepth::Thorough {
+        if let Some(embedder) = embedder {
+            let behind = behind(store.as_ref(), embedder.model(), 0).await?;
+            findings.push(Finding::new("vectors", Status::Ok, told(&behind, "changes wait to be embedded")));
+        }
+        // The last items of a user always wait until there are enough for a segment.
+        let behind = behind(store.as_ref(), SEGMENT_SPACE, SEGMENT_SLACK).await?;
+        findings.push(Finding::new("segments", Status::Ok, told(&behind, "changes wait for a segment")));
+    }
+    Ok((health, findings))
+}
+
+/// How much of the background work waits.
+struct Behind {
+    changes: u64,
+    all: u64,
+    users: u64,
+}
+
+fn told(behind: &Behind, what: &str) -> String {
+    match behind.users {
+        0 => "all is done".to_owned(),
+        users => {
+            let Behind { changes, all, .. } = behind;
+            format!(
+                "{changes} of {all} {what}, of {users} users; `strata serve` works on it in the background"
+            )
+        }
+    }
+}
+
+/// How far a piece of background work is behind, over the users who are behind by more than `slack` changes.
+async fn behind(store: &dyn Store, space: &str, slack: u64) -> strata_core::Result<Behind> {
+    let mut behind = Behind { changes: 0, all: 0, users: 0 };
+    let mut page = Page::first(USERS_A_PAGE);
+    loop {
+        let users = store.users(page).await?;
+        for user in &users {
+            let head = store.head(user).await?.revision;
+            let waiting = head.saturating_sub(store.progress(user, space).await?);
+            behind.all += head;
+            if waiting > slack {
+                behind.changes += waiting;
+                behind.users += 1;
+            }
+        }
+        if users.len() < USERS_A_PAGE as usize {
+            return Ok(behind);
+        }
+        page.offset += u64::from(USERS_A_PAGE);
     }
 }
 
@@ -256,7 +354,7 @@ fn chain(error: &strata_core::Error) -> String {
 }
 
 /// Bytes for a person.
-fn size(bytes: u64) -> String {
+pub(super) fn size(bytes: u64) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes as f64;
     let mut unit = "bytes";

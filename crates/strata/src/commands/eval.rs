@@ -20,8 +20,7 @@ use crate::output::Output;
 /// Measure recall on labelled conversations
 ///
 /// DIR holds NAME.conversations.jsonl and NAME.questions.jsonl, plain or with .gz; docs/evals.md describes them. A
-/// temporary store is used unless `--store` names one. `--set NAME` chooses a set and may be given several times;
-/// without it all of the folder are run.
+/// temporary store is used unless `--store` names one.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  strata eval evals/samples\n  strata eval DIR --set locomo --runs runs --json"
@@ -30,8 +29,8 @@ pub(crate) struct Args {
     /// The folder with the sets
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    // `--set` is a setting everywhere else, so that the command line hands over the ones that are none.
-    #[arg(skip)]
+    /// Run this set, and no other that is not named too [default: all sets of the folder]
+    #[arg(long = "set", value_name = "NAME")]
     pub(crate) sets: Vec<String>,
     /// Write a run file for each set into this folder
     #[arg(long, value_name = "OUTDIR")]

@@ -1,18 +1,23 @@
-//! `strata reindex`: builds the text index anew from turns and memories.
+//! `strata reindex`: builds the text index anew from turns and memories, and embeds what is not embedded yet.
 
 use std::sync::Arc;
 
+use indicatif::ProgressBar;
 use serde_json::json;
-use strata_core::Store;
 use strata_core::store::CheckDepth;
+use strata_core::{Engine, Store};
 
 use super::{Context, JsonArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 
-/// Build the text index anew from turns and memories
+/// Build the text index anew, and embed what is not embedded yet
+///
+/// A server does both in the background; this does it now and says when it is done.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  strata reindex --store sqlite:strata.db")]
+#[command(
+    after_help = "Example:\n  strata reindex --store sqlite:strata.db\n  strata reindex --embedder onnx:models/mine"
+)]
 pub(crate) struct Args {
     #[command(flatten)]
     json: JsonArgs,
@@ -23,11 +28,25 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     let store = Arc::new(strata::open_sqlite(path).await.map_err(|error| context.not_opened(error))?);
     context.close_later(store.clone());
     store.reindex().await.map_err(|error| Failure::Failed(error.into()))?;
+    catch_up(&strata::engine(&context.config, store.clone())?).await?;
     let health = store.check(CheckDepth::Quick).await.map_err(|error| Failure::Failed(error.into()))?;
     if args.json.json {
         output.json(&json!({ "turns": health.turns, "memories": health.memories }))?;
     } else {
         output.line(format_args!("indexed {} turns and {} memories", health.turns, health.memories))?;
     }
+    Ok(())
+}
+
+/// Does the work that a server would do in the background.
+async fn catch_up(engine: &Engine) -> Outcome {
+    let bar = ProgressBar::new_spinner();
+    let mut rounds = 0_u64;
+    while engine.maintain().await.map_err(|error| Failure::Failed(error.into()))? {
+        rounds += 1;
+        bar.set_message(format!("embedding, batch {rounds}"));
+        bar.tick();
+    }
+    bar.finish_and_clear();
     Ok(())
 }

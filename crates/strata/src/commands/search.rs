@@ -5,6 +5,7 @@ use strata_core::SessionId;
 use strata_core::metric::RetrievalPath;
 use strata_core::recall::{RecallRequest, RecalledItem, Scope};
 
+use super::explain::show_trace;
 use super::{Context, JsonArgs, UserArgs};
 use crate::failure::Outcome;
 use crate::json::{RecalledJson, kind_of};
@@ -34,14 +35,26 @@ pub(crate) struct Args {
     /// How many results at the most [default: the setting `default_top_k`]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     limit: Option<u32>,
+    /// Say what became of each candidate, and keep that for `strata explain`
+    #[arg(long)]
+    explain: bool,
     #[command(flatten)]
     json: JsonArgs,
 }
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
-    let Args { query, user: UserArgs { user }, session, scope, as_of, limit, json: JsonArgs { json } } = args;
+    let Args {
+        query,
+        user: UserArgs { user },
+        session,
+        scope,
+        as_of,
+        limit,
+        explain,
+        json: JsonArgs { json },
+    } = args;
     let engine = context.engine_to_read().await?;
-    let request = RecallRequest { session, scope, as_of, limit, ..RecallRequest::new(query) };
+    let request = RecallRequest { session, scope, as_of, limit, explain, ..RecallRequest::new(query) };
     let recalled = engine.recall(&user, &request).await?;
     if json {
         output.json(&RecalledJson::new(&recalled))?;
@@ -56,17 +69,22 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         let rows: Vec<_> = recalled.items.iter().map(row).collect();
         output.table(["SCORE", "KIND", "SESSION", "WHEN", "ID", "TEXT"], &rows)?;
     }
+    if let Some(trace) = &recalled.trace {
+        output.line("")?;
+        show_trace(&engine, &user, trace, output).await?;
+        output::note(format_args!("`strata explain {}` shows this again", recalled.request_id));
+    }
     Ok(())
 }
 
 fn row(found: &RecalledItem) -> [String; 6] {
-    let RecalledItem { item, score, .. } = found;
+    let RecalledItem { item, shortened, score, .. } = found;
     [
         format!("{score:.2}"),
         kind_of(item).to_owned(),
         item.session().map_or("-", SessionId::as_str).to_owned(),
         item.created_at().to_string(),
         item.id().to_string(),
-        item.content().to_owned(),
+        shortened.as_deref().unwrap_or_else(|| item.content()).to_owned(),
     ]
 }

@@ -102,7 +102,11 @@ impl Layers {
     /// All settings as they are in force.
     pub(super) fn settings(&self) -> Result<Vec<Setting>> {
         let setting = |key: &'static str| {
-            let value = self.given(key)?.unwrap_or_default();
+            let mut value = self.given(key)?.unwrap_or_default();
+            // Settings are printed, and a key is nobody's business.
+            if SECRETS.contains(&key) && !value.is_empty() {
+                value = "(hidden)".to_owned();
+            }
             Ok(Setting { key, value, origin: self.origin(key) })
         };
         KEYS.iter().map(|key| setting(key.name)).collect()
@@ -124,6 +128,9 @@ impl Layers {
         Error::invalid(format!("setting `{key}` has a wrong value{shown}, from {origin}; {advice}"))
     }
 }
+
+/// Settings whose values are never shown.
+const SECRETS: [&str; 1] = ["embedder_key"];
 
 /// What the origin of an untouched value is called.
 const DEFAULT: &str = "default";
@@ -276,7 +283,7 @@ mod tests {
         let mut sources = sources();
         sources.file = Some(file.path().to_owned());
         sources.environment = vec![("STRATA_STROE".into(), "x".into())];
-        sources.flags = vec![Flag { name: "--set".into(), key: "tokeniser".into(), value: "x".into() }];
+        sources.flags = vec![Flag { name: "--setting".into(), key: "tokeniser".into(), value: "x".into() }];
         let message = refused(&sources);
         let lines: Vec<&str> = message.lines().collect();
         let path = file.path().display();
@@ -286,7 +293,7 @@ mod tests {
                 &format!("setting `max_turn_byte`, from {path}, is unknown; did you mean `max_turn_bytes`?"),
                 &format!("setting `server`, from {path}, is unknown; `strata config` lists all settings"),
                 "setting `stroe`, from STRATA_STROE, is unknown; did you mean `STRATA_STORE`?",
-                "setting `tokeniser`, from --set, is unknown; did you mean `tokenizer`?",
+                "setting `tokeniser`, from --setting, is unknown; did you mean `tokenizer`?",
             ]
         );
     }
@@ -316,6 +323,15 @@ mod tests {
             "{message}"
         );
         assert!(!message.contains("secret"), "{message}");
+    }
+
+    #[test]
+    fn an_api_key_is_used_but_not_shown() {
+        let environment = vec![("STRATA_EMBEDDER_KEY".into(), "sk-secret".into())];
+        let config = Config::load(&Sources { environment, ..sources() }).unwrap();
+        assert_eq!(config.models.embedder_key.as_deref(), Some("sk-secret"));
+        let shown = config.settings().iter().find(|setting| setting.key == "embedder_key").unwrap();
+        assert_eq!((shown.value.as_str(), shown.origin.as_str()), ("(hidden)", "STRATA_EMBEDDER_KEY"));
     }
 
     #[test]

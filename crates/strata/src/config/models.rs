@@ -51,7 +51,7 @@ impl Models {
         let directory = layers.given("data_dir")?.map(|directory| PathBuf::from(directory).join(MODELS));
         Ok(Self {
             directory,
-            embedder: layers.parsed("embedder", parse_embedder)?,
+            embedder: layers.parsed("embedder", str::parse)?,
             embedder_key: layers.given("embedder_key")?,
             embedder_timeout: Duration::from_secs(layers.number("embedder_timeout_secs", 1, 3_600)?),
             reranker: layers.parsed("reranker", parse_reranker)?,
@@ -65,20 +65,24 @@ impl Models {
     }
 }
 
-fn parse_embedder(text: &str) -> Result<EmbedderChoice> {
-    match text {
-        "auto" => return Ok(EmbedderChoice::Auto),
-        "builtin" => return Ok(EmbedderChoice::Builtin),
-        _ => {}
-    }
-    if let Some(directory) = text.strip_prefix("onnx:").filter(|directory| !directory.is_empty()) {
-        return Ok(EmbedderChoice::Onnx(directory.into()));
-    }
-    match text.rsplit_once('#') {
-        Some((url, model)) if url.contains("://") && !model.is_empty() => {
-            Ok(EmbedderChoice::Remote { url: url.to_owned(), model: model.to_owned() })
+impl std::str::FromStr for EmbedderChoice {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "auto" => return Ok(Self::Auto),
+            "builtin" => return Ok(Self::Builtin),
+            _ => {}
         }
-        _ => Err(Error::invalid("use `auto`, `builtin`, `onnx:DIR` or `URL#MODEL`")),
+        if let Some(directory) = text.strip_prefix("onnx:").filter(|directory| !directory.is_empty()) {
+            return Ok(Self::Onnx(directory.into()));
+        }
+        match text.rsplit_once('#') {
+            Some((url, model)) if url.contains("://") && !model.is_empty() => {
+                Ok(Self::Remote { url: url.to_owned(), model: model.to_owned() })
+            }
+            _ => Err(Error::invalid("use `auto`, `builtin`, `onnx:DIR` or `URL#MODEL`")),
+        }
     }
 }
 
@@ -96,6 +100,7 @@ mod tests {
 
     #[test]
     fn an_embedder_is_named_in_one_of_four_ways() {
+        let parse_embedder = str::parse::<EmbedderChoice>;
         assert_eq!(parse_embedder("auto").unwrap(), EmbedderChoice::Auto);
         assert_eq!(parse_embedder("onnx:/m").unwrap(), EmbedderChoice::Onnx("/m".into()));
         let remote = EmbedderChoice::Remote { url: "https://host/v1".to_owned(), model: "small".to_owned() };

@@ -12,7 +12,7 @@ pub(super) const PREFIX: &str = "STRATA_";
 const CONFIG_VARIABLE: &str = "STRATA_CONFIG";
 
 /// The configuration file that is read from the working directory when it is there.
-const DEFAULT_FILE: &str = "strata.toml";
+pub const DEFAULT_FILE: &str = "strata.toml";
 
 /// A setting given on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,5 +1,7 @@
 //! Settings, help and exit codes.
 
+use std::path::Path;
+
 use crate::harness::Machine;
 
 /// Every command with a page of help.
@@ -9,6 +11,7 @@ const PAGES: &[&[&str]] = &[
     &["record"],
     &["add"],
     &["search"],
+    &["explain"],
     &["sessions"],
     &["sessions", "list"],
     &["sessions", "show"],
@@ -26,6 +29,10 @@ const PAGES: &[&[&str]] = &[
     &["backup"],
     &["reindex"],
     &["eval"],
+    &["models"],
+    &["models", "list"],
+    &["models", "pull"],
+    &["models", "use"],
     &["config"],
 ];
 
@@ -70,7 +77,10 @@ fn wrong_usage_is_answered_with_two() {
     check(&["sessions", "delete", "trip"], "--yes");
     check(&["sessions", "list", "--limit", "-5"], "--limit");
     check(&["record", "--store", "memory:"], "ends with the process");
-    check(&["search", "x", "--set", "colour"], "KEY=VALUE");
+    check(&["search", "x", "--setting", "colour"], "KEY=VALUE");
+    check(&["search", "x", "--set", "default_top_k=3"], "--set");
+    check(&["search", "x", "--embedder", "colour"], "from --embedder; use `auto`");
+    check(&["explain", "7"], "an id is a UUID");
     check(&["search", "x", "--log", "a=b=c"], "`log`");
     assert_eq!(machine.run(&["sessions", "show", "trip", "--json"]).json()["turn_count"], 1);
 }
@@ -95,6 +105,7 @@ fn what_does_not_exist_is_answered_with_one() {
         check(&["memories", action, id], "does not exist");
     }
     check(&["memories", "edit", id, "x"], "does not exist");
+    check(&["explain", id], "does not exist");
     check(&["memories", "forget", id, "--yes"], "does not exist");
 }
 
@@ -103,7 +114,7 @@ fn flags_win_over_variables_over_the_file() {
     let machine = Machine::new();
     machine.write("strata.toml", "default_top_k = 7\nmin_query_len = 3\nmin_similarity = 0.5\n");
     let output = machine
-        .command(&["config", "--json", "--set", "default_top_k=9"])
+        .command(&["config", "--json", "--setting", "default_top_k=9"])
         .env("STRATA_DEFAULT_TOP_K", "8")
         .env("STRATA_MIN_QUERY_LEN", "4")
         .output()
@@ -114,11 +125,33 @@ fn flags_win_over_variables_over_the_file() {
             json["settings"].as_array().unwrap().iter().find(|setting| setting["key"] == key).unwrap();
         (setting["value"].as_str().unwrap().to_owned(), setting["origin"].as_str().unwrap().to_owned())
     };
-    assert_eq!(setting("default_top_k"), ("9".into(), "--set".into()));
+    assert_eq!(setting("default_top_k"), ("9".into(), "--setting".into()));
     assert_eq!(setting("min_query_len"), ("4".into(), "STRATA_MIN_QUERY_LEN".into()));
     assert_eq!(setting("min_similarity"), ("0.5".into(), "strata.toml".into()));
     assert_eq!(setting("listen"), ("127.0.0.1:8100".into(), "default".into()));
     assert_eq!(setting("store"), (format!("sqlite:{}", machine.store().display()), "default".into()));
+}
+
+/// The page that lists every setting is made from the settings themselves.
+#[test]
+fn every_setting_is_in_the_documentation() {
+    let machine = Machine::new();
+    let json = machine.run(&["config", "--json"]).json();
+    let mut table = String::from("| key | default | meaning |\n|---|---|---|\n");
+    for (setting, key) in json["settings"].as_array().unwrap().iter().zip(strata::config::KEYS) {
+        assert_eq!(setting["key"], key.name);
+        let default = match (key.name, setting["value"].as_str().unwrap()) {
+            ("store", _) => "`strata.db` in the data directory".to_owned(),
+            ("data_dir", _) => "the platform's, as in `~/.local/share/strata`".to_owned(),
+            ("log", _) => "`info` for the server, `warn` for other commands".to_owned(),
+            (_, "") => "none".to_owned(),
+            (_, value) => format!("`{value}`"),
+        };
+        table.push_str(&format!("| `{}` | {default} | {} |\n", key.name, key.about));
+    }
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains(&table), "docs/configuration.md should hold this table:\n{table}");
 }
 
 #[test]
@@ -150,7 +183,7 @@ fn an_unknown_setting_names_the_nearest() {
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(error.contains("did you mean `STRATA_LISTEN`?"), "{error}");
-    let error = machine.run(&["config", "--set", "tokenzer=o200k"]).failed(2);
+    let error = machine.run(&["config", "--setting", "tokenzer=o200k"]).failed(2);
     assert!(error.contains("did you mean `tokenizer`?"), "{error}");
 }
 

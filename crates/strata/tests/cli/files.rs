@@ -19,9 +19,14 @@ fn the_doctor_finds_nothing_wrong_with_a_new_store() {
     for args in [&["doctor", "--json"][..], &["doctor", "--json", "--quick"]] {
         let json = machine.run(args).json();
         assert_eq!(json["ok"], true);
-        for check in ["configuration", "file", "store", "index", "integrity", "disk"] {
+        for check in ["configuration", "embedder", "file", "store", "index", "integrity", "disk"] {
             assert_ne!(status(&json, check), "problem", "{check}");
         }
+        let store = &json["store"];
+        let counts =
+            ["users", "sessions", "turns", "memories", "unindexed"].map(|name| store[name].as_u64().unwrap());
+        assert_eq!(counts[..4], [1, 1, 1, 0], "{store}");
+        assert!(counts[4] <= 1 && store["bytes"].as_u64().unwrap() > 4096, "{store}");
     }
     let table = machine.run(&["doctor"]).ok();
     assert!(table.contains("1 users, 1 sessions, 1 turns, 0 memories"), "{table}");

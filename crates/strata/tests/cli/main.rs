@@ -5,7 +5,9 @@
 mod answers;
 mod configuration;
 mod evaluating;
+mod explaining;
 mod files;
 mod harness;
+mod models;
 mod recording;
 mod serving;

@@ -98,7 +98,7 @@ fn a_long_input_goes_in_batches_without_a_gap() {
     let input: String = (0..2_345)
         .map(|i| format!("{}\n", json!({"role": "user", "content": format!("turn {i}")})))
         .collect();
-    let printed = machine.feed(&["record", "--json", "--set", "max_turns_per_call=100"], &input).ok();
+    let printed = machine.feed(&["record", "--json", "--setting", "max_turns_per_call=100"], &input).ok();
     let seqs: Vec<u64> = printed
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap()["seq"].as_u64().unwrap())

@@ -86,7 +86,7 @@ fn two_processes_record_into_one_session_without_a_gap() {
         (0..300).map(|i| format!("{}\n", json!({"role": "user", "content": format!("turn {i}")}))).collect();
     std::thread::scope(|scope| {
         for _ in 0..2 {
-            scope.spawn(|| machine.feed(&["record", "--set", "max_turns_per_call=10"], &lines).ok());
+            scope.spawn(|| machine.feed(&["record", "--setting", "max_turns_per_call=10"], &lines).ok());
         }
     });
     let exported = machine.run(&["sessions", "show", "default", "--json", "--limit", "1000"]).json();
@@ -101,7 +101,7 @@ fn the_log_never_holds_what_was_said() {
     let secret = "my cat is called Xanthippe";
     let input = format!("{}\n", json!({"role": "user", "content": secret}));
     for args in [
-        &["record", "--log", "trace", "--set", "log_format=json"][..],
+        &["record", "--log", "trace", "--setting", "log_format=json"][..],
         &["search", "Xanthippe", "--log", "trace"],
         &["add", "Xanthippe is a cat", "--log", "trace"],
     ] {

@@ -146,6 +146,9 @@ impl UserData {
                 ids.into_iter().try_for_each(|id| self.hide_turn(id, hidden))
             }
             Change::PutState { session, state } => self.put_state(at, session, *state),
+            Change::ExpectSession { session, turn_count, state } => {
+                self.expect_session(&session, turn_count, &state)
+            }
             Change::PutSummary(summary) => self.put_summary(*summary),
             Change::AddMemory(memory) => self.add_memory(*memory),
             Change::ReviseMemory { id, archive_as, content, metadata } => {
@@ -226,6 +229,17 @@ impl UserData {
         let session = Session { state, ..self.session_at(&id, at) };
         self.sessions.put(id, session);
         Ok(())
+    }
+
+    fn expect_session(&self, id: &SessionId, turn_count: u64, state: &State) -> Result<()> {
+        let is_expected = match self.sessions.get(id) {
+            Some(session) => session.turn_count == turn_count && session.state == *state,
+            None => turn_count == 0 && *state == State::default(),
+        };
+        if is_expected {
+            return Ok(());
+        }
+        Err(Error::conflict(format!("session `{id}` was written to meanwhile; read it again")).retryable())
     }
 
     fn put_summary(&mut self, summary: Summary) -> Result<()> {

@@ -1,0 +1,126 @@
+//! The binary in a process of its own, and a client that keeps its connection.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+
+/// A running `strata serve`, killed when dropped.
+pub(crate) struct Served {
+    child: Child,
+    address: String,
+}
+
+impl Served {
+    pub(crate) fn start(binary: &Path, store: &Path, embedder: &str) -> Result<Self> {
+        let mut child = Command::new(binary)
+            .args(["serve", "--listen", "127.0.0.1:0", "--store"])
+            .arg(format!("sqlite:{}", store.display()))
+            .env("STRATA_EMBEDDER", embedder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .with_context(|| format!("starting {}", binary.display()))?;
+        let stdout = child.stdout.take().context("the binary has no output")?;
+        let mut served = Self { child, address: String::new() };
+        for line in BufReader::new(stdout).lines() {
+            if let Some(address) = line?.split("http://").nth(1) {
+                let end = address.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | ':')));
+                served.address = address[..end.unwrap_or(address.len())].to_owned();
+                return Ok(served);
+            }
+        }
+        bail!("the binary ended without saying where it listens")
+    }
+
+    pub(crate) fn wait_until_ready(&self) -> Result<()> {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while Instant::now() < deadline {
+            if self.get("/readyz").is_ok_and(|answer| answer.starts_with("HTTP/1.1 200")) {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        bail!("the binary was not ready after 30 s")
+    }
+
+    /// A connection that is kept open.
+    pub(crate) fn connect(&self) -> Result<Client> {
+        let stream = TcpStream::connect(&self.address)?;
+        stream.set_nodelay(true)?;
+        Ok(Client { stream: BufReader::new(stream), host: self.address.clone() })
+    }
+
+    fn get(&self, path: &str) -> Result<String> {
+        let mut stream = TcpStream::connect(&self.address)?;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address)?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    }
+
+    /// What the process holds in memory, as Linux counts it.
+    pub(crate) fn resident_megabytes(&self) -> Result<f64> {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status =
+            fs::read_to_string(&path).with_context(|| format!("reading {path}; memory needs Linux"))?;
+        let line =
+            status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS in the status")?;
+        let kibibytes: f64 = line.trim().trim_end_matches("kB").trim().parse()?;
+        Ok(kibibytes * 1024.0 / 1e6)
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A client on one connection.
+pub(crate) struct Client {
+    stream: BufReader<TcpStream>,
+    host: String,
+}
+
+impl Client {
+    /// Asks a user's memory. The milliseconds from the request's first byte to the answer's last, and the answer.
+    pub(crate) fn search(&mut self, user: &str, question: &str) -> Result<(f64, Value)> {
+        let body = json!({ "query": question, "user_id": user }).to_string();
+        let request = format!(
+            "POST /search HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            self.host,
+            body.len()
+        );
+        let start = Instant::now();
+        self.stream.get_mut().write_all(request.as_bytes())?;
+        let answer = self.read_answer()?;
+        let elapsed = start.elapsed().as_secs_f64() * 1000.0;
+        Ok((elapsed, serde_json::from_slice(&answer).context("the answer is no JSON")?))
+    }
+
+    fn read_answer(&mut self) -> Result<Vec<u8>> {
+        let mut line = String::new();
+        self.stream.read_line(&mut line)?;
+        ensure!(line.starts_with("HTTP/1.1 200"), "the binary answered `{}`", line.trim());
+        let mut length = 0;
+        loop {
+            line.clear();
+            self.stream.read_line(&mut line)?;
+            let Some((name, value)) = line.split_once(':') else { break };
+            if name.eq_ignore_ascii_case("content-length") {
+                length = value.trim().parse()?;
+            }
+        }
+        let mut body = vec![0; length];
+        self.stream.read_exact(&mut body)?;
+        Ok(body)
+    }
+}

@@ -1,0 +1,277 @@
+//! The document itself: its fields, their order, and how fields that we do not know travel through it.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use serde::ser::SerializeSeq;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use crate::state::{Task, TokenUsage, ToolStats};
+use crate::turn::Metadata;
+
+/// A session's working context.
+///
+/// Fields that this version does not know survive a load and a save at every level. A field that is missing, or `null`,
+/// reads as its empty value.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Wire", into = "Wire")]
+pub struct ContextData {
+    /// The session that it is about.
+    pub session_id: String,
+    /// The program's own settings for the session.
+    pub system_state: Metadata,
+    /// What is known.
+    pub facts: Vec<String>,
+    /// What was said last, oldest first.
+    pub recent_history: Vec<HistoryEntry>,
+    /// What was said before that, in short.
+    pub long_term_summary: String,
+    /// What is being worked on.
+    pub active_tasks: Vec<Task>,
+    /// How often which tool was called.
+    pub tool_stats: ToolStats,
+    /// The last seen surroundings.
+    pub last_known_environment: Environment,
+    /// Tokens in and out.
+    pub token_usage: TokenUsage,
+    /// Fields of a later version or of the client's own.
+    pub extra: Metadata,
+    unknown: UnknownFields,
+}
+
+impl ContextData {
+    /// The empty context of a session.
+    pub fn new(session_id: impl Into<String>) -> Self {
+        Self { session_id: session_id.into(), ..Self::default() }
+    }
+
+    /// The document as people read it: indented, with a line end.
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+
+    /// A digest of the document, the same for the same content: what an `ETag` is made of.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        serde_json::to_string(self).unwrap_or_default().hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// The tokens of the history. An entry that does not say how many it has is estimated from its characters.
+    pub fn history_tokens(&self) -> usize {
+        self.recent_history.iter().map(HistoryEntry::tokens).fold(0, usize::saturating_add)
+    }
+
+    /// The fields of an entry that this version does not know.
+    pub(super) fn unknown_fields(&self, entry: &HistoryEntry) -> Metadata {
+        let fields = self.unknown.0.get(&entry.key()).and_then(|fields| fields.first());
+        fields.cloned().unwrap_or_default()
+    }
+}
+
+/// One message of the history.
+///
+/// It has the four fields that programs write it with, and no fifth: what else a document says about an entry is kept
+/// beside the list, under the entry's moment, role and content, and goes back into it on a save.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HistoryEntry {
+    /// Seconds since the epoch.
+    pub timestamp: i64,
+    /// `user`, `assistant`, `system`, `tool`, or the client's own word.
+    pub role: String,
+    /// What was said.
+    pub content: String,
+    /// Its tokens, where they were counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token_count: Option<usize>,
+}
+
+impl HistoryEntry {
+    /// Its tokens as counted, or else estimated from the characters: four of a Latin text make one, and one of any other
+    /// script, which is about what multilingual vocabularies hold for Chinese.
+    pub fn tokens(&self) -> usize {
+        self.token_count.unwrap_or_else(|| estimate(&self.content))
+    }
+
+    fn key(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.timestamp, &self.role, &self.content).hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+fn estimate(text: &str) -> usize {
+    if text.is_ascii() {
+        return text.len().div_ceil(4);
+    }
+    let quarters: usize = text.chars().map(|c| if c < '\u{250}' { 1 } else { 4 }).sum();
+    quarters.div_ceil(4)
+}
+
+/// The last seen surroundings of a program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Environment {
+    /// The folder that was worked in.
+    #[serde(deserialize_with = "null_as_default")]
+    pub workspace: String,
+    /// Seconds since the epoch.
+    #[serde(deserialize_with = "null_as_default")]
+    pub last_update: i64,
+    /// What was measured then.
+    pub system_snapshot: Value,
+    /// Fields of the client's own.
+    #[serde(flatten)]
+    pub extra: Metadata,
+}
+
+impl Default for Environment {
+    fn default() -> Self {
+        Self {
+            workspace: String::new(),
+            last_update: 0,
+            system_snapshot: Value::Object(Metadata::new()),
+            extra: Metadata::new(),
+        }
+    }
+}
+
+/// Unknown fields of history entries, under the entry's key; entries that are alike take theirs in order.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct UnknownFields(BTreeMap<u64, Vec<Metadata>>);
+
+/// The document as it is read and written.
+#[derive(Serialize, Deserialize)]
+struct Wire {
+    #[serde(default, deserialize_with = "null_as_default")]
+    session_id: String,
+    #[serde(default, deserialize_with = "null_as_default")]
+    system_state: Metadata,
+    #[serde(default, deserialize_with = "null_as_default")]
+    facts: Vec<String>,
+    #[serde(default)]
+    recent_history: WireHistory,
+    #[serde(default, deserialize_with = "null_as_default")]
+    long_term_summary: String,
+    #[serde(default, deserialize_with = "null_as_default")]
+    active_tasks: Vec<Task>,
+    #[serde(default, deserialize_with = "null_as_default")]
+    tool_stats: ToolStats,
+    #[serde(default, deserialize_with = "null_as_default")]
+    last_known_environment: Environment,
+    #[serde(default, deserialize_with = "null_as_default")]
+    token_usage: TokenUsage,
+    #[serde(flatten)]
+    extra: Metadata,
+}
+
+/// The history with the unknown fields of its entries.
+#[derive(Default)]
+struct WireHistory {
+    entries: Vec<HistoryEntry>,
+    unknown: UnknownFields,
+}
+
+#[derive(Deserialize)]
+struct EntryRead {
+    #[serde(default, deserialize_with = "null_as_default")]
+    timestamp: i64,
+    #[serde(default, deserialize_with = "null_as_default")]
+    role: String,
+    #[serde(default, deserialize_with = "null_as_default")]
+    content: String,
+    #[serde(default)]
+    token_count: Option<usize>,
+    #[serde(flatten)]
+    unknown: Metadata,
+}
+
+#[derive(Serialize)]
+struct EntryWritten<'a> {
+    #[serde(flatten)]
+    entry: &'a HistoryEntry,
+    #[serde(flatten)]
+    unknown: &'a Metadata,
+}
+
+impl<'de> Deserialize<'de> for WireHistory {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let read: Vec<EntryRead> = null_as_default(deserializer)?;
+        let mut history = Self { entries: Vec::with_capacity(read.len()), ..Self::default() };
+        for EntryRead { timestamp, role, content, token_count, unknown } in read {
+            let entry = HistoryEntry { timestamp, role, content, token_count };
+            if !unknown.is_empty() {
+                history.unknown.0.entry(entry.key()).or_default().push(unknown);
+            }
+            history.entries.push(entry);
+        }
+        Ok(history)
+    }
+}
+
+impl Serialize for WireHistory {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.unknown.0.is_empty() {
+            return self.entries.serialize(serializer);
+        }
+        let mut list = serializer.serialize_seq(Some(self.entries.len()))?;
+        let mut taken: BTreeMap<u64, usize> = BTreeMap::new();
+        for entry in &self.entries {
+            let key = entry.key();
+            let taken = taken.entry(key).or_default();
+            match self.unknown.0.get(&key).and_then(|fields| fields.get(*taken)) {
+                Some(unknown) => list.serialize_element(&EntryWritten { entry, unknown })?,
+                None => list.serialize_element(entry)?,
+            }
+            *taken += 1;
+        }
+        list.end()
+    }
+}
+
+impl From<Wire> for ContextData {
+    fn from(wire: Wire) -> Self {
+        Self {
+            session_id: wire.session_id,
+            system_state: wire.system_state,
+            facts: wire.facts,
+            recent_history: wire.recent_history.entries,
+            long_term_summary: wire.long_term_summary,
+            active_tasks: wire.active_tasks,
+            tool_stats: wire.tool_stats,
+            last_known_environment: wire.last_known_environment,
+            token_usage: wire.token_usage,
+            extra: wire.extra,
+            unknown: wire.recent_history.unknown,
+        }
+    }
+}
+
+impl From<ContextData> for Wire {
+    fn from(context: ContextData) -> Self {
+        Self {
+            session_id: context.session_id,
+            system_state: context.system_state,
+            facts: context.facts,
+            recent_history: WireHistory { entries: context.recent_history, unknown: context.unknown },
+            long_term_summary: context.long_term_summary,
+            active_tasks: context.active_tasks,
+            tool_stats: context.tool_stats,
+            last_known_environment: context.last_known_environment,
+            token_usage: context.token_usage,
+            extra: context.extra,
+        }
+    }
+}
+
+fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}

@@ -1,0 +1,237 @@
+//! Prompts and the state behind them: what the model is shown of a session, whatever its length.
+//!
+//! A prompt reads the session's state, its last rolling summary, the turns after that, and for a chat what recall finds:
+//! the same few rows for ten turns and for a hundred thousand. The pure parts are in [`crate::prompt`].
+
+mod fold;
+mod observe;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, LazyLock};
+
+use super::Engine;
+use crate::error::{Error, Result};
+use crate::id::{ItemId, RequestId, SessionId, UserId};
+use crate::ports::ChatMessage;
+use crate::prompt::{
+    ChatLayers, FlatLayers, Message, Prompt, PromptFormat, PromptSettings, Rules, build_prompt_with, chat,
+    filter_content_with, speaks_of_device,
+};
+use crate::recall::{MAX_QUERY_CHARS, RecallRequest, RecalledItem, cut};
+use crate::state::State;
+use crate::store::{Change, ChangeSet};
+use crate::turn::{Role, Turn};
+
+use fold::Unfolded;
+use observe::TRIES;
+
+/// Settings of prompts with their rules made ready.
+pub(crate) struct Prompting {
+    settings: PromptSettings,
+    rules: Rules,
+}
+
+impl Prompting {
+    /// The defaults, compiled once for all engines.
+    pub(super) fn built_in() -> Arc<Self> {
+        static BUILT_IN: LazyLock<Arc<Prompting>> = LazyLock::new(|| {
+            let settings = PromptSettings::default();
+            let rules = Rules::new(&settings.profiles).unwrap_or_default();
+            Arc::new(Prompting { settings, rules })
+        });
+        Arc::clone(&BUILT_IN)
+    }
+}
+
+/// Asks for a prompt.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PromptRequest {
+    /// The session it is for. It need not exist: then there is nothing to remember of it.
+    pub session: SessionId,
+    /// The current request.
+    pub question: String,
+    /// In which form.
+    pub format: PromptFormat,
+    /// The most tokens; the setting `max_tokens` where not given.
+    pub max_tokens: Option<u32>,
+    /// For a chat, the client's own messages with the request last, instead of the session's turns. They are passed on
+    /// as they are, and without `max_tokens` none of them gives way.
+    pub messages: Option<Vec<ChatMessage>>,
+}
+
+impl PromptRequest {
+    /// A flat prompt for a question.
+    pub fn new(session: SessionId, question: impl Into<String>) -> Self {
+        Self {
+            session,
+            question: question.into(),
+            format: PromptFormat::Flat,
+            max_tokens: None,
+            messages: None,
+        }
+    }
+}
+
+/// A prompt, and what was asked of recall for it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prompted {
+    /// The prompt.
+    pub prompt: Prompt,
+    /// The recall that a chat's memories came from.
+    pub request_id: Option<RequestId>,
+}
+
+impl Engine {
+    /// Makes prompts and reads states by other settings than the defaults; *invalid* where a profile cannot be right.
+    pub fn with_prompts(mut self, settings: PromptSettings) -> Result<Self> {
+        let rules = Rules::new(&settings.profiles)?;
+        if settings.enrichment.as_ref().is_some_and(|template| !template.contains("{question}")) {
+            return Err(Error::invalid("`enrichment` does not hold `{question}`; the request would be lost"));
+        }
+        self.prompting = Arc::new(Prompting { settings, rules });
+        Ok(self)
+    }
+
+    /// How prompts are made.
+    pub fn prompt_settings(&self) -> &PromptSettings {
+        &self.prompting.settings
+    }
+
+    /// What the model is to be shown for a question: document 0's flat text, or the messages of a chat with what recall
+    /// finds. Nothing is recorded by it.
+    pub async fn prompt(&self, user: &UserId, request: &PromptRequest) -> Result<Prompted> {
+        if request.question.trim().is_empty() {
+            return Err(Error::invalid("the question is empty; say what is asked"));
+        }
+        self.check_text("`question`", &request.question)?;
+        let session = self.store.session(user, &request.session).await?;
+        let (turn_count, mut state) =
+            session.map_or_else(Default::default, |session| (session.turn_count, session.state));
+        let Prompting { settings, rules } = &*self.prompting;
+        // Which device is meant is known before the answer is.
+        rules.observe(Role::User, &request.question, &settings.filter, &mut state);
+        let mut unfolded = self.unfolded(user, &request.session, turn_count).await?;
+        if self.is_behind(&unfolded) {
+            unfolded = self.catch_up(user, &request.session, unfolded).await;
+        }
+        // A client may record the question before it asks for the prompt.
+        let is_question =
+            |turn: &Turn| turn.role == Role::User && turn.content.trim() == request.question.trim();
+        if unfolded.turns.last().is_some_and(is_question) {
+            unfolded.turns.pop();
+        }
+        match request.format {
+            PromptFormat::Flat => Ok(self.flat_prompt(request, &state, unfolded)),
+            PromptFormat::Chat => self.chat_prompt(user, request, turn_count, &state, unfolded).await,
+        }
+    }
+
+    fn flat_prompt(&self, request: &PromptRequest, state: &State, unfolded: Unfolded) -> Prompted {
+        let Prompting { settings, rules } = &*self.prompting;
+        let settings = match request.max_tokens {
+            Some(max_tokens) => &PromptSettings { max_tokens, ..settings.clone() },
+            None => settings,
+        };
+        let summary = unfolded.text(settings);
+        let recent: Vec<Message> = unfolded.turns.into_iter().map(Message::from).collect();
+        let layers = FlatLayers {
+            question: &request.question,
+            state,
+            summary: &summary,
+            recent: &recent,
+            is_device: speaks_of_device(&request.question, state),
+        };
+        let built = build_prompt_with(layers, rules, settings, self.tokens.as_ref());
+        Prompted { prompt: built.prompt, request_id: None }
+    }
+
+    async fn chat_prompt(
+        &self,
+        user: &UserId,
+        request: &PromptRequest,
+        turn_count: u64,
+        state: &State,
+        unfolded: Unfolded,
+    ) -> Result<Prompted> {
+        let Prompting { settings, rules } = &*self.prompting;
+        let (messages, shown, covers_all) = match &request.messages {
+            Some(messages) => {
+                let said = messages.iter().filter(|message| message.role != Role::System).count();
+                (messages.clone(), Vec::new(), said as u64 > turn_count)
+            }
+            None => {
+                let shown: Vec<_> = unfolded.turns.iter().map(|turn| ItemId::Turn(turn.id)).collect();
+                let said = unfolded.turns.iter().map(|turn| self.shown_turn(turn));
+                let question = ChatMessage { role: Role::User, content: request.question.clone() };
+                (said.chain([question]).collect(), shown, false)
+            }
+        };
+        let (memories, request_id) = self.memories_for(user, request, &shown).await?;
+        let max_tokens = match (request.max_tokens, &request.messages) {
+            (None, Some(_)) => None,
+            (given, _) => Some(given.unwrap_or(settings.max_tokens)),
+        };
+        // A client that sends all that was said needs no summary of it.
+        let summary = if covers_all { String::new() } else { unfolded.text(settings) };
+        let layers =
+            ChatLayers { messages: &messages, state, summary: &summary, memories: &memories, max_tokens };
+        let prompt = chat(layers, rules, settings, self.tokens.as_ref());
+        Ok(Prompted { prompt, request_id: Some(request_id) })
+    }
+
+    /// A turn as a message. What a tool said is passed on as the assistant's words: chat models take a tool's message only
+    /// after the call that asked for it, which is not recorded.
+    fn shown_turn(&self, turn: &Turn) -> ChatMessage {
+        let content = filter_content_with(&turn.content, &self.prompting.settings.filter);
+        match turn.role {
+            Role::Tool => ChatMessage { role: Role::Assistant, content: format!("Tool: {content}") },
+            role => ChatMessage { role, content },
+        }
+    }
+
+    /// What recall finds for a question, without what is shown anyway.
+    async fn memories_for(
+        &self,
+        user: &UserId,
+        request: &PromptRequest,
+        shown: &[ItemId],
+    ) -> Result<(Vec<RecalledItem>, RequestId)> {
+        let query = cut(&request.question, MAX_QUERY_CHARS).unwrap_or_else(|| request.question.clone());
+        let recall = RecallRequest { session: Some(request.session.clone()), ..RecallRequest::new(query) };
+        let recalled = self.recall(user, &recall).await?;
+        let is_question = |item: &RecalledItem| item.item.content().trim() == request.question.trim();
+        let items = recalled.items.into_iter();
+        let items = items.filter(|item| !shown.contains(&item.item.id()) && !is_question(item));
+        Ok((items.collect(), recalled.request_id))
+    }
+
+    /// A session's state; *not found* where there is no such session.
+    pub async fn state(&self, user: &UserId, session: &SessionId) -> Result<State> {
+        Ok(self.session(user, session).await?.state)
+    }
+
+    /// Replaces a session's state with one that somebody edited; the session is created if it does not exist. How far the
+    /// turns have been read stays as it is, whatever `state` says of it.
+    pub async fn put_state(&self, user: &UserId, session: &SessionId, mut state: State) -> Result<State> {
+        let text = serde_json::to_string(&state)
+            .map_err(|error| Error::invalid("the state is no JSON").with_source(error))?;
+        if text.contains("\\u0000") {
+            return Err(Error::invalid("the state holds a NUL character; remove it"));
+        }
+        self.check_size("the state", &text)?;
+        let mut tries = 0;
+        loop {
+            let (turn_count, before) = self.session_now(user, session).await?;
+            state.observed = before.observed;
+            let expect =
+                Change::ExpectSession { session: session.clone(), turn_count, state: Box::new(before) };
+            let put = Change::PutState { session: session.clone(), state: Box::new(state.clone()) };
+            match self.store.apply(user, ChangeSet::new(self.now(), vec![expect, put])).await {
+                Ok(_) => return Ok(state),
+                Err(error) if observe::was_overtaken(&error) && tries < TRIES => tries += 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}

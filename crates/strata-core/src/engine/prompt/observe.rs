@@ -1,0 +1,117 @@
+//! Reading what is recorded into the session's state, in the change set that records it.
+//!
+//! A user's turns are appended as they come and read together with the reply that follows them, so that recording them
+//! costs nothing more. The state says how far it has read ([`Observed`](crate::state::Observed)): whatever was appended
+//! without being read, by whichever path, is caught up with the next reply.
+
+use jiff::Timestamp;
+
+use super::Prompting;
+use crate::engine::Engine;
+use crate::error::{Error, ErrorKind, Result};
+use crate::id::{SessionId, UserId};
+use crate::prompt::count_usage;
+use crate::state::State;
+use crate::store::{Applied, Change, ChangeSet, Idempotency, TurnQuery};
+use crate::turn::{Metadata, NewTurn, Role};
+
+/// How often a write is tried again that another writer overtook. After that the turns are recorded without being read:
+/// the next reply catches up.
+pub(super) const TRIES: usize = 4;
+
+/// The most turns that are caught up at once. Older ones are passed over: a session of a hundred thousand turns that
+/// another program recorded must not make a reply wait.
+const MAX_CATCH_UP: u64 = 200;
+
+impl Engine {
+    /// Appends turns and, where a reply or a tool's result is among them, reads them into the state and moves the summary
+    /// on: all or nothing.
+    pub(in crate::engine) async fn append(
+        &self,
+        user: &UserId,
+        session: &SessionId,
+        turns: Vec<NewTurn>,
+        idempotency: Option<Idempotency>,
+        now: Timestamp,
+    ) -> Result<Applied> {
+        let is_read =
+            |turn: &NewTurn| turn.hidden.is_none() && matches!(turn.role, Role::Assistant | Role::Tool);
+        if turns.iter().any(is_read) {
+            for _ in 0..TRIES {
+                let mut changes = self.observed(user, session, &turns).await?;
+                changes.push(Change::AppendTurns { session: session.clone(), turns: turns.clone() });
+                // A session has to exist before it can be summarised: the expectation first, then the turns.
+                let last = changes.len() - 1;
+                changes.swap(1, last);
+                let changes = ChangeSet { at: now, idempotency: idempotency.clone(), changes };
+                match self.store.apply(user, changes).await {
+                    Err(error) if was_overtaken(&error) => {}
+                    result => return result,
+                }
+            }
+            tracing::warn!(%session, "many write to one session at once; its state will be read up later");
+        }
+        let changes = vec![Change::AppendTurns { session: session.clone(), turns }];
+        self.store.apply(user, ChangeSet { at: now, idempotency, changes }).await
+    }
+
+    /// What recording `turns` changes beside appending them; that the session is as it was read comes first.
+    async fn observed(&self, user: &UserId, session: &SessionId, turns: &[NewTurn]) -> Result<Vec<Change>> {
+        let (turn_count, before) = self.session_now(user, session).await?;
+        let mut state = before.clone();
+        let read = state.observed.turns.min(turn_count).max(turn_count.saturating_sub(MAX_CATCH_UP));
+        if read < turn_count {
+            let after = read.checked_sub(1);
+            let query =
+                TurnQuery::Range { session: session.clone(), after, limit: (turn_count - read) as u32 };
+            for turn in self.store.turns(user, &query).await? {
+                if turn.hidden.is_none() && turn.seq < turn_count {
+                    let name = turn.name.as_deref();
+                    self.observe(
+                        turn.role,
+                        name,
+                        &turn.content,
+                        &turn.metadata,
+                        turn.token_count,
+                        &mut state,
+                    );
+                }
+            }
+        }
+        for turn in turns.iter().filter(|turn| turn.hidden.is_none()) {
+            let name = turn.name.as_deref();
+            self.observe(turn.role, name, &turn.content, &turn.metadata, turn.token_count, &mut state);
+        }
+        state.observed.turns = turn_count + turns.len() as u64;
+        let mut changes = Vec::with_capacity(4);
+        changes.push(Change::ExpectSession { session: session.clone(), turn_count, state: Box::new(before) });
+        changes.push(Change::PutState { session: session.clone(), state: Box::new(state) });
+        changes.extend(self.fold(user, session, turn_count, turns).await?);
+        Ok(changes)
+    }
+
+    fn observe(
+        &self,
+        role: Role,
+        name: Option<&str>,
+        content: &str,
+        metadata: &Metadata,
+        token_count: u32,
+        state: &mut State,
+    ) {
+        let Prompting { settings, rules } = &*self.prompting;
+        rules.observe(role, content, &settings.filter, state);
+        count_usage(role, name, content, metadata, token_count, state);
+    }
+
+    /// How many turns a session has and its state, as a write may expect them.
+    pub(super) async fn session_now(&self, user: &UserId, session: &SessionId) -> Result<(u64, State)> {
+        let found = self.store.session(user, session).await?;
+        Ok(found.map_or_else(Default::default, |session| (session.turn_count, session.state)))
+    }
+}
+
+/// Whether a write failed because another one came first.
+pub(super) fn was_overtaken(error: &Error) -> bool {
+    error.kind() == ErrorKind::Conflict && error.is_retryable()
+}

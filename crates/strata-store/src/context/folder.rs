@@ -1,0 +1,367 @@
+//! The files of the contexts, one blocking operation each.
+//!
+//! What writes holds its session's lock; what only reads needs none, because a document is replaced by a rename. A crash
+//! may leave a `.tmp` file behind, which the session's next save removes, and a version that equals the document.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use strata_core::context::ContextData;
+use strata_core::{Error, ErrorKind, Result};
+
+use super::Version;
+use super::name::{Named, file_stem, read_stem};
+
+const ENDING: &str = ".json";
+const VERSIONS: &str = "versions";
+const LOCKS: &str = ".locks";
+
+/// Sessions share this many lock files. A lock file of its own for each session could never be removed safely; two
+/// sessions that share one wait for each other's writing, a few milliseconds.
+const LOCK_FILES: u64 = 256;
+
+/// A folder of contexts.
+pub(super) struct Folder {
+    base: PathBuf,
+    keep_versions: usize,
+}
+
+/// Held while a session's files are changed; the system lets go of it when the process dies.
+struct SessionLock {
+    _file: File,
+}
+
+impl Folder {
+    pub(super) fn new(base: PathBuf, keep_versions: usize) -> Self {
+        Self { base, keep_versions }
+    }
+
+    pub(super) fn document(&self, stem: &str) -> PathBuf {
+        self.base.join(format!("{stem}{ENDING}"))
+    }
+
+    pub(super) fn initialize(&self) -> Result<()> {
+        for folder in [self.base.clone(), self.base.join(VERSIONS), self.base.join(LOCKS)] {
+            fs::create_dir_all(&folder).map_err(|error| cannot(&folder, "be made", error))?;
+        }
+        sync_folder(&self.base)
+    }
+
+    pub(super) fn load(&self, id: &str) -> Result<ContextData> {
+        let stem = file_stem(id)?;
+        match self.read(id, &stem) {
+            Err(error) if error.kind() == ErrorKind::Internal => {
+                let lock = self.lock(&stem)?;
+                self.load_locked(&lock, id, &stem)
+            }
+            read => Ok(read?.unwrap_or_else(|| ContextData::new(id))),
+        }
+    }
+
+    pub(super) fn save(&self, id: &str, text: &str) -> Result<()> {
+        let stem = file_stem(id)?;
+        let lock = self.lock(&stem)?;
+        self.write(&lock, &stem, text)
+    }
+
+    pub(super) fn update<T>(
+        &self,
+        id: &str,
+        change: impl FnOnce(&mut ContextData) -> Result<T>,
+    ) -> Result<T> {
+        let stem = file_stem(id)?;
+        let lock = self.lock(&stem)?;
+        let mut context = self.load_locked(&lock, id, &stem)?;
+        let done = change(&mut context)?;
+        if context.session_id != id {
+            return Err(Error::invalid(format!(
+                "`session_id` became `{}` in an update of session `{id}`; leave it as it is",
+                context.session_id
+            )));
+        }
+        self.write(&lock, &stem, &context.to_json())?;
+        Ok(done)
+    }
+
+    pub(super) fn delete(&self, id: &str) -> Result<()> {
+        let stem = file_stem(id)?;
+        let _lock = self.lock(&stem)?;
+        for path in [self.document(&stem), self.temporary(&stem)].into_iter().chain(self.damaged(&stem)?) {
+            remove(&path)?;
+        }
+        let versions = self.version_folder(&stem);
+        match fs::remove_dir_all(&versions) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(cannot(&versions, "be removed", error))
+            }
+            _ => sync_folder(&self.base),
+        }
+    }
+
+    pub(super) fn list(&self) -> Result<Vec<String>> {
+        let mut sessions = BTreeSet::new();
+        for name in names_in(&self.base)? {
+            let Some(stem) = name.strip_suffix(ENDING) else { continue };
+            match read_stem(stem) {
+                Named::Session(id) => {
+                    sessions.insert(id);
+                }
+                Named::Digest => match self.id_in(&name) {
+                    Ok(Some(id)) => {
+                        sessions.insert(id);
+                    }
+                    // One file that cannot be read must not hide all the others; loading it says what is wrong.
+                    Ok(None) => {}
+                    Err(error) => tracing::warn!(file = name, %error, "a context is left out of the list"),
+                },
+                Named::Foreign => tracing::debug!(file = name, "a file among the contexts is none of ours"),
+            }
+        }
+        Ok(sessions.into_iter().collect())
+    }
+
+    pub(super) fn versions(&self, id: &str) -> Result<Vec<Version>> {
+        let stem = file_stem(id)?;
+        let mut versions = Vec::new();
+        for number in self.version_numbers(&stem)? {
+            let path = self.version(&stem, number);
+            match fs::metadata(&path) {
+                Ok(found) => {
+                    let saved_at = modified(&found).map_err(|error| cannot(&path, "be read", error))?;
+                    versions.push(Version { number, saved_at, bytes: found.len() });
+                }
+                // Another process has just removed the oldest.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(cannot(&path, "be read", error)),
+            }
+        }
+        versions.reverse();
+        Ok(versions)
+    }
+
+    pub(super) fn restore(&self, id: &str, number: u64) -> Result<ContextData> {
+        let stem = file_stem(id)?;
+        let lock = self.lock(&stem)?;
+        let path = self.version(&stem, number);
+        let text = read_file(&path)?.ok_or_else(|| {
+            Error::not_found(format!(
+                "session `{id}` has no version {number}; list the versions and choose one"
+            ))
+        })?;
+        let context = parse(&path, id, &text)?;
+        self.write(&lock, &stem, &context.to_json())?;
+        Ok(context)
+    }
+
+    fn load_locked(&self, lock: &SessionLock, id: &str, stem: &str) -> Result<ContextData> {
+        match self.read(id, stem) {
+            Err(error) if error.kind() == ErrorKind::Internal => Err(self
+                .set_aside(lock, stem)
+                .map_or_else(|failed| failed, |aside| report(id, &error, &aside))),
+            read => Ok(read?.unwrap_or_else(|| ContextData::new(id))),
+        }
+    }
+
+    fn read(&self, id: &str, stem: &str) -> Result<Option<ContextData>> {
+        let path = self.document(stem);
+        read_file(&path)?.map(|text| parse(&path, id, &text)).transpose()
+    }
+
+    /// Writes beside the document, then takes its place: at no moment is there none, or half of one.
+    fn write(&self, _lock: &SessionLock, stem: &str, text: &str) -> Result<()> {
+        let (path, temporary) = (self.document(stem), self.temporary(stem));
+        // Not opened and emptied: after a crash it may be the same file as a version.
+        remove(&temporary)?;
+        let write = || -> io::Result<()> {
+            let mut file = OpenOptions::new().write(true).create_new(true).open(&temporary)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()
+        };
+        let written = write().map_err(|error| cannot(&temporary, "be written", error));
+        let published = written.and_then(|()| {
+            self.keep_version(stem)?;
+            fs::rename(&temporary, &path).map_err(|error| cannot(&path, "be written", error))
+        });
+        if published.is_err() {
+            // Of no use any more; that it cannot be removed changes nothing about the error.
+            let _ = fs::remove_file(&temporary);
+        }
+        published?;
+        // The link of the version lies in the same journal before the rename, so it needs no sync of its own.
+        sync_folder(&self.base)
+    }
+
+    /// Makes the present document a version and drops the oldest ones. The document itself stays in its place.
+    fn keep_version(&self, stem: &str) -> Result<()> {
+        let path = self.document(stem);
+        if self.keep_versions == 0 || !path.exists() {
+            return Ok(());
+        }
+        let folder = self.version_folder(stem);
+        fs::create_dir_all(&folder).map_err(|error| cannot(&folder, "be made", error))?;
+        let numbers = self.version_numbers(stem)?;
+        let version = self.version(stem, numbers.last().map_or(1, |newest| newest + 1));
+        // Some file systems know no hard links.
+        let kept = fs::hard_link(&path, &version).or_else(|_| fs::copy(&path, &version).map(|_| ()));
+        kept.map_err(|error| cannot(&version, "be written", error))?;
+        let too_many = (numbers.len() + 1).saturating_sub(self.keep_versions);
+        numbers.iter().take(too_many).try_for_each(|number| remove(&self.version(stem, *number)))
+    }
+
+    /// Moves a document that cannot be read out of the way, and says where it is now.
+    fn set_aside(&self, _lock: &SessionLock, stem: &str) -> Result<PathBuf> {
+        let path = self.document(stem);
+        let found = fs::metadata(&path).and_then(|found| modified(&found));
+        let moment =
+            found.map_err(|error| cannot(&path, "be read", error))?.strftime("%Y%m%dT%H%M%SZ").to_string();
+        let mut aside = self.base.join(format!("{stem}{ENDING}.damaged-{moment}"));
+        for number in 2.. {
+            if !aside.exists() {
+                break;
+            }
+            aside = self.base.join(format!("{stem}{ENDING}.damaged-{moment}-{number}"));
+        }
+        fs::rename(&path, &aside).map_err(|error| cannot(&aside, "be written", error))?;
+        sync_folder(&self.base)?;
+        Ok(aside)
+    }
+
+    fn damaged(&self, stem: &str) -> Result<Vec<PathBuf>> {
+        let start = format!("{stem}{ENDING}.damaged-");
+        let names = names_in(&self.base)?.into_iter().filter(|name| name.starts_with(&start));
+        Ok(names.map(|name| self.base.join(name)).collect())
+    }
+
+    fn lock(&self, stem: &str) -> Result<SessionLock> {
+        let folder = self.base.join(LOCKS);
+        // FNV-1a: all processes must come to the same file.
+        let hash = stem.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+        let path = folder.join(format!("{:02x}.lock", hash % LOCK_FILES));
+        let open = || OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+        let file = match open() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.initialize()?;
+                open()
+            }
+            opened => opened,
+        };
+        let file = file.map_err(|error| cannot(&path, "be opened", error))?;
+        file.lock().map_err(|error| cannot(&path, "be locked", error))?;
+        Ok(SessionLock { _file: file })
+    }
+
+    /// The id that a document itself names.
+    fn id_in(&self, name: &str) -> Result<Option<String>> {
+        #[derive(serde::Deserialize)]
+        struct Id {
+            session_id: String,
+        }
+        let path = self.base.join(name);
+        let Some(text) = read_file(&path)? else { return Ok(None) };
+        let id: Id = serde_json::from_slice(&text).map_err(|error| unreadable(&path, error))?;
+        Ok(Some(id.session_id))
+    }
+
+    fn version_numbers(&self, stem: &str) -> Result<Vec<u64>> {
+        let names = names_in(&self.version_folder(stem))?;
+        let mut numbers: Vec<u64> =
+            names.iter().filter_map(|name| name.strip_suffix(ENDING)?.parse().ok()).collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    fn temporary(&self, stem: &str) -> PathBuf {
+        self.base.join(format!("{stem}.tmp"))
+    }
+
+    fn version_folder(&self, stem: &str) -> PathBuf {
+        self.base.join(VERSIONS).join(stem)
+    }
+
+    fn version(&self, stem: &str, number: u64) -> PathBuf {
+        self.version_folder(stem).join(format!("{number}{ENDING}"))
+    }
+}
+
+/// Reads a document. One that is no context is *internal*; one of another session was put here by somebody and is left
+/// where it is.
+fn parse(path: &Path, id: &str, text: &[u8]) -> Result<ContextData> {
+    let mut context: ContextData = serde_json::from_slice(text).map_err(|error| unreadable(path, error))?;
+    if context.session_id.is_empty() {
+        id.clone_into(&mut context.session_id);
+    }
+    if context.session_id != id {
+        return Err(Error::conflict(format!(
+            "`{}` says that it is about session `{}` and not `{id}`; correct its `session_id` or its name",
+            path.display(),
+            context.session_id
+        )));
+    }
+    Ok(context)
+}
+
+fn unreadable(path: &Path, error: serde_json::Error) -> Error {
+    Error::internal(format!("`{}` is no context ({error})", path.display())).with_source(error)
+}
+
+fn report(id: &str, error: &Error, aside: &Path) -> Error {
+    Error::internal(format!(
+        "the context of session `{id}` is damaged: {}; it was set aside as `{}`; restore a version, or load again to \
+         begin anew",
+        error.message(),
+        aside.display()
+    ))
+}
+
+fn read_file(path: &Path) -> Result<Option<Vec<u8>>> {
+    match fs::read(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(cannot(path, "be read", error)),
+    }
+}
+
+/// The names in a folder that are text; none where there is no folder.
+fn names_in(folder: &Path) -> Result<Vec<String>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(cannot(folder, "be read", error)),
+    };
+    let names =
+        entries.filter_map(|entry| entry.map(|entry| entry.file_name().into_string().ok()).transpose());
+    names.collect::<io::Result<_>>().map_err(|error| cannot(folder, "be read", error))
+}
+
+fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cannot(path, "be removed", error)),
+        _ => Ok(()),
+    }
+}
+
+fn modified(found: &fs::Metadata) -> io::Result<Timestamp> {
+    Timestamp::try_from(found.modified()?).map_err(io::Error::other)
+}
+
+/// Makes a rename last. Windows has no such call and needs none.
+fn sync_folder(folder: &Path) -> Result<()> {
+    if cfg!(windows) {
+        return Ok(());
+    }
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    synced.map_err(|error| cannot(folder, "be synced", error))
+}
+
+fn cannot(path: &Path, verb: &str, error: io::Error) -> Error {
+    let message = format!(
+        "`{}` cannot {verb} ({error}); check the folder, its permissions and the space left",
+        path.display()
+    );
+    Error::unavailable(message).with_source(error)
+}

@@ -1,0 +1,220 @@
+//! File names for session ids: readable, safe on every file system, and never the same for two ids.
+//!
+//! A character that a file system could misread is written as its UTF-8 bytes, `%2F` for a slash. A name that would be
+//! too long keeps its beginning and goes on with `%~` and a digest: no escaped character begins so. Where the file system
+//! takes capitals or composed letters for others, those are escaped too.
+
+use sha2::{Digest, Sha256};
+use strata_core::{Error, Result};
+
+/// The most bytes of a name without its ending. With the longest ending that a context's files have, `.json.damaged-`
+/// and a moment, it stays below the 255 bytes that file systems allow.
+const MAX_STEM_BYTES: usize = 200;
+
+/// Stands before the digest of a name that was too long.
+const DIGEST_MARK: &str = "%~";
+
+/// Sixteen bytes of SHA-256 in hexadecimal: nobody finds two ids with the same.
+const DIGEST_CHARS: usize = 32;
+
+/// Names that Windows keeps for devices, with any ending.
+const RESERVED: [&str; 22] = [
+    "con", "prn", "aux", "nul", "com1", "com2", "com3", "com4", "com5", "com6", "com7", "com8", "com9",
+    "lpt1", "lpt2", "lpt3", "lpt4", "lpt5", "lpt6", "lpt7", "lpt8", "lpt9",
+];
+
+/// How the file system tells names apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Names {
+    /// By their bytes.
+    Exact,
+    /// Capitals and composed letters may equal others.
+    Folded,
+    /// As above, and a colon is no part of a name.
+    Windows,
+}
+
+const NAMES: Names = if cfg!(windows) {
+    Names::Windows
+} else if cfg!(any(target_os = "macos", target_os = "ios")) {
+    Names::Folded
+} else {
+    Names::Exact
+};
+
+/// The name of a session's file, without its ending.
+pub(super) fn file_stem(session_id: &str) -> Result<String> {
+    if session_id.is_empty() {
+        return Err(Error::invalid("session id is empty; give it at least one character"));
+    }
+    Ok(stem(session_id, NAMES))
+}
+
+/// What a file's name says about its session.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Named {
+    /// The session's id.
+    Session(String),
+    /// The id was too long: the document says it.
+    Digest,
+    /// The file is none of ours.
+    Foreign,
+}
+
+/// Reads a name without its ending.
+pub(super) fn read_stem(text: &str) -> Named {
+    if let Some((_, digest)) = text.split_once(DIGEST_MARK) {
+        let ours =
+            digest.len() == DIGEST_CHARS && digest.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        return if ours { Named::Digest } else { Named::Foreign };
+    }
+    match unescape(text) {
+        // Only the one spelling that we write is ours.
+        Some(id) if !id.is_empty() && stem(&id, NAMES) == text => Named::Session(id),
+        _ => Named::Foreign,
+    }
+}
+
+fn stem(id: &str, names: Names) -> String {
+    let device = id.split('.').next().unwrap_or(id).trim_end().to_ascii_lowercase();
+    let is_device = RESERVED.contains(&device.as_str());
+    let mut stem = String::with_capacity(id.len());
+    // Up to here a name may go that is followed by a digest.
+    let mut cut = 0;
+    for (at, character) in id.char_indices() {
+        if stem.len() <= MAX_STEM_BYTES - DIGEST_MARK.len() - DIGEST_CHARS {
+            cut = stem.len();
+        }
+        let first = at == 0 && (character == '.' || is_device);
+        if first || must_escape(character, names) {
+            for byte in character.encode_utf8(&mut [0; 4]).bytes() {
+                stem.push_str(&format!("%{byte:02X}"));
+            }
+        } else {
+            stem.push(character);
+        }
+    }
+    if stem.len() <= MAX_STEM_BYTES {
+        return stem;
+    }
+    stem.truncate(cut);
+    stem.push_str(DIGEST_MARK);
+    for byte in &Sha256::digest(id.as_bytes())[..DIGEST_CHARS / 2] {
+        stem.push_str(&format!("{byte:02x}"));
+    }
+    stem
+}
+
+fn must_escape(character: char, names: Names) -> bool {
+    match character {
+        '%' | '/' | '\\' | '<' | '>' | '"' | '|' | '?' | '*' => true,
+        ':' => names == Names::Windows,
+        c if c.is_control() => true,
+        // Line and paragraph separators and marks of direction make a listing lie.
+        '\u{2028}'
+        | '\u{2029}'
+        | '\u{200e}'
+        | '\u{200f}'
+        | '\u{202a}'..='\u{202e}'
+        | '\u{2066}'..='\u{2069}' => true,
+        c => names != Names::Exact && (c.is_ascii_uppercase() || !c.is_ascii()),
+    }
+}
+
+fn unescape(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        if byte != b'%' {
+            bytes.push(byte);
+            rest = after;
+            continue;
+        }
+        let (digits, after) = after.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
+        rest = after;
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_are_readable_and_safe() {
+        let check = |id: &str, expected: &str| assert_eq!(stem(id, Names::Exact), expected, "{id:?}");
+        check("user1:agent1:123", "user1:agent1:123");
+        check("User 1@example.com", "User 1@example.com");
+        check("会话：一", "会话：一");
+        check("../../etc/passwd", "%2E./../etc/passwd".replace('/', "%2F").as_str());
+        check("a\\b", "a%5Cb");
+        check(".hidden", "%2Ehidden");
+        check("..", "%2E.");
+        check("100%", "100%25");
+        check("%2F", "%252F");
+        check("a\0b\n\u{85}", "a%00b%0A%C2%85");
+        check("CON", "%43ON");
+        check("con.backup", "%63on.backup");
+        check("nul ", "%6Eul ");
+        check("console", "console");
+        check("a*b?", "a%2Ab%3F");
+        check("\u{202e}txt", "%E2%80%AEtxt");
+    }
+
+    #[test]
+    fn a_file_system_that_folds_names_is_told_more() {
+        assert_eq!(stem("User:é", Names::Folded), "%55ser:%C3%A9");
+        assert_eq!(stem("User:é", Names::Windows), "%55ser%3A%C3%A9");
+    }
+
+    #[test]
+    fn a_long_name_ends_in_a_digest() {
+        let long = "长".repeat(90);
+        let name = stem(&long, Names::Exact);
+        assert!(name.len() <= MAX_STEM_BYTES && name.starts_with("长长"), "{name}");
+        assert_eq!(read_stem(&name), Named::Digest);
+        assert_ne!(name, stem(&format!("{long}长"), Names::Exact));
+        assert_eq!(read_stem(&stem(&"x".repeat(200), Names::Exact)), Named::Session("x".repeat(200)));
+        assert_eq!(read_stem(&stem(&"x".repeat(201), Names::Exact)), Named::Digest);
+        // An id that looks like such a name does not become one.
+        assert_eq!(read_stem(&stem(&name[..190], Names::Exact)), Named::Session(name[..190].to_owned()));
+    }
+
+    #[test]
+    fn other_files_are_not_taken_for_ours() {
+        for name in ["%61", "100%", "%zz", "%+1", "%2f", "a/b", ".x", "", "x%~abc", "%FF"] {
+            assert_eq!(read_stem(name), Named::Foreign, "{name}");
+        }
+    }
+
+    fn any_id() -> impl Strategy<Value = String> {
+        prop_oneof![any::<String>(), "[a-bA-B%~./:2F]{1,8}", "[a%]{60,80}", "[é长🦀]{40,80}", ".{1,300}"]
+    }
+
+    proptest! {
+        #[test]
+        fn two_ids_never_share_a_name(one in any_id(), two in any_id()) {
+            for names in [Names::Exact, Names::Folded, Names::Windows] {
+                let (a, b) = (stem(&one, names), stem(&two, names));
+                if names == Names::Exact {
+                    prop_assert_eq!(a == b, one == two);
+                } else {
+                    prop_assert_eq!(a.to_lowercase() == b.to_lowercase(), one == two);
+                }
+            }
+        }
+
+        #[test]
+        fn a_name_says_its_id_and_is_safe(id in any_id()) {
+            prop_assume!(!id.is_empty());
+            let name = file_stem(&id).unwrap();
+            prop_assert!(name.len() <= MAX_STEM_BYTES);
+            prop_assert!(!name.starts_with('.') && !name.contains(['/', '\\', '\0', '\n']));
+            let digest = name.contains(DIGEST_MARK);
+            prop_assert_eq!(read_stem(&name), if digest { Named::Digest } else { Named::Session(id) });
+        }
+    }
+}

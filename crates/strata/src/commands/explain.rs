@@ -1,0 +1,189 @@
+//! `strata explain`: what became of each candidate of a request, and why something was not recalled.
+
+use std::collections::HashMap;
+
+use strata_core::metric::RequestMetric;
+use strata_core::recall::{Scope, Trace, TraceCandidate};
+use strata_core::store::{MemoryQuery, MemorySelect, TurnQuery};
+use strata_core::{Engine, ItemId, RequestId, TurnId, UserId};
+
+use super::{Context, JsonArgs, UserArgs};
+use crate::failure::Outcome;
+use crate::json::{ExplanationJson, RequestJson};
+use crate::output::Output;
+
+/// Say why something was or was not recalled
+///
+/// Shows what became of each candidate of an earlier search. A search that was not asked to explain itself is asked again,
+/// of what could be seen then.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  strata explain 0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d8e\n  strata explain 0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d8e --item 0197f3c1-0a2b-7d4c-8e6f-123456789abc"
+)]
+pub(crate) struct Args {
+    /// The request, as `strata search --json` and every answer of the server name it
+    #[arg(value_name = "REQUEST")]
+    request: RequestId,
+    /// Why this turn or memory was or was not recalled
+    #[arg(long, value_name = "ID")]
+    item: Option<TurnId>,
+    #[command(flatten)]
+    user: UserArgs,
+    #[command(flatten)]
+    json: JsonArgs,
+}
+
+pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
+    let Args { request, item, user: UserArgs { user }, json: JsonArgs { json } } = args;
+    let engine = context.engine_to_read().await?;
+    if let Some(item) = item {
+        // Ids are unique over kinds, and nobody who asks should have to know which it is.
+        let explanation = engine.explain(&user, request, ItemId::Turn(item)).await?;
+        if json {
+            output.json(&ExplanationJson::new(&explanation))?;
+            return Ok(());
+        }
+        output.line(&explanation.reason)?;
+        if let Some(candidate) = &explanation.candidate {
+            output.line("")?;
+            show_candidates(&engine, &user, Scope::Global, std::slice::from_ref(candidate), output).await?;
+        }
+        return Ok(());
+    }
+    let row = engine.request(&user, request).await?;
+    let trace = engine.trace_of(&user, row.clone()).await?;
+    if json {
+        output.json(&RequestJson::new(&user, &row, &trace))?;
+        return Ok(());
+    }
+    show_row(&row, output)?;
+    output.line("")?;
+    show_trace(&engine, &user, &trace, output).await
+}
+
+fn show_row(row: &RequestMetric, output: &mut Output) -> Outcome {
+    let session = row.session.as_ref().map(|session| format!(", session `{session}`")).unwrap_or_default();
+    output.line(format_args!("asked at {}{session}", row.created_at))?;
+    output.text(&row.query)?;
+    let cut = if row.truncated { ", cut by the budget" } else { "" };
+    output.line(format_args!(
+        "gave {} items, {} tokens{cut}, in {:.1} ms",
+        row.context_items,
+        row.estimated_tokens,
+        row.latency_retrieval_us as f64 / 1_000.0
+    ))?;
+    if let Some(stage) = row.error_stage {
+        output.line(format_args!("failed on the way: {stage:?}"))?;
+    }
+    Ok(())
+}
+
+/// What became of each candidate, for a person.
+pub(super) async fn show_trace(
+    engine: &Engine,
+    user: &UserId,
+    trace: &Trace,
+    output: &mut Output,
+) -> Outcome {
+    output.line(format_args!(
+        "looked in {}, found by {}: {} by words, {} by trigrams, {} compared by vectors",
+        trace.scope.as_str(),
+        trace.path.as_str(),
+        trace.fts_hits,
+        trace.trgm_hits,
+        trace.vector_hits
+    ))?;
+    if let Some(reason) = &trace.expansion {
+        output.line(format_args!("beyond the session, because of this: {reason}"))?;
+    }
+    if trace.candidates.is_empty() {
+        output.line("nothing was a candidate")?;
+        return Ok(());
+    }
+    show_candidates(engine, user, trace.scope, &trace.candidates, output).await
+}
+
+async fn show_candidates(
+    engine: &Engine,
+    user: &UserId,
+    scope: Scope,
+    candidates: &[TraceCandidate],
+    output: &mut Output,
+) -> Outcome {
+    let texts = texts(engine, user, scope, candidates).await?;
+    let rows: Vec<_> = candidates
+        .iter()
+        .map(|candidate| {
+            let text = texts.get(&candidate.item).map_or("(gone)", String::as_str);
+            [
+                candidate.place.to_string(),
+                format!("{:.2}", candidate.relevance),
+                part(candidate.served_score),
+                part(candidate.terms),
+                part(candidate.words),
+                part(candidate.encoder.or(candidate.mean)),
+                if candidate.timely { "yes" } else { "-" }.to_owned(),
+                part(candidate.likeness.filter(|likeness| *likeness != 0.0)),
+                if candidate.fresher_by == 0 {
+                    "-".to_owned()
+                } else {
+                    format!("{:+}", candidate.fresher_by)
+                },
+                candidate.age_days.map_or("-".to_owned(), |days| format!("{days:.0} d")),
+                candidate.outcome.to_string(),
+                candidate.item.to_string(),
+                text.to_owned(),
+            ]
+        })
+        .collect();
+    let head = [
+        "#",
+        "RELEVANCE",
+        "SCORE",
+        "TERMS",
+        "WORDS",
+        "VECTOR",
+        "TIME",
+        "LIKE",
+        "FRESH",
+        "AGE",
+        "OUTCOME",
+        "ID",
+        "TEXT",
+    ];
+    output.table(head, &rows)?;
+    Ok(())
+}
+
+fn part(value: Option<f32>) -> String {
+    value.map_or("-".to_owned(), |value| format!("{value:.2}"))
+}
+
+/// What the candidates say, as far as they still exist.
+async fn texts(
+    engine: &Engine,
+    user: &UserId,
+    scope: Scope,
+    candidates: &[TraceCandidate],
+) -> Outcome<HashMap<ItemId, String>> {
+    let (mut turns, mut memories) = (Vec::new(), Vec::new());
+    for candidate in candidates {
+        match candidate.item {
+            ItemId::Turn(id) => turns.push(id),
+            ItemId::Memory(id) => memories.push(id),
+            ItemId::Summary(_) => {}
+        }
+    }
+    let store = engine.store();
+    let mut texts = HashMap::new();
+    for turn in store.turns(user, &TurnQuery::Ids(turns)).await? {
+        texts.insert(ItemId::Turn(turn.id), turn.content);
+    }
+    let query = MemoryQuery::new(MemorySelect::Ids(memories));
+    let mut found = store.memories(user, &query).await?;
+    if scope == Scope::Global {
+        found.extend(store.memories(&UserId::global(), &query).await?);
+    }
+    texts.extend(found.into_iter().map(|memory| (ItemId::Memory(memory.id), memory.content)));
+    Ok(texts)
+}

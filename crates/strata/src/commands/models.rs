@@ -1,0 +1,80 @@
+//! `strata models`: which models are there, fetching one, choosing one.
+
+mod choose;
+mod list;
+mod pull;
+
+use clap::Subcommand;
+use std::path::PathBuf;
+
+use super::{Context, JsonArgs};
+use crate::failure::{Failure, Outcome};
+use crate::output::Output;
+
+/// List, fetch and choose the models that make vectors
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  strata models list\n  strata models pull all-MiniLM-L6-v2")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the models that are there, and which is in use
+    #[command(after_help = "Example:\n  strata models list --json")]
+    List {
+        #[command(flatten)]
+        json: JsonArgs,
+    },
+    Pull(pull::Args),
+    Use(choose::Args),
+}
+
+pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
+    match args.action {
+        Action::List { json } => list::run(json, context, output),
+        Action::Pull(args) => pull::run(args, context, output).await,
+        Action::Use(args) => choose::run(args, context, output),
+    }
+}
+
+/// Where models are installed.
+fn directory(context: &Context) -> Outcome<PathBuf> {
+    let directory = context.config.models.directory.clone();
+    directory.ok_or_else(|| {
+        Failure::usage("no home directory was found for the models; name one with `--data-dir`")
+    })
+}
+
+/// A model's name is the name of its folder, and must stay inside the one of all models.
+fn check_name(name: &str) -> Outcome {
+    let plain = !name.is_empty()
+        && name.len() <= 100
+        && !name.starts_with('.')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'));
+    if plain && !matches!(name, "auto" | "builtin") {
+        return Ok(());
+    }
+    let shown: String = name.chars().take(64).collect();
+    Err(Failure::usage(format!(
+        "`{shown}` cannot be a model's name; use letters, digits, `.`, `_` and `-`, and neither `auto` nor `builtin`"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_stays_inside_the_folder_of_models() {
+        for name in ["all-MiniLM-L6-v2", "strata-encoder", "a.b_c"] {
+            assert!(check_name(name).is_ok(), "{name}");
+        }
+        for name in
+            ["", ".", "..", "../x", "a/b", "a\\b", ".hidden", "builtin", "auto", "a b", &"x".repeat(101)]
+        {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+    }
+}

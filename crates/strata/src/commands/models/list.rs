@@ -1,0 +1,130 @@
+//! `strata models list`.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::json;
+use strata::config::{Config, EmbedderChoice};
+use strata_core::ports::Embedder;
+use strata_models::onnx::OnnxEncoder;
+
+use super::{Context, JsonArgs};
+use crate::commands::doctor::size;
+use crate::failure::Outcome;
+use crate::output::Output;
+
+/// One model as a person and a program see it.
+#[derive(Debug, Serialize)]
+struct Model {
+    name: String,
+    /// What the setting `embedder` says to choose it.
+    embedder: String,
+    /// The name of its vectors; none where it has none, or cannot be read.
+    space: Option<String>,
+    bytes: Option<u64>,
+    in_use: bool,
+    /// Why it cannot be used.
+    problem: Option<String>,
+}
+
+pub(super) fn run(json: JsonArgs, context: &Context, output: &mut Output) -> Outcome {
+    let models = models(&context.config);
+    if json.json {
+        output.json(&json!({ "models": models }))?;
+        return Ok(());
+    }
+    let rows: Vec<_> = models
+        .iter()
+        .map(|model| {
+            let space = model.space.clone().or_else(|| model.problem.clone()).unwrap_or("-".to_owned());
+            [
+                if model.in_use { "*" } else { "" }.to_owned(),
+                model.name.clone(),
+                model.bytes.map_or("-".to_owned(), size),
+                model.embedder.clone(),
+                space,
+            ]
+        })
+        .collect();
+    output.table(["", "NAME", "SIZE", "EMBEDDER", "SPACE"], &rows)?;
+    Ok(())
+}
+
+/// The built-in one, those that are installed, and the one in use if it is neither.
+fn models(config: &Config) -> Vec<Model> {
+    let used = used_folder(config);
+    let builtin = Model {
+        name: "builtin".to_owned(),
+        embedder: "builtin".to_owned(),
+        space: None,
+        bytes: None,
+        in_use: used.is_none() && !matches!(config.models.embedder, EmbedderChoice::Remote { .. }),
+        problem: None,
+    };
+    let mut models = vec![builtin];
+    let installed = config.models.directory.as_deref().map(folders).unwrap_or_default();
+    for folder in &installed {
+        models.push(of_folder(folder, used.as_deref()));
+    }
+    match &config.models.embedder {
+        EmbedderChoice::Onnx(folder) if !models.iter().any(|model| model.in_use) => {
+            models.push(of_folder(folder, Some(folder)));
+        }
+        EmbedderChoice::Remote { url, model } => models.push(Model {
+            name: model.clone(),
+            embedder: format!("{url}#{model}"),
+            space: strata::embedder(config).ok().flatten().map(|embedder| embedder.model().to_owned()),
+            bytes: None,
+            in_use: true,
+            problem: None,
+        }),
+        _ => {}
+    }
+    models
+}
+
+fn used_folder(config: &Config) -> Option<PathBuf> {
+    match &config.models.embedder {
+        EmbedderChoice::Auto => config.models.installed_encoder(),
+        EmbedderChoice::Onnx(folder) => Some(folder.clone()),
+        EmbedderChoice::Builtin | EmbedderChoice::Remote { .. } => None,
+    }
+}
+
+/// The folders in a directory by name; none where it cannot be read, which is what a machine without models looks like.
+fn folders(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    folders.sort();
+    folders
+}
+
+fn of_folder(folder: &Path, used: Option<&Path>) -> Model {
+    let opened = OnnxEncoder::open(folder);
+    let name = folder.file_name().map_or_else(|| folder.to_string_lossy(), |name| name.to_string_lossy());
+    Model {
+        name: name.into_owned(),
+        embedder: format!("onnx:{}", folder.display()),
+        space: opened.as_ref().ok().map(|encoder| encoder.model().to_owned()),
+        bytes: Some(bytes_of(folder)),
+        in_use: used.is_some_and(|used| same(used, folder)),
+        problem: opened.err().map(|error| error.message().to_owned()),
+    }
+}
+
+/// Whether two paths lead to the same folder.
+fn same(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => one == other,
+    }
+}
+
+fn bytes_of(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| entry.metadata().ok())
+        .filter(|file| file.is_file())
+        .map(|file| file.len())
+        .sum()
+}
