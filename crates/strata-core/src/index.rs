@@ -94,15 +94,25 @@ impl Indexes {
         model: Option<&str>,
     ) -> Result<FreshIndex> {
         let mut head = store.head(user).await?;
-        let known = self.lock().slots.get(user).map(|slot| Arc::clone(&slot.index));
-        if known.as_ref().is_some_and(|index| is_ahead(index, head)) {
-            // Another question has fed it with what was written since; or the store went back to an older copy of itself.
-            head = store.head(user).await?;
+        let mut known = self.lock().slots.get(user).map(|slot| Arc::clone(&slot.index));
+        if let Some(index) = &known {
+            let (seen, worn) = {
+                let index = index.read().unwrap_or_else(PoisonError::into_inner);
+                (index.head, index.is_worn())
+            };
+            if seen.revision > head.revision {
+                // Another question has fed it with what was written since the head was read. Should it still be ahead
+                // then, the store went back to an older copy of itself.
+                head = store.head(user).await?;
+            }
+            // Something was destroyed, or much of the index is out of date: begin anew.
+            if seen.epoch != head.epoch || seen.revision > head.revision || worn {
+                known = None;
+            }
         }
         let index = match known {
-            // Something was destroyed, or much of the index is out of date: begin anew.
-            Some(index) if is_usable(&index, head) => index,
-            _ => Arc::new(RwLock::new(self.load(store, user, head).await?)),
+            Some(index) => index,
+            None => Arc::new(RwLock::new(self.load(store, user, head).await?)),
         };
         self.catch_up(store, user, &index, head).await?;
         if let Some(model) = model {
@@ -198,13 +208,4 @@ impl Indexes {
     fn lock(&self) -> std::sync::MutexGuard<'_, Users> {
         self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn is_ahead(index: &RwLock<UserIndex>, head: Head) -> bool {
-    index.read().unwrap_or_else(PoisonError::into_inner).head.revision > head.revision
-}
-
-fn is_usable(index: &RwLock<UserIndex>, head: Head) -> bool {
-    let index = index.read().unwrap_or_else(PoisonError::into_inner);
-    index.head.epoch == head.epoch && index.head.revision <= head.revision && !index.is_worn()
 }

@@ -351,7 +351,8 @@ fn diagnostic(text: &str) -> Result<(DiagnosticState, Option<Value>)> {
     };
     let mut fields: Metadata = serde_json::from_str(text).map_err(cannot)?;
     let whole = fields.clone();
-    fields.retain(|name, value| !value.is_null() && !(name == "status" && value == ""));
+    let is_nothing = |name: &str, value: &Value| value.is_null() || (name == "status" && value == "");
+    fields.retain(|name, value| !is_nothing(name, value));
     let state: DiagnosticState = serde_json::from_value(Value::Object(fields.clone())).map_err(cannot)?;
     let known = serde_json::to_value(&state).map_err(cannot)?;
     let all_known = fields.keys().all(|name| known.get(name).is_some());

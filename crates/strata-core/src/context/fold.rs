@@ -164,7 +164,7 @@ fn cut(line: &str, max_chars: usize) -> String {
             matches!(c, '。' | '！' | '？') || (matches!(c, '.' | '!' | '?') && line[end..].starts_with(' '))
         })
         .map(|(at, c)| at + c.len_utf8())
-        .last();
+        .next_back();
     let word = || head.rfind(' ').filter(|end| *end > half);
     let end = sentence.filter(|end| *end > half).or_else(word).unwrap_or(limit);
     format!("{}…", line[..grapheme_border(line, end)].trim_end())

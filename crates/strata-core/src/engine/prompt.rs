@@ -36,9 +36,7 @@ impl Prompting {
     /// The defaults, compiled once for all engines.
     pub(super) fn built_in() -> Arc<Self> {
         static BUILT_IN: LazyLock<Arc<Prompting>> = LazyLock::new(|| {
-            let settings = PromptSettings::default();
-            let rules = Rules::new(&settings.profiles).unwrap_or_default();
-            Arc::new(Prompting { settings, rules })
+            Arc::new(Prompting { settings: PromptSettings::default(), rules: Rules::built_in().clone() })
         });
         Arc::clone(&BUILT_IN)
     }

@@ -25,9 +25,7 @@ const MAX_PATTERN_BYTES: usize = 4 * 1024 * 1024;
 
 /// The state as an assistant's reply leaves it, by the rules of [`Profile::diagnostic`].
 pub fn extract_state_updates(response: &str, mut state: State) -> State {
-    static BUILT_IN: LazyLock<Rules> =
-        LazyLock::new(|| Rules::new(&[Profile::diagnostic()]).unwrap_or_default());
-    BUILT_IN.observe(Role::Assistant, response, &FilterSettings::default(), &mut state);
+    Rules::built_in().observe(Role::Assistant, response, &FilterSettings::default(), &mut state);
     state
 }
 
@@ -63,6 +61,13 @@ enum How {
 }
 
 impl Rules {
+    /// Those of [`Profile::diagnostic`], made ready once.
+    pub fn built_in() -> &'static Self {
+        static BUILT_IN: LazyLock<Rules> =
+            LazyLock::new(|| Rules::new(&[Profile::diagnostic()]).unwrap_or_default());
+        &BUILT_IN
+    }
+
     /// Compiles profiles; *invalid* where one refers to what it does not have, or a pattern cannot be read.
     pub fn new(profiles: &[Profile]) -> Result<Self> {
         let mut names = HashSet::new();
@@ -136,8 +141,8 @@ fn both_ends(text: &str) -> std::borrow::Cow<'_, str> {
     if text.len() <= 2 * MAX_READ_BYTES {
         return text.into();
     }
-    let head = text.floor_char_boundary(MAX_READ_BYTES);
-    let tail = text.ceil_char_boundary(text.len() - MAX_READ_BYTES);
+    let border = |at: usize| (at..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    let (head, tail) = (border(MAX_READ_BYTES), border(text.len() - MAX_READ_BYTES));
     format!("{}\n\n{}", &text[..head], &text[tail..]).into()
 }
 

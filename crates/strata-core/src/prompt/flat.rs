@@ -53,9 +53,8 @@ pub fn build_prompt(
     is_device: bool,
 ) -> BuiltPrompt {
     let settings = PromptSettings::default();
-    let rules = Rules::new(&settings.profiles).unwrap_or_default();
     let layers = FlatLayers { question, state, summary, recent: messages, is_device };
-    build_prompt_with(layers, &rules, &settings, &EstimatedTokens)
+    build_prompt_with(layers, Rules::built_in(), &settings, &EstimatedTokens)
 }
 
 /// As [`build_prompt`], with settings of one's own.

@@ -35,7 +35,7 @@ pub fn compress_message_with(
     }
     let paragraphs = || content.split("\n\n").map(str::trim).filter(|paragraph| !paragraph.is_empty());
     // A heading says nothing without what it stands over.
-    let says_something = |paragraph: &&str| !(paragraph.starts_with('#') && !paragraph.contains('\n'));
+    let says_something = |paragraph: &&str| !paragraph.starts_with('#') || paragraph.contains('\n');
     let first = paragraphs().find(says_something).or_else(|| paragraphs().next()).unwrap_or_default();
     let from_the_end = content.rsplit("\n\n").map(str::trim).filter(|paragraph| !paragraph.is_empty());
     let last = from_the_end.into_iter().find(says_something).unwrap_or(first);
@@ -254,8 +254,7 @@ mod tests {
             assert!(summary.chars().count() <= 400);
         }
         insta::assert_snapshot!(summary, @"
-        [… 30 earlier messages left out]
-        User: Question 30 is this.
+        [… 31 earlier messages left out]
         User: Question 31 is this.
         User: Question 32 is this.
         User: Question 33 is this.

@@ -9,8 +9,14 @@ use crate::state::{DiagnosticState, DiagnosticStatus, State};
 
 const LOG: &str = "InstrumentDebug_2026-02-19_23-24-45.39.log";
 
-fn rules() -> Rules {
-    Rules::new(&[Profile::diagnostic()]).unwrap()
+fn rules() -> &'static Rules {
+    Rules::built_in()
+}
+
+#[test]
+fn the_built_in_rules_can_be_read() {
+    Rules::new(&[Profile::diagnostic()]).unwrap();
+    assert_eq!(rules().profiles().count(), 1);
 }
 
 /// The state of document 0's examples.
@@ -129,9 +135,9 @@ fn absent_layers_leave_nothing() {
 
 #[test]
 fn the_last_three_exchanges_stay_and_the_oldest_are_folded() {
-    let messages: Vec<_> = (0..10)
+    let messages: Vec<_> = (0..10_usize)
         .map(|number| {
-            let role = if number % 2 == 0 { Role::User } else { Role::Assistant };
+            let role = if number.is_multiple_of(2) { Role::User } else { Role::Assistant };
             Message::new(role, format!("message {number}"))
         })
         .collect();
@@ -167,7 +173,7 @@ fn a_request_about_a_device_can_be_enriched() {
     let check = |question: &str, expected: &str| {
         let state = &state();
         let layers = FlatLayers { question, state, summary: "", recent: &[], is_device: false };
-        let prompt = flat(layers, &rules(), &settings, &EstimatedTokens);
+        let prompt = flat(layers, rules(), &settings, &EstimatedTokens);
         assert_eq!(prompt.text().unwrap().lines().next().unwrap(), expected);
     };
     check("10.1.1.47 為什麼？", "@zspr 052.mdc 10.1.1.47 為什麼？ (10.1.1.47)");
@@ -236,7 +242,7 @@ mod chats {
         ];
         let state = &state();
         let layers = ChatLayers { messages, state, summary, memories: &memories, max_tokens };
-        chat(layers, &rules(), &PromptSettings::default(), &EstimatedTokens)
+        chat(layers, rules(), &PromptSettings::default(), &EstimatedTokens)
     }
 
     #[test]
@@ -289,9 +295,9 @@ mod chats {
         let messages = conversation(1);
         let state = &State::default();
         let layers = ChatLayers { messages: &messages, state, summary: "", memories: &[], max_tokens: None };
-        let prompt = chat(layers, &rules(), &PromptSettings::default(), &EstimatedTokens);
+        let prompt = chat(layers, rules(), &PromptSettings::default(), &EstimatedTokens);
         assert_eq!(prompt.messages().unwrap(), messages);
-        assert_eq!(memory_block(state, "", &[], &rules()), None);
+        assert_eq!(memory_block(state, "", &[], rules()), None);
         let only_tools = [said(Role::Tool, "done")];
         assert_eq!(render(&only_tools, "User: x", None).messages().unwrap(), only_tools);
     }

@@ -137,3 +137,52 @@ async fn compaction_of_a_session_summarises_and_keeps_every_turn() {
     assert_eq!(versions[0].base_id, Some(versions[1].id));
     assert_eq!((versions[0].end_seq, versions[1].end_seq), (50, 29));
 }
+
+#[tokio::test]
+async fn what_the_rolling_summary_covers_is_not_summarised_twice() {
+    let engine = engine();
+    for number in 0..40 {
+        let exchange = vec![
+            NewMessage::new(Role::User, format!("question {number}")),
+            NewMessage::new(Role::Assistant, format!("answer {number}")),
+        ];
+        engine.record(&ann(), &session("s"), exchange, None).await.unwrap();
+    }
+    let served = engine.context(&ann(), &session("s")).await.unwrap();
+    assert_eq!(served.recent_history.len(), 50, "at least so many, whatever the summary covers");
+    assert!(!served.long_term_summary.is_empty());
+    let limits = CompactionLimits { max_recent_history: 40, ..CompactionLimits::default() };
+    let (context, compacted) = engine.compact_context(&ann(), &session("s"), &limits).await.unwrap();
+    assert!(compacted);
+    assert_eq!(context.recent_history[..], served.recent_history[20..]);
+    assert_eq!(context.long_term_summary, served.long_term_summary);
+
+    // Recording goes on, and so does the history from where compaction left it.
+    record(&engine, 1).await;
+    let after = engine.context(&ann(), &session("s")).await.unwrap();
+    assert_eq!(after.recent_history[..30], context.recent_history[..]);
+    assert_eq!(after.recent_history.len(), 31);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn documents_that_are_written_at_once_lose_nothing() {
+    let engine = engine();
+    record(&engine, 1).await;
+    let served = engine.context(&ann(), &session("s")).await.unwrap();
+    let writers: Vec<_> = (0..8)
+        .map(|writer| {
+            let (engine, mut context) = (engine.clone(), served.clone());
+            context.tool_stats.total_calls = writer + 1;
+            let read = served.fingerprint();
+            tokio::spawn(async move { engine.put_context(&ann(), &session("s"), &context, Some(read)).await })
+        })
+        .collect();
+    let mut won = 0;
+    for writer in writers {
+        match writer.await.unwrap() {
+            Ok(_) => won += 1,
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Conflict),
+        }
+    }
+    assert_eq!(won, 1, "all had read the same document");
+}

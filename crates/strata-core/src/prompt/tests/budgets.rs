@@ -7,7 +7,7 @@ use super::*;
 /// Turn `number` of a conversation as document 0 describes it: long replies with charts, tables and raw logs, about
 /// 5,000 characters for a question and its answer.
 fn exchange(number: usize) -> [Message; 2] {
-    let question = if number % 2 == 0 {
+    let question = if number.is_multiple_of(2) {
         format!(
             "10.1.1.47 plot temp control, part {number}, and tell me what changed since yesterday evening."
         )
@@ -74,7 +74,7 @@ fn layers_give_way_in_the_stated_order() {
         let recent = &messages;
         let layers =
             FlatLayers { question: "why?", state: &state, summary: &summary, recent, is_device: true };
-        for cut in flat(layers, &rules(), &settings, &EstimatedTokens).cut {
+        for cut in flat(layers, rules(), &settings, &EstimatedTokens).cut {
             if !seen.contains(&cut.layer) {
                 seen.push(cut.layer);
             }
@@ -89,7 +89,7 @@ fn what_is_cut_is_said() {
     let settings = PromptSettings { max_tokens: 1_400, ..PromptSettings::default() };
     let state = &state();
     let layers = FlatLayers { question: "why?", state, summary: "", recent: &messages, is_device: true };
-    let prompt = flat(layers, &rules(), &settings, &EstimatedTokens);
+    let prompt = flat(layers, rules(), &settings, &EstimatedTokens);
     insta::assert_json_snapshot!(prompt.cut, @r#"
     [
       {
@@ -133,7 +133,7 @@ proptest! {
         for counter in [&EstimatedTokens as &dyn TokenCounter, &Characters] {
             let layers =
                 FlatLayers { question: &question, state: &state, summary: &summary, recent: &messages, is_device: true };
-            let prompt = build_prompt_with(layers, &rules_once(), &settings, counter).prompt;
+            let prompt = build_prompt_with(layers, rules(), &settings, counter).prompt;
             let text = prompt.text().unwrap();
             prop_assert!(text.starts_with(&question));
             prop_assert_eq!(prompt.tokens, counter.count(text));
@@ -145,7 +145,7 @@ proptest! {
                 .collect();
             let layers =
                 ChatLayers { messages: &messages, state: &state, summary: &summary, memories: &[], max_tokens: Some(max_tokens) };
-            let prompt = chat(layers, &rules_once(), &settings, counter);
+            let prompt = chat(layers, rules(), &settings, counter);
             let least: u32 = prompt.messages().unwrap().iter().map(|message| counter.count(&message.content) + 4).sum();
             prop_assert!(prompt.messages().unwrap().last().unwrap().content.ends_with(&question));
             let is_bare = prompt.layers.iter().all(|layer| ["messages", "question"].contains(&layer.name.as_str()));
@@ -153,9 +153,4 @@ proptest! {
             prop_assert!(least <= prompt.tokens + 1);
         }
     }
-}
-
-fn rules_once() -> Rules {
-    static RULES: std::sync::LazyLock<Rules> = std::sync::LazyLock::new(rules);
-    RULES.clone()
 }
