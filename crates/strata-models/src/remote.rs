@@ -14,7 +14,7 @@ use crate::http::{Answer, HttpClient};
 /// How many texts one call carries: every known server takes that many.
 const BATCH: usize = 96;
 
-/// How often a call is tried in all.
+/// How often a call in the background is tried in all.
 const TRIES: u32 = 3;
 
 /// The longest wait that a server may ask for between tries.
@@ -28,7 +28,9 @@ pub struct RemoteEmbedder {
     client: HttpClient,
     url: String,
     key: Option<String>,
-    model: String,
+    /// The model's name at the endpoint.
+    name: String,
+    /// The name of the space: the model and whose it is.
     space: String,
     /// The dimension of the first answer; a later answer of another one is refused, because the vectors of one space
     /// must be comparable.
@@ -64,15 +66,15 @@ impl RemoteEmbedder {
         Ok(Self {
             client: HttpClient::new(timeout),
             space: format!("{model}@{host}"),
-            model: model.to_owned(),
+            name: model.to_owned(),
             url,
             key,
             dimension: OnceLock::new(),
         })
     }
 
-    async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>> {
-        let body = json!({ "model": self.model, "input": texts, "encoding_format": "float" });
+    async fn embed(&self, texts: &[String], most_tries: u32) -> Result<Vec<Vec<f32>>> {
+        let body = json!({ "model": self.name, "input": texts, "encoding_format": "float" });
         let mut tries = 0;
         loop {
             tries += 1;
@@ -81,7 +83,7 @@ impl RemoteEmbedder {
                 Ok(answer) => (refusal(&answer), answer.retry_after),
                 Err(error) => (error, None),
             };
-            if tries == TRIES || !error.is_retryable() {
+            if tries == most_tries || !error.is_retryable() {
                 return Err(error);
             }
             tokio::time::sleep(wait.unwrap_or(Duration::from_millis(200) * tries).min(MAX_WAIT)).await;
@@ -137,13 +139,14 @@ impl Embedder for RemoteEmbedder {
         let mut vectors = Vec::with_capacity(passages.len());
         for batch in passages.chunks(BATCH) {
             let texts: Vec<String> = batch.iter().map(|passage| cut(&passage.text)).collect();
-            vectors.extend(self.embed(&texts).await?);
+            vectors.extend(self.embed(&texts, TRIES).await?);
         }
         Ok(vectors)
     }
 
     async fn embed_question(&self, question: &str) -> Result<Vec<f32>> {
-        let mut vectors = self.embed(&[cut(question)]).await?;
+        // Somebody waits: recall does better without a vector than after several time-outs.
+        let mut vectors = self.embed(&[cut(question)], 1).await?;
         vectors.pop().ok_or_else(|| Error::unavailable("the embeddings endpoint gave no vector"))
     }
 }

@@ -50,9 +50,16 @@ async fn a_busy_server_is_asked_again_as_it_wishes() {
         _ => embeddings(&request.body),
     })
     .await;
-    let vector = embedder(&server).embed_question("hello").await.unwrap();
-    assert_eq!(vector, [0.0, 1.0]);
+    let vectors = embedder(&server).embed_passages(&passages(1)).await.unwrap();
+    assert_eq!(vectors, [[0.0, 1.0]]);
     assert_eq!(server.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn a_question_is_tried_once_because_somebody_waits() {
+    let server = Server::start(|_, _| answer("503 Service Unavailable", "", b"")).await;
+    assert!(embedder(&server).embed_question("hello").await.is_err());
+    assert_eq!(server.requests().len(), 1);
 }
 
 async fn fails_after(tries: usize, reply: fn(usize, &support::Request) -> Vec<u8>) -> Error {

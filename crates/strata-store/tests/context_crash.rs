@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use strata_core::context::ContextData;
 use strata_store::ContextManager;
@@ -16,9 +18,9 @@ const FOLDER: &str = "STRATA_TEST_CONTEXT_FOLDER";
 const WRITER: &str = "STRATA_TEST_CONTEXT_WRITER";
 const WRITERS: [&str; 2] = ["one", "two"];
 
-/// Filler that a torn file would lose: about 40 KB, ten pages.
+/// Filler that a torn file would lose: about 100 KB, 25 pages.
 fn filler(saves: u64) -> Vec<String> {
-    (0..400).map(|line| format!("save {saves}, line {line}: {}", "x".repeat(80))).collect()
+    (0..1_000).map(|line| format!("save {saves}, line {line}: {}", "x".repeat(80))).collect()
 }
 
 /// Nothing on its own: the writing half of the test below, which starts this test in a process of its own.
@@ -63,11 +65,29 @@ fn assert_whole(context: &ContextData) {
     assert_eq!(context.tool_stats.by_tool.values().sum::<u64>(), context.tool_stats.total_calls);
 }
 
+/// Reads the file as it is, over and over: what a kill would leave at that moment, thousands of times more often than
+/// processes can be killed. Gives back how often.
+fn watch(path: &Path, stop: &AtomicBool) -> u64 {
+    let mut reads = 0;
+    while !stop.load(Ordering::Relaxed) {
+        if let Ok(text) = std::fs::read(path) {
+            assert_whole(&serde_json::from_slice(&text).expect("a document is whole at every moment"));
+            reads += 1;
+        }
+    }
+    reads
+}
+
 #[tokio::test]
 async fn a_killed_save_leaves_a_whole_and_recent_document() {
     let folder = tempfile::tempdir().unwrap();
     let manager = ContextManager::new(folder.path()).with_versions(5);
     let mut acknowledged: BTreeMap<&str, u64> = BTreeMap::new();
+    let stop = Arc::new(AtomicBool::new(false));
+    let watcher = std::thread::spawn({
+        let (path, stop) = (manager.path(SESSION).unwrap(), Arc::clone(&stop));
+        move || watch(&path, &stop)
+    });
     let mut round = 0;
     while acknowledged.values().sum::<u64>() < 1_000 {
         let mut children = WRITERS.map(|writer| (writer, start(folder.path(), writer)));
@@ -101,6 +121,8 @@ async fn a_killed_save_leaves_a_whole_and_recent_document() {
         }
         round += 1;
     }
+    stop.store(true, Ordering::Relaxed);
+    assert!(watcher.join().unwrap() > 100);
     let versions = manager.versions(SESSION).await.unwrap();
     assert_eq!(versions.len(), 5);
     // A restore is a save: it must not drop the versions that are still to be looked at.

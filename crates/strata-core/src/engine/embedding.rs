@@ -43,8 +43,16 @@ impl Engine {
             }
         }
         if let Some(embedder) = &self.embedder {
+            let mut failure = None;
             for user in self.store.behind(embedder.model(), 0, USERS_A_ROUND).await? {
-                worked |= self.embed_some(embedder.as_ref(), &user).await?;
+                // One user's text that cannot be embedded keeps nobody else waiting.
+                match self.embed_some(embedder.as_ref(), &user).await {
+                    Ok(embedded) => worked |= embedded,
+                    Err(error) => failure = Some(error),
+                }
+            }
+            if let Some(error) = failure.filter(|_| !worked) {
+                return Err(error);
             }
         }
         Ok(worked)

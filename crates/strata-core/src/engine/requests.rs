@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::Engine;
 use super::explain::why_no_candidate;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::id::{ItemId, RequestId, UserId};
 use crate::metric::{ErrorStage, RequestMetric, RetrievalPath};
 use crate::recall::{Explanation, MAX_LIMIT, RecallRequest, Recalled, Scope, Trace};
@@ -28,6 +28,29 @@ pub(crate) struct Waiting {
 impl Waiting {
     fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<(UserId, RequestMetric)>> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Rows that are being written. Whatever is left of them goes back when this is dropped.
+struct Batch<'a> {
+    rows: VecDeque<(UserId, RequestMetric)>,
+    waiting: &'a Waiting,
+}
+
+impl<'a> Batch<'a> {
+    fn take(waiting: &'a Waiting) -> Self {
+        let mut rows = waiting.lock();
+        let count = rows.len().min(BATCH);
+        Self { rows: rows.drain(..count).collect(), waiting }
+    }
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self.waiting.lock();
+        for row in self.rows.drain(..).rev() {
+            waiting.push_front(row);
+        }
     }
 }
 
@@ -85,35 +108,37 @@ impl Engine {
         self.waiting.lock().len()
     }
 
-    /// Writes the request rows that wait. What could not be written waits on.
+    /// Writes the request rows that wait. What could not be written waits on, also when the caller goes away.
     pub async fn flush_requests(&self) -> Result<()> {
         loop {
-            let batch: Vec<_> = {
-                let mut waiting = self.waiting.lock();
-                let count = waiting.len().min(BATCH);
-                waiting.drain(..count).collect()
-            };
-            if batch.is_empty() {
-                return Ok(());
-            }
-            let mut rest = batch.into_iter().peekable();
-            while let Some((user, metric)) = rest.next() {
-                let mut metrics = vec![metric];
-                while let Some((_, metric)) = rest.next_if(|(other, _)| *other == user) {
-                    metrics.push(metric);
-                }
-                let changes =
-                    metrics.iter().cloned().map(|metric| Change::AddRequest(Box::new(metric))).collect();
-                if let Err(error) = self.store.apply(&user, ChangeSet::new(self.now(), changes)).await {
-                    let unwritten = metrics.into_iter().map(|metric| (user.clone(), metric)).chain(rest);
-                    let mut waiting = self.waiting.lock();
-                    for (place, row) in unwritten.enumerate() {
-                        waiting.insert(place, row);
+            let mut batch = Batch::take(&self.waiting);
+            let Some(user) = batch.rows.front().map(|(user, _)| user.clone()) else { return Ok(()) };
+            let count = batch.rows.iter().take_while(|(other, _)| *other == user).count();
+            match self.write_rows(&user, batch.rows.iter().take(count)).await {
+                Ok(()) => drop(batch.rows.drain(..count)),
+                // A caller went away after the store had written, so that one of the rows is there already: one by one.
+                Err(error) if error.kind() == ErrorKind::Conflict => {
+                    let written = self.write_rows(&user, batch.rows.iter().take(1)).await;
+                    if let Err(error) = written
+                        && error.kind() != ErrorKind::Conflict
+                    {
+                        return Err(error);
                     }
-                    return Err(error);
+                    batch.rows.pop_front();
                 }
+                Err(error) => return Err(error),
             }
         }
+    }
+
+    async fn write_rows<'a>(
+        &self,
+        user: &UserId,
+        rows: impl Iterator<Item = &'a (UserId, RequestMetric)>,
+    ) -> Result<()> {
+        let changes = rows.map(|(_, metric)| Change::AddRequest(Box::new(metric.clone()))).collect();
+        self.store.apply(user, ChangeSet::new(self.now(), changes)).await?;
+        Ok(())
     }
 
     /// The user's request rows, newest first, those that wait to be written included.

@@ -2,7 +2,7 @@
 
 use super::user::entry_of;
 use super::{SEGMENT_SPACE, segment};
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::id::UserId;
 use crate::lexicon::Lexicon;
 use crate::store::{Change, ChangeSet, Segment, Store};
@@ -17,6 +17,7 @@ pub(crate) async fn write_segment(
     user: &UserId,
     now: jiff::Timestamp,
 ) -> Result<bool> {
+    let epoch = store.head(user).await?.epoch;
     let after = store.progress(user, SEGMENT_SPACE).await?;
     let items = store.feed(user, after, SEGMENT_ITEMS).await?;
     let Some((last, _)) = items.last() else { return Ok(false) };
@@ -30,6 +31,9 @@ pub(crate) async fn write_segment(
         last: *last,
         bytes: segment::encode(&entries),
     };
-    store.apply(user, ChangeSet::one(now, Change::PutSegment(segment))).await?;
-    Ok(true)
+    match store.apply(user, ChangeSet::one(now, Change::PutSegment { segment, epoch })).await {
+        // Another process was faster, or something was destroyed meanwhile: the next round looks again.
+        Err(error) if error.kind() == ErrorKind::Conflict => Ok(true),
+        result => result.map(|_| true),
+    }
 }

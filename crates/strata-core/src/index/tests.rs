@@ -236,7 +236,7 @@ async fn a_damaged_segment_is_passed_over() {
         }
         world.apply(Change::SetProgress { space: SEGMENT_SPACE.to_owned(), revision: 0 }).await;
         for segment in stored {
-            world.apply(Change::PutSegment(segment)).await;
+            world.apply(Change::PutSegment { segment, epoch: 0 }).await;
         }
         same_answers(&world.another_engine(), &built, &world.user).await.unwrap();
     }

@@ -115,8 +115,13 @@ pub enum Change {
     /// over: embedding runs behind and may meet what was forgotten meanwhile.
     PutVectors(Vec<ItemVector>),
     /// Stores a segment and moves the progress of its space on. One that does not begin right after that progress is a
-    /// conflict: somebody else was faster.
-    PutSegment(Segment),
+    /// conflict: somebody else was faster. So is one that was made in another epoch: it may hold what was destroyed since.
+    PutSegment {
+        /// The segment.
+        segment: Segment,
+        /// The user's epoch when what it was made from was read.
+        epoch: u64,
+    },
     /// Says up to which revision a space has been worked through.
     SetProgress {
         /// The space: a model's name, or that of another derived thing.

@@ -72,7 +72,7 @@ fn items_changed(change: &Change) -> usize {
         Change::PutState { .. }
         | Change::ExpectSession { .. }
         | Change::PutVectors(_)
-        | Change::PutSegment(_)
+        | Change::PutSegment { .. }
         | Change::SetProgress { .. }
         | Change::EnqueueJob(_)
         | Change::FinishJob { .. }
@@ -150,7 +150,7 @@ impl<'a> Writing<'a> {
                 let revision = self.raise_vectors()?;
                 vectors.iter().try_for_each(|vector| self.put_vector(vector, revision))
             }
-            Change::PutSegment(segment) => self.put_segment(&segment),
+            Change::PutSegment { segment, epoch } => self.put_segment(&segment, epoch),
             Change::SetProgress { space, revision } => self.set_progress(&space, revision),
             Change::EnqueueJob(job) => self.enqueue_job(&job),
             Change::FinishJob { id, lease, outcome } => self.finish_job(id, lease, outcome),

@@ -126,7 +126,14 @@ pub(crate) fn behind(conn: &Connection, space: &str, gap: u64, limit: u32) -> Ou
 }
 
 impl Writing<'_> {
-    pub(super) fn put_segment(&self, segment: &Segment) -> Outcome<()> {
+    pub(super) fn put_segment(&self, segment: &Segment, epoch: u64) -> Outcome<()> {
+        if super::read::head(self.conn, self.user)?.epoch != epoch {
+            return Err(Error::conflict(format!(
+                "a segment of `{}` was made in epoch {epoch}, before something was destroyed; make it anew",
+                segment.space
+            ))
+            .into());
+        }
         let progress = progress(self.conn, self.user, &segment.space)?;
         if segment.first != progress + 1 || segment.last < segment.first {
             return Err(Error::conflict(format!(

@@ -21,7 +21,7 @@ use crate::output::Output;
     after_help = "Example:\n  strata explain 0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d8e\n  strata explain 0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d8e --item 0197f3c1-0a2b-7d4c-8e6f-123456789abc"
 )]
 pub(crate) struct Args {
-    /// The request, as `strata search --json` and every answer of the server name it
+    /// The request, as `strata search --json` and `POST /search` name it
     #[arg(value_name = "REQUEST")]
     request: RequestId,
     /// Why this turn or memory was or was not recalled

@@ -25,7 +25,8 @@ fn segment(space: &str, first: u64, last: u64) -> Segment {
 }
 
 async fn put(store: &dyn Store, segment: Segment) {
-    apply(store, &ann(), Change::PutSegment(segment)).await;
+    let epoch = store.head(&ann()).await.unwrap().epoch;
+    apply(store, &ann(), Change::PutSegment { segment, epoch }).await;
 }
 
 async fn set_progress(store: &dyn Store, space: &str, revision: u64) {
@@ -134,7 +135,7 @@ pub async fn does_not_count_what_recall_cannot_see(store: &dyn Store) {
         Change::PutVectors(vec![vector(item, "model", 1.0)]),
         Change::PutState { session: session("s"), state: Box::new(State::default()) },
         Change::PutSummary(Box::new(begun)),
-        Change::PutSegment(segment("space", 1, 1)),
+        Change::PutSegment { segment: segment("space", 1, 1), epoch: 0 },
         Change::SetProgress { space: "other".to_owned(), revision: 1 },
         Change::EnqueueJob(Box::new(job(None, 0))),
         Change::AddRequest(Box::new(request(0))),
@@ -197,9 +198,11 @@ pub async fn refuses_a_segment_that_does_not_follow(store: &dyn Store) {
     append(store, &ann(), "s", &["one"]).await;
     put(store, segment("a", 1, 5)).await;
     for (first, last) in [(1, 5), (5, 9), (7, 9), (0, 3)] {
-        let change = Change::PutSegment(segment("a", first, last));
+        let change = Change::PutSegment { segment: segment("a", first, last), epoch: 0 };
         assert_eq!(refuse(store, &ann(), change).await, ErrorKind::Conflict, "{first} to {last}");
     }
+    let stale = Change::PutSegment { segment: segment("a", 6, 9), epoch: 1 };
+    assert_eq!(refuse(store, &ann(), stale).await, ErrorKind::Conflict, "made in another epoch");
     assert_eq!(store.segments(&ann(), "a").await.unwrap().len(), 1);
     assert_eq!(store.progress(&ann(), "a").await.unwrap(), 5);
 }

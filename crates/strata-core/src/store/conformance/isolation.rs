@@ -32,7 +32,7 @@ async fn fill(store: &dyn Store) -> Anns {
     apply(store, &ann(), Change::AddRequest(Box::new(asked))).await;
     apply(store, &ann(), Change::PutVectors(vec![vector(ItemId::Turn(turn))])).await;
     let segment = Segment { space: "space".to_owned(), first: 1, last: 2, bytes: vec![0, 255] };
-    apply(store, &ann(), Change::PutSegment(segment)).await;
+    apply(store, &ann(), Change::PutSegment { segment, epoch: 0 }).await;
     enqueue(store, vec![job(Some("s"), 0)]).await;
     let leased = store.lease_job(&lease(1, 100)).await.unwrap().unwrap();
     Anns { turn, memory, summary, job: leased.id, lease: leased.lease.unwrap().id, request }

@@ -160,7 +160,7 @@ impl UserData {
                 self.put_vectors(vectors);
                 Ok(())
             }
-            Change::PutSegment(segment) => self.put_segment(segment),
+            Change::PutSegment { segment, epoch } => self.put_segment(segment, epoch),
             Change::SetProgress { space, revision } => {
                 self.progress.put(space, revision);
                 Ok(())
@@ -339,7 +339,13 @@ impl UserData {
         Ok(())
     }
 
-    fn put_segment(&mut self, segment: Segment) -> Result<()> {
+    fn put_segment(&mut self, segment: Segment, epoch: u64) -> Result<()> {
+        if self.head.epoch != epoch {
+            return Err(Error::conflict(format!(
+                "a segment of `{}` was made in epoch {epoch}, before something was destroyed; make it anew",
+                segment.space
+            )));
+        }
         let progress = self.progress.get(&segment.space).copied().unwrap_or(0);
         if segment.first != progress + 1 || segment.last < segment.first {
             return Err(Error::conflict(format!(
