@@ -207,10 +207,11 @@ impl Words {
 /// What the lexicon knows of words, in their order.
 fn look_up(texts: &[Box<str>], lexicon: &dyn Lexicon) -> Vec<Word> {
     let alone = |texts: &[Box<str>]| texts.iter().map(|text| lexicon.word(text)).collect::<Vec<_>>();
-    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(LOOK_UP_THREADS);
-    if texts.len() < SHARED_LOOK_UP || cores < 2 {
+    if texts.len() < SHARED_LOOK_UP {
         return alone(texts);
     }
+    // Not asked for a few words: the system answers by reading files.
+    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(LOOK_UP_THREADS);
     let (mine, others) = texts.split_at(texts.len().div_ceil(cores));
     std::thread::scope(|scope| {
         let threads: Vec<_> =

@@ -114,6 +114,9 @@ const LOG_FILE: &str = r"[A-Za-z0-9][A-Za-z0-9_.-]*\.log";
 /// What says that a sentence is no statement of a cause.
 const NOT_KNOWN: &str = r"(?i)^(?:not (?:yet |been )?(?:known|clear|found|determined|identified|confirmed)|unknown|unclear|still |yet to|to be |tbd|none|n/a|analysis|尚未|尚不|还不|還不|未知|不明|不清楚|待)";
 
+// Word borders are those of ASCII, `(?-u:\b)`: between a digit and a Chinese character there is one, and the borders of
+// Unicode would keep the matcher from its fast path on every text that is not English.
+
 impl Profile {
     /// Document 0's diagnosis of a device, in English and Chinese.
     pub fn diagnostic() -> Self {
@@ -153,9 +156,9 @@ impl Profile {
     }
 }
 
-const RESOLVED: &str = r"(?i)\b(?:issue|problem|fault|error|case|incident)s? (?:is|was|are|were|has been|have been) (?:now |fully )?(?:resolved|fixed|solved)\b|(?:^|\s)(?:status|状态|狀態)\W{0,4}(?:resolved|已解[决決])|(?:问题|問題|故障|异常|異常)(?:现在|現在)?已(?:经|經)?(?:被)?(?:解[决決]|修[复復]|排除)";
+const RESOLVED: &str = r"(?i)(?-u:\b)(?:issue|problem|fault|error|case|incident)s? (?:is|was|are|were|has been|have been) (?:now |fully )?(?:resolved|fixed|solved)(?-u:\b)|(?:^|\s)(?:status|状态|狀態)\W{0,4}(?:resolved|已解[决決])|(?:问题|問題|故障|异常|異常)(?:现在|現在)?已(?:经|經)?(?:被)?(?:解[决決]|修[复復]|排除)";
 
-const NOT_RESOLVED: &str = r"(?i)\b(?:not|isn't|wasn't|hasn't|unresolved|until|once|if|whether|when|after|should be)\b|尚未|还没|還沒|没有|沒有|如果|是否|等到";
+const NOT_RESOLVED: &str = r"(?i)(?-u:\b)(?:not|isn't|wasn't|hasn't|unresolved|until|once|if|whether|when|after|should be)(?-u:\b)|尚未|还没|還沒|没有|沒有|如果|是否|等到";
 
 fn diagnostic_rules() -> Vec<Rule> {
     let pattern = |pattern: String| Rule { pattern: Some(pattern), ..Rule::default() };
@@ -191,12 +194,12 @@ fn diagnostic_rules() -> Vec<Rule> {
         section("hypotheses", r"(?i)^(?:active |working |current )*hypothes[ei]s$|^(?:possible|likely|potential|suspected) (?:root )?causes?$|^可能(?:的)?(?:根本)?原因$|^(?:假设|假設)$"),
         section("root_causes", r"(?i)^(?:confirmed )?root causes?$|^confirmed causes?$|^(?:根本原因|根因|确认(?:的)?原因|確認(?:的)?原因)$"),
         pattern(r"(?im)^[ \t*_>#-]*(?:key |main )?findings?[*_]*[ \t]*[:：][*_]*[ \t]*(?P<findings>\S.{3,})$".to_owned()),
-        pattern(r"(?i)\b(?:I|we) found that (?P<findings>[^\n]{4,})".to_owned()),
+        pattern(r"(?i)(?-u:\b)(?:I|we) found that (?P<findings>[^\n]{4,})".to_owned()),
         pattern(r"(?:我们|我們|我)?(?:发现|發現)(?:了)?[:：,，][ \t]*(?P<findings>[^\n]{4,})".to_owned()),
-        known(pattern(r"(?i)\b(?:working |current |my )?hypothesis(?:\*\*)?(?:[ \t]*[:：]|[ \t]+is(?: that)?)(?:\*\*)?[ \t]*(?P<hypotheses>[^\n]{4,})".to_owned())),
-        known(pattern(r"(?i)\b(?:may|might|could) be (?:caused by|due to) (?P<hypotheses>[^\n]{4,})".to_owned())),
+        known(pattern(r"(?i)(?-u:\b)(?:working |current |my )?hypothesis(?:\*\*)?(?:[ \t]*[:：]|[ \t]+is(?: that)?)(?:\*\*)?[ \t]*(?P<hypotheses>[^\n]{4,})".to_owned())),
+        known(pattern(r"(?i)(?-u:\b)(?:may|might|could) be (?:caused by|due to) (?P<hypotheses>[^\n]{4,})".to_owned())),
         known(pattern(r"(?:可能是|怀疑是|懷疑是|疑似)(?P<hypotheses>[^\n，。；,]{3,60}?)(?:导致|導致|引起|造成|所致|[，。；,\n]|$)".to_owned())),
-        known(pattern(r"(?i)\b(?:the )?(?:confirmed )?root cause(?:\*\*)?(?:[ \t]*[:：]|[ \t]+(?:is|was)(?: that)?)(?:\*\*)?[ \t]*(?P<root_causes>[^\n]{4,})".to_owned())),
+        known(pattern(r"(?i)(?-u:\b)(?:the )?(?:confirmed )?root cause(?:\*\*)?(?:[ \t]*[:：]|[ \t]+(?:is|was)(?: that)?)(?:\*\*)?[ \t]*(?P<root_causes>[^\n]{4,})".to_owned())),
         known(pattern(r"(?:根本原因|根因)(?:\*\*)?[ \t]*(?:[:：]|是|为|為)(?:\*\*)?[ \t]*(?P<root_causes>[^\n]{2,})".to_owned())),
         known(pattern(r"(?:确认|確認)(?:了)?(?:原因)?(?:是|为|為)(?P<root_causes>[^\n，。；]{3,})".to_owned())),
     ]

@@ -36,6 +36,9 @@ const TO_ENCODED: (f32, f32) = (0.34, 0.47);
 const NEARNESS: f32 = 0.6;
 const PLACE_STEEPNESS: i32 = 20;
 
+/// Below this share of the best score an item's place stops counting.
+const LEAST_MATCH: f32 = 0.005;
+
 /// Below the first value even the best score means nothing, from the second on it counts in full.
 const MEANINGFUL: (f32, f32) = (0.02, 0.06);
 const MEANINGFUL_ENCODED: (f32, f32) = (0.2, 0.45);
@@ -244,6 +247,8 @@ fn calibrate(scored: &mut [Ranked], encoded: bool, served: usize) {
     for (place, item) in scored.iter_mut().enumerate() {
         let nearness = if best > worst { (item.score - worst) / (best - worst) } else { 1.0 };
         let among = 1.0 / (1.0 + ((place as f32 + 1.0) / (served as f32 + 0.5)).powi(PLACE_STEEPNESS));
-        item.relevance = meaningful * (NEARNESS * nearness + (1.0 - NEARNESS) * among);
+        // In a small store even what has nothing to do with the question is among the first.
+        let matched = (item.score / (LEAST_MATCH * best).max(f32::MIN_POSITIVE)).clamp(0.0, 1.0);
+        item.relevance = meaningful * (NEARNESS * nearness + (1.0 - NEARNESS) * among * matched);
     }
 }

@@ -183,7 +183,7 @@ impl Folder {
         let written = write().map_err(|error| cannot(&temporary, "be written", error));
         let published = written.and_then(|()| {
             self.keep_version(stem)?;
-            fs::write(&path, text).map_err(|error| cannot(&path, "be written", error))
+            fs::rename(&temporary, &path).map_err(|error| cannot(&path, "be written", error))
         });
         if published.is_err() {
             // Of no use any more; that it cannot be removed changes nothing about the error.
