@@ -146,7 +146,10 @@ async fn a_cold_index_comes_from_segments_of_the_file() {
     let first = segments[0].last + 1;
     let last = store.head(&ann()).await.unwrap().revision;
     let damaged = Segment { first, last, bytes: segments[0].bytes[..100].to_vec(), ..segments[0].clone() };
-    store.apply(&ann(), ChangeSet::one(engine.now(), Change::PutSegment { segment: damaged, epoch: 0 })).await.unwrap();
+    store
+        .apply(&ann(), ChangeSet::one(engine.now(), Change::PutSegment { segment: damaged, epoch: 0 }))
+        .await
+        .unwrap();
     let loaded = open(&directory, &clock).await.recall(&ann(), &query).await.unwrap().items;
     assert_eq!(loaded, expected);
 }

@@ -11,6 +11,7 @@ use crate::id::UserId;
 use crate::index::{SEGMENT_ITEMS, SEGMENT_SPACE, spoken, write_segment};
 use crate::ports::{Embedder, EmbedderCost, Passage};
 use crate::store::{Change, ChangeSet, Item, TurnQuery};
+use crate::summary::Strategy;
 use crate::vector::{ItemVector, Vector};
 
 /// Items embedded at once: small enough that a question never waits long for the processor.
@@ -114,7 +115,9 @@ impl Engine {
                 let marked = turn.metadata.get("high_value").and_then(serde_json::Value::as_bool);
                 turn.hidden.is_none() && !turn.content.trim().is_empty() && (all || marked == Some(true))
             }
-            Item::Memory(_) | Item::Summary(_) => true,
+            // A rolling summary is rewritten every few turns and shown with its session whole, never searched for.
+            Item::Summary(summary) => summary.strategy != Strategy::Rolling,
+            Item::Memory(_) => true,
         }
     }
 

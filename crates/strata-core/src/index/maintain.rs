@@ -1,6 +1,6 @@
 //! Work behind the scenes that makes a cold index quick to load: segments, written as a user's items grow.
 
-use super::user::entry_of;
+use super::user::{entry_of, is_indexed};
 use super::{SEGMENT_SPACE, segment};
 use crate::error::{ErrorKind, Result};
 use crate::id::UserId;
@@ -24,7 +24,8 @@ pub(crate) async fn write_segment(
     if items.len() < SEGMENT_ITEMS as usize {
         return Ok(false);
     }
-    let entries: Vec<_> = items.iter().map(|(_, item)| entry_of(item, lexicon)).collect();
+    let entries: Vec<_> =
+        items.iter().filter(|(_, item)| is_indexed(item)).map(|(_, item)| entry_of(item, lexicon)).collect();
     let segment = Segment {
         space: SEGMENT_SPACE.to_owned(),
         first: after + 1,

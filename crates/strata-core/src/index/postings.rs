@@ -223,3 +223,37 @@ fn look_up(texts: &[Box<str>], lexicon: &dyn Lexicon) -> Vec<Word> {
         words
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each number points its own way.
+    struct Numbers;
+
+    impl Lexicon for Numbers {
+        fn for_each_word(&self, text: &str, emit: &mut dyn FnMut(&str)) {
+            text.split(' ').for_each(emit);
+        }
+
+        fn word(&self, word: &str) -> Word {
+            let number: usize = word.parse().unwrap();
+            let mut direction = [1.0; DIMENSION];
+            direction[number % DIMENSION] = number as f32;
+            Word::new(&direction, 0.1)
+        }
+    }
+
+    #[test]
+    fn words_looked_up_together_are_those_looked_up_one_by_one() {
+        let (mut together, mut alone) = (Words::default(), Words::default());
+        for number in 0..SHARED_LOOK_UP + 3 {
+            let text = number.to_string();
+            assert_eq!(together.enter(&text), alone.intern(&text, &Numbers));
+            assert_eq!(together.enter(&text), number as u32, "a known word is not entered again");
+        }
+        together.look_up(&Numbers);
+        assert!(together.vectors == alone.vectors);
+        assert_eq!((together.scales, together.weights), (alone.scales, alone.weights));
+    }
+}

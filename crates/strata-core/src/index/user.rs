@@ -56,6 +56,9 @@ impl UserIndex {
 
     /// Takes in an item that is new or has changed.
     pub(crate) fn add_item(&mut self, item: &Item, lexicon: &dyn Lexicon) {
+        if !is_indexed(item) {
+            return;
+        }
         let session = item.session().map_or(u32::MAX, |session| self.session_number(session));
         let mut document = Document { session, ..Document::of(item) };
         // What a turn says never changes: a known one comes again because its visibility did.
@@ -233,6 +236,12 @@ impl Vectors {
         let start = doc as usize * self.dimension;
         (scale > 0.0).then(|| (&self.values[start..start + self.dimension], scale))
     }
+}
+
+/// Whether an item is ranked. Summaries are a layer of the prompt of their own (document 4), rewritten as a session grows:
+/// in the index they would only stand in the way of what they summarise.
+pub(crate) fn is_indexed(item: &Item) -> bool {
+    !matches!(item, Item::Summary(_))
 }
 
 /// What a segment holds of an item.

@@ -27,7 +27,7 @@ use crate::router::Route;
 use crate::telemetry::set_request_id;
 
 /// The most tokens that may be asked for, as the setting `max_context_tokens` has it.
-const MAX_TOKENS: u32 = 10_000_000;
+pub(crate) const MAX_TOKENS: u32 = 10_000_000;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![("/search", post(search))]
@@ -106,7 +106,7 @@ fn empty_object() -> RefOr<Schema> {
 }
 
 /// A whole number, however it is written (`5`, `5.0`), from 1 to `most`.
-fn count(name: &str, number: &Option<Number>, most: u32) -> Result<Option<u32>, ApiError> {
+pub(crate) fn count(name: &str, number: &Option<Number>, most: u32) -> Result<Option<u32>, ApiError> {
     let Some(number) = number else { return Ok(None) };
     let value = number.as_f64().unwrap_or_default();
     if value.fract() == 0.0 && (1.0..=f64::from(most)).contains(&value) {

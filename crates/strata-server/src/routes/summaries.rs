@@ -1,0 +1,149 @@
+//! `GET /sessions/{id}/summaries`: the versions of a session's summaries.
+
+use axum::Json;
+use axum::extract::State;
+use axum::routing::get;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use strata_core::{SessionId, Summary};
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+use super::sessions::{DEFAULT_LIMIT, MAX_LIMIT};
+use crate::app::App;
+use crate::error::ApiError;
+use crate::extract::{Params, PathName, number};
+use crate::identity::Caller;
+use crate::router::Route;
+
+pub(crate) fn routes() -> Vec<Route> {
+    vec![("/sessions/{id}/summaries", get(list_summaries))]
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct SummariesParams {
+    /// Whose session; `default` where nobody says.
+    #[param(
+        min_length = 1,
+        max_length = 256,
+        pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$",
+        nullable = false
+    )]
+    user_id: Option<String>,
+    /// How many at the most.
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000, default = 100, nullable = false)]
+    limit: Option<String>,
+}
+
+/// The versions of a session's summaries.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SummariesResponse {
+    summaries: Vec<SummaryResponse>,
+}
+
+/// One version of a summary.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SummaryResponse {
+    /// Its id.
+    id: Uuid,
+    /// How it was made: `rolling`, `window` or `tree`.
+    strategy: &'static str,
+    /// Its level in a tree; 0 elsewhere.
+    level: u8,
+    /// The first turn that it covers.
+    start_seq: u64,
+    /// The last turn that it covers.
+    end_seq: u64,
+    /// The version that it was built on.
+    base_id: Option<Uuid>,
+    /// How far it is: `processing`, `completed` or `failed`.
+    status: &'static str,
+    /// The text; empty while it is being made.
+    text: String,
+    /// What was made out beside the text.
+    #[schema(value_type = Option<Object>)]
+    structured: Option<Value>,
+    /// Tokens that went in.
+    input_tokens: u32,
+    /// Tokens that came out.
+    output_tokens: u32,
+    /// How long it took, in milliseconds.
+    generation_ms: Option<u32>,
+    /// When it was begun.
+    created_at: Timestamp,
+    /// When it last changed.
+    updated_at: Timestamp,
+}
+
+impl From<Summary> for SummaryResponse {
+    fn from(summary: Summary) -> Self {
+        Self {
+            id: summary.id.0,
+            strategy: summary.strategy.as_str(),
+            level: summary.level,
+            start_seq: summary.start_seq,
+            end_seq: summary.end_seq,
+            base_id: summary.base_id.map(|id| id.0),
+            status: summary.status.as_str(),
+            text: summary.text,
+            structured: summary.structured,
+            input_tokens: summary.input_tokens,
+            output_tokens: summary.output_tokens,
+            generation_ms: summary.generation_ms,
+            created_at: summary.created_at,
+            updated_at: summary.updated_at,
+        }
+    }
+}
+
+/// List the versions of a session's summaries
+#[utoipa::path(get, path = "/sessions/{id}/summaries", tag = "sessions",
+    params(("id" = String, Path, description = "the session's name, percent-encoded",
+        min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$"), SummariesParams),
+    responses((status = 200, description = "the versions, the one that reaches furthest first", body = SummariesResponse),
+        (status = 404, description = "the user has no such session")))]
+pub(crate) async fn list_summaries(
+    State(app): State<App>,
+    caller: Caller,
+    PathName(id): PathName,
+    Params(params): Params<SummariesParams>,
+) -> Result<Json<SummariesResponse>, ApiError> {
+    let user = caller.user([&params.user_id])?;
+    let limit = number("limit", &params.limit, 1..=MAX_LIMIT, DEFAULT_LIMIT)?;
+    let summaries = app.engine().summaries(&user, &SessionId::new(id)?, limit).await?;
+    Ok(Json(SummariesResponse { summaries: summaries.into_iter().map(SummaryResponse::from).collect() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::testing::TestServer;
+
+    #[tokio::test]
+    async fn each_version_names_the_one_before() {
+        let server = TestServer::new();
+        assert_eq!(server.get("/sessions/s/summaries").await.status, 404);
+        for step in 0..40 {
+            let messages = json!([
+                {"role": "user", "content": format!("Question {step}?")},
+                {"role": "assistant", "content": format!("Answer {step}.")},
+            ]);
+            server.post("/turns", json!({"session_id": "s", "messages": messages})).await;
+        }
+        let summaries = server.get("/sessions/s/summaries").await.json()["summaries"].clone();
+        let summaries = summaries.as_array().unwrap();
+        assert!(summaries.len() > 1, "{summaries:?}");
+        for pair in summaries.windows(2) {
+            assert!(pair[0]["end_seq"].as_u64() > pair[1]["end_seq"].as_u64(), "{pair:?}");
+        }
+        assert!(summaries[0]["text"].as_str().unwrap().contains("Question 20?"), "{}", summaries[0]);
+        insta::assert_snapshot!("first", serde_json::to_string_pretty(summaries.last().unwrap()).unwrap());
+        let one = server.get("/sessions/s/summaries?limit=1").await.json();
+        assert_eq!(one["summaries"].as_array().unwrap(), &summaries[..1]);
+        assert_eq!(server.get("/sessions/s/summaries?user_id=eve").await.status, 404);
+    }
+}
