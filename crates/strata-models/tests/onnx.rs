@@ -1,5 +1,7 @@
 //! ONNX models for real: two tiny ones that `tools/tiny-models` makes.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::path::Path;
 
 use strata_core::ports::{Embedder, Passage, Reranker};

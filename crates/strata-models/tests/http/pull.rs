@@ -1,12 +1,10 @@
 //! Downloads against a real socket: resumed, checked, and never left half done.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::server::{Request, Server, answer};
 use strata_models::http::HttpClient;
 use strata_models::pull::{RemoteFile, digest, pull};
-use support::{Request, Server, answer};
 
 const CONTENT: &[u8] = b"the weights of a very small model, long enough to break off in the middle";
 

@@ -7,33 +7,32 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// One request as the server read it.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub(crate) struct Request {
     /// The first line and the headers, lower case.
-    pub head: String,
+    pub(crate) head: String,
     /// The body.
-    pub body: String,
+    pub(crate) body: String,
 }
 
 impl Request {
     /// The first byte that a `Range` header asks for.
-    #[allow(dead_code, reason = "each test file is its own crate and uses its own part of this module")]
-    pub fn range_start(&self) -> Option<usize> {
+    pub(crate) fn range_start(&self) -> Option<usize> {
         self.head.split("range: bytes=").nth(1)?.split('-').next()?.parse().ok()
     }
 }
 
 /// What the server sends back, byte for byte; the connection is closed after it.
-pub type Answer = Vec<u8>;
+pub(crate) type Answer = Vec<u8>;
 
 /// A running server. It ends with the test's runtime.
-pub struct Server {
-    pub url: String,
+pub(crate) struct Server {
+    pub(crate) url: String,
     requests: Arc<Mutex<Vec<Request>>>,
 }
 
 impl Server {
     /// Starts a server whose answers are made by `answer` from the request and its number.
-    pub async fn start(answer: impl Fn(usize, &Request) -> Answer + Send + Sync + 'static) -> Self {
+    pub(crate) async fn start(answer: impl Fn(usize, &Request) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let requests = Arc::new(Mutex::new(Vec::new()));
@@ -54,7 +53,7 @@ impl Server {
     }
 
     /// All requests so far.
-    pub fn requests(&self) -> Vec<Request> {
+    pub(crate) fn requests(&self) -> Vec<Request> {
         self.requests.lock().unwrap().clone()
     }
 }
@@ -82,7 +81,7 @@ async fn read(stream: &mut TcpStream) -> Request {
 }
 
 /// A whole answer.
-pub fn answer(status: &str, headers: &str, body: &[u8]) -> Answer {
+pub(crate) fn answer(status: &str, headers: &str, body: &[u8]) -> Answer {
     let mut bytes =
         format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n", body.len())
             .into_bytes();

@@ -1,14 +1,12 @@
 //! The remote embedder against a real socket: batches, retries, refusals and wrong answers.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::server::{Server, answer};
 use serde_json::{Value, json};
 use strata_core::ports::{Embedder, Passage};
 use strata_core::{Error, ErrorKind};
 use strata_models::remote::RemoteEmbedder;
-use support::{Server, answer};
 
 fn embedder(server: &Server) -> RemoteEmbedder {
     RemoteEmbedder::new(&server.url, "small", Some("secret".to_owned()), Duration::from_secs(5)).unwrap()
@@ -62,7 +60,7 @@ async fn a_question_is_tried_once_because_somebody_waits() {
     assert_eq!(server.requests().len(), 1);
 }
 
-async fn fails_after(tries: usize, reply: fn(usize, &support::Request) -> Vec<u8>) -> Error {
+async fn fails_after(tries: usize, reply: fn(usize, &crate::server::Request) -> Vec<u8>) -> Error {
     let server = Server::start(reply).await;
     let error = embedder(&server).embed_passages(&passages(2)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);

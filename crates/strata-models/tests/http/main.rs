@@ -1,0 +1,7 @@
+//! The HTTP client against a real socket.
+
+#![allow(clippy::unwrap_used, reason = "a test's own functions")]
+
+mod pull;
+mod remote;
+mod server;
