@@ -18,6 +18,11 @@ pub trait Lexicon: Send + Sync + 'static {
 
     /// What is known of a word that [`Lexicon::for_each_word`] gave.
     fn word(&self, word: &str) -> Word;
+
+    /// What is known of many words, in their order: a cold user of ten thousand items brings about fifteen thousand.
+    fn words(&self, words: &[Box<str>]) -> Vec<Word> {
+        words.iter().map(|word| self.word(word)).collect()
+    }
 }
 
 /// What a lexicon knows of a word.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use strata_core::Engine;
+use strata_core::context::CompactionLimits;
 use tokio::sync::Semaphore;
 
 use crate::telemetry::Meters;
@@ -25,6 +26,8 @@ pub struct Settings {
     pub max_concurrent_requests: usize,
     /// The most open connections; more wait in the listener's queue.
     pub max_connections: usize,
+    /// When a session's context is compacted and what stays.
+    pub compaction: CompactionLimits,
 }
 
 impl Default for Settings {
@@ -37,6 +40,7 @@ impl Default for Settings {
             drain_timeout: Duration::from_secs(10),
             max_concurrent_requests: 256,
             max_connections: 1024,
+            compaction: CompactionLimits::default(),
         }
     }
 }

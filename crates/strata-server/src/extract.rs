@@ -72,6 +72,15 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
+/// Reads a JSON object, for a field of a body.
+pub(crate) fn object<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    Object::deserialize(deserializer).map(|Object(value)| value)
+}
+
 /// Reads a list of JSON objects, for fields of a body.
 pub(crate) fn objects<'de, T, D>(deserializer: D) -> Result<Vec<T>, D::Error>
 where

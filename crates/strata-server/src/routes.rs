@@ -1,14 +1,18 @@
 //! The routes, one a file.
 
+pub(crate) mod context;
 pub(crate) mod health;
 pub(crate) mod index;
 pub(crate) mod memories;
 pub(crate) mod memory;
 pub(crate) mod metrics;
 pub(crate) mod openapi;
+pub(crate) mod prompt;
 pub(crate) mod requests;
 pub(crate) mod search;
 pub(crate) mod sessions;
+pub(crate) mod state;
+pub(crate) mod summaries;
 pub(crate) mod trace;
 pub(crate) mod turns;
 pub(crate) mod vocabulary;
@@ -20,6 +24,10 @@ pub(crate) fn api() -> Vec<Route> {
     [
         turns::routes(),
         sessions::routes(),
+        prompt::routes(),
+        summaries::routes(),
+        context::routes(),
+        state::routes(),
         memories::routes(),
         memory::routes(),
         search::routes(),

@@ -9,11 +9,6 @@ use crate::dot::for_each_dot;
 use crate::lexicon::{DIMENSION, Lexicon, Word};
 use crate::vector::Vector;
 
-/// From so many words on, looking them up is shared between threads: a cold user of ten thousand items brings about
-/// fifteen thousand, at a microsecond or two each. More than four threads gain little and take them from others.
-const SHARED_LOOK_UP: usize = 2_000;
-const LOOK_UP_THREADS: usize = 4;
-
 /// Words compared with one direction before the next direction's turn: 16 KiB of vectors.
 const BLOCK: usize = 64;
 
@@ -116,7 +111,7 @@ impl Words {
 
     /// Looks up the words that were entered since it was called last.
     pub(crate) fn look_up(&mut self, lexicon: &dyn Lexicon) {
-        for word in look_up(&std::mem::take(&mut self.entered), lexicon) {
+        for word in lexicon.words(&std::mem::take(&mut self.entered)) {
             debug_assert_eq!(word.vector.values.len(), DIMENSION);
             self.vectors.extend(word.vector.values);
             self.scales.push(word.vector.scale);
@@ -204,26 +199,6 @@ impl Words {
     }
 }
 
-/// What the lexicon knows of words, in their order.
-fn look_up(texts: &[Box<str>], lexicon: &dyn Lexicon) -> Vec<Word> {
-    let alone = |texts: &[Box<str>]| texts.iter().map(|text| lexicon.word(text)).collect::<Vec<_>>();
-    if texts.len() < SHARED_LOOK_UP {
-        return alone(texts);
-    }
-    // Not asked for a few words: the system answers by reading files.
-    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(LOOK_UP_THREADS);
-    let (mine, others) = texts.split_at(texts.len().div_ceil(cores));
-    std::thread::scope(|scope| {
-        let threads: Vec<_> =
-            others.chunks(mine.len()).map(|texts| scope.spawn(move || alone(texts))).collect();
-        let mut words = alone(mine);
-        for thread in threads {
-            words.extend(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        }
-        words
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -247,7 +222,7 @@ mod tests {
     #[test]
     fn words_looked_up_together_are_those_looked_up_one_by_one() {
         let (mut together, mut alone) = (Words::default(), Words::default());
-        for number in 0..SHARED_LOOK_UP + 3 {
+        for number in 0..300 {
             let text = number.to_string();
             assert_eq!(together.enter(&text), alone.intern(&text, &Numbers));
             assert_eq!(together.enter(&text), number as u32, "a known word is not entered again");

@@ -54,9 +54,11 @@ fn count_call(name: Option<&str>, content: &str, metadata: &Metadata, state: &mu
     if tool.is_empty() || (stats.by_tool.len() >= MAX_TOOLS && !stats.by_tool.contains_key(&tool)) {
         tool = OTHER_TOOLS.to_owned();
     }
-    stats.total_calls += 1;
-    *stats.by_tool.entry(tool).or_default() += 1;
-    stats.failures += u64::from(failed(metadata).or_else(|| failed_by_content(content)).unwrap_or(false));
+    stats.total_calls = stats.total_calls.saturating_add(1);
+    let calls = stats.by_tool.entry(tool).or_default();
+    *calls = calls.saturating_add(1);
+    let failed = failed(metadata).or_else(|| failed_by_content(content)).unwrap_or(false);
+    stats.failures = stats.failures.saturating_add(u64::from(failed));
 }
 
 /// Whether a call failed, where its metadata or result says so.

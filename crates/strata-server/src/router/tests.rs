@@ -45,7 +45,7 @@ fn broken_bodies() -> Vec<(&'static str, String)> {
     [("POST", "/turns"), ("POST", "/memories"), ("POST", "/search")]
         .into_iter()
         .map(|(method, uri)| (method, uri.to_owned()))
-        .chain([("PUT", format!("/memories/{ID}"))])
+        .chain([("PUT", format!("/memories/{ID}")), ("POST", "/sessions/s/prompt".to_owned())])
         .collect()
 }
 
@@ -67,7 +67,16 @@ fn bad_everywhere() -> Vec<Bad> {
         cases.push(bad(method, &uri, 415));
     }
     let long = "x".repeat(10_000);
-    for uri in ["/sessions", "/sessions/s", "/sessions/s/turns", "/memories", "/requests"] {
+    for uri in [
+        "/sessions",
+        "/sessions/s",
+        "/sessions/s/turns",
+        "/sessions/s/summaries",
+        "/sessions/s/context",
+        "/sessions/s/state",
+        "/memories",
+        "/requests",
+    ] {
         for query in [
             "user_id=",
             "user_id=%ff",
@@ -85,7 +94,7 @@ fn bad_everywhere() -> Vec<Bad> {
         cases.push(bad("GET", uri, 400).header("x-strata-session", long.clone()));
         cases.push(bad("PATCH", uri, 405));
     }
-    for uri in ["/sessions", "/sessions/s/turns", "/memories", "/requests"] {
+    for uri in ["/sessions", "/sessions/s/turns", "/sessions/s/summaries", "/memories", "/requests"] {
         for limit in ["", "0", "-1", "1001", "1.5", "abc", "99999999999999999999", "+5", "1&limit=2"] {
             cases.push(bad("GET", format!("{uri}?limit={limit}"), 400));
         }
@@ -194,6 +203,62 @@ fn bad_paths() -> Vec<Bad> {
     cases
 }
 
+fn bad_prompts_and_documents() -> Vec<Bad> {
+    let prompt = |body: serde_json::Value| bad_body("POST", "/sessions/s/prompt", body.to_string(), 400);
+    let context =
+        |body: serde_json::Value| bad_body("PUT", "/sessions/s/context?user_id=ada", body.to_string(), 400);
+    let state =
+        |body: serde_json::Value| bad_body("PUT", "/sessions/s/state?user_id=ada", body.to_string(), 400);
+    let whole = json!({"session_id": "s", "facts": ["tea"]});
+    let mut cases = vec![
+        prompt(json!({"question": " "})),
+        prompt(json!({"question": "a\u{0}"})),
+        prompt(json!({"question": ["x"]})),
+        prompt(json!({"question": "x", "format": "round"})),
+        prompt(json!({"question": "x", "format": {"flat": null}})),
+        prompt(json!({"question": "x", "max_tokens": 0})),
+        prompt(json!({"question": "x", "max_tokens": 1.5})),
+        prompt(json!({"question": "x", "user_id": "*"})),
+        prompt(json!({"question": "x", "session_id": "s"})),
+        Bad { status: 413, ..prompt(json!({"question": "x".repeat(1024 * 1024 + 1)})) },
+        context(json!({})),
+        context(json!({"session_id": "other"})),
+        context(whole.clone()),
+        context(json!({"session_id": "s", "facts": "tea"})),
+        context(json!({"session_id": "s", "facts": [" "]})),
+        context(json!({"session_id": "s", "recent_history": [["user", "x"]]})),
+        context(json!({"session_id": "s", "recent_history": [{"role": "king", "content": "x"}]})),
+        context(json!({"session_id": "s", "tool_stats": {"total_calls": -1}})),
+        context(json!({"session_id": "s", "system_state": {"a": "\u{0}"}})),
+        context(json!({"session_id": "s", "diagnostic": {}})),
+        context(whole.clone()).header("if-match", "W/\"0\""),
+        context(whole.clone()).header("if-match", ""),
+        Bad { status: 409, ..context(whole) }.header("if-match", "\"0000000000000000\""),
+        state(json!({"diagnostic": []})),
+        state(json!({"diagnostic": null})),
+        state(json!({"diagnostic": {"status": "asleep"}})),
+        state(json!({"active_tasks": [{"id": 5}]})),
+        state(json!({"own": "a\u{0}"})),
+        Bad { status: 413, ..state(json!({"own": "x".repeat(1024 * 1024 + 1)})) },
+        bad_body("PUT", "/sessions/s/state", r#"{"diagnostic":{},"diagnostic":{}}"#, 400),
+        bad("POST", "/sessions/unknown/compact", 404),
+        bad("POST", "/sessions/s/compact?limit=1", 400),
+        bad("GET", "/sessions/s/compact", 405),
+        bad("POST", "/sessions/s/context", 405),
+    ];
+    for uri in ["/sessions/s/context", "/sessions/s/state"] {
+        for body in ["", "{", "[]", "null"] {
+            cases.push(bad_body("PUT", uri, body, 400));
+        }
+        cases.push(bad_body("PUT", uri, "{}", 415).header("content-type", "text/plain"));
+        cases.push(bad_body("PUT", uri, vec![b' '; 8 * 1024 * 1024 + 1], 413));
+    }
+    for part in ["summaries", "context", "state"] {
+        cases.push(bad("GET", format!("/sessions/unknown/{part}"), 404));
+    }
+    cases
+}
+
 fn bad_memories_and_searches() -> Vec<Bad> {
     let memory = |body: serde_json::Value| bad_body("POST", "/memories", body.to_string(), 400);
     let search = |body: serde_json::Value| bad_body("POST", "/search", body.to_string(), 400);
@@ -262,7 +327,14 @@ async fn bad_input_gets_a_clear_error_and_changes_nothing() {
     assert_eq!(before[0].0, UserId::new("ada").unwrap());
 
     let mut messages = String::new();
-    for cases in [bad_everywhere(), bad_turns(), bad_paths(), bad_memories_and_searches()] {
+    let all = [
+        bad_everywhere(),
+        bad_turns(),
+        bad_paths(),
+        bad_prompts_and_documents(),
+        bad_memories_and_searches(),
+    ];
+    for cases in all {
         for case in cases {
             let mut request = request(case.method.parse::<Method>().unwrap(), &case.uri);
             for (name, value) in &case.headers {

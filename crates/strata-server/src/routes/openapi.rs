@@ -11,7 +11,10 @@ use axum::routing::get;
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
-use super::{health, index, memories, memory, metrics, requests, search, sessions, turns};
+use super::{
+    context, health, index, memories, memory, metrics, prompt, requests, search, sessions, state, summaries,
+    turns,
+};
 use crate::error::ErrorResponse;
 use crate::router::Route;
 
@@ -32,6 +35,13 @@ pub(crate) fn routes() -> Vec<Route> {
         sessions::get_session,
         sessions::delete_session,
         sessions::list_turns,
+        prompt::make_prompt,
+        summaries::list_summaries,
+        context::get_context,
+        context::put_context,
+        context::compact,
+        state::get_state,
+        state::put_state,
         memories::add_memories,
         memories::list_memories,
         memories::delete_memories,
@@ -96,7 +106,9 @@ fn complete(operation: &mut Value) {
     let is_api = operation["tags"] != json!(["operations"]);
     // Deleting many takes its user from the query alone; the header may only agree.
     if is_api && operation["operationId"] != "delete_memories" {
-        let takes_session = operation.get("requestBody").is_some();
+        // A path that names the session leaves nothing for the header to say.
+        let takes_session =
+            operation.get("requestBody").is_some() && operation["tags"] != json!(["sessions"]);
         if let Some(parameters) = parameters(operation) {
             parameters.push(name_header(
                 "X-Strata-User",
@@ -152,6 +164,8 @@ fn refine(schemas: &mut Value) {
         { "type": "array", "items": any },
         { "type": "object", "propertyNames": no_nul, "additionalProperties": any },
     ] });
+    schemas["ContextDocument"] = context::schema();
+    schemas["StateDocument"] = state::schema();
     for name in ["MessageRequest", "AddRequest", "ReviseRequest"] {
         let metadata = &mut schemas[name]["properties"]["metadata"];
         metadata["propertyNames"] = no_nul.clone();

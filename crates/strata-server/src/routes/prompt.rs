@@ -197,7 +197,9 @@ mod tests {
     #[tokio::test]
     async fn a_chat_is_messages_and_names_its_recall() {
         let server = diagnosed().await;
-        server.post("/memories", json!({"user_id": "ada", "text": "the temperature alarm is at 80 °C"})).await;
+        server
+            .post("/memories", json!({"user_id": "ada", "text": "the temperature alarm is at 80 °C"}))
+            .await;
         let body = json!({"question": "where is the temperature alarm?", "format": "chat", "user_id": "ada"});
         let answer = server.post("/sessions/s/prompt", body).await;
         insta::assert_snapshot!("chat", answer.shown());

@@ -6,7 +6,8 @@ use axum::routing::get;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use strata_core::{SessionId, Summary};
+use strata_core::SessionId;
+use strata_core::summary::Summary;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 

@@ -1,0 +1,268 @@
+//! `/sessions/{id}/context` and `/sessions/{id}/compact`: a session's working context as one document.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, header as names};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use strata_core::SessionId;
+use strata_core::context::ContextData;
+use utoipa::{IntoParams, ToSchema};
+
+use super::state::{open_object, task_schema, token_usage_schema, tool_stats_schema};
+use crate::app::App;
+use crate::error::ApiError;
+use crate::extract::{JsonBody, Params, PathName};
+use crate::identity::{Caller, header};
+use crate::router::Route;
+
+const IF_MATCH: &str = "If-Match";
+
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        ("/sessions/{id}/context", get(get_context).put(put_context)),
+        ("/sessions/{id}/compact", post(compact)),
+    ]
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ContextParams {
+    /// Whose session; `default` where nobody says.
+    #[param(
+        min_length = 1,
+        max_length = 256,
+        pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$",
+        nullable = false
+    )]
+    user_id: Option<String>,
+}
+
+/// Read a session's working context
+///
+/// Facts from memories, history from turns, the summary of what came before, tasks, tool statistics, environment and token
+/// usage, as one document. Its `ETag` makes a later write safe.
+#[utoipa::path(get, path = "/sessions/{id}/context", tag = "sessions",
+    params(("id" = String, Path, description = "the session's name, percent-encoded",
+        min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$"), ContextParams),
+    responses((status = 200, description = "the context", body = ref("#/components/schemas/ContextDocument"),
+            content_type = "application/json", headers(("ETag" = String, description = "for `If-Match`"))),
+        (status = 404, description = "the user has no such session")))]
+async fn get_context(
+    State(app): State<App>,
+    caller: Caller,
+    PathName(id): PathName,
+    Params(params): Params<ContextParams>,
+) -> Result<Response, ApiError> {
+    let user = caller.user([&params.user_id])?;
+    Ok(tagged(app.engine().context(&user, &SessionId::new(id)?).await?))
+}
+
+/// Write a session's working context back
+///
+/// All or nothing. A new fact becomes a memory of the session and one that is gone is deleted; new entries at the end of the
+/// history become turns; the summary becomes a new version; the rest is kept in the session's state, fields that Strata does
+/// not know included. The session is created if it does not exist.
+#[utoipa::path(put, path = "/sessions/{id}/context", tag = "sessions",
+    request_body(content = ref("#/components/schemas/ContextDocument"), content_type = "application/json"),
+    params(("id" = String, Path, description = "the session's name, percent-encoded",
+        min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$"), ContextParams,
+        ("If-Match" = Option<String>, Header, nullable = false, pattern = r#"^(\*|"[0-9a-f]{16}")$"#,
+            description = "the `ETag` of the document that was read: another one by now is a conflict")),
+    responses((status = 200, description = "the context as it is now", body = ref("#/components/schemas/ContextDocument"),
+            content_type = "application/json", headers(("ETag" = String, description = "for `If-Match`"))),
+        (status = 409, description = "the context changed since it was read")))]
+async fn put_context(
+    State(app): State<App>,
+    caller: Caller,
+    PathName(id): PathName,
+    Params(params): Params<ContextParams>,
+    headers: HeaderMap,
+    JsonBody(context): JsonBody<ContextData>,
+) -> Result<Response, ApiError> {
+    let user = caller.user([&params.user_id])?;
+    let expected = expected(&headers)?;
+    // Half a document, or somebody else's, would delete what it does not name.
+    if context.session_id.is_empty() {
+        return Err(ApiError::invalid(
+            "`session_id` is missing; send the whole document, as `GET` of this route gives it",
+        ));
+    }
+    Ok(tagged(app.engine().put_context(&user, &SessionId::new(id)?, &context, expected).await?))
+}
+
+/// What was compacted.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CompactResponse {
+    /// Whether anything changed.
+    compacted: bool,
+    /// The context as it is now.
+    #[schema(value_type = Object)]
+    context: ContextData,
+}
+
+/// Compact a session's working context
+///
+/// What is too much of the history goes into the summary, and old completed tasks go. Turns stay where they are.
+#[utoipa::path(post, path = "/sessions/{id}/compact", tag = "sessions",
+    params(("id" = String, Path, description = "the session's name, percent-encoded",
+        min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$"), ContextParams),
+    responses((status = 200, description = "done", body = CompactResponse),
+        (status = 404, description = "the user has no such session"),
+        (status = 409, description = "the context changed meanwhile; try again")))]
+async fn compact(
+    State(app): State<App>,
+    caller: Caller,
+    PathName(id): PathName,
+    Params(params): Params<ContextParams>,
+) -> Result<Json<CompactResponse>, ApiError> {
+    let user = caller.user([&params.user_id])?;
+    let limits = &app.settings().compaction;
+    let (context, compacted) = app.engine().compact_context(&user, &SessionId::new(id)?, limits).await?;
+    Ok(Json(CompactResponse { compacted, context }))
+}
+
+fn tagged(context: ContextData) -> Response {
+    let tag = format!("\"{:016x}\"", context.fingerprint());
+    let mut response = Json(context).into_response();
+    if let Ok(tag) = HeaderValue::try_from(tag) {
+        response.headers_mut().insert(names::ETAG, tag);
+    }
+    response
+}
+
+/// The document that the client has read, where it says so; `*` is any.
+fn expected(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
+    let Some(text) = header(headers, IF_MATCH)? else { return Ok(None) };
+    if text == "*" {
+        return Ok(None);
+    }
+    let digits = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    let digits = digits.filter(|text| text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    let tag = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    tag.map(Some).ok_or_else(|| {
+        ApiError::invalid("`If-Match` is no `ETag` of this route; send one as `GET` gave it, or `*`")
+    })
+}
+
+/// Document 2's JSON, which both routes speak. A field that is missing or `null` reads as empty.
+pub(crate) fn schema() -> Value {
+    let text = json!({ "type": "string", "pattern": r"^[^\x00]*$" });
+    let or_null = |mut schema: Value| {
+        schema["type"] = json!([schema["type"], "null"]);
+        schema
+    };
+    let moment =
+        json!({ "type": "integer", "format": "int64", "minimum": 0, "maximum": 253_402_207_200_i64 });
+    let mut entry = open_object(json!({
+        "timestamp": or_null(moment.clone()),
+        "role": { "type": "string", "enum": ["user", "assistant", "system", "tool"] },
+        "content": text,
+        "token_count": { "type": ["integer", "null"], "minimum": 0, "maximum": i64::MAX },
+    }));
+    entry["required"] = json!(["role", "content"]);
+    let environment = open_object(json!({
+        "workspace": or_null(text.clone()),
+        "last_update": or_null(moment),
+        "system_snapshot": { "$ref": "#/components/schemas/MetadataValue" },
+    }));
+    let fact = json!({ "type": "string", "pattern": r"^[^\x00]*[^\s\x00][^\x00]*$" });
+    let mut schema = open_object(json!({
+        "session_id": { "type": "string", "minLength": 1, "description": "the session's name, as in the path" },
+        "system_state": or_null(open_object(json!({}))),
+        "facts": { "type": ["array", "null"], "items": fact },
+        "recent_history": { "type": ["array", "null"], "items": entry },
+        "long_term_summary": or_null(text),
+        "active_tasks": { "type": ["array", "null"], "items": task_schema() },
+        "tool_stats": or_null(tool_stats_schema()),
+        "last_known_environment": or_null(environment),
+        "token_usage": or_null(token_usage_schema()),
+        "diagnostic": false,
+        "observed": false,
+    }));
+    schema["description"] = json!(
+        "A session's working context. Fields that Strata does not know are kept; entries of the history that were served \
+         come back as they were, and new ones at the end become turns."
+    );
+    schema["required"] = json!(["session_id"]);
+    schema
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use axum::http::Method;
+    use serde_json::{Value, json};
+
+    use crate::testing::{Answer, TestServer, request};
+
+    async fn begun() -> TestServer {
+        let server = TestServer::new();
+        let messages = json!([
+            {"role": "user", "content": "read the file"},
+            {"role": "tool", "content": "{\"success\": true}", "metadata": {"tool": "file_read"}},
+            {"role": "assistant", "content": "It is empty."},
+        ]);
+        server.post("/turns", json!({"user_id": "ada", "session_id": "s", "messages": messages})).await;
+        server.post("/memories", json!({"user_id": "ada", "text": "Ada prefers short answers"})).await;
+        server
+    }
+
+    async fn put(server: &TestServer, tag: Option<&str>, context: &Value) -> Answer {
+        let mut request = request(Method::PUT, "/sessions/s/context?user_id=ada");
+        request = request.header("content-type", "application/json");
+        if let Some(tag) = tag {
+            request = request.header("if-match", tag);
+        }
+        server.send(request.body(Body::from(context.to_string())).unwrap()).await
+    }
+
+    #[tokio::test]
+    async fn a_context_is_served_and_written_back() {
+        let server = begun().await;
+        let read = server.get("/sessions/s/context?user_id=ada").await;
+        insta::assert_snapshot!("served", read.shown());
+        let mut context = read.json();
+        context["facts"].as_array_mut().unwrap().push(json!("the file is empty"));
+        context["recent_history"]
+            .as_array_mut()
+            .unwrap()
+            .push(json!({"timestamp": 0, "role": "user", "content": "thanks", "mood": "good"}));
+        context["own_field"] = json!({"later": [1, 2.5, null]});
+        let written = put(&server, read.header("etag"), &context).await;
+        insta::assert_snapshot!("written", written.shown());
+        assert_eq!(server.get("/sessions/s?user_id=ada").await.json()["turn_count"], 4);
+        assert_eq!(server.get("/sessions/s/context?user_id=ada").await.json(), written.json());
+    }
+
+    #[tokio::test]
+    async fn a_document_that_changed_is_a_conflict() {
+        let server = begun().await;
+        let read = server.get("/sessions/s/context?user_id=ada").await;
+        server.post("/memories", json!({"user_id": "ada", "text": "learned meanwhile"})).await;
+        let answer = put(&server, read.header("etag"), &read.json()).await;
+        insta::assert_snapshot!("conflict", answer.shown());
+        let facts = server.get("/sessions/s/context?user_id=ada").await.json()["facts"].clone();
+        assert_eq!(facts, json!(["Ada prefers short answers", "learned meanwhile"]));
+        assert_eq!(put(&server, Some("*"), &read.json()).await.status, 200);
+    }
+
+    #[tokio::test]
+    async fn compaction_moves_the_oldest_into_the_summary() {
+        let server = begun().await;
+        let compact = "/sessions/s/compact?user_id=ada";
+        let send = async || server.send(request(Method::POST, compact).body(Body::empty()).unwrap()).await;
+        assert_eq!(send().await.json()["compacted"], false);
+        let messages: Vec<_> =
+            (0..60).map(|n| json!({"role": "user", "content": format!("message {n}")})).collect();
+        server.post("/turns", json!({"user_id": "ada", "session_id": "s", "messages": messages})).await;
+        let answer = send().await.json();
+        assert_eq!(answer["compacted"], true, "{answer}");
+        assert_eq!(answer["context"]["recent_history"].as_array().unwrap().len(), 30);
+        assert!(answer["context"]["long_term_summary"].as_str().unwrap().contains("message 10"), "{answer}");
+        assert_eq!(server.get("/sessions/s?user_id=ada").await.json()["turn_count"], 63, "turns stay");
+    }
+}
