@@ -6,10 +6,12 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line prints")]
 
 mod append;
+mod context;
 mod corpus;
 mod encoder;
 mod engine;
 mod fill;
+mod prompt;
 mod recall;
 mod report;
 mod search;
@@ -55,6 +57,8 @@ const GROUPS: &[Group] = &[
     ("search", "full-text search of one user in a small and a large store", search::measure),
     ("recall", "recall over HTTP with the built-in words", recall::measure),
     ("encoder", "recall over HTTP with Strata's encoder", encoder::measure),
+    ("context", "working contexts as files: load, save, compact", context::measure),
+    ("prompt", "prompts of long sessions: time and tokens", prompt::measure),
     ("serve", "the binary: start to ready, idle memory", served::measure),
 ];
 

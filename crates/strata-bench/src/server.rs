@@ -22,6 +22,8 @@ impl Served {
             .args(["serve", "--listen", "127.0.0.1:0", "--store"])
             .arg(format!("sqlite:{}", store.display()))
             .env("STRATA_EMBEDDER", embedder)
+            // The binary refuses a setting that it does not know.
+            .env_remove("STRATA_BENCH_ENCODER")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -3,16 +3,20 @@
 pub(crate) mod add;
 pub(crate) mod backup;
 pub(crate) mod config;
+pub(crate) mod context;
 pub(crate) mod doctor;
 pub(crate) mod eval;
 pub(crate) mod explain;
+pub(crate) mod import;
 pub(crate) mod memories;
 pub(crate) mod models;
+pub(crate) mod prompt;
 pub(crate) mod record;
 pub(crate) mod reindex;
 pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod sessions;
+pub(crate) mod state;
 
 use std::io::Read;
 use std::path::Path;
@@ -20,6 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
+use serde::de::DeserializeOwned;
 use strata::config::{Config, StoreUrl};
 use strata_core::{Engine, Store, UserId};
 
@@ -34,8 +39,12 @@ pub(crate) enum Command {
     Add(add::Args),
     Search(search::Args),
     Explain(explain::Args),
+    Prompt(prompt::Args),
+    Context(context::Args),
+    State(state::Args),
     Sessions(sessions::Args),
     Memories(memories::Args),
+    Import(import::Args),
     Doctor(doctor::Args),
     Backup(backup::Args),
     Reindex(reindex::Args),
@@ -63,8 +72,12 @@ pub(crate) async fn run(command: Command, context: &Context, output: &mut Output
         Command::Add(args) => add::run(args, context, output).await,
         Command::Search(args) => search::run(args, context, output).await,
         Command::Explain(args) => explain::run(args, context, output).await,
+        Command::Prompt(args) => prompt::run(args, context, output).await,
+        Command::Context(args) => context::run(args, context, output).await,
+        Command::State(args) => state::run(args, context, output).await,
         Command::Sessions(args) => sessions::run(args, context, output).await,
         Command::Memories(args) => memories::run(args, context, output).await,
+        Command::Import(args) => import::run(args, context, output).await,
         Command::Doctor(args) => doctor::run(args, context, output).await,
         Command::Backup(args) => backup::run(args, context, output).await,
         Command::Reindex(args) => reindex::run(args, context, output).await,
@@ -190,4 +203,15 @@ pub(crate) fn text_or_stdin(text: String, most: usize) -> Outcome<String> {
     std::io::stdin().lock().take(most as u64 + 1).read_to_end(&mut bytes)?;
     let text = String::from_utf8(bytes).map_err(|_| Failure::usage("stdin is no UTF-8; convert it first"))?;
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+/// A JSON document from a file, or from stdin where the file is `-`.
+pub(crate) fn read_document<T: DeserializeOwned>(file: &Path, most: usize) -> Outcome<T> {
+    let text = if file == Path::new("-") {
+        text_or_stdin("-".to_owned(), most)?
+    } else {
+        std::fs::read_to_string(file).with_context(|| format!("file `{}` cannot be read", file.display()))?
+    };
+    serde_json::from_str(&text)
+        .map_err(|error| Failure::failed(format!("`{}` is not such a document: {error}", file.display())))
 }

@@ -6,6 +6,7 @@
 mod keys;
 mod layers;
 mod models;
+mod prompts;
 mod sources;
 mod store_url;
 
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use strata_core::engine::{EmbedItems, Settings};
+use strata_core::prompt::PromptSettings;
 use strata_core::recall::{Budget, MAX_LIMIT, RecallSettings};
 use strata_core::{Error, Result};
 use strata_models::Tokenizer;
@@ -37,6 +39,8 @@ pub struct Config {
     pub engine: Settings,
     /// How tokens are counted.
     pub tokenizer: Tokenizer,
+    /// How prompts are made.
+    pub prompts: PromptSettings,
     /// What makes vectors, and what judges candidates.
     pub models: Models,
     /// How long the row of a request is kept.
@@ -110,12 +114,14 @@ impl Config {
             drain_timeout: seconds("drain_timeout_secs", 0)?,
             max_concurrent_requests: layers.number("max_concurrent_requests", 1, 65_536)?,
             max_connections: layers.number("max_connections", 1, 65_536)?,
+            compaction: prompts::compaction(&layers)?,
         };
         Ok(Self {
             store: layers.parsed("store", StoreUrl::parse)?,
             listen: layers.parsed("listen", parse_listen)?,
             engine,
             tokenizer: layers.parsed("tokenizer", str::parse)?,
+            prompts: prompts::prompts(&layers)?,
             models: Models::load(&layers)?,
             requests_kept: Duration::from_secs(86_400 * layers.number("requests_days", 1, 36_500)?),
             server,

@@ -2,11 +2,15 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
+use serde_json::Value;
 use strata_core::metric::{ErrorStage, RequestMetric};
+use strata_core::prompt::{Cut, Layer, Prompt};
 use strata_core::recall::{Explanation, Outcome, Recalled, RecalledItem, Scope, Trace, TraceCandidate};
 use strata_core::store::{Item, Removed};
+use strata_core::summary::Summary;
 use strata_core::turn::Metadata;
 use strata_core::{ItemId, Memory, Session, SessionId, Turn, UserId};
+use strata_store::import::ImportReport;
 use uuid::Uuid;
 
 /// A session without its turns.
@@ -19,6 +23,8 @@ pub(crate) struct SessionJson<'a> {
     turn_count: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     turns: Option<Vec<TurnJson<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summaries: Option<Vec<SummaryJson<'a>>>,
 }
 
 impl<'a> SessionJson<'a> {
@@ -31,7 +37,13 @@ impl<'a> SessionJson<'a> {
             updated_at: *updated_at,
             turn_count: *turn_count,
             turns: None,
+            summaries: None,
         }
+    }
+
+    pub(crate) fn with_summaries(mut self, summaries: &'a [Summary]) -> Self {
+        self.summaries = Some(summaries.iter().map(SummaryJson::new).collect());
+        self
     }
 
     pub(crate) fn with_turns(mut self, turns: &'a [Turn]) -> Self {
@@ -68,6 +80,105 @@ impl<'a> TurnJson<'a> {
             token_count: turn.token_count,
             metadata: &turn.metadata,
             hidden: turn.hidden.map(|hidden| hidden.reason.as_str()),
+        }
+    }
+}
+
+/// One version of a summary.
+#[derive(Debug, Serialize)]
+pub(crate) struct SummaryJson<'a> {
+    id: Uuid,
+    strategy: &'static str,
+    level: u8,
+    start_seq: u64,
+    end_seq: u64,
+    base_id: Option<Uuid>,
+    status: &'static str,
+    text: &'a str,
+    structured: Option<&'a Value>,
+    input_tokens: u32,
+    output_tokens: u32,
+    generation_ms: Option<u32>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+impl<'a> SummaryJson<'a> {
+    fn new(summary: &'a Summary) -> Self {
+        Self {
+            id: summary.id.0,
+            strategy: summary.strategy.as_str(),
+            level: summary.level,
+            start_seq: summary.start_seq,
+            end_seq: summary.end_seq,
+            base_id: summary.base_id.map(|id| id.0),
+            status: summary.status.as_str(),
+            text: &summary.text,
+            structured: summary.structured.as_ref(),
+            input_tokens: summary.input_tokens,
+            output_tokens: summary.output_tokens,
+            generation_ms: summary.generation_ms,
+            created_at: summary.created_at,
+            updated_at: summary.updated_at,
+        }
+    }
+}
+
+/// A prompt, and how it came to its size.
+#[derive(Debug, Serialize)]
+pub(crate) struct PromptJson<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages: Option<Vec<MessageJson<'a>>>,
+    tokens: u32,
+    layers: &'a [Layer],
+    cut: &'a [Cut],
+}
+
+#[derive(Debug, Serialize)]
+struct MessageJson<'a> {
+    role: &'static str,
+    content: &'a str,
+}
+
+impl<'a> PromptJson<'a> {
+    pub(crate) fn new(prompt: &'a Prompt) -> Self {
+        let messages = prompt.messages().map(|messages| {
+            let messages = messages.iter();
+            messages
+                .map(|message| MessageJson { role: message.role.as_str(), content: &message.content })
+                .collect()
+        });
+        let Prompt { tokens, layers, cut, .. } = prompt;
+        Self { prompt: prompt.text(), messages, tokens: *tokens, layers, cut }
+    }
+}
+
+/// What an import did.
+#[derive(Debug, Serialize)]
+pub(crate) struct ImportJson<'a> {
+    conversations: u64,
+    messages: u64,
+    turns_added: u64,
+    turns_present: u64,
+    summaries_added: u64,
+    states_added: u64,
+    skipped: u64,
+    problems: &'a [String],
+}
+
+impl<'a> ImportJson<'a> {
+    pub(crate) fn new(report: &'a ImportReport) -> Self {
+        Self {
+            conversations: report.conversations,
+            messages: report.messages,
+            turns_added: report.turns_added,
+            turns_present: report.turns_present,
+            summaries_added: report.summaries_added,
+            states_added: report.states_added,
+            skipped: report.skipped,
+            problems: &report.problems,
         }
     }
 }

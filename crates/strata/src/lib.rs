@@ -16,6 +16,7 @@ pub use worker::Worker;
 
 use config::{Config, EmbedderChoice};
 use strata_core::ports::{Clock, Embedder};
+use strata_core::prompt::PromptSettings;
 use strata_core::{Engine, Result, Store};
 use strata_models::BuiltinLexicon;
 use strata_models::onnx::{OnnxEncoder, OnnxReranker};
@@ -35,10 +36,15 @@ pub fn engine_at(config: &Config, store: Arc<dyn Store>, clock: Arc<dyn Clock>) 
         Some(embedder) => engine.with_embedder(embedder),
         None => engine,
     };
-    Ok(match &config.models.reranker {
+    let engine = match &config.models.reranker {
         Some(directory) => engine.with_reranker(Arc::new(OnnxReranker::open(directory)?)),
         None => engine,
-    })
+    };
+    // The defaults are made ready once for all engines.
+    if config.prompts == PromptSettings::default() {
+        return Ok(engine);
+    }
+    engine.with_prompts(config.prompts.clone())
 }
 
 /// The configured encoder; none where the words inside the binary are all there is.

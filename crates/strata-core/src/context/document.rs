@@ -177,6 +177,7 @@ struct WireHistory {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an entry of the history, an object")]
 struct EntryRead {
     #[serde(default, deserialize_with = "null_as_default")]
     timestamp: i64,

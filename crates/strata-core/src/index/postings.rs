@@ -6,7 +6,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use super::document::Doc;
 use super::features::TermHash;
 use crate::dot::for_each_dot;
-use crate::lexicon::{DIMENSION, Lexicon, Word};
+use crate::lexicon::{DIMENSION, Lexicon};
 use crate::vector::Vector;
 
 /// Words compared with one direction before the next direction's turn: 16 KiB of vectors.
@@ -202,6 +202,7 @@ impl Words {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lexicon::Word;
 
     /// Each number points its own way.
     struct Numbers;

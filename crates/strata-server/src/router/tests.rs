@@ -205,8 +205,10 @@ fn bad_paths() -> Vec<Bad> {
 
 fn bad_prompts_and_documents() -> Vec<Bad> {
     let prompt = |body: serde_json::Value| bad_body("POST", "/sessions/s/prompt", body.to_string(), 400);
-    let context =
-        |body: serde_json::Value| bad_body("PUT", "/sessions/s/context?user_id=ada", body.to_string(), 400);
+    let context = |body: serde_json::Value| {
+        let session = body["session_id"].as_str().filter(|name| *name != "other").unwrap_or("s");
+        bad_body("PUT", format!("/sessions/{session}/context?user_id=ada"), body.to_string(), 400)
+    };
     let state =
         |body: serde_json::Value| bad_body("PUT", "/sessions/s/state?user_id=ada", body.to_string(), 400);
     let whole = json!({"session_id": "s", "facts": ["tea"]});
@@ -225,12 +227,13 @@ fn bad_prompts_and_documents() -> Vec<Bad> {
         context(json!({"session_id": "other"})),
         context(whole.clone()),
         context(json!({"session_id": "s", "facts": "tea"})),
-        context(json!({"session_id": "s", "facts": [" "]})),
+        context(json!({"session_id": "new", "facts": [" "]})),
         context(json!({"session_id": "s", "recent_history": [["user", "x"]]})),
-        context(json!({"session_id": "s", "recent_history": [{"role": "king", "content": "x"}]})),
+        context(json!({"session_id": "new", "recent_history": [{"role": "king", "content": "x"}]})),
+        context(json!({"session_id": "s", "recent_history": [{"role": "user", "content": "x"}]})),
         context(json!({"session_id": "s", "tool_stats": {"total_calls": -1}})),
-        context(json!({"session_id": "s", "system_state": {"a": "\u{0}"}})),
-        context(json!({"session_id": "s", "diagnostic": {}})),
+        context(json!({"session_id": "new", "system_state": {"a": "\u{0}"}})),
+        context(json!({"session_id": "new", "diagnostic": {}})),
         context(whole.clone()).header("if-match", "W/\"0\""),
         context(whole.clone()).header("if-match", ""),
         Bad { status: 409, ..context(whole) }.header("if-match", "\"0000000000000000\""),

@@ -149,7 +149,7 @@ impl From<Prompt> for PromptResponse {
     params(("id" = String, Path, description = "the session's name, percent-encoded",
         min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")),
     responses((status = 200, description = "the prompt, or the messages of a chat", body = PromptResponse)))]
-pub(crate) async fn make_prompt(
+async fn make_prompt(
     State(app): State<App>,
     caller: Caller,
     PathName(id): PathName,

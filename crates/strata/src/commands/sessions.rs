@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::json;
 use strata_core::store::Page;
+use strata_core::summary::Summary;
 use strata_core::turn::Metadata;
 use strata_core::{Engine, Role, Session, SessionId, Turn, UserId};
 
@@ -53,6 +54,9 @@ enum Action {
         /// How many turns at the most
         #[arg(long, value_name = "N", default_value_t = 50, allow_negative_numbers = true)]
         limit: u32,
+        /// Show the versions of its summaries instead, the one that reaches furthest first
+        #[arg(long, conflicts_with = "after")]
+        summaries: bool,
         #[command(flatten)]
         json: JsonArgs,
     },
@@ -99,7 +103,14 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
             let sessions = engine.sessions(&user, Page { offset, limit }).await?;
             list(&user, &sessions, json, output)
         }
-        Action::Show { which: SessionArgs { session, user: UserArgs { user } }, after, limit, json } => {
+        Action::Show { which, limit, summaries: true, json, .. } => {
+            let SessionArgs { session, user: UserArgs { user } } = which;
+            let session = engine.session(&user, &session).await?;
+            let summaries = engine.summaries(&user, &session.id, limit).await?;
+            show_summaries(&user, &session, &summaries, json, output)
+        }
+        Action::Show { which, after, limit, json, .. } => {
+            let SessionArgs { session, user: UserArgs { user } } = which;
             let turns = engine.turns(&user, &session, after, limit).await?;
             let session = engine.session(&user, &session).await?;
             show(&user, &session, &turns, json, output)
@@ -172,6 +183,36 @@ fn show(user: &UserId, session: &Session, turns: &[Turn], json: JsonArgs, output
     let next = turns.last().map_or(0, |turn| turn.seq + 1);
     if next > 0 && next < *turn_count {
         note(format_args!("{} more turns; go on with `--after {}`", turn_count - next, next - 1));
+    }
+    Ok(())
+}
+
+fn show_summaries(
+    user: &UserId,
+    session: &Session,
+    summaries: &[Summary],
+    json: JsonArgs,
+    output: &mut Output,
+) -> Outcome {
+    if json.json {
+        output.json(&SessionJson::new(user, session).with_summaries(summaries))?;
+        return Ok(());
+    }
+    if summaries.is_empty() {
+        note(format_args!("session `{}` has no summaries yet", session.id));
+    }
+    for (place, summary) in summaries.iter().enumerate() {
+        let Summary { id, strategy, start_seq, end_seq, base_id, status, created_at, .. } = summary;
+        let base = base_id.map(|base| format!(" on {base}")).unwrap_or_default();
+        if place > 0 {
+            output.line("")?;
+        }
+        output.line(format_args!(
+            "{id}{base} {} {} turns {start_seq} to {end_seq} {created_at}",
+            strategy.as_str(),
+            status.as_str()
+        ))?;
+        output.text(&summary.text)?;
     }
     Ok(())
 }

@@ -1,12 +1,14 @@
 //! The known settings: one table, from which defaults, `strata config` and the suggestions come.
 
 use strata_core::engine::Settings;
+use strata_core::prompt::PromptSettings;
 use strata_models::Tokenizer;
 
 /// A setting that Strata knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
-    /// Its name in `strata.toml`; `STRATA_` and the name in capitals in the environment.
+    /// Its name in `strata.toml`, where `table.key` is a key of a table; `STRATA_` and the name in capitals, with `_` for
+    /// the dot, in the environment.
     pub name: &'static str,
     /// What it is, in a few words.
     pub about: &'static str,
@@ -42,6 +44,23 @@ pub const KEYS: &[Key] = &[
     key("min_query_len", "the shortest question that goes to the trigrams, in characters"),
     key("index_max_items", "up to so many changes a user is ranked in memory, beyond by the store"),
     key("index_bytes", "the most bytes of all users' indexes in memory"),
+    key("prompt.max_tokens", "the most tokens of a prompt, the question aside"),
+    key("prompt.recent_turn_count", "how many exchanges stay in a prompt as they were said"),
+    key("prompt.fold_step", "after how many messages the stored summary is moved on"),
+    key("prompt.markers", "names of interface markers that are left out of prompts, with commas between"),
+    key("prompt.max_code_chars", "code blocks with more characters become a note"),
+    key("prompt.max_message_chars", "the most characters of a message in a prompt"),
+    key("prompt.summary_entry_chars", "the most characters of a message in the rolling summary"),
+    key("prompt.summary_max_chars", "the most characters of the rolling summary"),
+    key("prompt.enrichment", "what a request that names a device becomes, with `{question}` in it"),
+    key("prompt.profiles", "what is read out of replies: tables of the file, as in docs/prompt.md"),
+    key("context.max_recent_history", "a context's history with more entries is compacted"),
+    key("context.keep_recent_history", "so many of the newest entries stay then"),
+    key("context.max_tokens", "a context's history with more tokens loses its older half"),
+    key("context.completed_task_secs", "how long a completed task stays in a context"),
+    key("context.entry_chars", "the most characters of an entry in a context's summary"),
+    key("context.short_entry_chars", "the most characters of an older entry when there is little room"),
+    key("context.summary_chars", "the most characters of the summary that compaction writes"),
     key("embedder", "`auto`, `builtin`, `onnx:DIR` or `URL#MODEL`"),
     key("embedder_key", "the API key of a remote embedder"),
     key("embedder_timeout_secs", "how long a remote embedder may take"),
@@ -58,6 +77,8 @@ pub const KEYS: &[Key] = &[
 pub(super) fn defaults() -> Vec<(&'static str, String)> {
     let Settings { max_turn_bytes, max_turns_per_call, embed: _, recall } = Settings::default();
     let server = strata_server::Settings::default();
+    let prompts = PromptSettings::default();
+    let compaction = &server.compaction;
     vec![
         ("listen", "127.0.0.1:8100".to_owned()),
         ("max_turn_bytes", max_turn_bytes.to_string()),
@@ -81,6 +102,22 @@ pub(super) fn defaults() -> Vec<(&'static str, String)> {
         ("min_query_len", recall.min_query_len.to_string()),
         ("index_max_items", recall.index_max_items.to_string()),
         ("index_bytes", recall.index_bytes.to_string()),
+        ("prompt.max_tokens", prompts.max_tokens.to_string()),
+        ("prompt.recent_turn_count", prompts.recent_exchanges.to_string()),
+        ("prompt.fold_step", prompts.fold_step.to_string()),
+        ("prompt.markers", prompts.filter.markers.join(",")),
+        ("prompt.max_code_chars", prompts.filter.max_code_chars.to_string()),
+        ("prompt.max_message_chars", prompts.filter.max_message_chars.to_string()),
+        ("prompt.summary_entry_chars", prompts.summary.entry_chars.to_string()),
+        ("prompt.summary_max_chars", prompts.summary.max_chars.to_string()),
+        ("prompt.profiles", "diagnostic".to_owned()),
+        ("context.max_recent_history", compaction.max_recent_history.to_string()),
+        ("context.keep_recent_history", compaction.keep_recent_history.to_string()),
+        ("context.max_tokens", compaction.max_tokens.to_string()),
+        ("context.completed_task_secs", compaction.completed_task_seconds.to_string()),
+        ("context.entry_chars", compaction.max_entry_chars.to_string()),
+        ("context.short_entry_chars", compaction.max_short_entry_chars.to_string()),
+        ("context.summary_chars", compaction.max_summary_chars.to_string()),
         ("embedder", "auto".to_owned()),
         ("embedder_timeout_secs", "10".to_owned()),
         ("embed", "auto".to_owned()),

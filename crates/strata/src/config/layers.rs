@@ -8,6 +8,7 @@ use figment::providers::{Format, Toml};
 use figment::value::{Dict, Map, Value};
 use figment::{Figment, Metadata, Profile, Provider};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use strata_core::{Error, Result};
 
 use super::keys::{KEYS, defaults, nearest};
@@ -36,7 +37,10 @@ impl Layers {
             layers.push(read_file(file)?);
         }
         for (variable, value) in &sources.environment {
-            let key = variable.strip_prefix(PREFIX).unwrap_or(variable).to_lowercase();
+            let name = variable.strip_prefix(PREFIX).unwrap_or(variable).to_lowercase();
+            // A variable's name has no dots.
+            let known = KEYS.iter().find(|key| key.name.replace('.', "_") == name);
+            let key = known.map_or(name, |key| key.name.to_owned());
             layers.push(Layer::one(variable, key, value));
         }
         for flag in &sources.flags {
@@ -75,6 +79,37 @@ impl Layers {
         }
     }
 
+    /// The texts of a list, which may also be one text with commas between them.
+    pub(super) fn list(&self, key: &str) -> Result<Vec<String>> {
+        if let Ok(list) = self.figment.extract_inner::<Vec<String>>(key) {
+            return Ok(list);
+        }
+        let text = self.given(key)?.unwrap_or_default();
+        Ok(text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect())
+    }
+
+    /// The tables of a list, `None` where the value is no list.
+    pub(super) fn tables<T: DeserializeOwned>(&self, key: &str) -> Result<Option<Vec<T>>> {
+        match self.figment.find_value(key) {
+            Ok(Value::Array(..)) => self.figment.extract_inner(key).map(Some).map_err(|error| {
+                Error::invalid(format!("setting `{key}`, from {}, is wrong: {error}", self.origin(key)))
+            }),
+            _ => Ok(None),
+        }
+    }
+
+    /// The value of `key` as a person reads it: of a list, its texts or the names of its tables.
+    fn shown(&self, key: &str) -> Result<String> {
+        let Ok(Value::Array(_, list)) = self.figment.find_value(key) else {
+            return Ok(self.given(key)?.unwrap_or_default());
+        };
+        let names = list.iter().filter_map(|value| match value {
+            Value::Dict(_, table) => table.get("name")?.as_str(),
+            value => value.as_str(),
+        });
+        Ok(names.collect::<Vec<_>>().join(","))
+    }
+
     /// The value of `key`, read by `parse`, whose error says what is possible.
     pub(super) fn parsed<T>(&self, key: &str, parse: impl FnOnce(&str) -> Result<T>) -> Result<T> {
         let Some(text) = self.given(key)? else {
@@ -102,7 +137,7 @@ impl Layers {
     /// All settings as they are in force.
     pub(super) fn settings(&self) -> Result<Vec<Setting>> {
         let setting = |key: &'static str| {
-            let mut value = self.given(key)?.unwrap_or_default();
+            let mut value = self.shown(key)?;
             // Settings are printed, and a key is nobody's business.
             if SECRETS.contains(&key) && !value.is_empty() {
                 value = "(hidden)".to_owned();
@@ -143,7 +178,28 @@ struct Layer {
 
 impl Layer {
     fn one(origin: &str, key: String, value: &str) -> Self {
-        Self { origin: origin.to_owned(), values: Dict::from([(key, Value::from(value))]) }
+        let values = match key.split_once('.') {
+            Some((table, key)) => {
+                Dict::from([(table.to_owned(), Dict::from([(key.to_owned(), Value::from(value))]).into())])
+            }
+            None => Dict::from([(key, Value::from(value))]),
+        };
+        Self { origin: origin.to_owned(), values }
+    }
+
+    /// The names of its values; of a table that has settings, each with the table's name before it.
+    fn keys(&self) -> Vec<String> {
+        let mut keys = Vec::new();
+        for (name, value) in &self.values {
+            let prefix = format!("{name}.");
+            match value {
+                Value::Dict(_, table) if KEYS.iter().any(|key| key.name.starts_with(&prefix)) => {
+                    keys.extend(table.keys().map(|key| format!("{prefix}{key}")));
+                }
+                _ => keys.push(name.clone()),
+            }
+        }
+        keys
     }
 }
 
@@ -187,13 +243,13 @@ fn read_file(file: &Path) -> Result<Layer> {
 fn refuse_unknown(layers: &[Layer]) -> Result<()> {
     let unknown: Vec<String> = layers
         .iter()
-        .flat_map(|layer| layer.values.keys().map(move |key| (layer, key)))
+        .flat_map(|layer| layer.keys().into_iter().map(move |key| (layer, key)))
         .filter(|(_, name)| !KEYS.iter().any(|key| key.name == name.as_str()))
         .map(|(layer, name)| {
             let shown: String = name.chars().take(64).collect();
-            let advice = match nearest(name) {
+            let advice = match nearest(&name) {
                 Some(key) if layer.origin.starts_with(PREFIX) => {
-                    format!("did you mean `{PREFIX}{}`?", key.to_uppercase())
+                    format!("did you mean `{PREFIX}{}`?", key.to_uppercase().replace('.', "_"))
                 }
                 Some(key) => format!("did you mean `{key}`?"),
                 None => "`strata config` lists all settings".to_owned(),

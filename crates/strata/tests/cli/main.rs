@@ -9,5 +9,6 @@ mod explaining;
 mod files;
 mod harness;
 mod models;
+mod prompting;
 mod recording;
 mod serving;

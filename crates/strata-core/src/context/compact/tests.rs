@@ -39,7 +39,7 @@ fn the_documents_example_is_read_and_written_field_for_field() {
     assert_eq!(context.recent_history[1].token_count, Some(8));
     assert_eq!(context.active_tasks[0].status, "Running");
     assert_eq!(context.tool_stats.by_tool["file_read"], 20);
-    assert_eq!(context.last_known_environment.workspace, "/home/user/project");
+    assert_eq!(context.last_known_environment.workspace, "/srv/project");
     assert_eq!(context.last_known_environment.system_snapshot["disk_usage_percent"], 45.2);
     assert_eq!(context.token_usage.by_session, 24_350);
 

@@ -1,0 +1,98 @@
+//! Prompts: how long one takes in a long session, and how many tokens it has against everything raw.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Result;
+use strata_core::engine::{NewMessage, PromptRequest};
+use strata_core::ports::TokenCounter;
+use strata_core::{Engine, Role, SessionId, UserId};
+use strata_models::Tokenizer;
+
+use crate::corpus::{Corpus, Random};
+use crate::report::{Report, Target, median};
+use crate::{Bench, engine, fill};
+
+/// Messages a call.
+const BATCH: usize = 500;
+const ROUNDS: usize = 30;
+
+/// The turn of the log-filled conversation and the most tokens its prompt may have.
+const BUDGETS: [(usize, f64); 4] = [(1, 2_000.0), (5, 6_000.0), (10, 8_000.0), (500, 8_000.0)];
+
+pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
+    let (small, large) = (bench.size(10_000, 500), bench.size(100_000, 1_000));
+    let user = fill::measured_user()?;
+    let path = bench.stores.fresh("prompt");
+    let (short, long, tokens) = bench.runtime.block_on(async {
+        let store = fill::open(&path).await?;
+        let engine = engine::over(&store);
+        let short = time(&engine, &user, "small", small).await?;
+        let long = time(&engine, &user, "large", large).await?;
+        let tokens = tokens(&engine, &user).await?;
+        store.close().await?;
+        anyhow::Ok((short, long, tokens))
+    })?;
+    let name = format!("a prompt for a session of {small} turns");
+    report.add(name, short, "ms", Some(Target::AtMost(5.0)));
+    report.add(format!("{large} turns against {small}"), long / short, "x", Some(Target::AtMost(1.2)));
+    for ((turn, most), (prompt, raw)) in BUDGETS.into_iter().zip(tokens) {
+        report.add(format!("turn {turn}, layered"), prompt, "tokens", Some(Target::AtMost(most)));
+        report.add(format!("turn {turn}, everything raw"), raw, "tokens", None);
+    }
+    Ok(())
+}
+
+/// The median time of a prompt for a session of so many turns.
+async fn time(engine: &Engine, user: &UserId, name: &str, turns: usize) -> Result<f64> {
+    let session = SessionId::new(name)?;
+    let (corpus, mut random) = (Corpus::new(), Random::new(3));
+    for start in (0..turns).step_by(BATCH) {
+        let messages = (start..turns.min(start + BATCH)).map(|place| {
+            let role = if place % 2 == 0 { Role::User } else { Role::Assistant };
+            NewMessage::new(role, corpus.turn(&mut random))
+        });
+        engine.record(user, &session, messages.collect(), None).await?;
+    }
+    let mut times = Vec::new();
+    for round in 0..ROUNDS {
+        let request = PromptRequest::new(session.clone(), format!("what came of number {round}?"));
+        let start = Instant::now();
+        engine.prompt(user, &request).await?;
+        times.push(start.elapsed().as_secs_f64() * 1e3);
+    }
+    Ok(median(&mut times))
+}
+
+/// The tokens of the prompt at each of the turns, and of all that was said until then.
+async fn tokens(engine: &Engine, user: &UserId) -> Result<Vec<(f64, f64)>> {
+    let session = SessionId::new("logs")?;
+    let tokenizer: Arc<dyn TokenCounter> = Arc::new(Tokenizer::default());
+    let (mut raw, mut figures) = (0.0, Vec::new());
+    for turn in 1..=500 {
+        let (question, reply) = log_filled(turn);
+        let asked = engine.prompt(user, &PromptRequest::new(session.clone(), question.as_str())).await?;
+        if BUDGETS.iter().any(|(wanted, _)| *wanted == turn) {
+            let all = raw + f64::from(tokenizer.count(&question));
+            figures.push((f64::from(asked.prompt.tokens), all));
+        }
+        raw += f64::from(tokenizer.count(&question)) + f64::from(tokenizer.count(&reply));
+        let messages = vec![NewMessage::new(Role::User, question), NewMessage::new(Role::Assistant, reply)];
+        engine.record(user, &session, messages, None).await?;
+    }
+    Ok(figures)
+}
+
+/// An exchange as document 0 complains of: a question, and a reply of about 5,000 characters, most of it a raw log.
+fn log_filled(turn: usize) -> (String, String) {
+    let mut reply = format!("Downloaded InstrumentDebug_{turn}.log.\n\n");
+    for line in 0..60 {
+        let second = line % 60;
+        reply.push_str(&format!(
+            "[2026-02-19 23:24:{second:02}] channel {line} set 37.00 read 37.{turn:02} power 45 % state running\n"
+        ));
+    }
+    reply.push_str("\n<!-- PLOTLY_CHART:{\"points\":[1,2,3,4]} -->\n");
+    reply.push_str(&format!("\nFinding: channel {turn} oscillates by 0.15 degrees, within the normal band."));
+    (format!("10.1.1.47 plot the temperature of channel {turn}"), reply)
+}

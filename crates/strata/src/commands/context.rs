@@ -1,0 +1,59 @@
+//! `strata context`: a session's working context as one JSON document.
+
+use std::path::PathBuf;
+
+use strata_core::SessionId;
+use strata_core::context::ContextData;
+
+use super::{Context, UserArgs, read_document};
+use crate::failure::Outcome;
+use crate::output::{Output, note};
+
+/// Print a session's working context as JSON
+///
+/// Facts, recent history, the summary of what came before, tasks, tool statistics, environment and token usage.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  strata context trip > trip.json\n  strata context trip --write trip.json\n  strata context trip --compact"
+)]
+pub(crate) struct Args {
+    /// The session
+    #[arg(value_name = "SESSION")]
+    session: SessionId,
+    #[command(flatten)]
+    user: UserArgs,
+    /// Write this document back first; `-` reads it from stdin
+    #[arg(long, value_name = "FILE")]
+    write: Option<PathBuf>,
+    /// Compact it first: what is too much of the history goes into the summary
+    #[arg(long)]
+    compact: bool,
+}
+
+pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
+    let Args { session, user: UserArgs { user }, write, compact } = args;
+    let mut document = None;
+    let engine = match write {
+        Some(file) => {
+            let new: ContextData = read_document(&file, context.config.server.max_body_bytes)?;
+            let engine = context.engine_to_write().await?;
+            document = Some(engine.put_context(&user, &session, &new, None).await?);
+            engine
+        }
+        None => context.engine_to_read().await?,
+    };
+    if compact {
+        let limits = &context.config.server.compaction;
+        let (compacted, changed) = engine.compact_context(&user, &session, limits).await?;
+        if !changed {
+            note("there is nothing to compact");
+        }
+        document = Some(compacted);
+    }
+    let document = match document {
+        Some(document) => document,
+        None => engine.context(&user, &session).await?,
+    };
+    output.json(&document)?;
+    Ok(())
+}

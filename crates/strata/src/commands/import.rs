@@ -1,0 +1,84 @@
+//! `strata import`: takes over conversations that another program has kept.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use indicatif::{ProgressBar, ProgressStyle};
+use strata_store::import::{self, BadRows, ImportOptions, ImportProgress, ImportReport};
+
+use super::{Context, JsonArgs, UserArgs};
+use crate::failure::Outcome;
+use crate::json::ImportJson;
+use crate::output::{Output, note};
+
+/// Take over conversations that another program has kept
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  strata import sqlite conversations.db --user ada")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    format: Format,
+}
+
+#[derive(Debug, Subcommand)]
+enum Format {
+    /// A SQLite database with the tables conversations and messages
+    ///
+    /// The file is only read. A second run adds nothing, and a run that was interrupted goes on: docs/context.md says which
+    /// columns are understood.
+    #[command(after_help = "Example:\n  strata import sqlite conversations.db --user ada --prefix old:")]
+    Sqlite {
+        /// The database
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        #[command(flatten)]
+        user: UserArgs,
+        /// Stands before each conversation's id in its session's name, to keep two sources apart
+        #[arg(long, value_name = "TEXT", default_value = "")]
+        prefix: String,
+        /// Leave out rows that cannot be taken over, and name them
+        #[arg(long)]
+        skip_bad_rows: bool,
+        #[command(flatten)]
+        json: JsonArgs,
+    },
+}
+
+pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
+    let Format::Sqlite { file, user: UserArgs { user }, prefix, skip_bad_rows, json: JsonArgs { json } } =
+        args.format;
+    let options = ImportOptions {
+        user,
+        session_prefix: prefix,
+        bad_rows: if skip_bad_rows { BadRows::Skip } else { BadRows::Stop },
+        recent_exchanges: context.config.prompts.recent_exchanges,
+    };
+    let engine = context.engine_to_write().await?;
+    let bar = ProgressBar::new(0);
+    if let Ok(style) = ProgressStyle::with_template("{bar:40} {msg} {eta}") {
+        bar.set_style(style);
+    }
+    let report = import::sqlite(&file, &engine, &options, |progress| show(&bar, progress)).await;
+    bar.finish_and_clear();
+    let report = report?;
+    if json {
+        output.json(&ImportJson::new(&report))?;
+        return Ok(());
+    }
+    let ImportReport { conversations, turns_added, turns_present, skipped, .. } = &report;
+    output.line(format_args!(
+        "{conversations} conversations: {turns_added} turns are new, {turns_present} were there, {skipped} rows were skipped"
+    ))?;
+    for problem in &report.problems {
+        note(format_args!("skipped: {problem}"));
+    }
+    Ok(())
+}
+
+fn show(bar: &ProgressBar, progress: &ImportProgress) {
+    let ImportProgress { conversations, total_conversations, messages, total_messages } = progress;
+    bar.set_length(*total_messages);
+    bar.set_position(*messages);
+    bar.set_message(format!(
+        "{conversations}/{total_conversations} conversations, {messages}/{total_messages} messages"
+    ));
+}

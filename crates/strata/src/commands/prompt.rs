@@ -1,0 +1,63 @@
+//! `strata prompt`: what the model is to be shown for a question.
+
+use strata_core::SessionId;
+use strata_core::engine::PromptRequest;
+use strata_core::prompt::{PromptBody, PromptFormat};
+
+use super::{Context, JsonArgs, UserArgs, text_or_stdin};
+use crate::failure::Outcome;
+use crate::json::PromptJson;
+use crate::output::{Output, note};
+
+/// Show what the model is to be shown for a question
+///
+/// The request, what is known, a summary of what was said earlier, the recent turns, and for a chat what recall finds.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  strata prompt \"why does it fluctuate?\" --session pump --format chat --max-tokens 4000"
+)]
+pub(crate) struct Args {
+    /// The question; `-` reads it from stdin
+    #[arg(value_name = "QUESTION")]
+    question: String,
+    /// The session it is asked in
+    #[arg(long, value_name = "SESSION")]
+    session: SessionId,
+    #[command(flatten)]
+    user: UserArgs,
+    /// One text or a list of messages: flat or chat
+    #[arg(long, value_name = "FORMAT", default_value = "flat")]
+    format: PromptFormat,
+    /// The most tokens [default: the setting `prompt.max_tokens`]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
+    max_tokens: Option<u32>,
+    #[command(flatten)]
+    json: JsonArgs,
+}
+
+pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
+    let Args { question, session, user: UserArgs { user }, format, max_tokens, json: JsonArgs { json } } =
+        args;
+    let question = text_or_stdin(question, context.config.engine.max_turn_bytes)?;
+    let engine = context.engine_to_read().await?;
+    let request = PromptRequest { format, max_tokens, ..PromptRequest::new(session, question) };
+    let prompt = engine.prompt(&user, &request).await?.prompt;
+    if json {
+        output.json(&PromptJson::new(&prompt))?;
+        return Ok(());
+    }
+    match &prompt.body {
+        PromptBody::Text(text) => output.line(text)?,
+        PromptBody::Messages(messages) => {
+            for message in messages {
+                output.line(format_args!("{}:", message.role.as_str()))?;
+                output.text(&message.content)?;
+            }
+        }
+    }
+    for cut in &prompt.cut {
+        note(format_args!("cut from {}: {}", cut.layer, cut.what));
+    }
+    note(format_args!("{} tokens", prompt.tokens));
+    Ok(())
+}

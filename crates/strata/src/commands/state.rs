@@ -1,0 +1,61 @@
+//! `strata state`: the structured state of a session.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use strata_core::SessionId;
+use strata_core::state::State;
+
+use super::{Context, UserArgs, read_document};
+use crate::failure::Outcome;
+use crate::output::Output;
+
+/// Show and replace the structured state of a session, as JSON
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  strata state show pump > pump.json\n  strata state set pump pump.json")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Show what is known, tasks, tool statistics and token usage
+    #[command(after_help = "Example:\n  strata state show pump --user ada")]
+    Show {
+        #[command(flatten)]
+        which: SessionArgs,
+    },
+    /// Replace the state; fields that are left out become empty
+    #[command(after_help = "Example:\n  strata state set pump pump.json")]
+    Set {
+        #[command(flatten)]
+        which: SessionArgs,
+        /// The new state; `-` reads it from stdin
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct SessionArgs {
+    /// The session
+    #[arg(value_name = "SESSION")]
+    session: SessionId,
+    #[command(flatten)]
+    user: UserArgs,
+}
+
+pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
+    let state = match args.action {
+        Action::Show { which: SessionArgs { session, user: UserArgs { user } } } => {
+            context.engine_to_read().await?.state(&user, &session).await?
+        }
+        Action::Set { which: SessionArgs { session, user: UserArgs { user } }, file } => {
+            let state: State = read_document(&file, context.config.engine.max_turn_bytes)?;
+            context.engine_to_write().await?.put_state(&user, &session, state).await?
+        }
+    };
+    output.json(&state)?;
+    Ok(())
+}
