@@ -25,6 +25,7 @@ pub mod text;
 pub mod time;
 pub mod turn;
 pub mod vector;
+mod whole;
 
 pub use engine::Engine;
 pub use error::{Error, ErrorKind, Result};

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::state::{Task, TokenUsage, ToolStats};
 use crate::turn::Metadata;
+use crate::whole;
 
 /// A session's working context.
 ///
@@ -120,7 +121,7 @@ pub struct Environment {
     #[serde(deserialize_with = "null_as_default")]
     pub workspace: String,
     /// Seconds since the epoch.
-    #[serde(deserialize_with = "null_as_default")]
+    #[serde(deserialize_with = "whole::number_or_null")]
     pub last_update: i64,
     /// What was measured then.
     pub system_snapshot: Value,
@@ -179,13 +180,13 @@ struct WireHistory {
 #[derive(Deserialize)]
 #[serde(expecting = "an entry of the history, an object")]
 struct EntryRead {
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default, deserialize_with = "whole::number_or_null")]
     timestamp: i64,
     #[serde(default, deserialize_with = "null_as_default")]
     role: String,
     #[serde(default, deserialize_with = "null_as_default")]
     content: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole::optional")]
     token_count: Option<usize>,
     #[serde(flatten)]
     unknown: Metadata,

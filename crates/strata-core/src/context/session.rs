@@ -142,7 +142,7 @@ pub struct SummaryRewrite {
 pub fn changes(parts: &SessionParts, after: &ContextData) -> Result<ContextChanges> {
     let before = of_session(parts);
     if !after.session_id.is_empty() && after.session_id != before.session_id {
-        return Err(Error::invalid(format!(
+        return Err(Error::conflict(format!(
             "`session_id` is `{}` in a document for session `{}`; write it to the session that it is about",
             shown(&after.session_id),
             before.session_id
@@ -170,7 +170,7 @@ fn compare_history(before: &[HistoryEntry], after: &ContextData) -> Result<(usiz
     let dropped = (0..=before.len()).find(|dropped| follows(*dropped)).unwrap_or(before.len());
     if dropped == before.len() && dropped > 0 && !history.is_empty() {
         let at = before.iter().zip(history).position(|(old, new)| !same(old, new)).unwrap_or(history.len());
-        return Err(Error::invalid(format!(
+        return Err(Error::conflict(format!(
             "`recent_history` differs from what was said, first at entry {at}; turns never change, so send back the \
              entries as they were served and add new ones at the end"
         )));
@@ -212,7 +212,7 @@ fn summary_rewrite(
     let covered = parts.summary.as_ref().map(|summary| summary.end_seq);
     if after.long_term_summary == before.long_term_summary {
         if last_dropped > covered {
-            return Err(Error::invalid(format!(
+            return Err(Error::conflict(format!(
                 "the oldest {dropped} entries of `recent_history` are gone and `long_term_summary` does not say more; \
                  summarise them or send them back"
             )));

@@ -70,11 +70,11 @@ async fn get_context(
     request_body(content = ref("#/components/schemas/ContextDocument"), content_type = "application/json"),
     params(("id" = String, Path, description = "the session's name, percent-encoded",
         min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$"), ContextParams,
-        ("If-Match" = Option<String>, Header, nullable = false, pattern = r#"^(\*|"[0-9a-f]{16}")$"#,
+        ("If-Match" = Option<String>, Header, nullable = false, min_length = 1, max_length = 18, pattern = r#"^(\*|"[0-9a-f]{16}")$"#,
             description = "the `ETag` of the document that was read: another one by now is a conflict")),
     responses((status = 200, description = "the context as it is now", body = ref("#/components/schemas/ContextDocument"),
             content_type = "application/json", headers(("ETag" = String, description = "for `If-Match`"))),
-        (status = 409, description = "the context changed since it was read")))]
+        (status = 409, description = "the context changed since it was read, or the document is not of this session and its turns")))]
 async fn put_context(
     State(app): State<App>,
     caller: Caller,

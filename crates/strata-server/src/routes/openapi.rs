@@ -121,6 +121,9 @@ fn complete(operation: &mut Value) {
         }
     }
     let takes_body = operation.get("requestBody").is_some();
+    if takes_body {
+        operation["requestBody"]["required"] = json!(true);
+    }
     let failures: &[(&str, bool, &str)] = &[
         ("400", is_api, "the request cannot be right; the message says what to do"),
         ("403", true, "`Host` or `Origin` is not of this machine"),

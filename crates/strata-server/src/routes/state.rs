@@ -184,7 +184,7 @@ pub(super) fn token_usage_schema() -> Value {
 }
 
 fn count_schema() -> Value {
-    json!({ "type": "integer", "format": "int64", "minimum": 0, "maximum": i64::MAX })
+    json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX })
 }
 
 #[cfg(test)]
