@@ -7,8 +7,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use strata_core::SessionId;
 use strata_core::context::ContextData;
+use strata_core::{Error, SessionId};
 use utoipa::{IntoParams, ToSchema};
 
 use super::state::{open_object, task_schema, token_usage_schema, tool_stats_schema};
@@ -70,8 +70,8 @@ async fn get_context(
     request_body(content = ref("#/components/schemas/ContextDocument"), content_type = "application/json"),
     params(("id" = String, Path, description = "the session's name, percent-encoded",
         min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$"), ContextParams,
-        ("If-Match" = Option<String>, Header, nullable = false, min_length = 1, max_length = 18, pattern = r#"^(\*|"[0-9a-f]{16}")$"#,
-            description = "the `ETag` of the document that was read: another one by now is a conflict")),
+        ("If-Match" = Option<String>, Header, nullable = false, description =
+            "the `ETag` of the document that was read, or `*`: any other is a conflict")),
     responses((status = 200, description = "the context as it is now", body = ref("#/components/schemas/ContextDocument"),
             content_type = "application/json", headers(("ETag" = String, description = "for `If-Match`"))),
         (status = 409, description = "the context changed since it was read, or the document is not of this session and its turns")))]
@@ -143,8 +143,9 @@ fn expected(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
     let digits = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
     let digits = digits.filter(|text| text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit()));
     let tag = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    // What was never a tag cannot be the one of the document as it is now.
     tag.map(Some).ok_or_else(|| {
-        ApiError::invalid("`If-Match` is no `ETag` of this route; send one as `GET` gave it, or `*`")
+        Error::conflict("`If-Match` is no `ETag` of this document; send one as `GET` gave it, or `*`").into()
     })
 }
 
