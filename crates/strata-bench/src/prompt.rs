@@ -54,6 +54,8 @@ async fn time(engine: &Engine, user: &UserId, name: &str, turns: usize) -> Resul
         });
         engine.record(user, &session, messages.collect(), None).await?;
     }
+    // Indexing goes on behind the recording and would share the processor with what is measured.
+    fill::wait_for_index(engine.store()).await?;
     let mut times = Vec::new();
     for round in 0..ROUNDS {
         let request = PromptRequest::new(session.clone(), format!("what came of number {round}?"));
