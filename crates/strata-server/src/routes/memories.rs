@@ -333,7 +333,7 @@ struct ListParams {
 /// Whose memories a query is about; for the OpenAPI document.
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "only its schema is used")]
 pub(crate) enum OwnScope {
     User,
     Global,
