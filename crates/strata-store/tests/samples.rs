@@ -58,3 +58,8 @@ async fn check(version: u32) {
 async fn version_1_is_read() {
     check(1).await;
 }
+
+#[tokio::test]
+async fn version_2_is_read() {
+    check(2).await;
+}
