@@ -11,6 +11,7 @@ pub mod error;
 pub mod id;
 pub mod index;
 pub mod job;
+pub mod learn;
 pub mod lexicon;
 pub mod memory;
 pub mod metric;

@@ -77,9 +77,61 @@ pub struct ChatMessage {
     pub content: String,
 }
 
+/// What a chat model is asked.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ChatRequest {
+    /// The conversation.
+    pub messages: Vec<ChatMessage>,
+    /// The shape of the answer, where it has to be JSON. A model that cannot be held to it is asked in words alone, so the
+    /// answer is checked by who reads it.
+    pub schema: Option<AnswerSchema>,
+    /// The most tokens of the answer; the model's own limit where nobody says.
+    pub max_tokens: Option<u32>,
+}
+
+/// The shape of a JSON answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AnswerSchema {
+    /// A name for it: letters, digits, `_` and `-`.
+    pub name: &'static str,
+    /// JSON Schema.
+    pub schema: serde_json::Value,
+}
+
+/// A chat model's answer.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ChatAnswer {
+    /// What it says.
+    pub text: String,
+    /// What it cost.
+    pub spent: Spent,
+}
+
+/// What was spent on a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub struct Spent {
+    /// Requests that reached the model, those that were tried again included.
+    pub calls: u32,
+    /// Tokens that went in, as the model counts them or else as Strata does.
+    pub input_tokens: u64,
+    /// Tokens that came out.
+    pub output_tokens: u64,
+}
+
+impl std::ops::AddAssign for Spent {
+    fn add_assign(&mut self, other: Self) {
+        self.calls += other.calls;
+        self.input_tokens += other.input_tokens;
+        self.output_tokens += other.output_tokens;
+    }
+}
+
 /// A model that answers.
 #[async_trait]
 pub trait ChatModel: Send + Sync + 'static {
-    /// The answer to `messages`.
-    async fn complete(&self, messages: &[ChatMessage]) -> Result<String>;
+    /// The model's name.
+    fn model(&self) -> &str;
+
+    /// The answer to a request. What may succeed later was tried again inside; the error says whether it still may.
+    async fn complete(&self, request: &ChatRequest) -> Result<ChatAnswer>;
 }

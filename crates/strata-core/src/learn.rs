@@ -1,0 +1,14 @@
+//! The write path behind the conversation: what is made of turns after they were acknowledged.
+//!
+//! A message makes [`Statement`]s; a [`Plan`] says what becomes of each of them and of every neighbour that is known
+//! already. Who makes them, the rules inside the binary ([`rules`]) or a model, is a detail: both give these values, and both
+//! are held to [`Plan::check`], so that a contradiction never leaves the store with neither.
+//!
+//! What is deliberately absent: jobs, storage and retries, which are the engine's.
+
+mod plan;
+pub mod rules;
+mod statement;
+
+pub use plan::{Fate, Novelty, Plan, TodoEnd};
+pub use statement::{MAX_STATEMENTS, Said, Statement};
