@@ -6,6 +6,7 @@ mod context;
 mod embedding;
 mod explain;
 mod import;
+mod learn;
 mod memories;
 mod prompt;
 mod record;
@@ -18,14 +19,16 @@ use jiff::Timestamp;
 
 pub use embedding::EmbedItems;
 pub use import::{ImportedParts, ImportedSession, ImportedSummary, ReadInto};
+pub use learn::{Ended, Event, InferredEvent, JobKind, Learned};
 pub use memories::{MemoryEdit, NewMemory};
 pub use prompt::{PromptRequest, Prompted};
 pub use record::{NewMessage, Recorded};
 
 use crate::error::{Error, Result};
 use crate::index::Indexes;
+use crate::learn::LearnSettings;
 use crate::lexicon::Lexicon;
-use crate::ports::{Clock, Embedder, IdSource, Reranker, TokenCounter};
+use crate::ports::{ChatModel, Clock, Embedder, IdSource, Reranker, TokenCounter};
 use crate::recall::RecallSettings;
 use crate::store::Store;
 
@@ -41,6 +44,8 @@ pub struct Settings {
     pub embed: EmbedItems,
     /// How recall works.
     pub recall: RecallSettings,
+    /// How learning works.
+    pub learn: LearnSettings,
 }
 
 impl Default for Settings {
@@ -50,6 +55,7 @@ impl Default for Settings {
             max_turns_per_call: 1000,
             embed: EmbedItems::Auto,
             recall: RecallSettings::default(),
+            learn: LearnSettings::default(),
         }
     }
 }
@@ -66,6 +72,8 @@ pub struct Engine {
     pub(crate) indexes: Option<Arc<Indexes>>,
     pub(crate) embedder: Option<Arc<dyn Embedder>>,
     pub(crate) reranker: Option<Arc<dyn Reranker>>,
+    /// Without one, learning goes by rules.
+    pub(crate) chat_model: Option<Arc<dyn ChatModel>>,
     pub(crate) waiting: Arc<requests::Waiting>,
     pub(crate) prompting: Arc<prompt::Prompting>,
 }
@@ -90,6 +98,7 @@ impl Engine {
             indexes: None,
             embedder: None,
             reranker: None,
+            chat_model: None,
             waiting,
             prompting,
         }

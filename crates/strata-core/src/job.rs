@@ -70,6 +70,9 @@ pub struct Job {
     pub lease: Option<Lease>,
     /// What went wrong last.
     pub last_error: Option<String>,
+    /// What it did and spent, in the worker's own words. Never what was said: nobody would find it there to destroy it.
+    #[serde(default)]
+    pub result: Option<Value>,
     /// When it was asked for.
     pub created_at: Timestamp,
     /// When it last changed.
@@ -91,7 +94,15 @@ pub struct Lease {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum JobOutcome {
     /// It is finished.
-    Done,
+    Done {
+        /// What it did and spent.
+        result: Option<Value>,
+    },
+    /// It was not its time yet: it waits again, and this beginning does not count as an attempt.
+    Later {
+        /// Not before this moment.
+        run_at: Timestamp,
+    },
     /// It failed and shall be tried again.
     Retry {
         /// Not before this moment.
@@ -104,4 +115,11 @@ pub enum JobOutcome {
         /// What went wrong.
         error: String,
     },
+}
+
+impl JobOutcome {
+    /// Finished, with nothing to tell.
+    pub fn done() -> Self {
+        Self::Done { result: None }
+    }
 }

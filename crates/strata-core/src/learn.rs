@@ -8,7 +8,9 @@
 
 mod plan;
 pub mod rules;
+mod settings;
 mod statement;
 
 pub use plan::{Fate, Novelty, Plan, TodoEnd};
+pub use settings::{LearnInto, LearnSettings};
 pub use statement::{MAX_STATEMENTS, Said, Statement};

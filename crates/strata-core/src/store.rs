@@ -15,7 +15,10 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use change::{AppendedTurn, Applied, Change, ChangeSet, Forget, Idempotency, Removed, Segment};
+pub use change::{
+    AppendedTurn, Applied, Change, ChangeSet, Forget, Idempotency, Removed, SESSION_PURPOSES, Segment,
+    session_space,
+};
 pub use in_memory::InMemoryStore;
 pub use query::{
     Hit, Item, ItemKinds, JobQuery, MemoryQuery, MemorySelect, MetricQuery, Page, StoredVector, SummaryQuery,

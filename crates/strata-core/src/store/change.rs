@@ -104,6 +104,22 @@ pub enum Change {
         /// What took its place.
         replaced_by: Option<MemoryId>,
     },
+    /// Adds fields to a memory's metadata, replacing those of the same name; nothing else changes.
+    NoteMemory {
+        /// The memory.
+        id: MemoryId,
+        /// The fields.
+        note: Metadata,
+    },
+    /// Goes on only while no memory of the user was added or changed after a revision, and nothing was destroyed since an
+    /// epoch: otherwise a conflict that may be tried again. What was worked out from the memories travels with this and comes
+    /// before what changes them.
+    ExpectMemories {
+        /// The user's revision before the memories were read.
+        revision: u64,
+        /// The user's epoch then.
+        epoch: u64,
+    },
     /// Takes a memory out of recall, or with `None` brings it back.
     HideMemory {
         /// The memory.
@@ -129,8 +145,19 @@ pub enum Change {
         /// Up to which revision.
         revision: u64,
     },
+    /// Goes on only while a space has been worked through up to exactly this revision: otherwise a conflict that may be
+    /// tried again, because somebody else was faster.
+    ExpectProgress {
+        /// The space.
+        space: String,
+        /// Up to which revision it has to be.
+        revision: u64,
+    },
     /// Asks for background work.
     EnqueueJob(Box<Job>),
+    /// Asks for background work unless a job of the same kind already waits for the same session. That one is brought forward
+    /// if this one would be due earlier, but not if it waits because it failed.
+    EnqueueOnce(Box<Job>),
     /// Says what became of a leased job.
     FinishJob {
         /// The job.
@@ -144,6 +171,11 @@ pub enum Change {
     RetryJob {
         /// The job.
         id: JobId,
+    },
+    /// Removes jobs that were finished before this moment.
+    PruneJobs {
+        /// Jobs done before this moment go.
+        before: Timestamp,
     },
     /// Appends a request's row.
     AddRequest(Box<RequestMetric>),
@@ -173,7 +205,8 @@ pub struct Segment {
 /// What is destroyed, with everything derived from it alone: vectors, index entries, files.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Forget {
-    /// A session with its turns, state, summaries, jobs and the memories bound to it.
+    /// A session with its turns, state, summaries, jobs, the memories bound to it, the memories that only its turns say, and
+    /// the progress of its own spaces ([`session_space`]).
     Session(SessionId),
     /// A memory, with the former statements that it replaced.
     Memory(MemoryId),
@@ -181,6 +214,15 @@ pub enum Forget {
     Memories,
     /// Everything of the user.
     User,
+}
+
+/// What a session may have progress of its own in.
+pub const SESSION_PURPOSES: [&str; 4] = ["learn", "summarise", "evict", "prune"];
+
+/// The name of a session's own space of progress, which goes when the session is forgotten. `purpose` is one of
+/// [`SESSION_PURPOSES`].
+pub fn session_space(purpose: &str, session: &SessionId) -> String {
+    format!("session:{purpose}:{session}")
 }
 
 /// What [`apply`](super::Store::apply) did.

@@ -6,6 +6,7 @@
 
 mod forget;
 mod index;
+mod jobs;
 mod read;
 mod table;
 mod user_data;

@@ -68,8 +68,15 @@ fn items_changed(change: &Change) -> usize {
         Change::AppendTurns { turns, .. } => turns.len().max(1),
         Change::HideTurns { ids, .. } => ids.len().max(1),
         Change::ReviseMemory { .. } => 2,
-        Change::AddMemory(_) | Change::CloseMemory { .. } | Change::HideMemory { .. } => 1,
+        Change::AddMemory(_)
+        | Change::CloseMemory { .. }
+        | Change::NoteMemory { .. }
+        | Change::HideMemory { .. } => 1,
         Change::PutState { .. }
+        | Change::ExpectMemories { .. }
+        | Change::ExpectProgress { .. }
+        | Change::EnqueueOnce(_)
+        | Change::PruneJobs { .. }
         | Change::ExpectSession { .. }
         | Change::PutVectors(_)
         | Change::PutSegment { .. }
@@ -145,6 +152,8 @@ impl<'a> Writing<'a> {
                 self.revise_memory(id, archive_as, content, metadata)
             }
             Change::CloseMemory { id, valid_to, replaced_by } => self.close_memory(id, valid_to, replaced_by),
+            Change::NoteMemory { id, note } => self.note_memory(id, note),
+            Change::ExpectMemories { revision, epoch } => self.expect_memories(revision, epoch),
             Change::HideMemory { id, hidden } => self.hide_memory(id, hidden),
             Change::PutVectors(vectors) => {
                 let revision = self.raise_vectors()?;
@@ -152,9 +161,12 @@ impl<'a> Writing<'a> {
             }
             Change::PutSegment { segment, epoch } => self.put_segment(&segment, epoch),
             Change::SetProgress { space, revision } => self.set_progress(&space, revision),
+            Change::ExpectProgress { space, revision } => self.expect_progress(&space, revision),
             Change::EnqueueJob(job) => self.enqueue_job(&job),
+            Change::EnqueueOnce(job) => self.enqueue_once(&job),
             Change::FinishJob { id, lease, outcome } => self.finish_job(id, lease, outcome),
             Change::RetryJob { id } => self.retry_job(id),
+            Change::PruneJobs { before } => self.prune_jobs(before),
             Change::AddRequest(request) => self.add_request(&request),
             Change::PruneRequests { before } => self.prune_requests(before),
             Change::Forget(what) => self.forget(what),

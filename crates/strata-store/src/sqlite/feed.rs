@@ -158,6 +158,15 @@ impl Writing<'_> {
         self.set_progress(&segment.space, segment.last)
     }
 
+    pub(super) fn expect_progress(&self, space: &str, revision: u64) -> Outcome<()> {
+        let progress = progress(self.conn, self.user, space)?;
+        if progress == revision {
+            return Ok(());
+        }
+        let message = format!("`{space}` is at {progress} and not at {revision}; somebody else was faster");
+        Err(Error::conflict(message).retryable().into())
+    }
+
     pub(super) fn set_progress(&self, space: &str, revision: u64) -> Outcome<()> {
         self.conn
             .prepare_cached(

@@ -204,7 +204,7 @@ pub(crate) fn summary(row: &Row<'_>) -> Outcome<Summary> {
 
 /// The columns of [`job`], of `jobs` as `j` and `users` as `u`.
 pub(crate) const JOB: &str = "j.row, j.id, u.name, j.session, j.kind, j.payload, j.status, j.attempts, j.run_at, \
-     j.lease_id, j.lease_worker, j.lease_until, j.last_error, j.created_at, j.updated_at";
+     j.lease_id, j.lease_worker, j.lease_until, j.last_error, j.created_at, j.updated_at, j.result";
 
 pub(crate) fn job(row: &Row<'_>) -> Outcome<Job> {
     let cells = Cells::new("jobs", row);
@@ -225,6 +225,7 @@ pub(crate) fn job(row: &Row<'_>) -> Outcome<Job> {
         last_error: cells.get(12)?,
         created_at: cells.time(13)?,
         updated_at: cells.time(14)?,
+        result: cells.json(15)?,
     })
 }
 

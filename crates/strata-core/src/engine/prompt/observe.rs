@@ -43,6 +43,7 @@ impl Engine {
                 // A session has to exist before it can be summarised: the expectation first, then the turns.
                 let last = changes.len() - 1;
                 changes.swap(1, last);
+                changes.extend(self.learning(user, session, &turns, now));
                 let changes = ChangeSet { at: now, idempotency: idempotency.clone(), changes };
                 match self.store.apply(user, changes).await {
                     Err(error) if was_overtaken(&error) => {}
@@ -51,7 +52,9 @@ impl Engine {
             }
             tracing::warn!(%session, "many write to one session at once; its state will be read up later");
         }
-        let changes = vec![Change::AppendTurns { session: session.clone(), turns }];
+        let learning = self.learning(user, session, &turns, now);
+        let mut changes = vec![Change::AppendTurns { session: session.clone(), turns }];
+        changes.extend(learning);
         self.store.apply(user, ChangeSet { at: now, idempotency, changes }).await
     }
 

@@ -105,7 +105,7 @@ pub async fn a_failing_change_undoes_every_kind_of_change(store: &dyn Store) {
     let before = everything(store).await;
     let moved = Summary { text: "new".to_owned(), status: SummaryStatus::Failed, ..stored };
     let done =
-        Change::FinishJob { id: leased.id, lease: leased.lease.unwrap().id, outcome: JobOutcome::Done };
+        Change::FinishJob { id: leased.id, lease: leased.lease.unwrap().id, outcome: JobOutcome::done() };
     for change in [
         appending("s", vec![turn("new")]),
         Change::HideTurns { ids: ids.clone(), hidden: deleted(1) },

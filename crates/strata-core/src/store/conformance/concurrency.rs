@@ -94,7 +94,7 @@ pub async fn work_as(store: &dyn Store, worker: usize) -> Vec<JobId> {
         let held = job.lease.clone().unwrap();
         let changes = vec![
             appending(session.as_str(), vec![turn(&format!("worker {worker} did {}", job.id))]),
-            Change::FinishJob { id: job.id, lease: held.id, outcome: JobOutcome::Done },
+            Change::FinishJob { id: job.id, lease: held.id, outcome: JobOutcome::done() },
         ];
         store.apply(&job.user, ChangeSet::new(at(2), changes)).await.unwrap();
         done.push(job.id);

@@ -118,6 +118,7 @@ pub fn job(of: Option<&str>, due: i64) -> Job {
         run_at: at(due),
         lease: None,
         last_error: None,
+        result: None,
         created_at: at(due),
         updated_at: at(due),
     }

@@ -118,7 +118,7 @@ pub async fn no_change_reaches_another_user(store: &dyn Store) {
         content: "stolen".to_owned(),
         metadata: None,
     };
-    let finished = Change::FinishJob { id: anns.job, lease: anns.lease, outcome: JobOutcome::Done };
+    let finished = Change::FinishJob { id: anns.job, lease: anns.lease, outcome: JobOutcome::done() };
     for change in [
         Change::HideTurns { ids: vec![anns.turn], hidden: deleted(1) },
         revised,

@@ -81,7 +81,7 @@ pub async fn holds_one_job_a_session_at_a_time(store: &dyn Store) {
     assert_eq!(take(store, 10, 99).await.unwrap().id, ids[2]);
     assert_eq!(take(store, 10, 99).await.unwrap().id, ids[3]);
     assert_eq!(take(store, 10, 99).await, None);
-    apply_at(store, &ann(), 11, finishing(&first, JobOutcome::Done)).await;
+    apply_at(store, &ann(), 11, finishing(&first, JobOutcome::done())).await;
     assert_eq!(take(store, 11, 99).await.unwrap().id, ids[1]);
 }
 
@@ -108,7 +108,7 @@ pub async fn takes_a_job_over_when_its_lease_has_ended(store: &dyn Store) {
 pub async fn finishes_a_job(store: &dyn Store) {
     enqueue(store, vec![job(Some("s"), 0)]).await;
     let leased = take(store, 1, 9).await.unwrap();
-    apply_at(store, &ann(), 5, finishing(&leased, JobOutcome::Done)).await;
+    apply_at(store, &ann(), 5, finishing(&leased, JobOutcome::done())).await;
     let expected = Job { status: JobStatus::Done, lease: None, updated_at: at(5), ..leased.clone() };
     assert_eq!(read(store, leased.id).await, expected);
     assert_eq!(take(store, 1_000, 2_000).await, None);
@@ -125,7 +125,7 @@ pub async fn a_lost_lease_conflicts_and_applies_nothing(store: &dyn Store) {
         ChangeSet::new(at(4), vec![add, finishing(job, outcome)])
     };
     for outcome in [
-        JobOutcome::Done,
+        JobOutcome::done(),
         JobOutcome::Retry { run_at: at(9), error: "late".to_owned() },
         JobOutcome::Dead { error: "late".to_owned() },
     ] {
@@ -133,16 +133,19 @@ pub async fn a_lost_lease_conflicts_and_applies_nothing(store: &dyn Store) {
     }
     assert!(current(store, &ann()).await.is_empty());
     assert_eq!(read(store, quick.id).await, quick);
-    store.apply(&ann(), result("quick", &quick, JobOutcome::Done)).await.unwrap();
+    store.apply(&ann(), result("quick", &quick, JobOutcome::done())).await.unwrap();
     assert_eq!(current(store, &ann()).await[0].content, "quick");
-    assert_eq!(kind(store.apply(&ann(), result("slow", &slow, JobOutcome::Done)).await), ErrorKind::Conflict);
+    assert_eq!(
+        kind(store.apply(&ann(), result("slow", &slow, JobOutcome::done())).await),
+        ErrorKind::Conflict
+    );
 }
 
 /// A lease that has ended is still the current one while nobody took the job over.
 pub async fn an_ended_lease_that_nobody_took_over_still_finishes(store: &dyn Store) {
     enqueue(store, vec![job(None, 0)]).await;
     let leased = take(store, 1, 2).await.unwrap();
-    apply_at(store, &ann(), 50, finishing(&leased, JobOutcome::Done)).await;
+    apply_at(store, &ann(), 50, finishing(&leased, JobOutcome::done())).await;
     assert_eq!(read(store, leased.id).await.status, JobStatus::Done);
 }
 
@@ -150,8 +153,8 @@ pub async fn an_ended_lease_that_nobody_took_over_still_finishes(store: &dyn Sto
 pub async fn finishing_twice_conflicts(store: &dyn Store) {
     enqueue(store, vec![job(None, 0)]).await;
     let leased = take(store, 1, 9).await.unwrap();
-    apply(store, &ann(), finishing(&leased, JobOutcome::Done)).await;
-    assert_eq!(refuse(store, &ann(), finishing(&leased, JobOutcome::Done)).await, ErrorKind::Conflict);
+    apply(store, &ann(), finishing(&leased, JobOutcome::done())).await;
+    assert_eq!(refuse(store, &ann(), finishing(&leased, JobOutcome::done())).await, ErrorKind::Conflict);
 }
 
 /// A failed job waits for its next time with its attempts and what went wrong.
@@ -195,7 +198,7 @@ pub async fn refuses_to_retry_a_job_that_is_not_dead(store: &dyn Store) {
     assert_eq!(refuse(store, &ann(), Change::RetryJob { id }).await, ErrorKind::Conflict);
     let leased = take(store, 1, 9).await.unwrap();
     assert_eq!(refuse(store, &ann(), Change::RetryJob { id }).await, ErrorKind::Conflict);
-    apply(store, &ann(), finishing(&leased, JobOutcome::Done)).await;
+    apply(store, &ann(), finishing(&leased, JobOutcome::done())).await;
     assert_eq!(refuse(store, &ann(), Change::RetryJob { id }).await, ErrorKind::Conflict);
 }
 
@@ -211,7 +214,7 @@ pub async fn refuses_an_id_that_exists(store: &dyn Store) {
 /// A job that does not exist can neither be finished nor retried.
 pub async fn refuses_unknown_jobs(store: &dyn Store) {
     let id = JobId(fresh());
-    let change = Change::FinishJob { id, lease: LeaseId(fresh()), outcome: JobOutcome::Done };
+    let change = Change::FinishJob { id, lease: LeaseId(fresh()), outcome: JobOutcome::done() };
     assert_eq!(refuse(store, &ann(), change).await, ErrorKind::NotFound);
     assert_eq!(refuse(store, &ann(), Change::RetryJob { id }).await, ErrorKind::NotFound);
 }

@@ -4,9 +4,9 @@ use std::collections::{BTreeSet, VecDeque};
 
 use super::user_data::{UserData, unknown};
 use crate::error::Result;
-use crate::id::{ItemId, MemoryId, SessionId};
+use crate::id::{ItemId, MemoryId, SessionId, TurnId};
 use crate::memory::Memory;
-use crate::store::{Forget, Removed};
+use crate::store::{Forget, Removed, SESSION_PURPOSES, session_space};
 
 impl UserData {
     pub(super) fn forget(&mut self, what: Forget, removed: &mut Removed) -> Result<()> {
@@ -51,7 +51,11 @@ impl UserData {
     }
 
     fn forget_session(&mut self, session: &SessionId, removed: &mut Removed) -> Result<()> {
-        let bound = self.memories.rows().values().filter(|memory| memory.session.as_ref() == Some(session));
+        let said_here = |id: &TurnId| self.turns.get(id).is_some_and(|turn| turn.session == *session);
+        let bound = self.memories.rows().values().filter(|memory| {
+            let only_here = !memory.source_turns.is_empty() && memory.source_turns.iter().all(said_here);
+            memory.session.as_ref() == Some(session) || only_here
+        });
         let bound: BTreeSet<MemoryId> = bound.map(|memory| memory.id).collect();
         let existed = self.sessions.remove(session);
         // A memory may be bound to a session in which nothing was said yet.
@@ -63,6 +67,9 @@ impl UserData {
         removed.summaries += self.summaries.remove_where(|_, summary| summary.session == *session);
         self.places.remove_where(|(of, _), _| of == session);
         self.jobs.remove_where(|_, job| job.session.as_ref() == Some(session));
+        for purpose in SESSION_PURPOSES {
+            self.progress.remove(&session_space(purpose, session));
+        }
         // Their questions were said in the session.
         self.requests.remove_where(|_, request| request.session.as_ref() == Some(session));
         self.forget_memories(&bound, removed);

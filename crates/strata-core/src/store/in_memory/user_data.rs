@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use super::index::Index;
 use super::table::Table;
 use crate::error::{Error, Result};
-use crate::id::{ItemId, JobId, LeaseId, MemoryId, RequestId, SessionId, SummaryId, TurnId, UserId};
-use crate::job::{Job, JobOutcome, JobStatus};
+use crate::id::{ItemId, JobId, MemoryId, RequestId, SessionId, SummaryId, TurnId, UserId};
+use crate::job::{Job, JobStatus};
 use crate::memory::Memory;
 use crate::metric::RequestMetric;
 use crate::session::Session;
@@ -155,6 +155,8 @@ impl UserData {
                 self.revise_memory(at, id, archive_as, content, metadata)
             }
             Change::CloseMemory { id, valid_to, replaced_by } => self.close_memory(id, valid_to, replaced_by),
+            Change::NoteMemory { id, note } => self.change_memory(id, |memory| memory.metadata.extend(note)),
+            Change::ExpectMemories { revision, epoch } => self.expect_memories(revision, epoch),
             Change::HideMemory { id, hidden } => self.change_memory(id, |memory| memory.hidden = hidden),
             Change::PutVectors(vectors) => {
                 self.put_vectors(vectors);
@@ -165,9 +167,15 @@ impl UserData {
                 self.progress.put(space, revision);
                 Ok(())
             }
+            Change::ExpectProgress { space, revision } => self.expect_progress(&space, revision),
             Change::EnqueueJob(job) => self.enqueue_job(user, *job),
+            Change::EnqueueOnce(job) => self.enqueue_once(user, *job),
             Change::FinishJob { id, lease, outcome } => self.finish_job(at, id, lease, outcome),
             Change::RetryJob { id } => self.retry_job(at, id),
+            Change::PruneJobs { before } => {
+                self.jobs.remove_where(|_, job| job.status == JobStatus::Done && job.updated_at < before);
+                Ok(())
+            }
             Change::AddRequest(request) => self.add_request(*request),
             Change::PruneRequests { before } => {
                 self.requests.remove_where(|_, request| request.created_at < before);
@@ -339,6 +347,26 @@ impl UserData {
         Ok(())
     }
 
+    fn expect_memories(&self, revision: u64, epoch: u64) -> Result<()> {
+        let changed =
+            |(item, changed): (&ItemId, &u64)| matches!(item, ItemId::Memory(_)) && *changed > revision;
+        if self.head.epoch == epoch && !self.revisions.rows().iter().any(changed) {
+            return Ok(());
+        }
+        Err(Error::conflict("memories were changed meanwhile; read them again").retryable())
+    }
+
+    fn expect_progress(&self, space: &str, revision: u64) -> Result<()> {
+        let progress = self.progress.get(space).copied().unwrap_or(0);
+        if progress == revision {
+            return Ok(());
+        }
+        Err(Error::conflict(format!(
+            "`{space}` is at {progress} and not at {revision}; somebody else was faster"
+        ))
+        .retryable())
+    }
+
     fn put_segment(&mut self, segment: Segment, epoch: u64) -> Result<()> {
         if self.head.epoch != epoch {
             return Err(Error::conflict(format!(
@@ -371,61 +399,6 @@ impl UserData {
                 self.vectors.put((item, model), (self.head.vectors + 1, vector));
             }
         }
-    }
-
-    fn enqueue_job(&mut self, user: &UserId, job: Job) -> Result<()> {
-        if job.user != *user {
-            return Err(Error::invalid(format!("job `{}` names another user than the call", job.id)));
-        }
-        if self.jobs.contains(&job.id) {
-            return Err(Error::conflict(format!("job `{}` exists already; give it another id", job.id)));
-        }
-        self.jobs.put(job.id, job);
-        Ok(())
-    }
-
-    fn finish_job(&mut self, at: Timestamp, id: JobId, lease: LeaseId, outcome: JobOutcome) -> Result<()> {
-        let mut job = self.jobs.get(&id).ok_or_else(|| unknown("job", id))?.clone();
-        if job.lease.as_ref().is_none_or(|held| held.id != lease) {
-            return Err(Error::conflict(format!(
-                "lease `{lease}` on job `{id}` was lost; drop the result, another worker has the job"
-            )));
-        }
-        job.lease = None;
-        job.updated_at = at;
-        match outcome {
-            JobOutcome::Done => job.status = JobStatus::Done,
-            JobOutcome::Retry { run_at, error } => {
-                job.status = JobStatus::Queued;
-                job.run_at = run_at;
-                job.last_error = Some(error);
-            }
-            JobOutcome::Dead { error } => {
-                job.status = JobStatus::Dead;
-                job.last_error = Some(error);
-            }
-        }
-        self.jobs.put(id, job);
-        Ok(())
-    }
-
-    fn retry_job(&mut self, at: Timestamp, id: JobId) -> Result<()> {
-        let job = self.jobs.get(&id).ok_or_else(|| unknown("job", id))?;
-        if job.status != JobStatus::Dead {
-            return Err(Error::conflict(format!(
-                "job `{id}` is {}; only a dead job can be retried",
-                job.status.as_str()
-            )));
-        }
-        let job = Job { status: JobStatus::Queued, attempts: 0, run_at: at, updated_at: at, ..job.clone() };
-        self.jobs.put(id, job);
-        Ok(())
-    }
-
-    /// Stores a job under a new lease: the one write that no change set carries.
-    pub(super) fn put_leased(&mut self, job: Job) {
-        self.jobs.put(job.id, job);
-        self.jobs.commit();
     }
 
     fn add_request(&mut self, request: RequestMetric) -> Result<()> {

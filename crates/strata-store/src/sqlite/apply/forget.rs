@@ -1,12 +1,22 @@
 //! Destroying: the thing itself and everything derived from it alone, vectors and index entries included.
 
 use rusqlite::{Params, params};
-use strata_core::store::Forget;
+use strata_core::store::{Forget, SESSION_PURPOSES, session_space};
 use strata_core::{MemoryId, SessionId};
 
 use super::super::error::Outcome;
 use super::super::index::{self, Kind};
 use super::{Writing, unknown};
+
+/// The memories that are bound elsewhere or nowhere and that only turns of one session say. Ids are stored as bytes and named
+/// in a memory's sources as text.
+const SAID_ONLY_HERE: &str = "SELECT m.row FROM memories m
+     WHERE m.user_id = ?1 AND m.source_turns IS NOT NULL AND m.session IS NOT ?2
+       AND NOT EXISTS (
+           SELECT 1 FROM json_each(m.source_turns) source
+           WHERE NOT EXISTS (
+               SELECT 1 FROM turns t
+               WHERE t.user_id = ?1 AND t.id = unhex(source.value, '-') AND t.session_id = ?3))";
 
 impl Writing<'_> {
     pub(super) fn forget(&mut self, what: Forget) -> Outcome<()> {
@@ -28,11 +38,14 @@ impl Writing<'_> {
     }
 
     fn forget_session(&mut self, session: &SessionId) -> Outcome<()> {
-        let bound = self.rows(
+        let mut bound = self.rows(
             "SELECT row FROM memories WHERE user_id = ?1 AND session = ?2",
             params![self.user_id, session.as_str()],
         )?;
         let session_id = self.find_session(session)?;
+        if let Some(session_id) = session_id {
+            bound.extend(self.rows(SAID_ONLY_HERE, params![self.user_id, session.as_str(), session_id])?);
+        }
         // A memory may be bound to a session in which nothing was said yet.
         if session_id.is_none() && bound.is_empty() {
             return Err(unknown("session", session));
@@ -53,6 +66,11 @@ impl Writing<'_> {
             self.conn
                 .prepare_cached(&format!("DELETE FROM {table} WHERE user_id = ?1 AND session = ?2"))?
                 .execute(params![self.user_id, session.as_str()])?;
+        }
+        for purpose in SESSION_PURPOSES {
+            self.conn
+                .prepare_cached("DELETE FROM progress WHERE user_id = ?1 AND space = ?2")?
+                .execute(params![self.user_id, session_space(purpose, session)])?;
         }
         self.forget_memories(&bound)
     }

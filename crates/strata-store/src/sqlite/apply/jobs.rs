@@ -1,5 +1,6 @@
 //! Jobs: asked for, leased, finished, retried.
 
+use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
 use strata_core::job::{Job, JobOutcome, JobStatus};
 use strata_core::store::LeaseRequest;
@@ -17,8 +18,8 @@ impl Writing<'_> {
         self.conn
             .prepare_cached(
                 "INSERT INTO jobs (user_id, id, session, kind, payload, status, attempts, run_at, lease_id,
-                     lease_worker, lease_until, last_error, created_at, updated_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+                     lease_worker, lease_until, last_error, created_at, updated_at, result)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
             )?
             .execute(params![
                 self.user_id,
@@ -35,11 +36,44 @@ impl Writing<'_> {
                 job.last_error,
                 micros(job.created_at),
                 micros(job.updated_at),
+                job.result.as_ref().map(json).transpose()?,
             ])
             .map_err(|error| {
                 Fault::from(error)
                     .or_conflict(|| format!("job `{}` exists already; give it another id", job.id))
             })?;
+        Ok(())
+    }
+
+    pub(super) fn enqueue_once(&self, job: &Job) -> Outcome<()> {
+        let waiting: Option<(i64, u32, i64)> = self
+            .conn
+            .prepare_cached(
+                "SELECT row, attempts, run_at FROM jobs INDEXED BY jobs_waiting
+                 WHERE user_id = ?1 AND session IS ?2 AND kind = ?3 AND status = 'queued' ORDER BY id LIMIT 1",
+            )?
+            .query_row(
+                params![self.user_id, job.session.as_ref().map(SessionId::as_str), job.kind],
+                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+            )
+            .optional()?;
+        let due = micros(job.run_at);
+        match waiting {
+            None => self.enqueue_job(job)?,
+            Some((row, 0, run_at)) if run_at > due => {
+                self.conn
+                    .prepare_cached("UPDATE jobs SET run_at = ?2 WHERE row = ?1")?
+                    .execute([row, due])?;
+            }
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn prune_jobs(&self, before: Timestamp) -> Outcome<()> {
+        self.conn
+            .prepare_cached("DELETE FROM jobs WHERE user_id = ?1 AND status = 'done' AND updated_at < ?2")?
+            .execute(params![self.user_id, micros(before)])?;
         Ok(())
     }
 
@@ -55,14 +89,22 @@ impl Writing<'_> {
             );
             return Err(Error::conflict(message).into());
         }
-        let (status, run_at, error) = match outcome {
-            JobOutcome::Done => (JobStatus::Done, None, None),
-            JobOutcome::Retry { run_at, error } => (JobStatus::Queued, Some(micros(run_at)), Some(error)),
-            JobOutcome::Dead { error } => (JobStatus::Dead, None, Some(error)),
+        let mut uncounted = 0;
+        let (status, run_at, error, result) = match outcome {
+            JobOutcome::Done { result } => (JobStatus::Done, None, None, result),
+            JobOutcome::Later { run_at } => {
+                uncounted = 1;
+                (JobStatus::Queued, Some(micros(run_at)), None, None)
+            }
+            JobOutcome::Retry { run_at, error } => {
+                (JobStatus::Queued, Some(micros(run_at)), Some(error), None)
+            }
+            JobOutcome::Dead { error } => (JobStatus::Dead, None, Some(error), None),
         };
         self.conn
             .prepare_cached(
                 "UPDATE jobs SET status = ?3, run_at = coalesce(?4, run_at), last_error = coalesce(?5, last_error),
+                     result = coalesce(?7, result), attempts = max(attempts - ?8, 0),
                      lease_id = NULL, lease_worker = NULL, lease_until = NULL, updated_at = ?6
                  WHERE user_id = ?1 AND id = ?2",
             )?
@@ -72,7 +114,9 @@ impl Writing<'_> {
                 status.as_str(),
                 run_at,
                 error,
-                micros(self.at)
+                micros(self.at),
+                result.as_ref().map(json).transpose()?,
+                uncounted
             ])?;
         Ok(())
     }

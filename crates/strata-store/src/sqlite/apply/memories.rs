@@ -3,11 +3,11 @@
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, params};
 use strata_core::turn::{Hidden, Metadata};
-use strata_core::{Memory, MemoryId, SessionId};
+use strata_core::{Error, Memory, MemoryId, SessionId};
 
-use super::super::error::{Fault, Outcome};
+use super::super::error::{Fault, Outcome, damaged};
 use super::super::index;
-use super::super::row::{self, json, metadata, micros};
+use super::super::row::{self, count, json, metadata, micros};
 use super::{Writing, unknown};
 
 impl Writing<'_> {
@@ -125,6 +125,39 @@ impl Writing<'_> {
                 self.revision
             ])?;
         if changed == 0 { Err(unknown("memory", id)) } else { Ok(()) }
+    }
+
+    pub(super) fn note_memory(&self, id: MemoryId, note: Metadata) -> Outcome<()> {
+        let row = self.memory_row(id)?;
+        let stored: Option<String> = self
+            .conn
+            .prepare_cached("SELECT metadata FROM memories WHERE row = ?1")?
+            .query_row([row], |found| found.get(0))?;
+        let mut merged: Metadata = stored
+            .map(|text| serde_json::from_str(&text))
+            .transpose()
+            .map_err(|error| damaged("memories", row, format!("column `metadata`: {error}")))?
+            .unwrap_or_default();
+        merged.extend(note);
+        self.conn
+            .prepare_cached("UPDATE memories SET metadata = ?2, revision = ?3 WHERE row = ?1")?
+            .execute(params![row, metadata(&merged)?, self.revision])?;
+        Ok(())
+    }
+
+    pub(super) fn expect_memories(&self, revision: u64, epoch: u64) -> Outcome<()> {
+        let changed: bool = self
+            .conn
+            .prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM memories WHERE user_id = ?1 AND revision > ?2)
+                     OR (SELECT epoch FROM users WHERE id = ?1) <> ?3",
+            )?
+            .query_row(params![self.user_id, count(revision)?, count(epoch)?], |row| row.get(0))?;
+        if changed {
+            let message = "memories were changed meanwhile; read them again";
+            return Err(Error::conflict(message).retryable().into());
+        }
+        Ok(())
     }
 
     /// The row of a memory that has to exist.
