@@ -6,7 +6,9 @@
 //!
 //! What is deliberately absent: jobs, storage and retries, which are the engine's.
 
+pub mod answer;
 mod plan;
+pub mod questions;
 pub mod rules;
 mod settings;
 mod statement;
