@@ -19,7 +19,7 @@ use jiff::Timestamp;
 
 pub use embedding::EmbedItems;
 pub use import::{ImportedParts, ImportedSession, ImportedSummary, ReadInto};
-pub use learn::{Ended, Event, InferredEvent, JobKind, Learned};
+pub use learn::{Ended, Event, HistoryStep, InferredEvent, JobKind, Learned, Quote};
 pub use memories::{MemoryEdit, NewMemory};
 pub use prompt::{PromptRequest, Prompted};
 pub use record::{NewMessage, Recorded};

@@ -10,9 +10,11 @@ pub mod answer;
 mod plan;
 pub mod questions;
 pub mod rules;
+mod same;
 mod settings;
 mod statement;
 
 pub use plan::{Fate, Novelty, Plan, TodoEnd};
+pub use same::normalised;
 pub use settings::{LearnInto, LearnSettings};
 pub use statement::{MAX_STATEMENTS, Said, Statement};

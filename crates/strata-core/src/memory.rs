@@ -54,6 +54,35 @@ impl std::str::FromStr for MemoryKind {
     }
 }
 
+/// The field of a closed todo's metadata that says how it ended: `done` or `dropped`.
+pub const TODO_FIELD: &str = "todo";
+
+/// The field of a memory's metadata that says that somebody brought it back: it is not evicted again.
+pub const RESTORED_FIELD: &str = "restored_at";
+
+/// How far a todo is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TodoState {
+    /// To be done.
+    Open,
+    /// Done.
+    Done,
+    /// Not to be done any more.
+    Dropped,
+}
+
+impl TodoState {
+    /// The name clients use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Done => "done",
+            Self::Dropped => "dropped",
+        }
+    }
+}
+
 /// A derived statement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Memory {
@@ -93,6 +122,18 @@ impl Memory {
         self.recorded_at <= moment
             && self.valid_to.is_none_or(|end| end > moment)
             && self.hidden.is_none_or(|hidden| hidden.at > moment)
+    }
+
+    /// How far a todo is; nothing for other kinds, and for one that was replaced by another.
+    pub fn todo(&self) -> Option<TodoState> {
+        if self.kind != MemoryKind::Todo {
+            return None;
+        }
+        match self.metadata.get(TODO_FIELD).and_then(serde_json::Value::as_str) {
+            Some("done") => Some(TodoState::Done),
+            Some("dropped") => Some(TodoState::Dropped),
+            _ => self.valid_to.is_none().then_some(TodoState::Open),
+        }
     }
 
     /// Whether this is believed as far as the store knows.

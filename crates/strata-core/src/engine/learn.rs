@@ -7,13 +7,19 @@
 //!
 //! What is deliberately absent: threads, timers and who calls ([`Engine::learn_next`] does one job and returns).
 
+pub(crate) mod ask;
 mod evict;
 mod extract;
+mod history;
+mod infer;
+mod reconcile;
 mod summaries;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+pub use history::{HistoryStep, Quote};
 
 use super::Engine;
 use crate::error::{Error, ErrorKind, Result};
@@ -370,6 +376,11 @@ fn is_lost(error: &Error) -> bool {
         ErrorKind::NotFound => true,
         _ => false,
     }
+}
+
+/// Whether a write failed because another one came first, and can be worked out anew.
+fn was_overtaken(error: &Error) -> bool {
+    error.kind() == ErrorKind::Conflict && error.is_retryable()
 }
 
 /// So many seconds later.

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{Engine, to_micros};
 use crate::error::{Error, Result};
 use crate::id::{MemoryId, SessionId, TurnId, UserId};
-use crate::memory::{Memory, MemoryKind};
+use crate::memory::{Memory, MemoryKind, RESTORED_FIELD};
 use crate::store::{Change, ChangeSet, Forget, MemoryQuery, MemorySelect, Removed};
 use crate::turn::{Hidden, HiddenReason, Metadata};
 
@@ -159,10 +159,17 @@ impl Engine {
         Ok(count)
     }
 
-    /// Brings a deleted or evicted memory back.
+    /// Brings a deleted or evicted memory back. It is not evicted again.
     pub async fn restore_memory(&self, user: &UserId, id: MemoryId) -> Result<Memory> {
-        let change = Change::HideMemory { id, hidden: None };
-        self.store.apply(user, ChangeSet::one(self.now(), change)).await?;
+        let now = self.now();
+        let was_evicted =
+            self.memory(user, id).await?.hidden.map(|hidden| hidden.reason) == Some(HiddenReason::Evicted);
+        let mut changes = vec![Change::HideMemory { id, hidden: None }];
+        if was_evicted {
+            let note = Metadata::from_iter([(RESTORED_FIELD.to_owned(), now.to_string().into())]);
+            changes.push(Change::NoteMemory { id, note });
+        }
+        self.store.apply(user, ChangeSet::new(now, changes)).await?;
         self.memory(user, id).await
     }
 

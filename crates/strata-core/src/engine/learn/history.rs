@@ -1,0 +1,116 @@
+//! A memory's history in words: what was believed, since when, what took its place, and which turn said so.
+
+use std::fmt;
+
+use jiff::Timestamp;
+
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::id::{MemoryId, TurnId, UserId};
+use crate::memory::{Memory, TodoState};
+use crate::store::TurnQuery;
+use crate::turn::{HiddenReason, Turn};
+
+/// How many characters of a turn are shown.
+const QUOTED_CHARS: usize = 120;
+
+/// A turn that said something, in short.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quote {
+    /// The turn.
+    pub turn: TurnId,
+    /// When it was said.
+    pub said_at: Timestamp,
+    /// Its text, shortened.
+    pub text: String,
+}
+
+/// One statement of a memory's history. Its [`Display`](fmt::Display) is a sentence.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HistoryStep {
+    /// The memory as it is stored.
+    pub memory: Memory,
+    /// The turns that said so, as far as they still exist.
+    pub said: Vec<Quote>,
+    /// What took its place.
+    pub replaced_by: Option<MemoryId>,
+    /// What that says, where it still exists.
+    pub replacement: Option<String>,
+    /// The turns that said what took its place.
+    pub replaced_because: Vec<Quote>,
+}
+
+impl Engine {
+    /// The history of a memory in steps, oldest first, each with the turns that said so; *not found* where there is no such
+    /// memory.
+    pub async fn explain_memory(&self, user: &UserId, id: MemoryId) -> Result<Vec<HistoryStep>> {
+        let memories = self.memory_history(user, id).await?;
+        let mut ids: Vec<TurnId> = memories.iter().flat_map(|memory| memory.source_turns.clone()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let turns = self.store.turns(user, &TurnQuery::Ids(ids)).await?;
+        let quotes = |memory: &Memory| -> Vec<Quote> {
+            let said = turns.iter().filter(|turn| memory.source_turns.contains(&turn.id));
+            said.map(quote).collect()
+        };
+        let step = |memory: &Memory| {
+            let replacement = memories.iter().find(|other| Some(other.id) == memory.replaced_by);
+            HistoryStep {
+                said: quotes(memory),
+                replaced_by: memory.replaced_by,
+                replacement: replacement.map(|memory| memory.content.clone()),
+                replaced_because: replacement.map(quotes).unwrap_or_default(),
+                memory: memory.clone(),
+            }
+        };
+        Ok(memories.iter().map(step).collect())
+    }
+}
+
+fn quote(turn: &Turn) -> Quote {
+    let mut text: String = turn.content.split_whitespace().collect::<Vec<_>>().join(" ");
+    if text.chars().count() > QUOTED_CHARS {
+        text = text.chars().take(QUOTED_CHARS - 1).collect::<String>() + "…";
+    }
+    Quote { turn: turn.id, said_at: turn.created_at, text }
+}
+
+impl fmt::Display for HistoryStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { memory, said, replaced_by, replacement, replaced_because } = self;
+        let day = |at: Timestamp| at.strftime("%Y-%m-%d").to_string();
+        let is_open = memory.valid_to.is_none();
+        let verb = if is_open { "is believed" } else { "was believed" };
+        write!(f, "«{}» {verb} since {}", memory.content, day(memory.valid_from))?;
+        write_quotes(f, said)?;
+        match (memory.valid_to, memory.todo()) {
+            (Some(end), Some(TodoState::Done)) => write!(f, "; it was done by {}", day(end))?,
+            (Some(end), Some(TodoState::Dropped)) => write!(f, "; it was dropped on {}", day(end))?,
+            (Some(end), _) => write!(f, ", until {}", day(end))?,
+            (None, _) => {}
+        }
+        match (replacement, replaced_by) {
+            (Some(replacement), _) => {
+                write!(f, ", when «{replacement}» took its place")?;
+                write_quotes(f, replaced_because)?;
+            }
+            (None, Some(id)) => write!(f, ", when memory {id} took its place")?,
+            (None, None) => {}
+        }
+        if let Some(hidden) = memory.hidden {
+            let how = if hidden.reason == HiddenReason::Evicted { "evicted" } else { "deleted" };
+            write!(f, "; it was {how} on {}", day(hidden.at))?;
+        }
+        f.write_str(".")
+    }
+}
+
+fn write_quotes(f: &mut fmt::Formatter<'_>, quotes: &[Quote]) -> fmt::Result {
+    let Some(first) = quotes.first() else { return Ok(()) };
+    let day = first.said_at.strftime("%Y-%m-%d");
+    write!(f, " (turn {} on {day}: “{}”", first.turn, first.text)?;
+    if quotes.len() > 1 {
+        write!(f, " and {} more", quotes.len() - 1)?;
+    }
+    f.write_str(")")
+}

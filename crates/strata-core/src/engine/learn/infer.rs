@@ -1,0 +1,73 @@
+//! Learning while somebody waits: the very path that jobs take, done at once.
+
+use super::extract::Patience;
+use super::{Event, InferredEvent, was_overtaken};
+use crate::engine::{Engine, NewMessage};
+use crate::error::Result;
+use crate::id::{SessionId, TurnId, UserId};
+use crate::store::{ChangeSet, MemoryQuery, MemorySelect};
+
+/// How often it is tried again when a worker is at the same turns or memories.
+const TRIES: usize = 16;
+
+impl Engine {
+    /// Records messages in a session and learns from them before it returns: what was added, replaced, ended and known already.
+    /// Only what the user said is learned from; a memory belongs to the agent that the message's metadata names as `agent_id`.
+    ///
+    /// Where the model fails the rules decide. Should this call die, or fail after the messages were recorded, a worker does the
+    /// rest: recording asks for the job as it always does.
+    pub async fn infer(
+        &self,
+        user: &UserId,
+        session: &SessionId,
+        messages: Vec<NewMessage>,
+        idempotency_key: Option<&str>,
+    ) -> Result<Vec<InferredEvent>> {
+        let recorded = self.record(user, session, messages, idempotency_key).await?;
+        let turns: Vec<TurnId> = recorded.turns.iter().map(|turn| turn.id).collect();
+        let Some(last) = recorded.turns.last().map(|turn| turn.seq) else { return Ok(Vec::new()) };
+        let mut events = Vec::new();
+        let mut tries = 0;
+        let mut done = recorded.replayed;
+        // Whether nobody else can have learned from these turns.
+        let mut alone = !recorded.replayed;
+        while !done {
+            let Some(batch) = self.batch(user, session).await?.filter(|batch| !batch.is_behind(last)) else {
+                alone = false;
+                break;
+            };
+            let found = self.extract(&batch, Patience::UseRules).await?;
+            let work = self.learned(user, &batch, &found).await?;
+            match self.store.apply(user, ChangeSet::new(self.now(), work.changes)).await {
+                Ok(_) => events.extend(work.events),
+                Err(error) if was_overtaken(&error) && tries < TRIES => {
+                    tries += 1;
+                    alone = false;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
+            done = batch.covers(last);
+        }
+        if alone {
+            return Ok(events);
+        }
+        // A worker was faster, or an earlier call with the same key: then the memories tell.
+        let told = |id| events.iter().any(|event| event.id == id);
+        let query = MemoryQuery::new(MemorySelect::Current { as_of: None });
+        let learned =
+            self.store.memories(user, &query).await?.into_iter().filter(|memory| {
+                memory.source_turns.iter().any(|turn| turns.contains(turn)) && !told(memory.id)
+            });
+        let missed: Vec<InferredEvent> = learned
+            .map(|memory| InferredEvent {
+                id: memory.id,
+                memory: memory.content,
+                event: Event::Add,
+                previous: None,
+            })
+            .collect();
+        events.extend(missed);
+        Ok(events)
+    }
+}
