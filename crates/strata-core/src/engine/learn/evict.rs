@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::id::{MemoryId, SessionId, TurnId, UserId};
 use crate::job::Job;
-use crate::memory::RESTORED_FIELD;
+use crate::memory::{Memory, RESTORED_FIELD};
 use crate::store::{Change, ChangeSet, MemoryQuery, MemorySelect, Page, TurnQuery, session_space};
 use crate::turn::{Hidden, HiddenReason, Turn};
 
@@ -27,7 +27,7 @@ enum Entry {
 }
 
 impl Engine {
-    /// Whether a session may have more entries than recall is to see. A look at two numbers: memories are counted by the job.
+    /// Whether a session has more entries than recall is to see.
     pub(super) async fn is_over_full(
         &self,
         user: &UserId,
@@ -39,7 +39,19 @@ impl Engine {
             return Ok(false);
         }
         let mark = self.store.progress(user, &session_space("evict", session)).await?;
-        Ok(turn_count.saturating_sub(mark) > most)
+        let turns = turn_count.saturating_sub(mark);
+        Ok(turns > most || turns + self.evictable_memories(user, session).await?.len() as u64 > most)
+    }
+
+    /// The memories that are bound to a session and that nobody has brought back.
+    async fn evictable_memories(&self, user: &UserId, session: &SessionId) -> Result<Vec<Memory>> {
+        let query = MemoryQuery {
+            session: Some(session.clone()),
+            ..MemoryQuery::new(MemorySelect::Current { as_of: None })
+        };
+        let mut memories = self.store.memories(user, &query).await?;
+        memories.retain(|memory| !memory.metadata.contains_key(RESTORED_FIELD));
+        Ok(memories)
     }
 
     /// What an `evict` job writes: the oldest entries hidden, until the rest is within the limit.
@@ -52,14 +64,8 @@ impl Engine {
         for turn in self.visible_turns(&job.user, session, mark).await? {
             entries.push((turn.created_at, Entry::Turn(turn.id, turn.seq)));
         }
-        let query = MemoryQuery {
-            session: Some(session.clone()),
-            ..MemoryQuery::new(MemorySelect::Current { as_of: None })
-        };
-        for memory in self.store.memories(&job.user, &query).await? {
-            if !memory.metadata.contains_key(RESTORED_FIELD) {
-                entries.push((memory.recorded_at, Entry::Memory(memory.id)));
-            }
+        for memory in self.evictable_memories(&job.user, session).await? {
+            entries.push((memory.recorded_at, Entry::Memory(memory.id)));
         }
         let surplus = entries.len().saturating_sub(most);
         entries.sort_by_key(|(at, entry)| {

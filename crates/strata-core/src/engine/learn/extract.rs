@@ -69,23 +69,28 @@ impl Engine {
         let patience = if is_last { Patience::UseRules } else { Patience::TryLater };
         let mut extracted: Option<(u64, u64, Extracted)> = None;
         let mut overtaken = None;
+        // What was spent on tries that came to nothing.
+        let mut spent = Spent::default();
         for _ in 0..TRIES {
             let Some(batch) = self.batch(&job.user, session).await? else {
-                return self.settle(job, lease, Work::default()).await;
+                return self.settle(job, lease, Work { spent, ..Work::default() }).await;
             };
             if let Some(run_at) = self.worth_waiting(job, &batch) {
                 return self.settle(job, lease, Work { later: Some(run_at), ..Work::default() }).await;
             }
             let known = extracted.take().filter(|(from, to, _)| (*from, *to) == (batch.from, batch.to));
-            let found = match known {
+            let mut found = match known {
                 Some((_, _, found)) => found,
                 None => self.extract(&batch, patience).await?,
             };
-            let work = self.learned(&job.user, &batch, &found).await?;
+            let mut work = self.learned(&job.user, &batch, &found).await?;
+            work.spent += std::mem::take(&mut spent);
+            spent = work.spent;
             match self.settle(job, lease, work).await {
                 Err(error) if was_overtaken(&error) => overtaken = Some(error),
                 settled => return settled,
             }
+            found.spent = Spent::default();
             extracted = Some((batch.from, batch.to, found));
         }
         Err(overtaken.unwrap_or_else(|| Error::internal("learning made no progress")))

@@ -1,0 +1,7 @@
+mod evicting;
+mod explaining;
+mod fixture;
+mod inferring;
+mod jobs;
+mod models;
+mod reconciling;
