@@ -5,6 +5,7 @@
 //! report. Start reading at [`load`] and [`run`]. The format of the data is described in `docs/evals.md`.
 
 mod clock;
+pub mod conflicts;
 mod data;
 mod metrics;
 mod report;

@@ -1,0 +1,606 @@
+//! Reads Chinese sentences: whose, then adverbs and negation, then a predicate that the table knows.
+//!
+//! Traditional characters are read as simplified ones. Start reading at [`read`].
+
+mod table;
+mod words;
+
+use std::sync::LazyLock;
+
+use jiff::Timestamp;
+use regex::{Regex, RegexSet};
+
+use super::claim::{Arity, Claim, Errand, Hold, Reading, Rule, Verb, fill};
+use super::value;
+use crate::memory::MemoryKind;
+use crate::{text, time};
+
+struct Table {
+    set: RegexSet,
+    patterns: Vec<Regex>,
+}
+
+/// Whom a sentence speaks of: how that is compared and how it is said.
+#[derive(Debug, Clone)]
+struct Subject {
+    key: String,
+    display: String,
+    /// The noun, for somebody of the user's.
+    kin: Option<String>,
+    named: bool,
+}
+
+/// Adverbs, negation and time before the predicate.
+#[derive(Debug, Default, Clone, Copy)]
+struct Head {
+    negated: bool,
+    ended: bool,
+    past: bool,
+    planned: bool,
+    changed: bool,
+    done: bool,
+}
+
+static RULES: LazyLock<Table> = LazyLock::new(|| {
+    let sources: Vec<String> =
+        table::RULES.iter().map(|rule| format!("^(?:{})$", expand(rule.pattern))).collect();
+    let set = regex::RegexSetBuilder::new(&sources).size_limit(64 << 20).dfa_size_limit(16 << 20).build();
+    Table {
+        set: set.unwrap_or_else(|_| RegexSet::empty()),
+        // A pattern that does not compile is found by the tests, which use every one of them.
+        patterns: sources.iter().filter_map(|source| Regex::new(source).ok()).collect(),
+    }
+});
+
+static REWRITES: LazyLock<(RegexSet, Vec<(Regex, &'static str)>)> = LazyLock::new(|| {
+    let set = RegexSet::new(table::REWRITES.iter().map(|(pattern, _)| pattern));
+    let rewrites = table::REWRITES.iter().filter_map(|(pattern, to)| Some((Regex::new(pattern).ok()?, *to)));
+    (set.unwrap_or_else(|_| RegexSet::empty()), rewrites.collect())
+});
+
+static VAGUE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(words::VAGUE).ok());
+static NO_ERRAND: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(words::NO_ERRAND).ok());
+
+/// The word lists in the places of their names.
+fn expand(pattern: &str) -> String {
+    let lists = [
+        ("PLACE", words::PLACE),
+        ("CITY", words::CITY),
+        ("KIN", words::KIN),
+        ("PET", words::PET),
+        ("THING", words::THING),
+        ("JOB", words::JOB),
+        ("SPORT", words::SPORT),
+        ("LANG", words::LANG),
+        ("NUM", words::NUM),
+    ];
+    lists
+        .iter()
+        .fold(pattern.to_owned(), |pattern, (name, list)| pattern.replace(name, &format!("(?:{list})")))
+}
+
+/// Traditional characters as simplified ones; all else as it is.
+pub(super) fn simplified(text: &str) -> String {
+    let mut buffer = [0; 4];
+    text.chars()
+        .map(|c| {
+            if !('\u{4E00}'..='\u{9FFF}').contains(&c) {
+                return c;
+            }
+            text::fold(c.encode_utf8(&mut buffer)).chars().next().unwrap_or(c)
+        })
+        .collect()
+}
+
+/// What a clause claims, said of `who` where it speaks in the first person; `before` is whom the clause before it spoke of.
+pub(super) fn read(clause: &str, who: &str, at: Timestamp, before: &mut Option<String>) -> Vec<Reading> {
+    let (clause, old) =
+        replaced(clause.trim_end_matches(['了', '啦', '哦', '呀', '啊', '吧', '嘛', '哈', '呢']), clause);
+    let clause = rewrite(&clause);
+    let thing = of_thing(&clause, who, old.as_deref(), before);
+    if !thing.is_empty() {
+        return thing;
+    }
+    let found = subject(&clause, who).or_else(|| {
+        let subject = before.as_ref().filter(|_| follows(&clause))?;
+        Some((as_subject(subject, who), clause.as_str()))
+    });
+    if let Some((subject, rest)) = found {
+        *before = (!subject.named).then(|| subject.key.clone());
+        return of_somebody(&subject, rest, who, at, old.as_deref());
+    }
+    // A name at the beginning: nobody says where it ends, so the places after which a rule matches are tried.
+    for end in clause.char_indices().map(|(end, _)| end).skip(2).take(3) {
+        let (name, rest) = clause.split_at(end);
+        if !may_be_a_name(name) {
+            break;
+        }
+        let subject = Subject { key: name.to_lowercase(), display: name.to_owned(), kin: None, named: true };
+        let readings = of_somebody(&subject, rest, who, at, old.as_deref());
+        if !readings.is_empty() {
+            return readings;
+        }
+    }
+    let latin = clause.find(|c: char| !c.is_ascii_alphabetic() && c != ' ').filter(|end| *end > 1);
+    if let Some((name, rest)) = latin.map(|end| clause.split_at(end)) {
+        let subject = Subject {
+            key: name.trim().to_lowercase(),
+            display: name.trim().to_owned(),
+            kin: None,
+            named: true,
+        };
+        return of_somebody(&subject, rest, who, at, old.as_deref());
+    }
+    Vec::new()
+}
+
+/// 不是甲而是乙, 从甲改成乙: the sentence with the new value alone, and the old one.
+fn replaced(trimmed: &str, clause: &str) -> (String, Option<String>) {
+    static NOT_BUT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"^(?<s>.*?)(?:其实)?(?:并)?不(?<b>是|叫|在|住在|喜欢)(?<m>叫|在|住在)?(?<o>[^，,而]+?)[，,]?(?:而|应该|其实)?(?:是|叫|在)(?<n>叫|在|住在)?(?<v>[^，,]+)$").ok()
+    });
+    static BUT_NOT: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"^(?<v>[^不]+?)而不是(?:叫|在|住在)?(?<o>[^，]+)$").ok());
+    static FROM_TO: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"^(?<s>.*?)从(?<o>[^，]+?)(?<v>(?:改|换|变|涨|降|搬|升|跳槽|调|挪|推迟|提前)(?:成|到|为|用|去).+)$").ok()
+    });
+    if let Some(found) = NOT_BUT.as_ref().and_then(|pattern| pattern.captures(trimmed)) {
+        let verb = found
+            .name("n")
+            .or_else(|| found.name("m"))
+            .map_or_else(|| found["b"].to_owned(), |verb| verb.as_str().to_owned());
+        return (format!("{}{verb}{}", &found["s"], &found["v"]), Some(found["o"].to_owned()));
+    }
+    if let Some(found) = BUT_NOT.as_ref().and_then(|pattern| pattern.captures(trimmed)) {
+        return (found["v"].to_owned(), Some(found["o"].to_owned()));
+    }
+    if let Some(found) = FROM_TO.as_ref().and_then(|pattern| pattern.captures(trimmed)) {
+        return (format!("{}{}", &found["s"], &found["v"]), Some(found["o"].to_owned()));
+    }
+    (clause.trim().to_owned(), None)
+}
+
+fn rewrite(clause: &str) -> String {
+    let (set, rewrites) = &*REWRITES;
+    match set.matches(clause).iter().next().and_then(|place| rewrites.get(place)) {
+        Some((pattern, to)) => pattern.replace(clause, *to).into_owned(),
+        None => clause.to_owned(),
+    }
+}
+
+/// Whether a clause without a subject goes on speaking of the one before.
+fn follows(clause: &str) -> bool {
+    const STARTS: [&str; 22] = [
+        "现在", "目前", "在", "也", "还", "又", "而且", "并且", "不过", "但", "就", "已经", "喜欢", "讨厌",
+        "住", "是", "叫", "今年", "最", "对", "不", "打算",
+    ];
+    STARTS.iter().any(|start| clause.starts_with(start))
+}
+
+fn as_subject(key: &str, who: &str) -> Subject {
+    let kin = key.strip_prefix("user's ").map(str::to_owned);
+    let display = kin.as_ref().map_or_else(|| who.to_owned(), |kin| format!("{who}的{kin}"));
+    Subject { key: key.to_owned(), display, kin, named: false }
+}
+
+/// The user, or somebody of theirs, and what follows.
+fn subject<'t>(clause: &'t str, who: &str) -> Option<(Subject, &'t str)> {
+    static USER: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        let pattern = format!(
+            r"^(?:(?:现在|目前|其实|但是?|不过|而且|所以|因为|反正|最近|以前|去年|今年|原来)*)(?<user>我们家?|咱们?家?|我家?|本人|俺|用户|该用户)(?:(?:的|家的?|有个|有一个)?(?<kin>{})(?:的名字)?)?",
+            words::KIN
+        );
+        Regex::new(&pattern).ok()
+    });
+    let found = USER.as_ref()?.captures(clause)?;
+    let lead = &clause[..found.name("user")?.start()];
+    if let Some(kin) = found.name("kin") {
+        let rest = &clause[kin.end()..];
+        // 我妈 may begin 我妈妈, which the list has first; 我同事们 is a crowd.
+        if rest.starts_with('们') {
+            return None;
+        }
+        let noun = value::noun(kin.as_str());
+        let subject = Subject {
+            key: format!("user's {noun}"),
+            display: format!("{who}的{}", kin.as_str()),
+            kin: Some(kin.as_str().to_owned()),
+            named: false,
+        };
+        return Some((subject, rest.strip_prefix("的名字").unwrap_or(rest)));
+    }
+    let rest = &clause[found.get(0)?.end()..];
+    let past = ["以前", "原来"].iter().any(|word| lead.contains(word));
+    let changed = lead.contains("现在") || lead.contains("目前");
+    // What led to the subject belongs to the predicate; it is read there when it matters.
+    let rest =
+        if past || changed { clause.get(lead.len() + found.name("user")?.as_str().len()..)? } else { rest };
+    Some((Subject { key: "user".to_owned(), display: who.to_owned(), kin: None, named: false }, rest))
+}
+
+fn may_be_a_name(name: &str) -> bool {
+    const NO_NAME: &str = "你您他她它这那哪谁有没不是会要就都也还很太最只再又的了着过和跟与或但而在从把被让对为什么怎吗呢吧啊哦嗯好请帮给想能可以大家人们今明昨早晚上下现最后然因所如虽其每各某一二三四五六七八九十两几多少";
+    name.chars().all(|c| ('\u{4E00}'..='\u{9FFF}').contains(&c) && !NO_NAME.contains(c))
+}
+
+/// Adverbs, negation and what stands between subject and predicate.
+fn head(mut rest: &str) -> (Head, &str) {
+    let mut head = Head::default();
+    type Mark = (&'static str, fn(&mut Head));
+    const MARKS: &[Mark] = &[
+        ("已经不再", |head| (head.negated, head.ended) = (true, true)),
+        ("再也不", |head| (head.negated, head.ended) = (true, true)),
+        ("已经不", |head| (head.negated, head.ended) = (true, true)),
+        ("现在不", |head| (head.negated, head.ended) = (true, true)),
+        ("不再", |head| (head.negated, head.ended) = (true, true)),
+        ("不怎么", |head| head.negated = true),
+        ("不太", |head| head.negated = true),
+        ("不是很", |head| head.negated = true),
+        ("从来不", |head| head.negated = true),
+        ("从不", |head| head.negated = true),
+        ("并不", |head| head.negated = true),
+        ("不能", |head| head.negated = true),
+        ("没有", |head| head.negated = true),
+        ("以前", |head| head.past = true),
+        ("曾经", |head| head.past = true),
+        ("过去", |head| head.past = true),
+        ("小时候", |head| head.past = true),
+        ("原来", |head| head.past = true),
+        ("之前", |head| head.past = true),
+        ("打算", |head| head.planned = true),
+        ("准备", |head| head.planned = true),
+        ("计划", |head| head.planned = true),
+        ("即将", |head| head.planned = true),
+        ("将要", |head| head.planned = true),
+        ("快要", |head| head.planned = true),
+        ("马上要", |head| head.planned = true),
+        ("现在", |head| head.changed = true),
+        ("目前", |head| head.changed = true),
+        ("如今", |head| head.changed = true),
+        ("改成", |head| head.changed = true),
+        ("已经", |head| head.done = true),
+        ("终于", |head| head.done = true),
+        ("刚刚", |head| head.done = true),
+        ("刚", |head| head.done = true),
+    ];
+    const ADVERBS: &[&str] = &[
+        "其实",
+        "也",
+        "还",
+        "又",
+        "都",
+        "一直",
+        "最近",
+        "真的",
+        "特别",
+        "非常",
+        "超级",
+        "超",
+        "很",
+        "挺",
+        "最",
+        "比较",
+        "一向",
+        "平时",
+        "就",
+        "自己",
+        "本来",
+        "确实",
+        "后来",
+        "依然",
+        "仍然",
+        "从小",
+        "向来",
+        "可",
+        "蛮",
+        "太",
+        "有点",
+        "说实话",
+        "，",
+        " ",
+        "正在",
+        "个人",
+        "尤其",
+        "更加",
+        "平常",
+        "的确",
+        "们",
+    ];
+    'marks: loop {
+        for (mark, note) in MARKS {
+            if let Some(after) = rest.strip_prefix(mark) {
+                note(&mut head);
+                rest = after;
+                continue 'marks;
+            }
+        }
+        for adverb in ADVERBS {
+            if let Some(after) = rest.strip_prefix(adverb) {
+                rest = after;
+                continue 'marks;
+            }
+        }
+        if !head.negated
+            && let Some(after) = rest.strip_prefix('不')
+            && !["过", "仅", "但", "错", "同", "好", "得", "管", "知", "如"]
+                .iter()
+                .any(|word| after.starts_with(word))
+        {
+            head.negated = true;
+            rest = after;
+            continue;
+        }
+        return (head, rest);
+    }
+}
+
+impl Head {
+    fn hold_of(self, verb: Verb, over: bool) -> Option<Hold> {
+        let state = if self.ended || self.past || self.negated && over {
+            Hold::NoLonger
+        } else if self.negated {
+            Hold::Not
+        } else if self.planned {
+            Hold::Planned
+        } else {
+            Hold::Now
+        };
+        let told = !self.negated && !self.planned;
+        match verb {
+            Verb::State => Some(state),
+            Verb::Opposite => Some(state.flipped()),
+            Verb::Begin if self.planned => Some(Hold::Planned),
+            Verb::Begin => told.then_some(Hold::Now),
+            Verb::End => (told && (over || self.done)).then_some(Hold::NoLonger),
+            Verb::Plan => (!self.negated).then_some(Hold::Planned),
+            Verb::Deed | Verb::Did | Verb::Drop | Verb::Todo => told.then_some(Hold::Now),
+        }
+    }
+}
+
+/// What somebody is, does or has.
+fn of_somebody(subject: &Subject, rest: &str, who: &str, at: Timestamp, old: Option<&str>) -> Vec<Reading> {
+    let whole = rest.trim_end_matches(['。', '！', '!', '.', ' ', '~', '～']);
+    let plain = whole.trim_end_matches(['了', '啦', '哦', '呀', '啊', '吧', '嘛', '哈', '呢', '的']);
+    let over = plain.len() < whole.len() && whole[plain.len()..].contains(['了', '啦']);
+    let bare = without_times(plain, at);
+    for text in [bare.as_str(), plain] {
+        let (head, predicate) = head(text);
+        for place in RULES.set.matches(predicate).iter() {
+            let (Some(rule), Some(found)) =
+                (table::RULES.get(place), RULES.patterns.get(place).and_then(|p| p.captures(predicate)))
+            else {
+                continue;
+            };
+            let group = |name: &str| found.name(name).map_or("", |group| group.as_str());
+            let Some(hold) = head.hold_of(rule.verb, over) else { continue };
+            if !is_fit(rule, subject, group("v"), hold)
+                || rule.verb == Verb::Begin
+                    && rule.slot == "home"
+                    && !over
+                    && !head.done
+                    && !head.planned
+                    && text == plain
+                    && plain == whole
+                    && whole.starts_with('要')
+            {
+                continue;
+            }
+            return vec![reading(
+                rule,
+                subject,
+                head,
+                [group("v"), group("t"), group("n")],
+                hold,
+                old,
+                (plain, who),
+            )];
+        }
+    }
+    Vec::new()
+}
+
+fn reading(
+    rule: &Rule,
+    subject: &Subject,
+    head: Head,
+    groups: [&str; 3],
+    hold: Hold,
+    old: Option<&str>,
+    (plain, who): (&str, &str),
+) -> Reading {
+    let [value, tail, noun] = groups;
+    let mut slot = rule.slot.replace("{n}", &value::noun(noun));
+    let mut key = subject.key.clone();
+    if slot == "home" && words::COUNTRIES.split_whitespace().any(|country| country == value) {
+        "country".clone_into(&mut slot);
+    }
+    let mut arity = match rule.arity {
+        Arity::Soft if head.changed => Arity::One,
+        arity => arity,
+    };
+    // 我女儿叫小雨 names somebody of the user's; so does 我有个女儿叫小雨.
+    if slot == "name"
+        && let Some(kin) = &subject.kin
+    {
+        slot = format!("name of {}", value::noun(kin));
+        "user".clone_into(&mut key);
+        let single = words::SINGLE.split_whitespace().any(|one| one == kin);
+        arity = if single { Arity::One } else { Arity::Many };
+    }
+    let errand = match rule.verb {
+        Verb::Todo => Some(Errand::Open),
+        Verb::Did => Some(Errand::Done),
+        Verb::Drop => Some(Errand::Dropped),
+        _ => None,
+    };
+    let claim = Claim {
+        subject: key,
+        slot,
+        value: value::terms(value),
+        old: old.map(value::terms),
+        arity,
+        hold,
+        errand,
+    };
+    let say = fill(rule.say, value, tail, noun);
+    let shown = if rule.verb == Verb::Opposite { hold.flipped() } else { hold };
+    // Todos and plans keep the times they name.
+    let timed = matches!(rule.verb, Verb::Todo | Verb::Plan) || hold == Hold::Planned;
+    let predicate = match shown {
+        _ if timed => plain.trim_start_matches(['我', '，']).to_owned(),
+        Hold::Now | Hold::Once => say,
+        Hold::Not if say.starts_with('有') => format!("没{say}"),
+        Hold::Not => format!("不{say}"),
+        Hold::NoLonger if head.past => format!("以前{say}"),
+        Hold::NoLonger => format!("不再{say}"),
+        Hold::Planned => format!("打算{say}"),
+    };
+    let confidence = match rule.verb {
+        _ if subject.named => 0.7,
+        Verb::State | Verb::Opposite | Verb::Deed => 0.9,
+        Verb::Todo | Verb::Begin | Verb::End | Verb::Drop | Verb::Plan => 0.8,
+        Verb::Did => 0.7,
+    };
+    let content = format!("{}{}{}", subject.display, in_third_person(&predicate, who), corrected(old));
+    Reading { claim, content, kind: rule.kind, confidence, begins: rule.verb == Verb::Begin }
+}
+
+/// 我 inside a predicate: nothing before somebody of theirs, else the user.
+pub(super) fn in_third_person(text: &str, who: &str) -> String {
+    static MINE: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(&format!("我们?的?(?<kin>{})", words::KIN)).ok());
+    let text = match &*MINE {
+        Some(mine) => mine.replace_all(text, "$kin").into_owned(),
+        None => text.to_owned(),
+    };
+    text.replace("我们", who).replace('我', who)
+}
+
+/// Something of somebody's, and what follows it.
+fn thing(predicate: &str) -> Option<Regex> {
+    let (attribute, appointment, kin) = (words::ATTRIBUTE, words::APPOINTMENT, words::KIN);
+    let owner = format!(
+        "(?<own>(?:我们|咱们|我|用户|本人)(?:现在|目前)?(?<kin>的?(?:{kin})(?:的|最))?)?的?(?:新|现在的)?"
+    );
+    let noun = format!(
+        "(?<noun>最?(?:喜欢|爱)的[^是]{{1,8}}?|(?:{attribute})|[^是在不我你的]{{0,6}}?(?:{appointment})(?:时间|日期)?)"
+    );
+    let between = "(?:现在|目前|已经|也|又|刚|被|从[^，]{1,8})*";
+    Regex::new(&format!("^(?:其实|现在|目前|但是?|不过)*{owner}{noun}{between}{predicate}[了啦哦呀。！]*$"))
+        .ok()
+}
+
+/// 我的房租是三千, 会议改到周五, 我最喜欢的书是活着.
+fn of_thing(clause: &str, who: &str, old: Option<&str>, before: &Option<String>) -> Vec<Reading> {
+    static WITH_VERB: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        thing(
+            "(?<verb>定在了?|定于|改到了?|改在了?|推迟到了?|提前到了?|挪到了?|延期到了?|安排在了?|涨到了?|降到了?|涨成了?|升到了?|加到了?|减到了?|改成了?|变成了?|换成了?|改为|换了|叫做?|就?是|为|在)(?<v>.+?)",
+        )
+    });
+    static AMOUNT: LazyLock<Option<Regex>> =
+        LazyLock::new(|| thing("(?<verb>)(?<v>(?:\\d|[一二两三四五六七八九]).{0,10}?)"));
+    static WHEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"^(?:下|本|这|上)?(?:个)?(?:周|星期|礼拜|月|明|后|今|大后|\d|[一二三四五六七八九十]+[月点号日]|早|晚|中午|上午|下午)").ok()
+    });
+    static APPOINTMENT: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(&format!("(?:{})(?:时间|日期)?$", words::APPOINTMENT)).ok());
+    let found = [&WITH_VERB, &AMOUNT].into_iter().find_map(|thing| thing.as_ref()?.captures(clause));
+    let Some(found) = found else { return Vec::new() };
+    let (noun, verb, raw) =
+        (&found["noun"], Some(&found["verb"]).filter(|verb| !verb.is_empty()), &found["v"]);
+    let favourite = noun.contains("喜欢的") || noun.contains("爱的");
+    let appointment =
+        APPOINTMENT.as_ref().is_some_and(|appointment| appointment.is_match(noun)) && !favourite;
+    let owned = found.name("own").is_some() || before.as_deref() == Some("user");
+    let telling = match verb {
+        // Without a verb only an amount is a value: 体重70公斤.
+        None => raw.starts_with(|c: char| c.is_ascii_digit()) || value::number(raw).is_some(),
+        Some("在") | Some("是") if appointment => WHEN.as_ref().is_some_and(|when| when.is_match(raw)),
+        Some("在") => false,
+        Some(verb) => appointment || owned || verb.contains(['涨', '降', '升']),
+    };
+    if !telling || raw.chars().count() > 24 || VAGUE.as_ref().is_some_and(|vague| vague.is_match(raw)) {
+        return Vec::new();
+    }
+    // 我的工作是… and the like say what the tables say better.
+    let changed = verb.is_some_and(|verb| {
+        verb.contains(['改', '换', '变', '涨', '降', '升', '推', '提', '挪', '延', '加', '减'])
+    });
+    if !owned && !appointment && !changed {
+        return Vec::new();
+    }
+    let (kin, holder) = match found.name("kin") {
+        Some(kin) => {
+            let kin = kin.as_str().trim_start_matches('的').trim_end_matches(['的', '最']);
+            (format!("user's {}", value::noun(kin)), format!("{who}的{kin}的"))
+        }
+        None => (
+            "user".to_owned(),
+            if appointment && found.name("own").is_none() { String::new() } else { format!("{who}的") },
+        ),
+    };
+    let slot = noun.trim_start_matches('最').trim_end_matches("时间").trim_end_matches("日期");
+    let slot = if appointment { format!("{slot} when") } else { value::slot(slot) };
+    let said = match verb {
+        Some("叫" | "叫做") => "叫",
+        _ if appointment => "在",
+        _ => "是",
+    };
+    let claim = Claim {
+        subject: kin,
+        slot,
+        value: value::terms(raw),
+        old: old.map(value::terms),
+        arity: Arity::One,
+        hold: Hold::Now,
+        errand: None,
+    };
+    let kind = if favourite { MemoryKind::Preference } else { MemoryKind::Fact };
+    let holder = if noun.starts_with('最') { holder.trim_end_matches('的') } else { &holder };
+    let content = format!("{holder}{noun}{said}{}{}", in_third_person(raw, who), corrected(old));
+    vec![Reading { claim, content, kind, confidence: 0.9, begins: false }]
+}
+
+/// What a value is said to replace, kept in the sentence so that whoever compares it later knows.
+fn corrected(old: Option<&str>) -> String {
+    old.filter(|old| !old.is_empty()).map_or_else(String::new, |old| format!("，而不是{old}"))
+}
+
+/// A text without the times that it names.
+fn without_times(text: &str, at: Timestamp) -> String {
+    let mut bare = String::with_capacity(text.len());
+    let mut from = 0;
+    for span in time::parse(text, at) {
+        bare.push_str(text.get(from..span.text.start).unwrap_or_default());
+        from = span.text.end;
+    }
+    bare.push_str(text.get(from..).unwrap_or_default());
+    bare
+}
+
+/// Whether a rule may say this: values that say nothing by themselves make no memory.
+fn is_fit(rule: &Rule, subject: &Subject, value: &str, hold: Hold) -> bool {
+    if VAGUE.as_ref().is_some_and(|vague| vague.is_match(value)) && rule.verb != Verb::Todo {
+        return false;
+    }
+    if value.is_empty() && rule.verb != Verb::End {
+        return false;
+    }
+    let user = subject.key == "user" && !subject.named;
+    match rule.slot {
+        "todo" if rule.verb == Verb::Todo => {
+            user && !NO_ERRAND.as_ref().is_some_and(|verbs| verbs.is_match(value))
+        }
+        "todo" | "decision" | "decision for {n}" | "plan" => user,
+        // Only what somebody does not eat or drink says something of them.
+        "eat" | "smoke" | "alcohol" if subject.named => false,
+        "eat" => hold.denies(),
+        "name" => subject.kin.is_some() || user,
+        "home" | "origin" => {
+            value::may_be_a_place(value) && !["家", "家里", "学校", "宿舍", "酒店", "一起"].contains(&value)
+        }
+        "employer" => !["家", "家里", "努力", "认真", "一起", "哪里", "哪", "外面"].contains(&value),
+        _ => true,
+    }
+}

@@ -1,0 +1,363 @@
+//! The head of an English predicate: auxiliaries, negation, adverbs and tense, up to the verb that carries the meaning.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::super::claim::{Hold, Verb};
+use super::verbs::{Form, lemma};
+use super::words::ADVERBS;
+
+/// A predicate taken apart.
+#[derive(Debug, Default)]
+pub(super) struct Head {
+    /// The verb in its base form.
+    pub(super) verb: String,
+    /// What follows it, with a blank before.
+    pub(super) rest: String,
+    /// «not X» or «instead of X» at the end.
+    pub(super) old: Option<String>,
+    /// «not», «never».
+    pub(super) negated: bool,
+    /// «would», «could», «might»: nothing is claimed.
+    pub(super) modal: bool,
+    /// «will», «going to».
+    pub(super) future: bool,
+    /// «plan to», «intend to».
+    pub(super) planned: bool,
+    /// «is doing».
+    pub(super) progressive: bool,
+    /// «now», «these days», «new»: things changed.
+    pub(super) changed: bool,
+    /// «since»: a time that follows is its beginning.
+    pub(super) since: bool,
+    /// «no longer», «any more», «used to», «stopped».
+    ended: bool,
+    /// «used to».
+    used_to: bool,
+    /// «started doing».
+    began: bool,
+    past: bool,
+    perfect: bool,
+    /// The verb as it was written.
+    written: String,
+}
+
+impl Head {
+    /// Whether what a verb of this kind speaks of holds; none where the sentence claims nothing of the sort.
+    pub(super) fn hold_of(&self, verb: Verb) -> Option<Hold> {
+        let happened = (self.past || self.perfect || self.used_to) && !self.negated && !self.future;
+        let state = if self.ended || self.used_to {
+            Hold::NoLonger
+        } else if self.future || self.planned {
+            if self.negated { Hold::Not } else { Hold::Planned }
+        } else if self.negated {
+            if self.past { return None } else { Hold::Not }
+        } else if self.past && !self.perfect && !self.began {
+            Hold::Once
+        } else {
+            Hold::Now
+        };
+        match verb {
+            Verb::State => Some(state),
+            Verb::Opposite => Some(if self.past && !self.perfect { state } else { state.flipped() }),
+            Verb::Begin if happened => Some(Hold::Now),
+            Verb::Begin if self.negated => {
+                (self.ended || self.future || self.progressive).then_some(Hold::Not)
+            }
+            Verb::Begin => Some(Hold::Planned),
+            Verb::End => happened.then_some(Hold::NoLonger),
+            Verb::Deed => {
+                (!self.negated && !self.future && !self.planned && !self.ended).then_some(Hold::Now)
+            }
+            Verb::Todo if self.negated || self.ended => (!self.past && !self.future).then_some(state),
+            Verb::Todo => (!happened && !self.future).then_some(Hold::Now),
+            Verb::Did | Verb::Drop => happened.then_some(Hold::Now),
+            Verb::Plan => (!self.negated && !happened).then_some(Hold::Planned),
+        }
+    }
+
+    /// The predicate in the words it was said in, without auxiliaries.
+    pub(super) fn as_said(&self) -> String {
+        let aux = if self.perfect { "has " } else { "" };
+        format!("{aux}{}{}", self.written, self.rest)
+    }
+
+    /// Whether the verb is one of going somewhere or meeting somebody, whose present tense means the future.
+    pub(super) fn is_journey(&self) -> bool {
+        [
+            "fly", "travel", "go", "visit", "meet", "leave", "start", "move", "get", "have", "see", "run",
+            "take", "host", "drive",
+        ]
+        .contains(&self.verb.as_str())
+    }
+}
+
+/// Takes a predicate apart; none where it has no verb.
+pub(super) fn parse(predicate: &str) -> Option<Head> {
+    let mut head = Head::default();
+    let words: Vec<&str> = predicate.split_whitespace().collect();
+    let lower: Vec<String> = words.iter().map(|word| word.trim_end_matches(',').to_lowercase()).collect();
+    let at = |place: usize| lower.get(place).map_or("", String::as_str);
+    let mut i = 0;
+    while i < words.len() {
+        let (word, next) = (at(i), at(next_word(&lower, i + 1)));
+        match word {
+            "not" | "never" => head.negated = true,
+            "no" if at(i + 1) == "longer" => {
+                head.ended = true;
+                i += 1;
+            }
+            "now" => head.changed = true,
+            _ if is_adverb(word) => {}
+            "would" | "could" | "might" | "may" | "should" | "wish" | "shall" => head.modal = true,
+            "can" if at(i + 1) == "not" && ["stand", "bear"].contains(&at(i + 2)) => break,
+            "can" => {}
+            "will" => head.future = true,
+            "do" | "does" | "did" if is_aux_before(&lower, i) => head.past |= word == "did",
+            "used" if at(i + 1) == "to" => {
+                head.used_to = true;
+                i += 1;
+            }
+            "have" | "has" | "had" if after_have(next) => head.perfect = true,
+            "am" | "is" | "are" | "was" | "were" | "been" | "be"
+                if next == "going"
+                    && at(next_word(&lower, i + 1) + 1) == "to"
+                    && lemma(at(next_word(&lower, i + 1) + 2))
+                        .is_some_and(|(_, form)| form == Form::Base)
+                    || next == "about" && at(i + 2) == "to" =>
+            {
+                head.future = true;
+                i = next_word(&lower, i + 1) + 1;
+            }
+            "am" | "is" | "are" | "was" | "were" | "been" | "be" if is_progressive(next) => {
+                head.progressive = true;
+                head.past |= matches!(word, "was" | "were");
+            }
+            "plan" | "plans" | "planning" | "intend" | "intends" | "intending"
+                if matches!(at(i + 1), "to" | "on") && lemma(at(i + 2)).is_some() =>
+            {
+                head.planned = true;
+                i += 1;
+            }
+            "stopped" | "quit" | "stop" if is_ing(at(i + 1)) => head.ended = true,
+            "gave" | "given" if at(i + 1) == "up" && (is_ing(at(i + 2)) || !at(i + 2).is_empty()) => {
+                head.ended = true;
+                i += 1;
+                if !is_ing(at(i + 1)) {
+                    return None;
+                }
+            }
+            "started" | "began" | "begun" if is_ing(at(i + 1)) => head.began = true,
+            _ => break,
+        }
+        i += 1;
+    }
+    let verb = words.get(i)?;
+    (head.verb, head.written) = match lemma(at(i)) {
+        Some((base, form)) => {
+            let past = matches!(form, Form::Past) || matches!(form, Form::Participle) && !head.perfect;
+            head.past |= past && !head.progressive;
+            (base.to_owned(), (*verb).to_owned())
+        }
+        None => ((*verb).to_lowercase(), (*verb).to_owned()),
+    };
+    head.perfect &= !head.used_to;
+    // «is not», «am no longer»: the verb «be» has its negation behind it.
+    if head.verb == "be" {
+        loop {
+            match at(i + 1) {
+                "not" | "never" => head.negated = true,
+                "no" if at(i + 2) == "longer" => {
+                    head.ended = true;
+                    i += 1;
+                }
+                "now" => head.changed = true,
+                word if is_adverb(word) => {}
+                _ => break,
+            }
+            i += 1;
+        }
+    }
+    let rest: String = words[i + 1..].iter().flat_map(|word| [" ", word]).collect();
+    head.rest = finish(&mut head, rest);
+    Some(head)
+}
+
+/// The next place that is neither an adverb nor a negation.
+fn next_word(lower: &[String], mut i: usize) -> usize {
+    while lower.get(i).is_some_and(|word| word == "not" || word == "never" || is_adverb(word)) {
+        i += 1;
+    }
+    i
+}
+
+fn is_adverb(word: &str) -> bool {
+    word != "now" && ADVERBS.split_ascii_whitespace().any(|adverb| adverb == word)
+}
+
+/// «do» that only helps: a negation or a base form follows.
+fn is_aux_before(lower: &[String], i: usize) -> bool {
+    let next = next_word(lower, i + 1);
+    next > i + 1 && lower.get(i + 1).is_some_and(|word| word == "not" || word == "never")
+        || lower.get(next).is_some_and(|word| matches!(lemma(word), Some((_, Form::Base))))
+}
+
+/// «have» that makes a perfect: a participle follows.
+fn after_have(next: &str) -> bool {
+    next == "been" || matches!(lemma(next), Some((_, Form::Past | Form::Participle))) && next != "left"
+}
+
+fn is_ing(word: &str) -> bool {
+    matches!(lemma(word), Some((_, Form::Ing)))
+}
+
+fn is_progressive(word: &str) -> bool {
+    is_ing(word)
+        || word.len() > 5
+            && word.ends_with("ing")
+            && ![
+                "nothing",
+                "something",
+                "anything",
+                "everything",
+                "willing",
+                "boring",
+                "annoying",
+                "amazing",
+                "interesting",
+                "exciting",
+            ]
+            .contains(&word)
+}
+
+/// Takes off the end what is about the sentence and not of it, and notes it.
+fn finish(head: &mut Head, rest: String) -> String {
+    static OLD: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?i)^(?<new>.*?)(?:,? (?:and |but )?not (?:in |at |on |for |to )?(?:an? |the )?(?<a>[^,]+)|,? (?:instead of|rather than|and no longer) (?:in |at |on )?(?:an? |the )?(?<b>[^,]+))$").ok()
+    });
+    static BUT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?i)^(?<lead> (?:in |at |on |for |to |an? )*)(?<old>[^,]+?),? but (?:rather |actually )?(?:in |at |on |for |to )?(?:an? )?(?<new>[^,]+)$").ok()
+    });
+    let mut rest = rest.trim_end().trim_end_matches([',', '.', '!', ':', ';', ')', '(']).to_owned();
+    if head.negated
+        && let Some(found) = BUT.as_ref().and_then(|but| but.captures(&rest))
+    {
+        head.negated = false;
+        head.old = Some(found["old"].to_owned());
+        rest = format!("{}{}", &found["lead"], &found["new"]);
+    }
+    trim_tags(head, &mut rest);
+    if let Some(found) = OLD.as_ref().and_then(|old| old.captures(&rest)) {
+        head.old = found.name("a").or_else(|| found.name("b")).map(|old| old.as_str().to_owned());
+        rest = found["new"].to_owned();
+    }
+    trim_tags(head, &mut rest);
+    head.since |= rest.contains(" since ");
+    cut(&rest).to_owned()
+}
+
+fn trim_tags(head: &mut Head, rest: &mut String) {
+    const TAGS: [(&str, Tag); 26] = [
+        (" any more", Tag::Ended),
+        (" anymore", Tag::Ended),
+        (" any longer", Tag::Ended),
+        (" no more", Tag::Ended),
+        (" now", Tag::Changed),
+        (" these days", Tag::Changed),
+        (" nowadays", Tag::Changed),
+        (" instead", Tag::Changed),
+        (" at the moment", Tag::Changed),
+        (" right now", Tag::Changed),
+        (" currently", Tag::Changed),
+        (" again", Tag::Changed),
+        (" after all", Tag::Changed),
+        (" too", Tag::Nothing),
+        (" as well", Tag::Nothing),
+        (" also", Tag::Nothing),
+        (" by the way", Tag::Nothing),
+        (" btw", Tag::Nothing),
+        (" though", Tag::Nothing),
+        (" you know", Tag::Nothing),
+        (" lol", Tag::Nothing),
+        (" haha", Tag::Nothing),
+        (" so much", Tag::Nothing),
+        (" a lot", Tag::Nothing),
+        (" very much", Tag::Nothing),
+        (" at all", Tag::Nothing),
+    ];
+    loop {
+        let trimmed = rest.trim_end_matches([',', ' ', '.', '!']).len();
+        rest.truncate(trimmed);
+        let lower = rest.to_lowercase();
+        let Some((tag, what)) = TAGS.iter().find(|(tag, _)| lower.ends_with(tag)) else { return };
+        match what {
+            Tag::Ended => head.ended |= head.negated || *tag == " no more",
+            Tag::Changed => head.changed = true,
+            Tag::Nothing => {}
+        }
+        // Lower case may have another length in other scripts; the tags are plain ASCII.
+        let Some(shorter) = rest.len().checked_sub(tag.len()).filter(|end| rest.is_char_boundary(*end))
+        else {
+            return;
+        };
+        rest.truncate(shorter);
+    }
+}
+
+enum Tag {
+    Ended,
+    Changed,
+    Nothing,
+}
+
+/// Up to where a reason, a contrast or another sentence begins.
+fn cut(rest: &str) -> &str {
+    static END: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?i),? (?:because|so that|so i|so we|but|which|who|where|although|though|even though|while|whereas|unless|and i|and we|and my|thanks to|due to|if|i think|i guess|i mean|you know|and it|and that|and they|and he|and she|and you|especially|except|and the|and now|as it|as i|since i|since it|since my|that's|it's|when i|when it|and have|and has|and am|and is|and are|to be honest|according to|ever since)\b|,? - | \(|[,;:] (?:[a-z]|I\b)").ok()
+    });
+    match END.as_ref().and_then(|end| end.find(rest)) {
+        Some(end) if end.start() > 0 => rest[..end.start()].trim_end(),
+        _ => rest,
+    }
+}
+
+/// Contractions written out: «I'm» becomes «I am», «don't» becomes «do not».
+pub(super) fn expand_contractions(clause: &str) -> String {
+    let clause = clause.replace('’', "'");
+    let mut words: Vec<String> = Vec::new();
+    for word in clause.split_whitespace() {
+        let lower = word.to_lowercase();
+        let written = match lower.trim_end_matches(',') {
+            "can't" | "cannot" | "cant" => "can not".to_owned(),
+            "won't" | "wont" => "will not".to_owned(),
+            "dont" | "don't" => "do not".to_owned(),
+            "doesnt" => "does not".to_owned(),
+            "im" => "I am".to_owned(),
+            "ive" => "I have".to_owned(),
+            "gonna" => "going to".to_owned(),
+            "gotta" => "have to".to_owned(),
+            "wanna" => "want to".to_owned(),
+            "let's" | "lets" => "let us".to_owned(),
+            "there's" => "there is".to_owned(),
+            "it's" | "that's" | "he's" | "she's" => format!("{} is", &word[..word.len() - 2]),
+            bare => match bare.rsplit_once('\'') {
+                Some((_, "m")) => format!("{} am", cut_end(word, "'m")),
+                Some((_, "ve")) => format!("{} have", cut_end(word, "'ve")),
+                Some((_, "ll")) => format!("{} will", cut_end(word, "'ll")),
+                Some((_, "re")) => format!("{} are", cut_end(word, "'re")),
+                Some((_, "d")) => format!("{} would", cut_end(word, "'d")),
+                Some((stem, "t")) if stem.ends_with('n') => format!("{} not", cut_end(word, "n't")),
+                _ => word.to_owned(),
+            },
+        };
+        words.push(written);
+    }
+    words.join(" ")
+}
+
+/// The word without an ending of ASCII letters, whatever its case.
+fn cut_end<'w>(word: &'w str, ending: &str) -> &'w str {
+    let word = word.trim_end_matches(',');
+    word.get(..word.len().saturating_sub(ending.len())).unwrap_or(word)
+}

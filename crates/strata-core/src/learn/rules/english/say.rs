@@ -1,0 +1,75 @@
+//! Says an English claim in the third person.
+
+use super::super::claim::{Hold, Verb, fill};
+use super::Found;
+use super::head::Head;
+use super::subject::Subject;
+use super::verbs::third_person;
+
+/// The claim as a sentence that stands on its own.
+pub(super) fn content(subject: &Subject, head: &Head, found: &Found<'_>, hold: Hold, who: &str) -> String {
+    let (subject, rule) = (subject.display(who), found.rule);
+    // What happened is told in the words it was told in.
+    let as_said = hold == Hold::Once || rule.verb == Verb::Did && rule.say == "{v}";
+    if as_said {
+        return format!("{subject} {}", in_third_person(&head.as_said()));
+    }
+    let said = in_third_person(fill(rule.say, found.value, found.tail, found.noun).trim());
+    let (first, rest) = said
+        .split_once(' ')
+        .map_or((said.as_str(), String::new()), |(first, rest)| (first, format!(" {rest}")));
+    let finite = matches!(rule.verb, Verb::Deed | Verb::Did | Verb::Drop);
+    let hold = if rule.verb == Verb::Opposite { hold.flipped() } else { hold };
+    let verbs = match hold {
+        _ if finite => format!("{first}{rest}"),
+        _ if rule.verb == Verb::Plan => format!("{}{rest}", third_person(first)),
+        Hold::Now | Hold::Once => format!("{}{rest}", third_person(first)),
+        Hold::Not if first == "be" => format!("is not{rest}"),
+        Hold::Not => format!("does not {first}{rest}"),
+        Hold::NoLonger if first == "be" => format!("is no longer{rest}"),
+        Hold::NoLonger => format!("no longer {}{rest}", third_person(first)),
+        Hold::Planned => format!("plans to {first}{rest}"),
+    };
+    format!("{subject} {verbs}{}", corrected(found.old.or(head.old.as_deref())))
+}
+
+/// What a value is said to replace, kept in the sentence so that whoever compares it later knows.
+pub(super) fn corrected(old: Option<&str>) -> String {
+    old.filter(|old| !old.is_empty())
+        .map_or_else(String::new, |old| format!(", not {}", in_third_person(old)))
+}
+
+/// Words of the first person turned into the third: `my` becomes `their`.
+pub(in super::super) fn in_third_person(text: &str) -> String {
+    let mut words: Vec<&str> = Vec::new();
+    for word in text.split(' ') {
+        let bare = word.trim_end_matches([',', '.', '!', ';', ':']);
+        let other = match bare {
+            "my" | "My" | "our" | "Our" => "their",
+            "me" | "us" => "them",
+            "I" | "i" | "we" | "We" => "they",
+            "mine" | "ours" => "theirs",
+            "myself" | "ourselves" => "themselves",
+            "am" if words.last() == Some(&"they") => "are",
+            "was" if words.last() == Some(&"they") => "were",
+            _ => {
+                words.push(word);
+                continue;
+            }
+        };
+        words.push(other);
+        if bare.len() < word.len() {
+            // Punctuation goes with the word that it followed.
+            words.push(&word[bare.len()..]);
+        }
+    }
+    let mut text = String::new();
+    for word in words {
+        let joins = text.is_empty() || word.starts_with([',', '.', '!', ';', ':']);
+        if !joins {
+            text.push(' ');
+        }
+        text.push_str(word);
+    }
+    text
+}

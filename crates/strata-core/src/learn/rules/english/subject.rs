@@ -1,0 +1,217 @@
+//! The subject of an English sentence: the user, somebody of theirs, somebody with a name, or something of theirs.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::super::value;
+use super::verbs::{Form, lemma};
+use super::words;
+
+/// Of whom or what a sentence speaks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Subject {
+    /// Who speaks, or «the user».
+    User,
+    /// Somebody with a name.
+    Named(String),
+    /// Somebody's sister, cat or landlord.
+    Kin {
+        /// Whose: `user` or a name.
+        owner: String,
+        /// What they are: `sister`.
+        noun: String,
+        /// Their name, where it is said beside.
+        name: Option<String>,
+        /// «Sister's name».
+        is_name: bool,
+    },
+    /// Something that belongs to somebody, or that everybody knows of: an appointment, a budget.
+    Thing {
+        /// Whose; none for «the».
+        owner: Option<String>,
+        /// What, in one spelling: the slot.
+        noun: String,
+        /// What, as it was said.
+        display: String,
+    },
+}
+
+impl Subject {
+    /// How it is compared.
+    pub(super) fn key(&self) -> String {
+        match self {
+            Self::User => "user".to_owned(),
+            Self::Named(name) => name.to_lowercase(),
+            Self::Kin { owner, noun, name, .. } => match name {
+                Some(name) => format!("{owner}'s {} {}", value::noun(noun), name.to_lowercase()),
+                None => format!("{owner}'s {}", value::noun(noun)),
+            },
+            Self::Thing { owner, noun, .. } => format!("{}'s {noun}", owner.as_deref().unwrap_or("user")),
+        }
+    }
+
+    /// How it is said in the third person, where the user is called `who`.
+    pub(super) fn display(&self, who: &str) -> String {
+        match self {
+            Self::User => who.to_owned(),
+            Self::Named(name) => name.clone(),
+            Self::Kin { owner, noun, name, .. } => {
+                let name = name.as_ref().map_or_else(String::new, |name| format!(" {name}"));
+                format!("{}'s {noun}{name}", owner_display(owner, who))
+            }
+            Self::Thing { owner: Some(owner), display, .. } => {
+                format!("{}'s {display}", owner_display(owner, who))
+            }
+            Self::Thing { owner: None, display, .. } => format!("The {display}"),
+        }
+    }
+}
+
+/// An owner's name as it is said.
+pub(super) fn owner_display(owner: &str, who: &str) -> String {
+    if owner == "user" {
+        return who.to_owned();
+    }
+    let mut letters = owner.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// Words that begin sentences with a capital and name nobody.
+const NOBODY: &str = "it he she they this that these those there here what who when where why how everyone everybody nobody someone somebody anyone people one \
+    you your his her their its today tomorrow yesterday now then thanks thank yes no yeah ok okay sure hi hello hey please life work music \
+    love time money nothing something everything anything all some most many both each any another other such lol haha wow great good nice \
+    cool oh ah well so and but or if because as at in on for from with by to of the a an not never always maybe perhaps probably error \
+    warning info debug note todo mine ours which whose while since until after before i";
+
+/// The subject and what follows it; none where a sentence has none that can be placed.
+pub(super) fn parse(clause: &str) -> Option<(Subject, &str)> {
+    static OWNED: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"^(?i:(?<user>my|our|(?:the )?user's) |(?<the>the ))").ok());
+    static NAMED: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"^(?<name>[A-Z][\w-]*(?: [A-Z][\w-]*){0,3})(?<owns>'s)? ").ok());
+    let first = clause.split_whitespace().next()?.to_lowercase();
+    if matches!(first.as_str(), "i" | "we" | "user") {
+        return Some((Subject::User, clause[first.len()..].trim_start()));
+    }
+    if let Some(rest) = strip_word(clause, "the user") {
+        return Some((Subject::User, rest));
+    }
+    if let Some(found) = OWNED.as_ref().and_then(|owned| owned.captures(clause)) {
+        let rest = &clause[found[0].len()..];
+        return owned(found.name("user").map(|_| "user".to_owned()), rest);
+    }
+    // Notes without a subject («Lives in Lisbon») speak of the user.
+    if matches!(lemma(&first), Some((_, Form::Third)))
+        && first != "is"
+        && clause.starts_with(char::is_uppercase)
+    {
+        return Some((Subject::User, clause));
+    }
+    let found = NAMED.as_ref()?.captures(clause)?;
+    let (name, rest) = (&found["name"], &clause[found[0].len()..]);
+    if NOBODY.split_whitespace().any(|nobody| nobody == first) {
+        return None;
+    }
+    if found.name("owns").is_some() {
+        return owned(Some(name.to_lowercase()), rest);
+    }
+    let verb = rest.split_whitespace().next()?;
+    let finite = ["no", "used", "will", "also", "now", "does", "did"].contains(&verb)
+        || matches!(lemma(verb), Some((_, Form::Third | Form::Past)));
+    finite.then(|| (Subject::Named(name.to_owned()), rest))
+}
+
+fn strip_word<'t>(text: &'t str, word: &str) -> Option<&'t str> {
+    let head = text.get(..word.len())?;
+    let rest = text[word.len()..].strip_prefix(' ')?;
+    head.eq_ignore_ascii_case(word).then_some(rest)
+}
+
+/// «sister lives in Oslo», «new phone is a Fairphone», after whose it is.
+fn owned(owner: Option<String>, rest: &str) -> Option<(Subject, &str)> {
+    static KIN: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        let pattern = format!(
+            r"^(?i:(?:(?:new|current|old|own|older|younger|elder|eldest|youngest|little|big|late|dear|lovely|beloved|pet) )*)(?<noun>(?i:{}))(?:,? (?<name>[A-Z][\w-]+(?: [A-Z][\w-]+)?),?)?(?<is>'s name)?$",
+            words::KIN
+        );
+        Regex::new(&pattern).ok()
+    });
+    let (noun, predicate) = split_at_verb(rest)?;
+    if let Some(found) = KIN.as_ref().and_then(|kin| kin.captures(noun)) {
+        let owner = owner?;
+        let name = found.name("name").map(|name| name.as_str().to_owned());
+        let is_name = found.name("is").is_some();
+        return Some((Subject::Kin { owner, noun: found["noun"].to_lowercase(), name, is_name }, predicate));
+    }
+    let display = noun.strip_prefix("new ").or_else(|| noun.strip_prefix("current ")).unwrap_or(noun);
+    if display.split_whitespace().count() > 5 {
+        return None;
+    }
+    Some((
+        Subject::Thing { owner, noun: value::slot(&display.to_lowercase()), display: display.to_owned() },
+        predicate,
+    ))
+}
+
+/// A noun phrase and the predicate after it: the first word that can only be a verb in its place.
+fn split_at_verb(text: &str) -> Option<(&str, &str)> {
+    let mut at = 0;
+    for (place, word) in text.split(' ').enumerate() {
+        let lower = word.to_lowercase();
+        let verb = matches!(
+            lower.as_str(),
+            "is" | "are"
+                | "was"
+                | "were"
+                | "has"
+                | "have"
+                | "will"
+                | "does"
+                | "did"
+                | "used"
+                | "can"
+                | "would"
+                | "might"
+                | "no"
+        ) || matches!(lemma(&lower), Some((_, Form::Third | Form::Past)))
+            || matches!(lower.as_str(), "live" | "work" | "love" | "like" | "also" | "now" | "just");
+        if place > 0 && verb {
+            return Some((text[..at].trim_end(), &text[at..]));
+        }
+        at += word.len() + 1;
+    }
+    None
+}
+
+/// Whether something of this name may have a value like this: whatever is known to have values, a favourite, an appointment at a
+/// time, and anything at all whose value is a name or a number.
+pub(super) fn may_have(noun: &str, owned: bool, slot: &str, value: &str) -> bool {
+    static ATTRIBUTE: LazyLock<Option<Regex>> = LazyLock::new(|| list(words::ATTRIBUTE));
+    static APPOINTMENT: LazyLock<Option<Regex>> = LazyLock::new(|| list(words::APPOINTMENT));
+    static AMOUNT: LazyLock<Option<Regex>> = LazyLock::new(|| list(words::AMOUNT));
+    static NAME: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(&format!("^{}$", words::NAMED)).ok());
+    let is = |list: &LazyLock<Option<Regex>>| list.as_ref().is_some_and(|list| list.is_match(noun));
+    let number = value.contains(|c: char| c.is_ascii_digit()) && value.split_whitespace().count() <= 6;
+    if slot == "{n} when" {
+        return is(&APPOINTMENT);
+    }
+    if noun.contains("favourite") {
+        return owned && value.split_whitespace().count() <= 8;
+    }
+    let number = number || value::number(value).is_some();
+    if is(&AMOUNT) && number {
+        return true;
+    }
+    let telling = number
+        || value.contains('@')
+        || NAME.as_ref().is_some_and(|name| name.is_match(value::without_article(value)));
+    const PLAIN: &str = "major religion nationality hometown goal hobby password job role title thesis-topic star-sign blood-type diet nickname degree editor";
+    let plain = PLAIN.split_whitespace().any(|one| one == noun.replace(' ', "-"))
+        && value.split_whitespace().count() <= 4;
+    owned && (telling && !noun.ends_with("day") || noun == "birthday" || is(&ATTRIBUTE) && plain)
+}
+
+fn list(words: &str) -> Option<Regex> {
+    Regex::new(&format!("(?i)(?:^| )(?:{words})$")).ok()
+}

@@ -1,0 +1,357 @@
+//! The conflict suite: short dialogues that change, correct, repeat and take back facts, through the built-in extraction and
+//! reconciliation, with what must be true at the end and what each message must do.
+//!
+//! What is deliberately absent: a store and a model. Memories live in a list here, as a store would keep them.
+//! The data and its format are described in `docs/evals.md`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use strata_core::learn::{Fate, Novelty, Plan, Said, Statement, rules};
+use strata_core::{Error, Memory, MemoryId, Result, TurnId, text};
+use uuid::Uuid;
+
+/// What a message did to what is known, or has to do. Where it did several things, the first of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Event {
+    /// A memory was replaced.
+    Update,
+    /// A memory was contradicted, or a todo ended.
+    Delete,
+    /// Something was added beside what is known.
+    Add,
+    /// Nothing changed.
+    None,
+}
+
+impl Event {
+    const ALL: [Self; 4] = [Self::Add, Self::Update, Self::Delete, Self::None];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Add => "ADD",
+            Self::None => "NONE",
+        }
+    }
+}
+
+/// A short dialogue with its labels.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dialogue {
+    /// Its id.
+    pub id: String,
+    /// What it tests.
+    pub category: String,
+    /// What is known before, by whomever it was written.
+    #[serde(default)]
+    pub known: Vec<String>,
+    /// What the user says, two weeks between the messages.
+    pub say: Vec<String>,
+    /// What each message has to do.
+    pub events: Vec<Event>,
+    /// What some current memory has to say at the end: all words of an entry, `|` between alternatives, `!` before a word that must
+    /// be absent, `_` for a blank inside a word.
+    #[serde(default)]
+    pub holds: Vec<String>,
+    /// What no current memory may say at the end, in the same form.
+    #[serde(default)]
+    pub gone: Vec<String>,
+    /// The most memories that may be current at the end.
+    pub most: Option<usize>,
+}
+
+/// A file of dialogues.
+#[derive(Debug, Clone)]
+pub struct Suite {
+    /// The file's name without its ending: `tuned.en`.
+    pub name: String,
+    /// Its dialogues.
+    pub dialogues: Vec<Dialogue>,
+}
+
+/// Reads `*.jsonl` of a folder, a dialogue a line.
+pub fn load(folder: &Path) -> Result<Vec<Suite>> {
+    let unreadable = |error| Error::invalid(format!("folder `{}` cannot be read: {error}", folder.display()));
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if path.extension().is_some_and(|ending| ending == "jsonl") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    let mut suites = Vec::new();
+    for path in paths {
+        let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| Error::invalid(format!("file `{}` cannot be read: {error}", path.display())))?;
+        let mut dialogues: Vec<Dialogue> = Vec::new();
+        for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+            let wrong = |why: String| Error::invalid(format!("{name}.jsonl:{}: {why}", number + 1));
+            let dialogue: Dialogue = serde_json::from_str(line).map_err(|error| wrong(error.to_string()))?;
+            if dialogue.events.len() != dialogue.say.len() {
+                return Err(wrong("each message needs an event, and each event a message".to_owned()));
+            }
+            if dialogues.iter().any(|other| other.id == dialogue.id) {
+                return Err(wrong(format!("dialogue `{}` appears twice", dialogue.id)));
+            }
+            dialogues.push(dialogue);
+        }
+        suites.push(Suite { name, dialogues });
+    }
+    if suites.is_empty() {
+        return Err(Error::invalid(format!("folder `{}` holds no `*.jsonl` of dialogues", folder.display())));
+    }
+    Ok(suites)
+}
+
+/// How often an event was wanted, done, and both.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Messages that had to do it.
+    pub wanted: usize,
+    /// Messages that did it.
+    pub done: usize,
+    /// Messages that had to and did.
+    pub right: usize,
+}
+
+/// What a run over some dialogues found.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Findings {
+    /// How many dialogues.
+    pub dialogues: usize,
+    /// How many of them end with exactly what is true.
+    pub true_at_the_end: usize,
+    /// How many messages.
+    pub messages: usize,
+    /// How many of them were said when something was known.
+    pub with_known: usize,
+    /// How many of those ended a memory that should have stayed.
+    pub falsely_ended: usize,
+    /// By event.
+    pub events: BTreeMap<&'static str, Counts>,
+    /// By category: dialogues and how many of them end right.
+    pub categories: BTreeMap<String, (usize, usize)>,
+    /// What went wrong, dialogue by dialogue, for a person.
+    pub failures: Vec<String>,
+}
+
+impl Findings {
+    /// The share of dialogues that end with exactly what is true.
+    pub fn accuracy(&self) -> f64 {
+        share(self.true_at_the_end, self.dialogues)
+    }
+
+    /// The share of messages, said when something was known, that ended a memory which should have stayed.
+    pub fn false_supersession(&self) -> f64 {
+        share(self.falsely_ended, self.with_known)
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.dialogues += other.dialogues;
+        self.true_at_the_end += other.true_at_the_end;
+        self.messages += other.messages;
+        self.with_known += other.with_known;
+        self.falsely_ended += other.falsely_ended;
+        for (event, counts) in &other.events {
+            let own = self.events.entry(event).or_default();
+            own.wanted += counts.wanted;
+            own.done += counts.done;
+            own.right += counts.right;
+        }
+        for (category, (all, right)) in &other.categories {
+            let own = self.categories.entry(category.clone()).or_default();
+            own.0 += all;
+            own.1 += right;
+        }
+        self.failures.extend(other.failures.iter().cloned());
+    }
+}
+
+fn share(part: usize, whole: usize) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// What was found in each suite, then in each language, then in all.
+#[derive(Debug, Clone, Serialize)]
+pub struct ConflictReport {
+    /// By suite.
+    pub suites: BTreeMap<String, Findings>,
+    /// By language: the last part of the suites' names.
+    pub languages: BTreeMap<String, Findings>,
+    /// In all.
+    pub all: Findings,
+}
+
+/// Runs the suites through the built-in rules.
+pub fn run(suites: &[Suite]) -> Result<ConflictReport> {
+    let mut report =
+        ConflictReport { suites: BTreeMap::new(), languages: BTreeMap::new(), all: Findings::default() };
+    for suite in suites {
+        let mut findings = Findings::default();
+        for dialogue in &suite.dialogues {
+            run_dialogue(dialogue, &mut findings)?;
+        }
+        let language = suite.name.rsplit('.').next().unwrap_or_default().to_owned();
+        report.languages.entry(language).or_default().merge(&findings);
+        report.all.merge(&findings);
+        report.suites.insert(suite.name.clone(), findings);
+    }
+    Ok(report)
+}
+
+fn run_dialogue(dialogue: &Dialogue, findings: &mut Findings) -> Result<()> {
+    let mut at: Timestamp = Timestamp::constant(1_709_287_200, 0);
+    let mut memories: Vec<Memory> = Vec::new();
+    for content in &dialogue.known {
+        memories.push(memory(content, at, memories.len()));
+    }
+    let mut wrong = Vec::new();
+    for (text, wanted) in dialogue.say.iter().zip(&dialogue.events) {
+        let known = memories.iter().any(Memory::is_current);
+        let said = Said { turn: TurnId(Uuid::nil()), name: None, text, at };
+        let statements = rules::extract(&said);
+        let plan = rules::reconcile(&statements, &memories);
+        plan.check(memories.len(), statements.len())?;
+        let ended = plan.known.iter().filter(|fate| **fate != Fate::Keep).count();
+        let event = event(&plan);
+        let spurious = match wanted {
+            Event::Add | Event::None => ended > 0,
+            Event::Update | Event::Delete => ended > 1,
+        };
+        findings.messages += 1;
+        findings.with_known += usize::from(known);
+        findings.falsely_ended += usize::from(spurious);
+        findings.events.entry(wanted.name()).or_default().wanted += 1;
+        let counts = findings.events.entry(event.name()).or_default();
+        counts.done += 1;
+        counts.right += usize::from(event == *wanted);
+        if event != *wanted {
+            let contents: Vec<&str> = statements.iter().map(|statement| statement.content.as_str()).collect();
+            wrong.push(format!("`{text}` did {} instead of {}: {contents:?}", event.name(), wanted.name()));
+        }
+        apply(&plan, &statements, &mut memories, at);
+        at += SignedDuration::from_hours(24 * 14);
+    }
+    let current: Vec<String> = memories
+        .iter()
+        .filter(|memory| memory.is_current())
+        .map(|memory| text::fold(&memory.content))
+        .collect();
+    let said = |entry: &String| current.iter().any(|content| matches(content, entry));
+    let lost: Vec<&String> = dialogue.holds.iter().filter(|entry| !said(entry)).collect();
+    let stale: Vec<&String> = dialogue.gone.iter().filter(|entry| said(entry)).collect();
+    let crowded = dialogue.most.is_some_and(|most| current.len() > most);
+    let right = lost.is_empty() && stale.is_empty() && !crowded;
+    findings.dialogues += 1;
+    findings.true_at_the_end += usize::from(right);
+    let category = findings.categories.entry(dialogue.category.clone()).or_default();
+    category.0 += 1;
+    category.1 += usize::from(right);
+    if !right {
+        wrong.push(format!("in the end {current:?} lacks {lost:?}, still says {stale:?}"));
+    }
+    if !wrong.is_empty() {
+        findings.failures.push(format!("{}: {}", dialogue.id, wrong.join("; ")));
+    }
+    Ok(())
+}
+
+fn event(plan: &Plan) -> Event {
+    let fates = plan.known.iter().map(|fate| match fate {
+        Fate::Keep => Event::None,
+        Fate::Update { .. } => Event::Update,
+        Fate::Delete { .. } | Fate::End { .. } => Event::Delete,
+    });
+    let added = plan.new.iter().map(|new| if *new == Novelty::Add { Event::Add } else { Event::None });
+    fates.chain(added).min().unwrap_or(Event::None)
+}
+
+/// What a store would do.
+fn apply(plan: &Plan, statements: &[Statement], memories: &mut Vec<Memory>, at: Timestamp) {
+    for (memory, fate) in memories.iter_mut().zip(&plan.known) {
+        if *fate != Fate::Keep {
+            memory.valid_to = Some(at);
+        }
+    }
+    for (statement, novelty) in statements.iter().zip(&plan.new) {
+        if *novelty == Novelty::Add {
+            let number = memories.len();
+            let mut memory = memory(&statement.content, statement.valid_from.unwrap_or(at), number);
+            memory.kind = statement.kind;
+            memory.confidence = statement.confidence;
+            memories.push(memory);
+        }
+    }
+}
+
+fn memory(content: &str, at: Timestamp, number: usize) -> Memory {
+    Memory {
+        id: MemoryId(Uuid::from_u128(number as u128)),
+        session: None,
+        agent: None,
+        kind: Default::default(),
+        content: content.to_owned(),
+        confidence: 0.9,
+        valid_from: at,
+        valid_to: None,
+        recorded_at: at,
+        replaced_by: None,
+        source_turns: Vec::new(),
+        source_summary: None,
+        metadata: Default::default(),
+        hidden: None,
+    }
+}
+
+fn matches(content: &str, entry: &str) -> bool {
+    entry.split_whitespace().all(|word| match word.strip_prefix('!') {
+        Some(absent) => !has_any(content, absent),
+        None => has_any(content, word),
+    })
+}
+
+fn has_any(content: &str, alternatives: &str) -> bool {
+    alternatives.split('|').any(|word| content.contains(&text::fold(&word.replace('_', " "))))
+}
+
+/// The report as text.
+pub fn table(report: &ConflictReport) -> String {
+    let mut text = String::new();
+    let rows =
+        report.suites.iter().chain(&report.languages).map(|(name, findings)| (name.as_str(), findings));
+    let _ =
+        writeln!(text, "| conflicts | dialogues | truth, % | false supersession, % |\n|---|---:|---:|---:|");
+    for (name, findings) in rows.clone().chain([("all", &report.all)]) {
+        let (accuracy, ended) = (100.0 * findings.accuracy(), 100.0 * findings.false_supersession());
+        let _ = writeln!(text, "| {name} | {} | {accuracy:.1} | {ended:.1} |", findings.dialogues);
+    }
+    let _ = writeln!(text, "\n| event | in | wanted | precision, % | recall, % |\n|---|---|---:|---:|---:|");
+    for (name, findings) in rows.chain([("all", &report.all)]) {
+        for event in Event::ALL {
+            let counts = findings.events.get(event.name()).copied().unwrap_or_default();
+            let (precision, recall) = (share(counts.right, counts.done), share(counts.right, counts.wanted));
+            let _ = writeln!(
+                text,
+                "| {} | {name} | {} | {:.1} | {:.1} |",
+                event.name(),
+                counts.wanted,
+                100.0 * precision,
+                100.0 * recall
+            );
+        }
+    }
+    let _ = writeln!(text, "\n| category | dialogues | truth, % |\n|---|---:|---:|");
+    for (category, (all, right)) in &report.all.categories {
+        let _ = writeln!(text, "| {category} | {all} | {:.1} |", 100.0 * share(*right, *all));
+    }
+    text
+}
