@@ -10,22 +10,27 @@
 
 mod document;
 mod features;
+mod lists;
+mod load;
 mod maintain;
 mod postings;
 mod segment;
 #[cfg(test)]
 mod tests;
 mod user;
+mod vocabulary;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
-pub(crate) use document::{Doc, Document, NO_DOC};
+pub(crate) use document::{Doc, Document, Place};
 pub(crate) use features::{TermHash, is_latin, question_terms, question_words, spoken};
 pub(crate) use user::UserIndex;
 
 pub(crate) use maintain::{SEGMENT_ITEMS, write_segment};
 pub use segment::SEGMENT_SPACE;
+
+use load::Loading;
 
 use crate::error::Result;
 use crate::id::UserId;
@@ -86,14 +91,15 @@ impl Indexes {
         self.lock().slots.remove(user);
     }
 
-    /// The user's index with everything in it that the store had when this was called, and the vectors of `model`.
+    /// The user's index with everything in it that the store had at `head`, which was just read, and the vectors of
+    /// `model`.
     pub(crate) async fn fresh(
         &self,
         store: &dyn Store,
         user: &UserId,
+        mut head: Head,
         model: Option<&str>,
     ) -> Result<FreshIndex> {
-        let mut head = store.head(user).await?;
         let mut known = self.lock().slots.get(user).map(|slot| Arc::clone(&slot.index));
         if let Some(index) = &known {
             let (seen, worn) = {
@@ -124,18 +130,17 @@ impl Indexes {
 
     /// An index from the stored segments.
     async fn load(&self, store: &dyn Store, user: &UserId, head: Head) -> Result<UserIndex> {
-        let mut index = UserIndex::default();
-        index.head.epoch = head.epoch;
+        let mut loading = Loading::default();
+        loading.index.head.epoch = head.epoch;
         for segment in store.segments(user, SEGMENT_SPACE).await? {
             // A segment that cannot be read is passed over together with those after it: the feed brings the items.
-            if segment.first > index.head.revision + 1 || !index.add_segment(&segment.bytes) {
+            if segment.first > loading.index.head.revision + 1 || !loading.add_segment(&segment.bytes) {
                 tracing::warn!(space = SEGMENT_SPACE, first = segment.first, "a stored segment is damaged");
                 break;
             }
-            index.head.revision = segment.last;
+            loading.index.head.revision = segment.last;
         }
-        index.words.look_up(self.lexicon());
-        Ok(index)
+        Ok(loading.finish(self.lexicon()))
     }
 
     async fn catch_up(

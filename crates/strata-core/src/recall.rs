@@ -89,16 +89,18 @@ impl Engine {
             return self.candidates_of_store(user, request, plan).await;
         };
         let owners = plan.scope.owners(user);
+        let mut heads = Vec::with_capacity(owners.len());
         for owner in &owners {
-            if self.store.head(owner).await?.revision > self.settings.recall.index_max_items {
-                return self.candidates_of_store(user, request, plan).await;
-            }
+            heads.push(self.store.head(owner).await?);
+        }
+        if heads.iter().any(|head| head.revision > self.settings.recall.index_max_items) {
+            return self.candidates_of_store(user, request, plan).await;
         }
         let model = self.embedder.as_ref().map(|embedder| embedder.model());
         let question = Question::new(&request.query, now, indexes.lexicon());
         let mut fresh = Vec::with_capacity(owners.len());
-        for owner in &owners {
-            fresh.push(indexes.fresh(self.store.as_ref(), owner, model).await?);
+        for (owner, head) in owners.iter().zip(heads) {
+            fresh.push(indexes.fresh(self.store.as_ref(), owner, head, model).await?);
         }
         let mut found = Found { scope: plan.scope, ..Found::default() };
         let vector = self.question_vector(&fresh, &question, request, &mut found).await;

@@ -10,7 +10,7 @@ mod pieces;
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
-use strata_core::lexicon::{DIMENSION, Lexicon, Word, mean, rarity};
+use strata_core::lexicon::{DIMENSION, Lexicon, Word, WordRows, WordRowsMut, mean, rarity};
 use strata_core::ports::{Embedder, EmbedderCost, Passage};
 use strata_core::{Result, text};
 
@@ -54,23 +54,34 @@ impl Tables {
         })
     }
 
+    /// Adds a word's direction; how common it is.
+    fn add_word(&self, word: &str, sum: &mut [f32; DIMENSION]) -> f32 {
+        let Some(entry) = self.chinese.find(word) else {
+            return self.add_pieces(self.pieces.cut(word).iter().copied(), sum);
+        };
+        let mut senses = 0;
+        for sense in entry.senses() {
+            self.add_pieces(sense, sum);
+            senses += 1;
+        }
+        // The mean of the senses, and less of it for a common word: glosses of 的 and 是 would drown the rest.
+        let factor = rarity(entry.probability()) / senses.max(1) as f32;
+        sum.iter_mut().for_each(|value| *value *= factor);
+        entry.probability()
+    }
+
     fn word(&self, word: &str) -> Word {
         let mut sum = [0.0; DIMENSION];
-        let probability = match self.chinese.find(word) {
-            Some(entry) => {
-                let mut senses = 0;
-                for sense in entry.senses() {
-                    self.add_pieces(sense, &mut sum);
-                    senses += 1;
-                }
-                // The mean of the senses, and less of it for a common word: glosses of 的 and 是 would drown the rest.
-                let factor = rarity(entry.probability()) / senses.max(1) as f32;
-                sum.iter_mut().for_each(|value| *value *= factor);
-                entry.probability()
-            }
-            None => self.add_pieces(self.pieces.cut(word), &mut sum),
-        };
+        let probability = self.add_word(word, &mut sum);
         Word::new(&sum, probability)
+    }
+
+    fn words(&self, words: &[&str], mut rows: WordRowsMut<'_>) {
+        for (row, word) in words.iter().enumerate() {
+            let mut sum = [0.0; DIMENSION];
+            self.add_word(word, &mut sum);
+            rows.set_direction(row, &sum);
+        }
     }
 }
 
@@ -82,23 +93,27 @@ impl Lexicon for BuiltinLexicon {
         });
     }
 
-    fn words(&self, words: &[Box<str>]) -> Vec<Word> {
-        let alone = |words: &[Box<str>]| words.iter().map(|word| self.word(word)).collect::<Vec<_>>();
-        if words.len() < SHARED_LOOK_UP {
-            return alone(words);
-        }
-        // Not asked for a few words: the system answers by reading files.
-        let cores = std::thread::available_parallelism().map_or(1, usize::from).min(LOOK_UP_THREADS);
-        let (mine, others) = words.split_at(words.len().div_ceil(cores));
+    fn words(&self, words: &[&str]) -> WordRows {
+        let mut rows = WordRows::zeros(words.len());
+        let Some(tables) = &*TABLES else { return rows };
+        let threads = if words.len() < SHARED_LOOK_UP {
+            1
+        } else {
+            // Not asked for a few words: the system answers by reading files.
+            std::thread::available_parallelism().map_or(1, usize::from).min(LOOK_UP_THREADS)
+        };
+        let share = words.len().div_ceil(threads).max(1);
         std::thread::scope(|scope| {
-            let threads: Vec<_> =
-                others.chunks(mine.len()).map(|words| scope.spawn(move || alone(words))).collect();
-            let mut found = alone(mine);
-            for thread in threads {
-                found.extend(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            let mut shares = words.chunks(share).zip(rows.shares(share));
+            let mine = shares.next();
+            for (words, rows) in shares {
+                scope.spawn(move || tables.words(words, rows));
             }
-            found
-        })
+            if let Some((words, rows)) = mine {
+                tables.words(words, rows);
+            }
+        });
+        rows
     }
 
     fn word(&self, word: &str) -> Word {
@@ -143,13 +158,20 @@ mod tests {
 
     #[test]
     fn words_looked_up_together_are_those_looked_up_one_by_one() {
-        let words: Vec<Box<str>> =
-            (0..SHARED_LOOK_UP + 3).map(|number| format!("word{number}").into()).collect();
+        let words: Vec<String> = (0..SHARED_LOOK_UP + 3).map(|number| format!("word{number} 茶")).collect();
+        let words: Vec<&str> = words.iter().flat_map(|word| word.split(' ')).collect();
         let together = BuiltinLexicon.words(&words);
-        assert_eq!(together.len(), words.len());
-        for (word, found) in words.iter().zip(together).step_by(97) {
-            assert_eq!(found, BuiltinLexicon.word(word), "{word}");
+        assert_eq!(together.scales.len(), words.len());
+        for (row, word) in words.iter().enumerate().step_by(97) {
+            let alone = BuiltinLexicon.word(word);
+            assert_eq!(
+                together.vectors[row * DIMENSION..(row + 1) * DIMENSION],
+                alone.vector.values,
+                "{word}"
+            );
+            assert_eq!((together.scales[row], together.weights[row]), (alone.vector.scale, alone.weight));
         }
+        assert_eq!(BuiltinLexicon.words(&[]), WordRows::zeros(0));
     }
 
     #[test]

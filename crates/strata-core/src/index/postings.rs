@@ -5,8 +5,10 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use super::document::Doc;
 use super::features::TermHash;
+use super::lists::{List, Lists};
+use super::vocabulary::Vocabulary;
 use crate::dot::for_each_dot;
-use crate::lexicon::{DIMENSION, Lexicon};
+use crate::lexicon::{DIMENSION, Lexicon, WordRows};
 use crate::vector::Vector;
 
 /// Words compared with one direction before the next direction's turn: 16 KiB of vectors.
@@ -36,107 +38,123 @@ impl Hasher for Identity {
 /// From a term to the items that have it, with how often, in the order in which they came.
 #[derive(Default)]
 pub(crate) struct Terms {
-    postings: HashMap<TermHash, Vec<(Doc, u8)>, BuildHasherDefault<Identity>>,
-    entries: usize,
+    numbers: HashMap<TermHash, u32, BuildHasherDefault<Identity>>,
+    lists: Lists<(Doc, u8)>,
 }
 
 impl Terms {
+    /// The term's number. Those of a cold index are numbered first; [`Terms::lay_out`] then brings the items.
+    pub(crate) fn enter(&mut self, hash: TermHash) -> u32 {
+        let next = self.numbers.len() as u32;
+        *self.numbers.entry(hash).or_insert(next)
+    }
+
+    /// Takes in all items of a cold index in one go, each a term's number with its item and count, in order of items.
+    pub(crate) fn lay_out(&mut self, things: impl Iterator<Item = (u32, (Doc, u8))> + Clone) {
+        self.lists = Lists::lay_out(self.numbers.len(), things);
+    }
+
     pub(crate) fn add(&mut self, doc: Doc, terms: &[(TermHash, u8)]) {
         for (hash, count) in terms {
-            self.postings.entry(*hash).or_default().push((doc, *count));
+            let number = self.enter(*hash);
+            self.lists.add(number, (doc, *count));
         }
-        self.entries += terms.len();
     }
 
     /// Takes an item out again, given the terms with which it was added.
     pub(crate) fn remove(&mut self, doc: Doc, terms: &[(TermHash, u8)]) {
         for (hash, _) in terms {
-            if let Some(postings) = self.postings.get_mut(hash)
-                && let Ok(at) = postings.binary_search_by_key(&doc, |(doc, _)| *doc)
-            {
-                postings.remove(at);
-                self.entries -= 1;
+            if let Some(number) = self.numbers.get(hash) {
+                self.lists.remove(*number, |(other, _)| other.cmp(&doc));
             }
         }
     }
 
-    pub(crate) fn get(&self, hash: TermHash) -> &[(Doc, u8)] {
-        self.postings.get(&hash).map(Vec::as_slice).unwrap_or_default()
+    pub(crate) fn get(&self, hash: TermHash) -> List<'_, (Doc, u8)> {
+        self.numbers.get(&hash).map_or(List::EMPTY, |number| self.lists.get(*number))
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.entries * size_of::<(Doc, u8)>() * 3 / 2 + self.postings.len() * 48
+        self.lists.bytes() + self.numbers.capacity() * 9
     }
 }
 
 /// A user's words with their vectors and the items that have them.
 #[derive(Default)]
 pub(crate) struct Words {
-    numbers: HashMap<Box<str>, u32>,
-    /// One row a word.
+    vocabulary: Vocabulary,
+    /// One row a word. Words that were entered since [`Words::look_up`] was called last have none yet.
     vectors: Vec<i8>,
     scales: Vec<f32>,
     weights: Vec<f32>,
     /// Whether the word holds a digit: numbers match only themselves.
     numeric: Vec<bool>,
-    postings: Vec<Vec<Doc>>,
-    /// New words that wait for their vectors, in the order of their numbers.
-    entered: Vec<Box<str>>,
+    lists: Lists<Doc>,
     /// The words of each item, one item after the other, with their counts; and where each item's begin.
     forward: Vec<(u32, u8)>,
     starts: Vec<usize>,
 }
 
 impl Words {
-    /// The word's number; a new word is looked up in the lexicon.
-    pub(crate) fn intern(&mut self, text: &str, lexicon: &dyn Lexicon) -> u32 {
-        let number = self.enter(text);
-        self.look_up(lexicon);
-        number
-    }
-
     /// The word's number. A new word has no vector until [`Words::look_up`] is called, which must be before anything else
     /// is asked of it.
     pub(crate) fn enter(&mut self, text: &str) -> u32 {
-        if let Some(number) = self.numbers.get(text) {
-            return *number;
+        let (number, is_new) = self.vocabulary.enter(text);
+        if is_new {
+            self.numeric.push(text.chars().any(char::is_numeric));
         }
-        let number = self.postings.len() as u32;
-        self.numeric.push(text.chars().any(char::is_numeric));
-        self.postings.push(Vec::new());
-        self.numbers.insert(text.into(), number);
-        self.entered.push(text.into());
         number
     }
 
     /// Looks up the words that were entered since it was called last.
     pub(crate) fn look_up(&mut self, lexicon: &dyn Lexicon) {
-        for word in lexicon.words(&std::mem::take(&mut self.entered)) {
-            debug_assert_eq!(word.vector.values.len(), DIMENSION);
-            self.vectors.extend(word.vector.values);
-            self.scales.push(word.vector.scale);
-            self.weights.push(word.weight);
+        let entered = self.scales.len() as u32..self.vocabulary.len() as u32;
+        if entered.is_empty() {
+            return;
         }
+        let words: Vec<&str> = entered.map(|number| self.vocabulary.text(number)).collect();
+        let WordRows { vectors, scales, weights } = lexicon.words(&words);
+        debug_assert_eq!(vectors.len(), words.len() * DIMENSION);
+        // A cold index takes the rows as they are.
+        if self.vectors.is_empty() {
+            self.vectors = vectors;
+        } else {
+            self.vectors.extend(vectors);
+        }
+        self.scales.extend(scales);
+        self.weights.extend(weights);
     }
 
     /// Adds the next item's words. Items are added in order of their places.
     pub(crate) fn add(&mut self, doc: Doc, words: &[(u32, u8)]) {
+        for (word, _) in words {
+            self.lists.add(*word, doc);
+        }
+        self.add_unlisted(doc, words.iter().copied());
+    }
+
+    /// Adds the next item's words to what items say, but to no list: [`Words::lay_out`] makes those of a cold index.
+    pub(crate) fn add_unlisted(&mut self, doc: Doc, words: impl Iterator<Item = (u32, u8)>) {
         debug_assert_eq!(self.starts.len(), doc as usize);
         self.starts.push(self.forward.len());
-        for (word, _) in words {
-            self.postings[*word as usize].push(doc);
-        }
-        self.forward.extend_from_slice(words);
+        self.forward.extend(words);
+    }
+
+    /// Makes the lists of all items that `is_listed` says yes to.
+    pub(crate) fn lay_out(&mut self, is_listed: impl Fn(Doc) -> bool) {
+        let ends = self.starts.iter().skip(1).copied().chain(std::iter::once(self.forward.len()));
+        let items = self.starts.iter().zip(ends).zip(0..).filter(|(_, doc)| is_listed(*doc));
+        let things = items.clone().flat_map(|((start, end), doc)| {
+            self.forward[*start..end].iter().map(move |(word, _)| (*word, doc))
+        });
+        self.lists = Lists::lay_out(self.vocabulary.len(), things);
     }
 
     /// Takes an item out of the lists. What it says can still be asked for.
     pub(crate) fn remove(&mut self, doc: Doc) {
         for at in 0..self.of(doc).len() {
             let word = self.of(doc)[at].0;
-            let postings = &mut self.postings[word as usize];
-            if let Ok(at) = postings.binary_search(&doc) {
-                postings.remove(at);
-            }
+            self.lists.remove(word, |other| other.cmp(&doc));
         }
     }
 
@@ -147,16 +165,12 @@ impl Words {
         &self.forward[start..end]
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.postings.len()
-    }
-
     pub(crate) fn number(&self, text: &str) -> Option<u32> {
-        self.numbers.get(text).copied()
+        self.vocabulary.number(text)
     }
 
-    pub(crate) fn postings(&self, word: u32) -> &[Doc] {
-        &self.postings[word as usize]
+    pub(crate) fn postings(&self, word: u32) -> List<'_, Doc> {
+        self.lists.get(word)
     }
 
     pub(crate) fn vector(&self, word: u32) -> (&[i8], f32) {
@@ -193,9 +207,12 @@ impl Words {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.len() * (DIMENSION + 104)
-            + self.forward.len() * (8 + size_of::<Doc>() * 3 / 2)
-            + self.starts.len() * 8
+        self.vectors.capacity()
+            + self.scales.len() * 9
+            + self.vocabulary.bytes()
+            + self.lists.bytes()
+            + self.forward.capacity() * size_of::<(u32, u8)>()
+            + self.starts.capacity() * size_of::<usize>()
     }
 }
 
@@ -225,7 +242,8 @@ mod tests {
         let (mut together, mut alone) = (Words::default(), Words::default());
         for number in 0..300 {
             let text = number.to_string();
-            assert_eq!(together.enter(&text), alone.intern(&text, &Numbers));
+            assert_eq!(together.enter(&text), alone.enter(&text));
+            alone.look_up(&Numbers);
             assert_eq!(together.enter(&text), number as u32, "a known word is not entered again");
         }
         together.look_up(&Numbers);

@@ -81,15 +81,26 @@ fn checksum(bytes: &[u8]) -> u64 {
 pub(crate) struct Segment<'a> {
     pub(crate) words: Vec<&'a str>,
     pub(crate) sessions: Vec<SessionId>,
-    pub(crate) entries: Vec<SegmentEntry>,
+    pub(crate) entries: Vec<SegmentEntry<'a>>,
 }
 
 /// An entry as it stands in a segment.
-pub(crate) struct SegmentEntry {
+pub(crate) struct SegmentEntry<'a> {
     pub(crate) document: Document,
     pub(crate) session: Option<u32>,
-    pub(crate) terms: Vec<(u32, u8)>,
-    pub(crate) words: Vec<(u32, u8)>,
+    pub(crate) terms: Counted<'a>,
+    pub(crate) words: Counted<'a>,
+}
+
+/// Numbers, each with a count, as they stand in a segment: read where they are needed, so that loading a thousand items
+/// allocates nothing for each.
+#[derive(Clone, Copy)]
+pub(crate) struct Counted<'a>(&'a [[u8; 5]]);
+
+impl<'a> Counted<'a> {
+    pub(crate) fn iter(self) -> impl Iterator<Item = (u32, u8)> + Clone + 'a {
+        self.0.iter().map(|[a, b, c, d, count]| (u32::from_le_bytes([*a, *b, *c, *d]), *count))
+    }
 }
 
 /// Reads a segment; `None` when the bytes are no segment.
@@ -126,7 +137,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Segment<'_>> {
         let word_count = input.u32()?;
         let terms = input.counted()?;
         let places = input.counted()?;
-        if places.iter().any(|(place, _)| *place as usize >= words.len()) {
+        if places.iter().any(|(place, _)| place as usize >= words.len()) {
             return None;
         }
         let document = Document {
@@ -175,10 +186,9 @@ impl<'a> Reader<'a> {
     }
 
     /// Numbers, each with a count.
-    fn counted(&mut self) -> Option<Vec<(u32, u8)>> {
+    fn counted(&mut self) -> Option<Counted<'a>> {
         let count = self.u32()? as usize;
-        let bytes = self.take(count.checked_mul(5)?)?;
-        Some(bytes.chunks_exact(5).map(|b| (u32::from_le_bytes([b[0], b[1], b[2], b[3]]), b[4])).collect())
+        Some(Counted(self.take(count.checked_mul(5)?)?.as_chunks().0))
     }
 
     fn strings(&mut self) -> Option<Vec<&'a str>> {
@@ -223,10 +233,10 @@ mod tests {
             prop_assert_eq!(segment.entries.len(), entries.len());
             for (read, written) in segment.entries.iter().zip(&entries) {
                 prop_assert_eq!(&read.document, &written.document);
-                prop_assert_eq!(&read.terms, &written.features.terms);
+                prop_assert_eq!(&read.terms.iter().collect::<Vec<_>>(), &written.features.terms);
                 let session = read.session.map(|place| segment.sessions[place as usize].clone());
                 prop_assert_eq!(&session, &written.session);
-                let word = |(place, count): &(u32, u8)| (segment.words[*place as usize].to_owned(), *count);
+                let word = |(place, count): (u32, u8)| (segment.words[place as usize].to_owned(), count);
                 let words: Vec<_> = read.words.iter().map(word).collect();
                 prop_assert_eq!(&words, &written.features.words);
             }

@@ -198,10 +198,16 @@ async fn segments(world: &World) -> Vec<Segment> {
     world.store.segments(&world.user, SEGMENT_SPACE).await.unwrap()
 }
 
+/// A user's index, brought up to date.
+async fn fresh(indexes: &Indexes, world: &World, user: &UserId) -> FreshIndex {
+    let head = world.store.head(user).await.unwrap();
+    indexes.fresh(world.store.as_ref(), user, head, None).await.unwrap()
+}
+
 /// An index of the user's items as the store has them now.
 async fn index_of(world: &World) -> Indexes {
     let indexes = Indexes::new(Arc::new(FewWords), usize::MAX);
-    indexes.fresh(world.store.as_ref(), &world.user, None).await.unwrap();
+    fresh(&indexes, &world, &world.user).await;
     indexes
 }
 
@@ -267,7 +273,7 @@ async fn questions_and_writes_side_by_side_share_one_index() {
         tokio::spawn(async move {
             for _ in 0..50 {
                 world.say(&format!("s{number}"), "another trip").await;
-                let index = indexes.fresh(world.store.as_ref(), &world.user, None).await.unwrap();
+                let index = fresh(&indexes, &world, &world.user).await;
                 assert!(index.read().len() > 1);
             }
         })
@@ -288,7 +294,7 @@ async fn forgetting_makes_an_index_begin_anew() {
     let indexes = index_of(&world).await;
     let before = Arc::clone(&indexes.lock().slots[&world.user].index);
     world.engine.delete_session(&world.user, &session("s")).await.unwrap();
-    indexes.fresh(world.store.as_ref(), &world.user, None).await.unwrap();
+    fresh(&indexes, &world, &world.user).await;
     let after = Arc::clone(&indexes.lock().slots[&world.user].index);
     assert!(!Arc::ptr_eq(&before, &after));
     let known = |index: &UserIndex| (index.len(), index.words.number("well"));
@@ -322,7 +328,7 @@ async fn statistics_forget_what_a_memory_said_before() {
     let edit = MemoryEdit { content: "the cat is called Tom".to_owned(), metadata: None };
     world.engine.revise_memory(&world.user, memory, edit).await.unwrap();
     // What it said before stays readable as a closed memory of its own.
-    let index = indexes.fresh(world.store.as_ref(), &world.user, None).await.unwrap();
+    let index = fresh(&indexes, &world, &world.user).await;
     let index = index.read();
     assert_eq!((index.len(), index.documents.len()), (2, 3));
     for (word, holding) in [("rex", 1), ("tom", 1), ("called", 2)] {
@@ -341,7 +347,7 @@ async fn a_memory_that_comes_and_goes_keeps_its_place() {
     for _ in 0..3 {
         world.engine.delete_memory(&world.user, memory).await.unwrap();
         world.engine.restore_memory(&world.user, memory).await.unwrap();
-        let index = indexes.fresh(world.store.as_ref(), &world.user, None).await.unwrap();
+        let index = fresh(&indexes, &world, &world.user).await;
         assert_eq!((index.read().len(), index.read().documents.len()), (1, 1));
     }
     assert_eq!(world.ask("dog").await, ["the dog is called Rex"]);
@@ -356,16 +362,16 @@ async fn neighbours_are_joined_whatever_the_order_of_the_feed() {
     world.clock.forward(3_601);
     world.say("s", "much later").await;
     let indexes = index_of(&world).await;
-    let index = indexes.fresh(world.store.as_ref(), &world.user, None).await.unwrap();
+    let index = fresh(&indexes, &world, &world.user).await;
     let index = index.read();
     let doc = |turn: TurnId| index.doc(&ItemId::Turn(turn)).unwrap();
     assert_ne!(doc(turns[1]), 1, "the feed brings it last");
     for pair in turns.windows(2) {
         let (first, second) = (doc(pair[0]), doc(pair[1]));
-        assert_eq!(index.documents[first as usize].next, second);
-        assert_eq!(index.documents[second as usize].previous, first);
+        assert_eq!(index.places[first as usize].next, second);
+        assert_eq!(index.places[second as usize].previous, first);
     }
-    assert_eq!(index.documents[doc(turns[3]) as usize].next, NO_DOC, "an hour is too long");
+    assert_eq!(index.places[doc(turns[3]) as usize].next, document::NO_DOC, "an hour is too long");
 }
 
 #[tokio::test]
@@ -378,7 +384,7 @@ async fn those_who_asked_last_stay_in_memory() {
         world.engine.record(user, &session("s"), messages, None).await.unwrap();
     }
     let fill = Indexes::new(Arc::new(FewWords), usize::MAX);
-    fill.fresh(world.store.as_ref(), &users[0], None).await.unwrap();
+    fresh(&fill, &world, &users[0]).await;
     let one = fill.usage().0;
     assert!(one > 50 * size_of::<Document>());
 
@@ -389,14 +395,14 @@ async fn those_who_asked_last_stay_in_memory() {
         kept.concat()
     };
     for (asking, expected) in [(0, "a"), (1, "ab"), (0, "ab"), (2, "ac"), (1, "bc"), (1, "bc")] {
-        indexes.fresh(world.store.as_ref(), &users[asking], None).await.unwrap();
+        fresh(&indexes, &world, &users[asking]).await;
         assert_eq!(kept(&indexes), expected);
         assert!(indexes.usage().0 <= one * 5 / 2);
     }
     // One that is too large by itself still serves, alone.
     let small = Indexes::new(Arc::new(FewWords), 1);
     for user in &users {
-        let index = small.fresh(world.store.as_ref(), user, None).await.unwrap();
+        let index = fresh(&small, &world, user).await;
         assert_eq!((index.read().len(), kept(&small)), (50, user.to_string()));
     }
     small.forget(&users[2]);

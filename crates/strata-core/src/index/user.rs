@@ -1,11 +1,11 @@
 //! All of one user's items, ready for ranking.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
-use super::document::{Doc, Document, NO_DOC};
+use super::document::{Doc, Document, NO_DOC, Place};
 use super::features::{Features, TermHash};
 use super::postings::{Terms, Words};
-use super::segment::{self, Entry};
+use super::segment::Entry;
 use crate::id::{ItemId, SessionId};
 use crate::lexicon::Lexicon;
 use crate::store::{Head, Item, StoredVector};
@@ -21,6 +21,8 @@ const NEIGHBOUR_GAP: u64 = 3_600_000_000;
 pub(crate) struct UserIndex {
     pub(crate) head: Head,
     pub(crate) documents: Vec<Document>,
+    /// One a document.
+    pub(crate) places: Vec<Place>,
     pub(crate) terms: Terms,
     pub(crate) words: Words,
     pub(crate) vectors: Vectors,
@@ -36,24 +38,6 @@ pub(crate) struct UserIndex {
 }
 
 impl UserIndex {
-    /// Takes in a stored segment. Says whether the bytes could be read; where not, nothing has changed.
-    ///
-    /// New words wait for their vectors until [`Words::look_up`] is called.
-    pub(crate) fn add_segment(&mut self, bytes: &[u8]) -> bool {
-        let Some(segment) = segment::decode(bytes) else { return false };
-        let words: Vec<u32> = segment.words.iter().map(|word| self.words.enter(word)).collect();
-        let sessions: Vec<u32> =
-            segment.sessions.iter().map(|session| self.session_number(session)).collect();
-        for mut entry in segment.entries {
-            let session = entry.session.map_or(u32::MAX, |place| sessions[place as usize]);
-            for (word, _) in &mut entry.words {
-                *word = words[*word as usize];
-            }
-            self.place(Document { session, ..entry.document }, &entry.terms, &entry.words);
-        }
-        true
-    }
-
     /// Takes in an item that is new or has changed.
     pub(crate) fn add_item(&mut self, item: &Item, lexicon: &dyn Lexicon) {
         if !is_indexed(item) {
@@ -70,45 +54,60 @@ impl UserIndex {
         document.word_count = features.word_count;
         document.latin = features.latin;
         let words: Vec<_> =
-            features.words.iter().map(|(word, count)| (self.words.intern(word, lexicon), *count)).collect();
-        self.place(document, &features.terms, &words);
-    }
-
-    /// Gives an item its place: the one it has where it says what it said, else a new one.
-    fn place(&mut self, document: Document, terms: &[(TermHash, u8)], words: &[(u32, u8)]) {
+            features.words.iter().map(|(word, count)| (self.words.enter(word), *count)).collect();
+        self.words.look_up(lexicon);
         if let Some(&former) = self.numbers.get(&document.id) {
-            if self.says(former, terms, words) {
-                let former = &mut self.documents[former as usize];
-                *former = Document { previous: former.previous, next: former.next, ..document };
+            if self.says(former, &features.terms, &words) {
+                self.documents[former as usize] = document;
                 return;
             }
             self.take_out(former);
         }
         let doc = self.documents.len() as Doc;
+        self.terms.add(doc, &features.terms);
+        self.words.add(doc, &words);
+        self.place(document, || features.terms.into());
+    }
+
+    /// Gives an item the next place; `terms` tells what it says, where it may say something else later.
+    pub(super) fn place(&mut self, document: Document, terms: impl FnOnce() -> Box<[(TermHash, u8)]>) {
+        let doc = self.documents.len() as Doc;
         self.numbers.insert(document.id, doc);
         if !matches!(document.id, ItemId::Turn(_)) {
-            self.statements.insert(doc, terms.into());
+            self.statements.insert(doc, terms());
         }
-        self.terms.add(doc, terms);
-        self.words.add(doc, words);
+        self.places.push(Place::new(document.word_count));
         self.documents.push(document);
         self.link(doc);
     }
 
     /// Whether the item at a place says just this. What a turn says never changes.
-    fn says(&self, doc: Doc, terms: &[(TermHash, u8)], words: &[(u32, u8)]) -> bool {
+    pub(super) fn says(&self, doc: Doc, terms: &[(TermHash, u8)], words: &[(u32, u8)]) -> bool {
         self.statements.get(&doc).is_none_or(|said| **said == *terms && self.words.of(doc) == words)
+    }
+
+    /// Leaves a place of an index whose lists are still to be made empty.
+    pub(super) fn leave_out(&mut self, doc: Doc) {
+        self.statements.remove(&doc);
+        self.documents[doc as usize].superseded = true;
+        self.superseded += 1;
+    }
+
+    /// Makes room for so many more items.
+    pub(super) fn reserve(&mut self, items: usize) {
+        self.documents.reserve(items);
+        self.places.reserve(items);
+        self.numbers.reserve(items);
     }
 
     /// Leaves a place empty, so that statistics are those of an index that never knew the former statement.
     fn take_out(&mut self, doc: Doc) {
-        if let Some(terms) = self.statements.remove(&doc) {
-            self.terms.remove(doc, &terms);
+        if let Some(terms) = self.statements.get(&doc) {
+            self.terms.remove(doc, terms);
         }
         self.words.remove(doc);
         self.vectors.take_out(doc);
-        self.documents[doc as usize].superseded = true;
-        self.superseded += 1;
+        self.leave_out(doc);
     }
 
     /// How many items there are.
@@ -137,12 +136,12 @@ impl UserIndex {
         }
         let said = |doc: Doc| self.documents[doc as usize].created_at;
         if said(first).abs_diff(said(second)) <= NEIGHBOUR_GAP {
-            self.documents[first as usize].next = second;
-            self.documents[second as usize].previous = first;
+            self.places[first as usize].next = second;
+            self.places[second as usize].previous = first;
         }
     }
 
-    fn session_number(&mut self, session: &SessionId) -> u32 {
+    pub(super) fn session_number(&mut self, session: &SessionId) -> u32 {
         if let Some(number) = self.sessions.get(session) {
             return *number;
         }
@@ -179,7 +178,8 @@ impl UserIndex {
 
     /// About how many bytes the index takes.
     pub(crate) fn bytes(&self) -> usize {
-        let documents = self.documents.len() * (size_of::<Document>() + size_of::<(ItemId, Doc)>() * 2);
+        let documents = self.documents.len()
+            * (size_of::<Document>() + size_of::<Place>() + size_of::<(ItemId, Doc)>() * 2);
         let turns: usize = self.turns.iter().map(|turns| turns.capacity() * size_of::<Doc>()).sum();
         let terms: usize = self.statements.values().map(|terms| terms.len() * 8 + 32).sum();
         let sessions = self.sessions.len() * 120 + turns + terms;

@@ -7,14 +7,11 @@
 //! less by its general frequency, because a user's own few turns do not tell which words are common.
 
 use super::question::{Question, repeated};
-use crate::index::{Doc, NO_DOC, UserIndex};
+use crate::index::{Doc, Place, UserIndex};
 use crate::vector::Vector;
 
 /// How soon more of the same term stops counting: Lucene's and Elasticsearch's default.
 const K1: f32 = 1.2;
-
-/// An item of this many words counts half: 1 / (1 + words / 100).
-const HALF_LENGTH: f32 = 100.0;
 
 /// Below this cosine two words have nothing to do with each other.
 const UNRELATED: f32 = 0.25;
@@ -55,11 +52,6 @@ impl Lexical {
     }
 }
 
-/// How much an item of this many words counts.
-pub(crate) fn length_norm(word_count: u32) -> f32 {
-    1.0 / (1.0 + word_count as f32 / HALF_LENGTH)
-}
-
 /// How much a term or word tells that `holding` of `count` items have.
 fn inverse_frequency(count: usize, holding: f32) -> f32 {
     (1.0 + (count as f32 - holding + 0.5) / (holding + 0.5)).ln()
@@ -72,13 +64,13 @@ fn score_terms(
     has_term: &mut [bool],
 ) -> Vec<f32> {
     let count = index.len();
-    let mut scores = vec![0.0; index.documents.len()];
+    let mut scores = spread.scores();
     let mut total = 0.0;
     for (hash, times) in &question.terms {
         let postings = index.terms.get(*hash);
         let weight = inverse_frequency(count, postings.len() as f32) * repeated(*times);
         total += weight;
-        for (doc, times) in postings {
+        for (doc, times) in postings.iter() {
             has_term[*doc as usize] = true;
             let times = f32::from(*times);
             spread.offer(*doc, times / (times + K1));
@@ -95,11 +87,11 @@ fn score_words(
     spread: &mut Spread,
 ) -> Vec<f32> {
     let count = index.len();
-    let mut scores = vec![0.0; index.documents.len()];
+    let mut scores = spread.scores();
     let mut total = 0.0;
     for (question_word, matches) in question.words.iter().zip(matches) {
         for (word, matched) in matches {
-            for doc in index.words.postings(*word) {
+            for doc in index.words.postings(*word).iter() {
                 spread.offer(*doc, *matched);
             }
         }
@@ -141,72 +133,74 @@ fn matches(index: &UserIndex, question: &Question) -> Vec<Vec<(u32, f32)>> {
 }
 
 /// Gathers the matches of one word over all items and lets neighbours share them.
-struct Spread {
-    norms: Vec<f32>,
-    /// What was said just before and after each item, side by side: the documents themselves are too far apart.
-    neighbours: Vec<(Doc, Doc)>,
+///
+/// A list is written to in any case and grows only where an item is new to it: nobody can guess which item has been seen,
+/// and a wrong guess costs the processor more than the whole step.
+struct Spread<'a> {
+    places: &'a [Place],
     own: Vec<f32>,
     touched: Vec<Doc>,
+    touched_count: usize,
+    /// One more than there are items: the last stands for the neighbour that an item has not.
     shared: Vec<f32>,
     reached: Vec<Doc>,
+    reached_count: usize,
 }
 
-impl Spread {
-    fn new(index: &UserIndex) -> Self {
-        let count = index.documents.len();
-        let (norms, neighbours) = index
-            .documents
-            .iter()
-            .map(|document| (length_norm(document.word_count), (document.previous, document.next)))
-            .unzip();
+impl<'a> Spread<'a> {
+    fn new(index: &'a UserIndex) -> Self {
+        let count = index.places.len();
         Self {
-            norms,
-            neighbours,
+            places: &index.places,
             own: vec![0.0; count],
-            touched: Vec::new(),
-            shared: vec![0.0; count],
-            reached: Vec::new(),
+            touched: vec![0; count + 1],
+            touched_count: 0,
+            shared: vec![0.0; count + 1],
+            reached: vec![0; count + 2],
+            reached_count: 0,
         }
     }
 
-    /// An item matches with `value`; of several matches the best counts.
+    /// Scores to add to: one an item, and one for the neighbour that an item has not.
+    fn scores(&self) -> Vec<f32> {
+        vec![0.0; self.places.len() + 1]
+    }
+
+    /// An item matches with `value`, which is above 0; of several matches the best counts.
+    #[inline]
     fn offer(&mut self, doc: Doc, value: f32) {
         let own = &mut self.own[doc as usize];
-        if *own == 0.0 {
-            self.touched.push(doc);
-        }
-        *own = own.max(value);
+        self.touched[self.touched_count] = doc;
+        self.touched_count += usize::from(*own == 0.0);
+        *own = own.max(value.max(f32::MIN_POSITIVE));
     }
 
     /// Adds the matches, shared with neighbours, to `scores`, by the weight that `weigh` gives for how many items match,
     /// softly counted; then is ready for the next word.
     fn add_to(&mut self, scores: &mut [f32], weigh: impl FnOnce(f32) -> f32) {
-        let holding: f32 = self.touched.iter().map(|doc| self.own[*doc as usize]).sum();
+        let touched = std::mem::take(&mut self.touched);
+        let docs = &touched[..std::mem::take(&mut self.touched_count)];
+        let holding: f32 = docs.iter().map(|doc| self.own[*doc as usize]).sum();
         let weight = weigh(holding);
-        for at in 0..self.touched.len() {
-            let doc = self.touched[at];
-            let value = self.own[doc as usize] * self.norms[doc as usize];
-            self.own[doc as usize] = 0.0;
-            let (previous, next) = self.neighbours[doc as usize];
-            self.reach(doc, value);
+        for doc in docs {
+            let Place { previous, next, length_norm } = self.places[*doc as usize];
+            let value = std::mem::take(&mut self.own[*doc as usize]) * length_norm;
+            self.reach(*doc, value);
             self.reach(next, FROM_PREVIOUS * value);
             self.reach(previous, FROM_NEXT * value);
         }
-        for doc in self.reached.drain(..) {
-            scores[doc as usize] += weight * self.shared[doc as usize];
-            self.shared[doc as usize] = 0.0;
+        for doc in &self.reached[..std::mem::take(&mut self.reached_count)] {
+            scores[*doc as usize] += weight * std::mem::take(&mut self.shared[*doc as usize]);
         }
-        self.touched.clear();
+        self.touched = touched;
     }
 
+    #[inline]
     fn reach(&mut self, doc: Doc, value: f32) {
-        if doc == NO_DOC || value == 0.0 {
-            return;
-        }
-        let shared = &mut self.shared[doc as usize];
-        if *shared == 0.0 {
-            self.reached.push(doc);
-        }
-        *shared = shared.max(value);
+        let place = (doc as usize).min(self.places.len());
+        let shared = &mut self.shared[place];
+        self.reached[self.reached_count] = place as Doc;
+        self.reached_count += usize::from(*shared == 0.0);
+        *shared = shared.max(value.max(f32::MIN_POSITIVE));
     }
 }

@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use super::lexical::{Lexical, length_norm};
+use super::lexical::Lexical;
 use super::likeness::Likeness;
 use super::question::Question;
 use crate::index::{Doc, UserIndex};
@@ -101,27 +101,35 @@ pub(crate) struct Ranking {
 pub(crate) fn rank(inputs: &Inputs<'_>, limit: usize, served: usize) -> Ranking {
     let Inputs { index, question, visible, .. } = inputs;
     let lexical = Lexical::new(index, question);
-    let docs: Vec<Doc> = (0..index.documents.len() as Doc).filter(|doc| visible(*doc)).collect();
-    let term_hits = docs.iter().filter(|doc| lexical.has_term[**doc as usize]).count() as u32;
-
     let encoder = EncoderScores::new(inputs);
-    let mut scored: Vec<Ranked> = docs
-        .into_iter()
+    let unread = encoder.is_used();
+    let parts = |doc: Doc, encoder: Option<f32>| Parts {
+        terms: lexical.terms[doc as usize],
+        words: lexical.words[doc as usize],
+        encoder,
+        unread,
+        timely: is_timely(inputs, doc),
+        ..Parts::default()
+    };
+    let (mut term_hits, mut vector_hits) = (0, 0);
+    let docs = (0..index.documents.len() as Doc).filter(|doc| visible(*doc));
+    let mut best: Vec<Scored> = docs
         .map(|doc| {
-            let parts = Parts {
-                terms: lexical.terms[doc as usize],
-                words: lexical.words[doc as usize],
-                encoder: encoder.cosine(doc),
-                unread: encoder.is_used(),
-                timely: is_timely(inputs, doc),
-                ..Parts::default()
-            };
-            Ranked { doc, score: parts.score(), relevance: 0.0, parts }
+            let cosine = encoder.cosine(doc);
+            term_hits += u32::from(lexical.has_term[doc as usize]);
+            vector_hits += u32::from(cosine.is_some());
+            Scored { doc, score: parts(doc, cosine).score() }
         })
         .collect();
-    let vector_hits = scored.iter().filter(|item| item.parts.encoder.is_some()).count() as u32;
-
-    keep_best(index, &mut scored, HOP_TO.max(limit));
+    // What a score is made of is only kept of those that stay.
+    keep_best(index, &mut best, HOP_TO.max(limit));
+    let mut scored: Vec<Ranked> = best
+        .into_iter()
+        .map(|Scored { doc, score }| {
+            let parts = parts(doc, encoder.cosine(doc));
+            Ranked { doc, score, relevance: 0.0, parts }
+        })
+        .collect();
     for item in scored.iter_mut().filter(|item| item.parts.encoder.is_none()) {
         item.parts.mean = mean_cosine(index, question, item.doc);
         item.score = item.parts.score();
@@ -130,7 +138,7 @@ pub(crate) fn rank(inputs: &Inputs<'_>, limit: usize, served: usize) -> Ranking 
     hop(index, &mut scored);
     keep_best(index, &mut scored, limit);
     super::fresh::newest_first(inputs, &lexical, &mut scored);
-    calibrate(&mut scored, encoder.is_used(), served);
+    calibrate(&mut scored, unread, served);
     Ranking { items: scored, term_hits, vector_hits }
 }
 
@@ -194,7 +202,7 @@ pub(crate) fn mean_vector(index: &UserIndex, doc: Doc) -> Vector {
 
 fn mean_cosine(index: &UserIndex, question: &Question, doc: Doc) -> f32 {
     let cosine = mean_vector(index, doc).cosine(&question.mean);
-    (cosine - MEAN_UNRELATED).max(0.0) * length_norm(index.documents[doc as usize].word_count)
+    (cosine - MEAN_UNRELATED).max(0.0) * index.places[doc as usize].length_norm
 }
 
 /// Lifts what resembles the best few answers.
@@ -215,18 +223,47 @@ fn hop(index: &UserIndex, scored: &mut [Ranked]) {
     sort(index, scored);
 }
 
+/// An item with its score.
+#[derive(Clone, Copy)]
+struct Scored {
+    doc: Doc,
+    score: f32,
+}
+
+impl From<&Self> for Scored {
+    fn from(scored: &Self) -> Self {
+        *scored
+    }
+}
+
+impl From<&Ranked> for Scored {
+    fn from(ranked: &Ranked) -> Self {
+        Self { doc: ranked.doc, score: ranked.score }
+    }
+}
+
 /// Best first; of equal scores, what was recorded first, which ids tell: places in the index also depend on what was
 /// hidden or revised since.
-fn better(index: &UserIndex, a: &Ranked, b: &Ranked) -> Ordering {
-    let id = |item: &Ranked| index.documents[item.doc as usize].id.uuid();
+fn better<T>(index: &UserIndex, a: &T, b: &T) -> Ordering
+where
+    Scored: for<'a> From<&'a T>,
+{
+    let (a, b) = (Scored::from(a), Scored::from(b));
+    let id = |item: Scored| index.documents[item.doc as usize].id.uuid();
     b.score.total_cmp(&a.score).then_with(|| id(a).cmp(&id(b)))
 }
 
-fn sort(index: &UserIndex, scored: &mut [Ranked]) {
+fn sort<T>(index: &UserIndex, scored: &mut [T])
+where
+    Scored: for<'a> From<&'a T>,
+{
     scored.sort_unstable_by(|a, b| better(index, a, b));
 }
 
-fn keep_best(index: &UserIndex, scored: &mut Vec<Ranked>, count: usize) {
+fn keep_best<T>(index: &UserIndex, scored: &mut Vec<T>, count: usize)
+where
+    Scored: for<'a> From<&'a T>,
+{
     if scored.len() > count && count > 0 {
         scored.select_nth_unstable_by(count - 1, |a, b| better(index, a, b));
         scored.truncate(count);

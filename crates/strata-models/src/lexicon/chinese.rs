@@ -33,9 +33,8 @@ pub(super) struct Entry {
 impl Entry {
     /// The piece ids of each of its senses.
     pub(super) fn senses(&self) -> impl Iterator<Item = impl Iterator<Item = u16>> {
-        let ids: Vec<u16> = self.glosses.chunks_exact(2).map(u16_at).collect();
-        let senses: Vec<Vec<u16>> = ids.split(|id| *id == 0).map(<[u16]>::to_vec).collect();
-        senses.into_iter().map(Vec::into_iter)
+        let ids = self.glosses.as_chunks::<2>().0;
+        ids.split(|id| *id == [0, 0]).map(|sense| sense.iter().map(|id| u16::from_le_bytes(*id)))
     }
 
     /// How common it is; 0 where the frequency list does not have it.

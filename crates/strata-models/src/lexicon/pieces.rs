@@ -1,9 +1,6 @@
 //! English word pieces and their directions.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-
-use strata_core::lexicon::DIMENSION;
+use strata_core::lexicon::{DIMENSION, add_bytes};
 use strata_core::{Error, Result};
 
 static VOCABULARY: &str = include_str!("../../data/vocab.txt");
@@ -18,28 +15,78 @@ const MAX_WORD_CHARS: usize = 100;
 /// The vocabulary is sorted by frequency from here on.
 const FIRST_WORD: u16 = 1996;
 
-/// Pieces by their text.
-type Table = HashMap<&'static str, u16, BuildHasherDefault<Fnv>>;
-
-/// FNV-1a: pieces are short, a word asks for all its beginnings, and nobody can add to the table what would collide.
-struct Fnv(u64);
-
-impl Default for Fnv {
-    fn default() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
+/// Pieces by their text. Nobody can add to the table what would collide.
+struct Table {
+    /// The ids of pieces at the place that their hash gives, or the next that was free; [`FREE`] where there is none.
+    slots: Vec<u16>,
+    /// The texts by id, without `##`.
+    texts: Vec<&'static str>,
+    /// The length of the longest, in bytes.
+    longest: usize,
 }
 
-impl Hasher for Fnv {
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+/// No piece: the vocabulary has fewer.
+const FREE: u16 = u16::MAX;
+
+impl Table {
+    fn new(pieces: impl Iterator<Item = (&'static str, u16)> + Clone) -> Self {
+        let count = pieces.clone().count();
+        let last = pieces.clone().map(|(_, id)| usize::from(id) + 1).max().unwrap_or(0);
+        let mut table = Self {
+            slots: vec![FREE; (count * 2 + 1).next_power_of_two()],
+            texts: vec![""; last],
+            longest: 0,
+        };
+        for (text, id) in pieces {
+            let mut place = table.place(text.bytes().fold(FNV, fnv));
+            while table.slots[place] != FREE {
+                place = (place + 1) % table.slots.len();
+            }
+            table.slots[place] = id;
+            table.texts[usize::from(id)] = text;
+            table.longest = table.longest.max(text.len());
+        }
+        table
+    }
+
+    fn place(&self, hash: u64) -> usize {
+        // High bits, which every byte has reached.
+        (hash ^ hash >> 32) as usize & (self.slots.len() - 1)
+    }
+
+    fn get(&self, hash: u64, text: &str) -> Option<u16> {
+        let mut place = self.place(hash);
+        loop {
+            match self.slots[place] {
+                FREE => return None,
+                id if self.texts[usize::from(id)] == text => return Some(id),
+                _ => place = (place + 1) % self.slots.len(),
+            }
         }
     }
 
-    fn finish(&self) -> u64 {
-        self.0
+    /// The longest piece that a text begins with, and its length. The hashes of all beginnings are made in one pass.
+    fn longest_start(&self, text: &str) -> Option<(usize, u16)> {
+        let mut hashes = [0; MAX_PIECE_BYTES + 1];
+        let mut hash = FNV;
+        let length = text.len().min(self.longest).min(MAX_PIECE_BYTES);
+        for (at, byte) in text.bytes().take(length).enumerate() {
+            hash = fnv(hash, byte);
+            hashes[at + 1] = hash;
+        }
+        let ends = (1..=length).rev().filter(|end| text.is_char_boundary(*end));
+        ends.into_iter().find_map(|end| Some((end, self.get(hashes[end], &text[..end])?)))
     }
+}
+
+/// No piece is longer.
+const MAX_PIECE_BYTES: usize = 63;
+
+/// FNV-1a, which goes on from the hash of a beginning to that of the next.
+const FNV: u64 = 0xcbf2_9ce4_8422_2325;
+
+fn fnv(hash: u64, byte: u8) -> u64 {
+    (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
 }
 
 /// The pieces by their text. Continuing pieces are kept apart, so that no `##` need be written before a look-up.
@@ -67,14 +114,9 @@ impl Pieces {
                 "the table of word pieces does not fit its vocabulary; build it anew",
             ));
         }
-        let mut first = Table::with_capacity_and_hasher(count, BuildHasherDefault::new());
-        let mut next = Table::default();
-        for (piece, id) in VOCABULARY.lines().zip(0_u16..) {
-            match piece.strip_prefix("##") {
-                Some(piece) => next.insert(piece, id),
-                None => first.insert(piece, id),
-            };
-        }
+        let pieces = VOCABULARY.lines().zip(0_u16..FREE);
+        let first = Table::new(pieces.clone().filter(|(piece, _)| !piece.starts_with("##")));
+        let next = Table::new(pieces.filter_map(|(piece, id)| Some((piece.strip_prefix("##")?, id))));
         let weights = weights.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
         let scales =
             rows.chunks_exact(DIMENSION).zip(weights).map(|(row, weight)| weight * scale(row)).collect();
@@ -90,9 +132,7 @@ impl Pieces {
         let mut rest = word;
         while !rest.is_empty() {
             let vocabulary = if ids.is_empty() { &self.first } else { &self.next };
-            let ends = rest.char_indices().map(|(at, c)| at + c.len_utf8()).collect::<Vec<_>>();
-            let found = ends.iter().rev().find_map(|&end| Some((end, *vocabulary.get(&rest[..end])?)));
-            let Some((end, id)) = found else { return Vec::new() };
+            let Some((end, id)) = vocabulary.longest_start(rest) else { return Vec::new() };
             ids.push(id);
             rest = &rest[end..];
         }
@@ -107,9 +147,7 @@ impl Pieces {
         else {
             return;
         };
-        for (sum, value) in sum.iter_mut().zip(row) {
-            *sum += scale * f32::from(value.cast_signed());
-        }
+        add_bytes(sum, row, *scale);
     }
 }
 
