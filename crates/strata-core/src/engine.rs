@@ -6,6 +6,7 @@ mod context;
 mod embedding;
 mod explain;
 mod import;
+mod keys;
 mod learn;
 mod memories;
 mod prompt;
@@ -19,6 +20,7 @@ use jiff::Timestamp;
 
 pub use embedding::EmbedItems;
 pub use import::{ImportedParts, ImportedSession, ImportedSummary, ReadInto};
+pub use keys::NewKey;
 pub use learn::{Ended, Event, HistoryStep, InferredEvent, JobKind, Learned, Quote};
 pub use memories::{MemoryEdit, NewMemory};
 pub use prompt::{PromptRequest, Prompted};

@@ -110,7 +110,7 @@ impl SessionId {
     }
 }
 
-fn check_name(name: &str, what: &str) -> Result<()> {
+pub(crate) fn check_name(name: &str, what: &str) -> Result<()> {
     let length = name.chars().count();
     if length == 0 {
         return Err(Error::invalid(format!("{what} id is empty; give it at least one character")));
@@ -170,6 +170,10 @@ uuid_id! {
 uuid_id! {
     /// A background job.
     JobId, "job"
+}
+uuid_id! {
+    /// An API key.
+    KeyId, "key"
 }
 uuid_id! {
     /// One hold of a job by one worker; a later hold of the same job has another.

@@ -11,6 +11,7 @@ pub mod error;
 pub mod id;
 pub mod index;
 pub mod job;
+pub mod key;
 pub mod learn;
 pub mod lexicon;
 pub mod memory;
@@ -30,7 +31,7 @@ mod whole;
 
 pub use engine::Engine;
 pub use error::{Error, ErrorKind, Result};
-pub use id::{ItemId, JobId, LeaseId, MemoryId, RequestId, SessionId, SummaryId, TurnId, UserId};
+pub use id::{ItemId, JobId, KeyId, LeaseId, MemoryId, RequestId, SessionId, SummaryId, TurnId, UserId};
 pub use memory::{Memory, MemoryKind};
 pub use session::Session;
 pub use store::Store;

@@ -21,13 +21,14 @@ pub use change::{
 };
 pub use in_memory::InMemoryStore;
 pub use query::{
-    Hit, Item, ItemKinds, JobQuery, MemoryQuery, MemorySelect, MetricQuery, Page, StoredVector, SummaryQuery,
-    TextMatch, TextQuery, TurnQuery,
+    Hit, Item, ItemKinds, JobQuery, KeyQuery, MemoryQuery, MemorySelect, MetricQuery, Page, StoredVector,
+    SummaryQuery, TextMatch, TextQuery, TurnQuery,
 };
 
 use crate::error::Result;
 use crate::id::{LeaseId, SessionId, UserId};
 use crate::job::Job;
+use crate::key::{ApiKey, KeyHash};
 use crate::memory::Memory;
 use crate::metric::RequestMetric;
 use crate::session::Session;
@@ -38,8 +39,8 @@ use crate::vector::ItemVector;
 /// Where Strata keeps things.
 ///
 /// **Isolation.** Every call names its user and neither sees nor changes anything of another: an id that belongs to
-/// somebody else is as unknown as one that never was. [`Store::lease_job`], [`Store::behind`] and [`Store::users`] serve
-/// the process itself and are the only exceptions.
+/// somebody else is as unknown as one that never was. [`Store::lease_job`], [`Store::behind`], [`Store::users`],
+/// [`Store::key_by_hash`] and [`Store::keys`] serve the process itself and are the only exceptions.
 ///
 /// **Durability.** When [`Store::apply`] returns, what it wrote survives the death of the process and, where the medium
 /// allows, of the machine. A read that begins afterwards, in any process, sees it.
@@ -55,6 +56,7 @@ pub trait Store: Send + Sync + 'static {
     /// - A second `processing` summary for a session is a conflict.
     /// - Finishing a job under a lease that is not the current one is a conflict, so that a result which travels in the
     ///   same change set is stored by one worker only.
+    /// - An API key whose id the user has, or whose hash anybody has, is a conflict. It names the user of the call.
     /// - Each change set that changes what recall can see raises the user's revision, by about as many as it changes
     ///   items; all items it changed carry the revision it leads to.
     async fn apply(&self, user: &UserId, changes: ChangeSet) -> Result<Applied>;
@@ -124,7 +126,14 @@ pub trait Store: Send + Sync + 'static {
     /// The user's request rows, newest first.
     async fn requests(&self, user: &UserId, query: &MetricQuery) -> Result<Vec<RequestMetric>>;
 
-    /// The users that have anything stored, by name, [`UserId::global`] included.
+    /// The API key with this hash, whoever's it is and however it stands.
+    async fn key_by_hash(&self, hash: &KeyHash) -> Result<Option<ApiKey>>;
+
+    /// API keys of all users, the newest first.
+    async fn keys(&self, query: &KeyQuery) -> Result<Vec<ApiKey>>;
+
+    /// The users that have anything stored, by name, [`UserId::global`] included. An API key alone is nothing stored: it
+    /// says who may come, not that anybody came.
     async fn users(&self, page: Page) -> Result<Vec<UserId>>;
 
     /// Looks whether the store can be read and written, what it holds and what is wrong with it. `thorough` reads

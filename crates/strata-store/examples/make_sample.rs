@@ -7,12 +7,13 @@
 
 use std::path::Path;
 
+use strata_core::key::{ApiKey, KeyLimits, Scopes};
 use strata_core::store::conformance::fixture::{
-    ann, appending, at, bob, deleted, job, memory, object, request, session, summary, turn,
+    ann, appending, at, bob, deleted, job, key, memory, object, request, session, summary, turn,
 };
 use strata_core::store::{Change, ChangeSet, CheckDepth, Idempotency};
 use strata_core::vector::{ItemVector, Vector};
-use strata_core::{ItemId, MemoryId, Role, Store};
+use strata_core::{ItemId, MemoryId, Role, Store, UserId};
 use strata_store::{SqliteOptions, SqliteStore};
 
 #[path = "../tests/samples/reading.rs"]
@@ -57,6 +58,11 @@ async fn fill(store: &SqliteStore) {
     whole.structured = Some(serde_json::json!({"facts": ["there is a lake"]}));
     whole.generation_ms = Some(12);
     bound.source_summary = Some(whole.id);
+    let mut limited = key(1);
+    limited.name = Some("网关".to_owned());
+    limited.expires_at = Some(at(99));
+    limited.revoked_at = Some(at(9));
+    limited.limits = KeyLimits { per_minute: Some(60), concurrent: Some(4) };
     let vector = |item| ItemVector {
         item,
         model: "static-1".to_owned(),
@@ -74,6 +80,7 @@ async fn fill(store: &SqliteStore) {
         Change::PutVectors(vec![vector(ItemId::Turn(said.id)), vector(ItemId::Memory(bound.id))]),
         Change::EnqueueJob(Box::new(job(Some("walks"), 7))),
         Change::AddRequest(Box::new(request(8))),
+        Change::AddKey(Box::new(limited)),
     ];
     let idempotency = Some(Idempotency { key: "first".to_owned(), fingerprint: u64::MAX - 1 });
     store.apply(&ann(), ChangeSet { at: at(0), idempotency, changes }).await.unwrap();
@@ -86,4 +93,6 @@ async fn fill(store: &SqliteStore) {
         Change::ReviseMemory { id, archive_as, content, metadata: None },
     ];
     store.apply(&bob(), ChangeSet::new(at(5), changes)).await.unwrap();
+    let unbound = ApiKey { user: UserId::global(), scopes: Scopes::ALL, ..key(2) };
+    store.apply(&UserId::global(), ChangeSet::one(at(6), Change::AddKey(Box::new(unbound)))).await.unwrap();
 }

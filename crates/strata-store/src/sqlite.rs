@@ -24,9 +24,10 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use rusqlite::Connection;
 use strata_core::job::Job;
+use strata_core::key::{ApiKey, KeyHash};
 use strata_core::metric::RequestMetric;
 use strata_core::store::{
-    Applied, ChangeSet, CheckDepth, Head, Health, Hit, Item, JobQuery, LeaseRequest, MemoryQuery,
+    Applied, ChangeSet, CheckDepth, Head, Health, Hit, Item, JobQuery, KeyQuery, LeaseRequest, MemoryQuery,
     MetricQuery, Page, Segment, StoredVector, SummaryQuery, TextQuery, TurnQuery,
 };
 use strata_core::summary::Summary;
@@ -183,6 +184,16 @@ impl Store for SqliteStore {
     async fn requests(&self, user: &UserId, query: &MetricQuery) -> Result<Vec<RequestMetric>> {
         let (user, query) = (user.clone(), query.clone());
         self.read(move |conn| read::requests(conn, &user, &query)).await
+    }
+
+    async fn key_by_hash(&self, hash: &KeyHash) -> Result<Option<ApiKey>> {
+        let hash = *hash;
+        self.read(move |conn| read::key_by_hash(conn, &hash)).await
+    }
+
+    async fn keys(&self, query: &KeyQuery) -> Result<Vec<ApiKey>> {
+        let query = query.clone();
+        self.read(move |conn| read::keys(conn, &query)).await
     }
 
     async fn users(&self, page: Page) -> Result<Vec<UserId>> {

@@ -3,8 +3,9 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::id::{JobId, LeaseId, MemoryId, SessionId, TurnId};
+use crate::id::{JobId, KeyId, LeaseId, MemoryId, SessionId, TurnId};
 use crate::job::{Job, JobOutcome};
+use crate::key::ApiKey;
 use crate::memory::Memory;
 use crate::metric::RequestMetric;
 use crate::state::State;
@@ -184,6 +185,13 @@ pub enum Change {
         /// Rows created before this moment go.
         before: Timestamp,
     },
+    /// Adds an API key.
+    AddKey(Box<ApiKey>),
+    /// Takes an API key back, from the moment of the change set on; one that was taken back before keeps that moment.
+    RevokeKey {
+        /// The key.
+        id: KeyId,
+    },
     /// Destroys.
     Forget(Forget),
 }
@@ -212,7 +220,7 @@ pub enum Forget {
     Memory(MemoryId),
     /// All of the user's memories; turns stay.
     Memories,
-    /// Everything of the user.
+    /// Everything of the user, API keys included.
     User,
 }
 

@@ -24,6 +24,7 @@
 //! - A change set that changes what recall can see is one revision. Vectors, states, jobs, requests, segments and summaries
 //!   that are not completed are no such change.
 //! - Destroying anything takes the progress of spaces with segments back to 0; a forgotten user is never behind.
+//! - Keys are no change that recall can see, and a user with nothing but keys is not among the users.
 //! - A lease that has ended is still the current one until another worker takes the job over.
 
 #![allow(
@@ -40,6 +41,7 @@ pub mod fixture;
 pub mod forgetting;
 pub mod isolation;
 pub mod jobs;
+pub mod keys;
 pub mod memories;
 pub mod observing;
 pub mod search;
@@ -171,6 +173,18 @@ macro_rules! conformance_suite {
                 refuses_unknown_jobs,
                 lists_jobs_newest_first_and_by_choice,
                 keeps_everything_of_a_job,
+            }
+            keys {
+                keeps_everything_of_a_key,
+                finds_a_key_by_its_hash_whoever_has_it,
+                refuses_an_id_or_a_hash_that_exists,
+                refuses_a_key_for_another_user,
+                revokes_a_key_once,
+                refuses_to_revoke_an_unknown_key,
+                lists_keys_newest_first_and_by_choice,
+                a_key_alone_is_nothing_stored,
+                a_failing_change_undoes_a_key,
+                forgetting_a_user_destroys_their_keys,
             }
             vectors {
                 keeps_vectors_of_every_kind_of_item,
@@ -318,6 +332,7 @@ mod tests {
             ("summaries", include_str!("conformance/summaries.rs")),
             ("forgetting", include_str!("conformance/forgetting.rs")),
             ("jobs", include_str!("conformance/jobs.rs")),
+            ("keys", include_str!("conformance/keys.rs")),
             ("vectors", include_str!("conformance/vectors.rs")),
             ("feed", include_str!("conformance/feed.rs")),
             ("observing", include_str!("conformance/observing.rs")),

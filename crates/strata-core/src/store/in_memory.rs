@@ -17,12 +17,13 @@ use std::sync::{Mutex, MutexGuard};
 use async_trait::async_trait;
 
 use super::{
-    Applied, ChangeSet, CheckDepth, Head, Health, Hit, Item, JobQuery, LeaseRequest, MemoryQuery,
-    MetricQuery, Page, Segment, Store, StoredVector, SummaryQuery, TextQuery, TurnQuery,
+    Applied, Change, ChangeSet, CheckDepth, Head, Health, Hit, Item, JobQuery, KeyQuery, LeaseRequest,
+    MemoryQuery, MetricQuery, Page, Segment, Store, StoredVector, SummaryQuery, TextQuery, TurnQuery,
 };
 use crate::error::{Error, Result};
 use crate::id::{ItemId, SessionId, UserId};
 use crate::job::{Job, JobStatus, Lease};
+use crate::key::{ApiKey, KeyHash};
 use crate::memory::Memory;
 use crate::metric::RequestMetric;
 use crate::session::Session;
@@ -41,6 +42,23 @@ pub struct InMemoryStore {
 struct Inner {
     closed: bool,
     users: BTreeMap<UserId, UserData>,
+}
+
+impl Inner {
+    fn keys(&self) -> impl Iterator<Item = &ApiKey> {
+        self.users.values().flat_map(|data| data.keys.rows().values())
+    }
+
+    /// Refuses keys whose hash another user has.
+    fn check_hashes(&self, user: &UserId, changes: &ChangeSet) -> Result<()> {
+        for change in &changes.changes {
+            let Change::AddKey(key) = change else { continue };
+            if self.keys().any(|other| other.user != *user && other.hash == key.hash) {
+                return Err(Error::conflict(format!("key `{}` exists already; make another", key.id)));
+            }
+        }
+        Ok(())
+    }
 }
 
 impl InMemoryStore {
@@ -68,7 +86,9 @@ impl InMemoryStore {
 #[async_trait]
 impl Store for InMemoryStore {
     async fn apply(&self, user: &UserId, changes: ChangeSet) -> Result<Applied> {
-        self.lock()?.users.entry(user.clone()).or_default().apply_all(user, changes)
+        let mut inner = self.lock()?;
+        inner.check_hashes(user, &changes)?;
+        inner.users.entry(user.clone()).or_default().apply_all(user, changes)
     }
 
     async fn head(&self, user: &UserId) -> Result<Head> {
@@ -153,6 +173,23 @@ impl Store for InMemoryStore {
 
     async fn requests(&self, user: &UserId, query: &MetricQuery) -> Result<Vec<RequestMetric>> {
         self.read(user, |data| data.requests(query))
+    }
+
+    async fn key_by_hash(&self, hash: &KeyHash) -> Result<Option<ApiKey>> {
+        Ok(self.lock()?.keys().find(|key| key.hash == *hash).cloned())
+    }
+
+    async fn keys(&self, query: &KeyQuery) -> Result<Vec<ApiKey>> {
+        let KeyQuery { id, user, revoked, page } = query;
+        let inner = self.lock()?;
+        let wanted = |key: &&ApiKey| {
+            id.is_none_or(|id| id == key.id)
+                && user.as_ref().is_none_or(|user| *user == key.user)
+                && (*revoked || key.revoked_at.is_none())
+        };
+        let mut keys: Vec<&ApiKey> = inner.keys().filter(wanted).collect();
+        keys.sort_unstable_by_key(|key| std::cmp::Reverse((key.created_at, key.id)));
+        Ok(part(keys.into_iter().cloned(), *page).collect())
     }
 
     async fn users(&self, page: Page) -> Result<Vec<UserId>> {

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::id::{ItemId, JobId, MemoryId, RequestId, SessionId, TurnId};
+use crate::id::{ItemId, JobId, KeyId, MemoryId, RequestId, SessionId, TurnId, UserId};
 use crate::job::JobStatus;
 use crate::memory::{Memory, MemoryKind};
 use crate::summary::{Strategy, Summary, SummaryStatus};
@@ -234,4 +234,24 @@ pub struct MetricQuery {
     pub since: Option<Timestamp>,
     /// How many at the most.
     pub limit: u32,
+}
+
+/// Which API keys.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeyQuery {
+    /// This one.
+    pub id: Option<KeyId>,
+    /// Only those of this user.
+    pub user: Option<UserId>,
+    /// Those that were taken back as well.
+    pub revoked: bool,
+    /// Which part of the list.
+    pub page: Page,
+}
+
+impl KeyQuery {
+    /// All that were not taken back.
+    pub fn unrevoked(page: Page) -> Self {
+        Self { id: None, user: None, revoked: false, page }
+    }
 }

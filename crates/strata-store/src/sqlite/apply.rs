@@ -2,6 +2,7 @@
 
 mod forget;
 mod jobs;
+mod keys;
 mod memories;
 
 use jiff::Timestamp;
@@ -86,6 +87,8 @@ fn items_changed(change: &Change) -> usize {
         | Change::RetryJob { .. }
         | Change::AddRequest(_)
         | Change::PruneRequests { .. }
+        | Change::AddKey(_)
+        | Change::RevokeKey { .. }
         | Change::Forget(_) => 0,
     }
 }
@@ -169,6 +172,8 @@ impl<'a> Writing<'a> {
             Change::PruneJobs { before } => self.prune_jobs(before),
             Change::AddRequest(request) => self.add_request(&request),
             Change::PruneRequests { before } => self.prune_requests(before),
+            Change::AddKey(key) => self.add_key(&key),
+            Change::RevokeKey { id } => self.revoke_key(id),
             Change::Forget(what) => self.forget(what),
         }
     }

@@ -1,11 +1,12 @@
-//! What can be read, beside search. Every statement names the user.
+//! What can be read, beside search. Every statement names the user, but those that serve the process itself.
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use strata_core::job::Job;
+use strata_core::key::{ApiKey, KeyHash};
 use strata_core::metric::RequestMetric;
 use strata_core::store::{
-    Head, JobQuery, MemoryQuery, MemorySelect, MetricQuery, Page, SummaryQuery, TurnQuery,
+    Head, JobQuery, KeyQuery, MemoryQuery, MemorySelect, MetricQuery, Page, SummaryQuery, TurnQuery,
 };
 use strata_core::summary::Summary;
 use strata_core::vector::{ItemVector, Vector};
@@ -270,7 +271,24 @@ pub(crate) fn requests(conn: &Connection, user: &UserId, query: &MetricQuery) ->
     all(conn, sql, params![user_id, id, since, query.limit], |row| row::document("requests", row))
 }
 
-/// Which users have anything stored: a user that was forgotten keeps an empty row.
+pub(crate) fn key_by_hash(conn: &Connection, hash: &KeyHash) -> Outcome<Option<ApiKey>> {
+    let sql = format!("SELECT {} FROM keys k JOIN users u ON u.id = k.user_id WHERE k.hash = ?1", row::KEY);
+    Ok(all(conn, &sql, [hash.0], row::key)?.pop())
+}
+
+pub(crate) fn keys(conn: &Connection, query: &KeyQuery) -> Outcome<Vec<ApiKey>> {
+    let sql = format!(
+        "SELECT {} FROM keys k JOIN users u ON u.id = k.user_id
+         WHERE (?1 IS NULL OR k.id = ?1) AND (?2 IS NULL OR u.name = ?2) AND (?3 OR k.revoked_at IS NULL)
+         ORDER BY k.created_at DESC, k.id DESC LIMIT ?4 OFFSET ?5",
+        row::KEY
+    );
+    let id = query.id.map(|id| *id.0.as_bytes());
+    let user = query.user.as_ref().map(UserId::as_str);
+    all(conn, &sql, params![id, user, query.revoked, query.page.limit, bound(query.page.offset)], row::key)
+}
+
+/// Which users have anything stored: a user that was forgotten keeps an empty row, and a key alone is nothing stored.
 pub(crate) const STORED_USERS: &str = "FROM users u WHERE
      EXISTS (SELECT 1 FROM sessions WHERE user_id = u.id) OR EXISTS (SELECT 1 FROM memories WHERE user_id = u.id)
      OR EXISTS (SELECT 1 FROM jobs WHERE user_id = u.id) OR EXISTS (SELECT 1 FROM requests WHERE user_id = u.id)";

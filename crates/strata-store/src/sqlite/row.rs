@@ -6,10 +6,11 @@ use rusqlite::types::FromSql;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use strata_core::job::{Job, Lease};
+use strata_core::key::{ApiKey, KeyHash, KeyLimits};
 use strata_core::summary::Summary;
 use strata_core::turn::{Hidden, Metadata};
 use strata_core::{
-    Error, JobId, LeaseId, Memory, MemoryId, Session, SessionId, SummaryId, Turn, TurnId, UserId,
+    Error, JobId, KeyId, LeaseId, Memory, MemoryId, Session, SessionId, SummaryId, Turn, TurnId, UserId,
 };
 use uuid::Uuid;
 
@@ -226,6 +227,26 @@ pub(crate) fn job(row: &Row<'_>) -> Outcome<Job> {
         created_at: cells.time(13)?,
         updated_at: cells.time(14)?,
         result: cells.json(15)?,
+    })
+}
+
+/// The columns of [`key`], of `keys` as `k` and `users` as `u`.
+pub(crate) const KEY: &str = "k.row, k.id, u.name, k.hash, k.name, k.scopes, k.prefix, k.created_at, k.expires_at, \
+     k.revoked_at, k.per_minute, k.concurrent";
+
+pub(crate) fn key(row: &Row<'_>) -> Outcome<ApiKey> {
+    let cells = Cells::new("keys", row);
+    Ok(ApiKey {
+        id: KeyId(cells.uuid(1)?),
+        user: cells.user(2)?,
+        hash: KeyHash(cells.get(3)?),
+        name: cells.get(4)?,
+        scopes: cells.word(5)?,
+        prefix: cells.get(6)?,
+        created_at: cells.time(7)?,
+        expires_at: cells.optional_time(8)?,
+        revoked_at: cells.optional_time(9)?,
+        limits: KeyLimits { per_minute: cells.optional_number(10)?, concurrent: cells.optional_number(11)? },
     })
 }
 

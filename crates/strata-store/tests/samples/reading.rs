@@ -5,7 +5,9 @@
 use serde_json::{Value, json};
 use strata_core::Store;
 use strata_core::store::conformance::fixture::words;
-use strata_core::store::{JobQuery, MemoryQuery, MemorySelect, MetricQuery, Page, SummaryQuery, TurnQuery};
+use strata_core::store::{
+    JobQuery, KeyQuery, MemoryQuery, MemorySelect, MetricQuery, Page, SummaryQuery, TurnQuery,
+};
 
 /// Reads what there is.
 pub(crate) async fn reading(store: &dyn Store) -> Value {
@@ -39,5 +41,12 @@ pub(crate) async fn reading(store: &dyn Store) -> Value {
             }),
         );
     }
-    Value::Object(users)
+    let mut read = Value::Object(users);
+    // Versions before the third have none, and their samples say nothing of them.
+    let query = KeyQuery { id: None, user: None, revoked: true, page: Page::first(100) };
+    let keys = store.keys(&query).await.unwrap();
+    if !keys.is_empty() {
+        read["*keys"] = json!(keys);
+    }
+    read
 }

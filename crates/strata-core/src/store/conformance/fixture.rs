@@ -6,8 +6,9 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind};
-use crate::id::{JobId, LeaseId, MemoryId, RequestId, SessionId, SummaryId, TurnId, UserId};
+use crate::id::{JobId, KeyId, LeaseId, MemoryId, RequestId, SessionId, SummaryId, TurnId, UserId};
 use crate::job::{Job, JobStatus};
+use crate::key::{ApiKey, KeyHash, KeyLimits, Scopes};
 use crate::memory::{Memory, MemoryKind};
 use crate::metric::{RequestMetric, RetrievalPath};
 use crate::recall::Scope;
@@ -121,6 +122,25 @@ pub fn job(of: Option<&str>, due: i64) -> Job {
         result: None,
         created_at: at(due),
         updated_at: at(due),
+    }
+}
+
+/// A key of ann's, made at `second`, whose hash nobody else has.
+pub fn key(second: i64) -> ApiKey {
+    let id = KeyId(fresh());
+    let mut hash = [0; 32];
+    hash[..16].copy_from_slice(id.0.as_bytes());
+    ApiKey {
+        id,
+        user: ann(),
+        name: None,
+        scopes: Scopes::default(),
+        hash: KeyHash(hash),
+        prefix: "strata_abc123".to_owned(),
+        created_at: at(second),
+        expires_at: None,
+        revoked_at: None,
+        limits: KeyLimits::default(),
     }
 }
 

@@ -8,8 +8,8 @@ use crate::id::{LeaseId, RequestId, UserId};
 use crate::metric::{ErrorStage, RequestMetric, RetrievalPath};
 use crate::recall::Scope;
 use crate::store::{
-    Change, ChangeSet, CheckDepth, JobQuery, LeaseRequest, MemoryQuery, MemorySelect, MetricQuery, Page,
-    Store, SummaryQuery, TurnQuery,
+    Change, ChangeSet, CheckDepth, JobQuery, KeyQuery, LeaseRequest, MemoryQuery, MemorySelect, MetricQuery,
+    Page, Store, SummaryQuery, TurnQuery,
 };
 
 async fn log(store: &dyn Store, request: RequestMetric) -> RequestId {
@@ -153,6 +153,8 @@ pub async fn refuses_calls_after_close(store: &dyn Store) {
         ("jobs", kind(store.jobs(&user, &JobQuery::default()).await)),
         ("lease_job", kind(store.lease_job(&lease).await)),
         ("requests", kind(store.requests(&user, &all()).await)),
+        ("key_by_hash", kind(store.key_by_hash(&key(0).hash).await)),
+        ("keys", kind(store.keys(&KeyQuery::unrevoked(Page::first(1))).await)),
         ("users", kind(store.users(Page::first(1)).await)),
         ("check", kind(store.check(CheckDepth::Quick).await)),
         ("close", kind(store.close().await)),

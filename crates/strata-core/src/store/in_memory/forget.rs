@@ -34,6 +34,7 @@ impl UserData {
                 self.progress.remove_where(|_, _| true);
                 self.jobs.remove_where(|_, _| true);
                 self.requests.remove_where(|_, _| true);
+                self.keys.remove_where(|_, _| true);
                 self.answers.remove_where(|_, _| true);
             }
         }

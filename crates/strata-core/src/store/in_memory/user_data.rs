@@ -7,8 +7,9 @@ use jiff::Timestamp;
 use super::index::Index;
 use super::table::Table;
 use crate::error::{Error, Result};
-use crate::id::{ItemId, JobId, MemoryId, RequestId, SessionId, SummaryId, TurnId, UserId};
+use crate::id::{ItemId, JobId, KeyId, MemoryId, RequestId, SessionId, SummaryId, TurnId, UserId};
 use crate::job::{Job, JobStatus};
+use crate::key::ApiKey;
 use crate::memory::Memory;
 use crate::metric::RequestMetric;
 use crate::session::Session;
@@ -37,6 +38,7 @@ pub(super) struct UserData {
     pub(super) progress: Table<String, u64>,
     pub(super) jobs: Table<JobId, Job>,
     pub(super) requests: Table<RequestId, RequestMetric>,
+    pub(super) keys: Table<KeyId, ApiKey>,
     pub(super) answers: Table<String, (u64, Applied)>,
     pub(super) index: Index,
 }
@@ -55,6 +57,7 @@ macro_rules! for_all_tables {
         $data.progress.$method();
         $data.jobs.$method();
         $data.requests.$method();
+        $data.keys.$method();
         $data.answers.$method();
     };
 }
@@ -181,6 +184,8 @@ impl UserData {
                 self.requests.remove_where(|_, request| request.created_at < before);
                 Ok(())
             }
+            Change::AddKey(key) => self.add_key(user, *key),
+            Change::RevokeKey { id } => self.revoke_key(at, id),
             Change::Forget(what) => self.forget(what, &mut applied.removed),
         }
     }
@@ -406,6 +411,25 @@ impl UserData {
             return Err(Error::conflict(format!("request `{}` exists already", request.id)));
         }
         self.requests.put(request.id, request);
+        Ok(())
+    }
+
+    /// The store has looked already that nobody has the hash.
+    fn add_key(&mut self, user: &UserId, key: ApiKey) -> Result<()> {
+        if key.user != *user {
+            return Err(Error::invalid(format!("key `{}` names another user than the call", key.id)));
+        }
+        if self.keys.rows().values().any(|other| other.id == key.id || other.hash == key.hash) {
+            return Err(Error::conflict(format!("key `{}` exists already; make another", key.id)));
+        }
+        self.keys.put(key.id, key);
+        Ok(())
+    }
+
+    fn revoke_key(&mut self, at: Timestamp, id: KeyId) -> Result<()> {
+        let key = self.keys.get(&id).ok_or_else(|| unknown("key", id))?;
+        let key = ApiKey { revoked_at: Some(key.revoked_at.unwrap_or(at)), ..key.clone() };
+        self.keys.put(id, key);
         Ok(())
     }
 }

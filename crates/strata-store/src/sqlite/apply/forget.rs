@@ -95,7 +95,7 @@ impl Writing<'_> {
         self.forget_summaries(&self.rows("SELECT row FROM summaries WHERE user_id = ?1", [self.user_id])?)?;
         self.forget_memories(&self.rows("SELECT row FROM memories WHERE user_id = ?1", [self.user_id])?)?;
         self.applied.removed.sessions += self.delete_all("sessions")?;
-        for table in ["vectors", "segments", "progress", "jobs", "requests", "idempotency"] {
+        for table in ["vectors", "segments", "progress", "jobs", "requests", "keys", "idempotency"] {
             self.delete_all(table)?;
         }
         Ok(())
