@@ -7,6 +7,7 @@ use strata_core::Engine;
 use strata_core::context::CompactionLimits;
 use tokio::sync::Semaphore;
 
+use crate::keys::Keys;
 use crate::telemetry::Meters;
 
 /// What the server may be told.
@@ -28,6 +29,32 @@ pub struct Settings {
     pub max_connections: usize,
     /// When a session's context is compacted and what stays.
     pub compaction: CompactionLimits,
+    /// From where the server can be reached.
+    pub reach: Reach,
+    /// Names beside those of loopback under which the server is called. Elsewhere than on loopback, none means any.
+    pub allowed_hosts: Vec<String>,
+    /// Web pages that may call the server and read its answers, as `https://example.com`.
+    pub cors_origins: Vec<String>,
+    /// How long a key is remembered once it was looked up. One that is made or taken back by another process has its
+    /// effect no later than this.
+    pub keys_remembered: Duration,
+}
+
+/// From where a server can be reached.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// From this machine alone. A store without keys answers everybody there.
+    #[default]
+    Loopback,
+    /// From elsewhere too: nobody is answered without a key.
+    Network,
+}
+
+impl Settings {
+    /// Whether a key is needed even where the store has none: others than programs on this machine may be asking.
+    pub(crate) fn always_needs_key(&self) -> bool {
+        self.reach == Reach::Network || !self.allowed_hosts.is_empty()
+    }
 }
 
 impl Default for Settings {
@@ -41,6 +68,11 @@ impl Default for Settings {
             max_concurrent_requests: 256,
             max_connections: 1024,
             compaction: CompactionLimits::default(),
+            reach: Reach::default(),
+            allowed_hosts: Vec::new(),
+            cors_origins: Vec::new(),
+            // Short enough that nobody waits for a revocation, long enough that a busy client costs no lookup.
+            keys_remembered: Duration::from_secs(1),
         }
     }
 }
@@ -54,13 +86,14 @@ struct Parts {
     settings: Settings,
     meters: Meters,
     permits: Semaphore,
+    keys: Keys,
 }
 
 impl App {
     /// A server over `engine`.
     pub fn new(engine: Engine, settings: Settings) -> Self {
         let permits = Semaphore::new(settings.max_concurrent_requests.clamp(1, Semaphore::MAX_PERMITS));
-        Self(Arc::new(Parts { engine, settings, meters: Meters::new(), permits }))
+        Self(Arc::new(Parts { engine, settings, meters: Meters::new(), permits, keys: Keys::default() }))
     }
 
     /// The use-cases.
@@ -75,6 +108,10 @@ impl App {
 
     pub(crate) fn meters(&self) -> &Meters {
         &self.0.meters
+    }
+
+    pub(crate) fn keys(&self) -> &Keys {
+        &self.0.keys
     }
 
     pub(crate) fn permits(&self) -> &Semaphore {

@@ -20,13 +20,14 @@ pub(crate) struct ApiError {
     status: StatusCode,
     code: &'static str,
     message: String,
-    retryable: bool,
+    retry_after: Option<u32>,
+    challenge: Option<&'static str>,
     cause: Option<Arc<Error>>,
 }
 
 impl ApiError {
     pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into(), retryable: false, cause: None }
+        Self { status, code, message: message.into(), retry_after: None, challenge: None, cause: None }
     }
 
     /// The input cannot be right.
@@ -34,9 +35,28 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, "invalid", message)
     }
 
+    /// Who asks has to show a key, or another one.
+    pub(crate) fn unauthorised(
+        code: &'static str,
+        challenge: &'static str,
+        message: impl Into<String>,
+    ) -> Self {
+        Self { challenge: Some(challenge), ..Self::new(StatusCode::UNAUTHORIZED, code, message) }
+    }
+
+    /// Who asks may not do this.
+    pub(crate) fn forbidden(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, code, message)
+    }
+
     /// The same request may succeed later.
-    pub(crate) fn retryable(mut self) -> Self {
-        self.retryable = true;
+    pub(crate) fn retryable(self) -> Self {
+        self.after(1)
+    }
+
+    /// The same request may succeed in so many seconds.
+    pub(crate) fn after(mut self, seconds: u32) -> Self {
+        self.retry_after = Some(seconds);
         self
     }
 }
@@ -56,9 +76,9 @@ impl From<Error> for ApiError {
             ErrorKind::Internal => INTERNAL_MESSAGE.to_owned(),
             _ => error.message().to_owned(),
         };
-        let retryable = error.is_retryable();
+        let retry_after = error.is_retryable().then_some(1);
         let cause = status.is_server_error().then(|| Arc::new(error));
-        Self { status, code, message, retryable, cause }
+        Self { status, code, message, retry_after, challenge: None, cause }
     }
 }
 
@@ -67,21 +87,26 @@ const INTERNAL_MESSAGE: &str =
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let Self { status, code, mut message, retryable, cause } = self;
+        let Self { status, code, mut message, retry_after, challenge, cause } = self;
         if let Some((end, _)) = message.char_indices().nth(MAX_MESSAGE_CHARS) {
             message.truncate(end);
             message.push('…');
         }
         let kind = match status {
+            StatusCode::UNAUTHORIZED => "authentication_error",
             StatusCode::FORBIDDEN => "permission_error",
+            StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
             StatusCode::NOT_FOUND => "not_found_error",
             status if status.is_server_error() => "server_error",
             _ => "invalid_request_error",
         };
         let body = ErrorResponse { error: ErrorDetail { message, kind, code } };
         let mut response = (status, Json(body)).into_response();
-        if retryable {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        if let Some(seconds) = retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if let Some(challenge) = challenge {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
         }
         if let Some(error) = cause {
             response.extensions_mut().insert(Cause(error));
@@ -113,7 +138,8 @@ pub(crate) struct ErrorResponse {
 pub(crate) struct ErrorDetail {
     /// What went wrong and what to do about it, for a person.
     pub(crate) message: String,
-    /// The class of failure: `invalid_request_error`, `permission_error`, `not_found_error` or `server_error`.
+    /// The class of failure: `invalid_request_error`, `authentication_error`, `permission_error`, `not_found_error`,
+    /// `rate_limit_error` or `server_error`.
     #[serde(rename = "type")]
     pub(crate) kind: &'static str,
     /// The failure, for a program.

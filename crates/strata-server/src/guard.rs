@@ -1,57 +1,134 @@
-//! Who may talk to a local server: programs on this machine, never a web page from elsewhere.
+//! Under which names the server is called, and from which pages: programs, never a web page that nobody has let in.
 //!
 //! Without keys, being on loopback is the only protection, and a browser is on loopback too. A page of another site
 //! shows itself by its `Origin`; a page that had its own name rebound to 127.0.0.1 shows itself by its `Host`. Both are
-//! refused here, before any route, and no CORS header is ever sent.
+//! refused here, before any route. Pages that the operator has named get what a browser wants to see (CORS), and others
+//! never do.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use axum::extract::Request;
-use axum::http::header::{HOST, ORIGIN};
-use axum::http::{HeaderMap, HeaderName, StatusCode, Uri};
+use axum::extract::{Request, State};
+use axum::http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
+    ACCESS_CONTROL_REQUEST_METHOD, HOST, ORIGIN, VARY,
+};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use crate::app::{App, Reach, Settings};
 use crate::error::ApiError;
 
-/// Lets a request pass if it comes from this machine and knows it.
-pub(crate) async fn local_only(request: Request, next: Next) -> Response {
-    match check(request.uri(), request.headers()) {
-        Ok(()) => next.run(request).await,
-        Err(error) => error.into_response(),
+/// How long a browser remembers that it may ask, in seconds: short, so that an origin that is taken off the list is out
+/// soon.
+const PREFLIGHT_SECONDS: u32 = 600;
+
+/// Lets a request pass if it is called by a name of ours and comes from no foreign page.
+pub(crate) async fn guarded(State(app): State<App>, request: Request, next: Next) -> Response {
+    let settings = app.settings();
+    if let Err(error) = check(settings, request.uri(), request.headers()) {
+        return error.into_response();
     }
+    let Some(origin) = named_origin(settings, request.headers()) else { return next.run(request).await };
+    let mut response = match preflight(&request) {
+        Some(response) => response,
+        None => next.run(request).await,
+    };
+    let headers = response.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(
+        ACCESS_CONTROL_EXPOSE_HEADERS,
+        HeaderValue::from_static("X-Strata-Request-Id, Retry-After, ETag"),
+    );
+    headers.append(VARY, HeaderValue::from_static("Origin"));
+    response
 }
 
-fn check(uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
-    let host_is_local = match uri.authority() {
-        // An absolute target replaces `Host` (RFC 9112, 3.2.2), which then has to agree in being local.
-        Some(authority) => is_loopback(authority.as_str()) && all_local(headers, &HOST, is_loopback),
-        None => headers.contains_key(HOST) && all_local(headers, &HOST, is_loopback),
-    };
-    if !host_is_local {
-        return Err(ApiError::new(
-            StatusCode::FORBIDDEN,
+/// The answer to a browser that asks whether it may ask. Cookies are no part of it: Strata has none.
+fn preflight(request: &Request) -> Option<Response> {
+    let asks =
+        request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+    if !asks {
+        return None;
+    }
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    let headers = response.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, PUT, PATCH, DELETE"));
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from(PREFLIGHT_SECONDS));
+    // Clients' libraries send headers of their own, which nobody could list. Who may send them was decided by the origin.
+    if let Some(wanted) = request.headers().get(ACCESS_CONTROL_REQUEST_HEADERS) {
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
+    }
+    Some(response)
+}
+
+/// The page that asks, if the operator has named it.
+fn named_origin(settings: &Settings, headers: &HeaderMap) -> Option<HeaderValue> {
+    let origin = headers.get(ORIGIN)?;
+    let text = origin.to_str().ok()?;
+    settings.cors_origins.iter().any(|named| named == text).then(|| origin.clone())
+}
+
+fn check(settings: &Settings, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
+    // An absolute target replaces `Host` (RFC 9112, 3.2.2), which then has to agree in being ours.
+    let named = uri.authority().is_some() || headers.contains_key(HOST);
+    let target = uri.authority().map(|authority| Some(authority.as_str()));
+    let hosts = || target.into_iter().chain(headers.get_all(HOST).iter().map(|host| host.to_str().ok()));
+    let is_ours = |host: Option<&str>| host.is_some_and(|host| is_our_host(settings, host));
+    if !(named && hosts().all(is_ours)) {
+        return Err(ApiError::forbidden(
             "forbidden_host",
-            "the `Host` header names no loopback address; call this server as `localhost`, `127.0.0.1` or `[::1]`",
+            match settings.reach {
+                Reach::Loopback => {
+                    "the `Host` header names no loopback address; call this server as `localhost`, `127.0.0.1` or \
+                     `[::1]`, or list the name in the setting `allowed_hosts`"
+                }
+                Reach::Network => {
+                    "the `Host` header holds a name that the setting `allowed_hosts` does not list; call this server \
+                     by one that it does"
+                }
+            },
         ));
     }
-    if !all_local(headers, &ORIGIN, origin_is_loopback) {
-        return Err(ApiError::new(
-            StatusCode::FORBIDDEN,
+    // A page that this server has served itself asks under the name by which it was called.
+    let is_same = |origin: &str| hosts().flatten().any(|host| origin_host(origin) == Some(host));
+    let is_ours = |origin: &str| {
+        origin_host(origin).is_some_and(is_loopback)
+            || settings.cors_origins.iter().any(|named| named == origin)
+            || is_same(origin)
+    };
+    if !headers.get_all(ORIGIN).iter().all(|origin| origin.to_str().is_ok_and(is_ours)) {
+        return Err(ApiError::forbidden(
             "forbidden_origin",
-            "the `Origin` header names another site; only pages served from this machine may call this server",
+            "the `Origin` header names another site; only pages served from this machine, and those in the setting \
+             `cors_origins`, may call this server",
         ));
     }
     Ok(())
 }
 
-fn all_local(headers: &HeaderMap, name: &HeaderName, is_local: fn(&str) -> bool) -> bool {
-    headers.get_all(name).iter().all(|value| value.to_str().is_ok_and(is_local))
+fn is_our_host(settings: &Settings, host: &str) -> bool {
+    let is_named = || {
+        let name = without_port(host);
+        settings.allowed_hosts.iter().any(|named| named.eq_ignore_ascii_case(name))
+    };
+    // Reached from elsewhere, a server knows not all its names; nobody is answered without a key there.
+    let is_any = || settings.reach == Reach::Network && settings.allowed_hosts.is_empty();
+    is_loopback(host) || is_named() || is_any()
 }
 
-fn origin_is_loopback(origin: &str) -> bool {
-    let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-    host.is_some_and(is_loopback)
+/// `host` without its port.
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if is_port(port) && !name.is_empty() => name,
+        _ => host,
+    }
+}
+
+/// The host of an origin, with its port where it has one.
+fn origin_host(origin: &str) -> Option<&str> {
+    origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"))
 }
 
 /// Whether `host`, with or without a port, is a name or an address of loopback.
@@ -77,8 +154,9 @@ fn is_port(port: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderName;
+
     use super::*;
-    use axum::http::HeaderValue;
 
     #[test]
     fn loopback_has_few_names() {
@@ -107,15 +185,19 @@ mod tests {
         }
     }
 
+    #[track_caller]
+    fn passes(settings: &Settings, uri: &str, pairs: &[(&'static str, &str)]) -> bool {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
+        }
+        check(settings, &uri.parse().unwrap(), &headers).is_ok()
+    }
+
     #[test]
     fn a_page_of_another_site_is_refused() {
-        let check = |uri: &str, pairs: &[(&'static str, &str)]| {
-            let mut headers = HeaderMap::new();
-            for (name, value) in pairs {
-                headers.append(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
-            }
-            check(&uri.parse().unwrap(), &headers).is_ok()
-        };
+        let settings = Settings::default();
+        let check = |uri: &str, pairs: &[(&'static str, &str)]| passes(&settings, uri, pairs);
         assert!(check("/", &[("host", "localhost:8100")]));
         assert!(check("/", &[("host", "localhost"), ("origin", "http://127.0.0.1:3000")]));
         assert!(check("http://localhost/", &[]));
@@ -124,10 +206,51 @@ mod tests {
         assert!(!check("/", &[("host", "localhost"), ("host", "evil.example")]));
         assert!(!check("http://evil.example/", &[("host", "localhost")]));
         assert!(!check("http://localhost/", &[("host", "evil.example")]));
+        assert!(!check("/", &[("host", "evil.example"), ("origin", "http://evil.example")]), "rebound");
         for origin in
             ["null", "https://evil.example", "file://", "localhost", "http://localhost.evil.example"]
         {
             assert!(!check("/", &[("host", "localhost"), ("origin", origin)]), "{origin}");
         }
+    }
+
+    #[test]
+    fn names_and_pages_that_were_listed_may_come() {
+        let settings = Settings {
+            allowed_hosts: vec!["memory.example".to_owned()],
+            cors_origins: vec!["https://app.example".to_owned()],
+            ..Settings::default()
+        };
+        let check = |host: &str, origin: &str| passes(&settings, "/", &[("host", host), ("origin", origin)]);
+        assert!(check("memory.example", "https://app.example"));
+        assert!(check("Memory.Example:443", "https://app.example"));
+        assert!(check("localhost", "https://app.example"));
+        assert!(check("memory.example:8100", "https://memory.example:8100"), "its own pages");
+        for (host, origin) in [
+            ("memory.example.evil", "https://app.example"),
+            ("other.example", "https://app.example"),
+            ("memory.example", "https://app.example:444"),
+            ("memory.example", "http://app.example"),
+            ("memory.example", "https://app.example.evil"),
+            ("memory.example", "https://APP.example"),
+            ("memory.example", "*"),
+            ("memory.example", "null"),
+        ] {
+            assert!(!check(host, origin), "{host} {origin}");
+        }
+    }
+
+    #[test]
+    fn on_a_network_any_name_will_do_until_some_are_listed() {
+        let mut settings = Settings { reach: Reach::Network, ..Settings::default() };
+        assert!(passes(&settings, "/", &[("host", "10.0.0.7:8100")]));
+        assert!(passes(&settings, "/", &[("host", "a.example"), ("origin", "http://a.example")]));
+        assert!(!passes(&settings, "/", &[("host", "a.example"), ("origin", "http://b.example")]));
+        assert!(!passes(&settings, "/", &[]));
+        settings.allowed_hosts = vec!["a.example".to_owned(), "[2001:db8::1]".to_owned()];
+        assert!(passes(&settings, "/", &[("host", "a.example")]));
+        assert!(passes(&settings, "/", &[("host", "[2001:db8::1]:8100")]));
+        assert!(passes(&settings, "/", &[("host", "127.0.0.1:8100")]), "the machine's own health check");
+        assert!(!passes(&settings, "/", &[("host", "10.0.0.7:8100")]));
     }
 }

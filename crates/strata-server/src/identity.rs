@@ -1,15 +1,18 @@
-//! Who is asking, and in which session.
+//! For whom a request asks, and in which session.
 //!
-//! An API key will decide first, once keys exist: [`Caller`] is the one place for that, since every handler gets its user
-//! from it. Until then the header `X-Strata-User` decides, then what the body or query names, then `default`.
+//! A key that is bound to a user decides: whoever shows it asks for that user, and naming another anywhere is refused. A
+//! key that is bound to nobody names its user in each request. Without keys the header `X-Strata-User` decides, then what
+//! the body or query names, then `default`. [`Caller`] is the one place for that: every handler gets its user from it.
 
 use axum::extract::FromRequestParts;
-use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use axum::http::{Extensions, HeaderMap};
+use strata_core::key::{ApiKey, KeyScope};
 use strata_core::{SessionId, UserId};
 
 use crate::app::App;
 use crate::error::ApiError;
+use crate::keys::Identity;
 
 const USER_HEADER: &str = "X-Strata-User";
 const SESSION_HEADER: &str = "X-Strata-Session";
@@ -19,18 +22,77 @@ const SESSION_HEADER: &str = "X-Strata-Session";
 pub(crate) struct Caller {
     user: Option<UserId>,
     session: Option<SessionId>,
+    identity: Identity,
 }
 
 impl Caller {
-    /// The user: the header's, else the first one named, else `default`. A name that cannot be right is an error even
-    /// where another goes before it.
+    /// Reads who asks from a request's headers and from what was found out about its key.
+    pub(crate) fn read(headers: &HeaderMap, extensions: &Extensions) -> Result<Self, ApiError> {
+        Ok(Self {
+            user: header(headers, USER_HEADER)?.map(UserId::new).transpose()?,
+            session: header(headers, SESSION_HEADER)?.map(SessionId::new).transpose()?,
+            identity: extensions.get::<Identity>().cloned().unwrap_or_default(),
+        })
+    }
+
+    /// The user: the key's, else the header's, else the first one named, else `default`. A name that cannot be right is an
+    /// error even where another goes before it, and so is another user's beside a key that has one.
     pub(crate) fn user<'a>(
         &self,
         named: impl IntoIterator<Item = &'a Option<String>>,
     ) -> Result<UserId, ApiError> {
+        let named = self.named(named)?;
+        match self.identity.key() {
+            Some(key) if !key.is_unbound() => Ok(key.user.clone()),
+            // A gateway that forgets to say whom it serves would put everybody's memories into one heap.
+            Some(_) => named.ok_or_else(|| {
+                ApiError::invalid(format!(
+                    "this key is bound to no user; name the one you ask for, in `{USER_HEADER}` or `user_id`"
+                ))
+            }),
+            None => Ok(named.unwrap_or_default()),
+        }
+    }
+
+    /// The bucket that all users share, to read from it. Who asks is looked at all the same.
+    pub(crate) fn shared<'a>(
+        &self,
+        named: impl IntoIterator<Item = &'a Option<String>>,
+    ) -> Result<UserId, ApiError> {
+        self.named(named)?;
+        Ok(UserId::global())
+    }
+
+    /// The bucket that all users share, to change it: with keys, for administrators alone, since what stands there is told
+    /// to everybody's model.
+    pub(crate) fn shared_to_change<'a>(
+        &self,
+        named: impl IntoIterator<Item = &'a Option<String>>,
+    ) -> Result<UserId, ApiError> {
+        self.identity.require(KeyScope::Admin)?;
+        self.shared(named)
+    }
+
+    /// Refuses what the request's key may not do.
+    #[allow(dead_code, reason = "for doors whose calls differ in what they need")]
+    pub(crate) fn require(&self, scope: KeyScope) -> Result<(), ApiError> {
+        self.identity.require(scope)
+    }
+
+    /// The header's user or the first one named, all of them checked.
+    fn named<'a>(
+        &self,
+        named: impl IntoIterator<Item = &'a Option<String>>,
+    ) -> Result<Option<UserId>, ApiError> {
         let named = named.into_iter().flatten().map(|name| UserId::new(name.as_str()));
         let named = named.collect::<Result<Vec<_>, _>>()?;
-        Ok(self.user.clone().or_else(|| named.into_iter().next()).unwrap_or_default())
+        let named: Vec<&UserId> = self.user.iter().chain(&named).collect();
+        if let Some(key) = self.identity.key().filter(|key| !key.is_unbound())
+            && named.iter().any(|user| **user != key.user)
+        {
+            return Err(foreign(key));
+        }
+        Ok(named.first().copied().cloned())
     }
 
     /// The session: the header's, else the first one named.
@@ -59,6 +121,7 @@ impl Caller {
             ));
         };
         let user = UserId::new(name.as_str())?;
+        self.named([named])?;
         match &self.user {
             Some(caller) if *caller != user => Err(ApiError::invalid(format!(
                 "`user_id` names another user than the header `{USER_HEADER}`; send the same name or only one of them"
@@ -68,14 +131,21 @@ impl Caller {
     }
 }
 
+fn foreign(key: &ApiKey) -> ApiError {
+    ApiError::forbidden(
+        "forbidden_user",
+        format!(
+            "this key is bound to user `{}` and asks for nobody else; leave the other name out, or use a key of that user",
+            key.user
+        ),
+    )
+}
+
 impl FromRequestParts<App> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _app: &App) -> Result<Self, ApiError> {
-        Ok(Self {
-            user: header(&parts.headers, USER_HEADER)?.map(UserId::new).transpose()?,
-            session: header(&parts.headers, SESSION_HEADER)?.map(SessionId::new).transpose()?,
-        })
+        Self::read(&parts.headers, &parts.extensions)
     }
 }
 
@@ -102,7 +172,7 @@ mod tests {
 
     #[test]
     fn the_header_goes_before_the_body_and_the_body_before_the_default() {
-        let by_header = Caller { user: Some(UserId::new("h").unwrap()), session: None };
+        let by_header = Caller { user: Some(UserId::new("h").unwrap()), ..Caller::default() };
         assert_eq!(by_header.user([&name("b")]).unwrap().as_str(), "h");
         let plain = Caller::default();
         assert_eq!(plain.user([&None, &name("b"), &name("c")]).unwrap().as_str(), "b");
@@ -118,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_destructive_call_names_its_user() {
-        let by_header = Caller { user: Some(UserId::new("h").unwrap()), session: None };
+        let by_header = Caller { user: Some(UserId::new("h").unwrap()), ..Caller::default() };
         assert!(by_header.named_user(&None).is_err());
         assert!(by_header.named_user(&name("other")).is_err());
         assert_eq!(by_header.named_user(&name("h")).unwrap().as_str(), "h");

@@ -5,13 +5,15 @@
 //! edge, so that no client freezes the core.
 //!
 //! Start reading at [`router()`], then at one file under `routes`: each holds a route's request, response, handler and
-//! tests together. Status codes exist in the error module only, who is asking is decided in the identity module only.
+//! tests together. Status codes exist in the error module only; which keys are good is decided in the keys module
+//! only, for whom a request asks in the identity module only.
 
 mod app;
 mod error;
 mod extract;
 mod guard;
 mod identity;
+mod keys;
 mod limits;
 mod moment;
 mod router;
@@ -20,7 +22,8 @@ mod serve;
 mod telemetry;
 #[cfg(test)]
 mod testing;
+mod throttle;
 
-pub use app::{App, Settings};
+pub use app::{App, Reach, Settings};
 pub use router::router;
 pub use serve::serve;

@@ -2,13 +2,14 @@
 
 use axum::Router;
 use axum::http::{Method, StatusCode};
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::from_fn_with_state;
 use axum::routing::MethodRouter;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::app::App;
 use crate::error::{ApiError, panicked};
-use crate::guard::local_only;
+use crate::guard::guarded;
+use crate::keys::admitted;
 use crate::limits::limited;
 use crate::routes;
 use crate::telemetry::observed;
@@ -16,15 +17,16 @@ use crate::telemetry::observed;
 /// A path and what it answers to.
 pub(crate) type Route = (&'static str, MethodRouter<App>);
 
-/// The routes over `app`, with everything around them: ids, logs, meters, the check of `Host` and `Origin`, limits, and
-/// JSON for whatever goes wrong.
+/// The routes over `app`, with everything around them: ids, logs, meters, the check of `Host` and `Origin`, keys, limits,
+/// and JSON for whatever goes wrong.
 pub fn router(app: App) -> Router {
     let api = collect(routes::api()).layer(from_fn_with_state(app.clone(), limited));
     // The last layer added is the outermost: an answer to a panic or a foreign host has an id and is counted too.
     api.merge(collect(routes::operations()))
         .fallback(unknown_route)
         .method_not_allowed_fallback(wrong_method)
-        .layer(from_fn(local_only))
+        .layer(from_fn_with_state(app.clone(), admitted))
+        .layer(from_fn_with_state(app.clone(), guarded))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(app.clone(), observed))
         .with_state(app)

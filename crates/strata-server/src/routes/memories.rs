@@ -71,8 +71,12 @@ pub(crate) struct AddRequest {
 impl AddRequest {
     /// The owner and the session of what is added.
     fn place(&self, caller: &Caller) -> Result<(UserId, Option<SessionId>), ApiError> {
-        let user = caller.user([&self.user_id, &self.user])?;
+        let users = [&self.user_id, &self.user];
         let named = Caller::own_session([&self.run_id, &self.session_id])?;
+        if self.scope == Some(Scope::Global) && named.is_none() {
+            return Ok((caller.shared_to_change(users)?, None));
+        }
+        let user = caller.user(users)?;
         match (self.scope, named) {
             // The header alone binds nothing: a client may set it once for all its calls.
             (Some(Scope::Session), None) => Ok((user, Some(caller.session([])?.unwrap_or_default()))),
@@ -80,8 +84,7 @@ impl AddRequest {
             (Some(Scope::User | Scope::Global), Some(_)) => Err(ApiError::invalid(
                 "a memory with a `run_id` holds in that session only; leave out `run_id`, or use scope `session`",
             )),
-            (Some(Scope::Global), None) => Ok((UserId::global(), None)),
-            (None | Some(Scope::User), None) => Ok((user, None)),
+            (_, None) => Ok((user, None)),
         }
     }
 
@@ -345,12 +348,28 @@ pub(crate) fn owner(
     user_id: &Option<String>,
     scope: &Option<String>,
 ) -> Result<UserId, ApiError> {
-    let user = caller.user([user_id])?;
     match scope.as_deref() {
-        None | Some("user") => Ok(user),
-        Some("global") => Ok(UserId::global()),
-        Some(_) => Err(ApiError::invalid("`scope` is unknown here; use `user` or `global`")),
+        None | Some("user") => caller.user([user_id]),
+        Some("global") => caller.shared([user_id]),
+        Some(_) => Err(unknown_scope()),
     }
+}
+
+/// The owner of what a query is to change.
+pub(crate) fn owner_to_change(
+    caller: &Caller,
+    user_id: &Option<String>,
+    scope: &Option<String>,
+) -> Result<UserId, ApiError> {
+    match scope.as_deref() {
+        None | Some("user") => caller.user([user_id]),
+        Some("global") => caller.shared_to_change([user_id]),
+        Some(_) => Err(unknown_scope()),
+    }
+}
+
+fn unknown_scope() -> ApiError {
+    ApiError::invalid("`scope` is unknown here; use `user` or `global`")
 }
 
 /// Memories, the newest first.

@@ -13,7 +13,7 @@ use strata_core::{Error, Memory, MemoryId, UserId};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::memories::{DeletedResponse, MemoryResponse, OwnScope, Source, Sources, owner};
+use super::memories::{DeletedResponse, MemoryResponse, OwnScope, Source, Sources, owner, owner_to_change};
 use super::vocabulary::Kind;
 use crate::app::App;
 use crate::error::ApiError;
@@ -112,7 +112,7 @@ async fn revise_memory(
     Params(params): Params<OwnerParams>,
     JsonBody(request): JsonBody<ReviseRequest>,
 ) -> Result<Json<MemoryResponse>, ApiError> {
-    let user = owner(&caller, &params.user_id, &params.scope)?;
+    let user = owner_to_change(&caller, &params.user_id, &params.scope)?;
     let id = id.parse()?;
     let given = [&request.text, &request.memory, &request.data];
     if given.into_iter().flatten().any(|text| text.trim().is_empty() || text.contains('\0')) {
@@ -162,7 +162,7 @@ async fn delete_memory(
     PathName(id): PathName,
     Params(params): Params<DeleteParams>,
 ) -> Result<Json<DeletedResponse>, ApiError> {
-    let user = owner(&caller, &params.user_id, &params.scope)?;
+    let user = owner_to_change(&caller, &params.user_id, &params.scope)?;
     let id = id.parse()?;
     if switch("forget", &params.forget)? {
         let removed = app.engine().forget_memory(&user, id).await?;
@@ -185,7 +185,7 @@ async fn restore_memory(
     PathName(id): PathName,
     Params(params): Params<OwnerParams>,
 ) -> Result<Json<MemoryResponse>, ApiError> {
-    let user = owner(&caller, &params.user_id, &params.scope)?;
+    let user = owner_to_change(&caller, &params.user_id, &params.scope)?;
     let memory = app.engine().restore_memory(&user, id.parse()?).await?;
     shown(&app, &user, memory).await
 }

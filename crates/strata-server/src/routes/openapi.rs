@@ -5,7 +5,7 @@
 
 use std::sync::LazyLock;
 
-use axum::http::header;
+use axum::http::{Method, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use serde_json::{Map, Value, json};
@@ -16,6 +16,7 @@ use super::{
     turns,
 };
 use crate::error::ErrorResponse;
+use crate::keys::{is_open, scopes_of};
 use crate::router::Route;
 
 pub(crate) fn routes() -> Vec<Route> {
@@ -67,6 +68,8 @@ struct Document;
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
     let mut document = serde_json::to_value(Document::openapi()).unwrap_or_default();
     for_each_operation(&mut document, complete);
+    for_each_operation(&mut document, describe_scopes);
+    describe_keys(&mut document);
     refine(&mut document["components"]["schemas"]);
     document
 });
@@ -92,17 +95,46 @@ pub(crate) fn operations() -> Vec<(String, String)> {
     operations
 }
 
-fn for_each_operation(document: &mut Value, change: fn(&mut Value)) {
+fn for_each_operation(document: &mut Value, change: fn(&str, &str, &mut Value)) {
     let paths = document.get_mut("paths").and_then(Value::as_object_mut);
-    for (_, methods) in paths.into_iter().flatten() {
-        for operation in methods.as_object_mut().into_iter().flat_map(Map::values_mut) {
-            change(operation);
+    for (path, methods) in paths.into_iter().flatten() {
+        for (method, operation) in methods.as_object_mut().into_iter().flatten() {
+            change(method, path, operation);
         }
     }
 }
 
+/// How a key is sent. Without keys none is needed, which the empty alternative says.
+fn describe_keys(document: &mut Value) {
+    document["components"]["securitySchemes"] = json!({
+        "bearer": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "a key, as `strata keys create` shows it; its user is who asks",
+        },
+        "api_key": {
+            "type": "apiKey",
+            "in": "header",
+            "name": "X-API-Key",
+            "description": "the same key, where `Authorization` holds that of a model provider",
+        },
+    });
+    document["security"] = json!([{}, { "bearer": [] }, { "api_key": [] }]);
+}
+
+/// Says what a key needs for an operation.
+fn describe_scopes(method: &str, path: &str, operation: &mut Value) {
+    if is_open(path) {
+        operation["security"] = json!([]);
+        return;
+    }
+    let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap_or_default();
+    let scopes: Vec<&str> = scopes_of(&method, path).iter().map(|scope| scope.as_str()).collect();
+    operation["x-strata-scopes"] = json!(scopes);
+}
+
 /// Adds to an operation what holds for all of its kind.
-fn complete(operation: &mut Value) {
+fn complete(_method: &str, path: &str, operation: &mut Value) {
     let is_api = operation["tags"] != json!(["operations"]);
     // Deleting many takes its user from the query alone; the header may only agree.
     if is_api && operation["operationId"] != "delete_memories" {
@@ -112,7 +144,7 @@ fn complete(operation: &mut Value) {
         if let Some(parameters) = parameters(operation) {
             parameters.push(name_header(
                 "X-Strata-User",
-                "who is asking; goes before what the body or query names",
+                "who is asking; goes before what the body or query names, and may only agree with a key that is bound to a user",
             ));
             if takes_session {
                 parameters
@@ -126,10 +158,16 @@ fn complete(operation: &mut Value) {
     }
     let failures: &[(&str, bool, &str)] = &[
         ("400", is_api, "the request cannot be right; the message says what to do"),
-        ("403", true, "`Host` or `Origin` is not of this machine"),
+        ("401", !is_open(path), "a key is needed, or the one that was sent is not good"),
+        (
+            "403",
+            true,
+            "the key is bound to another user or lacks a scope, or `Host` or `Origin` is not this server's",
+        ),
         ("408", takes_body, "the body did not arrive in time"),
         ("413", takes_body, "the body, or a text in it, is too large"),
         ("415", takes_body, "the body is not JSON"),
+        ("429", !is_open(path), "the key asks more than it may; `Retry-After` says when to come again"),
         ("500", true, "a defect, or stored data that cannot be right"),
         ("503", is_api, "the store does not answer now, or the request took too long; try again"),
     ];
@@ -212,7 +250,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use axum::body::Body;
-    use axum::http::{Method, StatusCode};
+    use axum::http::StatusCode;
 
     use super::*;
     use crate::routes;
