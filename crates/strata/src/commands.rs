@@ -8,6 +8,7 @@ pub(crate) mod doctor;
 pub(crate) mod eval;
 pub(crate) mod explain;
 pub(crate) mod import;
+pub(crate) mod keys;
 pub(crate) mod memories;
 pub(crate) mod models;
 pub(crate) mod prompt;
@@ -45,6 +46,7 @@ pub(crate) enum Command {
     Sessions(sessions::Args),
     Memories(memories::Args),
     Import(import::Args),
+    Keys(keys::Args),
     Doctor(doctor::Args),
     Backup(backup::Args),
     Reindex(reindex::Args),
@@ -78,6 +80,7 @@ pub(crate) async fn run(command: Command, context: &Context, output: &mut Output
         Command::Sessions(args) => sessions::run(args, context, output).await,
         Command::Memories(args) => memories::run(args, context, output).await,
         Command::Import(args) => import::run(args, context, output).await,
+        Command::Keys(args) => keys::run(args, context, output).await,
         Command::Doctor(args) => doctor::run(args, context, output).await,
         Command::Backup(args) => backup::run(args, context, output).await,
         Command::Reindex(args) => reindex::run(args, context, output).await,

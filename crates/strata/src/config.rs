@@ -7,6 +7,7 @@ mod keys;
 mod layers;
 mod models;
 mod prompts;
+mod reach;
 mod sources;
 mod store_url;
 
@@ -19,6 +20,7 @@ use strata_core::prompt::PromptSettings;
 use strata_core::recall::{Budget, MAX_LIMIT, RecallSettings};
 use strata_core::{Error, Result};
 use strata_models::Tokenizer;
+use strata_server::Reach;
 
 pub use keys::{KEYS, Key};
 pub use layers::Setting;
@@ -106,6 +108,7 @@ impl Config {
             recall,
         };
         let seconds = |key, least| layers.number(key, least, 3_600).map(Duration::from_secs);
+        let listen = layers.parsed("listen", parse_listen)?;
         let server = strata_server::Settings {
             max_body_bytes: layers.number("max_body_bytes", 1024, 1024 * 1024 * 1024)?,
             request_timeout: seconds("request_timeout_secs", 1)?,
@@ -115,10 +118,14 @@ impl Config {
             max_concurrent_requests: layers.number("max_concurrent_requests", 1, 65_536)?,
             max_connections: layers.number("max_connections", 1, 65_536)?,
             compaction: prompts::compaction(&layers)?,
+            reach: if listen.ip().is_loopback() { Reach::Loopback } else { Reach::Network },
+            allowed_hosts: reach::allowed_hosts(&layers)?,
+            cors_origins: reach::cors_origins(&layers)?,
+            ..strata_server::Settings::default()
         };
         Ok(Self {
             store: layers.parsed("store", StoreUrl::parse)?,
-            listen: layers.parsed("listen", parse_listen)?,
+            listen,
             engine,
             tokenizer: layers.parsed("tokenizer", str::parse)?,
             prompts: prompts::prompts(&layers)?,

@@ -11,7 +11,7 @@ mod worker;
 use std::sync::Arc;
 
 pub use store::{open_sqlite, open_store};
-pub use system::{SystemClock, SystemIds};
+pub use system::{SystemClock, SystemIds, SystemSecrets};
 pub use worker::Worker;
 
 use config::{Config, EmbedderChoice};

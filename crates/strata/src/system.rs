@@ -1,10 +1,12 @@
-//! The clock and the ids of the machine: the one place where Strata touches ambient time and randomness.
+//! The clock, the ids and the secrets of the machine: the one place where Strata touches ambient time and randomness.
 
 use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
 use strata_core::engine::to_micros;
+use strata_core::key::{SECRET_BYTES, SecretSource};
 use strata_core::ports::{Clock, IdSource};
+use strata_core::{Error, Result};
 use uuid::{ContextV7, Uuid};
 
 /// The machine's wall clock.
@@ -44,6 +46,19 @@ impl IdSource for SystemIds {
     }
 }
 
+/// Secrets from the operating system's own randomness.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemSecrets;
+
+impl SecretSource for SystemSecrets {
+    fn fill(&self, bytes: &mut [u8; SECRET_BYTES]) -> Result<()> {
+        getrandom::fill(bytes).map_err(|error| {
+            Error::unavailable("the operating system gives no randomness; no key can be made")
+                .with_source(error)
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
@@ -70,6 +85,17 @@ mod tests {
             .collect();
         let made: HashSet<Uuid> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
         assert_eq!(made.len(), 20_000);
+    }
+
+    #[test]
+    fn no_secret_comes_twice() {
+        let secret = || {
+            let mut bytes = [0; SECRET_BYTES];
+            SystemSecrets.fill(&mut bytes).unwrap();
+            bytes
+        };
+        let made: HashSet<_> = (0..1_000).map(|_| secret()).collect();
+        assert_eq!(made.len(), 1_000);
     }
 
     #[test]

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::json;
+use strata::SystemClock;
 use strata_core::Store;
 use strata_core::index::SEGMENT_SPACE;
-use strata_core::ports::Embedder;
-use strata_core::store::{CheckDepth, Health, Page};
+use strata_core::key::KeyState;
+use strata_core::ports::{Clock, Embedder};
+use strata_core::store::{CheckDepth, Health, KeyQuery, Page};
 
 use super::{Context, JsonArgs, serve};
 use crate::failure::{Failure, Outcome};
@@ -155,9 +157,10 @@ fn check_configuration(context: &Context) -> Vec<Finding> {
             config.settings().len()
         ),
     )];
-    if !config.listen.ip().is_loopback() {
-        let found = serve::refusal(config.listen, config.origin("listen"));
-        findings.push(Finding::new("configuration", Status::Problem, found));
+    if let Some(exposure) = serve::exposure(config)
+        && !config.store.path().is_some_and(Path::exists)
+    {
+        findings.push(Finding::new("configuration", Status::Problem, serve::refusal(&exposure)));
     }
     findings
 }
@@ -261,6 +264,7 @@ async fn check_store(
     context.close_later(store.clone());
     let health = store.check(depth).await?;
     let mut findings = findings_of(&health);
+    findings.push(check_keys(context, store.as_ref()).await?);
     // This asks for each user in turn.
     if depth == CheckDepth::Thorough {
         if let Some(embedder) = embedder {
@@ -272,6 +276,25 @@ async fn check_store(
         findings.push(Finding::new("segments", Status::Ok, told(&behind, "changes wait for a segment")));
     }
     Ok((health, findings))
+}
+
+/// Who comes in.
+async fn check_keys(context: &Context, store: &dyn Store) -> strata_core::Result<Finding> {
+    let keys = store.keys(&KeyQuery::unrevoked(Page::first(u32::MAX))).await?;
+    let now = SystemClock.now();
+    let live = keys.iter().filter(|key| key.state(now) == KeyState::Live).count();
+    Ok(match (serve::exposure(&context.config), live) {
+        (Some(exposure), 0) => Finding::new("keys", Status::Problem, serve::refusal(&exposure)),
+        (None, 0) if keys.is_empty() => {
+            Finding::new("keys", Status::Ok, "none; every program on this machine is answered")
+        }
+        (None, 0) => {
+            let found =
+                "the time of every key is over and nobody is answered; make one with `strata keys create`";
+            Finding::new("keys", Status::Warning, found)
+        }
+        (_, live) => Finding::new("keys", Status::Ok, format!("{live} are good")),
+    })
 }
 
 /// How much of the background work waits.

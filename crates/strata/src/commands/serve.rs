@@ -2,7 +2,12 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 
+use strata::config::Config;
+use strata_core::Engine;
+use strata_core::key::KeyState;
+use strata_core::store::{KeyQuery, Page};
 use tokio::net::TcpListener;
 
 use super::Context;
@@ -11,7 +16,8 @@ use crate::output::Output;
 
 /// Serve memory over HTTP
 ///
-/// Stops on SIGINT or SIGTERM after it has finished what it accepted.
+/// Stops on SIGINT or SIGTERM after it has finished what it accepted. Elsewhere than on loopback it listens only if the store
+/// has an API key (`strata keys create`).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  strata serve --listen 127.0.0.1:8100 --store sqlite:strata.db")]
 pub(crate) struct Args {
@@ -23,13 +29,20 @@ pub(crate) struct Args {
 pub(crate) async fn run(context: &Context, output: &mut Output) -> Outcome {
     let config = &context.config;
     let listen = config.listen;
-    if !listen.ip().is_loopback() {
-        return Err(Failure::usage(refusal(listen, config.origin("listen"))));
+    if let Some(exposure) = exposure(config)
+        && !has_store(config)
+    {
+        return Err(Failure::usage(refusal(&exposure)));
     }
     // Signals first: one that comes while the store opens must not be lost.
     let stop = stop_signal()?;
     let listener = TcpListener::bind(listen).await.map_err(|error| not_bound(listen, error))?;
     let engine = context.engine().await?;
+    if let Some(exposure) = exposure(config)
+        && !has_live_key(&engine).await?
+    {
+        return Err(Failure::usage(refusal(&exposure)));
+    }
     let address = listener.local_addr()?;
     let announced = output
         .line(format_args!("strata listens on http://{address}"))
@@ -46,12 +59,35 @@ pub(crate) async fn run(context: &Context, output: &mut Output) -> Outcome {
     served.map_err(|error| Failure::Failed(error.into()))
 }
 
-pub(super) fn refusal(listen: SocketAddr, origin: &str) -> String {
+/// Why others than programs on this machine may reach the server; none where they cannot.
+pub(super) fn exposure(config: &Config) -> Option<String> {
+    let listen = config.listen;
+    if !listen.ip().is_loopback() {
+        return Some(format!("`{listen}` (from {}) is no loopback address", config.origin("listen")));
+    }
+    let hosts = &config.server.allowed_hosts;
+    let names =
+        || format!("`{}` (from {}) is no loopback name", hosts.join(","), config.origin("allowed_hosts"));
+    (!hosts.is_empty()).then(names)
+}
+
+pub(super) fn refusal(exposure: &str) -> String {
     format!(
-        "`{listen}` (from {origin}) is no loopback address; there are no API keys yet, so Strata listens on loopback \
-         only: use `127.0.0.1:{}`",
-        listen.port()
+        "{exposure}, and the store has no API key; make one first, as in `strata keys create --user NAME`, or let Strata \
+         answer on loopback alone"
     )
+}
+
+/// Whether there is a store that could have keys: a refusal should not make one.
+fn has_store(config: &Config) -> bool {
+    config.store.path().is_some_and(Path::exists)
+}
+
+/// Whether anybody could come in.
+pub(super) async fn has_live_key(engine: &Engine) -> Outcome<bool> {
+    let keys = engine.keys(&KeyQuery::unrevoked(Page::first(u32::MAX))).await?;
+    let now = engine.now();
+    Ok(keys.iter().any(|key| key.state(now) == KeyState::Live))
 }
 
 fn not_bound(listen: SocketAddr, error: io::Error) -> Failure {

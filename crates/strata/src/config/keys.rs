@@ -23,6 +23,14 @@ pub const KEYS: &[Key] = &[
     key("store", "where things are kept: `sqlite:PATH` or `memory:`"),
     key("data_dir", "the directory of `strata.db` where `store` is not set"),
     key("listen", "where the server listens"),
+    key(
+        "allowed_hosts",
+        "names under which the server is called, beside those of loopback, with commas between",
+    ),
+    key(
+        "cors_origins",
+        "web pages that may call the server, as `https://app.example.com`, with commas between",
+    ),
     key("max_turn_bytes", "the most bytes of one turn or memory"),
     key("max_turns_per_call", "the most turns in one call"),
     key("max_body_bytes", "the most bytes of a request's body"),

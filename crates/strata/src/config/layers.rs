@@ -147,7 +147,7 @@ impl Layers {
         KEYS.iter().map(|key| setting(key.name)).collect()
     }
 
-    fn origin(&self, key: &str) -> String {
+    pub(super) fn origin(&self, key: &str) -> String {
         self.figment
             .find_metadata(key)
             .map_or_else(|| DEFAULT.to_owned(), |metadata| metadata.name.to_string())
