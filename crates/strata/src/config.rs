@@ -106,6 +106,7 @@ impl Config {
             max_turns_per_call: layers.number("max_turns_per_call", 1, 100_000)?,
             embed: layers.parsed("embed", parse_embed)?,
             recall,
+            ..Settings::default()
         };
         let seconds = |key, least| layers.number(key, least, 3_600).map(Duration::from_secs);
         let listen = layers.parsed("listen", parse_listen)?;

@@ -83,7 +83,7 @@ pub const KEYS: &[Key] = &[
 
 /// The defaults that depend on nothing. `store` and `data_dir` depend on the machine, and `log` on the command.
 pub(super) fn defaults() -> Vec<(&'static str, String)> {
-    let Settings { max_turn_bytes, max_turns_per_call, embed: _, recall } = Settings::default();
+    let Settings { max_turn_bytes, max_turns_per_call, embed: _, recall, .. } = Settings::default();
     let server = strata_server::Settings::default();
     let prompts = PromptSettings::default();
     let compaction = &server.compaction;
