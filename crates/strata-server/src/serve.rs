@@ -17,7 +17,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::app::App;
+use crate::app::{App, Reach};
 use crate::router::router;
 
 /// How often measured times are folded into their buckets: the exporter's own default.
@@ -32,14 +32,16 @@ const MAX_HEADER_BYTES: usize = 128 * 1024;
 /// Serves `app` on `listener` until `shutdown` completes, then accepts no more, finishes the requests under way and
 /// returns; what is not finished within [`Settings::drain_timeout`](crate::Settings::drain_timeout) is cut off.
 ///
-/// A listener that is not on loopback is refused: there are no keys yet, so whoever reaches the port could read all.
+/// A listener that is not on loopback is refused unless the settings say that the server is reached from elsewhere, and
+/// then needs a key for everything: otherwise whoever reaches the port could read all.
 pub async fn serve(listener: TcpListener, app: App, shutdown: impl Future<Output = ()> + Send) -> Result<()> {
     let address = listener.local_addr().map_err(|error| {
         Error::unavailable("the listener has no address; bind it first").with_source(error)
     })?;
-    if !address.ip().is_loopback() {
+    if !address.ip().is_loopback() && app.settings().reach == Reach::Loopback {
         return Err(Error::invalid(format!(
-            "`{address}` is not a loopback address; listen on `127.0.0.1` or `[::1]`, since there are no keys to protect more"
+            "`{address}` is not a loopback address; listen on `127.0.0.1` or `[::1]`, or say in the settings that the server \
+             is reached from elsewhere, where it needs keys"
         )));
     }
 
@@ -311,10 +313,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_loopback_is_served() {
+    async fn only_loopback_is_served_unless_keys_are_needed() {
         let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
         let error = serve(listener, TestServer::new().app, async {}).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Invalid);
         assert!(error.message().contains("not a loopback address"), "{error}");
+        let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
+        let settings = Settings { reach: Reach::Network, ..Settings::default() };
+        let server = TestServer::with(settings, Default::default());
+        serve(listener, server.app, async {}).await.unwrap();
     }
 }

@@ -87,6 +87,18 @@ fn wrong_usage_is_answered_with_two() {
     check(&["memories", "forget"], "<ID>");
     check(&["sessions", "delete", "trip"], "--yes");
     check(&["sessions", "list", "--limit", "-5"], "--limit");
+    check(&["keys", "create"], "--user");
+    check(&["keys", "create", "--user", ""], "user id is empty");
+    check(&["keys", "create", "--user", "ada", "--admin"], "--admin");
+    check(&["keys", "create", "--user", "ada", "--scopes", "all"], "`read`, `write` and `admin`");
+    check(&["keys", "create", "--user", "ada", "--expires", "soon"], "`90d`");
+    check(&["keys", "create", "--user", "ada", "--expires", "2020-01-01"], "which is over");
+    check(&["keys", "create", "--user", "ada", "--rate", "0"], "60/min");
+    check(&["keys", "create", "--user", "ada", "--concurrency", "0"], "--concurrency");
+    check(&["keys", "create", "--user", "ada", "--name", "a\nb"], "control character");
+    check(&["keys", "create", "--user", "ada", "--store", "memory:"], "ends with the process");
+    check(&["keys", "revoke", "7"], "an id is a UUID");
+    check(&["serve", "--setting", "cors_origins=*"], "without a path or `*`");
     check(&["record", "--store", "memory:"], "ends with the process");
     check(&["search", "x", "--setting", "colour"], "KEY=VALUE");
     check(&["search", "x", "--set", "default_top_k=3"], "--set");
@@ -117,6 +129,7 @@ fn what_does_not_exist_is_answered_with_one() {
     }
     check(&["memories", "edit", id, "x"], "does not exist");
     check(&["explain", id], "does not exist");
+    check(&["keys", "revoke", id], "strata keys list");
     check(&["memories", "forget", id, "--yes"], "does not exist");
 }
 

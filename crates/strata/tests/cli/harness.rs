@@ -136,9 +136,18 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn start(mut command: Command) -> Self {
+    pub(crate) fn start(command: Command) -> Self {
         // Its log goes where the test's own output goes: a pipe that nobody reads would fill.
-        let mut child = command.stderr(Stdio::inherit()).spawn().unwrap();
+        Self::start_to(command, Stdio::inherit())
+    }
+
+    /// As [`Server::start`], with the log in a file.
+    pub(crate) fn start_logging(command: Command, log: &Path) -> Self {
+        Self::start_to(command, std::fs::File::create(log).unwrap().into())
+    }
+
+    fn start_to(mut command: Command, log: Stdio) -> Self {
+        let mut child = command.stderr(log).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = |prefix: &str| {
             let mut line = String::new();
@@ -152,11 +161,20 @@ impl Server {
 
     /// Sends a request and answers with its status and body.
     pub(crate) fn http(&self, method: &str, path: &str, body: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
+        self.http_with(method, path, "", body)
+    }
+
+    /// Sends a request with a key.
+    pub(crate) fn http_as(&self, key: &str, method: &str, path: &str, body: &str) -> (u16, String) {
+        self.http_with(method, path, &format!("Authorization: Bearer {key}\r\n"), body)
+    }
+
+    fn http_with(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(self.address.replace("0.0.0.0", "127.0.0.1")).unwrap();
         write!(
             stream,
             "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Type: application/json\r\n\
-             Content-Length: {}\r\n\r\n{body}",
+             {headers}Content-Length: {}\r\n\r\n{body}",
             self.address,
             body.len()
         )

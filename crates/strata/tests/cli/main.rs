@@ -8,6 +8,7 @@ mod evaluating;
 mod explaining;
 mod files;
 mod harness;
+mod keys;
 mod models;
 mod prompting;
 mod recording;

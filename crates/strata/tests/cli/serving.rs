@@ -29,13 +29,33 @@ fn a_store_in_memory_needs_no_file() {
 }
 
 #[test]
-fn only_loopback_is_listened_on() {
+fn without_a_key_only_loopback_is_listened_on() {
     let machine = Machine::new();
-    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80"] {
-        let error = machine.run(&["serve", "--listen", address]).failed(2);
-        assert!(error.contains("loopback") && error.contains("from --listen"), "{error}");
+    let refused = |args: &[&str], origin: &str| {
+        let args: Vec<&str> = ["serve"].into_iter().chain(args.iter().copied()).collect();
+        let error = machine.run(&args).failed(2);
+        assert!(error.contains("loopback") && error.contains(origin), "{error}");
+        assert!(error.contains("strata keys create"), "{error}");
+    };
+    let everywhere = ["0.0.0.0:0", "[::]:0", "192.0.2.1:80"];
+    for address in everywhere {
+        refused(&["--listen", address], "from --listen");
+        refused(&["--listen", address, "--store", "memory:"], "from --listen");
     }
-    assert!(!machine.store().exists());
+    refused(&["--setting", "allowed_hosts=memory.example"], "from --setting");
+    assert!(!machine.store().exists(), "a refusal makes no store");
+    machine.record("trip", &["I moved to Lisbon"]);
+    refused(&["--listen", "0.0.0.0:0"], "from --listen");
+
+    let made = machine.run(&["keys", "create", "--user", "default", "--json"]).json();
+    let server = Server::start(machine.command(&["serve", "--listen", "0.0.0.0:0"]));
+    assert_eq!(server.http("GET", "/sessions", "").0, 401);
+    assert_eq!(server.http("GET", "/healthz", "").0, 200);
+    let key = made["key"].as_str().unwrap();
+    assert_eq!(server.http_as(key, "GET", "/sessions/trip", "").0, 200);
+    drop(server);
+    machine.run(&["keys", "revoke", made["id"].as_str().unwrap()]).ok();
+    refused(&["--listen", "0.0.0.0:0"], "from --listen");
 }
 
 #[test]
