@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
@@ -51,6 +51,17 @@ impl HttpClient {
 
     /// Posts JSON and reads the answer whole.
     pub async fn post_json(&self, url: &str, key: Option<&str>, body: &serde_json::Value) -> Result<Answer> {
+        self.post_json_within(url, key, body, MAX_ANSWER_BYTES).await
+    }
+
+    /// As [`HttpClient::post_json`], refusing an answer of more than `most_bytes`.
+    pub async fn post_json_within(
+        &self,
+        url: &str,
+        key: Option<&str>,
+        body: &serde_json::Value,
+        most_bytes: usize,
+    ) -> Result<Answer> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(key) = key {
@@ -63,15 +74,8 @@ impl HttpClient {
             let response = self.send(Method::POST, url, headers, Bytes::from(body.to_string())).await?;
             let status = response.status();
             let retry_after = retry_after(response.headers());
-            let body = Limited::new(response.into_body(), MAX_ANSWER_BYTES)
-                .collect()
-                .await
-                .map_err(|error| {
-                    Error::unavailable(format!("the answer of `{}` broke off", shown(url)))
-                        .with_source(error)
-                        .retryable()
-                })?
-                .to_bytes();
+            let body = Limited::new(response.into_body(), most_bytes).collect().await;
+            let body = body.map_err(|error| not_read(url, error, most_bytes))?.to_bytes();
             Ok(Answer { status, retry_after, body })
         };
         self.in_time(url, call).await
@@ -115,9 +119,25 @@ impl HttpClient {
     }
 }
 
+fn not_read(url: &str, error: Box<dyn std::error::Error + Send + Sync>, most_bytes: usize) -> Error {
+    if error.is::<LengthLimitError>() {
+        let message = format!("the answer of `{}` is longer than {most_bytes} bytes", shown(url));
+        return Error::unavailable(message);
+    }
+    Error::unavailable(format!("the answer of `{}` broke off", shown(url))).with_source(error).retryable()
+}
+
+/// How long a server asks to wait: seconds, or a date, which counts from the server's own.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds))
+    let text = |name: HeaderName| headers.get(name)?.to_str().ok().map(str::trim);
+    let asked = text(RETRY_AFTER)?;
+    if let Ok(seconds) = asked.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = |text: &str| jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok();
+    let wait = date(asked)?.duration_since(date(text(DATE)?)?);
+    // A moment that has passed is now.
+    Some(wait.try_into().unwrap_or_default())
 }
 
 /// A URL without what may be secret in it: credentials and the query.
@@ -132,6 +152,26 @@ fn shown(url: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wait_is_given_in_seconds_or_as_a_date() {
+        let check = |after: &str, date: &str, expected: Option<u64>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, after.parse().unwrap());
+            if !date.is_empty() {
+                headers.insert(DATE, date.parse().unwrap());
+            }
+            assert_eq!(retry_after(&headers), expected.map(Duration::from_secs), "{after}");
+        };
+        let now = "Sun, 06 Nov 1994 08:49:37 GMT";
+        check("7", "", Some(7));
+        check("Sun, 06 Nov 1994 08:50:00 GMT", now, Some(23));
+        check("Sun, 06 Nov 1994 08:49:00 GMT", now, Some(0));
+        check("Sun, 06 Nov 1994 08:50:00 GMT", "", None);
+        check("soon", now, None);
+        check("-1", now, None);
+        assert_eq!(retry_after(&HeaderMap::new()), None);
+    }
 
     #[test]
     fn a_shown_url_holds_no_secret() {

@@ -1,7 +1,8 @@
-//! The models that Strata runs or calls: token counting now; embedders, rerankers and chat follow.
+//! The models that Strata runs or calls: token counting, embedders, rerankers and chat.
 //!
 //! What is deliberately absent: storage and a web framework. Start reading at [`Tokenizer`].
 
+pub mod chat;
 pub mod http;
 pub mod lexicon;
 pub mod onnx;

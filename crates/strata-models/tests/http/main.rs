@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's own functions")]
 
+mod chat;
 mod pull;
 mod remote;
 mod server;

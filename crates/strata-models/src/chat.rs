@@ -1,0 +1,215 @@
+//! Chat models behind any endpoint that speaks OpenAI's `/v1/chat/completions`.
+//!
+//! What a server cannot do (a schema, a temperature) is learned from its complaint and not asked for again. What may pass is
+//! tried again within the time that a call has in all; what is left is an error that says whether it still may. What is
+//! deliberately absent: prompts, and judging an answer's content, which are the core's. Start reading at [`OpenAiChat`].
+
+mod dialect;
+mod wire;
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use hyper::StatusCode;
+use strata_core::ports::{ChatAnswer, ChatModel, ChatRequest, Spent, TokenCounter};
+use strata_core::{Error, Result};
+use tokio::time::Instant;
+
+use crate::http::{Answer, HttpClient};
+use dialect::Dialect;
+use wire::{Body, Completion};
+
+/// The most bytes of an answer: a hundred times the longest that a prompt of ours asks for.
+const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
+
+/// The most characters of what a server says that go into an error.
+const MAX_SAID_CHARS: usize = 200;
+
+/// The wait before the first repetition; it doubles with each.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+
+/// What a client of a chat endpoint may be told.
+#[derive(Clone)]
+pub struct ChatOptions {
+    /// The API key.
+    pub key: Option<String>,
+    /// How long a call may take in all, repetitions and the waits between them included.
+    pub timeout: Duration,
+    /// How often a call is tried in all.
+    pub tries: u32,
+    /// The wait before the first repetition.
+    pub first_wait: Duration,
+    /// Counts tokens where the server does not say how many there were.
+    pub counter: Arc<dyn TokenCounter>,
+}
+
+impl ChatOptions {
+    /// No key, a minute, four tries.
+    pub fn new(counter: Arc<dyn TokenCounter>) -> Self {
+        Self { key: None, timeout: Duration::from_secs(60), tries: 4, first_wait: FIRST_WAIT, counter }
+    }
+}
+
+/// A chat model behind an OpenAI-compatible endpoint.
+pub struct OpenAiChat {
+    client: HttpClient,
+    url: String,
+    model: String,
+    options: ChatOptions,
+    /// What the server was found to understand.
+    dialect: Mutex<Dialect>,
+}
+
+impl OpenAiChat {
+    /// A client of `model` at `base`, with or without its `/v1`.
+    pub fn new(base: &str, model: &str, options: ChatOptions) -> Result<Self> {
+        if !base.starts_with("http://") && !base.starts_with("https://") {
+            return Err(Error::invalid(format!(
+                "`{base}` is no URL of a chat endpoint; begin with `https://`"
+            )));
+        }
+        let base = base.trim_end_matches('/').trim_end_matches("/chat/completions");
+        let version = if base.ends_with("/v1") { "" } else { "/v1" };
+        Ok(Self {
+            client: HttpClient::new(options.timeout),
+            url: format!("{base}{version}/chat/completions"),
+            model: model.to_owned(),
+            options,
+            dialect: Mutex::default(),
+        })
+    }
+
+    /// Tries until there is an answer, something that will not pass, or no time.
+    async fn persist(&self, request: &ChatRequest, deadline: Instant) -> Result<ChatAnswer> {
+        let mut spent = Spent::default();
+        let mut failures = 0;
+        loop {
+            let dialect = *self.dialect();
+            let body = serde_json::to_value(Body::new(&self.model, request, dialect))
+                .map_err(|error| Error::internal("a chat request is no JSON").with_source(error))?;
+            spent.calls += 1;
+            let key = self.options.key.as_deref();
+            let sent = self.client.post_json_within(&self.url, key, &body, MAX_ANSWER_BYTES).await;
+            let (error, asked) = match sent {
+                Ok(answer) if answer.status.is_success() => return self.read(&answer, request, spent),
+                // Not a failure: each repetition asks for less, and there is little to leave out.
+                Ok(answer) if self.learn_dialect(dialect, &answer) => continue,
+                Ok(answer) => (self.refusal(&answer), answer.retry_after),
+                Err(error) => (error, None),
+            };
+            failures += 1;
+            let wait = asked.unwrap_or_else(|| jittered(self.options.first_wait, failures));
+            let out_of_time = Instant::now() + wait >= deadline;
+            if failures >= self.options.tries || !error.is_retryable() || out_of_time {
+                return Err(error);
+            }
+            tracing::debug!(%error, wait = wait.as_secs_f32(), "the chat endpoint is asked again");
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    fn dialect(&self) -> std::sync::MutexGuard<'_, Dialect> {
+        self.dialect.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the refusal is about how we asked and asking otherwise may help.
+    fn learn_dialect(&self, sent: Dialect, answer: &Answer) -> bool {
+        if !matches!(answer.status, StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY) {
+            return false;
+        }
+        let Some(simpler) = sent.without_what_is_refused(&String::from_utf8_lossy(&answer.body)) else {
+            return false;
+        };
+        tracing::info!(
+            model = self.model,
+            ?simpler,
+            "the chat endpoint is asked in a simpler way from now on"
+        );
+        self.dialect().simplify(simpler);
+        true
+    }
+
+    fn read(&self, answer: &Answer, request: &ChatRequest, mut spent: Spent) -> Result<ChatAnswer> {
+        let wrong = |what: &str| Error::unavailable(format!("the chat endpoint {what}"));
+        let completion: Completion = serde_json::from_slice(&answer.body)
+            .map_err(|error| wrong("answers with something else than a completion").with_source(error))?;
+        let usage = completion.usage;
+        let choice = completion.choices.into_iter().flatten().next();
+        let choice = choice.ok_or_else(|| wrong("gave a completion without choices"))?;
+        if choice.finish_reason.as_deref() == Some("length") {
+            return Err(wrong(
+                "cut the answer off at its limit of tokens; use a model that answers in fewer",
+            ));
+        }
+        let text = choice.message.text();
+        let count = |text: &str| u64::from(self.options.counter.count(text));
+        spent.input_tokens = usage
+            .and_then(|usage| usage.prompt_tokens)
+            .unwrap_or_else(|| request.messages.iter().map(|message| count(&message.content)).sum());
+        spent.output_tokens = usage.and_then(|usage| usage.completion_tokens).unwrap_or_else(|| count(&text));
+        Ok(ChatAnswer { text, spent })
+    }
+
+    /// What a refusal means: too many requests and server errors pass, the rest does not.
+    fn refusal(&self, answer: &Answer) -> Error {
+        let mut said = String::from_utf8_lossy(&answer.body).into_owned();
+        // Some servers quote the key that they do not accept.
+        if let Some(key) = self.options.key.as_deref().filter(|key| !key.is_empty()) {
+            said = said.replace(key, "(key)");
+        }
+        let said: String = said.chars().take(MAX_SAID_CHARS).collect();
+        let advice = match answer.status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => "; check its API key",
+            _ => "",
+        };
+        let error =
+            Error::unavailable(format!("the chat endpoint answers {}: {said}{advice}", answer.status));
+        let passes = answer.status.is_server_error()
+            || matches!(answer.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT);
+        if passes { error.retryable() } else { error }
+    }
+}
+
+#[async_trait]
+impl ChatModel for OpenAiChat {
+    fn model(&self) -> &str {
+        &self.model
+    }
+
+    async fn complete(&self, request: &ChatRequest) -> Result<ChatAnswer> {
+        let timeout = self.options.timeout;
+        let persisting = self.persist(request, Instant::now() + timeout);
+        tokio::time::timeout(timeout, persisting).await.unwrap_or_else(|_| {
+            let seconds = timeout.as_secs_f32();
+            let message = format!("the chat endpoint gave no answer within {seconds} s, in all its tries");
+            Err(Error::unavailable(message).retryable())
+        })
+    }
+}
+
+/// The wait after so many failures: doubling, and between half of it and all of it, so that clients which failed together
+/// do not come back together.
+fn jittered(first: Duration, failures: u32) -> Duration {
+    let whole = first.saturating_mul(1 << (failures - 1).min(6));
+    // The standard library's keys differ each time, which is all the randomness that this needs.
+    let random = RandomState::new().hash_one(failures) as f64 / u64::MAX as f64;
+    whole.mul_f64(0.5 + random / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_and_differ() {
+        let first = Duration::from_millis(100);
+        for (failures, whole) in [(1, 100), (2, 200), (3, 400), (7, 6_400), (40, 6_400)] {
+            let waits: Vec<Duration> = (0..20).map(|_| jittered(first, failures)).collect();
+            let whole = Duration::from_millis(whole);
+            assert!(waits.iter().all(|wait| (whole / 2..=whole).contains(wait)), "{failures}: {waits:?}");
+            assert!(waits.iter().any(|wait| *wait != waits[0]), "{waits:?}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What an endpoint was found to understand of OpenAI's protocol.
+
+/// How an answer's shape is asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Shape {
+    /// By a JSON schema.
+    #[default]
+    Schema,
+    /// As any JSON object.
+    Object,
+    /// In the prompt's words alone.
+    Words,
+}
+
+/// How requests are written. The default asks for everything.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Dialect {
+    pub(super) shape: Shape,
+    /// Whether the temperature is left to the server: reasoning models take no other than their own.
+    pub(super) own_temperature: bool,
+    /// Whether the limit of an answer is called `max_completion_tokens`, as newer models of OpenAI's want it.
+    pub(super) new_limit: bool,
+}
+
+impl Dialect {
+    /// The simpler way to ask that a complaint calls for; `None` where the complaint is about something else.
+    pub(super) fn without_what_is_refused(self, complaint: &str) -> Option<Self> {
+        let complaint = complaint.to_lowercase();
+        let names = |names: &[&str]| names.iter().any(|name| complaint.contains(name));
+        if !self.own_temperature && names(&["temperature"]) {
+            return Some(Self { own_temperature: true, ..self });
+        }
+        if !self.new_limit && names(&["max_completion_tokens"]) {
+            return Some(Self { new_limit: true, ..self });
+        }
+        let about_shape = names(&["response_format", "json_schema", "json_object", "grammar", "schema"]);
+        let shape = match self.shape {
+            Shape::Schema if about_shape => Shape::Object,
+            Shape::Object if about_shape => Shape::Words,
+            _ => return None,
+        };
+        Some(Self { shape, ..self })
+    }
+
+    /// Takes on whatever is simpler in another's way: calls that run at once learn together.
+    pub(super) fn simplify(&mut self, other: Self) {
+        self.shape = self.shape.max(other.shape);
+        self.own_temperature |= other.own_temperature;
+        self.new_limit |= other.new_limit;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_complaint_takes_one_thing_away() {
+        let check = |complaints: &[&str], expected: Option<Dialect>| {
+            let mut dialect = Some(Dialect::default());
+            for complaint in complaints {
+                dialect = dialect.unwrap().without_what_is_refused(complaint);
+            }
+            assert_eq!(dialect, expected, "{complaints:?}");
+        };
+        let all = Dialect::default();
+        check(&["unknown field `Response_Format`"], Some(Dialect { shape: Shape::Object, ..all }));
+        check(&["json_schema is not supported"; 2], Some(Dialect { shape: Shape::Words, ..all }));
+        check(&["json_schema is not supported"; 3], None);
+        check(&["'temperature' does not support 0"], Some(Dialect { own_temperature: true, ..all }));
+        check(&["use max_completion_tokens"], Some(Dialect { new_limit: true, ..all }));
+        check(&["the model `x` does not exist"], None);
+        check(&[""], None);
+    }
+
+    #[test]
+    fn what_was_learned_is_kept() {
+        let mut dialect = Dialect { shape: Shape::Words, ..Dialect::default() };
+        dialect.simplify(Dialect { shape: Shape::Object, new_limit: true, ..Dialect::default() });
+        assert_eq!(dialect, Dialect { shape: Shape::Words, new_limit: true, own_temperature: false });
+    }
+}

@@ -1,0 +1,108 @@
+//! OpenAI's bodies: what is sent, and as much as is read of what comes back.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use strata_core::ports::ChatRequest;
+
+use super::dialect::{Dialect, Shape};
+
+/// A request.
+#[derive(Serialize)]
+pub(super) struct Body<'a> {
+    model: &'a str,
+    messages: Vec<Message<'a>>,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<Value>,
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
+    role: &'static str,
+    content: &'a str,
+}
+
+impl<'a> Body<'a> {
+    pub(super) fn new(model: &'a str, request: &'a ChatRequest, dialect: Dialect) -> Self {
+        let messages = request
+            .messages
+            .iter()
+            .map(|message| Message { role: message.role.as_str(), content: &message.content });
+        let format = request.schema.as_ref().and_then(|wanted| match dialect.shape {
+            Shape::Schema => Some(json!({
+                "type": "json_schema",
+                "json_schema": { "name": wanted.name, "schema": wanted.schema, "strict": true },
+            })),
+            Shape::Object => Some(json!({ "type": "json_object" })),
+            Shape::Words => None,
+        });
+        let (old_limit, new_limit) =
+            if dialect.new_limit { (None, request.max_tokens) } else { (request.max_tokens, None) };
+        Self {
+            model,
+            messages: messages.collect(),
+            stream: false,
+            temperature: (!dialect.own_temperature).then_some(0.0),
+            max_tokens: old_limit,
+            max_completion_tokens: new_limit,
+            response_format: format,
+        }
+    }
+}
+
+/// An answer.
+#[derive(Deserialize)]
+pub(super) struct Completion {
+    pub(super) choices: Option<Vec<Choice>>,
+    pub(super) usage: Option<Usage>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Choice {
+    pub(super) message: Said,
+    pub(super) finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Said {
+    content: Option<Content>,
+    refusal: Option<String>,
+}
+
+/// A text, or as some servers have it, a list of parts.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Content {
+    Text(String),
+    Parts(Vec<Part>),
+}
+
+#[derive(Deserialize)]
+struct Part {
+    #[serde(default)]
+    text: String,
+}
+
+impl Said {
+    /// What was said. A model that refuses says so in words; whoever reads an answer has to expect prose there anyway.
+    pub(super) fn text(self) -> String {
+        match self.content {
+            Some(Content::Text(text)) => text,
+            Some(Content::Parts(parts)) => parts.into_iter().map(|part| part.text).collect(),
+            None => self.refusal.unwrap_or_default(),
+        }
+    }
+}
+
+/// What a call cost.
+#[derive(Clone, Copy, Deserialize)]
+pub(super) struct Usage {
+    pub(super) prompt_tokens: Option<u64>,
+    pub(super) completion_tokens: Option<u64>,
+}
