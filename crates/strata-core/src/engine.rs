@@ -15,6 +15,7 @@ mod requests;
 mod sessions;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use jiff::Timestamp;
 
@@ -78,6 +79,8 @@ pub struct Engine {
     pub(crate) chat_model: Option<Arc<dyn ChatModel>>,
     pub(crate) waiting: Arc<requests::Waiting>,
     pub(crate) prompting: Arc<prompt::Prompting>,
+    /// How many turns were recorded, by this engine and its clones.
+    pub(crate) recorded: Arc<AtomicU64>,
 }
 
 impl Engine {
@@ -103,6 +106,7 @@ impl Engine {
             chat_model: None,
             waiting,
             prompting,
+            recorded: Arc::default(),
         }
     }
 
@@ -135,6 +139,12 @@ impl Engine {
     /// The settings in force.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// How many turns this engine and its clones have recorded: what works in the background can tell whether it is in the
+    /// way.
+    pub fn recorded_turns(&self) -> u64 {
+        self.recorded.load(Ordering::Relaxed)
     }
 
     /// A fresh id, for what a caller has to name itself: a request, an answer.

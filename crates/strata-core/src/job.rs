@@ -42,7 +42,10 @@ impl std::str::FromStr for JobStatus {
             "leased" => Ok(Self::Leased),
             "done" => Ok(Self::Done),
             "dead" => Ok(Self::Dead),
-            _ => Err(Error::invalid(format!("status `{name}` is unknown"))),
+            _ => Err(Error::invalid(format!(
+                "status `{}` is unknown; use `queued`, `leased`, `done` or `dead`",
+                name.chars().take(64).collect::<String>()
+            ))),
         }
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod context;
 pub(crate) mod health;
 pub(crate) mod index;
+pub(crate) mod jobs;
 pub(crate) mod memories;
 pub(crate) mod memory;
 pub(crate) mod metrics;
@@ -32,6 +33,7 @@ pub(crate) fn api() -> Vec<Route> {
         memory::routes(),
         search::routes(),
         requests::routes(),
+        jobs::routes(),
     ]
     .concat()
 }

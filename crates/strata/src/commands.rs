@@ -8,7 +8,9 @@ pub(crate) mod doctor;
 pub(crate) mod eval;
 pub(crate) mod explain;
 pub(crate) mod import;
+pub(crate) mod jobs;
 pub(crate) mod keys;
+pub(crate) mod learn;
 pub(crate) mod memories;
 pub(crate) mod models;
 pub(crate) mod prompt;
@@ -45,6 +47,8 @@ pub(crate) enum Command {
     State(state::Args),
     Sessions(sessions::Args),
     Memories(memories::Args),
+    Learn(learn::Args),
+    Jobs(jobs::Args),
     Import(import::Args),
     Keys(keys::Args),
     Doctor(doctor::Args),
@@ -79,6 +83,8 @@ pub(crate) async fn run(command: Command, context: &Context, output: &mut Output
         Command::State(args) => state::run(args, context, output).await,
         Command::Sessions(args) => sessions::run(args, context, output).await,
         Command::Memories(args) => memories::run(args, context, output).await,
+        Command::Learn(args) => learn::run(args, context, output).await,
+        Command::Jobs(args) => jobs::run(args, context, output).await,
         Command::Import(args) => import::run(args, context, output).await,
         Command::Keys(args) => keys::run(args, context, output).await,
         Command::Doctor(args) => doctor::run(args, context, output).await,
@@ -138,9 +144,14 @@ impl Context {
 
     /// The use-cases over the configured store, whatever it is.
     pub(crate) async fn engine(&self) -> Outcome<Engine> {
+        self.engine_with(&self.config).await
+    }
+
+    /// The use-cases over the configured store, with some settings of the command's own.
+    pub(crate) async fn engine_with(&self, config: &Config) -> Outcome<Engine> {
         let store = strata::open_store(&self.config.store).await.map_err(|error| self.not_opened(error))?;
         self.close_later(Arc::clone(&store));
-        let engine = strata::engine(&self.config, Arc::clone(&store))?;
+        let engine = strata::engine(config, Arc::clone(&store))?;
         let opened = Opened { store, engine: Some(engine.clone()) };
         *self.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
         Ok(engine)

@@ -5,6 +5,7 @@
 
 mod keys;
 mod layers;
+mod learning;
 mod models;
 mod prompts;
 mod reach;
@@ -24,6 +25,7 @@ use strata_server::Reach;
 
 pub use keys::{KEYS, Key};
 pub use layers::Setting;
+pub use learning::{LearnModel, Learning};
 pub use models::{EmbedderChoice, Models, STRATA_ENCODER};
 pub use sources::{DEFAULT_FILE, Flag, Sources, editor};
 pub use store_url::StoreUrl;
@@ -45,6 +47,8 @@ pub struct Config {
     pub prompts: PromptSettings,
     /// What makes vectors, and what judges candidates.
     pub models: Models,
+    /// What learns.
+    pub learning: Learning,
     /// How long the row of a request is kept.
     pub requests_kept: Duration,
     /// Limits and timeouts of the server.
@@ -106,7 +110,7 @@ impl Config {
             max_turns_per_call: layers.number("max_turns_per_call", 1, 100_000)?,
             embed: layers.parsed("embed", parse_embed)?,
             recall,
-            ..Settings::default()
+            learn: learning::settings(&layers)?,
         };
         let seconds = |key, least| layers.number(key, least, 3_600).map(Duration::from_secs);
         let listen = layers.parsed("listen", parse_listen)?;
@@ -131,6 +135,7 @@ impl Config {
             tokenizer: layers.parsed("tokenizer", str::parse)?,
             prompts: prompts::prompts(&layers)?,
             models: Models::load(&layers)?,
+            learning: Learning::load(&layers)?,
             requests_kept: Duration::from_secs(86_400 * layers.number("requests_days", 1, 36_500)?),
             server,
             log: layers.given("log")?,

@@ -1,5 +1,7 @@
 //! The shapes that `--json` prints: the names are those of the HTTP API.
 
+mod job;
+
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
@@ -12,6 +14,8 @@ use strata_core::turn::Metadata;
 use strata_core::{ItemId, Memory, Session, SessionId, Turn, UserId};
 use strata_store::import::ImportReport;
 use uuid::Uuid;
+
+pub(crate) use job::JobJson;
 
 /// A session without its turns.
 #[derive(Debug, Serialize)]

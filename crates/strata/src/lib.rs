@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 pub use store::{open_sqlite, open_store};
 pub use system::{SystemClock, SystemIds, SystemSecrets};
-pub use worker::Worker;
+pub use worker::{Worker, WorkerSettings};
 
 use config::{Config, EmbedderChoice};
 use strata_core::ports::{Clock, Embedder};
@@ -34,6 +34,10 @@ pub fn engine_at(config: &Config, store: Arc<dyn Store>, clock: Arc<dyn Clock>) 
         .with_lexicon(Arc::new(BuiltinLexicon::new()));
     let engine = match embedder(config)? {
         Some(embedder) => engine.with_embedder(embedder),
+        None => engine,
+    };
+    let engine = match config.learning.chat_model(Arc::new(config.tokenizer))? {
+        Some(model) => engine.with_chat_model(Arc::new(model)),
         None => engine,
     };
     let engine = match &config.models.reranker {

@@ -1,4 +1,9 @@
-//! The background worker of a serving process: request rows, index segments and vectors, behind everybody's back.
+//! The background worker of a serving process: learning, request rows, index segments and vectors, behind everybody's back.
+//!
+//! Start reading at [`Worker::start`]. Upkeep is one task; learning is as many as jobs may be worked on at once, in
+//! [`learning`].
+
+mod learning;
 
 use std::time::Duration;
 
@@ -6,7 +11,10 @@ use jiff::SignedDuration;
 use strata_core::store::Page;
 use strata_core::{Engine, Result};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::config::{Config, LearnModel};
+use learning::{Learner, Pace};
 
 /// How long the worker rests when there was nothing to do: short enough that a row is there when somebody looks for it.
 const REST: Duration = Duration::from_millis(250);
@@ -14,31 +22,77 @@ const REST: Duration = Duration::from_millis(250);
 /// How long it rests after a failure: a full disk or a missing model is not mended in milliseconds.
 const REST_AFTER_FAILURE: Duration = Duration::from_secs(5);
 
-/// How often old request rows are looked for.
+/// How often old request rows and finished jobs are looked for.
 const PRUNE_EVERY: Duration = Duration::from_secs(3_600);
 
 /// How many users are looked through at a time when pruning.
 const USERS_A_PAGE: u32 = 500;
 
-/// A running worker. It stops when told to, after the piece of work it is at.
+/// A running worker. It stops when told to, after the pieces of work it is at.
 pub struct Worker {
     stop: watch::Sender<bool>,
-    task: JoinHandle<()>,
+    upkeep: JoinHandle<()>,
+    learners: JoinSet<()>,
+}
+
+/// What a worker is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkerSettings {
+    /// Rows of requests older than this are removed.
+    pub requests_kept: Duration,
+    /// How many jobs are worked on at once.
+    pub learners: usize,
+    /// Whether the work is done here, so that it has to give way while turns are recorded. A model's is not.
+    pub gives_way: bool,
+}
+
+impl WorkerSettings {
+    /// As configured.
+    pub fn new(config: &Config) -> Self {
+        Self {
+            requests_kept: config.requests_kept,
+            learners: config.learning.workers,
+            gives_way: config.learning.model == LearnModel::Builtin,
+        }
+    }
 }
 
 impl Worker {
-    /// Starts working for `engine`; rows of requests older than `requests_kept` are removed.
-    pub fn start(engine: Engine, requests_kept: Duration) -> Self {
+    /// Starts working for `engine`.
+    pub fn start(engine: Engine, settings: WorkerSettings) -> Self {
         let (stop, stopped) = watch::channel(false);
-        Self { stop, task: tokio::spawn(work(engine, requests_kept, stopped)) }
+        let mut learners = JoinSet::new();
+        let pace = if settings.gives_way { Pace::GivingWay } else { Pace::Full };
+        for learner in Learner::many(&engine, settings.learners, pace, &stopped) {
+            learners.spawn(learner.run());
+        }
+        let upkeep = tokio::spawn(work(engine, settings.requests_kept, stopped));
+        Self { stop, upkeep, learners }
     }
 
-    /// Stops, and writes what waits.
-    pub async fn stop(self) {
+    /// Stops, and writes what waits. A job that is not finished after `patience` is left: its lease ends, and whoever serves
+    /// the store then takes it over.
+    pub async fn stop(mut self, patience: Duration) {
         let _ = self.stop.send(true);
-        if let Err(error) = self.task.await {
-            tracing::error!(%error, "the background worker died");
+        let finished = async {
+            while let Some(ended) = self.learners.join_next().await {
+                told(ended);
+            }
+        };
+        if tokio::time::timeout(patience, finished).await.is_err() {
+            tracing::warn!(
+                jobs = self.learners.len(),
+                "jobs were left unfinished; their leases end, and they are taken over"
+            );
+            self.learners.shutdown().await;
         }
+        told(self.upkeep.await);
+    }
+}
+
+fn told(ended: std::result::Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "a background task died");
     }
 }
 
@@ -61,28 +115,36 @@ async fn work(engine: Engine, requests_kept: Duration, mut stopped: watch::Recei
         if pruned.is_none_or(|at| at.elapsed() > PRUNE_EVERY) {
             pruned = Some(tokio::time::Instant::now());
             if let Err(error) = prune(&engine, requests_kept).await {
-                tracing::warn!(%error, "old request rows could not be removed");
+                tracing::warn!(%error, "old request rows and jobs could not be removed");
             }
         }
-        tokio::select! {
-            () = tokio::time::sleep(rest) => {}
-            _ = stopped.changed() => {}
-        }
+        pause(rest, &mut stopped).await;
     }
     if let Err(error) = engine.flush_requests().await {
         tracing::error!(%error, lost = engine.waiting_requests(), "request rows could not be written");
     }
 }
 
-/// Removes old request rows of all users.
+/// Waits, but not longer than until the worker is told to stop.
+async fn pause(rest: Duration, stopped: &mut watch::Receiver<bool>) {
+    tokio::select! {
+        () = tokio::time::sleep(rest) => {}
+        _ = stopped.wait_for(|stopped| *stopped) => {}
+    }
+}
+
+/// Removes old request rows and finished jobs of all users.
 async fn prune(engine: &Engine, kept: Duration) -> Result<()> {
     let kept = SignedDuration::try_from(kept).unwrap_or(SignedDuration::MAX);
-    let Ok(before) = engine.now().checked_sub(kept) else { return Ok(()) };
+    let before = engine.now().checked_sub(kept).ok();
     let mut offset = 0;
     loop {
         let users = engine.store().users(Page { offset, limit: USERS_A_PAGE }).await?;
         for user in &users {
-            engine.prune_requests(user, before).await?;
+            if let Some(before) = before {
+                engine.prune_requests(user, before).await?;
+            }
+            engine.prune_jobs(user).await?;
         }
         if users.len() < USERS_A_PAGE as usize {
             return Ok(());

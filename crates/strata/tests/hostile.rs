@@ -32,7 +32,8 @@ impl Victim {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("hostile.db");
-        let server = Server::start(&file);
+        // What is learned in the background would change the store too.
+        let server = Server::start_with(&file, &["learn.enabled=false"]);
         let mut client = server.client();
         let turn =
             json!({ "session_id": "trip", "messages": [{ "role": "user", "content": "I moved to Lisbon" }] });
@@ -208,6 +209,7 @@ fn every_route_refuses_a_query_that_it_does_not_understand() {
                 | "/sessions/{id}/compact"
                 | "/memories"
                 | "/requests"
+                | "/jobs"
         ) && (!has_body || method == "PUT")
         {
             queries.extend(
@@ -503,6 +505,16 @@ fn every_command_refuses_bad_input() {
         &["memories", "history", "00000000-0000-7000-8000-000000000000"],
         &["memories", "forget", "00000000-0000-7000-8000-000000000000", "--yes"],
         &["memories", "edit", "00000000-0000-7000-8000-000000000000", "x"],
+        &["jobs"],
+        &["jobs", "list", "--status", "lost"],
+        &["jobs", "list", "--limit=-1"],
+        &["jobs", "list", "--user", "ada", "--all-users"],
+        &["jobs", "show", "not-an-id"],
+        &["jobs", "retry", "00000000-0000-7000-8000-000000000000"],
+        &["learn", "nonsense"],
+        &["learn", "--store", "sqlite:no/such/file.db"],
+        &["learn", "--setting", "learn.model=nonsense"],
+        &["learn", "--setting", "openai_base_url=nonsense"],
         &["backup"],
         &["backup", "no/such/directory/copy.db"],
         &["doctor", "--store", "sqlite:"],

@@ -1,6 +1,7 @@
 //! Recording: turns, durable before they are acknowledged.
 
 use std::borrow::Cow;
+use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
 
@@ -84,6 +85,7 @@ impl Engine {
         let now = self.now();
         let turns = messages.into_iter().map(|message| self.new_turn(message, now)).collect::<Result<_>>()?;
         let applied = self.append(user, session, turns, idempotency, now).await?;
+        self.recorded.fetch_add(applied.turns.len() as u64, Ordering::Relaxed);
         Ok(Recorded { turns: applied.turns, replayed: applied.replayed })
     }
 

@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
 use super::{
-    context, health, index, memories, memory, metrics, prompt, requests, search, sessions, state, summaries,
-    turns,
+    context, health, index, jobs, memories, memory, metrics, prompt, requests, search, sessions, state,
+    summaries, turns,
 };
 use crate::error::ErrorResponse;
 use crate::keys::{is_open, scopes_of};
@@ -55,6 +55,9 @@ pub(crate) fn routes() -> Vec<Route> {
         requests::list_requests,
         requests::get_request,
         requests::explain_request,
+        jobs::list_jobs,
+        jobs::get_job,
+        jobs::retry_job,
         health::alive,
         health::ready,
         metrics::read_metrics,

@@ -52,10 +52,10 @@ pub(crate) async fn run(context: &Context, output: &mut Output) -> Outcome {
     if let Err(error) = announced {
         tracing::warn!(%error, "the address could not be printed");
     }
-    let worker = strata::Worker::start(engine.clone(), config.requests_kept);
+    let worker = strata::Worker::start(engine.clone(), strata::WorkerSettings::new(config));
     let app = strata_server::App::new(engine, config.server.clone());
     let served = strata_server::serve(listener, app, stop).await;
-    worker.stop().await;
+    worker.stop(config.server.drain_timeout).await;
     served.map_err(|error| Failure::Failed(error.into()))
 }
 

@@ -69,6 +69,34 @@ pub const KEYS: &[Key] = &[
     key("context.entry_chars", "the most characters of an entry in a context's summary"),
     key("context.short_entry_chars", "the most characters of an older entry when there is little room"),
     key("context.summary_chars", "the most characters of the summary that compaction writes"),
+    key("openai_base_url", "the OpenAI-compatible endpoint that learning calls; without one, rules learn"),
+    key("openai_api_key", "the API key of that endpoint"),
+    key("memory_model", "the model that learning asks for there"),
+    key("max_entries", "the most entries of a session that recall sees; 0 sets no limit"),
+    key("learn.enabled", "whether recorded turns are learned from: `true` or `false`"),
+    key("learn.model", "`auto`, `builtin` or `URL#MODEL`; `auto` is the model above where there is one"),
+    key("learn.workers", "how many jobs are worked on at once; `auto` is 1, or 4 with a model"),
+    key("learn.timeout_secs", "how long a model may take for one answer, its repetitions included"),
+    key("learn.into", "where learned memories belong: `user` or `session`"),
+    key("learn.batch_turns", "the most turns that one job reads"),
+    key("learn.model_batch", "how many of the user's turns share a call of a model"),
+    key("learn.delay_secs", "how long a turn waits for others to share a job with: 0, or 30 with a model"),
+    key("learn.model_backlog", "turns further back than this are left to the rules, not to a model"),
+    key("learn.max_message_chars", "the most characters of a message that a model is shown"),
+    key("learn.neighbours", "how many known memories are compared with each new statement"),
+    key("learn.max_attempts", "how often a job is tried before it is given up"),
+    key("learn.lease_secs", "how long a worker may hold a job before another takes it over"),
+    key("learn.retry_secs", "the first pause after a failure; it doubles with each"),
+    key("learn.jobs_kept_days", "for how many days finished jobs can be looked at"),
+    key("learn.prune_after_days", "after how many days without a write a session leaves recall; 0 is never"),
+    key(
+        "learn.extract_prompt",
+        "instructions for extraction instead of the built-in ones; `file:PATH` reads them",
+    ),
+    key(
+        "learn.reconcile_prompt",
+        "instructions for reconciliation instead of the built-in ones; `file:PATH` reads them",
+    ),
     key("embedder", "`auto`, `builtin`, `onnx:DIR` or `URL#MODEL`"),
     key("embedder_key", "the API key of a remote embedder"),
     key("embedder_timeout_secs", "how long a remote embedder may take"),
@@ -83,7 +111,7 @@ pub const KEYS: &[Key] = &[
 
 /// The defaults that depend on nothing. `store` and `data_dir` depend on the machine, and `log` on the command.
 pub(super) fn defaults() -> Vec<(&'static str, String)> {
-    let Settings { max_turn_bytes, max_turns_per_call, embed: _, recall, .. } = Settings::default();
+    let Settings { max_turn_bytes, max_turns_per_call, embed: _, recall, learn } = Settings::default();
     let server = strata_server::Settings::default();
     let prompts = PromptSettings::default();
     let compaction = &server.compaction;
@@ -126,6 +154,23 @@ pub(super) fn defaults() -> Vec<(&'static str, String)> {
         ("context.entry_chars", compaction.max_entry_chars.to_string()),
         ("context.short_entry_chars", compaction.max_short_entry_chars.to_string()),
         ("context.summary_chars", compaction.max_summary_chars.to_string()),
+        ("memory_model", super::learning::DEFAULT_MODEL.to_owned()),
+        ("max_entries", learn.max_entries.to_string()),
+        ("learn.enabled", learn.enabled.to_string()),
+        ("learn.model", "auto".to_owned()),
+        ("learn.workers", "auto".to_owned()),
+        ("learn.timeout_secs", super::learning::DEFAULT_TIMEOUT_SECS.to_string()),
+        ("learn.into", "user".to_owned()),
+        ("learn.batch_turns", learn.batch_turns.to_string()),
+        ("learn.model_batch", learn.model_batch.to_string()),
+        ("learn.model_backlog", learn.model_backlog.to_string()),
+        ("learn.max_message_chars", learn.max_message_chars.to_string()),
+        ("learn.neighbours", learn.neighbours.to_string()),
+        ("learn.max_attempts", learn.max_attempts.to_string()),
+        ("learn.lease_secs", learn.lease_secs.to_string()),
+        ("learn.retry_secs", learn.retry_secs.to_string()),
+        ("learn.jobs_kept_days", learn.jobs_kept_days.to_string()),
+        ("learn.prune_after_days", learn.prune_after_days.to_string()),
         ("embedder", "auto".to_owned()),
         ("embedder_timeout_secs", "10".to_owned()),
         ("embed", "auto".to_owned()),

@@ -30,6 +30,11 @@ const PAGES: &[&[&str]] = &[
     &["memories", "delete"],
     &["memories", "restore"],
     &["memories", "forget"],
+    &["learn"],
+    &["jobs"],
+    &["jobs", "list"],
+    &["jobs", "show"],
+    &["jobs", "retry"],
     &["import"],
     &["import", "sqlite"],
     &["keys"],
@@ -85,6 +90,10 @@ fn wrong_usage_is_answered_with_two() {
     check(&["add", "x", "--kind", "rumour"], "`rumour`");
     check(&["memories", "show", "7"], "an id is a UUID");
     check(&["memories", "forget"], "<ID>");
+    check(&["jobs", "show", "7"], "an id is a UUID");
+    check(&["jobs", "list", "--status", "lost"], "`queued`, `leased`, `done` or `dead`");
+    check(&["jobs", "list", "--limit", "-1"], "--limit");
+    check(&["learn", "--store", "memory:"], "ends with the process");
     check(&["sessions", "delete", "trip"], "--yes");
     check(&["sessions", "list", "--limit", "-5"], "--limit");
     check(&["keys", "create"], "--user");
@@ -130,6 +139,8 @@ fn what_does_not_exist_is_answered_with_one() {
     check(&["memories", "edit", id, "x"], "does not exist");
     check(&["explain", id], "does not exist");
     check(&["keys", "revoke", id], "strata keys list");
+    check(&["jobs", "show", id], "does not exist");
+    check(&["jobs", "retry", id], "does not exist");
     check(&["memories", "forget", id, "--yes"], "does not exist");
 }
 

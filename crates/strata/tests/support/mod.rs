@@ -75,9 +75,16 @@ pub(crate) struct Server {
 impl Server {
     /// Starts the binary on a store and waits until it says where it listens. Its log goes to a file beside the store.
     pub(crate) fn start(file: &Path) -> Self {
+        Self::start_with(file, &[])
+    }
+
+    /// As [`Server::start`], with settings of the test's own, as `key=value`.
+    pub(crate) fn start_with(file: &Path, settings: &[&str]) -> Self {
         let log = file.with_extension("log");
+        let settings = settings.iter().flat_map(|setting| ["--setting", setting]);
         let mut child = strata()
             .args(["serve", "--listen", "127.0.0.1:0", "--store", &store_url(file)])
+            .args(settings)
             .current_dir(file.parent().expect("the store is in a directory"))
             .stdout(Stdio::piped())
             .stderr(File::create(&log).expect("the log can be written"))

@@ -1,0 +1,157 @@
+//! `strata jobs`: the work behind the conversation: list it, show it, and try again what was given up.
+
+use clap::Subcommand;
+use serde_json::json;
+use strata_core::job::{Job, JobStatus};
+use strata_core::store::{JobQuery, Page};
+use strata_core::{Engine, JobId, SessionId, UserId};
+
+use super::{Context, JsonArgs, UserArgs};
+use crate::failure::Outcome;
+use crate::json::JobJson;
+use crate::output::{Output, note};
+
+/// List, show and retry background work
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  strata jobs list --status dead")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List jobs, the newest first
+    #[command(after_help = "Example:\n  strata jobs list --status dead --all-users")]
+    List(ListArgs),
+    /// Show one job: how far it is, what went wrong, what it did and spent
+    #[command(after_help = "Example:\n  strata jobs show 0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d8e --json")]
+    Show(OneArgs),
+    /// Send a dead job back into the queue
+    ///
+    /// A server works on it soon; `strata learn` does so at once.
+    #[command(after_help = "Example:\n  strata jobs retry 0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d8e")]
+    Retry(OneArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct ListArgs {
+    #[command(flatten)]
+    user: UserArgs,
+    /// The jobs of all users
+    #[arg(long, conflicts_with = "user")]
+    all_users: bool,
+    /// Only those of this session
+    #[arg(long, value_name = "SESSION")]
+    session: Option<SessionId>,
+    /// Only those that are queued, leased, done or dead
+    #[arg(long, value_name = "STATUS")]
+    status: Option<JobStatus>,
+    /// How many of a user at the most
+    #[arg(long, value_name = "N", default_value_t = 50, allow_negative_numbers = true)]
+    limit: u32,
+    #[command(flatten)]
+    json: JsonArgs,
+}
+
+#[derive(Debug, clap::Args)]
+struct OneArgs {
+    /// The job
+    #[arg(value_name = "ID")]
+    id: JobId,
+    #[command(flatten)]
+    user: UserArgs,
+    #[command(flatten)]
+    json: JsonArgs,
+}
+
+/// How many users are looked through at a time.
+const USERS_A_PAGE: u32 = 500;
+
+pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
+    let engine = context.engine_to_read().await?;
+    match args.action {
+        Action::List(args) => list(args, &engine, output).await,
+        Action::Show(OneArgs { id, user: UserArgs { user }, json }) => {
+            show(&engine.job(&user, id).await?, json, output)
+        }
+        Action::Retry(OneArgs { id, user: UserArgs { user }, json }) => {
+            show(&engine.retry_job(&user, id).await?, json, output)
+        }
+    }
+}
+
+async fn list(args: ListArgs, engine: &Engine, output: &mut Output) -> Outcome {
+    let ListArgs { user: UserArgs { user }, all_users, session, status, limit, json } = args;
+    let query = JobQuery { id: None, status, session, limit };
+    let users = if all_users { users(engine).await? } else { vec![user] };
+    let mut jobs = Vec::new();
+    for user in &users {
+        jobs.extend(engine.jobs(user, &query).await?);
+    }
+    if json.json {
+        let jobs: Vec<_> = jobs.iter().map(JobJson::new).collect();
+        output.json(&json!({ "jobs": jobs }))?;
+        return Ok(());
+    }
+    if jobs.is_empty() {
+        note("there are no such jobs");
+        return Ok(());
+    }
+    let rows: Vec<_> = jobs
+        .iter()
+        .map(|job| {
+            [
+                job.id.to_string(),
+                job.user.to_string(),
+                job.session.as_ref().map_or("-", SessionId::as_str).to_owned(),
+                job.kind.clone(),
+                job.status.as_str().to_owned(),
+                job.attempts.to_string(),
+                job.run_at.to_string(),
+                job.last_error.clone().unwrap_or_default(),
+            ]
+        })
+        .collect();
+    output.table(["ID", "USER", "SESSION", "KIND", "STATUS", "ATTEMPTS", "DUE", "LAST ERROR"], &rows)?;
+    Ok(())
+}
+
+async fn users(engine: &Engine) -> Outcome<Vec<UserId>> {
+    let mut all = Vec::new();
+    loop {
+        let page = Page { offset: all.len() as u64, limit: USERS_A_PAGE };
+        let users = engine.store().users(page).await?;
+        let last = users.len() < USERS_A_PAGE as usize;
+        all.extend(users);
+        if last {
+            return Ok(all);
+        }
+    }
+}
+
+fn show(job: &Job, json: JsonArgs, output: &mut Output) -> Outcome {
+    if json.json {
+        output.json(&JobJson::new(job))?;
+        return Ok(());
+    }
+    output.line(format_args!("job {}", job.id))?;
+    output.line(format_args!("{} of user `{}`, {}", job.kind, job.user, job.status.as_str()))?;
+    if let Some(session) = &job.session {
+        output.line(format_args!("session `{session}`"))?;
+    }
+    output
+        .line(format_args!("asked for {}, due {}, changed {}", job.created_at, job.run_at, job.updated_at))?;
+    output.line(format_args!("begun {} times", job.attempts))?;
+    if let Some(lease) = &job.lease {
+        output.line(format_args!("held by {} until {}", lease.worker, lease.until))?;
+    }
+    if let Some(result) = &job.result {
+        output.line(format_args!("result {result}"))?;
+    }
+    if let Some(error) = &job.last_error {
+        output.line("went wrong last:")?;
+        output.text(error)?;
+    }
+    Ok(())
+}

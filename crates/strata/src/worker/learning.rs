@@ -1,0 +1,138 @@
+//! Learning in the background: a bounded number of jobs at once, at a pace that recording does not feel.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use strata_core::Engine;
+use strata_core::engine::{Ended, Learned};
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+use super::{REST, REST_AFTER_FAILURE, pause};
+
+/// While turns keep coming, a job is followed by a pause so many times as long as the job took: learning then has a tenth of
+/// a core, and a recording on two cores is slowed by less than that.
+const PAUSE_FACTOR: u32 = 9;
+
+/// The longest of those pauses: a job that waited for a busy disk must not stop learning for minutes.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// How many times longer the learners beside the first rest when nobody wakes them.
+const OTHERS_REST: u32 = 8;
+
+/// Whether learning gives way to recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// A small share of a core while turns are recorded, all of it otherwise: the rules run here.
+    GivingWay,
+    /// As fast as the model answers: the work is done elsewhere.
+    Full,
+}
+
+/// One of those that work through the queue.
+pub(super) struct Learner {
+    engine: Engine,
+    /// Who it is, in a lease.
+    name: String,
+    pace: Pace,
+    rest: Duration,
+    /// Where there was one job there may be another: whoever finds one wakes the next.
+    found: Arc<Notify>,
+    stopped: watch::Receiver<bool>,
+}
+
+impl Learner {
+    /// So many learners over one queue.
+    pub(super) fn many(
+        engine: &Engine,
+        count: usize,
+        pace: Pace,
+        stopped: &watch::Receiver<bool>,
+    ) -> Vec<Self> {
+        let found = Arc::new(Notify::new());
+        // Two processes may serve one file, so that a number alone would not tell who holds a job.
+        let process = std::process::id();
+        let learner = |number| Self {
+            engine: engine.clone(),
+            name: format!("{process}-{number}"),
+            pace,
+            rest: if number == 0 { REST } else { REST * OTHERS_REST },
+            found: Arc::clone(&found),
+            stopped: stopped.clone(),
+        };
+        (0..count).map(learner).collect()
+    }
+
+    /// Works until told to stop. A job under way is finished first.
+    pub(super) async fn run(mut self) {
+        while !*self.stopped.borrow() {
+            let (start, recorded) = (Instant::now(), self.engine.recorded_turns());
+            match self.engine.learn_next(&self.name).await {
+                Ok(Some(learned)) => {
+                    self.found.notify_one();
+                    tell(&learned);
+                    let busy = self.engine.recorded_turns() != recorded;
+                    if let Some(rest) = rest_after(start.elapsed(), busy, self.pace) {
+                        pause(rest, &mut self.stopped).await;
+                    }
+                }
+                Ok(None) => {
+                    tokio::select! {
+                        () = self.found.notified() => {}
+                        () = pause(self.rest, &mut self.stopped) => {}
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "learning failed and will be tried again");
+                    pause(REST_AFTER_FAILURE, &mut self.stopped).await;
+                }
+            }
+        }
+    }
+}
+
+/// How long to rest after a job that took so long.
+fn rest_after(took: Duration, busy: bool, pace: Pace) -> Option<Duration> {
+    (busy && pace == Pace::GivingWay).then(|| (took * PAUSE_FACTOR).min(LONGEST_PAUSE))
+}
+
+/// Says what was done: counts and ids, never what was said.
+fn tell(learned: &Learned) {
+    let Learned { job, kind, ended, spent, events, .. } = learned;
+    match ended {
+        Ended::Done => tracing::debug!(
+            %job,
+            kind,
+            events = events.len(),
+            calls = spent.calls,
+            input_tokens = spent.input_tokens,
+            output_tokens = spent.output_tokens,
+            "learned"
+        ),
+        Ended::Dead { error } => tracing::error!(
+            %job,
+            kind,
+            error,
+            "a job was given up; `strata jobs retry` tries it again"
+        ),
+        // The engine has said why.
+        Ended::Later { .. } | Ended::Retried { .. } | Ended::Dropped => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn learning_gives_way_only_while_turns_are_recorded() {
+        let check = |millis, busy, pace, expected: Option<u64>| {
+            let rest = rest_after(Duration::from_millis(millis), busy, pace);
+            assert_eq!(rest, expected.map(Duration::from_millis));
+        };
+        check(10, true, Pace::GivingWay, Some(90));
+        check(10, false, Pace::GivingWay, None);
+        check(10, true, Pace::Full, None);
+        check(60_000, true, Pace::GivingWay, Some(2_000));
+    }
+}
