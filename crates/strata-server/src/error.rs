@@ -49,6 +49,21 @@ impl ApiError {
         Self::new(StatusCode::FORBIDDEN, code, message)
     }
 
+    /// The failure, for a program.
+    pub(crate) fn code(&self) -> &'static str {
+        self.code
+    }
+
+    /// What went wrong and what to do about it, no longer than a client needs.
+    pub(crate) fn message(&self) -> String {
+        shortened(self.message.clone())
+    }
+
+    /// What only the log learns.
+    pub(crate) fn cause(&self) -> Option<&Error> {
+        self.cause.as_deref()
+    }
+
     /// The same request may succeed later.
     pub(crate) fn retryable(self) -> Self {
         self.after(1)
@@ -87,11 +102,8 @@ const INTERNAL_MESSAGE: &str =
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let Self { status, code, mut message, retry_after, challenge, cause } = self;
-        if let Some((end, _)) = message.char_indices().nth(MAX_MESSAGE_CHARS) {
-            message.truncate(end);
-            message.push('…');
-        }
+        let Self { status, code, message, retry_after, challenge, cause } = self;
+        let message = shortened(message);
         let kind = match status {
             StatusCode::UNAUTHORIZED => "authentication_error",
             StatusCode::FORBIDDEN => "permission_error",
@@ -113,6 +125,14 @@ impl IntoResponse for ApiError {
         }
         response
     }
+}
+
+fn shortened(mut message: String) -> String {
+    if let Some((end, _)) = message.char_indices().nth(MAX_MESSAGE_CHARS) {
+        message.truncate(end);
+        message.push('…');
+    }
+    message
 }
 
 /// The answer to a request whose handler panicked. What the panic said stays on the server's standard error.

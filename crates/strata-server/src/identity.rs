@@ -18,7 +18,7 @@ const USER_HEADER: &str = "X-Strata-User";
 const SESSION_HEADER: &str = "X-Strata-Session";
 
 /// Who a request says it comes from, before its body or query is asked.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Caller {
     user: Option<UserId>,
     session: Option<SessionId>,
@@ -33,6 +33,11 @@ impl Caller {
             session: header(headers, SESSION_HEADER)?.map(SessionId::new).transpose()?,
             identity: extensions.get::<Identity>().cloned().unwrap_or_default(),
         })
+    }
+
+    /// Who started this process, where no request says who is asking.
+    pub(crate) fn of_process(user: Option<UserId>, session: Option<SessionId>) -> Self {
+        Self { user, session, identity: Identity::default() }
     }
 
     /// The user: the key's, else the header's, else the first one named, else `default`. A name that cannot be right is an

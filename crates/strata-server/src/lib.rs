@@ -1,4 +1,4 @@
-//! Strata over HTTP: the REST routes, operations and the OpenAPI document.
+//! Strata over HTTP and MCP: the REST routes, tools for agents, operations and the OpenAPI document.
 //!
 //! What is deliberately absent: SQL, a concrete store, the command line and the environment. The server is handed an
 //! [`Engine`](strata_core::Engine) and talks to nothing else. Wire types live beside their routes and are converted at the
@@ -15,6 +15,7 @@ mod guard;
 mod identity;
 mod keys;
 mod limits;
+mod mcp;
 mod moment;
 mod router;
 mod routes;
@@ -25,5 +26,6 @@ mod testing;
 mod throttle;
 
 pub use app::{App, Reach, Settings};
+pub use mcp::serve_mcp;
 pub use router::router;
 pub use serve::serve;

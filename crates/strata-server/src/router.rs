@@ -11,6 +11,7 @@ use crate::error::{ApiError, panicked};
 use crate::guard::guarded;
 use crate::keys::admitted;
 use crate::limits::limited;
+use crate::mcp;
 use crate::routes;
 use crate::telemetry::observed;
 
@@ -20,7 +21,9 @@ pub(crate) type Route = (&'static str, MethodRouter<App>);
 /// The routes over `app`, with everything around them: ids, logs, meters, the check of `Host` and `Origin`, keys, limits,
 /// and JSON for whatever goes wrong.
 pub fn router(app: App) -> Router {
-    let api = collect(routes::api()).layer(from_fn_with_state(app.clone(), limited));
+    let api = collect(routes::api())
+        .route("/mcp", mcp::over_http(&app))
+        .layer(from_fn_with_state(app.clone(), limited));
     // The last layer added is the outermost: an answer to a panic or a foreign host has an id and is counted too.
     api.merge(collect(routes::operations()))
         .fallback(unknown_route)

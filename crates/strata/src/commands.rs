@@ -11,6 +11,7 @@ pub(crate) mod import;
 pub(crate) mod jobs;
 pub(crate) mod keys;
 pub(crate) mod learn;
+pub(crate) mod mcp;
 pub(crate) mod memories;
 pub(crate) mod models;
 pub(crate) mod prompt;
@@ -38,6 +39,7 @@ use crate::output::Output;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Serve(serve::Args),
+    Mcp(mcp::Args),
     Record(record::Args),
     Add(add::Args),
     Search(search::Args),
@@ -74,6 +76,7 @@ impl Command {
 pub(crate) async fn run(command: Command, context: &Context, output: &mut Output) -> Outcome {
     match command {
         Command::Serve(_) => serve::run(context, output).await,
+        Command::Mcp(args) => mcp::run(args, context).await,
         Command::Record(args) => record::run(args, context, output).await,
         Command::Add(args) => add::run(args, context, output).await,
         Command::Search(args) => search::run(args, context, output).await,

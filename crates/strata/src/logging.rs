@@ -2,6 +2,7 @@
 
 use strata::config::{Config, LogFormat};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 use crate::failure::{Failure, Outcome};
 
@@ -14,6 +15,13 @@ pub(crate) fn start(config: &Config, default: &str) -> Outcome {
             config.origin("log")
         ))
     })?;
+    // The MCP library logs whole messages, and these hold what people said.
+    let filter = match "rmcp=error".parse() {
+        Ok(directive) if filter.max_level_hint() > Some(LevelFilter::ERROR) => {
+            filter.add_directive(directive)
+        }
+        _ => filter,
+    };
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match config.log_format {
         LogFormat::Text => subscriber.with_ansi(false).init(),

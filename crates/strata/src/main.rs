@@ -55,9 +55,12 @@ fn run(cli: Cli, output: &mut Output) -> Outcome {
     logging::start(&config, command.default_log())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let context = Context::new(config);
-    runtime.block_on(async {
+    let outcome = runtime.block_on(async {
         let outcome = commands::run(command, &context, output).await;
         let closed = context.close().await;
         outcome.and(closed)
-    })
+    });
+    // Whoever was told to stop does not wait for a line on stdin that may never come.
+    runtime.shutdown_background();
+    outcome
 }

@@ -6,10 +6,9 @@
 
 mod support;
 
-use std::path::PathBuf;
 use std::process::Command;
 
-use support::Server;
+use support::{Server, venv};
 
 /// Cases an operation: with the other phases, about a minute. One worker, since with two the seed does not fix the order.
 const EXAMPLES: &str = "100";
@@ -34,11 +33,4 @@ fn the_server_does_what_its_document_says() {
         .unwrap();
     server.assert_running();
     assert!(output.status.success(), "schemathesis found faults:\n{}", support::show(&output));
-}
-
-fn venv() -> PathBuf {
-    match std::env::var_os("STRATA_TEST_VENV") {
-        Some(path) => path.into(),
-        None => [env!("CARGO_MANIFEST_DIR"), "../../target/venv"].iter().collect(),
-    }
 }

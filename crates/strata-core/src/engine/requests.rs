@@ -1,6 +1,6 @@
 //! One row for each recall, written behind it: what makes «it forgot» a question with an answer.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
@@ -23,17 +23,32 @@ const BATCH: usize = 500;
 #[derive(Default)]
 pub(crate) struct Waiting {
     rows: Mutex<VecDeque<(UserId, RequestMetric)>>,
+    /// Those that somebody writes just now. Locked after `rows`.
+    writing: Mutex<Vec<(UserId, RequestMetric)>>,
 }
 
 impl Waiting {
     fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<(UserId, RequestMetric)>> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn lock_writing(&self) -> std::sync::MutexGuard<'_, Vec<(UserId, RequestMetric)>> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A row that is not in the store yet. One that is in neither place was written or never was.
+    fn find(&self, user: &UserId, id: RequestId) -> Option<RequestMetric> {
+        let (rows, writing) = (self.lock(), self.lock_writing());
+        let mut unwritten = rows.iter().chain(writing.iter());
+        let found = unwritten.find(|(owner, row)| owner == user && row.id == id);
+        found.map(|(_, row)| row.clone())
+    }
 }
 
 /// Rows that are being written. Whatever is left of them goes back when this is dropped.
 struct Batch<'a> {
     rows: VecDeque<(UserId, RequestMetric)>,
+    ids: HashSet<RequestId>,
     waiting: &'a Waiting,
 }
 
@@ -41,7 +56,9 @@ impl<'a> Batch<'a> {
     fn take(waiting: &'a Waiting) -> Self {
         let mut rows = waiting.lock();
         let count = rows.len().min(BATCH);
-        Self { rows: rows.drain(..count).collect(), waiting }
+        let rows: VecDeque<_> = rows.drain(..count).collect();
+        waiting.lock_writing().extend(rows.iter().cloned());
+        Self { ids: rows.iter().map(|(_, row)| row.id).collect(), rows, waiting }
     }
 }
 
@@ -51,6 +68,7 @@ impl Drop for Batch<'_> {
         for row in self.rows.drain(..).rev() {
             waiting.push_front(row);
         }
+        self.waiting.lock_writing().retain(|(_, row)| !self.ids.contains(&row.id));
     }
 }
 
@@ -155,6 +173,10 @@ impl Engine {
     /// One request's row; *not found* where there is none.
     pub async fn request(&self, user: &UserId, id: RequestId) -> Result<RequestMetric> {
         self.flush_requests().await?;
+        // The worker may have taken the row and be at writing it: flushing does not wait for that.
+        if let Some(row) = self.waiting.find(user, id) {
+            return Ok(row);
+        }
         let query = MetricQuery { id: Some(id), since: None, limit: 1 };
         let row = self.store.requests(user, &query).await?.pop();
         row.ok_or_else(|| Error::not_found(format!("request `{id}` does not exist for this user")))
@@ -207,5 +229,27 @@ impl Engine {
 
     pub(crate) fn new_waiting() -> Arc<Waiting> {
         Arc::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recall::tests::fixture::World;
+
+    #[tokio::test]
+    async fn a_row_that_somebody_is_writing_is_found() {
+        let world = World::new();
+        world.say("s", "a journey by train").await;
+        let asked = world.recall(&RecallRequest::new("journey")).await.request_id;
+        let batch = Batch::take(&world.engine.waiting);
+        assert_eq!(world.engine.waiting_requests(), 0);
+        assert_eq!(world.engine.request(&world.user, asked).await.unwrap().query, "journey");
+        let stranger = UserId::new("eve").unwrap();
+        assert!(world.engine.request(&stranger, asked).await.is_err());
+        drop(batch);
+        assert_eq!(world.engine.waiting_requests(), 1, "what was not written waits on");
+        assert_eq!(world.engine.request(&world.user, asked).await.unwrap().query, "journey");
+        assert!(world.engine.waiting.lock_writing().is_empty());
     }
 }

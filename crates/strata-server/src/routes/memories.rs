@@ -403,7 +403,7 @@ async fn list_memories(
 }
 
 /// An agent's name follows the rules of the other names.
-fn checked_agent(name: String) -> Result<String, ApiError> {
+pub(crate) fn checked_agent(name: String) -> Result<String, ApiError> {
     let agent = SessionId::new(name)
         .map_err(|error| ApiError::invalid(error.message().replace("session id", "agent id")))?;
     Ok(agent.into())

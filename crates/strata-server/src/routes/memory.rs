@@ -47,7 +47,7 @@ struct OwnerParams {
 }
 
 /// A memory that was not deleted.
-async fn present(app: &App, user: &UserId, id: MemoryId) -> Result<Memory, ApiError> {
+pub(crate) async fn present(app: &App, user: &UserId, id: MemoryId) -> Result<Memory, ApiError> {
     let memory = app.engine().memory(user, id).await?;
     match memory.hidden {
         Some(hidden) if hidden.reason == HiddenReason::Deleted => {

@@ -116,7 +116,7 @@ pub(crate) fn count(name: &str, number: &Option<Number>, most: u32) -> Result<Op
 }
 
 /// A number from 0 to 1.
-fn share(name: &str, value: Option<f64>) -> Result<Option<f32>, ApiError> {
+pub(crate) fn share(name: &str, value: Option<f64>) -> Result<Option<f32>, ApiError> {
     match value {
         Some(value) if !(0.0..=1.0).contains(&value) => {
             Err(ApiError::invalid(format!("`{name}` is `{value}`; it goes from 0 to 1")))

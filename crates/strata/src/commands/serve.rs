@@ -101,7 +101,7 @@ fn not_bound(listen: SocketAddr, error: io::Error) -> Failure {
 }
 
 /// Completes when somebody asks the process to stop.
-fn stop_signal() -> io::Result<impl Future<Output = ()> + Send> {
+pub(super) fn stop_signal() -> io::Result<impl Future<Output = ()> + Send> {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

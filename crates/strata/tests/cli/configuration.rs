@@ -8,6 +8,7 @@ use crate::harness::Machine;
 const PAGES: &[&[&str]] = &[
     &[],
     &["serve"],
+    &["mcp"],
     &["record"],
     &["add"],
     &["search"],

@@ -36,6 +36,14 @@ pub(crate) fn strata() -> Command {
     command
 }
 
+/// Where `cargo xtask check` has put clients and fuzzers from the Python world.
+pub(crate) fn venv() -> PathBuf {
+    match std::env::var_os("STRATA_TEST_VENV") {
+        Some(path) => path.into(),
+        None => [env!("CARGO_MANIFEST_DIR"), "../../target/venv"].iter().collect(),
+    }
+}
+
 /// The store's address for `--store`.
 pub(crate) fn store_url(file: &Path) -> String {
     format!("sqlite:{}", file.display())

@@ -1,0 +1,209 @@
+//! The Model Context Protocol: memory as tools and resources for agents, over streamable HTTP and over stdio.
+//!
+//! One service stands behind both doors. Over HTTP it keeps nothing between two requests, so nothing has to be expired or
+//! shared between servers; who is asking is decided by [`Caller`], as for every other route. What a tool cannot do is
+//! told as the tool's result, with what to do next, because a protocol error never reaches the model. Start reading at
+//! [`tools`], then at one handler in [`calls`].
+
+mod answers;
+mod arguments;
+mod calls;
+mod resources;
+#[cfg(test)]
+mod tests;
+mod tools;
+
+use std::io;
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, post};
+use http_body_util::BodyExt;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ErrorData, Implementation, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
+};
+use rmcp::service::{QuitReason, RequestContext, RoleServer};
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use rmcp::{ServerHandler, ServiceExt};
+use strata_core::{SessionId, UserId};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::identity::Caller;
+
+/// What a client tells its model about this server.
+const INSTRUCTIONS: &str = "\
+Strata is the user's long-term memory: what they said in earlier conversations and what was learned from it. \
+Before you answer anything that may depend on the user, their preferences, projects, plans or earlier conversations, \
+call `search_memories` with the question in plain words. When the user states something that will matter later \
+(a fact about them, a preference, a decision, something to be done), call `add_memory` with one complete sentence. \
+When something remembered is no longer so, call `update_memory` instead of adding a contradiction. \
+Do not store secrets, and do not store what you have only guessed.";
+
+/// Memory as an MCP server.
+#[derive(Clone)]
+pub(crate) struct MemoryService {
+    app: App,
+    /// Who asks where the transport does not say: over stdio, whoever started the process.
+    caller: Caller,
+}
+
+impl MemoryService {
+    pub(crate) fn new(app: App, caller: Caller) -> Self {
+        Self { app, caller }
+    }
+
+    /// Who is asking: the caller that the HTTP request was found to come from, else the one of the process.
+    fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
+        let parts = context.extensions.get::<Parts>();
+        parts.and_then(|parts| parts.extensions.get::<Caller>()).unwrap_or(&self.caller).clone()
+    }
+}
+
+impl ServerHandler for MemoryService {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
+        let server = Implementation::new("strata", env!("CARGO_PKG_VERSION")).with_title("Strata memory");
+        ServerConfig::new(capabilities).with_server_info(server).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(tools::all().to_vec()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        tools::all().iter().find(|tool| tool.name == name).cloned()
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let caller = self.caller(&context);
+        let arguments = request.arguments.unwrap_or_default();
+        Ok(calls::call(&self.app, &caller, &request.name, arguments).await?.into())
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let cursor = request.and_then(|request| request.cursor);
+        resources::list(&self.app, &self.caller(&context), cursor.as_deref()).await
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        Ok(resources::read(&self.app, &self.caller(&context), &request.uri).await?.into())
+    }
+}
+
+/// `/mcp`: one POST a message, answered with JSON.
+///
+/// Not in the OpenAPI document: the protocol describes itself (`tools/list`).
+pub(crate) fn over_http(app: &App) -> MethodRouter<App> {
+    let config = StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(false)
+        .with_json_response(true)
+        // `Host` and `Origin` were checked before any route.
+        .disable_allowed_hosts()
+        .with_max_request_body_bytes(app.settings().max_body_bytes);
+    let memory = MemoryService::new(app.clone(), Caller::default());
+    let service = StreamableHttpService::new(
+        move || Ok(memory.clone()),
+        Arc::new(NeverSessionManager::default()),
+        config,
+    );
+    post(move |caller: Caller, mut request: Request| async move {
+        request.extensions_mut().insert(caller);
+        let response = service.handle(request).await;
+        as_json(response.map(axum::body::Body::new)).await
+    })
+}
+
+/// Failures of the transport (a wrong `Accept`, no JSON-RPC) come as plain text; here every failure is JSON.
+async fn as_json(response: Response) -> Response {
+    let status = response.status();
+    let is_json = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|value| value.starts_with("application/json"));
+    if is_json || !(status.is_client_error() || status.is_server_error()) {
+        return response;
+    }
+    let body = response.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let code = match status {
+        StatusCode::PAYLOAD_TOO_LARGE => "too_large",
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => "unsupported_media_type",
+        status if status.is_server_error() => "internal",
+        _ => "invalid",
+    };
+    ApiError::new(status, code, String::from_utf8_lossy(&body)).into_response()
+}
+
+/// Speaks MCP over a pair of streams until the input ends or `stop` completes; calls under way are finished first.
+///
+/// `user` and `session` are those of the process: what a call names itself then counts only where they are not given.
+pub async fn serve_mcp<R, W>(
+    app: App,
+    user: Option<UserId>,
+    session: Option<SessionId>,
+    (input, output): (R, W),
+    stop: impl Future<Output = ()>,
+) -> io::Result<()>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let service = MemoryService::new(app, Caller::of_process(user, session));
+    let starting = service.serve((input, output));
+    tokio::pin!(stop);
+    let running = tokio::select! {
+        started = starting => match started {
+            Ok(running) => running,
+            // A client that leaves before it has said anything is no failure.
+            Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+            Err(error) => return Err(io::Error::other(error)),
+        },
+        () = &mut stop => return Ok(()),
+    };
+    let cancel = running.cancellation_token();
+    let ended = running.waiting();
+    tokio::pin!(ended);
+    let reason = tokio::select! {
+        reason = &mut ended => reason,
+        () = &mut stop => {
+            cancel.cancel();
+            ended.await
+        }
+    };
+    match reason.map_err(io::Error::other)? {
+        QuitReason::JoinError(error) => Err(io::Error::other(error)),
+        _ => Ok(()),
+    }
+}

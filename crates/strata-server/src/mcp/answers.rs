@@ -1,0 +1,253 @@
+//! What the tools answer: the same facts as over REST, without what costs a model tokens and tells it nothing.
+
+use rmcp::schemars::{self, JsonSchema};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use strata_core::recall::{RecalledItem, TraceCandidate};
+use strata_core::store::Item;
+use strata_core::turn::HiddenReason;
+use strata_core::{Memory, UserId};
+
+use crate::routes::trace::{CandidateKind, OutcomeName};
+
+/// A memory.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct MemoryAnswer {
+    /// Its id, for `get_memory`, `update_memory` and `delete_memory`.
+    id: String,
+    /// The statement.
+    memory: String,
+    /// `fact`, `preference`, `todo` or `decision`.
+    kind: &'static str,
+    /// Where it holds: `session`, `user` or `global`.
+    scope: &'static str,
+    /// The conversation it is bound to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<String>,
+    /// The agent it belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent_id: Option<String>,
+    /// What was attached to it.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    metadata: Map<String, Value>,
+    /// When it was learned.
+    created_at: String,
+    /// Since when it is so.
+    valid_from: String,
+    /// Until when it was so; absent while it still is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    valid_to: Option<String>,
+    /// The memory that took its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replaced_by: Option<String>,
+    /// Whether it was deleted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    deleted: bool,
+    /// The turns that say so.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    source_turns: Vec<String>,
+}
+
+impl MemoryAnswer {
+    pub(crate) fn new(owner: &UserId, memory: Memory) -> Self {
+        let scope = match &memory.session {
+            Some(_) => "session",
+            None if *owner == UserId::global() => "global",
+            None => "user",
+        };
+        Self {
+            id: memory.id.to_string(),
+            memory: memory.content,
+            kind: memory.kind.as_str(),
+            scope,
+            session_id: memory.session.map(String::from),
+            agent_id: memory.agent,
+            metadata: memory.metadata,
+            created_at: memory.recorded_at.to_string(),
+            valid_from: memory.valid_from.to_string(),
+            valid_to: memory.valid_to.map(|moment| moment.to_string()),
+            replaced_by: memory.replaced_by.map(|id| id.to_string()),
+            deleted: memory.hidden.is_some_and(|hidden| hidden.reason == HiddenReason::Deleted),
+            source_turns: memory.source_turns.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+/// The answer of `add_memory`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct AddedAnswer {
+    /// What became of the statement.
+    pub(crate) results: Vec<Added>,
+}
+
+/// A memory that was added.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Added {
+    /// Its id.
+    pub(crate) id: String,
+    /// The statement as it is kept.
+    pub(crate) memory: String,
+    /// What happened: `ADD`.
+    pub(crate) event: &'static str,
+}
+
+/// The answer of `search_memories`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SearchAnswer {
+    /// What was found, the best first.
+    pub(crate) results: Vec<Found>,
+    /// For `explain_recall`.
+    pub(crate) request_id: String,
+    /// Where was looked: `session`, `user` or `global`.
+    pub(crate) scope: &'static str,
+    /// What to make of the results.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) note: Option<String>,
+}
+
+/// Something that was found.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Found {
+    /// Its id.
+    id: String,
+    /// `turn` for something said; else the kind of memory: `fact`, `preference`, `todo`, `decision`; or `summary`.
+    kind: &'static str,
+    /// Its text.
+    memory: String,
+    /// Who said it, where it is a turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<&'static str>,
+    /// How good a choice it is, from 0 to 1.
+    score: f64,
+    /// When it was said or learned.
+    created_at: String,
+    /// Until when it was so; absent while it still is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    valid_to: Option<String>,
+    /// The conversation it belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<String>,
+    /// What was attached to it.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    metadata: Map<String, Value>,
+    /// Whether the text was shortened; `get_memory` has all of a memory.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
+}
+
+impl Found {
+    pub(crate) fn new(recalled: RecalledItem) -> Self {
+        let RecalledItem { item, shortened, score, .. } = recalled;
+        let (kind, role, valid_to) = match &item {
+            Item::Turn(turn) => ("turn", Some(turn.role.as_str()), None),
+            Item::Memory(memory) => (memory.kind.as_str(), None, memory.valid_to),
+            Item::Summary(_) => ("summary", None, None),
+        };
+        let metadata = match &item {
+            Item::Memory(memory) => memory.metadata.clone(),
+            Item::Turn(_) | Item::Summary(_) => Map::new(),
+        };
+        Self {
+            id: item.id().uuid().to_string(),
+            kind,
+            truncated: shortened.is_some(),
+            memory: shortened.unwrap_or_else(|| item.content().to_owned()),
+            role,
+            score: rounded(score),
+            created_at: item.created_at().to_string(),
+            valid_to: valid_to.map(|moment| moment.to_string()),
+            session_id: item.session().map(|session| session.as_str().to_owned()),
+            metadata,
+        }
+    }
+}
+
+/// To three digits: more tell a model nothing.
+fn rounded(score: f32) -> f64 {
+    (f64::from(score) * 1_000.0).round() / 1_000.0
+}
+
+/// The answer of `get_memories`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct MemoriesAnswer {
+    /// The memories, the newest first.
+    pub(crate) results: Vec<MemoryAnswer>,
+    /// There may be more: call again with this `offset`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next_offset: Option<u64>,
+}
+
+/// The answer of `get_memory`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct OneAnswer {
+    /// The memory.
+    #[serde(flatten)]
+    pub(crate) memory: MemoryAnswer,
+    /// All that it replaced, itself, and all that replaced it, the oldest first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) history: Option<Vec<MemoryAnswer>>,
+}
+
+/// The answer of `delete_memory` and `delete_all_memories`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct DeletedAnswer {
+    /// How many memories left recall.
+    pub(crate) deleted: u64,
+    /// What that means.
+    pub(crate) note: &'static str,
+}
+
+/// The answer of `explain_recall`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ExplainAnswer {
+    /// The question that was asked.
+    pub(crate) query: String,
+    /// Where was looked, and why further than asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) expansion: Option<String>,
+    /// Why, for the one item that was asked about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+    /// What became of the candidates, the most relevant first.
+    pub(crate) candidates: Vec<CandidateAnswer>,
+    /// How many more candidates there were.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) more_candidates: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+/// What became of one candidate.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CandidateAnswer {
+    /// Its id.
+    id: String,
+    /// `turn`, `memory` or `summary`.
+    #[schemars(with = "String")]
+    kind: CandidateKind,
+    /// Its place by relevance, from 1.
+    place: u32,
+    /// How well it fits the question, from 0 to 1.
+    relevance: f64,
+    /// `served`, `below_threshold`, `not_chosen` or `over_budget`.
+    #[schemars(with = "String")]
+    outcome: OutcomeName,
+    /// The same in words.
+    reason: String,
+}
+
+impl CandidateAnswer {
+    pub(crate) fn new(candidate: &TraceCandidate) -> Self {
+        Self {
+            id: candidate.item.uuid().to_string(),
+            kind: candidate.item.into(),
+            place: candidate.place,
+            relevance: rounded(candidate.relevance),
+            outcome: OutcomeName::from(&candidate.outcome),
+            reason: candidate.outcome.to_string(),
+        }
+    }
+}

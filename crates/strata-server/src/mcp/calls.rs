@@ -1,0 +1,299 @@
+//! The tools at work: arguments in, one use-case, an answer out.
+
+use rmcp::model::{CallToolResult, ContentBlock, ErrorData, JsonObject};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Number, Value};
+use strata_core::engine::{MemoryEdit, NewMemory};
+use strata_core::metric::RetrievalPath;
+use strata_core::recall::{RecallRequest, Recalled};
+use strata_core::store::{ItemKinds, MemoryQuery, MemorySelect, Page};
+use strata_core::{ItemId, MemoryId, RequestId, SessionId, TurnId};
+
+use super::answers::{
+    Added, AddedAnswer, CandidateAnswer, DeletedAnswer, ExplainAnswer, Found, MemoriesAnswer, MemoryAnswer,
+    OneAnswer, SearchAnswer,
+};
+use super::arguments::{
+    AddMemory, DeleteAllMemories, DeleteMemory, ExplainRecall, GetContext, GetMemories, GetMemory,
+    SearchMemories, UpdateMemory,
+};
+use super::tools;
+use crate::app::App;
+use crate::error::ApiError;
+use crate::identity::Caller;
+use crate::moment::Moment;
+use crate::routes::memories::checked_agent;
+use crate::routes::memory::present;
+use crate::routes::search::{count, share};
+use crate::routes::sessions::MAX_LIMIT;
+
+/// How many memories one list has where nobody says: a page that a model can read.
+const LISTED: u32 = 50;
+
+/// How many messages of a conversation its context has where nobody says.
+const CONTEXT_TURNS: u32 = 20;
+
+/// How many candidates an explanation has: what was served and the next best.
+const EXPLAINED: usize = 20;
+
+const RESTORABLE: &str = "out of recall; a person can bring it back with `strata memories restore ID`";
+
+type Answer = Result<Value, ApiError>;
+
+/// Calls a tool. What it cannot do is its answer; only a tool that does not exist is an error of the protocol.
+pub(super) async fn call(
+    app: &App,
+    caller: &Caller,
+    name: &str,
+    arguments: JsonObject,
+) -> Result<CallToolResult, ErrorData> {
+    let answer = match name {
+        "search_memories" => search(app, caller, arguments).await,
+        "add_memory" => add(app, caller, arguments).await,
+        "get_memories" => list(app, caller, arguments).await,
+        "get_memory" => show(app, caller, arguments).await,
+        "update_memory" => update(app, caller, arguments).await,
+        "delete_memory" => delete(app, caller, arguments).await,
+        "delete_all_memories" => delete_all(app, caller, arguments).await,
+        "get_context" => context(app, caller, arguments).await,
+        "explain_recall" => explain(app, caller, arguments).await,
+        _ => {
+            let known: Vec<&str> = tools::all().iter().map(|tool| tool.name.as_ref()).collect();
+            let shown: String = name.chars().take(64).collect();
+            let message = format!("there is no tool `{shown}`; there are {}", known.join(", "));
+            return Err(ErrorData::invalid_params(message, None));
+        }
+    };
+    Ok(match answer {
+        Ok(answer) => CallToolResult::structured(answer),
+        Err(error) => CallToolResult::error(vec![ContentBlock::text(told(&error))]),
+    })
+}
+
+/// A failure as a model reads it: what is wrong, then what to do next.
+fn told(error: &ApiError) -> String {
+    if let Some(cause) = error.cause() {
+        tracing::error!(error = ?cause, "a tool failed");
+    }
+    let next = match error.code() {
+        "not_found" => {
+            "Call `search_memories` or `get_memories` to find what exists, and use an id from there."
+        }
+        "invalid" => "Correct the arguments and call the tool again.",
+        "too_large" => "Make it shorter or split it, and call the tool again.",
+        "conflict" => {
+            "Look at it as it is now with `get_memory`, then decide whether the change still makes sense."
+        }
+        "unavailable" => {
+            "Nothing was changed. Wait a moment and call the tool again; if that fails too, tell the user."
+        }
+        _ => {
+            "Nothing was changed. Go on without memory and tell the user that it does not work at the moment."
+        }
+    };
+    format!("{}\n\n{next}", error.message())
+}
+
+fn read<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, ApiError> {
+    serde_json::from_value(Value::Object(arguments))
+        .map_err(|error| ApiError::invalid(format!("the arguments are not what this tool takes: {error}")))
+}
+
+fn answer(answer: impl Serialize) -> Answer {
+    serde_json::to_value(answer).map_err(|error| {
+        strata_core::Error::internal("an answer cannot be written as JSON").with_source(error).into()
+    })
+}
+
+async fn search(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
+    let arguments: SearchMemories = read(arguments)?;
+    let user = caller.user([&arguments.user_id])?;
+    let limit = count("limit", &arguments.limit, MAX_LIMIT)?.or(count("top_k", &arguments.top_k, MAX_LIMIT)?);
+    let request = RecallRequest {
+        session: caller.session([&arguments.session_id])?,
+        scope: arguments.scope.as_deref().map(str::parse).transpose()?,
+        kinds: item_kinds(arguments.kinds.as_deref())?,
+        as_of: moment("as_of", arguments.as_of.as_deref())?,
+        limit,
+        score_threshold: share("threshold", arguments.threshold)?,
+        ..RecallRequest::new(arguments.query)
+    };
+    let recalled = app.engine().recall(&user, &request).await?;
+    app.meters().searched(recalled.path.as_str());
+    let note = note(&recalled);
+    answer(SearchAnswer {
+        request_id: recalled.request_id.to_string(),
+        scope: recalled.scope.as_str(),
+        note,
+        results: recalled.items.into_iter().map(Found::new).collect(),
+    })
+}
+
+/// What a model might misunderstand about a result.
+fn note(recalled: &Recalled) -> Option<String> {
+    match recalled.path {
+        RetrievalPath::None => Some("nothing is known about this".to_owned()),
+        RetrievalPath::Window => {
+            Some("nothing matches the question; these are only the most recent messages".to_owned())
+        }
+        _ if recalled.items.is_empty() => Some(
+            "nothing is relevant enough; call again with `threshold` 0 to see what comes nearest".to_owned(),
+        ),
+        _ => recalled.expansion.as_ref().map(|reason| format!("looked beyond the conversation: {reason}")),
+    }
+}
+
+fn item_kinds(kinds: Option<&[String]>) -> Result<ItemKinds, ApiError> {
+    let Some(kinds) = kinds.filter(|kinds| !kinds.is_empty()) else { return Ok(ItemKinds::ALL) };
+    let mut wanted = ItemKinds { turns: false, memories: false };
+    for kind in kinds {
+        match kind.as_str() {
+            "turn" => wanted.turns = true,
+            "memory" => wanted.memories = true,
+            _ => return Err(ApiError::invalid("`kinds` has an unknown name; use `memory` and `turn`")),
+        }
+    }
+    Ok(wanted)
+}
+
+fn moment(name: &str, text: Option<&str>) -> Result<Option<jiff::Timestamp>, ApiError> {
+    let moment = text.map(Moment::parse).transpose();
+    let moment = moment.map_err(|reason| ApiError::invalid(format!("`{name}`: {reason}")))?;
+    Ok(moment.map(|moment| moment.0))
+}
+
+async fn add(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
+    let arguments: AddMemory = read(arguments)?;
+    let user = caller.user([&arguments.user_id])?;
+    let memory = NewMemory {
+        kind: arguments.kind.as_deref().map(str::parse).transpose()?.unwrap_or_default(),
+        // The connection's session binds nothing by itself: what an agent stores is to outlive the conversation.
+        session: Caller::own_session([&arguments.session_id, &arguments.run_id])?,
+        agent: arguments.agent_id,
+        metadata: arguments.metadata.unwrap_or_default(),
+        ..NewMemory::new(arguments.text)
+    };
+    // An agent that calls this has already made its statement: nothing is left to infer.
+    let added = app.engine().add_memories(&user, vec![memory]).await?;
+    app.meters().memories_added(added.len());
+    let results = added
+        .into_iter()
+        .map(|memory| Added { id: memory.id.to_string(), memory: memory.content, event: "ADD" })
+        .collect();
+    answer(AddedAnswer { results })
+}
+
+async fn list(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
+    let arguments: GetMemories = read(arguments)?;
+    let user = caller.user([&arguments.user_id])?;
+    let limit = count("limit", &arguments.limit, MAX_LIMIT)?.unwrap_or(LISTED);
+    let offset = offset(&arguments.offset)?;
+    let query = MemoryQuery {
+        select: MemorySelect::Current { as_of: moment("as_of", arguments.as_of.as_deref())? },
+        session: Caller::own_session([&arguments.session_id, &arguments.run_id])?,
+        agent: arguments.agent_id.map(checked_agent).transpose()?,
+        kind: arguments.kind.as_deref().map(str::parse).transpose()?,
+        page: Page { offset, limit },
+    };
+    let memories = app.engine().memories(&user, &query).await?;
+    let next_offset = (memories.len() == limit as usize).then(|| offset + u64::from(limit));
+    let results = memories.into_iter().map(|memory| MemoryAnswer::new(&user, memory)).collect();
+    answer(MemoriesAnswer { results, next_offset })
+}
+
+fn offset(offset: &Option<Number>) -> Result<u64, ApiError> {
+    let Some(offset) = offset else { return Ok(0) };
+    offset.as_u64().filter(|offset| i64::try_from(*offset).is_ok()).ok_or_else(|| {
+        ApiError::invalid(format!("`offset` is `{offset}`; take it from `next_offset` of the answer before"))
+    })
+}
+
+async fn show(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
+    let arguments: GetMemory = read(arguments)?;
+    let user = caller.user([&arguments.user_id])?;
+    let id: MemoryId = arguments.memory_id.parse()?;
+    let memory = MemoryAnswer::new(&user, present(app, &user, id).await?);
+    let history = match arguments.history {
+        Some(true) => {
+            let history = app.engine().memory_history(&user, id).await?;
+            Some(history.into_iter().map(|memory| MemoryAnswer::new(&user, memory)).collect())
+        }
+        _ => None,
+    };
+    answer(OneAnswer { memory, history })
+}
+
+async fn update(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
+    let arguments: UpdateMemory = read(arguments)?;
+    let user = caller.user([&arguments.user_id])?;
+    let id: MemoryId = arguments.memory_id.parse()?;
+    present(app, &user, id).await?;
+    let edit = MemoryEdit { content: arguments.text, metadata: arguments.metadata };
+    let memory = app.engine().revise_memory(&user, id, edit).await?;
+    answer(MemoryAnswer::new(&user, memory))
+}
+
+async fn delete(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
+    let arguments: DeleteMemory = read(arguments)?;
+    let user = caller.user([&arguments.user_id])?;
+    let id: MemoryId = arguments.memory_id.parse()?;
+    present(app, &user, id).await?;
+    app.engine().delete_memory(&user, id).await?;
+    answer(DeletedAnswer { deleted: 1, note: RESTORABLE })
+}
+
+async fn delete_all(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
+    let arguments: DeleteAllMemories = read(arguments)?;
+    let user = caller.user([&arguments.user_id])?;
+    let query = MemoryQuery {
+        session: Caller::own_session([&arguments.session_id, &arguments.run_id])?,
+        agent: arguments.agent_id.map(checked_agent).transpose()?,
+        ..MemoryQuery::new(MemorySelect::Current { as_of: None })
+    };
+    let deleted = app.engine().delete_memories(&user, &query).await?;
+    answer(DeletedAnswer { deleted, note: RESTORABLE })
+}
+
+async fn context(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
+    let arguments: GetContext = read(arguments)?;
+    let user = caller.user([&arguments.user_id])?;
+    let named = Caller::own_session([&arguments.session_id])?;
+    let session: SessionId = match named {
+        Some(session) => session,
+        None => caller.session([])?.unwrap_or_default(),
+    };
+    let turns = count("turns", &arguments.turns, MAX_LIMIT)?.unwrap_or(CONTEXT_TURNS) as usize;
+    let mut context = app.engine().context(&user, &session).await?;
+    let too_many = context.recent_history.len().saturating_sub(turns);
+    context.recent_history.drain(..too_many);
+    answer(context)
+}
+
+async fn explain(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
+    let arguments: ExplainRecall = read(arguments)?;
+    let user = caller.user([&arguments.user_id])?;
+    let id: RequestId = arguments.request_id.parse()?;
+    let Some(item) = arguments.item_id else {
+        let trace = app.engine().trace(&user, id).await?;
+        let candidates: Vec<_> = trace.candidates.iter().take(EXPLAINED).map(CandidateAnswer::new).collect();
+        return answer(ExplainAnswer {
+            more_candidates: trace.candidates.len() - candidates.len(),
+            query: trace.query,
+            expansion: trace.expansion,
+            reason: None,
+            candidates,
+        });
+    };
+    let query = app.engine().request(&user, id).await?.query;
+    // Ids are unique over kinds, and nobody who asks should have to know which it is.
+    let item = ItemId::Turn(item.parse::<TurnId>()?);
+    let explanation = app.engine().explain(&user, id, item).await?;
+    answer(ExplainAnswer {
+        query,
+        expansion: None,
+        reason: Some(explanation.reason),
+        candidates: explanation.candidate.iter().map(CandidateAnswer::new).collect(),
+        more_candidates: 0,
+    })
+}

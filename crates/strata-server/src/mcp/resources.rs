@@ -1,0 +1,118 @@
+//! Memories as resources: what a person can pick from a list and put into a conversation without a tool call.
+
+use jiff::Timestamp;
+use rmcp::model::{
+    ErrorData, ListResourcesResult, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
+};
+use serde_json::json;
+use strata_core::store::{MemoryQuery, MemorySelect, Page};
+use strata_core::{Memory, MemoryId};
+
+use super::answers::MemoryAnswer;
+use crate::app::App;
+use crate::error::ApiError;
+use crate::identity::Caller;
+use crate::routes::memory::present;
+
+const PREFIX: &str = "strata://memories/";
+
+const JSON: &str = "application/json";
+
+/// How many memories one page lists.
+const PAGE: u32 = 100;
+
+/// The longest title, in characters: it stands in a list.
+const MAX_TITLE_CHARS: usize = 80;
+
+pub(super) fn templates() -> Vec<ResourceTemplate> {
+    let template = ResourceTemplate::new(format!("{PREFIX}{{id}}"), "memory")
+        .with_title("A memory")
+        .with_description(
+            "One memory by its id: the statement, its kind, since when it is so and where it comes from",
+        )
+        .with_mime_type(JSON);
+    vec![template]
+}
+
+/// One page of the caller's memories, the newest first. All pages show what was believed when the first one was asked
+/// for, so that a memory added meanwhile shifts nothing.
+pub(super) async fn list(
+    app: &App,
+    caller: &Caller,
+    cursor: Option<&str>,
+) -> Result<ListResourcesResult, ErrorData> {
+    let user = caller.user([]).map_err(|error| failed(&error))?;
+    let cursor = match cursor {
+        None => Cursor { as_of: app.engine().now(), offset: 0 },
+        Some(text) => Cursor::parse(text).ok_or_else(|| {
+            ErrorData::invalid_params("the cursor is none that this server gave; begin without one", None)
+        })?,
+    };
+    let query = MemoryQuery {
+        page: Page { offset: cursor.offset, limit: PAGE },
+        ..MemoryQuery::new(MemorySelect::Current { as_of: Some(cursor.as_of) })
+    };
+    let memories = app.engine().memories(&user, &query).await.map_err(|error| failed(&error.into()))?;
+    let next = Cursor { offset: cursor.offset + u64::from(PAGE), ..cursor };
+    let is_full = memories.len() == PAGE as usize;
+    let mut page = ListResourcesResult::with_all_items(memories.iter().map(resource).collect());
+    page.next_cursor = is_full.then(|| next.to_string());
+    Ok(page)
+}
+
+/// One memory.
+pub(super) async fn read(app: &App, caller: &Caller, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+    let id = uri.strip_prefix(PREFIX).and_then(|id| id.parse::<MemoryId>().ok()).ok_or_else(|| {
+        let message = format!("there is no such resource; memories are `{PREFIX}ID`, as the list gives them");
+        ErrorData::resource_not_found(message, Some(json!({ "uri": uri })))
+    })?;
+    let user = caller.user([]).map_err(|error| failed(&error))?;
+    let memory = present(app, &user, id).await.map_err(|error| match error.code() {
+        "not_found" => ErrorData::resource_not_found(error.message(), Some(json!({ "uri": uri }))),
+        _ => failed(&error),
+    })?;
+    let text = serde_json::to_string_pretty(&MemoryAnswer::new(&user, memory)).unwrap_or_default();
+    Ok(ReadResourceResult::new(vec![ResourceContents::text(text, uri).with_mime_type(JSON)]))
+}
+
+fn resource(memory: &Memory) -> Resource {
+    let mut title: String = memory.content.chars().take(MAX_TITLE_CHARS).collect();
+    if title.len() < memory.content.len() {
+        title.push('…');
+    }
+    Resource::new(format!("{PREFIX}{}", memory.id), memory.id.to_string())
+        .with_title(title)
+        .with_description(format!("{} of {}", memory.kind.as_str(), memory.recorded_at))
+        .with_mime_type(JSON)
+}
+
+/// Resources have no result to put a failure into, so it is one of the protocol.
+fn failed(error: &ApiError) -> ErrorData {
+    match error.code() {
+        "invalid" => ErrorData::invalid_params(error.message(), None),
+        _ => ErrorData::internal_error(error.message(), None),
+    }
+}
+
+/// Where a list goes on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Cursor {
+    as_of: Timestamp,
+    offset: u64,
+}
+
+impl Cursor {
+    fn parse(text: &str) -> Option<Self> {
+        let (as_of, offset) = text.split_once('-')?;
+        let as_of = Timestamp::from_microsecond(as_of.parse().ok()?).ok()?;
+        // Stores count in signed numbers.
+        let offset = offset.parse::<u64>().ok().filter(|offset| i64::try_from(*offset).is_ok())?;
+        Some(Self { as_of, offset })
+    }
+}
+
+impl std::fmt::Display for Cursor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}-{}", self.as_of.as_microsecond(), self.offset)
+    }
+}

@@ -1,0 +1,224 @@
+use axum::body::Body;
+use axum::http::Method;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+
+use crate::testing::{Answer, TestServer, request};
+use crate::{Settings, serve_mcp};
+
+const JSON: &str = "application/json";
+const BOTH: &str = "application/json, text/event-stream";
+
+/// One message over HTTP, from `user` where one is given.
+async fn post(server: &TestServer, user: Option<&str>, message: &Value) -> Answer {
+    let mut request = request(Method::POST, "/mcp").header("content-type", JSON).header("accept", BOTH);
+    if let Some(user) = user {
+        request = request.header("x-strata-user", user);
+    }
+    server.send(request.body(Body::from(message.to_string())).unwrap()).await
+}
+
+async fn ask(server: &TestServer, user: Option<&str>, method: &str, params: Value) -> Value {
+    let message = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+    let answer = post(server, user, &message).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert_eq!(answer.header("content-type"), Some(JSON));
+    answer.json()
+}
+
+/// A tool's result.
+async fn call(server: &TestServer, user: Option<&str>, tool: &str, arguments: Value) -> Value {
+    let answer = ask(server, user, "tools/call", json!({"name": tool, "arguments": arguments})).await;
+    answer.get("result").unwrap_or_else(|| panic!("{tool}: {answer}")).clone()
+}
+
+async fn done(server: &TestServer, user: Option<&str>, tool: &str, arguments: Value) -> Value {
+    let result = call(server, user, tool, arguments).await;
+    assert_eq!(result["isError"], false, "{tool}: {result}");
+    result["structuredContent"].clone()
+}
+
+#[tokio::test]
+async fn the_catalogue_as_agents_see_it() {
+    let server = TestServer::new();
+    let tools = ask(&server, None, "tools/list", json!({})).await;
+    insta::assert_snapshot!("tools", serde_json::to_string_pretty(&tools["result"]["tools"]).unwrap());
+}
+
+#[tokio::test]
+async fn the_header_says_who_asks_and_else_the_call() {
+    let server = TestServer::new();
+    let text = json!({"text": "prefers green tea", "user_id": "eve"});
+    let added = done(&server, Some("ada"), "add_memory", text).await;
+    let id = added["results"][0]["id"].as_str().unwrap().to_owned();
+    let named = |user: &str| json!({"query": "green tea", "user_id": user});
+    assert_eq!(done(&server, None, "search_memories", named("ada")).await["results"][0]["id"], id.as_str());
+    assert_eq!(done(&server, None, "search_memories", named("eve")).await["results"], json!([]));
+    assert_eq!(
+        done(&server, Some("eve"), "search_memories", named("ada")).await["results"],
+        json!([]),
+        "a call never goes past the header"
+    );
+    for (tool, extra) in [
+        ("get_memory", json!({})),
+        ("update_memory", json!({"text": "mine now"})),
+        ("delete_memory", json!({})),
+    ] {
+        let mut arguments = json!({"memory_id": id});
+        arguments.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        let result = call(&server, Some("eve"), tool, arguments).await;
+        assert_eq!(result["isError"], true, "{tool}: {result}");
+    }
+    let uri = json!({"uri": format!("strata://memories/{id}")});
+    assert!(ask(&server, Some("eve"), "resources/read", uri.clone()).await.get("error").is_some());
+    assert!(
+        ask(&server, Some("ada"), "resources/read", uri).await["result"]["contents"][0]["text"].is_string()
+    );
+    assert_eq!(
+        ask(&server, Some("eve"), "resources/list", json!({})).await["result"]["resources"],
+        json!([])
+    );
+}
+
+#[tokio::test]
+async fn a_failure_tells_what_to_do_next() {
+    let server = TestServer::new();
+    let before = server.heads().await;
+    for (tool, arguments, expected) in [
+        (
+            "get_memory",
+            json!({"memory_id": "00000000-0000-0000-0000-000000000099"}),
+            "Call `search_memories`",
+        ),
+        ("get_memory", json!({"memory_id": "nonsense"}), "Correct the arguments"),
+        ("add_memory", json!({"text": "   "}), "the memory is empty"),
+        ("add_memory", json!({"text": "x".repeat(2_000_000)}), "Make it shorter"),
+        ("add_memory", json!({"text": "x", "metadata": {"a": "\u{0}"}}), "NUL"),
+        ("add_memory", json!({"text": "x", "user_id": "*"}), "Correct the arguments"),
+        ("search_memories", json!({"query": "x", "limit": 0}), "from 1 to 1000"),
+        ("search_memories", json!({"query": "x", "threshold": 2}), "from 0 to 1"),
+        ("search_memories", json!({"query": "x", "kinds": ["rumour"]}), "`memory` and `turn`"),
+        ("search_memories", json!({"query": "x", "as_of": "yesterday"}), "no time"),
+        ("search_memories", json!({"query": "x", "scope": "world"}), "scope"),
+        ("get_memories", json!({"offset": -1}), "next_offset"),
+        (
+            "explain_recall",
+            json!({"request_id": "00000000-0000-0000-0000-000000000099"}),
+            "Call `search_memories`",
+        ),
+        ("get_context", json!({"session_id": "nowhere"}), "does not exist"),
+    ] {
+        let result = call(&server, None, tool, arguments.clone()).await;
+        assert_eq!(result["isError"], true, "{tool} {arguments}");
+        let told = result["content"][0]["text"].as_str().unwrap();
+        assert!(told.contains(expected), "{tool} {arguments}: {told}");
+        assert!(told.chars().count() < 2_000, "{told}");
+    }
+    assert_eq!(server.heads().await, before, "what is refused changes nothing");
+    let unknown = ask(&server, None, "tools/call", json!({"name": "forget_everything"})).await;
+    assert!(unknown["error"]["message"].as_str().unwrap().contains("search_memories"), "{unknown}");
+}
+
+#[tokio::test]
+async fn a_search_says_what_to_make_of_it() {
+    let server = TestServer::new();
+    let search =
+        async |query: &str| done(&server, Some("ada"), "search_memories", json!({"query": query})).await;
+    assert_eq!(search("tea").await["note"], "nothing is known about this");
+    let messages = json!([{"role": "user", "content": "we drink green tea"}]);
+    server.post("/turns", json!({"user_id": "ada", "session_id": "s", "messages": messages})).await;
+    let found = search("tea").await;
+    assert_eq!(
+        (&found["results"][0]["kind"], &found["results"][0]["role"], found.get("note")),
+        (&json!("turn"), &json!("user"), None)
+    );
+    let only = json!({"query": "tea", "kinds": ["memory"]});
+    assert_eq!(done(&server, Some("ada"), "search_memories", only).await["results"], json!([]));
+}
+
+#[tokio::test]
+async fn the_door_has_the_guards_and_limits_of_the_others() {
+    let settings = Settings { max_body_bytes: 1_000, ..Settings::default() };
+    let server = TestServer::with(settings, Default::default());
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();
+    let check = async |pairs: &[(&str, &str)], body: &str, status: u16, code: &str| {
+        let mut request = request(Method::POST, "/mcp");
+        for (name, value) in pairs {
+            request = request.header(*name, *value);
+        }
+        let answer = server.send(request.body(Body::from(body.to_owned())).unwrap()).await;
+        assert_eq!(answer.status, status, "{pairs:?} {}", answer.body);
+        if status != 200 {
+            assert_eq!(answer.json()["error"]["code"], code, "{pairs:?} {}", answer.body);
+        }
+        assert!(answer.header("x-strata-request-id").is_some());
+    };
+    let good = [("content-type", JSON), ("accept", BOTH)];
+    check(&good, &ping, 200, "").await;
+    check(&[("content-type", "text/plain"), ("accept", BOTH)], &ping, 415, "unsupported_media_type").await;
+    check(&[("content-type", JSON)], &ping, 406, "invalid").await;
+    check(&[good[0], good[1], ("origin", "https://evil.example")], &ping, 403, "forbidden_origin").await;
+    check(&[good[0], good[1], ("host", "evil.example")], &ping, 403, "forbidden_host").await;
+    check(&[good[0], good[1], ("x-strata-user", "*")], &ping, 400, "invalid").await;
+    check(&good, &"x".repeat(2_000), 413, "too_large").await;
+    let answer = server.get("/mcp").await;
+    assert_eq!((answer.status.as_u16(), answer.header("allow")), (405, Some("POST")));
+}
+
+#[tokio::test]
+async fn over_streams_the_process_says_who_asks() {
+    let server = TestServer::new();
+    let (client, ours) = tokio::io::duplex(64 * 1024);
+    let user = Some("ada".parse().unwrap());
+    let session = Some("desk".parse().unwrap());
+    let serving = tokio::spawn(serve_mcp(
+        server.app.clone(),
+        user,
+        session,
+        tokio::io::split(ours),
+        std::future::pending(),
+    ));
+    let (read, mut write) = tokio::io::split(client);
+    let mut lines = BufReader::new(read).lines();
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}});
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let add = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params":
+        {"name": "add_memory", "arguments": {"text": "prefers green tea", "user_id": "eve"}}});
+    for message in [initialize, initialized, add] {
+        write.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+    }
+    let mut answer =
+        async || -> Value { serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap() };
+    let information = answer().await;
+    assert_eq!(information["result"]["serverInfo"]["name"], "strata");
+    assert!(information["result"]["instructions"].as_str().unwrap().contains("add_memory"));
+    assert_eq!(answer().await["result"]["isError"], false);
+    let listed = server.get("/memories?user_id=ada").await.json();
+    assert_eq!(listed["results"][0]["memory"], "prefers green tea");
+    assert_eq!(listed["results"][0]["run_id"], Value::Null, "the connection's session binds nothing");
+    write.shutdown().await.unwrap();
+    serving.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_list_of_resources_goes_on_where_it_was() {
+    let server = TestServer::new();
+    for number in 0..150 {
+        server.post("/memories", json!({"user_id": "ada", "text": format!("plant {number}")})).await;
+    }
+    let page =
+        async |params: Value| ask(&server, Some("ada"), "resources/list", params).await["result"].clone();
+    let first = page(json!({})).await;
+    assert_eq!(first["resources"].as_array().unwrap().len(), 100);
+    assert_eq!(first["resources"][0]["title"], "plant 149");
+    server.post("/memories", json!({"user_id": "ada", "text": "a pond"})).await;
+    let second = page(json!({"cursor": first["nextCursor"]})).await;
+    assert_eq!(second["resources"].as_array().unwrap().len(), 50);
+    assert_eq!(second["resources"][0]["title"], "plant 49");
+    assert_eq!(second.get("nextCursor"), None);
+    for wrong in ["", "x", "1", "1-", "1--1", "99999999999999999999-0", "1-9223372036854775808"] {
+        let answer = ask(&server, Some("ada"), "resources/list", json!({"cursor": wrong})).await;
+        assert_eq!(answer["error"]["code"], -32602, "{wrong}: {answer}");
+    }
+}

@@ -1,0 +1,177 @@
+//! The catalogue: what each tool is for, in words that help a model to decide, what it takes, what it answers and what
+//! it may do.
+
+use std::sync::{Arc, LazyLock};
+
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use rmcp::schemars::JsonSchema;
+use rmcp::schemars::generate::SchemaSettings;
+use serde_json::Value;
+
+use super::answers::{
+    AddedAnswer, DeletedAnswer, ExplainAnswer, MemoriesAnswer, MemoryAnswer, OneAnswer, SearchAnswer,
+};
+use super::arguments::{
+    AddMemory, DeleteAllMemories, DeleteMemory, ExplainRecall, GetContext, GetMemories, GetMemory,
+    SearchMemories, UpdateMemory,
+};
+
+/// What a tool may do to what is stored.
+#[derive(Clone, Copy)]
+enum Effect {
+    Reads,
+    Adds,
+    /// The second call with the same arguments changes nothing more.
+    Replaces,
+    Deletes,
+}
+
+impl Effect {
+    fn annotations(self, title: &str) -> ToolAnnotations {
+        let annotations = ToolAnnotations::with_title(title).open_world(false);
+        match self {
+            Self::Reads => annotations.read_only(true).destructive(false).idempotent(true),
+            Self::Adds => annotations.read_only(false).destructive(false).idempotent(false),
+            Self::Replaces | Self::Deletes => annotations.read_only(false).destructive(true).idempotent(true),
+        }
+    }
+}
+
+fn tool<Arguments>(name: &'static str, title: &str, effect: Effect, description: &'static str) -> Tool
+where
+    Arguments: JsonSchema,
+{
+    let schema = schema::<Arguments>(SchemaSettings::draft2020_12());
+    Tool::new(name, description, schema).with_title(title).with_annotations(effect.annotations(title))
+}
+
+fn answering<Answer: JsonSchema>(tool: Tool) -> Tool {
+    // As it is written, where a field may be left out, and not as it would be read.
+    let schema = schema::<Answer>(SchemaSettings::draft2020_12().for_serialize());
+    tool.with_raw_output_schema(Arc::new(schema))
+}
+
+fn schema<T: JsonSchema>(settings: SchemaSettings) -> JsonObject {
+    let schema = settings.into_generator().into_root_schema_for::<T>();
+    let Value::Object(mut schema) = Value::from(schema) else { return JsonObject::new() };
+    // What these types are called is nobody's business; every field describes itself.
+    schema.retain(|name, _| name != "title" && name != "description");
+    schema
+}
+
+/// All tools, in the order in which an agent is likely to need them.
+pub(crate) fn all() -> &'static [Tool] {
+    static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
+        vec![
+            answering::<SearchAnswer>(search_memories()),
+            answering::<AddedAnswer>(add_memory()),
+            answering::<MemoriesAnswer>(get_memories()),
+            answering::<OneAnswer>(get_memory()),
+            answering::<MemoryAnswer>(update_memory()),
+            answering::<DeletedAnswer>(delete_memory()),
+            answering::<DeletedAnswer>(delete_all_memories()),
+            // The working context is a document with fields of the client's own.
+            get_context(),
+            answering::<ExplainAnswer>(explain_recall()),
+        ]
+    });
+    &TOOLS
+}
+
+fn search_memories() -> Tool {
+    tool::<SearchMemories>(
+        "search_memories",
+        "Search memory",
+        Effect::Reads,
+        "Find what is remembered about something: facts, preferences, todos and decisions of this user, and what was said \
+         in earlier conversations. Call this before you answer anything that may depend on the user or on an earlier \
+         conversation (\"my\", \"as usual\", \"last time\", a name or project you do not know), and before you say that \
+         you do not know. Ask one thing at a time, as a whole question; the question may name a time (\"last March\"). \
+         An empty result means that nothing is known: say so rather than guess.",
+    )
+}
+
+fn add_memory() -> Tool {
+    tool::<AddMemory>(
+        "add_memory",
+        "Remember",
+        Effect::Adds,
+        "Remember one statement for later conversations. Call this when the user tells you something lasting about \
+         themselves, states a preference, settles something, wants to be reminded of something, or says \"remember\". \
+         Store one thing a call. Search first: where the same thing is remembered already, call `update_memory` instead. \
+         Do not store passwords or other secrets, what is true only for this moment, or what you concluded yourself.",
+    )
+}
+
+fn get_memories() -> Tool {
+    tool::<GetMemories>(
+        "get_memories",
+        "List memories",
+        Effect::Reads,
+        "List what is remembered, the newest first, without a question: to show the user everything that is known about \
+         them, to look for something to correct or delete, or to go through all todos. To answer a question, \
+         `search_memories` is better.",
+    )
+}
+
+fn get_memory() -> Tool {
+    tool::<GetMemory>(
+        "get_memory",
+        "Show a memory",
+        Effect::Reads,
+        "Show one memory by its id, whole and with everything known about it; with `history`, also what it said before. \
+         Use it where a search result was shortened, or where the user asks since when something is so.",
+    )
+}
+
+fn update_memory() -> Tool {
+    tool::<UpdateMemory>(
+        "update_memory",
+        "Correct a memory",
+        Effect::Replaces,
+        "Give a memory a new statement because what it says has changed or was wrong (\"I moved\", \"no, on Tuesday\"). Find its \
+         id with `search_memories` first. The old statement stays in its history and is no longer recalled.",
+    )
+}
+
+fn delete_memory() -> Tool {
+    tool::<DeleteMemory>(
+        "delete_memory",
+        "Delete a memory",
+        Effect::Deletes,
+        "Take one memory out of recall, because the user wants it forgotten or because it is wrong and nothing takes its place. \
+         Find its id with `search_memories` first. A person can restore it; you cannot.",
+    )
+}
+
+fn delete_all_memories() -> Tool {
+    tool::<DeleteAllMemories>(
+        "delete_all_memories",
+        "Delete all memories",
+        Effect::Deletes,
+        "Take all of the user's memories out of recall, or all of one conversation or agent. Call this only when the user has \
+         asked for exactly that in so many words and confirmed it; for a single thing use `delete_memory`. What was said \
+         in conversations stays.",
+    )
+}
+
+fn get_context() -> Tool {
+    tool::<GetContext>(
+        "get_context",
+        "Resume a conversation",
+        Effect::Reads,
+        "Read the working context of one conversation as a whole: its facts, a summary of its beginning, its last messages, open \
+         tasks and environment. Call this once when you resume a conversation or take over work, instead of many \
+         searches.",
+    )
+}
+
+fn explain_recall() -> Tool {
+    tool::<ExplainRecall>(
+        "explain_recall",
+        "Explain a search",
+        Effect::Reads,
+        "Say why an earlier `search_memories` did or did not find something: what became of each candidate, or of one item. Use \
+         it when the user asks why you know something, or why you do not remember something that they have told you.",
+    )
+}
