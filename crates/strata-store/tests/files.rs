@@ -118,6 +118,23 @@ async fn a_write_waits_for_another_process_and_then_says_so() {
     assert_eq!(store.apply(&ann(), changes()).await.unwrap().turns[0].seq, 1);
 }
 
+#[test]
+fn many_may_make_the_same_file_at_once() {
+    for _ in 0..20 {
+        let folder = folder();
+        let path = folder.path().join("new.db");
+        let start = std::sync::Barrier::new(8);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    start.wait();
+                    open(&path);
+                });
+            }
+        });
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn two_stores_on_one_file_number_one_session_without_gaps() {
     let folder = folder();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use strata_core::{Error, Result};
 use tokio::sync::Semaphore;
 
@@ -24,6 +24,9 @@ const WRITER_CACHE_KIB: i32 = 16 * 1024;
 /// Pages in the write-ahead log before they are copied into the file: 16 MiB. With the default of 1000, a store under
 /// 64 writers spent a tenth of its time there.
 const CHECKPOINT_PAGES: i32 = 4_000;
+
+/// How soon it is tried again to switch to the write-ahead log.
+const WAL_RETRY: Duration = Duration::from_millis(10);
 
 /// What a [`SqliteStore`](super::SqliteStore) may be told beside its path.
 #[derive(Debug, Clone)]
@@ -47,7 +50,7 @@ impl Default for SqliteOptions {
 /// Opens the connection that writes, after the file was found to be ours, and brings the file up to date.
 pub(crate) fn open_writer(path: &Path, options: &SqliteOptions) -> Outcome<Connection> {
     let mut conn = open_checked(path, options)?;
-    conn.pragma_update(None, "journal_mode", "WAL")?;
+    use_wal(&conn, options.busy_timeout)?;
     conn.pragma_update(None, "synchronous", "FULL")?;
     conn.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     conn.pragma_update(None, "journal_size_limit", 64 << 20)?;
@@ -58,6 +61,21 @@ pub(crate) fn open_writer(path: &Path, options: &SqliteOptions) -> Outcome<Conne
         conn.query_row(&format!("PRAGMA max_page_count = {}", bytes / page_size), [], |_| Ok(()))?;
     }
     Ok(conn)
+}
+
+/// Switches to the write-ahead log. While two processes make the same new file SQLite refuses one of them at once, where
+/// it would wait for any other lock.
+fn use_wal(conn: &Connection, patience: Duration) -> Outcome<()> {
+    let mut left = patience;
+    loop {
+        match conn.pragma_update(None, "journal_mode", "WAL") {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && !left.is_zero() => {
+                std::thread::sleep(WAL_RETRY);
+                left = left.saturating_sub(WAL_RETRY);
+            }
+            outcome => return Ok(outcome?),
+        }
+    }
 }
 
 /// Opens a connection that reads.
@@ -115,7 +133,8 @@ fn open_checked(path: &Path, options: &SqliteOptions) -> Outcome<Connection> {
         ))
         .into());
     }
-    schema::inspect(&conn, path)?;
+    // In one snapshot: another process may be making a store of the file just now.
+    in_snapshot(&conn, |conn| schema::inspect(conn, path))?;
     Ok(conn)
 }
 
