@@ -7,12 +7,16 @@
 //! What is deliberately absent: jobs, storage and retries, which are the engine's.
 
 pub mod answer;
+pub mod extractive;
 mod plan;
 pub mod questions;
 pub mod rules;
 mod same;
 mod settings;
 mod statement;
+pub mod structured;
+pub mod tree;
+pub mod window;
 
 pub use plan::{Fate, Novelty, Plan, TodoEnd};
 pub use same::normalised;

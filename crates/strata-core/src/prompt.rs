@@ -24,11 +24,13 @@ use serde::{Deserialize, Serialize};
 
 pub use chat::{CLOSE, ChatLayers, OPEN, chat, memory_block, strip_injected};
 pub use extract::{Rules, extract_state_updates};
+pub(crate) use filter::strip;
 pub use filter::{FilterSettings, RAW_LOG, RawLogs, filter_content, filter_content_with};
 pub(crate) use flat::speaks_of_device;
 pub use flat::{BuiltPrompt, FlatLayers, build_prompt, build_prompt_with, flat};
 pub use layers::{NOTE, is_device, recent_start};
 pub use profile::{Field, Profile, Rule, Status, StatusRule};
+pub(crate) use sentences::{beginning, ends as sentence_ends};
 pub use summary::{build_summary, build_summary_with, compress_message, compress_message_with};
 pub use usage::count_usage;
 

@@ -72,7 +72,7 @@ pub fn filter_content_with(text: &str, settings: &FilterSettings) -> String {
 }
 
 /// A message without markers, raw logs and long code, as long as that leaves it.
-pub(super) fn strip(text: &str, settings: &FilterSettings, logs: RawLogs) -> String {
+pub(crate) fn strip(text: &str, settings: &FilterSettings, logs: RawLogs) -> String {
     let unmarked = strip_markers(text, &settings.markers);
     let unlogged = strip_logs(&unmarked, logs);
     let stripped = strip_code(&unlogged, settings.max_code_chars);

@@ -17,7 +17,7 @@ pub(super) fn first_sentence(text: &str) -> &str {
 
 /// As many whole sentences from the beginning as fit into `max_chars` characters. Where not even the first one fits, its
 /// beginning up to a word's end, with an ellipsis.
-pub(super) fn beginning(text: &str, max_chars: usize) -> String {
+pub(crate) fn beginning(text: &str, max_chars: usize) -> String {
     let text = text.trim();
     if text.len() <= max_chars || text.chars().count() <= max_chars {
         return text.to_owned();
@@ -57,7 +57,7 @@ pub(super) fn ending(text: &str, max_chars: usize) -> String {
 }
 
 /// Where sentences end, as offsets just behind them: line breaks, Chinese stops, and Latin stops before a space.
-fn ends(text: &str) -> impl Iterator<Item = usize> + '_ {
+pub(crate) fn ends(text: &str) -> impl Iterator<Item = usize> + '_ {
     text.char_indices().filter_map(move |(at, c)| {
         let end = at + c.len_utf8();
         let rest = &text[end..];
