@@ -22,7 +22,10 @@ use jiff::Timestamp;
 pub use embedding::EmbedItems;
 pub use import::{ImportedParts, ImportedSession, ImportedSummary, ReadInto};
 pub use keys::NewKey;
-pub use learn::{Ended, Event, HistoryStep, InferredEvent, JobKind, Learned, Quote};
+pub use learn::{
+    Ended, Event, HistoryStep, InferredEvent, JobKind, Learned, Quote, StructuredPoint, SummaryReport,
+    SummaryVersion, TextNode, TextSummary,
+};
 pub use memories::{MemoryEdit, NewMemory};
 pub use prompt::{PromptRequest, Prompted};
 pub use record::{NewMessage, Recorded};

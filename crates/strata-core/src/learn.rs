@@ -15,6 +15,7 @@ mod same;
 mod settings;
 mod statement;
 pub mod structured;
+pub mod summarising;
 pub mod tree;
 pub mod window;
 

@@ -13,7 +13,12 @@ mod extract;
 mod history;
 mod infer;
 mod reconcile;
+mod reading;
 mod summaries;
+mod tree;
+
+pub use reading::{StructuredPoint, SummaryReport, SummaryVersion};
+pub use tree::{TextNode, TextSummary};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -222,8 +227,13 @@ impl Engine {
     async fn work_on(&self, job: &Job, lease: LeaseId) -> Result<(Ended, Work)> {
         let work = match job.kind.parse()? {
             // It writes by itself, because it may have to look at the memories again.
-            JobKind::Extract => return self.extract_job(job, lease).await,
-            JobKind::Summarise => self.summarise_job(job).await?,
+            JobKind::Extract => {
+                let done = self.extract_job(job, lease).await?;
+                self.ask_for_summary(job).await?;
+                return Ok(done);
+            }
+            // It writes by itself, because its rows are there before the job ends.
+            JobKind::Summarise => return self.summarise_job(job, lease).await,
             JobKind::Evict => self.evict_job(job).await?,
         };
         self.settle(job, lease, work).await
@@ -293,9 +303,10 @@ impl Engine {
             return Vec::new();
         }
         let said = |role: Role| turns.iter().any(|turn| turn.role == role && turn.hidden.is_none());
-        let kinds = [(JobKind::Extract, Role::User), (JobKind::Summarise, Role::Assistant)];
-        let kinds = kinds.into_iter().filter(|(_, role)| said(*role));
-        kinds.map(|(kind, _)| self.enqueue_once(user, session, kind, now, now)).collect()
+        let extract = said(Role::User).then_some((JobKind::Extract, now));
+        let summarise = self.summary_at(turns, now).map(|run_at| (JobKind::Summarise, run_at));
+        let kinds = extract.into_iter().chain(summarise);
+        kinds.map(|(kind, run_at)| self.enqueue_once(user, session, kind, run_at, now)).collect()
     }
 
     /// The change that asks for a job unless one of its kind waits already.

@@ -89,8 +89,8 @@ fn sentences(parts: &[Part<'_>], texts: &[String]) -> Vec<Sentence> {
                 (Some(Role::User), _) => 1.4,
                 (None, 0) => 1.2,
                 (None, _) => 1.0,
-                (Some(_), 0) => 1.0,
-                (Some(_), _) => 0.7,
+                (Some(_), 0) => 0.85,
+                (Some(_), _) => 0.6,
             };
             sentences.push(Sentence { part, text: beginning(sentence, MAX_SENTENCE_CHARS), terms, score });
             place += 1;
@@ -116,7 +116,7 @@ fn weigh(sentences: &mut [Sentence], parts: &[Part<'_>]) {
     let last = parts.len().max(2) as f32 - 1.0;
     for (sentence, share) in sentences.iter_mut().zip(shares) {
         let is_spoken = parts[sentence.part].speaker.is_some();
-        let age = if is_spoken { 0.7 + 0.3 * sentence.part as f32 / last } else { 1.0 };
+        let age = if is_spoken { 0.85 + 0.15 * sentence.part as f32 / last } else { 1.0 };
         let has_number = sentence.text.chars().any(|c| c.is_ascii_digit());
         sentence.score *= share * age * if has_number { 1.1 } else { 1.0 };
     }

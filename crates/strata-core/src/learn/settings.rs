@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::summarising::SummarySettings;
+
 /// Where a learned memory belongs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -53,6 +55,8 @@ pub struct LearnSettings {
     pub extract_prompt: Option<String>,
     /// Instead of the built-in instructions for reconciliation.
     pub reconcile_prompt: Option<String>,
+    /// How sessions are summarised.
+    pub summaries: SummarySettings,
 }
 
 impl Default for LearnSettings {
@@ -74,6 +78,7 @@ impl Default for LearnSettings {
             jobs_kept_days: 7,
             extract_prompt: None,
             reconcile_prompt: None,
+            summaries: SummarySettings::default(),
         }
     }
 }

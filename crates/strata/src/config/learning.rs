@@ -131,6 +131,7 @@ pub(super) fn settings(layers: &Layers) -> Result<LearnSettings> {
         jobs_kept_days: layers.number("learn.jobs_kept_days", 0, 36_500)?,
         extract_prompt: instructions(layers, "learn.extract_prompt")?,
         reconcile_prompt: instructions(layers, "learn.reconcile_prompt")?,
+        ..LearnSettings::default()
     };
     Ok(settings)
 }
