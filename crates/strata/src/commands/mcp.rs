@@ -28,9 +28,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Outcome {
     // Signals first: one that comes while the store opens must not be lost.
     let stop = stop_signal()?;
     let engine = context.engine().await?;
-    let worker = strata::Worker::start(engine.clone(), config.requests_kept);
+    let worker = strata::Worker::start(engine.clone(), strata::WorkerSettings::new(config));
     let app = strata_server::App::new(engine, config.server.clone());
     let served = strata_server::serve_mcp(app, user, session, (stdin(), stdout()), stop).await;
-    worker.stop().await;
+    worker.stop(config.server.drain_timeout).await;
     served.map_err(|error| Failure::Failed(error.into()))
 }
