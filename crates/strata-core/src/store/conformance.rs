@@ -131,6 +131,8 @@ macro_rules! conformance_suite {
                 has_no_history_of_an_unknown_memory,
                 refuses_changes_of_an_unknown_memory,
                 takes_a_memory_of_a_session_without_turns,
+                notes_fields_in_a_memorys_metadata,
+                expects_the_memories_that_were_read,
             }
             summaries {
                 keeps_everything_of_a_summary,
@@ -153,6 +155,7 @@ macro_rules! conformance_suite {
                 forgets_nothing_where_there_is_nothing,
                 raises_the_epoch,
                 adds_up_what_one_change_set_destroyed,
+                destroys_what_only_a_session_says,
             }
             jobs {
                 leases_a_job,
@@ -173,6 +176,11 @@ macro_rules! conformance_suite {
                 refuses_unknown_jobs,
                 lists_jobs_newest_first_and_by_choice,
                 keeps_everything_of_a_job,
+                keeps_a_jobs_result,
+                puts_a_job_back_that_came_too_early,
+                asks_once_for_what_waits_already,
+                brings_a_waiting_job_forward,
+                prunes_finished_jobs,
             }
             keys {
                 keeps_everything_of_a_key,
@@ -204,6 +212,7 @@ macro_rules! conformance_suite {
                 destroying_anything_destroys_all_segments,
                 keeps_progress_a_space,
                 names_users_that_are_behind,
+                expects_the_progress_that_was_read,
             }
             observing {
                 keeps_everything_of_a_request,

@@ -256,3 +256,18 @@ pub async fn names_users_that_are_behind(store: &dyn Store) {
     apply(store, &user("nine"), Change::SetProgress { space: "space".to_owned(), revision: done }).await;
     assert_eq!(behind(0, 9).await, ["five", "two"]);
 }
+
+/// Work on a space goes on only from where it was read; otherwise it is refused, to be tried again.
+pub async fn expects_the_progress_that_was_read(store: &dyn Store) {
+    let going_on = |from, to| {
+        let space = "space".to_owned();
+        let expect = Change::ExpectProgress { space: space.clone(), revision: from };
+        ChangeSet::new(at(0), vec![expect, Change::SetProgress { space, revision: to }])
+    };
+    store.apply(&ann(), going_on(0, 3)).await.unwrap();
+    let error = store.apply(&ann(), going_on(0, 9)).await.unwrap_err();
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Conflict, true));
+    store.apply(&ann(), going_on(3, 4)).await.unwrap();
+    store.apply(&bob(), going_on(0, 1)).await.unwrap();
+    assert_eq!(store.progress(&ann(), "space").await.unwrap(), 4);
+}

@@ -2,13 +2,13 @@
 
 use super::fixture::*;
 use crate::error::ErrorKind;
-use crate::id::{ItemId, MemoryId};
+use crate::id::{ItemId, MemoryId, TurnId};
 use crate::memory::Memory;
 use crate::metric::RequestMetric;
 use crate::state::State;
 use crate::store::{
     Applied, Change, ChangeSet, Forget, Idempotency, JobQuery, MemorySelect, MetricQuery, Page, Removed,
-    Store, SummaryQuery, TurnQuery,
+    SESSION_PURPOSES, Store, SummaryQuery, TurnQuery, session_space,
 };
 use crate::vector::{ItemVector, Vector};
 
@@ -225,4 +225,38 @@ pub async fn adds_up_what_one_change_set_destroyed(store: &dyn Store) {
     ];
     let applied = store.apply(&ann(), ChangeSet::new(at(0), changes)).await.unwrap();
     assert_eq!(applied.removed, Removed { sessions: 2, turns: 3, memories: 1, summaries: 0 });
+}
+
+/// A session takes the memories along that only its turns say, wherever they belong, and the progress of its own spaces.
+pub async fn destroys_what_only_a_session_says(store: &dyn Store) {
+    let gone = append(store, &ann(), "gone", &["one", "two"]).await;
+    let kept = append(store, &ann(), "kept", &["three"]).await;
+    let said = |content: &str, turns: Vec<TurnId>| Memory { source_turns: turns, ..memory(content) };
+    add(store, &ann(), said("only here", gone.clone())).await;
+    let elsewhere = Memory { session: Some(session("kept")), ..said("bound elsewhere", vec![gone[1]]) };
+    add(store, &ann(), elsewhere).await;
+    add(store, &ann(), said("in both", vec![gone[0], kept[0]])).await;
+    add(store, &ann(), said("only there", kept.clone())).await;
+    add(store, &ann(), said("of unknown turns", vec![TurnId(fresh())])).await;
+    add(store, &ann(), memory("by hand")).await;
+    for purpose in SESSION_PURPOSES {
+        for name in ["gone", "kept"] {
+            let space = session_space(purpose, &session(name));
+            apply(store, &ann(), Change::SetProgress { space, revision: 7 }).await;
+        }
+    }
+    let removed = forget(store, Forget::Session(session("gone"))).await;
+    assert_eq!(removed, Removed { sessions: 1, turns: 2, memories: 2, summaries: 0 });
+    let mut left: Vec<String> =
+        select(store, &ann(), MemorySelect::All).await.into_iter().map(|memory| memory.content).collect();
+    left.sort();
+    assert_eq!(left, ["by hand", "in both", "of unknown turns", "only there"]);
+    assert!(found(store, &ann(), &words("here elsewhere")).await.is_empty());
+    for purpose in SESSION_PURPOSES {
+        let left = [("gone", 0), ("kept", 7)];
+        for (name, expected) in left {
+            let space = session_space(purpose, &session(name));
+            assert_eq!(store.progress(&ann(), &space).await.unwrap(), expected, "{space}");
+        }
+    }
 }

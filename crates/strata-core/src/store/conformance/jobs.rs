@@ -253,3 +253,106 @@ pub async fn keeps_everything_of_a_job(store: &dyn Store) {
     enqueue(store, vec![full.clone()]).await;
     assert_eq!(read(store, full.id).await, full);
 }
+
+/// A finished job keeps what it did and spent; what failed keeps what it had.
+pub async fn keeps_a_jobs_result(store: &dyn Store) {
+    enqueue(store, vec![Job { result: Some(json!({"deep": ["深", null]})), ..job(None, 0) }]).await;
+    let leased = take(store, 1, 9).await.unwrap();
+    assert_eq!(leased.result, Some(json!({"deep": ["深", null]})));
+    let outcome = JobOutcome::Retry { run_at: at(5), error: "late".to_owned() };
+    apply(store, &ann(), finishing(&leased, outcome)).await;
+    assert_eq!(read(store, leased.id).await.result, leased.result);
+    let leased = take(store, 5, 9).await.unwrap();
+    let result = Some(json!({"spent": {"calls": 2}}));
+    apply(store, &ann(), finishing(&leased, JobOutcome::Done { result: result.clone() })).await;
+    assert_eq!(read(store, leased.id).await.result, result);
+}
+
+/// A job whose time had not come waits again, and its attempt does not count.
+pub async fn puts_a_job_back_that_came_too_early(store: &dyn Store) {
+    enqueue(store, vec![job(Some("s"), 0)]).await;
+    let leased = take(store, 1, 9).await.unwrap();
+    apply_at(store, &ann(), 5, finishing(&leased, JobOutcome::Later { run_at: at(30) })).await;
+    let expected = Job {
+        status: JobStatus::Queued,
+        attempts: 0,
+        run_at: at(30),
+        lease: None,
+        updated_at: at(5),
+        ..leased.clone()
+    };
+    assert_eq!(read(store, leased.id).await, expected);
+    assert_eq!(take(store, 29, 99).await, None);
+    assert_eq!(take(store, 30, 99).await.unwrap().attempts, 1);
+}
+
+/// Nothing is added where a job of the same kind waits for the same session; one that is held, done or dead does not wait.
+pub async fn asks_once_for_what_waits_already(store: &dyn Store) {
+    let once = |job: Job| Change::EnqueueOnce(Box::new(job));
+    let first = job(Some("s"), 0);
+    for asked in [first.clone(), job(Some("s"), 3)] {
+        apply(store, &ann(), once(asked)).await;
+    }
+    let all = JobQuery { limit: 99, ..JobQuery::default() };
+    assert_eq!(store.jobs(&ann(), &all).await.unwrap(), std::slice::from_ref(&first));
+    for other in [job(Some("t"), 1), job(None, 1), Job { kind: "other".to_owned(), ..job(Some("s"), 1) }] {
+        apply(store, &ann(), once(other.clone())).await;
+        apply(store, &ann(), once(Job { id: JobId(fresh()), ..other.clone() })).await;
+        assert_eq!(read(store, other.id).await, other);
+    }
+    assert_eq!(store.jobs(&ann(), &all).await.unwrap().len(), 4);
+    let bobs = Job { user: bob(), ..job(Some("s"), 1) };
+    apply(store, &bob(), once(bobs)).await;
+    assert_eq!(store.jobs(&bob(), &all).await.unwrap().len(), 1);
+    assert_eq!(refuse(store, &bob(), once(job(Some("new"), 1))).await, ErrorKind::Invalid);
+
+    // Held, and then finished: in neither state does it keep another from being asked for.
+    let leased = take(store, 0, 99).await.unwrap();
+    assert_eq!(leased.id, first.id);
+    let second = job(Some("s"), 50);
+    apply(store, &ann(), once(second.clone())).await;
+    assert_eq!(read(store, second.id).await, second);
+    apply(store, &ann(), finishing(&leased, JobOutcome::Dead { error: "gone".to_owned() })).await;
+    apply(store, &ann(), once(job(Some("s"), 60))).await;
+    assert_eq!(store.jobs(&ann(), &all).await.unwrap().len(), 5);
+    // Where an id is taken, that is a conflict only for a job that would be added.
+    apply(store, &ann(), once(Job { id: first.id, ..job(Some("s"), 70) })).await;
+    let taken = Job { id: first.id, ..job(Some("u"), 70) };
+    assert_eq!(refuse(store, &ann(), once(taken)).await, ErrorKind::Conflict);
+}
+
+/// Who asks for it earlier brings a waiting job forward, but not one that waits because it failed.
+pub async fn brings_a_waiting_job_forward(store: &dyn Store) {
+    let once = |due| Change::EnqueueOnce(Box::new(job(Some("s"), due)));
+    let id = enqueue(store, vec![job(Some("s"), 30)]).await[0];
+    for (due, expected) in [(40, 30), (20, 20), (25, 20)] {
+        apply(store, &ann(), once(due)).await;
+        assert_eq!(read(store, id).await.run_at, at(expected));
+    }
+    let leased = take(store, 20, 99).await.unwrap();
+    let outcome = JobOutcome::Retry { run_at: at(80), error: "late".to_owned() };
+    apply(store, &ann(), finishing(&leased, outcome)).await;
+    apply(store, &ann(), once(30)).await;
+    assert_eq!(read(store, id).await.run_at, at(80));
+    assert_eq!(take(store, 79, 99).await, None);
+}
+
+/// Jobs that were finished before a moment go; those that wait, are held or are dead stay.
+pub async fn prunes_finished_jobs(store: &dyn Store) {
+    let ids = enqueue(store, (0..5).map(|due| job(None, due)).collect()).await;
+    for (second, outcome) in [
+        (10, JobOutcome::done()),
+        (20, JobOutcome::done()),
+        (10, JobOutcome::Dead { error: "gone".to_owned() }),
+    ] {
+        let leased = take(store, 9, 99).await.unwrap();
+        apply_at(store, &ann(), second, finishing(&leased, outcome)).await;
+    }
+    take(store, 9, 99).await.unwrap();
+    apply(store, &bob(), Change::PruneJobs { before: at(99) }).await;
+    apply(store, &ann(), Change::PruneJobs { before: at(20) }).await;
+    let left = store.jobs(&ann(), &JobQuery { limit: 9, ..JobQuery::default() }).await.unwrap();
+    let mut left: Vec<JobId> = left.into_iter().map(|job| job.id).collect();
+    left.sort();
+    assert_eq!(left, ids[1..]);
+}

@@ -345,3 +345,47 @@ pub async fn takes_a_memory_of_a_session_without_turns(store: &dyn Store) {
     assert_eq!(one(store, &ann(), id).await.session, Some(session("s")));
     assert_eq!(store.session(&ann(), &session("s")).await.unwrap(), None);
 }
+
+/// A note adds fields to a memory's metadata, replaces those of the same name, and changes nothing else.
+pub async fn notes_fields_in_a_memorys_metadata(store: &dyn Store) {
+    let known = Memory { metadata: object(json!({"a": 1, "b": [2]})), ..memory("known") };
+    add(store, &ann(), known.clone()).await;
+    let note = |note| Change::NoteMemory { id: known.id, note: object(note) };
+    apply(store, &ann(), note(json!({"b": "西", "c": null}))).await;
+    let metadata = object(json!({"a": 1, "b": "西", "c": null}));
+    assert_eq!(one(store, &ann(), known.id).await, Memory { metadata, ..known.clone() });
+    let plain = add(store, &ann(), memory("plain")).await;
+    apply(store, &ann(), Change::NoteMemory { id: plain, note: object(json!({"x": true})) }).await;
+    assert_eq!(one(store, &ann(), plain).await.metadata, object(json!({"x": true})));
+    assert_eq!(refuse(store, &bob(), note(json!({}))).await, ErrorKind::NotFound);
+}
+
+/// What was worked out from memories is refused, to be tried again, if a memory changed since or something was destroyed;
+/// turns and other users do not matter.
+pub async fn expects_the_memories_that_were_read(store: &dyn Store) {
+    let id = add(store, &ann(), memory("known")).await;
+    let head = store.head(&ann()).await.unwrap();
+    let expecting = |head: crate::store::Head| {
+        let expect = Change::ExpectMemories { revision: head.revision, epoch: head.epoch };
+        ChangeSet::new(at(1), vec![expect, Change::AddMemory(Box::new(memory("learned")))])
+    };
+    append(store, &ann(), "s", &["said"]).await;
+    add(store, &bob(), memory("bob's")).await;
+    store.apply(&ann(), expecting(head)).await.unwrap();
+    let error = store.apply(&ann(), expecting(head)).await.unwrap_err();
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Conflict, true));
+
+    for change in [
+        Change::HideMemory { id, hidden: deleted(1) },
+        Change::CloseMemory { id, valid_to: at(1), replaced_by: None },
+        Change::NoteMemory { id, note: object(json!({"x": 1})) },
+        Change::Forget(crate::store::Forget::Memory(id)),
+    ] {
+        let head = store.head(&ann()).await.unwrap();
+        apply(store, &ann(), change).await;
+        assert_eq!(kind(store.apply(&ann(), expecting(head)).await), ErrorKind::Conflict);
+    }
+    assert_eq!(current(store, &ann()).await.len(), 1);
+    // A user who has nothing has nothing that could have changed.
+    store.apply(&user("new"), expecting(crate::store::Head::default())).await.unwrap();
+}

@@ -19,12 +19,14 @@ async fn by_rules(world: &World) -> Vec<String> {
     contents
 }
 
+/// The answers, what is believed then (`None`: what the rules say), and after how many calls.
+type Case = (&'static str, Vec<Answer>, Option<&'static [&'static str]>, usize);
+
 #[tokio::test]
 async fn an_answer_is_read_or_mended_or_done_without() {
     let good = || states(&[("The user lives in Lisbon", 1)]);
-    let lisbon: Option<&[&str]> = Some(&["The user lives in Lisbon"]);
-    // The answers, what is believed then (`None`: what the rules say), and after how many calls.
-    let cases: Vec<(&str, Vec<Answer>, Option<&[&str]>, usize)> = vec![
+    let lisbon: Option<&'static [&'static str]> = Some(&["The user lives in Lisbon"]);
+    let cases: Vec<Case> = vec![
         ("good", vec![good()], lisbon, 1),
         ("nothing to say", vec![states(&[])], Some(&[]), 1),
         ("fenced", vec![says("```json\n[\"The user lives in Lisbon\"]\n```")], lisbon, 1),
