@@ -5,3 +5,4 @@ mod inferring;
 mod jobs;
 mod models;
 mod reconciling;
+mod ruling;

@@ -16,6 +16,7 @@ async fn by_rules(world: &World) -> Vec<String> {
     let mut contents: Vec<String> =
         rules::extract(&said).into_iter().map(|statement| statement.content).collect();
     contents.sort();
+    assert!(!contents.is_empty(), "the rules make nothing of it");
     contents
 }
 
