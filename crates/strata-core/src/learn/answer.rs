@@ -121,7 +121,7 @@ fn moment(text: &str) -> Option<Timestamp> {
 
 /// The plan in an answer about known memories, numbered from 1, and new statements, numbered on from there. It has to name
 /// each of them; where what it says would lose something, the statement is added.
-pub fn plan(answer: &str, known: &[Memory], new: usize) -> Result<Plan> {
+pub fn plan(answer: &str, known: &[&Memory], new: usize) -> Result<Plan> {
     find(answer, |value| {
         let list = list_in(value, &["memories", "memory", "results", "events"])
             .ok_or_else(|| Error::invalid("the answer holds no list `memories`"))?;

@@ -14,8 +14,10 @@ pub const EXTRACT_PROMPT: &str = include_str!("prompts/extract.txt");
 /// The built-in instructions for reconciliation.
 pub const RECONCILE_PROMPT: &str = include_str!("prompts/reconcile.txt");
 
-/// Tokens enough for the statements of a batch, or the fates of a neighbourhood.
-const MAX_ANSWER_TOKENS: u32 = 1_024;
+/// Where a model's answer is cut off that does not come to an end: room for thoughts before it, and for each message or number
+/// that it has to speak of.
+const MAX_ANSWER_TOKENS: usize = 2_048;
+const MAX_TOKENS_EACH: usize = 256;
 
 /// Asks what the user's messages state.
 pub fn extraction(said: &[Said<'_>], settings: &LearnSettings) -> ChatRequest {
@@ -32,7 +34,7 @@ pub fn extraction(said: &[Said<'_>], settings: &LearnSettings) -> ChatRequest {
     });
     let prompt = settings.extract_prompt.as_deref().unwrap_or(EXTRACT_PROMPT);
     let data = format!("Messages:\n{}", lines.collect::<Vec<_>>().join("\n"));
-    request(prompt, data, AnswerSchema { name: "statements", schema: statements_schema() })
+    request(prompt, data, said.len(), AnswerSchema { name: "statements", schema: statements_schema() })
 }
 
 /// Asks what becomes of known memories and new statements. Ids are numbers from 1: a model that has to copy a UUID makes
@@ -54,7 +56,8 @@ pub fn reconciliation(new: &[&Statement], known: &[&Memory], settings: &LearnSet
         memories.collect::<Vec<_>>().join("\n"),
         statements.collect::<Vec<_>>().join("\n")
     );
-    request(prompt, data, AnswerSchema { name: "memories", schema: memories_schema() })
+    let each = known.len() + new.len();
+    request(prompt, data, each, AnswerSchema { name: "memories", schema: memories_schema() })
 }
 
 /// Shows a model its answer and what is wrong with it.
@@ -66,14 +69,14 @@ pub fn repair(request: &ChatRequest, answer: &str, wrong: &str) -> ChatRequest {
     request
 }
 
-fn request(prompt: &str, data: String, schema: AnswerSchema) -> ChatRequest {
+fn request(prompt: &str, data: String, each: usize, schema: AnswerSchema) -> ChatRequest {
     ChatRequest {
         messages: vec![
             ChatMessage { role: Role::System, content: prompt.trim().to_owned() },
             ChatMessage { role: Role::User, content: data },
         ],
         schema: Some(schema),
-        max_tokens: Some(MAX_ANSWER_TOKENS),
+        max_tokens: u32::try_from(MAX_ANSWER_TOKENS + each * MAX_TOKENS_EACH).ok(),
     }
 }
 

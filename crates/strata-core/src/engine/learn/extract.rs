@@ -46,7 +46,6 @@ pub(super) struct Batch {
     /// The user's turns that recall sees.
     said: Vec<Turn>,
     agent: Option<String>,
-    has_reply: bool,
 }
 
 /// What the user's turns state.
@@ -117,7 +116,6 @@ impl Engine {
             turn_count: found.turn_count,
             said: Vec::new(),
             agent: None,
-            has_reply: false,
         };
         for turn in turns {
             let is_said = turn.role == Role::User
@@ -128,7 +126,6 @@ impl Engine {
                 break;
             }
             batch.to = turn.seq + 1;
-            batch.has_reply |= turn.role == Role::Assistant;
             if is_said {
                 batch.agent = agent;
                 batch.said.push(turn);
@@ -192,10 +189,6 @@ impl Engine {
         let mut follow = |kind| work.changes.push(self.enqueue_once(user, &batch.session, kind, now, now));
         if batch.to < batch.turn_count {
             follow(JobKind::Extract);
-        }
-        // A reply asks for a summary itself; a session without replies is summarised as well.
-        if !batch.has_reply && !batch.said.is_empty() {
-            follow(JobKind::Summarise);
         }
         if self.is_over_full(user, &batch.session, batch.turn_count).await? {
             follow(JobKind::Evict);

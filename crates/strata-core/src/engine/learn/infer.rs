@@ -25,7 +25,11 @@ impl Engine {
     ) -> Result<Vec<InferredEvent>> {
         let recorded = self.record(user, session, messages, idempotency_key).await?;
         let turns: Vec<TurnId> = recorded.turns.iter().map(|turn| turn.id).collect();
-        let Some(last) = recorded.turns.last().map(|turn| turn.seq) else { return Ok(Vec::new()) };
+        let places = recorded.turns.first().zip(recorded.turns.last());
+        let Some((first, last)) = places.map(|(first, last)| (first.seq, last.seq)) else {
+            return Ok(Vec::new());
+        };
+        let by_rules = Self { chat_model: None, ..self.clone() };
         let mut events = Vec::new();
         let mut tries = 0;
         let mut done = recorded.replayed;
@@ -36,8 +40,10 @@ impl Engine {
                 alone = false;
                 break;
             };
-            let found = self.extract(&batch, Patience::UseRules).await?;
-            let work = self.learned(user, &batch, &found).await?;
+            // Turns that waited before these are nobody's question: they cost no call.
+            let engine = if batch.covers(first) { self } else { &by_rules };
+            let found = engine.extract(&batch, Patience::UseRules).await?;
+            let work = engine.learned(user, &batch, &found).await?;
             match self.store.apply(user, ChangeSet::new(self.now(), work.changes)).await {
                 Ok(_) => events.extend(work.events),
                 Err(error) if was_overtaken(&error) && tries < TRIES => {

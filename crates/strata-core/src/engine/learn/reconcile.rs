@@ -25,8 +25,12 @@ use crate::recall::{Order, RecallRequest, Scope};
 use crate::store::{Change, Item, ItemKinds};
 use crate::turn::Metadata;
 
-/// How many memories are looked through for one that is equal: the equal one is the most relevant there is.
+/// How many memories are looked through for each statement: by the rules, and for one that is equal, which is the most
+/// relevant there is.
 const LOOKED_AT: u32 = 20;
+
+/// A batch shows a model at most the neighbours of so many statements: to enumerate more is more than a small one does well.
+const MAX_SHARED: usize = 4;
 
 /// A statement and when it was said.
 #[derive(Debug, Clone)]
@@ -52,24 +56,12 @@ impl Engine {
         }
         // Before anything is read: what changes after this moment is noticed.
         let head = self.store.head(user).await?;
-        let mut known: Vec<Memory> = Vec::new();
-        let mut near: BTreeSet<MemoryId> = BTreeSet::new();
-        for Heard { statement, .. } in &heard {
-            let found = self.neighbours(user, target, statement).await?;
-            near.extend(found.iter().take(self.settings.learn.neighbours as usize).map(|memory| memory.id));
-            let is_new = |memory: &Memory| known.iter().all(|other| other.id != memory.id);
-            let is_wanted = |memory: &Memory| {
-                near.contains(&memory.id) || normalised(&memory.content) == normalised(&statement.content)
-            };
-            let found: Vec<Memory> =
-                found.into_iter().filter(|memory| is_new(memory) && is_wanted(memory)).collect();
-            known.extend(found);
-        }
+        let (known, near) = self.neighbourhood(user, target, &heard).await?;
         let mut book = Book { engine: self, target, known, changes: Vec::new(), events: Vec::new() };
         let heard = book.without_equals(heard);
         let mut spent = Spent::default();
         let mut by = "rules";
-        match self.model_plan(&heard, &book.known, &mut spent).await {
+        match self.model_plan(&heard, &book.known, &near, &mut spent).await {
             Some(plan) => {
                 by = "model";
                 book.follow(&heard, &plan);
@@ -106,23 +98,73 @@ impl Engine {
         Ok(memories.filter(|memory| memory.is_current() && memory.agent == target.agent).collect())
     }
 
+    /// The memories near any of the statements, and the places among them of those that a model is shown: the nearest of each
+    /// statement, in turn. The rules read all of them, which costs nothing and finds more.
+    async fn neighbourhood(
+        &self,
+        user: &UserId,
+        target: &Target,
+        heard: &[Heard],
+    ) -> Result<(Vec<Memory>, Vec<usize>)> {
+        let each = self.settings.learn.neighbours as usize;
+        let mut known: Vec<Memory> = Vec::new();
+        let mut ranked: Vec<(usize, usize)> = Vec::new();
+        for Heard { statement, .. } in heard {
+            for (rank, memory) in self.neighbours(user, target, statement).await?.into_iter().enumerate() {
+                let place = known.iter().position(|other| other.id == memory.id).unwrap_or_else(|| {
+                    known.push(memory);
+                    known.len() - 1
+                });
+                if rank < each {
+                    ranked.push((rank, place));
+                }
+            }
+        }
+        ranked.sort_by_key(|(rank, _)| *rank);
+        let mut near: Vec<usize> = Vec::new();
+        for (_, place) in ranked {
+            if near.len() < MAX_SHARED * each && !near.contains(&place) {
+                near.push(place);
+            }
+        }
+        Ok((known, near))
+    }
+
     /// The model's judgement; nothing where there is no model, nothing to judge, or nothing usable in its answer.
-    async fn model_plan(&self, heard: &[Heard], known: &[Memory], spent: &mut Spent) -> Option<Plan> {
+    async fn model_plan(
+        &self,
+        heard: &[Heard],
+        known: &[Memory],
+        near: &[usize],
+        spent: &mut Spent,
+    ) -> Option<Plan> {
         let model = self.chat_model.as_ref()?;
-        if heard.is_empty() || known.is_empty() {
+        if heard.is_empty() || near.is_empty() {
             return None;
         }
         let new: Vec<&Statement> = heard.iter().map(|heard| &heard.statement).collect();
-        let shown: Vec<&Memory> = known.iter().collect();
+        let shown: Vec<&Memory> = near.iter().map(|place| &known[*place]).collect();
         let request = questions::reconciliation(&new, &shown, &self.settings.learn);
-        let read = |text: &str| answer::plan(text, known, new.len());
-        match ask(model.as_ref(), &request, read, spent).await {
-            Ok(plan) => Some(plan),
+        let read = |text: &str| answer::plan(text, &shown, new.len());
+        let judged = match ask(model.as_ref(), &request, read, spent).await {
+            Ok(judged) => judged,
             Err(error) => {
                 tracing::warn!(%error, "the model reconciled nothing; the rules do");
-                None
+                return None;
             }
+        };
+        // What the model was not shown stays.
+        let mut plan = Plan::add_all(known.len(), new.len());
+        for (place, fate) in near.iter().zip(judged.known) {
+            plan.known[*place] = fate;
         }
+        for (place, novelty) in judged.new.into_iter().enumerate() {
+            plan.new[place] = match novelty {
+                Novelty::Duplicate { of } => Novelty::Duplicate { of: near[of] },
+                other => other,
+            };
+        }
+        Some(plan)
     }
 }
 
@@ -230,6 +272,10 @@ impl Book<'_> {
         }
         let ended = ended.iter().filter(|(old, _)| old.recorded_at <= heard.at);
         let ended: Vec<&(Memory, Fate)> = ended.collect();
+        // What takes the place of something that all sessions know is known to all of them.
+        if ended.iter().any(|(old, _)| old.session.is_none()) {
+            memory.session = None;
+        }
         let updated = ended.iter().find(|(_, fate)| matches!(fate, Fate::Update { .. }));
         match updated {
             Some((old, _)) => self.tell(&memory, Event::Update, Some(old.content.clone())),

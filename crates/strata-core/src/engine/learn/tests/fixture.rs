@@ -108,6 +108,8 @@ pub(super) fn world() -> World {
 pub(super) fn world_with(change: impl FnOnce(&mut Settings)) -> World {
     World::with(|settings| {
         settings.learn.delay_secs = Some(0);
+        // Summaries have tests and scripts of their own.
+        settings.learn.summaries.enable_summarization = false;
         change(settings);
     })
 }

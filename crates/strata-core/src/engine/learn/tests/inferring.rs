@@ -78,3 +78,15 @@ async fn a_model_that_cannot_be_reached_does_not_fail_the_call() {
     engine.infer(&world.user, &session("s"), message("My name is Ann"), None).await.unwrap();
     assert_eq!(turns(&world, "s").await.len(), 2);
 }
+
+#[tokio::test]
+async fn what_waited_before_costs_the_caller_no_call() {
+    let world = world_with(|settings| settings.learn.enabled = false);
+    world.say_all("s", &["I like tea."; 40]).await;
+    let (engine, model) =
+        with_model(&world, vec![states(&[("The user lives in Berlin", 1)]), decides(&["NONE", "ADD"])]);
+    let events = engine.infer(&world.user, &session("s"), message("I live in Berlin"), None).await.unwrap();
+    assert!(events.iter().any(|event| event.memory == "The user lives in Berlin"), "{events:?}");
+    assert_eq!(model.calls(), 2);
+    assert_eq!(believed(&world).await.len(), 2);
+}

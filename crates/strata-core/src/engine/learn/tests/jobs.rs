@@ -27,7 +27,7 @@ async fn progress(world: &World, of: &str) -> u64 {
 
 #[tokio::test]
 async fn recording_asks_for_each_kind_of_job_once() {
-    let world = world();
+    let world = world_with(|settings| settings.learn.summaries.enable_summarization = true);
     for text in ["one", "two", "three"] {
         world.say("s", text).await;
         reply(&world, "s", "yes").await;

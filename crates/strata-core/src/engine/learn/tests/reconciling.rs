@@ -213,3 +213,31 @@ async fn agents_keep_their_memories_apart() {
     agents.sort();
     assert_eq!(agents, ["coach", "cook"]);
 }
+
+#[tokio::test]
+async fn what_takes_the_place_of_what_all_sessions_know_is_known_to_all() {
+    let world = world_with(|settings| settings.learn.into = crate::learn::LearnInto::Session);
+    world.remember(BERLIN).await;
+    world.clock.forward(60);
+    learn(&world, "I live in Lisbon", vec![states(&[(LISBON, 1)]), decides(&["DELETE 2", "ADD"])]).await;
+    assert_eq!(saying(&world, LISBON).await.session, None);
+}
+
+#[tokio::test]
+async fn a_model_is_shown_a_small_neighbourhood() {
+    let world = world();
+    for number in 0..60 {
+        world.remember(&format!("The user likes tea number {number}")).await;
+    }
+    let statements: Vec<String> =
+        (60..72).map(|number| format!("The user likes tea number {number}")).collect();
+    let texts = ["one", "two", "three", "four"];
+    world.say_all("s", &texts).await;
+    let stated: Vec<(&str, u32)> =
+        statements.iter().zip(0..).map(|(text, place)| (text.as_str(), place / 3 + 1)).collect();
+    let (engine, model) = with_model(&world, vec![states(&stated)]);
+    engine.learn_all().await.unwrap();
+    let lines = model.data(1).lines().filter(|line| line.starts_with('{')).count();
+    assert!(lines <= 20 + 12, "{lines}");
+    assert_eq!(believed(&world).await.len(), 72, "nothing is lost although the model cannot be reached");
+}

@@ -91,3 +91,16 @@ async fn small_talk_is_not_remembered() {
     world.engine.learn_all().await.unwrap();
     assert!(believed(&world).await.is_empty());
 }
+
+#[tokio::test]
+async fn a_conflict_is_found_among_many_memories() {
+    let world = world();
+    tell(&world, "2024-05-01", "I live in Berlin.").await;
+    for number in 0..150 {
+        world.remember(&format!("The user likes dish number {number} of the canteen in Lisbon")).await;
+    }
+    tell(&world, "2024-05-20", "I moved to Lisbon.").await;
+    let believed = believed(&world).await;
+    assert!(believed.iter().all(|content| !content.contains("Berlin")), "{believed:?}");
+    assert_eq!(believed.len(), 151);
+}
