@@ -24,9 +24,10 @@ pub struct LearnSettings {
     pub into: LearnInto,
     /// The most entries of a session that recall sees (document 4); 0 sets no limit.
     ///
-    /// Document 4 says 500. Strata's default is no limit: the limit was made for a vector index that slows down, and here
-    /// it would only cost recall. A session of 5,000 turns that keeps 500 can answer from a tenth of what was said in it,
-    /// while the index ranks 100,000 items of a user in milliseconds.
+    /// Document 4 says 500. Strata's default is no limit: the limit was made for an index that slows down, and here it would
+    /// only cost recall. Were each conversation of the recall benchmarks one session, the newest 500 entries would leave 28 % of
+    /// their 4,528 questions without any of their evidence (92 % of `knowme`'s, 74 % of `realmem`'s, 56 % of `factcon`'s), while
+    /// the index ranks 100,000 items of a user in milliseconds.
     pub max_entries: u32,
     /// After how many days without a write a session's turns leave recall (document 0, phase 3); 0 is never.
     pub prune_after_days: u32,

@@ -50,7 +50,7 @@ impl Writing<'_> {
             .conn
             .prepare_cached(
                 "SELECT row, attempts, run_at FROM jobs INDEXED BY jobs_waiting
-                 WHERE user_id = ?1 AND session IS ?2 AND kind = ?3 AND status = 'queued' ORDER BY id LIMIT 1",
+                 WHERE user_id = ?1 AND session IS ?2 AND kind = ?3 AND status = 'queued' ORDER BY row LIMIT 1",
             )?
             .query_row(
                 params![self.user_id, job.session.as_ref().map(SessionId::as_str), job.kind],
