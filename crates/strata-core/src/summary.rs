@@ -173,7 +173,10 @@ mod tests {
         let failed = Summary { status: SummaryStatus::Failed, ..done(Some(9_000)) };
         let rows = [done(Some(100)), done(Some(301)), done(None), failed, begun];
         let stats = SummaryStats::of(&rows, at(300));
-        assert_eq!(stats, SummaryStats { total_summaries: 2, avg_ms: Some(200), max_ms: Some(301), stuck: 1 });
+        assert_eq!(
+            stats,
+            SummaryStats { total_summaries: 2, avg_ms: Some(200), max_ms: Some(301), stuck: 1 }
+        );
         assert_eq!(SummaryStats::of(&rows, at(299)).stuck, 0);
         assert_eq!(SummaryStats::of(&[], at(0)), SummaryStats::default());
     }

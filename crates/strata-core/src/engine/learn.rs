@@ -12,19 +12,18 @@ mod evict;
 mod extract;
 mod history;
 mod infer;
-mod reconcile;
 mod reading;
+mod reconcile;
 mod summaries;
 mod tree;
-
-pub use reading::{StructuredPoint, SummaryReport, SummaryVersion};
-pub use tree::{TextNode, TextSummary};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub use history::{HistoryStep, Quote};
+pub use reading::{StructuredPoint, SummaryReport, SummaryVersion};
+pub use tree::{TextNode, TextSummary};
 
 use super::Engine;
 use crate::error::{Error, ErrorKind, Result};
@@ -229,7 +228,10 @@ impl Engine {
             // It writes by itself, because it may have to look at the memories again.
             JobKind::Extract => {
                 let done = self.extract_job(job, lease).await?;
-                self.ask_for_summary(job).await?;
+                // What was learned is stored: that a summary could not be asked for does not undo it.
+                if let Err(error) = self.ask_for_summary(job).await {
+                    tracing::warn!(%error, job = %job.id, "a summary could not be asked for; the next turn asks again");
+                }
                 return Ok(done);
             }
             // It writes by itself, because its rows are there before the job ends.

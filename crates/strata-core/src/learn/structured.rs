@@ -10,13 +10,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::{Fate, Novelty, Said, Statement, rules};
+use super::{Fate, Novelty, Said, Statement, normalised, rules};
 use crate::error::{Error, Result};
 use crate::id::MemoryId;
 use crate::memory::{Memory, MemoryKind};
 use crate::ports::AnswerSchema;
 use crate::prompt::beginning;
-use crate::text::fold;
 use crate::turn::{Metadata, Role, Turn};
 
 /// The most points of a field; of more the oldest go. A window of seven rounds seldom states more than twenty things.
@@ -200,12 +199,13 @@ impl Structured {
             if field == Field::Todos {
                 let before = std::mem::take(known);
                 for text in new {
-                    let was = before.iter().find(|point| same(&point.text, text)).cloned();
+                    let was =
+                        before.iter().find(|point| normalised(&point.text) == normalised(text)).cloned();
                     known.extend(was.or_else(|| Point::new(text, Some(end))));
                 }
             } else {
                 for text in new {
-                    known.retain(|point| !same(&point.text, text));
+                    known.retain(|point| normalised(&point.text) != normalised(text));
                     known.extend(Point::new(text, Some(end)));
                 }
             }
@@ -217,7 +217,7 @@ impl Structured {
     pub fn observe(&mut self, turns: &[&Turn]) {
         for turn in turns {
             for entity in entities(&turn.content) {
-                self.entities.retain(|point| !same(&point.text, &entity));
+                self.entities.retain(|point| normalised(&point.text) != normalised(&entity));
                 self.entities.extend(Point::new(&entity, Some(turn.seq)));
             }
             if turn.role == Role::User {
@@ -281,12 +281,6 @@ impl Structured {
             points.drain(..over);
         }
     }
-}
-
-/// Two texts that say the same up to case, width and the stop at their end.
-fn same(a: &str, b: &str) -> bool {
-    let bare = |text: &str| fold(text.trim().trim_end_matches(['.', '。', '!', '！']));
-    bare(a) == bare(b)
 }
 
 fn as_memory(kind: MemoryKind, point: &Point) -> Memory {

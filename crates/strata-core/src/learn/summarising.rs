@@ -166,7 +166,11 @@ pub fn window(question: &WindowQuestion<'_>, prompts: &SummaryPrompts) -> ChatRe
     }
     // The parts need about as many tokens as the text.
     let max_tokens = Some(target.saturating_mul(3).saturating_add(400));
-    ChatRequest { messages: messages(instructions, data.join("\n")), schema: Some(Answered::schema()), max_tokens }
+    ChatRequest {
+        messages: messages(instructions, data.join("\n")),
+        schema: Some(Answered::schema()),
+        max_tokens,
+    }
 }
 
 /// What a summary of a text is made of.
@@ -209,7 +213,8 @@ impl TextQuestion<'_> {
 
     fn data(&self) -> String {
         let lines = |name: &str, texts: &[&str]| {
-            let lines = texts.iter().zip(1..).map(|(text, number)| json!({ name: number, "text": text }).to_string());
+            let lines =
+                texts.iter().zip(1..).map(|(text, number)| json!({ name: number, "text": text }).to_string());
             lines.collect::<Vec<_>>()
         };
         match self {
@@ -260,12 +265,15 @@ fn messages(instructions: String, data: String) -> Vec<ChatMessage> {
 pub fn read_text(answer: &str) -> Result<String> {
     let answer = answer.rsplit_once("</think>").map_or(answer, |(_, answer)| answer).trim();
     let unfenced = answer.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
-    let text = unfenced.map_or(answer, |inside| inside.split_once('\n').map_or(inside, |(_, text)| text)).trim();
+    let text =
+        unfenced.map_or(answer, |inside| inside.split_once('\n').map_or(inside, |(_, text)| text)).trim();
     if text.is_empty() {
         return Err(Error::invalid("the answer is empty"));
     }
     if is_refusal(text) {
-        return Err(Error::invalid("the answer is a refusal; the text is the user's own and is only to be shortened"));
+        return Err(Error::invalid(
+            "the answer is a refusal; the text is the user's own and is only to be shortened",
+        ));
     }
     Ok(text.replace('\0', ""))
 }
@@ -273,10 +281,24 @@ pub fn read_text(answer: &str) -> Result<String> {
 /// Whether an answer says that it is none. Only its beginning is looked at: a summary may speak of somebody's refusal.
 fn is_refusal(text: &str) -> bool {
     const BEGINNINGS: [&str; 15] = [
-        "i'm sorry", "i am sorry", "i’m sorry", "sorry,", "i cannot", "i can't", "i can’t", "i'm unable", "i am unable",
-        "i'm not able", "as an ai", "抱歉", "对不起", "很抱歉", "作为一个ai",
+        "i'm sorry",
+        "i am sorry",
+        "i’m sorry",
+        "sorry,",
+        "i cannot",
+        "i can't",
+        "i can’t",
+        "i'm unable",
+        "i am unable",
+        "i'm not able",
+        "as an ai",
+        "抱歉",
+        "对不起",
+        "很抱歉",
+        "作为一个ai",
     ];
-    let head: String = text.trim_start_matches(['"', '“', '*']).chars().take(24).collect::<String>().to_lowercase();
+    let head: String =
+        text.trim_start_matches(['"', '“', '*']).chars().take(24).collect::<String>().to_lowercase();
     BEGINNINGS.iter().any(|beginning| head.starts_with(beginning))
 }
 

@@ -116,7 +116,9 @@ impl Engine {
     }
 
     async fn points(&self, user: &UserId, session: &SessionId, field: Field) -> Result<Vec<StructuredPoint>> {
-        let Some(summary) = self.latest(user, session, SummaryStatus::Completed).await? else { return Ok(Vec::new()) };
+        let Some(summary) = self.latest(user, session, SummaryStatus::Completed).await? else {
+            return Ok(Vec::new());
+        };
         let structured = summary.structured.as_ref().map(Structured::of_row).unwrap_or_default();
         let points = structured.field(field).iter().map(|point| StructuredPoint {
             session: session.clone(),

@@ -10,18 +10,19 @@
 
 use jiff::Timestamp;
 
+use super::ask::ask;
 use super::{Ended, JobKind, Work, after};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{LeaseId, SessionId, SummaryId, UserId};
 use crate::job::Job;
+use crate::learn::answer;
 use crate::learn::extractive::{self, Part};
 use crate::learn::structured::{Answered, Structured};
 use crate::learn::summarising::{self, WindowQuestion};
 use crate::learn::tree::Level;
 use crate::learn::window::{Progress, Window};
-use crate::learn::{answer, questions};
-use crate::ports::{ChatModel, ChatRequest, Spent};
+use crate::ports::Spent;
 use crate::prompt::beginning;
 use crate::session::Session;
 use crate::store::{Change, ChangeSet, SummaryQuery, TurnQuery};
@@ -58,7 +59,8 @@ impl Engine {
     pub(super) async fn ask_for_summary(&self, job: &Job) -> Result<()> {
         let settings = &self.settings.learn.summaries;
         let every = settings.window.summarise_every_user_turns;
-        let Some(session) = job.session.as_ref().filter(|_| settings.enable_summarization && every > 0) else {
+        let Some(session) = job.session.as_ref().filter(|_| settings.enable_summarization && every > 0)
+        else {
             return Ok(());
         };
         let Some(found) = self.store.session(&job.user, session).await? else { return Ok(()) };
@@ -67,7 +69,8 @@ impl Engine {
             return Ok(());
         }
         let now = self.now();
-        let change = self.enqueue_once(&job.user, session, JobKind::Summarise, after(now, self.learn_delay()), now);
+        let change =
+            self.enqueue_once(&job.user, session, JobKind::Summarise, after(now, self.learn_delay()), now);
         self.store.apply(&job.user, ChangeSet::one(now, change)).await?;
         Ok(())
     }
@@ -91,8 +94,7 @@ impl Engine {
             Ok(made) => made,
             Err(error) => return Err(self.give_up(job, row, error).await),
         };
-        let elapsed = self.clock.now().duration_since(began).as_millis();
-        done.generation_ms = Some(u32::try_from(elapsed).unwrap_or(0));
+        done.generation_ms = self.millis_since(began);
         done.updated_at = self.now();
         let mut work = Work { spent, ..Work::default() };
         work.details.insert("summary".to_owned(), done.id.to_string().into());
@@ -107,6 +109,10 @@ impl Engine {
             log_completed(session, &done);
         }
         Ok(settled)
+    }
+
+    pub(super) fn millis_since(&self, began: Timestamp) -> Option<u32> {
+        u32::try_from(self.clock.now().duration_since(began).as_millis()).ok()
     }
 
     /// The window that is due, with the turns that it needs; `None` where none is.
@@ -127,7 +133,8 @@ impl Engine {
             return Ok(None);
         }
         let covered = base.as_ref().map_or(0, |base| base.end_seq + 1);
-        let look = settings.summarise_every_user_turns.saturating_mul(2).max(settings.memory_rolling_window_size);
+        let look =
+            settings.summarise_every_user_turns.saturating_mul(2).max(settings.memory_rolling_window_size);
         let first = covered.max(session.turn_count.saturating_sub(look.clamp(2, MAX_LOOK)));
         let tail = self.visible(&job.user, &session.id, first, session.turn_count).await?;
         let Some(end) = end_of_due(&settings, &tail) else {
@@ -243,7 +250,8 @@ impl Engine {
         let is_new = |turn: &&Turn| base.is_none_or(|base| turn.seq > base.end_seq);
         let new: Vec<&Turn> = inside.iter().copied().filter(is_new).collect();
         let tokens: u64 = inside.iter().map(|turn| u64::from(turn.token_count)).sum();
-        let target = Level::of(tokens).target_tokens(tokens).clamp(*TARGET_TOKENS.start(), *TARGET_TOKENS.end());
+        let target =
+            Level::of(tokens).target_tokens(tokens).clamp(*TARGET_TOKENS.start(), *TARGET_TOKENS.end());
         let mut structured =
             base.and_then(|base| base.structured.as_ref()).map(Structured::of_row).unwrap_or_default();
         structured.slide(window.start);
@@ -267,7 +275,7 @@ impl Engine {
                 };
                 let request = summarising::window(&question, &self.settings.learn.summaries.prompts);
                 let read = |text: &str| answer::find(text, Answered::of);
-                let answered = self.asked(model.as_ref(), request, &mut spent, read).await?;
+                let answered = ask(model.as_ref(), &request, read, &mut spent).await?;
                 structured.absorb(&answered, window.end);
                 let text = summarising::read_text(&answered.summary)?;
                 let before: u64 = previous.map_or(0, |base| u64::from(base.output_tokens));
@@ -301,28 +309,9 @@ impl Engine {
             return summary;
         }
         // Nothing but manners: then they are the summary, because an empty one is none.
-        let texts: Vec<&str> = turns.iter().map(|turn| turn.content.trim()).filter(|text| !text.is_empty()).collect();
+        let texts: Vec<&str> =
+            turns.iter().map(|turn| turn.content.trim()).filter(|text| !text.is_empty()).collect();
         beginning(&texts.join("\n"), budget)
-    }
-
-    /// A model's answer as `read` understands it. One that cannot be used is shown to the model once, with what is wrong.
-    pub(super) async fn asked<T>(
-        &self,
-        model: &dyn ChatModel,
-        request: ChatRequest,
-        spent: &mut Spent,
-        read: impl Fn(&str) -> Result<T>,
-    ) -> Result<T> {
-        let answer = model.complete(&request).await?;
-        *spent += answer.spent;
-        let wrong = match read(&answer.text) {
-            Ok(understood) => return Ok(understood),
-            Err(error) => error,
-        };
-        let request = questions::repair(&request, &answer.text, wrong.message());
-        let answer = model.complete(&request).await?;
-        *spent += answer.spent;
-        read(&answer.text)
     }
 
     /// Marks a summary as failed when its job will not be tried again, and passes the error on. Until then the row stays as
@@ -356,7 +345,9 @@ fn end_of_due(settings: &crate::learn::window::WindowSettings, tail: &[Turn]) ->
         return Some(last);
     }
     let round = round.map(|round| tail[round].seq);
-    round.filter(|end| is_due(*end, true, user_turns(tail))).or_else(|| is_due(last, false, user_turns(tail)).then_some(last))
+    round
+        .filter(|end| is_due(*end, true, user_turns(tail)))
+        .or_else(|| is_due(last, false, user_turns(tail)).then_some(last))
 }
 
 fn says_something(turn: &Turn, window: Window) -> bool {
@@ -385,3 +376,7 @@ fn log_completed(session: &SessionId, done: &Summary) {
     tracing::info!("Summarized messages {start_seq}-{end_seq} for {session} in {ms}ms");
 }
 
+#[cfg(test)]
+pub(super) mod fixture;
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,7 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::ask::ask;
 use super::summaries::{chars_for, most_chars};
 use super::{JobKind, Work};
 use crate::engine::Engine;
@@ -96,7 +97,9 @@ impl Engine {
         let target = level.target_tokens(u64::from(input_tokens));
         let summary = match level {
             Level::None => String::new(),
-            Level::Brief => self.write(writer, &TextQuestion::Brief(text), content, target, &mut spent).await?,
+            Level::Brief => {
+                self.write(writer, &TextQuestion::Brief(text), content, target, &mut spent).await?
+            }
             Level::Standard => {
                 let question = TextQuestion::Standard { text, prior: None };
                 self.write(writer, &question, content, target, &mut spent).await?
@@ -112,7 +115,9 @@ impl Engine {
                 if level == Level::Hierarchical {
                     for group in leaves.chunks(GROUP) {
                         let group: Vec<&str> = group.iter().map(String::as_str).collect();
-                        nodes.push(self.node(writer, 2, &TextQuestion::Meta(&group), content, &mut spent).await?);
+                        nodes.push(
+                            self.node(writer, 2, &TextQuestion::Meta(&group), content, &mut spent).await?,
+                        );
                     }
                     groups = nodes[leaves.len()..].iter().map(|node| node.text.clone()).collect();
                     parts = groups.iter().map(String::as_str).collect();
@@ -153,7 +158,7 @@ impl Engine {
     ) -> Result<String> {
         let Some(model) = writer else { return Ok(self.rewritten(question, target)) };
         let request = summarising::text(question, content, target, &self.settings.learn.summaries.prompts);
-        let text = self.asked(model, request, spent, summarising::read_text).await?;
+        let text = ask(model, &request, summarising::read_text, spent).await?;
         Ok(beginning(&text, most_chars(target)))
     }
 
@@ -165,7 +170,11 @@ impl Engine {
         let paragraphs = sources.iter().flat_map(|text| text.split("\n\n"));
         let parts: Vec<Part<'_>> = paragraphs.map(|text| Part { speaker: None, text }).collect();
         let summary = extractive::summarise(&parts, budget);
-        if summary.is_empty() { beginning(sources.first().copied().unwrap_or_default(), budget) } else { summary }
+        if summary.is_empty() {
+            beginning(sources.first().copied().unwrap_or_default(), budget)
+        } else {
+            summary
+        }
     }
 
     /// Whether a session's tree has to grow.
@@ -206,11 +215,13 @@ impl Engine {
             let index = leaves.last().map_or(0, |last| index_of(last) + 1);
             let writer = self.writer_for(&leaf, session.turn_count);
             let question = TextQuestion::Chunk(&leaf.text);
+            let began = self.clock.now();
             let node = self.node(writer, 1, &question, content, &mut work.spent).await?;
             let digest = digest(&leaf.text);
             let about = json!({"index": index, "digest": digest, "content": content.as_str()});
             let row = Summary {
                 input_tokens: leaf.tokens,
+                generation_ms: self.millis_since(began),
                 ..self.tree_row(session, node, about, (leaf.start_seq, leaf.end_seq), leaf.part)
             };
             self.put_node(user, &row).await?;
@@ -249,13 +260,16 @@ impl Engine {
         let end = session.turn_count.min(first + MAX_TURNS);
         // The last turn of the leaf before is read again for the overlap.
         let mut turns = self.visible(user, &session.id, first.saturating_sub(1), end).await?;
-        let before = (first > 0 && turns.first().is_some_and(|turn| turn.seq < first)).then(|| turns.remove(0));
+        let before =
+            (first > 0 && turns.first().is_some_and(|turn| turn.seq < first)).then(|| turns.remove(0));
         let is_spoken = turns.iter().any(|turn| turn.role == Role::Assistant);
         let chinese = extractive::is_chinese(turns.iter().map(|turn| turn.content.as_str()));
         let content = if is_spoken {
             ContentType::Conversation
         } else {
-            ContentType::detect(&turns.iter().map(|turn| turn.content.as_str()).collect::<Vec<_>>().join("\n"))
+            ContentType::detect(
+                &turns.iter().map(|turn| turn.content.as_str()).collect::<Vec<_>>().join("\n"),
+            )
         };
         let is_cut = end < session.turn_count;
         let overlap = before.map(|turn| said(&turn, chinese)).unwrap_or_default();
@@ -275,7 +289,9 @@ impl Engine {
                 leaves.extend(open.take().map(|leaf| self.overlapped(leaf, &mut overlap)));
             }
             if tokens > room {
-                for (part, chunk) in chunks(&text, CHUNK_TOKENS, OVERLAP_TOKENS, self.tokens.as_ref()).iter().enumerate() {
+                for (part, chunk) in
+                    chunks(&text, CHUNK_TOKENS, OVERLAP_TOKENS, self.tokens.as_ref()).iter().enumerate()
+                {
                     let text = text[chunk.all.clone()].to_owned();
                     let tokens = self.tokens.count(&text);
                     leaves.push(Leaf { start_seq: turn.seq, end_seq: turn.seq, part, text, tokens });
@@ -377,9 +393,11 @@ impl Engine {
             let texts: Vec<&str> = group.iter().map(|leaf| leaf.text.as_str()).collect();
             let digest = digest(&texts.join("\n"));
             let writer = self.chat_model.as_deref();
+            let began = self.clock.now();
             let node = self.node(writer, 2, &TextQuestion::Meta(&texts), content, spent).await?;
             let about = json!({"index": index, "digest": digest, "content": content.as_str()});
             let row = self.tree_row(session, node, about, (first.start_seq, last.end_seq), 0);
+            let row = Summary { generation_ms: self.millis_since(began), ..row };
             self.put_node(user, &row).await?;
         }
         Ok(())
@@ -395,7 +413,9 @@ impl Engine {
         content: ContentType,
         spent: &mut Spent,
     ) -> Result<Summary> {
-        let is_new = |leaf: &&Summary| base.is_none_or(|base| leaf.end_seq > base.end_seq || index_of(leaf) >= index_of(base));
+        let is_new = |leaf: &&Summary| {
+            base.is_none_or(|base| leaf.end_seq > base.end_seq || index_of(leaf) >= index_of(base))
+        };
         let new: Vec<&str> = leaves.iter().filter(is_new).map(|leaf| leaf.text.as_str()).collect();
         let all: Vec<&str> = leaves.iter().map(|leaf| leaf.text.as_str()).collect();
         let count = leaves.last().map_or(0, |last| index_of(last) + 1);
@@ -405,23 +425,33 @@ impl Engine {
         };
         let facts: Vec<&str> = facts.iter().map(String::as_str).collect();
         let question = match base {
-            Some(base) if count > GROUP as u64 => TextQuestion::Rolling { previous: &base.text, new: &new, facts: &facts },
+            Some(base) if count > GROUP as u64 => {
+                TextQuestion::Rolling { previous: &base.text, new: &new, facts: &facts }
+            }
             _ => TextQuestion::Meta(&all),
         };
         let covered: u64 = leaves.iter().filter(is_new).map(|leaf| u64::from(leaf.input_tokens)).sum();
-        let before = base.map_or(0, |base| base.structured.as_ref().and_then(|about| about["covered_tokens"].as_u64()).unwrap_or(0));
+        let before = base.map_or(0, |base| {
+            base.structured.as_ref().and_then(|about| about["covered_tokens"].as_u64()).unwrap_or(0)
+        });
         let covered = before + covered;
-        let target = Level::of(covered).target_tokens(covered);
+        let level = Level::of(covered).max(Level::Detailed);
+        let target = level.target_tokens(covered);
         let writer = self.chat_model.as_deref();
         let input_tokens = self.question_tokens(&question);
-        let text = self.write(writer, &question, content, target, spent).await?;
+        let began = self.clock.now();
+        let text = match (&question, all.as_slice()) {
+            // Of one leaf there is nothing to put together.
+            (TextQuestion::Meta(_), [only]) => (*only).to_owned(),
+            _ => self.write(writer, &question, content, target, spent).await?,
+        };
         let node = TextNode { level: 3, output_tokens: self.tokens.count(&text), text, input_tokens };
-        let level = Level::of(covered).as_str();
         // The place of a root is the number of leaves that it is made of.
-        let about = json!({"index": count, "covered_tokens": covered, "level": level, "content": content.as_str()});
+        let about = json!({"index": count, "covered_tokens": covered, "level": level.as_str(), "content": content.as_str()});
         let end = leaves.last().map_or(0, |last| last.end_seq);
         let row = self.tree_row(session, node, about, (0, end), 0);
-        Ok(Summary { base_id: base.map(|base| base.id).filter(|id| *id != row.id), ..row })
+        let base_id = base.map(|base| base.id).filter(|id| *id != row.id);
+        Ok(Summary { base_id, generation_ms: self.millis_since(began), ..row })
     }
 
     /// What was learned in a session since its root was made (document 4: «newly extracted facts»).
@@ -471,3 +501,6 @@ fn sources<'a>(question: &TextQuestion<'a>) -> Vec<&'a str> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
