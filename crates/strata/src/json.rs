@@ -5,11 +5,12 @@ mod job;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
+use strata_core::engine::{SummaryReport, SummaryVersion};
 use strata_core::metric::{ErrorStage, RequestMetric};
 use strata_core::prompt::{Cut, Layer, Prompt};
 use strata_core::recall::{Explanation, Outcome, Recalled, RecalledItem, Scope, Trace, TraceCandidate};
 use strata_core::store::{Item, Removed};
-use strata_core::summary::Summary;
+use strata_core::summary::SummaryStats;
 use strata_core::turn::Metadata;
 use strata_core::{ItemId, Memory, Session, SessionId, Turn, UserId};
 use strata_store::import::ImportReport;
@@ -29,6 +30,8 @@ pub(crate) struct SessionJson<'a> {
     turns: Option<Vec<TurnJson<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     summaries: Option<Vec<SummaryJson<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stats: Option<&'a SummaryStats>,
 }
 
 impl<'a> SessionJson<'a> {
@@ -42,11 +45,13 @@ impl<'a> SessionJson<'a> {
             turn_count: *turn_count,
             turns: None,
             summaries: None,
+            stats: None,
         }
     }
 
-    pub(crate) fn with_summaries(mut self, summaries: &'a [Summary]) -> Self {
-        self.summaries = Some(summaries.iter().map(SummaryJson::new).collect());
+    pub(crate) fn with_summaries(mut self, report: &'a SummaryReport) -> Self {
+        self.summaries = Some(report.versions.iter().map(SummaryJson::new).collect());
+        self.stats = Some(&report.stats);
         self
     }
 
@@ -97,7 +102,10 @@ pub(crate) struct SummaryJson<'a> {
     start_seq: u64,
     end_seq: u64,
     base_id: Option<Uuid>,
+    base_end_seq: Option<u64>,
+    window_size: u64,
     status: &'static str,
+    stuck: bool,
     text: &'a str,
     structured: Option<&'a Value>,
     input_tokens: u32,
@@ -108,7 +116,8 @@ pub(crate) struct SummaryJson<'a> {
 }
 
 impl<'a> SummaryJson<'a> {
-    fn new(summary: &'a Summary) -> Self {
+    fn new(version: &'a SummaryVersion) -> Self {
+        let SummaryVersion { summary, base_end_seq, stuck } = version;
         Self {
             id: summary.id.0,
             strategy: summary.strategy.as_str(),
@@ -116,7 +125,10 @@ impl<'a> SummaryJson<'a> {
             start_seq: summary.start_seq,
             end_seq: summary.end_seq,
             base_id: summary.base_id.map(|id| id.0),
+            base_end_seq: *base_end_seq,
+            window_size: summary.window_size(),
             status: summary.status.as_str(),
+            stuck: *stuck,
             text: &summary.text,
             structured: summary.structured.as_ref(),
             input_tokens: summary.input_tokens,

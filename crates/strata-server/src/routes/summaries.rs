@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use strata_core::SessionId;
-use strata_core::summary::Summary;
+use strata_core::engine::SummaryVersion;
+use strata_core::summary::SummaryStats;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
@@ -43,6 +44,28 @@ struct SummariesParams {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SummariesResponse {
     summaries: Vec<SummaryResponse>,
+    /// What the last thousand of them took.
+    stats: StatsResponse,
+}
+
+/// What making summaries took.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct StatsResponse {
+    /// Completed ones whose time is known.
+    total_summaries: u64,
+    /// Milliseconds of one on average.
+    avg_ms: Option<u64>,
+    /// Milliseconds of the slowest.
+    max_ms: Option<u64>,
+    /// Those that are `processing` for more than five minutes.
+    stuck: u64,
+}
+
+impl From<SummaryStats> for StatsResponse {
+    fn from(stats: SummaryStats) -> Self {
+        let SummaryStats { total_summaries, avg_ms, max_ms, stuck } = stats;
+        Self { total_summaries, avg_ms, max_ms, stuck }
+    }
 }
 
 /// One version of a summary.
@@ -60,8 +83,14 @@ pub(crate) struct SummaryResponse {
     end_seq: u64,
     /// The version that it was built on.
     base_id: Option<Uuid>,
+    /// How far that version reached.
+    base_end_seq: Option<u64>,
+    /// How many turns it covers.
+    window_size: u64,
     /// How far it is: `processing`, `completed` or `failed`.
     status: &'static str,
+    /// Whether it is `processing` for more than five minutes: its job takes it over when the lease has ended.
+    stuck: bool,
     /// The text; empty while it is being made.
     text: String,
     /// What was made out beside the text.
@@ -79,8 +108,9 @@ pub(crate) struct SummaryResponse {
     updated_at: Timestamp,
 }
 
-impl From<Summary> for SummaryResponse {
-    fn from(summary: Summary) -> Self {
+impl From<SummaryVersion> for SummaryResponse {
+    fn from(version: SummaryVersion) -> Self {
+        let SummaryVersion { summary, base_end_seq, stuck } = version;
         Self {
             id: summary.id.0,
             strategy: summary.strategy.as_str(),
@@ -88,6 +118,9 @@ impl From<Summary> for SummaryResponse {
             start_seq: summary.start_seq,
             end_seq: summary.end_seq,
             base_id: summary.base_id.map(|id| id.0),
+            base_end_seq,
+            window_size: summary.window_size(),
+            stuck,
             status: summary.status.as_str(),
             text: summary.text,
             structured: summary.structured,
@@ -114,8 +147,9 @@ async fn list_summaries(
 ) -> Result<Json<SummariesResponse>, ApiError> {
     let user = caller.user([&params.user_id])?;
     let limit = number("limit", &params.limit, 1..=MAX_LIMIT, DEFAULT_LIMIT)?;
-    let summaries = app.engine().summaries(&user, &SessionId::new(id)?, limit).await?;
-    Ok(Json(SummariesResponse { summaries: summaries.into_iter().map(SummaryResponse::from).collect() }))
+    let report = app.engine().summary_report(&user, &SessionId::new(id)?, limit).await?;
+    let summaries = report.versions.into_iter().map(SummaryResponse::from).collect();
+    Ok(Json(SummariesResponse { summaries, stats: report.stats.into() }))
 }
 
 #[cfg(test)]
@@ -143,9 +177,12 @@ mod tests {
         let summaries = summaries.as_array().unwrap();
         assert_eq!(summaries.len(), 2, "{summaries:?}");
         assert_eq!(summaries[0]["base_id"], summaries[1]["id"]);
+        assert_eq!(summaries[0]["base_end_seq"], summaries[1]["end_seq"]);
         assert!(summaries[0]["end_seq"].as_u64() > summaries[1]["end_seq"].as_u64(), "{summaries:?}");
         assert!(summaries[0]["text"].as_str().unwrap().contains("Question 80?"), "{}", summaries[0]);
         insta::assert_snapshot!("first", serde_json::to_string_pretty(&summaries[1]).unwrap());
+        let stats = server.get("/sessions/s/summaries").await.json()["stats"].clone();
+        assert_eq!((&stats["total_summaries"], &stats["stuck"]), (&json!(2), &json!(0)));
         let one = server.get("/sessions/s/summaries?limit=1").await.json();
         assert_eq!(one["summaries"].as_array().unwrap(), &summaries[..1]);
         assert_eq!(server.get("/sessions/s/summaries?user_id=eve").await.status, 404);

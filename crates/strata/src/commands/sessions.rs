@@ -9,8 +9,9 @@ use clap::Subcommand;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::json;
+use strata_core::engine::{SummaryReport, SummaryVersion};
 use strata_core::store::Page;
-use strata_core::summary::Summary;
+use strata_core::summary::{Summary, SummaryStats};
 use strata_core::turn::Metadata;
 use strata_core::{Engine, Role, Session, SessionId, Turn, UserId};
 
@@ -106,8 +107,8 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         Action::Show { which, limit, summaries: true, json, .. } => {
             let SessionArgs { session, user: UserArgs { user } } = which;
             let session = engine.session(&user, &session).await?;
-            let summaries = engine.summaries(&user, &session.id, limit).await?;
-            show_summaries(&user, &session, &summaries, json, output)
+            let report = engine.summary_report(&user, &session.id, limit).await?;
+            show_summaries(&user, &session, &report, json, output)
         }
         Action::Show { which, after, limit, json, .. } => {
             let SessionArgs { session, user: UserArgs { user } } = which;
@@ -190,29 +191,41 @@ fn show(user: &UserId, session: &Session, turns: &[Turn], json: JsonArgs, output
 fn show_summaries(
     user: &UserId,
     session: &Session,
-    summaries: &[Summary],
+    report: &SummaryReport,
     json: JsonArgs,
     output: &mut Output,
 ) -> Outcome {
     if json.json {
-        output.json(&SessionJson::new(user, session).with_summaries(summaries))?;
+        output.json(&SessionJson::new(user, session).with_summaries(report))?;
         return Ok(());
     }
-    if summaries.is_empty() {
+    if report.versions.is_empty() {
         note(format_args!("session `{}` has no summaries yet", session.id));
     }
-    for (place, summary) in summaries.iter().enumerate() {
-        let Summary { id, strategy, start_seq, end_seq, base_id, status, created_at, .. } = summary;
+    for (place, SummaryVersion { summary, base_end_seq, stuck }) in report.versions.iter().enumerate() {
+        let Summary { id, strategy, level, start_seq, end_seq, base_id, status, created_at, .. } = summary;
         let base = base_id.map(|base| format!(" on {base}")).unwrap_or_default();
+        let reached = base_end_seq.map(|end| format!(" (to {end})")).unwrap_or_default();
+        let level = if *level > 0 { format!(" L{level}") } else { String::new() };
+        let took = summary.generation_ms.map(|ms| format!(", {ms} ms")).unwrap_or_default();
+        let tokens = format!("{} of {} tokens", summary.output_tokens, summary.input_tokens);
+        let stuck = if *stuck { ", stuck: its job takes it over when the lease has ended" } else { "" };
         if place > 0 {
             output.line("")?;
         }
         output.line(format_args!(
-            "{id}{base} {} {} turns {start_seq} to {end_seq} {created_at}",
+            "{id}{base}{reached} {}{level} {} turns {start_seq} to {end_seq} {created_at}, {tokens}{took}{stuck}",
             strategy.as_str(),
             status.as_str()
         ))?;
         output.text(&summary.text)?;
+    }
+    let SummaryStats { total_summaries, avg_ms, max_ms, stuck } = report.stats;
+    if let (Some(average), Some(longest)) = (avg_ms, max_ms) {
+        let stuck = if stuck > 0 { format!(", {stuck} stuck") } else { String::new() };
+        note(format_args!(
+            "{total_summaries} summaries, {average} ms on average, {longest} ms at the most{stuck}"
+        ));
     }
     Ok(())
 }

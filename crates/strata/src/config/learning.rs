@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use strata_core::learn::summarising::{SummaryPrompt, SummaryPrompts, SummarySettings};
+use strata_core::learn::window::WindowSettings;
 use strata_core::learn::{LearnInto, LearnSettings};
 use strata_core::ports::TokenCounter;
 use strata_core::{Error, Result};
@@ -131,9 +133,27 @@ pub(super) fn settings(layers: &Layers) -> Result<LearnSettings> {
         jobs_kept_days: layers.number("learn.jobs_kept_days", 0, 36_500)?,
         extract_prompt: instructions(layers, "learn.extract_prompt")?,
         reconcile_prompt: instructions(layers, "learn.reconcile_prompt")?,
-        ..LearnSettings::default()
+        summaries: summaries(layers)?,
     };
     Ok(settings)
+}
+
+fn summaries(layers: &Layers) -> Result<SummarySettings> {
+    let mut prompts = SummaryPrompts::default();
+    for prompt in SummaryPrompt::ALL {
+        if let Some(text) = instructions(layers, &format!("summary_prompt.{}", prompt.as_str()))? {
+            prompts = prompts.with(prompt, text);
+        }
+    }
+    Ok(SummarySettings {
+        enable_summarization: layers.number("enable_summarization", false, true)?,
+        window: WindowSettings {
+            memory_rolling_window_size: layers.number("memory_rolling_window_size", 2, 1_000)?,
+            memory_summarize_after_seq: layers.number("memory_summarize_after_seq", 0, u64::MAX)?,
+            summarise_every_user_turns: layers.number("summarise_every_user_turns", 0, 500)?,
+        },
+        prompts,
+    })
 }
 
 /// Instructions as they are, or from the file that `file:PATH` names.
@@ -215,6 +235,27 @@ mod tests {
             loaded(&[("learn.extract_prompt", &named), ("learn.reconcile_prompt", "be strict")]).unwrap();
         assert_eq!(config.engine.learn.extract_prompt.as_deref(), Some("only places"));
         assert_eq!(config.engine.learn.reconcile_prompt.as_deref(), Some("be strict"));
+    }
+
+    #[test]
+    fn summaries_have_the_names_of_the_documents() {
+        let flags = [
+            ("enable_summarization", "false"),
+            ("memory_rolling_window_size", "6"),
+            ("memory_summarize_after_seq", "0"),
+            ("summarise_every_user_turns", "4"),
+            ("summary_prompt.brief", "short"),
+        ];
+        let summaries = loaded(&flags).unwrap().engine.learn.summaries;
+        assert!(!summaries.enable_summarization);
+        let window = WindowSettings {
+            memory_rolling_window_size: 6,
+            memory_summarize_after_seq: 0,
+            summarise_every_user_turns: 4,
+        };
+        assert_eq!(summaries.window, window);
+        assert_eq!(summaries.prompts, SummaryPrompts::default().with(SummaryPrompt::Brief, "short"));
+        assert!(loaded(&[("memory_rolling_window_size", "1")]).is_err());
     }
 
     #[test]

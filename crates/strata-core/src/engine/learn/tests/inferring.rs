@@ -12,7 +12,10 @@ fn message(text: &str) -> Vec<NewMessage> {
 
 #[tokio::test]
 async fn messages_are_recorded_and_learned_from_at_once() {
-    let world = world_with(|settings| settings.learn.delay_secs = None);
+    let world = world_with(|settings| {
+        settings.learn.delay_secs = None;
+        settings.learn.summaries.enable_summarization = false;
+    });
     let (engine, _) = with_model(
         &world,
         vec![

@@ -209,6 +209,7 @@ async fn a_long_history_costs_no_money_by_surprise() {
     let world = world_with(|settings| {
         settings.learn.model_backlog = 8;
         settings.learn.batch_turns = 8;
+        settings.learn.summaries.enable_summarization = false;
     });
     world.say_all("s", &["one"; 40]).await;
     let (engine, model) = with_model(&world, (0..9).map(|_| states(&[])).collect());
