@@ -412,10 +412,14 @@ fn reading(
     let [value, tail, noun] = groups;
     let mut slot = rule.slot.replace("{n}", &value::noun(noun));
     let mut key = subject.key.clone();
-    if slot == "home" && words::COUNTRIES.split_whitespace().any(|country| country == value) {
-        "country".clone_into(&mut slot);
+    if ["home", "origin", "birthplace"].contains(&slot.as_str())
+        && words::COUNTRIES.split_whitespace().any(|country| country == value)
+    {
+        slot.push_str(" country");
     }
     let mut arity = match rule.arity {
+        // Two sentences about 我同事 may speak of two colleagues.
+        Arity::One | Arity::Soft if is_one_of_several(subject) => Arity::Many,
         Arity::Soft if head.changed => Arity::One,
         arity => arity,
     };
@@ -466,6 +470,10 @@ fn reading(
     Reading { claim, content, kind: rule.kind, confidence, begins: rule.verb == Verb::Begin }
 }
 
+fn is_one_of_several(subject: &Subject) -> bool {
+    subject.kin.as_ref().is_some_and(|kin| words::SEVERAL.split_whitespace().any(|several| several == kin))
+}
+
 /// 我 inside a predicate: nothing before somebody of theirs, else the user.
 pub(super) fn in_third_person(text: &str, who: &str) -> String {
     static MINE: LazyLock<Option<Regex>> =
@@ -495,7 +503,7 @@ fn thing(predicate: &str) -> Option<Regex> {
 fn of_thing(clause: &str, who: &str, old: Option<&str>, before: &Option<String>) -> Vec<Reading> {
     static WITH_VERB: LazyLock<Option<Regex>> = LazyLock::new(|| {
         thing(
-            "(?<verb>定在了?|定于|改到了?|改在了?|推迟到了?|提前到了?|挪到了?|延期到了?|安排在了?|涨到了?|降到了?|涨成了?|升到了?|加到了?|减到了?|改成了?|变成了?|换成了?|改为|换了|叫做?|就?是|为|在)(?<v>.+?)",
+            "(?<verb>定在了?|定于|改到了?|改在了?|推迟到了?|提前到了?|挪到了?|延期到了?|安排在了?|涨到了?|降到了?|涨成了?|升到了?|加到了?|减到了?|改成了?|变成了?|换成了?|改为|换了|叫做?|就?是在?|为|在)(?<v>.+?)",
         )
     });
     static AMOUNT: LazyLock<Option<Regex>> =
@@ -509,6 +517,10 @@ fn of_thing(clause: &str, who: &str, old: Option<&str>, before: &Option<String>)
     let Some(found) = found else { return Vec::new() };
     let (noun, verb, raw) =
         (&found["noun"], Some(&found["verb"]).filter(|verb| !verb.is_empty()), &found["v"]);
+    // A name is read by the table, which knows whose it is.
+    if ["名字", "姓名"].contains(&noun) {
+        return Vec::new();
+    }
     let favourite = noun.contains("喜欢的") || noun.contains("爱的");
     let appointment =
         APPOINTMENT.as_ref().is_some_and(|appointment| appointment.is_match(noun)) && !favourite;
@@ -516,7 +528,7 @@ fn of_thing(clause: &str, who: &str, old: Option<&str>, before: &Option<String>)
     let telling = match verb {
         // Without a verb only an amount is a value: 体重70公斤.
         None => raw.starts_with(|c: char| c.is_ascii_digit()) || value::number(raw).is_some(),
-        Some("在") | Some("是") if appointment => WHEN.as_ref().is_some_and(|when| when.is_match(raw)),
+        Some("在" | "是" | "是在") if appointment => WHEN.as_ref().is_some_and(|when| when.is_match(raw)),
         Some("在") => false,
         Some(verb) => appointment || owned || verb.contains(['涨', '降', '升']),
     };
@@ -597,6 +609,7 @@ fn is_fit(rule: &Rule, subject: &Subject, value: &str, hold: Hold) -> bool {
         "eat" | "smoke" | "alcohol" if subject.named => false,
         "eat" => hold.denies(),
         "name" => subject.kin.is_some() || user,
+        "origin" if rule.say == "是{v}人" => !words::NO_ORIGIN.split('|').any(|no| value.ends_with(no)),
         "home" | "origin" => {
             value::may_be_a_place(value) && !["家", "家里", "学校", "宿舍", "酒店", "一起"].contains(&value)
         }

@@ -72,6 +72,7 @@ fn expand(pattern: &str) -> String {
         ("KIN", words::KIN),
         ("THING", words::THING),
         ("JOB", words::JOB),
+        ("SKILL", words::SKILL),
         ("SPORT", words::SPORT),
         ("LANG", words::LANG),
         ("NUM", words::NUM),
@@ -107,9 +108,9 @@ pub(super) fn read(clause: &str, who: &str, at: Timestamp) -> Vec<Reading> {
         Subject::Thing { .. } => of_thing(&subject, &head, &whole, who),
         Subject::Kin { noun, .. } => {
             let named = name_of(noun, &subject, &head, who);
-            if named.is_empty() { of_somebody(&subject, &head, &whole, &bare, who) } else { named }
+            if named.is_empty() { of_somebody(&subject, &head, &whole, &bare, who, at) } else { named }
         }
-        Subject::User | Subject::Named(_) => of_somebody(&subject, &head, &whole, &bare, who),
+        Subject::User | Subject::Named(_) => of_somebody(&subject, &head, &whole, &bare, who, at),
     }
 }
 
@@ -243,7 +244,14 @@ fn prefix_of(whole: &str, raw: &str, said: &str) -> String {
 }
 
 /// What somebody is, does or has.
-fn of_somebody(subject: &Subject, head: &Head, whole: &str, bare: &str, who: &str) -> Vec<Reading> {
+fn of_somebody(
+    subject: &Subject,
+    head: &Head,
+    whole: &str,
+    bare: &str,
+    who: &str,
+    at: Timestamp,
+) -> Vec<Reading> {
     if head.modal {
         return Vec::new();
     }
@@ -272,16 +280,18 @@ fn of_somebody(subject: &Subject, head: &Head, whole: &str, bare: &str, who: &st
             })
             .collect();
     }
-    planned(subject, head, whole, bare, who)
+    planned(subject, head, whole, bare, who, at)
 }
 
 fn claim(subject: &Subject, head: &Head, found: &Found<'_>, hold: Hold) -> Claim {
     let rule = found.rule;
     let mut slot = value::slot(&rule.slot.replace("{n}", &value::noun(found.noun)));
-    if slot == "home" && is_country(found.value) {
-        "country".clone_into(&mut slot);
+    if ["home", "origin", "birthplace"].contains(&slot.as_str()) && is_country(found.value) {
+        slot.push_str(" country");
     }
     let arity = match rule.arity {
+        // Two sentences about «my colleague» may speak of two colleagues.
+        Arity::One | Arity::Soft if subject.is_one_of_several() => Arity::Many,
         Arity::Soft if head.changed => Arity::One,
         // «I have a husband named Jo»: of some there is one.
         Arity::Many if words::SINGLE.split_whitespace().any(|one| one == found.noun) => Arity::One,
@@ -307,12 +317,20 @@ fn claim(subject: &Subject, head: &Head, found: &Found<'_>, hold: Hold) -> Claim
 }
 
 /// What somebody will do, where it says when: «I'm flying to Tokyo next Friday».
-fn planned(subject: &Subject, head: &Head, whole: &str, bare: &str, who: &str) -> Vec<Reading> {
-    let dated = whole != bare;
+fn planned(
+    subject: &Subject,
+    head: &Head,
+    whole: &str,
+    bare: &str,
+    who: &str,
+    at: Timestamp,
+) -> Vec<Reading> {
+    let dated = time::parse(whole, at).iter().any(|span| span.end > at);
     let sure = head.planned || head.future && dated || head.progressive && dated && head.is_journey();
     if !sure
         || !matches!(subject, Subject::User | Subject::Kin { .. })
         || head.negated
+        || points_back(whole)
         || is_vague(whole)
         || whole.len() < 8
     {
@@ -357,15 +375,29 @@ fn is_fit(rule: &Rule, subject: &Subject, value: &str, hold: Hold) -> bool {
     }
     match rule.slot {
         "todo" if rule.verb == Verb::Todo => {
-            matches!(subject, Subject::User) && !NO_ERRAND.as_ref().is_some_and(|verbs| verbs.is_match(value))
+            matches!(subject, Subject::User)
+                && !NO_ERRAND.as_ref().is_some_and(|verbs| verbs.is_match(value))
+                && !points_back(value)
         }
-        "todo" | "decision" | "decision for {n}" | "goal" | "plan" => matches!(subject, Subject::User),
+        "todo" if rule.verb == Verb::Did => {
+            let second = value.split_whitespace().nth(1).unwrap_or_default();
+            matches!(subject, Subject::User)
+                && !["up", "out", "in", "for", "on", "with", "to", "back", "at"].contains(&second)
+        }
+        "decision" | "decision for {n}" => {
+            matches!(subject, Subject::User)
+                && !points_back(value)
+                && !["up ", "out ", "from "].iter().any(|start| value.starts_with(start))
+        }
+        "todo" => matches!(subject, Subject::User),
+        "goal" | "plan" => matches!(subject, Subject::User) && !points_back(value),
         // Only what somebody does not eat or drink says something of them.
         "eat" => hold.denies(),
         "home" | "origin" | "birthplace" | "childhood" => ends || value::may_be_a_place(value),
         "field" => !value.contains(" to ") && value.split_whitespace().count() <= 3,
         "learning" => !value.starts_with("about") && !value.starts_with("more") && !value.starts_with("new "),
-        "like" => value.split_whitespace().count() <= 10,
+        "like" => value.split_whitespace().count() <= 10 && is_general(value),
+        "has" => ![" for ", " of ", " with ", " in "].iter().any(|word| value.contains(word)),
         "employer" => !["the moment", "home", "night", "least", "all", "a time", "hours"].contains(&value),
         _ => true,
     }
@@ -389,6 +421,17 @@ fn is_country(value: &str) -> bool {
     let value = value.to_lowercase();
     let value = value.strip_prefix("the ").unwrap_or(&value);
     words::COUNTRIES.split_whitespace().any(|country| country == value)
+}
+
+/// «The sea» may be liked in general, «the colour» is that of something shown.
+fn is_general(value: &str) -> bool {
+    let Some(noun) = value.strip_prefix("the ") else { return value != "to" };
+    noun.starts_with(char::is_uppercase) || words::GENERAL.split_whitespace().any(|general| general == noun)
+}
+
+fn points_back(value: &str) -> bool {
+    static POINTS_BACK: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(words::POINTS_BACK).ok());
+    POINTS_BACK.as_ref().is_some_and(|word| word.is_match(value))
 }
 
 fn is_vague(value: &str) -> bool {

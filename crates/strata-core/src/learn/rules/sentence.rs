@@ -49,6 +49,8 @@ pattern!(
 );
 pattern!(QUOTE, r#""([^"\n]{1,400})"|“([^”\n]{1,400})”|「([^」\n]{1,200})」|『([^』\n]{1,200})』"#);
 pattern!(FIRST_PERSON, r"(?i)\b(?:i|i'm|my|me|we)\b|我");
+pattern!(LATER_CAPITAL, r".[ ][A-Z]");
+pattern!(TO_YOU, r"(?i)\b(?:you|your|yourself)\b");
 pattern!(ASIDE, r"（[^）]{0,40}）|\[[^\]]{0,200}\]|【[^】]{0,80}】");
 pattern!(
     QUESTION,
@@ -235,7 +237,9 @@ fn split_english(sentence: &str) -> Vec<String> {
     for part in parts {
         let mut part = part.to_owned();
         while let Some((first, second)) = SAME_SUBJECT.as_ref().and_then(|same| {
-            let found = same.captures(&part)?;
+            // Further on the verb is that of another clause («people who read it and love it»).
+            let found =
+                same.captures(&part).filter(|found| found["first"].split_whitespace().count() <= 8)?;
             Some((found["first"].to_owned(), format!("I {}", &found["second"])))
         }) {
             clauses.push(first);
@@ -305,7 +309,10 @@ fn chinese_clauses(sentence: &str, clauses: &mut Vec<Clause>) {
 /// What the user asked to be remembered and no rule reads, as it was said but in the third person.
 pub(super) fn as_it_stands(clause: &Clause, who: &str) -> Option<Reading> {
     let text = clause.text.trim();
-    if text.chars().count() < 4 {
+    let of_somebody =
+        is(&FIRST_PERSON, text) || text.contains(|c: char| c.is_ascii_digit()) || is(&LATER_CAPITAL, text);
+    let stands = of_somebody && !is(&TO_YOU, text);
+    if text.chars().count() < 4 || clause.language == Language::English && !stands {
         return None;
     }
     let content = match clause.language {

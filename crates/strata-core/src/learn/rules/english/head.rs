@@ -34,7 +34,7 @@ pub(super) struct Head {
     /// «no longer», «any more», «used to», «stopped».
     ended: bool,
     /// «used to».
-    used_to: bool,
+    pub(super) used_to: bool,
     /// «started doing».
     began: bool,
     past: bool,
@@ -121,11 +121,7 @@ pub(super) fn parse(predicate: &str) -> Option<Head> {
             }
             "have" | "has" | "had" if after_have(next) => head.perfect = true,
             "am" | "is" | "are" | "was" | "were" | "been" | "be"
-                if next == "going"
-                    && at(next_word(&lower, i + 1) + 1) == "to"
-                    && lemma(at(next_word(&lower, i + 1) + 2))
-                        .is_some_and(|(_, form)| form == Form::Base)
-                    || next == "about" && at(i + 2) == "to" =>
+                if is_future(&words, &lower, next_word(&lower, i + 1)) =>
             {
                 head.future = true;
                 i = next_word(&lower, i + 1) + 1;
@@ -182,6 +178,15 @@ pub(super) fn parse(predicate: &str) -> Option<Head> {
     let rest: String = words[i + 1..].iter().flat_map(|word| [" ", word]).collect();
     head.rest = finish(&mut head, rest);
     Some(head)
+}
+
+/// «going to» before a verb: neither an article nor a name follows, nor one of the few nouns that go without.
+fn is_future(words: &[&str], lower: &[String], at: usize) -> bool {
+    const NO_VERBS: &str = "a an the my our this that his her their some school work bed church college uni university town sleep";
+    let word = |place: usize| lower.get(place).map_or("", String::as_str);
+    let verb = words.get(at + 2).is_some_and(|verb| verb.starts_with(char::is_lowercase))
+        && !NO_VERBS.split(' ').any(|other| other == word(at + 2));
+    matches!(word(at), "going" | "about") && word(at + 1) == "to" && verb
 }
 
 /// The next place that is neither an adverb nor a negation.
@@ -258,13 +263,15 @@ fn finish(head: &mut Head, rest: String) -> String {
 }
 
 fn trim_tags(head: &mut Head, rest: &mut String) {
-    const TAGS: [(&str, Tag); 26] = [
+    const TAGS: [(&str, Tag); 28] = [
         (" any more", Tag::Ended),
         (" anymore", Tag::Ended),
         (" any longer", Tag::Ended),
         (" no more", Tag::Ended),
         (" now", Tag::Changed),
         (" these days", Tag::Changed),
+        (" lately", Tag::Nothing),
+        (" even more", Tag::Nothing),
         (" nowadays", Tag::Changed),
         (" instead", Tag::Changed),
         (" at the moment", Tag::Changed),

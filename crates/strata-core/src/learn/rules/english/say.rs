@@ -26,6 +26,7 @@ pub(super) fn content(subject: &Subject, head: &Head, found: &Found<'_>, hold: H
         Hold::Now | Hold::Once => format!("{}{rest}", third_person(first)),
         Hold::Not if first == "be" => format!("is not{rest}"),
         Hold::Not => format!("does not {first}{rest}"),
+        Hold::NoLonger if head.used_to => format!("used to {first}{rest}"),
         Hold::NoLonger if first == "be" => format!("is no longer{rest}"),
         Hold::NoLonger => format!("no longer {}{rest}", third_person(first)),
         Hold::Planned => format!("plans to {first}{rest}"),

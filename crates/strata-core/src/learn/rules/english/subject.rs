@@ -51,6 +51,13 @@ impl Subject {
         }
     }
 
+    /// Whether there may be others whom the same words name.
+    pub(super) fn is_one_of_several(&self) -> bool {
+        let Self::Kin { noun, name: None, .. } = self else { return false };
+        let noun = value::noun(noun);
+        words::SEVERAL.split_whitespace().any(|several| several == noun)
+    }
+
     /// How it is said in the third person, where the user is called `who`.
     pub(super) fn display(&self, who: &str) -> String {
         match self {

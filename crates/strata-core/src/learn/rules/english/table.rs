@@ -26,7 +26,7 @@ pub(super) const RULES: &[Rule] = rules! {
     "birthday" Fact One Deed r"be born on (?<v>.+)" => "was born on {v}";
     "citizenship" Fact Many State r"be a (?:citizen|national) of (?<v>PLACE)" => "be a citizen of {v}";
     // Work and study.
-    "employer" Fact One State r"(?:work|be employed|be a JOB|work as an? [\w ]+?) (?:at|for|by|with) (?<v>ORG)(?<t> (?:as|in|on|since|doing|from) .*)?" => "work at {v}{t}";
+    "employer" Fact One State r"(?:work|be employed|be a JOB|work as an? [\w ]+?) (?:at|for|by) (?<v>ORG)(?<t> (?:as|in|on|since|doing|from) .*)?" => "work at {v}{t}";
     "employer" Fact One Begin r"(?:join|(?:start|get|take|accept|land)(?: working| work| (?:a|my|the)(?: \w+)? (?:job|position|role)) (?:at|with|for)|start at|switch(?: jobs)? to) (?<v>NAMED)(?<t> (?:as|in) .*)?" => "work at {v}{t}";
     "employer" Fact One End r"(?:leave|quit|resign from|be (?:fired|laid off) from) (?<v>NAMED)" => "work at {v}";
     "employer" Fact One End r"(?:(?:leave|quit|lose) (?:my|their|his|her|the) (?<v>)job|(?:get|be) (?:fired|laid off))" => "work at the same job";
@@ -77,7 +77,7 @@ pub(super) const RULES: &[Rule] = rules! {
     "like" Preference Many State r"(?:like|love|enjoy|adore|be (?:really |so |very )?(?:into|fond of|keen on|crazy about|obsessed with|passionate about)|be an? (?:\w+ )?(?:fan|lover) of) (?:to )?(?<v>.+)" => "like {v}";
     "like" Preference Many Begin r"fall in love with (?<v>.+)" => "like {v}";
     "language" Fact Many State r"(?:speak|be fluent in|be a native speaker of) (?:(?:fluent|native|some|good|a little|a bit of) )?(?<v>LANG)(?<t> (?:at|with|fluently|natively|every) ?.*)?" => "speak {v}{t}";
-    "learning" Fact Many State r"(?:learn|take up|be taking up|practi[sc]e) (?:to (?:play |speak |do )?|how to )?(?<v>(?:the )?\w+(?: \w+)?)(?<t> (?:for|at|with|every|on|in) .*)?" => "learn {v}{t}";
+    "learning" Fact Many State r"(?:learn|take up|be taking up|practi[sc]e) (?:to (?:play |speak |do )?|how to )?(?<v>(?:the )?(?:LANG|SPORT|SKILL))(?<t> (?:for|at|with|every|on|in|by) .*)?" => "learn {v}{t}";
     "plays" Fact Many State r"play (?<v>(?:the )?SPORT)(?<t> (?:in|for|with|at|on|every) .*)?" => "play {v}{t}";
     "team" Preference Soft State r"(?:support|be a supporter of) (?<v>NAMED)" => "support {v}";
     "collects" Fact Many State r"collect (?<v>.+)" => "collect {v}";
@@ -89,7 +89,7 @@ pub(super) const RULES: &[Rule] = rules! {
     "todo" Todo Many Drop r"call off the (?<v>.+)" => "called off the {v}";
     "todo" Todo Many Did r"(?:finish|complete|be (?:finally )?(?:done|finished) with) (?:with )?(?<v>(?:the|my|our|that|all|writing|doing|reading|painting|packing|their|his|her) ?.+)" => "finished {v}";
     "todo" Fact Many Did r"(?<v>(?:send|submit|post|mail|email|return|file|clean|fix|order|cancel|sign|print|deliver|schedule|wash|water|call|book|renew|pay|buy|pick up|take out|drop off|hand in) (?:(?:the|my|our|some|a|an|their|his|her|that|new) )?\w.*)" => "{v}";
-    "goal" Fact Many Plan r"(?:want|hope|intend|dream) (?:to|of) (?<v>(?:learn|become|visit|travel|move|buy|start|run|write|open|retire|study|go to|live)\w* .+)" => "want to {v}";
+    "goal" Fact Many Plan r"(?:want|hope|intend|dream) (?:to|of) (?<v>(?:learn|become|visit|travel|move|buy|start|run|write|open|retire|study|go to|live in)\b .+)" => "want to {v}";
     "plan" Fact Many Plan r"plan (?:to|on) (?<v>.+)" => "plan to {v}";
 };
 

@@ -80,10 +80,25 @@ pub(super) const COUNTRIES: &str = "germany france spain italy portugal england 
 /// Values that say nothing without what was said before.
 pub(super) const VAGUE: &str = r"^(?:it|that|this|these|those|you|your|him|her|them|us|me|so|how|what|when|where|who|one|ones|here|there|everything|anything|nothing|something|someone|stuff|things?|each other|both|all|being|having|seeing|hearing|to hear|to see|hear|see|say|know|think|the (?:idea|way|look|sound|fact|one|ones|same|vibe|feel|thought|most|best|whole|part|photo|picture|rest|first|second|last|other|new one|old one|following)|its|his|their|such|that's|yours|not|a lot|much|more|very|also|too)\b";
 
+/// Words that need what was said before: a plan or a todo with one of them is none that stands on its own.
+pub(super) const POINTS_BACK: &str = r"(?i)\b(?:it|this|that|them|those|these|you|your|there|him|her|one)\b";
+
+/// What is liked in general though it has an article; «the colour» is a reaction to something shown.
+pub(super) const GENERAL: &str = "sea ocean beach mountains outdoors countryside rain snow cold heat sun theatre theater opera cinema city forest woods piano violin guitar";
+
+/// What people learn.
+pub(super) const SKILL: &str = "coding|programming|python|rust|java|javascript|painting|drawing|pottery|ceramics|photography|cooking|baking|swimming|skiing|surfing|sailing|dancing|salsa|\
+    tango|ballet|singing|knitting|sewing|crochet|woodworking|calligraphy|yoga|meditation|karate|judo|taekwondo|driving|data science|machine learning|statistics|\
+    gardening|climbing|fencing|archery|magic|juggling|carpentry|first aid";
+
+/// Those of whom people have several, so that two sentences may speak of two of them.
+pub(super) const SEVERAL: &str =
+    "friend colleague coworker co-worker neighbour cousin roommate flatmate teacher pet fish bird";
+
 /// Verbs after «need to» that say no errand.
 pub(super) const NO_ERRAND: &str = r"^(?:be|know|understand|say|admit|ask|see|think|feel|figure|find out|know|have|get|go|decide|learn|talk|make sure|use|work on|focus|try|keep|stop|start|improve|consider|implement|handle|ensure|create|add|show|determine|deal|remember|calculate|solve|agree|take|look|come|do|give|tell|let|wait|put|believe|become|live|love|remind|accept|choose|balance|adjust|address|optimi[sz]e|design|set up|integrate|write a (?:function|script|query)|convert|display|validate|store|track|manage|process|explain|compare|check if|prove|derive|apply|support|reach|step|share|catch|hear|meet|play|explore|stay|face|push|find|change|build|develop|move on|rest|relax|sleep|eat|celebrate)\b";
 
 /// Words that are taken out between subject and verb.
 pub(super) const ADVERBS: &str = "also really still just now currently actually always recently finally already absolutely definitely totally truly usually often sometimes \
     basically only even honestly personally even ever almost officially formerly previously originally mostly mainly generally both \
-    genuinely simply certainly obviously literally quite kinda sort together once newly lately presently sadly luckily happily myself";
+    genuinely simply certainly obviously literally quite kinda sort once newly lately presently sadly luckily happily myself";
