@@ -2,7 +2,9 @@
 //!
 //! Traditional characters are read as simplified ones. Start reading at [`read`].
 
+mod head;
 mod table;
+mod thing;
 mod words;
 
 use std::sync::LazyLock;
@@ -12,8 +14,8 @@ use regex::{Regex, RegexSet};
 
 use super::claim::{Arity, Claim, Errand, Hold, Reading, Rule, Verb, fill};
 use super::value;
-use crate::memory::MemoryKind;
 use crate::{text, time};
+use head::Head;
 
 struct Table {
     set: RegexSet,
@@ -28,17 +30,6 @@ struct Subject {
     /// The noun, for somebody of the user's.
     kin: Option<String>,
     named: bool,
-}
-
-/// Adverbs, negation and time before the predicate.
-#[derive(Debug, Default, Clone, Copy)]
-struct Head {
-    negated: bool,
-    ended: bool,
-    past: bool,
-    planned: bool,
-    changed: bool,
-    done: bool,
 }
 
 static RULES: LazyLock<Table> = LazyLock::new(|| {
@@ -97,7 +88,7 @@ pub(super) fn read(clause: &str, who: &str, at: Timestamp, before: &mut Option<S
     let (clause, old) =
         replaced(clause.trim_end_matches(['了', '啦', '哦', '呀', '啊', '吧', '嘛', '哈', '呢']), clause);
     let clause = rewrite(&clause);
-    let thing = of_thing(&clause, who, old.as_deref(), before);
+    let thing = thing::read(&clause, who, old.as_deref(), before);
     if !thing.is_empty() {
         return thing;
     }
@@ -223,141 +214,6 @@ fn may_be_a_name(name: &str) -> bool {
     name.chars().all(|c| ('\u{4E00}'..='\u{9FFF}').contains(&c) && !NO_NAME.contains(c))
 }
 
-/// Adverbs, negation and what stands between subject and predicate.
-fn head(mut rest: &str) -> (Head, &str) {
-    let mut head = Head::default();
-    type Mark = (&'static str, fn(&mut Head));
-    const MARKS: &[Mark] = &[
-        ("已经不再", |head| (head.negated, head.ended) = (true, true)),
-        ("再也不", |head| (head.negated, head.ended) = (true, true)),
-        ("已经不", |head| (head.negated, head.ended) = (true, true)),
-        ("现在不", |head| (head.negated, head.ended) = (true, true)),
-        ("不再", |head| (head.negated, head.ended) = (true, true)),
-        ("不怎么", |head| head.negated = true),
-        ("不太", |head| head.negated = true),
-        ("不是很", |head| head.negated = true),
-        ("从来不", |head| head.negated = true),
-        ("从不", |head| head.negated = true),
-        ("并不", |head| head.negated = true),
-        ("不能", |head| head.negated = true),
-        ("没有", |head| head.negated = true),
-        ("以前", |head| head.past = true),
-        ("曾经", |head| head.past = true),
-        ("过去", |head| head.past = true),
-        ("小时候", |head| head.past = true),
-        ("原来", |head| head.past = true),
-        ("之前", |head| head.past = true),
-        ("打算", |head| head.planned = true),
-        ("准备", |head| head.planned = true),
-        ("计划", |head| head.planned = true),
-        ("即将", |head| head.planned = true),
-        ("将要", |head| head.planned = true),
-        ("快要", |head| head.planned = true),
-        ("马上要", |head| head.planned = true),
-        ("现在", |head| head.changed = true),
-        ("目前", |head| head.changed = true),
-        ("如今", |head| head.changed = true),
-        ("改成", |head| head.changed = true),
-        ("已经", |head| head.done = true),
-        ("终于", |head| head.done = true),
-        ("刚刚", |head| head.done = true),
-        ("刚", |head| head.done = true),
-    ];
-    const ADVERBS: &[&str] = &[
-        "其实",
-        "也",
-        "还",
-        "又",
-        "都",
-        "一直",
-        "最近",
-        "真的",
-        "特别",
-        "非常",
-        "超级",
-        "超",
-        "很",
-        "挺",
-        "最",
-        "比较",
-        "一向",
-        "平时",
-        "就",
-        "自己",
-        "本来",
-        "确实",
-        "后来",
-        "依然",
-        "仍然",
-        "从小",
-        "向来",
-        "可",
-        "蛮",
-        "太",
-        "有点",
-        "说实话",
-        "，",
-        " ",
-        "正在",
-        "个人",
-        "尤其",
-        "更加",
-        "平常",
-        "的确",
-        "们",
-    ];
-    'marks: loop {
-        for (mark, note) in MARKS {
-            if let Some(after) = rest.strip_prefix(mark) {
-                note(&mut head);
-                rest = after;
-                continue 'marks;
-            }
-        }
-        for adverb in ADVERBS {
-            if let Some(after) = rest.strip_prefix(adverb) {
-                rest = after;
-                continue 'marks;
-            }
-        }
-        if !head.negated
-            && let Some(after) = rest.strip_prefix('不')
-            && !["过", "仅", "但", "错", "同", "好", "得", "管", "知", "如"]
-                .iter()
-                .any(|word| after.starts_with(word))
-        {
-            head.negated = true;
-            rest = after;
-            continue;
-        }
-        return (head, rest);
-    }
-}
-
-impl Head {
-    fn hold_of(self, verb: Verb, over: bool) -> Option<Hold> {
-        let state = if self.ended || self.past || self.negated && over {
-            Hold::NoLonger
-        } else if self.negated {
-            Hold::Not
-        } else if self.planned {
-            Hold::Planned
-        } else {
-            Hold::Now
-        };
-        let told = !self.negated && !self.planned;
-        match verb {
-            Verb::State => Some(state),
-            Verb::Opposite => Some(state.flipped()),
-            Verb::Begin if self.planned => Some(Hold::Planned),
-            Verb::Begin => told.then_some(Hold::Now),
-            Verb::End => (told && (over || self.done)).then_some(Hold::NoLonger),
-            Verb::Plan => (!self.negated).then_some(Hold::Planned),
-            Verb::Deed | Verb::Did | Verb::Drop | Verb::Todo => told.then_some(Hold::Now),
-        }
-    }
-}
-
 /// What somebody is, does or has.
 fn of_somebody(subject: &Subject, rest: &str, who: &str, at: Timestamp, old: Option<&str>) -> Vec<Reading> {
     let whole = rest.trim_end_matches(['。', '！', '!', '.', ' ', '~', '～']);
@@ -365,7 +221,7 @@ fn of_somebody(subject: &Subject, rest: &str, who: &str, at: Timestamp, old: Opt
     let over = plain.len() < whole.len() && whole[plain.len()..].contains(['了', '啦']);
     let bare = without_times(plain, at);
     for text in [bare.as_str(), plain] {
-        let (head, predicate) = head(text);
+        let (head, predicate) = head::parse(text);
         for place in RULES.set.matches(predicate).iter() {
             let (Some(rule), Some(found)) =
                 (table::RULES.get(place), RULES.patterns.get(place).and_then(|p| p.captures(predicate)))
@@ -483,95 +339,6 @@ pub(super) fn in_third_person(text: &str, who: &str) -> String {
         None => text.to_owned(),
     };
     text.replace("我们", who).replace('我', who)
-}
-
-/// Something of somebody's, and what follows it.
-fn thing(predicate: &str) -> Option<Regex> {
-    let (attribute, appointment, kin) = (words::ATTRIBUTE, words::APPOINTMENT, words::KIN);
-    let owner = format!(
-        "(?<own>(?:我们|咱们|我|用户|本人)(?:现在|目前)?(?<kin>的?(?:{kin})(?:的|最))?)?的?(?:新|现在的)?"
-    );
-    let noun = format!(
-        "(?<noun>最?(?:喜欢|爱)的[^是]{{1,8}}?|(?:{attribute})|[^是在不我你的]{{0,6}}?(?:{appointment})(?:时间|日期)?)"
-    );
-    let between = "(?:现在|目前|已经|也|又|刚|被|从[^，]{1,8})*";
-    Regex::new(&format!("^(?:其实|现在|目前|但是?|不过)*{owner}{noun}{between}{predicate}[了啦哦呀。！]*$"))
-        .ok()
-}
-
-/// 我的房租是三千, 会议改到周五, 我最喜欢的书是活着.
-fn of_thing(clause: &str, who: &str, old: Option<&str>, before: &Option<String>) -> Vec<Reading> {
-    static WITH_VERB: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        thing(
-            "(?<verb>定在了?|定于|改到了?|改在了?|推迟到了?|提前到了?|挪到了?|延期到了?|安排在了?|涨到了?|降到了?|涨成了?|升到了?|加到了?|减到了?|改成了?|变成了?|换成了?|改为|换了|叫做?|就?是在?|为|在)(?<v>.+?)",
-        )
-    });
-    static AMOUNT: LazyLock<Option<Regex>> =
-        LazyLock::new(|| thing("(?<verb>)(?<v>(?:\\d|[一二两三四五六七八九]).{0,10}?)"));
-    static WHEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"^(?:下|本|这|上)?(?:个)?(?:周|星期|礼拜|月|明|后|今|大后|\d|[一二三四五六七八九十]+[月点号日]|早|晚|中午|上午|下午)").ok()
-    });
-    static APPOINTMENT: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(&format!("(?:{})(?:时间|日期)?$", words::APPOINTMENT)).ok());
-    let found = [&WITH_VERB, &AMOUNT].into_iter().find_map(|thing| thing.as_ref()?.captures(clause));
-    let Some(found) = found else { return Vec::new() };
-    let (noun, verb, raw) =
-        (&found["noun"], Some(&found["verb"]).filter(|verb| !verb.is_empty()), &found["v"]);
-    // A name is read by the table, which knows whose it is.
-    if ["名字", "姓名"].contains(&noun) {
-        return Vec::new();
-    }
-    let favourite = noun.contains("喜欢的") || noun.contains("爱的");
-    let appointment =
-        APPOINTMENT.as_ref().is_some_and(|appointment| appointment.is_match(noun)) && !favourite;
-    let owned = found.name("own").is_some() || before.as_deref() == Some("user");
-    let telling = match verb {
-        // Without a verb only an amount is a value: 体重70公斤.
-        None => raw.starts_with(|c: char| c.is_ascii_digit()) || value::number(raw).is_some(),
-        Some("在" | "是" | "是在") if appointment => WHEN.as_ref().is_some_and(|when| when.is_match(raw)),
-        Some("在") => false,
-        Some(verb) => appointment || owned || verb.contains(['涨', '降', '升']),
-    };
-    if !telling || raw.chars().count() > 24 || VAGUE.as_ref().is_some_and(|vague| vague.is_match(raw)) {
-        return Vec::new();
-    }
-    // 我的工作是… and the like say what the tables say better.
-    let changed = verb.is_some_and(|verb| {
-        verb.contains(['改', '换', '变', '涨', '降', '升', '推', '提', '挪', '延', '加', '减'])
-    });
-    if !owned && !appointment && !changed {
-        return Vec::new();
-    }
-    let (kin, holder) = match found.name("kin") {
-        Some(kin) => {
-            let kin = kin.as_str().trim_start_matches('的').trim_end_matches(['的', '最']);
-            (format!("user's {}", value::noun(kin)), format!("{who}的{kin}的"))
-        }
-        None => (
-            "user".to_owned(),
-            if appointment && found.name("own").is_none() { String::new() } else { format!("{who}的") },
-        ),
-    };
-    let slot = noun.trim_start_matches('最').trim_end_matches("时间").trim_end_matches("日期");
-    let slot = if appointment { format!("{slot} when") } else { value::slot(slot) };
-    let said = match verb {
-        Some("叫" | "叫做") => "叫",
-        _ if appointment => "在",
-        _ => "是",
-    };
-    let claim = Claim {
-        subject: kin,
-        slot,
-        value: value::terms(raw),
-        old: old.map(value::terms),
-        arity: Arity::One,
-        hold: Hold::Now,
-        errand: None,
-    };
-    let kind = if favourite { MemoryKind::Preference } else { MemoryKind::Fact };
-    let holder = if noun.starts_with('最') { holder.trim_end_matches('的') } else { &holder };
-    let content = format!("{holder}{noun}{said}{}{}", in_third_person(raw, who), corrected(old));
-    vec![Reading { claim, content, kind, confidence: 0.9, begins: false }]
 }
 
 /// What a value is said to replace, kept in the sentence so that whoever compares it later knows.
