@@ -119,14 +119,16 @@ fn measure_crowd(bench: &mut Bench, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Questions answered a second, by `clients` who ask `each` of their own.
+/// Questions answered a second, by `clients` who ask `each` of their own. Making them up is not part of it.
 fn rate(served: &Served, clients: usize, each: usize) -> Result<f64> {
+    let asked: Vec<_> = (0..clients).map(|client| questions(each, 1_000 + client as u64)).collect();
+    let mut connected = (0..clients).map(|_| served.connect()).collect::<Result<Vec<_>>>()?;
     let start = Instant::now();
     std::thread::scope(|scope| {
-        let asking: Vec<_> = (0..clients)
-            .map(|client| {
-                scope.spawn(move || ask_all(&mut served.connect()?, &questions(each, 1_000 + client as u64)))
-            })
+        let asking: Vec<_> = connected
+            .iter_mut()
+            .zip(&asked)
+            .map(|(client, questions)| scope.spawn(|| ask_all(client, questions)))
             .collect();
         for client in asking {
             client.join().map_err(|_| anyhow::anyhow!("a client died"))??;

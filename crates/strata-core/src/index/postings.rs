@@ -7,7 +7,7 @@ use super::document::Doc;
 use super::features::TermHash;
 use super::lists::{List, Lists};
 use super::vocabulary::Vocabulary;
-use crate::dot::for_each_dot;
+use crate::dot::dots;
 use crate::lexicon::{DIMENSION, Lexicon, WordRows};
 use crate::vector::Vector;
 
@@ -165,6 +165,11 @@ impl Words {
         &self.forward[start..end]
     }
 
+    /// How many words there are.
+    pub(crate) fn len(&self) -> usize {
+        self.vocabulary.len()
+    }
+
     pub(crate) fn number(&self, text: &str) -> Option<u32> {
         self.vocabulary.number(text)
     }
@@ -187,23 +192,31 @@ impl Words {
         self.weights[word as usize]
     }
 
-    /// Calls `emit` with the place of each given direction, every word whose cosine with it is above `least`, and that
-    /// cosine; for one direction the words rise. Words with digits are left out: 2022 is near 2023 in every embedding, and
-    /// wrong.
-    pub(crate) fn near(&self, directions: &[&Vector], least: f32, mut emit: impl FnMut(usize, u32, f32)) {
+    /// For each given direction the words whose cosine with it is above `least`, rising, with that cosine. Words with
+    /// digits are left out: 2022 is near 2023 in every embedding, and wrong.
+    pub(crate) fn near(&self, directions: &[&Vector], least: f32) -> Vec<Vec<(u32, f32)>> {
+        let mut found = vec![Vec::new(); directions.len()];
+        let mut products = [0; BLOCK];
         // All directions look at a block of words while it is in the processor's nearest cache.
         for (block, rows) in self.vectors.chunks(BLOCK * DIMENSION).enumerate() {
             let first = block * BLOCK;
+            let products = &mut products[..rows.len() / DIMENSION];
             let (scales, numeric) = (&self.scales[first..], &self.numeric[first..]);
-            for (place, direction) in directions.iter().enumerate().filter(|(_, d)| d.scale > 0.0) {
-                for_each_dot(rows, &direction.values, |at, product| {
-                    let cosine = product as f32 * direction.scale * scales[at];
-                    if cosine > least && !numeric[at] {
-                        emit(place, (first + at) as u32, cosine);
-                    }
-                });
+            for (direction, found) in directions.iter().zip(&mut found).filter(|(d, _)| d.scale > 0.0) {
+                dots(rows, &direction.values, products);
+                // Every word is written and the next written over it unless it is near: there is nothing to guess.
+                let mut end = found.len();
+                found.resize(end + products.len(), (0, 0.0));
+                for (at, ((product, scale), numeric)) in products.iter().zip(scales).zip(numeric).enumerate()
+                {
+                    let cosine = *product as f32 * direction.scale * scale;
+                    found[end] = ((first + at) as u32, cosine);
+                    end += usize::from(cosine > least && !numeric);
+                }
+                found.truncate(end);
             }
         }
+        found
     }
 
     pub(crate) fn bytes(&self) -> usize {

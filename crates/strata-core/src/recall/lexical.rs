@@ -114,14 +114,14 @@ fn normalise(mut scores: Vec<f32>, total: f32) -> Vec<f32> {
 
 /// For each word of the question, the words of the user's vocabulary that match it, rising, and how well from 0 to 1.
 fn matches(index: &UserIndex, question: &Question) -> Vec<Vec<(u32, f32)>> {
-    let mut matches = vec![Vec::new(); question.words.len()];
     let nowhere = Vector { scale: 0.0, values: Vec::new() };
     let directions =
         question.words.iter().map(|word| if word.numeric { &nowhere } else { &word.word.vector });
     let directions: Vec<&Vector> = directions.collect();
-    index.words.near(&directions, UNRELATED, |place, word, cosine| {
-        matches[place].push((word, (cosine - UNRELATED) / (1.0 - UNRELATED)));
-    });
+    let mut matches = index.words.near(&directions, UNRELATED);
+    for (_, matched) in matches.iter_mut().flatten() {
+        *matched = (*matched - UNRELATED) / (1.0 - UNRELATED);
+    }
     for (matches, question_word) in matches.iter_mut().zip(&question.words) {
         let Some(word) = index.words.number(&question_word.text) else { continue };
         match matches.binary_search_by_key(&word, |(word, _)| *word) {

@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 
 use super::lexical::Lexical;
-use super::likeness::Likeness;
+use super::likeness::{Likeness, MOST};
 use super::question::Question;
 use crate::index::{Doc, UserIndex};
 use crate::lexicon::{DIMENSION, add};
@@ -26,6 +26,7 @@ const TIME_WEIGHT: f32 = 0.3;
 const HOP_WEIGHT: f32 = 0.3;
 const HOP_FROM: usize = 5;
 const HOP_TO: usize = 200;
+const _: () = assert!(HOP_FROM <= MOST, "likeness compares with so many at once");
 
 /// An item that the encoder could not read is brought to the scale of those it could: fitted on the answers of public
 /// English questions, by both scores.
@@ -208,15 +209,16 @@ fn mean_cosine(index: &UserIndex, question: &Question, doc: Doc) -> f32 {
 /// Lifts what resembles the best few answers.
 fn hop(index: &UserIndex, scored: &mut [Ranked]) {
     let Some(best) = scored.first().map(|item| item.score).filter(|best| *best > 0.0) else { return };
+    let from: Vec<Doc> = scored.iter().take(HOP_FROM).map(|item| item.doc).collect();
+    let weights: Vec<f32> =
+        scored.iter().take(HOP_FROM).map(|item| (item.score.max(0.0) / best).powi(2)).collect();
+    let total: f32 = weights.iter().sum();
     let likeness = Likeness::new(index);
-    let with_norm = |doc: Doc| (doc, likeness.norm(doc));
-    let weigh = |item: &Ranked| (with_norm(item.doc), (item.score.max(0.0) / best).powi(2));
-    let from: Vec<_> = scored.iter().take(HOP_FROM).map(weigh).collect();
-    let total: f32 = from.iter().map(|(_, weight)| weight).sum();
+    let likeness = likeness.with(&from);
     for item in scored.iter_mut().take(HOP_TO) {
-        let item_norm = with_norm(item.doc);
-        let others = from.iter().filter(|((doc, _), _)| *doc != item.doc);
-        let like: f32 = others.map(|(other, weight)| weight * likeness.cosine(*other, item_norm)).sum();
+        let cosines = likeness.cosines(item.doc);
+        let others = from.iter().zip(&weights).zip(cosines).filter(|((doc, _), _)| **doc != item.doc);
+        let like: f32 = others.map(|((_, weight), cosine)| weight * cosine).sum();
         item.parts.likeness = HOP_WEIGHT * best * like / total;
         item.score += item.parts.likeness;
     }

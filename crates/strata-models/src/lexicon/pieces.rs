@@ -1,5 +1,6 @@
 //! English word pieces and their directions.
 
+use hashbrown::HashTable;
 use strata_core::lexicon::{DIMENSION, add_bytes};
 use strata_core::{Error, Result};
 
@@ -17,52 +18,29 @@ const FIRST_WORD: u16 = 1996;
 
 /// Pieces by their text. Nobody can add to the table what would collide.
 struct Table {
-    /// The ids of pieces at the place that their hash gives, or the next that was free; [`FREE`] where there is none.
-    slots: Vec<u16>,
+    ids: HashTable<u16>,
     /// The texts by id, without `##`.
     texts: Vec<&'static str>,
     /// The length of the longest, in bytes.
     longest: usize,
 }
 
-/// No piece: the vocabulary has fewer.
-const FREE: u16 = u16::MAX;
-
 impl Table {
     fn new(pieces: impl Iterator<Item = (&'static str, u16)> + Clone) -> Self {
         let count = pieces.clone().count();
         let last = pieces.clone().map(|(_, id)| usize::from(id) + 1).max().unwrap_or(0);
-        let mut table = Self {
-            slots: vec![FREE; (count * 2 + 1).next_power_of_two()],
-            texts: vec![""; last],
-            longest: 0,
-        };
+        let mut table = Self { ids: HashTable::with_capacity(count), texts: vec![""; last], longest: 0 };
         for (text, id) in pieces {
-            let mut place = table.place(text.bytes().fold(FNV, fnv));
-            while table.slots[place] != FREE {
-                place = (place + 1) % table.slots.len();
-            }
-            table.slots[place] = id;
             table.texts[usize::from(id)] = text;
             table.longest = table.longest.max(text.len());
+            let hash = |text: &str| scattered(text.bytes().fold(FNV, fnv));
+            table.ids.insert_unique(hash(text), id, |id| hash(table.texts[usize::from(*id)]));
         }
         table
     }
 
-    fn place(&self, hash: u64) -> usize {
-        // High bits, which every byte has reached.
-        (hash ^ hash >> 32) as usize & (self.slots.len() - 1)
-    }
-
     fn get(&self, hash: u64, text: &str) -> Option<u16> {
-        let mut place = self.place(hash);
-        loop {
-            match self.slots[place] {
-                FREE => return None,
-                id if self.texts[usize::from(id)] == text => return Some(id),
-                _ => place = (place + 1) % self.slots.len(),
-            }
-        }
+        self.ids.find(scattered(hash), |id| self.texts[usize::from(*id)] == text).copied()
     }
 
     /// The longest piece that a text begins with, and its length. The hashes of all beginnings are made in one pass.
@@ -74,8 +52,8 @@ impl Table {
             hash = fnv(hash, byte);
             hashes[at + 1] = hash;
         }
-        let ends = (1..=length).rev().filter(|end| text.is_char_boundary(*end));
-        ends.into_iter().find_map(|end| Some((end, self.get(hashes[end], &text[..end])?)))
+        let mut ends = (1..=length).rev().filter(|end| text.is_char_boundary(*end));
+        ends.find_map(|end| Some((end, self.get(hashes[end], &text[..end])?)))
     }
 }
 
@@ -87,6 +65,11 @@ const FNV: u64 = 0xcbf2_9ce4_8422_2325;
 
 fn fnv(hash: u64, byte: u8) -> u64 {
     (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+}
+
+/// The table uses the highest bits, which the last bytes have hardly reached.
+fn scattered(hash: u64) -> u64 {
+    hash.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// The pieces by their text. Continuing pieces are kept apart, so that no `##` need be written before a look-up.
@@ -114,7 +97,7 @@ impl Pieces {
                 "the table of word pieces does not fit its vocabulary; build it anew",
             ));
         }
-        let pieces = VOCABULARY.lines().zip(0_u16..FREE);
+        let pieces = VOCABULARY.lines().zip(0_u16..);
         let first = Table::new(pieces.clone().filter(|(piece, _)| !piece.starts_with("##")));
         let next = Table::new(pieces.filter_map(|(piece, id)| Some((piece.strip_prefix("##")?, id))));
         let weights = weights.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
