@@ -1,8 +1,10 @@
 //! A server in process for tests: the reference store, a fixed clock, counted ids.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
+use async_trait::async_trait;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
@@ -11,7 +13,7 @@ use http_body_util::BodyExt;
 use jiff::Timestamp;
 use serde_json::Value;
 use strata_core::engine::Settings as EngineSettings;
-use strata_core::ports::{Clock, IdSource, TokenCounter};
+use strata_core::ports::{ChatAnswer, ChatModel, ChatRequest, Clock, IdSource, Spent, TokenCounter};
 use strata_core::store::{Head, InMemoryStore};
 use strata_core::{Engine, Store, UserId};
 use tower::ServiceExt;
@@ -47,6 +49,33 @@ impl TokenCounter for Words {
     fn count(&self, text: &str) -> u32 {
         assert!(text != "panic!", "asked to panic");
         text.split_whitespace().count() as u32
+    }
+}
+
+/// A model that gives the answers it was told to, and fails when it has no more.
+pub(crate) struct ScriptedModel(Mutex<VecDeque<String>>);
+
+impl ScriptedModel {
+    pub(crate) fn new(answers: impl IntoIterator<Item = String>) -> Self {
+        Self(Mutex::new(answers.into_iter().collect()))
+    }
+
+    /// How many answers nobody has asked for.
+    pub(crate) fn left(&self) -> usize {
+        self.0.lock().unwrap().len()
+    }
+}
+
+#[async_trait]
+impl ChatModel for ScriptedModel {
+    fn model(&self) -> &str {
+        "scripted"
+    }
+
+    async fn complete(&self, _request: &ChatRequest) -> strata_core::Result<ChatAnswer> {
+        let text = self.0.lock().unwrap().pop_front();
+        let text = text.ok_or_else(|| strata_core::Error::unavailable("the script is at its end"))?;
+        Ok(ChatAnswer { text, spent: Spent { calls: 1, input_tokens: 10, output_tokens: 5 } })
     }
 }
 
@@ -87,14 +116,27 @@ impl TestServer {
         Self::over(Arc::new(InMemoryStore::default()), settings, engine)
     }
 
+    /// A server that learns with a model.
+    pub(crate) fn with_model(model: Arc<dyn ChatModel>) -> Self {
+        let engine = Self::engine(Arc::new(InMemoryStore::default()), EngineSettings::default());
+        Self::serving(engine.with_chat_model(model), Settings::default())
+    }
+
     pub(crate) fn over(store: Arc<dyn Store>, settings: Settings, engine: EngineSettings) -> Self {
-        let engine = Engine::new(
+        Self::serving(Self::engine(store, engine), settings)
+    }
+
+    fn engine(store: Arc<dyn Store>, settings: EngineSettings) -> Engine {
+        Engine::new(
             store,
             Arc::new(SteppingClock::default()),
             Arc::new(CountedIds::default()),
             Arc::new(Words),
-            engine,
-        );
+            settings,
+        )
+    }
+
+    fn serving(engine: Engine, settings: Settings) -> Self {
         let app = App::new(engine, settings);
         Self { router: router(app.clone()), app }
     }

@@ -135,8 +135,13 @@ impl Context {
 
     /// The use-cases over a store that a command writes to; a file that does not exist is made.
     pub(crate) async fn engine_to_write(&self) -> Outcome<Engine> {
+        self.engine_to_write_with(&self.config).await
+    }
+
+    /// As [`Context::engine_to_write`], with some settings of the command's own.
+    pub(crate) async fn engine_to_write_with(&self, config: &Config) -> Outcome<Engine> {
         self.file()?;
-        self.engine().await
+        self.engine_with(config).await
     }
 
     /// The use-cases over a store that must exist: a wrong path answers with an error, not with an empty list.
@@ -150,8 +155,7 @@ impl Context {
         self.engine_with(&self.config).await
     }
 
-    /// The use-cases over the configured store, with some settings of the command's own.
-    pub(crate) async fn engine_with(&self, config: &Config) -> Outcome<Engine> {
+    async fn engine_with(&self, config: &Config) -> Outcome<Engine> {
         let store = strata::open_store(&self.config.store).await.map_err(|error| self.not_opened(error))?;
         self.close_later(Arc::clone(&store));
         let engine = strata::engine(config, Arc::clone(&store))?;

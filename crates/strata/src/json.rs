@@ -1,6 +1,7 @@
 //! The shapes that `--json` prints: the names are those of the HTTP API.
 
 mod job;
+mod learning;
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -17,6 +18,7 @@ use strata_store::import::ImportReport;
 use uuid::Uuid;
 
 pub(crate) use job::JobJson;
+pub(crate) use learning::{HistoryJson, InferredJson};
 
 /// A session without its turns.
 #[derive(Debug, Serialize)]

@@ -1,7 +1,8 @@
 //! `/memories`: adding, listing and deleting many, as mem0's self-hosted server has them.
 //!
-//! Statements are stored as they are given; extraction comes later and changes nothing in these shapes. One memory by its
-//! id is in [`super::memory`].
+//! Adding is in [`add`], one memory by its id in [`super::memory`].
+
+pub(crate) mod add;
 
 use std::collections::HashMap;
 
@@ -10,174 +11,23 @@ use axum::extract::State;
 use axum::routing::post;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use strata_core::engine::NewMemory;
 use strata_core::store::{MemoryQuery, MemorySelect, Removed, TurnQuery};
 use strata_core::turn::Metadata;
-use strata_core::{Error, ErrorKind, Memory, SessionId, Turn, TurnId, UserId};
+use strata_core::{ErrorKind, Memory, SessionId, Turn, TurnId, UserId};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::sessions::{RemovedCounts, page};
-use super::turns::{MessageRequest, holds_nul};
-use super::vocabulary::{Kind, Role, Scope};
+use super::vocabulary::{Kind, Scope};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::extract::{JsonBody, Params, optional_objects, switch};
+use crate::extract::{Params, switch};
 use crate::identity::Caller;
 use crate::moment::Moment;
 use crate::router::Route;
 
 pub(crate) fn routes() -> Vec<Route> {
-    vec![("/memories", post(add_memories).get(list_memories).delete(delete_memories))]
-}
-
-/// Statements to remember: give either `text`, or `messages` of which those of role `user` are taken.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct AddRequest {
-    /// Messages; each one of role `user` becomes one memory, as it is. Where there is none, nothing is remembered.
-    #[serde(default, deserialize_with = "optional_objects")]
-    messages: Option<Vec<MessageRequest>>,
-    /// One statement.
-    #[schema(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$")]
-    text: Option<String>,
-    /// Whose memory it is; `default` where nobody says.
-    #[schema(min_length = 1, max_length = 256, pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$")]
-    user_id: Option<String>,
-    /// The same as `user_id`, which goes first.
-    #[schema(min_length = 1, max_length = 256, pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$")]
-    user: Option<String>,
-    /// The agent it belongs to.
-    #[schema(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
-    agent_id: Option<String>,
-    /// The session it is bound to.
-    #[schema(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
-    run_id: Option<String>,
-    /// The same as `run_id`, which goes first.
-    #[schema(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
-    session_id: Option<String>,
-    /// Anything the client wants back with it.
-    #[schema(value_type = Option<Object>)]
-    metadata: Option<Metadata>,
-    /// Accepted, but nothing is inferred yet: statements are stored as they are, and the answer says so.
-    #[serde(rename = "infer")]
-    _infer: Option<bool>,
-    /// What kind of statement it is; `fact` where nobody says.
-    kind: Option<Kind>,
-    /// Where it holds: `session` where `run_id` names one, else `user`. A `session` that nobody names is `default`.
-    scope: Option<Scope>,
-}
-
-impl AddRequest {
-    /// The owner and the session of what is added.
-    fn place(&self, caller: &Caller) -> Result<(UserId, Option<SessionId>), ApiError> {
-        let users = [&self.user_id, &self.user];
-        let named = Caller::own_session([&self.run_id, &self.session_id])?;
-        if self.scope == Some(Scope::Global) && named.is_none() {
-            return Ok((caller.shared_to_change(users)?, None));
-        }
-        let user = caller.user(users)?;
-        match (self.scope, named) {
-            // The header alone binds nothing: a client may set it once for all its calls.
-            (Some(Scope::Session), None) => Ok((user, Some(caller.session([])?.unwrap_or_default()))),
-            (None | Some(Scope::Session), Some(session)) => Ok((user, Some(session))),
-            (Some(Scope::User | Scope::Global), Some(_)) => Err(ApiError::invalid(
-                "a memory with a `run_id` holds in that session only; leave out `run_id`, or use scope `session`",
-            )),
-            (_, None) => Ok((user, None)),
-        }
-    }
-
-    /// The statements, with when they were said and what is attached to each.
-    fn statements(&mut self) -> Result<Vec<NewMemory>, ApiError> {
-        let metadata = self.metadata.take().unwrap_or_default();
-        // The core checks these with each memory, of which there may be none.
-        if holds_nul(&metadata) {
-            return Err(ApiError::invalid("`metadata` holds a NUL character; remove it"));
-        }
-        if let Some(agent) = &self.agent_id {
-            checked_agent(agent.clone())?;
-        }
-        let messages = match (self.text.take(), self.messages.take()) {
-            (Some(text), None) => return Ok(vec![NewMemory { metadata, ..NewMemory::new(text) }]),
-            (None, Some(messages)) if !messages.is_empty() => messages,
-            (Some(_), Some(_)) => {
-                return Err(ApiError::invalid("`text` and `messages` exclude each other; give one of them"));
-            }
-            (None, _) => {
-                return Err(ApiError::invalid("there is nothing to remember; give `text` or `messages`"));
-            }
-        };
-        // Those that are passed over are looked at too: a request that is half wrong is wrong.
-        messages.iter().try_for_each(MessageRequest::check)?;
-        if messages.iter().any(|message| message.content.trim().is_empty()) {
-            return Err(ApiError::invalid("a message is empty; say something in it or leave it out"));
-        }
-        let said = messages.into_iter().filter(|message| message.role == Role::User).map(|message| {
-            let mut metadata = metadata.clone();
-            metadata.extend(message.metadata.unwrap_or_default());
-            let valid_from = message.created_at.map(|moment| moment.0);
-            NewMemory { metadata, valid_from, ..NewMemory::new(message.content) }
-        });
-        Ok(said.collect())
-    }
-}
-
-/// What was added.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct AddResponse {
-    results: Vec<AddedMemory>,
-    /// Whether statements were inferred; `false` says that they are stored as they were given.
-    inferred: bool,
-}
-
-/// An added memory.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct AddedMemory {
-    /// Its id.
-    id: Uuid,
-    /// The statement.
-    memory: String,
-    /// `ADD`.
-    event: &'static str,
-}
-
-/// Remember statements
-///
-/// They are stored as they are given, all or none.
-#[utoipa::path(post, path = "/memories", tag = "memories", request_body = AddRequest,
-    responses((status = 200, description = "remembered", body = AddResponse)))]
-async fn add_memories(
-    State(app): State<App>,
-    caller: Caller,
-    JsonBody(mut request): JsonBody<AddRequest>,
-) -> Result<Json<AddResponse>, ApiError> {
-    let (user, session) = request.place(&caller)?;
-    let kind = request.kind.unwrap_or_default();
-    let mut statements = request.statements()?;
-    let most = app.engine().settings().max_turns_per_call;
-    if statements.len() > most {
-        let message =
-            format!("{} statements in one call; the most is {most}, so send several calls", statements.len());
-        return Err(Error::too_large(message).into());
-    }
-    for statement in &mut statements {
-        statement.kind = kind.into();
-        statement.session = session.clone();
-        statement.agent = request.agent_id.clone();
-    }
-
-    // What only the model said is nobody's statement: nothing to remember, and nothing wrong.
-    if statements.is_empty() {
-        return Ok(Json(AddResponse { results: Vec::new(), inferred: false }));
-    }
-    let added = app.engine().add_memories(&user, statements).await?;
-    app.meters().memories_added(added.len());
-    let results = added
-        .into_iter()
-        .map(|memory| AddedMemory { id: memory.id.0, memory: memory.content, event: "ADD" })
-        .collect();
-    Ok(Json(AddResponse { results, inferred: false }))
+    vec![("/memories", post(add::add_memories).get(list_memories).delete(delete_memories))]
 }
 
 /// A memory.
@@ -504,7 +354,7 @@ mod tests {
     async fn what_the_user_says_is_remembered_as_it_is() {
         let server = TestServer::new();
         let body = json!({
-            "user_id": "ada", "agent_id": "cook", "metadata": {"a": 1, "b": 1}, "infer": true, "kind": "preference",
+            "user_id": "ada", "agent_id": "cook", "metadata": {"a": 1, "b": 1}, "infer": false, "kind": "preference",
             "messages": [
                 {"role": "system", "content": "be kind"},
                 {"role": "user", "content": "I like green tea", "created_at": "2026-01-01T00:00:00Z", "metadata": {"b": 2}},

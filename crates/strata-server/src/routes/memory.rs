@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::routing::{get, post};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use strata_core::engine::MemoryEdit;
+use strata_core::engine::{HistoryStep, MemoryEdit};
 use strata_core::turn::{HiddenReason, Metadata};
 use strata_core::{Error, Memory, MemoryId, UserId};
 use utoipa::{IntoParams, ToSchema};
@@ -217,6 +217,8 @@ pub(crate) struct HistoryEntry {
     replaced_by: Option<Uuid>,
     /// Where it comes from.
     source: Source,
+    /// The statement's life in a sentence: what was believed, since when, what took its place, and which turn said so.
+    explanation: String,
 }
 
 /// What happened to a memory.
@@ -246,15 +248,16 @@ async fn get_history(
 ) -> Result<Json<Vec<HistoryEntry>>, ApiError> {
     let user = owner(&caller, &params.user_id, &params.scope)?;
     let id: MemoryId = id.parse()?;
-    let history = app.engine().memory_history(&user, id).await?;
-    let sources = Sources::load(&app, &user, &history).await?;
+    let history = app.engine().explain_memory(&user, id).await?;
+    let sources = Sources::load(&app, &user, history.iter().map(|step| &step.memory)).await?;
     Ok(Json(steps(id, &history, &sources)))
 }
 
-fn steps(id: MemoryId, history: &[Memory], sources: &Sources) -> Vec<HistoryEntry> {
+fn steps(id: MemoryId, history: &[HistoryStep], sources: &Sources) -> Vec<HistoryEntry> {
     let mut steps = Vec::with_capacity(history.len() + 1);
     let mut before: Option<&Memory> = None;
-    for memory in history {
+    for explained in history {
+        let memory = &explained.memory;
         let deleted = memory.hidden.filter(|hidden| hidden.reason == HiddenReason::Deleted);
         let step = |event, old: Option<&Memory>, new: Option<&Memory>, created_at| HistoryEntry {
             id: memory.id.0,
@@ -269,6 +272,7 @@ fn steps(id: MemoryId, history: &[Memory], sources: &Sources) -> Vec<HistoryEntr
             valid_to: memory.valid_to,
             replaced_by: memory.replaced_by.map(|id| id.0),
             source: sources.of(memory),
+            explanation: explained.to_string(),
         };
         let event = if before.is_some() { Event::Update } else { Event::Add };
         steps.push(step(event, before, Some(memory), memory.recorded_at));

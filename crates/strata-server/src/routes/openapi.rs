@@ -43,7 +43,7 @@ pub(crate) fn routes() -> Vec<Route> {
         context::compact,
         state::get_state,
         state::put_state,
-        memories::add_memories,
+        memories::add::add_memories,
         memories::list_memories,
         memories::delete_memories,
         memory::get_memory,
@@ -226,8 +226,14 @@ fn refine(schemas: &mut Value) {
     schemas["AddRequest"]["allOf"] = json!([
         { "oneOf": [
             { "allOf": [text("text"), absent("messages")] },
-            { "allOf": [messages, absent("text")] },
+            { "allOf": [messages.clone(), absent("text")] },
         ] },
+        // Where an inferred memory holds is a setting. Messages are inferred from unless somebody says otherwise.
+        { "if": { "anyOf": [
+                { "required": ["infer"], "properties": { "infer": { "const": true } } },
+                { "allOf": [messages, absent("infer")] },
+            ] },
+            "then": { "properties": { "scope": { "enum": [null, "user"] } } } },
         { "if": scope(json!(["user", "global"])), "then": { "allOf": [absent("run_id"), absent("session_id")] } },
     ]);
     schemas["ReviseRequest"]["anyOf"] = json!([text("text"), text("memory"), text("data")]);

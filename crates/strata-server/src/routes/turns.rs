@@ -90,7 +90,7 @@ impl MessageRequest {
         Ok(())
     }
 
-    fn into_message(self) -> NewMessage {
+    pub(crate) fn into_message(self) -> NewMessage {
         let Self { role, content, name, created_at, metadata } = self;
         let created_at = created_at.map(|moment| moment.0);
         let metadata = metadata.unwrap_or_default();

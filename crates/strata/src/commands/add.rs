@@ -1,18 +1,19 @@
-//! `strata add`: a statement to remember as it is.
+//! `strata add`: a statement to remember as it is, or something said to learn from.
 
-use strata_core::engine::NewMemory;
+use strata_core::engine::{Event, InferredEvent, NewMemory, NewMessage};
 use strata_core::recall::Scope;
-use strata_core::{MemoryKind, SessionId, UserId};
+use strata_core::{MemoryKind, Role, SessionId, UserId};
 
 use super::{Context, JsonArgs, UserArgs, text_or_stdin};
 use crate::failure::{Failure, Outcome};
-use crate::json::MemoryJson;
+use crate::json::{InferredJson, MemoryJson};
 use crate::output::Output;
 
-/// Remember a statement as it is
+/// Remember a statement as it is, or learn from what was said
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  strata add \"Ada prefers trains to planes\" --kind preference --user ada"
+    after_help = "Example:\n  strata add \"Ada prefers trains to planes\" --kind preference --user ada\n  \
+        strata add --infer \"I moved to Porto last week\" --user ada"
 )]
 pub(crate) struct Args {
     /// The statement; `-` reads it from stdin
@@ -29,12 +30,19 @@ pub(crate) struct Args {
     /// Where it holds: session, user or global [default: the session if one is named, else the user]
     #[arg(long, value_name = "SCOPE")]
     scope: Option<Scope>,
+    /// Learn from the text as if the user had said it: record it, take statements from it, reconcile them with what is known
+    #[arg(long, conflicts_with_all = ["kind", "scope"])]
+    infer: bool,
     #[command(flatten)]
     json: JsonArgs,
 }
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
-    let Args { text, kind, user: UserArgs { user }, session, scope, json: JsonArgs { json } } = args;
+    let Args { text, kind, user: UserArgs { user }, session, scope, infer, json } = args;
+    let text = text_or_stdin(text, context.config.engine.max_turn_bytes)?;
+    if infer {
+        return learn_from(text, &user, session, context, json, output).await;
+    }
     let (user, session) = match (scope, session) {
         (None, session) => (user, session),
         (Some(Scope::Session), Some(session)) => (user, Some(session)),
@@ -44,14 +52,51 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         (Some(Scope::User), _) => (user, None),
         (Some(Scope::Global), _) => (UserId::global(), None),
     };
-    let text = text_or_stdin(text, context.config.engine.max_turn_bytes)?;
     let engine = context.engine_to_write().await?;
     let memory = NewMemory { kind, session, ..NewMemory::new(text) };
     for memory in engine.add_memories(&user, vec![memory]).await? {
-        if json {
+        if json.json {
             output.json(&MemoryJson::new(&user, &memory))?;
         } else {
             output.line(format_args!("remembered as {}", memory.id))?;
+        }
+    }
+    Ok(())
+}
+
+async fn learn_from(
+    text: String,
+    user: &UserId,
+    session: Option<SessionId>,
+    context: &Context,
+    json: JsonArgs,
+    output: &mut Output,
+) -> Outcome {
+    if text.trim().is_empty() {
+        return Err(Failure::usage("the text is empty; say what to learn from"));
+    }
+    let engine = context.engine_to_write().await?;
+    let message = NewMessage::new(Role::User, text);
+    let events = engine.infer(user, &session.unwrap_or_default(), vec![message], None).await?;
+    if json.json {
+        output.json(&InferredJson::new(&events))?;
+        return Ok(());
+    }
+    if events.is_empty() {
+        output.line("recorded; nothing in it is worth remembering")?;
+    }
+    for InferredEvent { id, memory, event, previous } in &events {
+        let what = match event {
+            Event::Add => "remembered",
+            Event::Update => "changed",
+            Event::Delete => "no longer so",
+            Event::None => "known already",
+        };
+        output.line(format_args!("{what}, as {id}:"))?;
+        output.text(memory)?;
+        if let Some(previous) = previous {
+            output.line("instead of:")?;
+            output.text(previous)?;
         }
     }
     Ok(())

@@ -36,7 +36,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
 pub(crate) async fn eager_engine(context: &Context) -> Outcome<Engine> {
     let mut config = context.config.clone();
     config.engine.learn.delay_secs = Some(0);
-    context.engine_with(&config).await
+    context.engine_to_write_with(&config).await
 }
 
 /// Works until nothing is due, so many jobs at once.
@@ -104,7 +104,7 @@ impl Report {
 
     pub(crate) fn print(&self, json: JsonArgs, output: &mut Output) -> Outcome {
         if json.json {
-            output.json(self)?;
+            output.json_line(self)?;
         } else {
             let count = |event| self.events.get(event).copied().unwrap_or_default();
             output.line(format_args!(

@@ -5,13 +5,13 @@ mod edit;
 use clap::Subcommand;
 use jiff::Timestamp;
 use serde_json::json;
-use strata_core::engine::MemoryEdit;
+use strata_core::engine::{HistoryStep, MemoryEdit};
 use strata_core::store::{MemoryQuery, MemorySelect, Page};
 use strata_core::{Engine, Memory, MemoryId, MemoryKind, SessionId, UserId};
 
 use super::{Context, JsonArgs, text_or_stdin};
 use crate::failure::{Failure, Outcome};
-use crate::json::{MemoryJson, RemovedJson};
+use crate::json::{HistoryJson, MemoryJson, RemovedJson};
 use crate::output::{Output, confirm, note};
 use crate::times::parse_as_of;
 
@@ -135,8 +135,8 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         }
         Action::History(OneArgs { id, owner, json }) => {
             let user = owner.into_user();
-            let memories = engine.memory_history(&user, id).await?;
-            print_list(&user, &memories, json, output)
+            let steps = engine.explain_memory(&user, id).await?;
+            print_history(&user, &steps, json, output)
         }
         Action::Edit { one: OneArgs { id, owner, json }, text } => {
             let user = owner.into_user();
@@ -209,6 +209,20 @@ async fn forget(
         output.json(&RemovedJson { removed })?;
     } else {
         output.line(format_args!("destroyed {} memories, former statements included", removed.memories))?;
+    }
+    Ok(())
+}
+
+/// Each statement and its life in a sentence.
+fn print_history(user: &UserId, steps: &[HistoryStep], json: JsonArgs, output: &mut Output) -> Outcome {
+    if json.json {
+        let steps: Vec<_> = steps.iter().map(|step| HistoryJson::new(user, step)).collect();
+        output.json(&json!({ "results": steps }))?;
+        return Ok(());
+    }
+    for step in steps {
+        output.line(format_args!("memory {}", step.memory.id))?;
+        output.text(&step.to_string())?;
     }
     Ok(())
 }

@@ -13,7 +13,8 @@ use strata_core::turn::Metadata;
 use strata_core::{Engine, Role, SessionId, UserId};
 use tokio::sync::mpsc;
 
-use super::{Context, UserArgs};
+use super::learn::{drain, eager_engine};
+use super::{Context, JsonArgs, UserArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Output};
 use crate::times::parse_moment;
@@ -30,6 +31,9 @@ pub(crate) struct Args {
     /// The session to append to
     #[arg(long, value_name = "SESSION", default_value = "default")]
     session: SessionId,
+    /// Learn from all that waits in the queue when the turns are recorded; otherwise a server or `strata learn` does
+    #[arg(long)]
+    learn: bool,
     /// Print a line {id, seq} for each turn once it is durable
     #[arg(long)]
     json: bool,
@@ -66,8 +70,8 @@ struct Line {
 }
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
-    let Args { user: UserArgs { user }, session, json } = args;
-    let engine = context.engine_to_write().await?;
+    let Args { user: UserArgs { user }, session, learn, json } = args;
+    let engine = if learn { eager_engine(context).await? } else { context.engine_to_write().await? };
     if io::stdin().is_terminal() {
         output::note("reading turns, a JSON object a line; end with Ctrl-D");
     }
@@ -97,6 +101,9 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     if !json {
         let (count, session) = (recorder.recorded, &recorder.session);
         output.line(format_args!("recorded {count} {} in session `{session}`", turns(count)))?;
+    }
+    if learn {
+        drain(&recorder.engine, context.config.learning.workers).await?.print(JsonArgs { json }, output)?;
     }
     Ok(())
 }

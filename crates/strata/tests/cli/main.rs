@@ -9,7 +9,11 @@ mod explaining;
 mod files;
 mod harness;
 mod keys;
+mod learning;
 mod models;
 mod prompting;
 mod recording;
 mod serving;
+
+#[path = "../support/model.rs"]
+mod model;

@@ -1,0 +1,365 @@
+//! `POST /memories`: remembering, by inference from what was said or as it is given.
+//!
+//! As mem0 has it, `messages` are inferred from unless `infer` says otherwise. A bare `text`, which mem0's server does not know,
+//! is a statement and is stored as it is given unless `infer` says otherwise.
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use strata_core::engine::{Event, InferredEvent, NewMemory, NewMessage};
+use strata_core::turn::Metadata;
+use strata_core::{Error, Memory, Role as CoreRole, SessionId, UserId};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::checked_agent;
+use crate::app::App;
+use crate::error::ApiError;
+use crate::extract::{JsonBody, optional_objects};
+use crate::identity::Caller;
+use crate::routes::turns::{MessageRequest, holds_nul};
+use crate::routes::vocabulary::{Kind, Role, Scope};
+
+/// What to remember: give either `text`, or `messages`.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AddRequest {
+    /// What was said. Unless `infer` is `false` it is recorded as turns, and Strata learns from what the user said; else each
+    /// message of role `user` becomes one memory, as it is.
+    #[serde(default, deserialize_with = "optional_objects")]
+    messages: Option<Vec<MessageRequest>>,
+    /// One statement, stored as it is; with `infer` it counts as said by the user.
+    #[schema(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$")]
+    text: Option<String>,
+    /// Whose memory it is; `default` where nobody says.
+    #[schema(min_length = 1, max_length = 256, pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$")]
+    user_id: Option<String>,
+    /// The same as `user_id`, which goes first.
+    #[schema(min_length = 1, max_length = 256, pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$")]
+    user: Option<String>,
+    /// The agent it belongs to.
+    #[schema(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
+    agent_id: Option<String>,
+    /// The session in which it was said, or to which a statement is bound.
+    #[schema(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
+    run_id: Option<String>,
+    /// The same as `run_id`, which goes first.
+    #[schema(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
+    session_id: Option<String>,
+    /// Anything the client wants back with it: with the memory, or where statements are inferred, with the recorded turns.
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Metadata>,
+    /// Whether statements are inferred and reconciled with what is known. `true` for `messages` and `false` for `text` where
+    /// nobody says.
+    infer: Option<bool>,
+    /// What kind of statement it is, `fact` where nobody says. An inferred one has its own.
+    kind: Option<Kind>,
+    /// Where it holds: `session` where `run_id` names one, else `user`. A `session` that nobody names is `default`. Where an
+    /// inferred one holds is a setting, `learn.into`: leave it out there, or say `user`.
+    scope: Option<Scope>,
+}
+
+impl AddRequest {
+    fn infers(&self) -> bool {
+        self.infer.unwrap_or(self.messages.is_some())
+    }
+
+    /// The owner and the session of what is stored as it is.
+    fn place(&self, caller: &Caller) -> Result<(UserId, Option<SessionId>), ApiError> {
+        let users = [&self.user_id, &self.user];
+        let named = Caller::own_session([&self.run_id, &self.session_id])?;
+        if self.scope == Some(Scope::Global) && named.is_none() {
+            return Ok((caller.shared_to_change(users)?, None));
+        }
+        let user = caller.user(users)?;
+        match (self.scope, named) {
+            // The header alone binds nothing: a client may set it once for all its calls.
+            (Some(Scope::Session), None) => Ok((user, Some(caller.session([])?.unwrap_or_default()))),
+            (None | Some(Scope::Session), Some(session)) => Ok((user, Some(session))),
+            (Some(Scope::User | Scope::Global), Some(_)) => Err(ApiError::invalid(
+                "a memory with a `run_id` holds in that session only; leave out `run_id`, or use scope `session`",
+            )),
+            (_, None) => Ok((user, None)),
+        }
+    }
+
+    /// Whose session is learned from, and which.
+    fn conversation(&self, caller: &Caller) -> Result<(UserId, SessionId), ApiError> {
+        if matches!(self.scope, Some(Scope::Session | Scope::Global)) {
+            return Err(ApiError::invalid(
+                "where an inferred memory holds is the setting `learn.into`; leave `scope` out, or use `infer` false",
+            ));
+        }
+        let (user, _) = self.place(caller)?;
+        Ok((user, caller.session([&self.run_id, &self.session_id])?.unwrap_or_default()))
+    }
+
+    /// What the client attaches to all of it, and the messages or the text.
+    fn given(&mut self) -> Result<(Metadata, Given), ApiError> {
+        let metadata = self.metadata.take().unwrap_or_default();
+        // The core checks these with each memory, of which there may be none.
+        if holds_nul(&metadata) {
+            return Err(ApiError::invalid("`metadata` holds a NUL character; remove it"));
+        }
+        if let Some(agent) = &self.agent_id {
+            checked_agent(agent.clone())?;
+        }
+        let messages = match (self.text.take(), self.messages.take()) {
+            (Some(text), None) => return Ok((metadata, Given::Text(text))),
+            (None, Some(messages)) if !messages.is_empty() => messages,
+            (Some(_), Some(_)) => {
+                return Err(ApiError::invalid("`text` and `messages` exclude each other; give one of them"));
+            }
+            (None, _) => {
+                return Err(ApiError::invalid("there is nothing to remember; give `text` or `messages`"));
+            }
+        };
+        // Those that are passed over are looked at too: a request that is half wrong is wrong.
+        messages.iter().try_for_each(MessageRequest::check)?;
+        if messages.iter().any(|message| message.content.trim().is_empty()) {
+            return Err(ApiError::invalid("a message is empty; say something in it or leave it out"));
+        }
+        Ok((metadata, Given::Messages(messages)))
+    }
+
+    /// The statements, with when they were said and what is attached to each.
+    fn statements(&mut self) -> Result<Vec<NewMemory>, ApiError> {
+        let (metadata, given) = self.given()?;
+        let messages = match given {
+            Given::Text(text) => return Ok(vec![NewMemory { metadata, ..NewMemory::new(text) }]),
+            Given::Messages(messages) => messages,
+        };
+        let said = messages.into_iter().filter(|message| message.role == Role::User).map(|message| {
+            let mut metadata = metadata.clone();
+            metadata.extend(message.metadata.unwrap_or_default());
+            let valid_from = message.created_at.map(|moment| moment.0);
+            NewMemory { metadata, valid_from, ..NewMemory::new(message.content) }
+        });
+        Ok(said.collect())
+    }
+
+    /// The messages to record, each with what is attached to all.
+    fn messages(&mut self) -> Result<Vec<NewMessage>, ApiError> {
+        let (mut metadata, given) = self.given()?;
+        if let Some(agent) = &self.agent_id {
+            metadata.insert("agent_id".to_owned(), agent.as_str().into());
+        }
+        let messages = match given {
+            Given::Text(text) if text.trim().is_empty() => {
+                return Err(ApiError::invalid("`text` is empty; say what to remember"));
+            }
+            Given::Text(text) => vec![NewMessage::new(CoreRole::User, text)],
+            Given::Messages(messages) => messages.into_iter().map(MessageRequest::into_message).collect(),
+        };
+        let attach = |mut message: NewMessage| {
+            let mut all = metadata.clone();
+            all.extend(std::mem::take(&mut message.metadata));
+            NewMessage { metadata: all, ..message }
+        };
+        Ok(messages.into_iter().map(attach).collect())
+    }
+}
+
+enum Given {
+    Text(String),
+    Messages(Vec<MessageRequest>),
+}
+
+/// What was remembered.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AddResponse {
+    results: Vec<AddedMemory>,
+    /// Whether statements were inferred; `false` says that they are stored as they were given.
+    inferred: bool,
+}
+
+/// What became of one memory.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AddedMemory {
+    /// Its id.
+    id: Uuid,
+    /// The statement.
+    memory: String,
+    /// What happened.
+    event: AddEvent,
+    /// What was believed until now, where this took its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    previous_memory: Option<String>,
+}
+
+/// What happened to a memory.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub(crate) enum AddEvent {
+    /// It is new.
+    Add,
+    /// It took the place of another.
+    Update,
+    /// It is no longer believed.
+    Delete,
+    /// It was known already.
+    None,
+}
+
+impl From<Event> for AddEvent {
+    fn from(event: Event) -> Self {
+        match event {
+            Event::Add => Self::Add,
+            Event::Update => Self::Update,
+            Event::Delete => Self::Delete,
+            Event::None => Self::None,
+        }
+    }
+}
+
+impl From<InferredEvent> for AddedMemory {
+    fn from(event: InferredEvent) -> Self {
+        let InferredEvent { id, memory, event, previous } = event;
+        Self { id: id.0, memory, event: event.into(), previous_memory: previous }
+    }
+}
+
+impl From<Memory> for AddedMemory {
+    fn from(memory: Memory) -> Self {
+        Self { id: memory.id.0, memory: memory.content, event: AddEvent::Add, previous_memory: None }
+    }
+}
+
+/// Remember
+///
+/// Messages are recorded and learned from, which is done when this answers; `infer` decides. Statements that are stored as they
+/// are given are stored all or none.
+#[utoipa::path(post, path = "/memories", tag = "memories", request_body = AddRequest,
+    responses((status = 200, description = "remembered", body = AddResponse)))]
+pub(crate) async fn add_memories(
+    State(app): State<App>,
+    caller: Caller,
+    JsonBody(mut request): JsonBody<AddRequest>,
+) -> Result<Json<AddResponse>, ApiError> {
+    let inferred = request.infers();
+    let results = if inferred {
+        infer(&app, &caller, &mut request).await?
+    } else {
+        store(&app, &caller, &mut request).await?
+    };
+    let added = results.iter().filter(|result| matches!(result.event, AddEvent::Add | AddEvent::Update));
+    app.meters().memories_added(added.count());
+    Ok(Json(AddResponse { results, inferred }))
+}
+
+async fn infer(app: &App, caller: &Caller, request: &mut AddRequest) -> Result<Vec<AddedMemory>, ApiError> {
+    let (user, session) = request.conversation(caller)?;
+    let messages = request.messages()?;
+    let events = app.engine().infer(&user, &session, messages, None).await?;
+    Ok(events.into_iter().map(AddedMemory::from).collect())
+}
+
+async fn store(app: &App, caller: &Caller, request: &mut AddRequest) -> Result<Vec<AddedMemory>, ApiError> {
+    let (user, session) = request.place(caller)?;
+    let kind = request.kind.unwrap_or_default();
+    let mut statements = request.statements()?;
+    let most = app.engine().settings().max_turns_per_call;
+    if statements.len() > most {
+        let message =
+            format!("{} statements in one call; the most is {most}, so send several calls", statements.len());
+        return Err(Error::too_large(message).into());
+    }
+    for statement in &mut statements {
+        statement.kind = kind.into();
+        statement.session = session.clone();
+        statement.agent = request.agent_id.clone();
+    }
+    // What only the model said is nobody's statement: nothing to remember, and nothing wrong.
+    if statements.is_empty() {
+        return Ok(Vec::new());
+    }
+    let added = app.engine().add_memories(&user, statements).await?;
+    Ok(added.into_iter().map(AddedMemory::from).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::{Value, json};
+
+    use crate::testing::{ScriptedModel, TestServer};
+
+    fn statement(content: &str) -> Value {
+        json!({"content": content, "kind": "fact", "confidence": 0.9, "message": 1, "since": null})
+    }
+
+    /// A server whose model answers these, one after the other.
+    fn with_answers(answers: &[Value]) -> (TestServer, Arc<ScriptedModel>) {
+        let model = Arc::new(ScriptedModel::new(answers.iter().map(Value::to_string)));
+        (TestServer::with_model(model.clone()), model)
+    }
+
+    #[tokio::test]
+    async fn messages_are_learned_from_before_the_answer() {
+        let moves = [
+            json!({"statements": [statement("The user lives in Lisbon"), statement("The user has a cat")]}),
+            json!({"statements": [statement("The user lives in Porto")]}),
+            json!({"memories": [{"id": 1, "event": "DELETE", "by": 3}, {"id": 2, "event": "NONE", "by": null},
+                {"id": 3, "event": "ADD", "by": null}]}),
+        ];
+        let (server, model) = with_answers(&moves);
+        let said = |content: &str| {
+            json!({"user_id": "ada", "run_id": "trip", "agent_id": "cook", "metadata": {"a": 1},
+                "messages": [{"role": "user", "content": content}, {"role": "assistant", "content": "Noted."}]})
+        };
+        let first = server.post("/memories", said("I live in Lisbon with my cat")).await;
+        assert_eq!((first.status.as_u16(), &first.json()["inferred"]), (200, &json!(true)), "{}", first.body);
+        insta::assert_snapshot!(
+            "inferred",
+            server.post("/memories", said("I live in Porto now")).await.shown()
+        );
+        assert_eq!(model.left(), 0);
+        let list = server.get("/memories?user_id=ada&agent_id=cook").await.json();
+        let memories: Vec<&str> =
+            list["results"].as_array().unwrap().iter().filter_map(|m| m["memory"].as_str()).collect();
+        assert_eq!(memories, ["The user lives in Porto", "The user has a cat"]);
+        let turns = server.get("/sessions/trip/turns?user_id=ada").await.json();
+        assert_eq!(turns["turns"].as_array().unwrap().len(), 4, "what was said is recorded");
+        assert_eq!(turns["turns"][0]["metadata"], json!({"a": 1, "agent_id": "cook"}));
+    }
+
+    #[tokio::test]
+    async fn who_infers_by_default_is_as_mem0_has_it() {
+        let said = json!([{"role": "user", "content": "I live in Lisbon"}]);
+        for (body, inferred) in [
+            (json!({"messages": said}), true),
+            (json!({"messages": said, "infer": null}), true),
+            (json!({"messages": said, "infer": false}), false),
+            (json!({"text": "lives in Lisbon"}), false),
+            (json!({"text": "I live in Lisbon", "infer": true}), true),
+        ] {
+            let (server, model) =
+                with_answers(&[json!({"statements": [statement("The user lives in Lisbon")]})]);
+            let answer = server.post("/memories", body.clone()).await.json();
+            assert_eq!(answer["inferred"], inferred, "{body}");
+            assert_eq!(answer["results"][0]["event"], "ADD", "{body}: {answer}");
+            assert_eq!(model.left(), usize::from(!inferred), "{body}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_inferred_is_refused_and_not_recorded() {
+        let (server, _) = with_answers(&[]);
+        let said = json!([{"role": "user", "content": "I live in Lisbon"}]);
+        for wrong in [
+            json!({"messages": said, "scope": "session"}),
+            json!({"messages": said, "scope": "global"}),
+            json!({"messages": said, "scope": "user", "run_id": "s"}),
+            json!({"text": " ", "infer": true}),
+            json!({"text": "a", "infer": "yes"}),
+            json!({"messages": [{"role": "user", "content": ""}]}),
+            json!({"messages": said, "agent_id": ""}),
+        ] {
+            let answer = server.post("/memories", wrong.clone()).await;
+            assert_eq!(answer.status, 400, "{wrong}: {}", answer.body);
+        }
+        assert_eq!(server.get("/sessions").await.json()["sessions"], json!([]));
+    }
+}

@@ -1,0 +1,153 @@
+//! Learning: who does it when there is no server, with a model and without, and what a person sees of it.
+
+use serde_json::Value;
+
+use crate::harness::{Machine, Ran};
+use crate::model::{Model, Mood};
+
+fn memories(machine: &Machine) -> Vec<String> {
+    let list = machine.run(&["memories", "list", "--json"]).json();
+    let mut memories: Vec<String> = list["results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|memory| memory["memory"].as_str().unwrap().to_owned())
+        .collect();
+    memories.sort();
+    memories
+}
+
+fn jobs(machine: &Machine, status: &str) -> Vec<Value> {
+    let list = machine.run(&["jobs", "list", "--status", status, "--json"]).json();
+    list["jobs"].as_array().unwrap().clone()
+}
+
+/// Runs with the model's setting and quick repetitions.
+fn run(machine: &Machine, model: &Model, args: &[&str]) -> Ran {
+    let setting = model.setting();
+    let args: Vec<&str> = args.iter().copied().chain(["--setting", &setting]).collect();
+    machine.run(&args)
+}
+
+#[test]
+fn what_is_recorded_waits_until_somebody_learns_from_it() {
+    let (machine, model) = (Machine::new(), Model::start());
+    machine.record("trip", &["I live in Lisbon", "I like trams", "what time is it?"]);
+    assert_eq!(memories(&machine), Vec::<String>::new());
+    let waiting = jobs(&machine, "queued");
+    assert_eq!(
+        (waiting[0]["kind"].as_str(), waiting[0]["session_id"].as_str()),
+        (Some("extract"), Some("trip"))
+    );
+    let report = run(&machine, &model, &["learn", "--json"]).json();
+    assert_eq!((&report["events"]["ADD"], &report["dead"]), (&2.into(), &0.into()), "{report}");
+    assert!(report["spent"]["calls"].as_u64().unwrap() >= 1, "{report}");
+    assert_eq!(memories(&machine), ["The user likes trams", "The user lives in Lisbon"]);
+    assert!(jobs(&machine, "queued").is_empty());
+    let asked = model.requests();
+    let again = run(&machine, &model, &["learn", "--json"]).json();
+    assert_eq!((&again["jobs"], model.requests()), (&0.into(), asked), "nothing is learned twice: {again}");
+}
+
+#[test]
+fn recording_may_learn_at_once() {
+    let (machine, model) = (Machine::new(), Model::start());
+    let line = r#"{"role": "user", "content": "I like trams"}"#;
+    let setting = model.setting();
+    let printed = machine.feed(&["record", "--learn", "--setting", &setting], line).ok();
+    assert!(printed.contains("recorded 1 turn") && printed.contains("1 memories added"), "{printed}");
+    assert_eq!(memories(&machine), ["The user likes trams"]);
+}
+
+#[test]
+fn a_change_of_mind_is_explained() {
+    let (machine, model) = (Machine::new(), Model::start());
+    let first = run(&machine, &model, &["add", "--infer", "I live in Lisbon", "--json"]).json();
+    assert_eq!((&first["results"][0]["event"], &first["inferred"]), (&"ADD".into(), &true.into()));
+    let known = run(&machine, &model, &["add", "--infer", "I live in Lisbon"]).ok();
+    assert!(known.contains("known already"), "{known}");
+    let moved = run(&machine, &model, &["add", "--infer", "I live in Porto"]).ok();
+    assert!(moved.contains("remembered") && moved.contains("no longer so"), "{moved}");
+    assert_eq!(memories(&machine), ["The user lives in Porto"]);
+    let nothing = run(&machine, &model, &["add", "--infer", "hello there"]).ok();
+    assert!(nothing.contains("nothing in it is worth remembering"), "{nothing}");
+
+    let id = first["results"][0]["id"].as_str().unwrap();
+    let told = machine.run(&["memories", "history", id]).ok();
+    for part in [
+        "«The user lives in Lisbon» was believed since",
+        "I live in Lisbon",
+        "«The user lives in Porto» took its place",
+        "I live in Porto",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    let told = machine.run(&["memories", "history", id, "--json"]).json();
+    assert_eq!(told["results"][0]["replaced_because"][0]["text"], "I live in Porto", "{told}");
+    assert_eq!(told["results"][1]["memory"], "The user lives in Porto", "{told}");
+}
+
+#[test]
+fn a_job_that_was_given_up_is_seen_and_tried_again() {
+    let (machine, model) = (Machine::new(), Model::start());
+    machine.record("trip", &["I like trams"]);
+    model.set(Mood::Broken);
+    // Extraction falls back to the rules with its last attempt; that it waits until then is what matters here.
+    let setting = ["--setting", "learn.timeout_secs=1", "--setting", "learn.retry_secs=3600"];
+    let args: Vec<&str> = ["learn", "--json"].into_iter().chain(setting).collect();
+    let report = run(&machine, &model, &args).json();
+    assert_eq!((&report["waiting"], &report["done"]), (&1.into(), &0.into()), "{report}");
+    let job = jobs(&machine, "queued").into_iter().find(|job| job["kind"] == "extract").unwrap();
+    assert!(job["last_error"].as_str().unwrap().contains("500"), "{job}");
+    let shown = machine.run(&["jobs", "show", job["id"].as_str().unwrap()]).ok();
+    assert!(shown.contains("begun 1 times") && shown.contains("went wrong last"), "{shown}");
+    let error = machine.run(&["jobs", "retry", job["id"].as_str().unwrap()]).failed(1);
+    assert!(error.contains("dead"), "{error}");
+    let table = machine.run(&["jobs", "list", "--all-users"]).ok();
+    assert!(table.contains("LAST ERROR") && table.contains("trip"), "{table}");
+}
+
+#[test]
+fn a_model_that_refuses_loses_nothing() {
+    let (machine, model) = (Machine::new(), Model::start());
+    model.set(Mood::Unwilling);
+    let answer = run(&machine, &model, &["add", "--infer", "I like trams", "--json"]);
+    assert_eq!(answer.json()["inferred"], true);
+    let turns = machine.run(&["sessions", "show", "default", "--json"]).json();
+    assert_eq!(turns["turns"][0]["content"], "I like trams", "what was said is there: {turns}");
+    assert!(model.requests() >= 2, "it was asked again");
+}
+
+#[test]
+fn learning_can_be_switched_off() {
+    let machine = Machine::new();
+    machine
+        .feed(
+            &["record", "--setting", "learn.enabled=false"],
+            r#"{"role": "user", "content": "I like trams"}"#,
+        )
+        .ok();
+    assert!(jobs(&machine, "queued").is_empty());
+    let report = machine.run(&["learn", "--json"]).json();
+    assert_eq!(report["jobs"], 0);
+}
+
+#[test]
+fn a_key_is_sent_and_never_shown() {
+    let machine = Machine::new();
+    machine
+        .write("strata.toml", "openai_base_url = 'http://127.0.0.1:1'\nopenai_api_key = 'sk-very-secret'\n");
+    let shown = machine.run(&["config"]).ok();
+    assert!(shown.contains("(hidden)") && !shown.contains("sk-very-secret"), "{shown}");
+    let ran = machine.run(&[
+        "add",
+        "--infer",
+        "I like trams",
+        "--log",
+        "trace",
+        "--setting",
+        "learn.timeout_secs=1",
+    ]);
+    assert!(!ran.stderr.contains("sk-very-secret"), "{}", ran.stderr);
+    ran.ok();
+}
