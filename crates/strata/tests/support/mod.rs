@@ -2,6 +2,7 @@
 #![allow(dead_code, unused_imports, reason = "each test uses its part")]
 
 mod client;
+pub(crate) mod model;
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};

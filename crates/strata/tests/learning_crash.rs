@@ -1,0 +1,193 @@
+//! `kill -9` while Strata learns: the real binary, three users over HTTP, twenty deaths, by turns with the rules and with a
+//! model that is being asked when the server dies.
+//!
+//! In the end every job has come to its end. Each turn was learned from exactly once: what jobs say they read covers each session
+//! without a gap or an overlap. No memory is there twice, none is lost, whatever was replaced leads to what replaced it, and each
+//! summary to the one it was built on.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use support::model::{Model, Mood};
+use support::{Random, Server};
+
+const ROUNDS: u64 = 20;
+const USERS: u64 = 3;
+const SEED: u64 = 20_261_116;
+
+/// A job whose worker was killed is taken over after a second, and may be as often as this test kills.
+const SETTINGS: [&str; 4] =
+    ["learn.lease_secs=1", "learn.retry_secs=1", "learn.delay_secs=0", "learn.max_attempts=100"];
+
+#[test]
+fn every_job_comes_to_its_end_when_the_server_is_killed() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("learning.db");
+    let model = Model::start();
+    let with_model = model.setting();
+    let mut random = Random(SEED);
+    let mut said = 0;
+    for round in 0..ROUNDS {
+        let mut settings = SETTINGS.to_vec();
+        // Whether the server dies while the model is asked, or at any moment.
+        let is_asked = round % 2 == 1;
+        if is_asked {
+            settings.push(&with_model);
+            model.set(Mood::Silent);
+        }
+        let asked_before = model.requests();
+        let server = Server::start_with(&file, &settings);
+        let exchanges = 1 + random.below(12);
+        for _ in 0..exchanges {
+            speak(&server, random.below(USERS), said);
+            said += 1;
+        }
+        if is_asked {
+            model.wait_for(asked_before + 1);
+        }
+        server.kill();
+        model.set(Mood::Helpful);
+    }
+    finish(&file);
+    for user in 0..USERS {
+        verify(&file, &format!("user{user}"));
+    }
+    let output = support::strata().args(["doctor", "--store", &support::store_url(&file)]).output().unwrap();
+    assert!(output.status.success(), "{}", support::show(&output));
+}
+
+/// One exchange: something liked, or a new home.
+fn speak(server: &Server, user: u64, number: u64) {
+    let content = match number % 4 {
+        3 => format!("I live in {}", name("Ma", number)),
+        _ => format!("I like {}", name("za", number)),
+    };
+    let body = json!({
+        "user_id": format!("user{user}"), "session_id": "talk",
+        "messages": [{ "role": "user", "content": content }, { "role": "assistant", "content": "I see." }],
+    });
+    let answer = server.client().post("/turns", &body).unwrap();
+    assert_eq!(answer.status, 201, "{}", answer.text());
+}
+
+/// A word that nobody else says.
+fn name(start: &str, number: u64) -> String {
+    let syllables = ["ba", "ke", "lo", "mi", "nu", "ra", "so", "ti", "vu", "ze"];
+    let digits = number.to_string();
+    let rest = digits.bytes().map(|digit| syllables[usize::from(digit - b'0')]);
+    format!("{start}{}nor", rest.collect::<String>())
+}
+
+fn run(file: &Path, args: &[&str]) -> Value {
+    let mut command = support::strata();
+    command.args(args).args(["--json", "--store", &support::store_url(file)]);
+    let output = command.args(SETTINGS.iter().flat_map(|setting| ["--setting", setting])).output().unwrap();
+    assert!(output.status.success(), "{args:?}: {}", support::show(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn list<'a>(document: &'a Value, key: &str) -> &'a [Value] {
+    document[key].as_array().unwrap()
+}
+
+/// Works until no job waits. What a killed server held is free after a second.
+fn finish(file: &Path) {
+    let patience = Instant::now();
+    loop {
+        run(file, &["learn"]);
+        let waiting = |status| {
+            let jobs = run(file, &["jobs", "list", "--all-users", "--limit", "10000", "--status", status]);
+            list(&jobs, "jobs").len()
+        };
+        if waiting("queued") + waiting("leased") == 0 {
+            return;
+        }
+        assert!(patience.elapsed() < Duration::from_secs(120), "some jobs never come to their end");
+    }
+}
+
+fn verify(file: &Path, user: &str) {
+    let session = run(file, &["sessions", "show", "talk", "--limit", "100000", "--user", user]);
+    let turns = list(&session, "turns");
+    let jobs = run(file, &["jobs", "list", "--limit", "100000", "--user", user]);
+    read_once(list(&jobs, "jobs"), turns.len() as u64);
+
+    let memories = run(file, &["memories", "list", "--all", "--limit", "100000", "--user", user]);
+    let memories = list(&memories, "results");
+    let texts: Vec<&str> = memories.iter().map(|memory| memory["memory"].as_str().unwrap()).collect();
+    let mut homes = Vec::new();
+    for turn in turns.iter().filter(|turn| turn["role"] == "user") {
+        let word = turn["content"].as_str().unwrap().rsplit(' ').next().unwrap();
+        let said: Vec<&&str> = texts.iter().filter(|text| text.contains(word)).collect();
+        assert_eq!(said.len(), 1, "{user}: `{word}` should be remembered once: {said:?}");
+        if word.starts_with("Ma") {
+            homes.push(word);
+        }
+    }
+    let current = |memory: &&Value| memory["valid_to"].is_null() && memory["hidden"].is_null();
+    let at_home: Vec<&str> = memories
+        .iter()
+        .filter(current)
+        .map(|memory| memory["memory"].as_str().unwrap())
+        .filter(|text| text.contains(" Ma"))
+        .collect();
+    assert_eq!(at_home.len(), homes.len().min(1), "{user} lives in one place: {at_home:?}");
+    assert!(
+        at_home.iter().zip(homes.last()).all(|(text, home)| text.contains(home)),
+        "{at_home:?} {homes:?}"
+    );
+    chains_are_whole(memories);
+    summaries_are_whole(file, user);
+}
+
+/// What the jobs read covers the session, each turn once.
+fn read_once(jobs: &[Value], turn_count: u64) {
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    for job in jobs {
+        assert_eq!(job["status"], "done", "{job}");
+        if let Some(range) = job["result"]["turns"].as_array().filter(|_| job["kind"] == "extract") {
+            ranges.push((range[0].as_u64().unwrap(), range[1].as_u64().unwrap()));
+        }
+    }
+    ranges.sort_unstable();
+    let mut reached = 0;
+    for (from, to) in ranges {
+        assert_eq!(from, reached, "turns were read twice or passed over");
+        reached = to;
+    }
+    assert_eq!(reached, turn_count, "not all turns were read");
+}
+
+/// Every memory that was replaced leads to one that is believed.
+fn chains_are_whole(memories: &[Value]) {
+    let by_id: BTreeMap<&str, &Value> =
+        memories.iter().map(|memory| (memory["id"].as_str().unwrap(), memory)).collect();
+    assert_eq!(by_id.len(), memories.len());
+    for memory in memories {
+        let mut seen = BTreeSet::new();
+        let mut at = memory;
+        while let Some(next) = at["replaced_by"].as_str() {
+            assert!(at["valid_to"].is_string(), "replaced and still believed: {at}");
+            assert!(seen.insert(next), "the chain goes round: {memory}");
+            at = by_id.get(next).unwrap_or_else(|| panic!("`{next}` is gone, which replaced {at}"));
+        }
+        assert!(at["valid_to"].is_null(), "ended, and nothing took its place: {at}");
+    }
+}
+
+fn summaries_are_whole(file: &Path, user: &str) {
+    let session = run(file, &["sessions", "show", "talk", "--summaries", "--user", user]);
+    let summaries = list(&session, "summaries");
+    let ids: BTreeSet<&str> = summaries.iter().map(|summary| summary["id"].as_str().unwrap()).collect();
+    for summary in summaries {
+        assert_ne!(summary["status"], "processing", "nobody works on it any more: {summary}");
+        if let Some(base) = summary["base_id"].as_str() {
+            assert!(ids.contains(base), "`{base}` is gone, on which this was built: {summary}");
+        }
+    }
+}
