@@ -198,10 +198,12 @@ pub(crate) fn owner(
     user_id: &Option<String>,
     scope: &Option<String>,
 ) -> Result<UserId, ApiError> {
+    // Who asks is looked at first, whatever else is wrong.
+    let shared = caller.shared([user_id])?;
     match scope.as_deref() {
         None | Some("user") => caller.user([user_id]),
-        Some("global") => caller.shared([user_id]),
-        Some(_) => Err(unknown_scope()),
+        Some("global") => Ok(shared),
+        Some(_) => Err(ApiError::invalid("`scope` is unknown here; use `user` or `global`")),
     }
 }
 
@@ -212,14 +214,9 @@ pub(crate) fn owner_to_change(
     scope: &Option<String>,
 ) -> Result<UserId, ApiError> {
     match scope.as_deref() {
-        None | Some("user") => caller.user([user_id]),
         Some("global") => caller.shared_to_change([user_id]),
-        Some(_) => Err(unknown_scope()),
+        _ => owner(caller, user_id, scope),
     }
-}
-
-fn unknown_scope() -> ApiError {
-    ApiError::invalid("`scope` is unknown here; use `user` or `global`")
 }
 
 /// Memories, the newest first.

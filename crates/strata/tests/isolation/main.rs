@@ -1,0 +1,87 @@
+//! Two users with keys: nothing that one calls shows or changes what is the other's.
+//!
+//! The calls come from the running server's own OpenAPI document: every route, every method, every parameter, with ids,
+//! names, filters and times of the other. A route or parameter that [`matrix`] has no values for fails the test, so that
+//! nobody forgets it. After every route the other's rows in the file are compared, and every answer is searched for words
+//! that only the other has said.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod matrix;
+#[path = "../support/mod.rs"]
+mod support;
+mod world;
+
+use matrix::{Call, Operation};
+use support::Answer;
+use world::{MARKER, World};
+
+#[test]
+fn no_call_shows_or_changes_what_is_anothers() {
+    let mut world = World::new();
+    // Whoever may do everything for one user is still nobody to another.
+    for scopes in ["read,write", "read,write,admin"] {
+        let key = world.key("bob", scopes);
+        let before = world.rows_of("ann");
+        assert!(before.to_string().matches(MARKER).count() > 20, "there is something to be seen: {before}");
+        let shared = world.rows_of("*");
+        let mut answered = 0;
+        for operation in matrix::operations(&world.document) {
+            world.record_for_bob();
+            for call in matrix::calls(&operation, &world.document, &world.ann) {
+                let answer = world.send(&key, &call);
+                check(&world, &operation, &call, &answer);
+                answered += usize::from(answer.status < 300);
+            }
+            let what = format!("{} {} with `{scopes}`", operation.method, operation.path);
+            assert_eq!(world.rows_of("ann"), before, "{what}");
+            if scopes == "read,write" {
+                assert_eq!(world.rows_of("*"), shared, "{what} changes what all share");
+            }
+        }
+        assert!(answered > 200, "{answered} calls were answered: the others were refused for another reason");
+    }
+}
+
+#[track_caller]
+fn check(world: &World, operation: &Operation, call: &Call, answer: &Answer) {
+    let text = answer.text();
+    let what =
+        format!("{call:?} answered {} {}", answer.status, text.chars().take(2_000).collect::<String>());
+    assert!(answer.status < 500 && answer.status != 401, "{what}");
+    assert!(!text.contains(MARKER), "what ann said is shown: {what}");
+    for id in &world.ann.unknown {
+        assert!(!text.contains(id.as_str()), "an id of ann's is shown: {what}");
+    }
+    if call.names_ann && operation.knows_users {
+        // Where a parameter does not belong to the route at all, that may be said first.
+        assert!(answer.status == 403 || call.is_varied && answer.status == 400, "{what}");
+        let code = answer.json()["error"]["code"].clone();
+        assert!(answer.status == 400 || code == "forbidden_user" || code == "insufficient_scope", "{what}");
+    }
+}
+
+#[test]
+fn every_route_wants_a_key_with_its_scopes() {
+    let mut world = World::new();
+    let revoked = world.key("bob", "read,write,admin");
+    world.revoke(&revoked);
+    for operation in matrix::operations(&world.document) {
+        let path = operation.path.replace("{id}", "walks");
+        let code = |answer: &Answer| answer.json()["error"]["code"].as_str().unwrap_or_default().to_owned();
+        let answer = world.send_plain(None, &operation.method, &path);
+        let Some(scopes) = &operation.scopes else {
+            assert_eq!(answer.status, 200, "{} {path} is for everybody", operation.method);
+            continue;
+        };
+        assert_eq!((answer.status, code(&answer).as_str()), (401, "missing_api_key"), "{path}");
+        let answer = world.send_plain(Some(&revoked), &operation.method, &path);
+        assert_eq!((answer.status, code(&answer).as_str()), (401, "invalid_api_key"), "{path}");
+        for scope in scopes {
+            let others = ["read", "write", "admin"].into_iter().filter(|other| other != scope);
+            let key = world.key("bob", &others.collect::<Vec<_>>().join(","));
+            let answer = world.send_plain(Some(&key), &operation.method, &path);
+            let what = format!("{} {path} without `{scope}`", operation.method);
+            assert_eq!((answer.status, code(&answer).as_str()), (403, "insufficient_scope"), "{what}");
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The calls: every operation of the document, with everything of ann's that it could be given.
+
+use serde_json::{Map, Value, json};
+
+use crate::world::Ann;
+
+/// One operation of the document.
+pub(crate) struct Operation {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    /// What a key needs for it; none where no key is needed.
+    pub(crate) scopes: Option<Vec<String>>,
+    /// Whether it asks for a user at all.
+    pub(crate) knows_users: bool,
+    value: Value,
+}
+
+/// One request.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Option<Value>,
+    /// Whether it says that it asks for ann.
+    pub(crate) names_ann: bool,
+    /// Whether it has a parameter that the operation could do without.
+    pub(crate) is_varied: bool,
+}
+
+pub(crate) fn operations(document: &Value) -> Vec<Operation> {
+    let mut operations = Vec::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, value) in methods.as_object().unwrap() {
+            let scopes = value.get("x-strata-scopes").map(|list| {
+                list.as_array().unwrap().iter().map(|scope| scope.as_str().unwrap().to_owned()).collect()
+            });
+            let text = value["parameters"].to_string();
+            operations.push(Operation {
+                method: method.to_uppercase(),
+                path: path.clone(),
+                scopes,
+                knows_users: text.contains("X-Strata-User") || text.contains("\"user_id\""),
+                value: value.clone(),
+            });
+        }
+    }
+    assert!(operations.len() > 25, "the document lists the routes");
+    operations
+}
+
+/// Everything of ann's that a parameter of this name could be given. The name of whoever asks is not among them: see
+/// [`calls`].
+fn tempting(name: &str, ann: &Ann) -> Vec<Value> {
+    let of = |table: &str| {
+        let ids = ann.known.iter().find(|(name, _)| name == table).map(|(_, ids)| ids.clone());
+        ids.unwrap_or_default().into_iter().map(Value::from).collect::<Vec<_>>()
+    };
+    let items = || [of("turns"), of("memories"), of("summaries")].concat();
+    match name {
+        // A path: whatever has an id, and the names.
+        "id" => {
+            let ids = ann.known.iter().flat_map(|(table, _)| of(table));
+            ids.chain([json!(ann.session), json!("ann"), json!("*"), json!("../ann/walks")]).collect()
+        }
+        "item" => items(),
+        "session_id" | "run_id" | "memory_id" | "X-Strata-Session" => vec![json!(ann.session)],
+        "agent_id" => vec![json!(ann.agent)],
+        "scope" => vec![json!("session"), json!("user"), json!("global")],
+        "kind" => vec![json!("fact"), json!("preference")],
+        "kinds" => vec![json!(["turns"]), json!(["memories"]), json!(["turns", "memories"])],
+        "as_of" => vec![json!("2000-01-01T00:00:00Z"), json!("2999-01-01T00:00:00Z")],
+        "since" => vec![json!("2000-01-01T00:00:00Z")],
+        "after" | "offset" => vec![json!(0), json!(1)],
+        "limit" | "top_k" => vec![json!(1000)],
+        "max_tokens" => vec![json!(1_000_000)],
+        "threshold" | "mmr_lambda" | "recency_weight" => vec![json!(0.0), json!(1.0)],
+        "explain" | "forget" | "infer" => vec![json!(true), json!(false)],
+        "format" => vec![json!("flat"), json!("chat")],
+        "filters" => vec![
+            json!({}),
+            json!({ "user_id": "ann" }),
+            json!({ "OR": [{ "user_id": "ann" }, { "user_id": "bob" }] }),
+        ],
+        "metadata" => vec![json!({ "user_id": "ann" })],
+        "Idempotency-Key" => vec![json!(ann.idempotency_key)],
+        "If-Match" => vec![json!(ann.tag), json!("*")],
+        // What bob says himself.
+        "query" | "question" => {
+            vec![
+                json!("which garden"),
+                json!("what did I say last time"),
+                json!("ann"),
+                json!("walk 3 10.0.0.3"),
+            ]
+        }
+        "text" | "memory" | "data" => vec![json!("a garden of my own")],
+        "messages" => vec![json!([{ "role": "user", "content": "a garden of my own", "name": "ann" }])],
+        other => panic!("`{other}` is new: say in `tempting` what of another user's it could be given"),
+    }
+}
+
+/// A body that the operation takes, with nothing of ann's in it.
+fn plain_body(schema: &str) -> Value {
+    match schema {
+        "RecordRequest" => json!({ "messages": [{ "role": "user", "content": "a garden of my own" }] }),
+        "AddRequest" | "ReviseRequest" => json!({ "text": "a garden of my own" }),
+        "SearchRequest" => json!({ "query": "which garden" }),
+        "PromptBodyRequest" => json!({ "question": "which garden" }),
+        "ContextDocument" => json!({ "session_id": "walks", "facts": ["a garden of my own"] }),
+        "StateDocument" => json!({ "own": "a garden" }),
+        other => panic!("`{other}` is new: give `plain_body` one that its operation takes"),
+    }
+}
+
+/// Whether a body is a document of the client's, whose fields mean nothing to the server but what they say.
+fn is_document(schema: &str) -> bool {
+    matches!(schema, "ContextDocument" | "StateDocument")
+}
+
+/// All calls of an operation: each id in the path, with each value of each parameter, and under each way to say that one
+/// asks for ann.
+pub(crate) fn calls(operation: &Operation, document: &Value, ann: &Ann) -> Vec<Call> {
+    let parameters = operation.value["parameters"].as_array().cloned().unwrap_or_default();
+    let schema = operation.value.pointer("/requestBody/content/application~1json/schema/$ref");
+    let schema = schema.map(|name| name.as_str().unwrap().rsplit('/').next().unwrap());
+    assert!(
+        schema.is_some() || operation.value.get("requestBody").is_none(),
+        "a body without a schema of its own"
+    );
+    let fields = schema.filter(|schema| !is_document(schema)).map_or_else(Map::new, |schema| {
+        document["components"]["schemas"][schema]["properties"].as_object().unwrap().clone()
+    });
+    let mut calls = Vec::new();
+    for path in paths(&operation.path, ann) {
+        let mut base = Request {
+            path,
+            query: Vec::new(),
+            headers: Vec::new(),
+            body: schema.map(plain_body),
+            is_varied: false,
+            names_ann: false,
+        };
+        for parameter in
+            parameters.iter().filter(|parameter| parameter["required"] == true && parameter["in"] == "query")
+        {
+            let name = parameter["name"].as_str().unwrap();
+            let value = if name == "user_id" { json!("bob") } else { tempting(name, ann).remove(0) };
+            base.query.push((name.to_owned(), value));
+        }
+        let mut requests = vec![base.clone()];
+        for parameter in &parameters {
+            let name = parameter["name"].as_str().unwrap();
+            match parameter["in"].as_str().unwrap() {
+                "path" => {}
+                "header" if name == "X-Strata-User" => {}
+                "query" if name == "user_id" => {}
+                "query" => {
+                    requests.extend(tempting(name, ann).into_iter().map(|value| base.with_query(name, value)))
+                }
+                "header" => requests
+                    .extend(tempting(name, ann).into_iter().map(|value| base.with_header(name, &value))),
+                other => panic!("a parameter in `{other}` is new: put it into the calls"),
+            }
+        }
+        for name in fields.keys().filter(|name| !matches!(name.as_str(), "user_id" | "user")) {
+            requests.extend(tempting(name, ann).into_iter().map(|value| base.with_field(name, value)));
+        }
+        for request in requests.iter_mut().skip(1) {
+            request.is_varied = true;
+        }
+        let as_ann: Vec<Request> =
+            requests.iter().flat_map(|request| request.as_ann(&parameters, &fields)).collect();
+        calls.extend(requests.into_iter().chain(as_ann).map(|request| request.into_call(&operation.method)));
+    }
+    calls
+}
+
+/// The path with each thing of ann's in each of its places.
+fn paths(template: &str, ann: &Ann) -> Vec<String> {
+    let Some((before, rest)) = template.split_once('{') else { return vec![template.to_owned()] };
+    let (name, after) = rest.split_once('}').unwrap();
+    let ends = paths(after, ann);
+    let begins =
+        tempting(name, ann).into_iter().map(|value| format!("{before}{}", escaped(value.as_str().unwrap())));
+    begins.flat_map(|begin| ends.iter().map(move |end| format!("{begin}{end}"))).collect()
+}
+
+fn escaped(text: &str) -> String {
+    text.bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' => char::from(byte).to_string(),
+            other => format!("%{other:02X}"),
+        })
+        .collect()
+}
+
+/// A request in its parts.
+#[derive(Debug, Clone)]
+struct Request {
+    path: String,
+    query: Vec<(String, Value)>,
+    headers: Vec<(String, String)>,
+    body: Option<Value>,
+    names_ann: bool,
+    is_varied: bool,
+}
+
+impl Request {
+    fn with_query(&self, name: &str, value: Value) -> Self {
+        let mut request = self.clone();
+        request.query.retain(|(known, _)| known != name);
+        request.query.push((name.to_owned(), value));
+        request
+    }
+
+    fn with_header(&self, name: &str, value: &Value) -> Self {
+        let mut request = self.clone();
+        request.headers.push((name.to_owned(), value.as_str().unwrap().to_owned()));
+        request
+    }
+
+    fn with_field(&self, name: &str, value: Value) -> Self {
+        let mut request = self.clone();
+        let body = request.body.as_mut().unwrap();
+        // One or the other says what to remember.
+        if name == "messages" {
+            body.as_object_mut().unwrap().remove("text");
+        }
+        body[name] = value;
+        request
+    }
+
+    /// The same request in ann's name, said in every place where a name can be said.
+    fn as_ann(&self, parameters: &[Value], fields: &Map<String, Value>) -> Vec<Self> {
+        let takes = |name: &str| parameters.iter().any(|parameter| parameter["name"] == name);
+        let mut requests = Vec::new();
+        if takes("X-Strata-User") {
+            requests.push(self.with_header("X-Strata-User", &json!("ann")));
+        }
+        if takes("user_id") {
+            requests.push(self.with_query("user_id", json!("ann")));
+        }
+        for field in ["user_id", "user"].into_iter().filter(|field| fields.contains_key(*field)) {
+            requests.push(self.with_field(field, json!("ann")));
+        }
+        // One name that is right does not cover another that is not.
+        if takes("X-Strata-User") && takes("user_id") {
+            requests
+                .push(self.with_header("X-Strata-User", &json!("bob")).with_query("user_id", json!("ann")));
+        }
+        if fields.contains_key("user_id") && fields.contains_key("user") {
+            requests.push(self.with_field("user_id", json!("bob")).with_field("user", json!("ann")));
+        }
+        requests.into_iter().map(|request| Self { names_ann: true, ..request }).collect()
+    }
+
+    fn into_call(self, method: &str) -> Call {
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let query: Vec<String> =
+            self.query.iter().map(|(name, value)| format!("{name}={}", escaped(&text(value)))).collect();
+        let path = if query.is_empty() { self.path } else { format!("{}?{}", self.path, query.join("&")) };
+        let Self { headers, body, names_ann, is_varied, .. } = self;
+        Call { method: method.to_owned(), path, headers, body, names_ann, is_varied }
+    }
+}
