@@ -8,6 +8,7 @@ pub mod context;
 pub mod dot;
 pub mod engine;
 pub mod error;
+pub mod filter;
 pub mod id;
 pub mod index;
 pub mod job;
@@ -31,6 +32,7 @@ mod whole;
 
 pub use engine::Engine;
 pub use error::{Error, ErrorKind, Result};
+pub use filter::Filter;
 pub use id::{ItemId, JobId, KeyId, LeaseId, MemoryId, RequestId, SessionId, SummaryId, TurnId, UserId};
 pub use memory::{Memory, MemoryKind};
 pub use session::Session;

@@ -11,6 +11,7 @@ mod fallback;
 mod fresh;
 mod lexical;
 mod likeness;
+mod narrow;
 mod question;
 mod rank;
 mod request;
@@ -19,6 +20,8 @@ mod serve;
 #[cfg(test)]
 pub(crate) mod tests;
 mod trace;
+
+use std::collections::HashSet;
 
 use jiff::Timestamp;
 
@@ -32,7 +35,7 @@ pub(crate) use rank::{Ranked, mean_vector};
 
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::id::{RequestId, UserId};
+use crate::id::{ItemId, RequestId, UserId};
 use crate::index::{Doc, Document, FreshIndex};
 use crate::metric::{ErrorStage, RetrievalPath};
 use crate::vector::Vector;
@@ -47,9 +50,16 @@ impl Engine {
         let began = self.clock.now();
         let plan = request.plan(&self.settings.recall)?;
         let id = RequestId(self.ids.next());
-        let recalled = self.recall_planned(user, request, plan, id).await;
+        // A filter is not kept with the row, so that asking again would explain another question: the trace is kept.
+        let traced = request.filter.is_some().then(|| RecallRequest { explain: true, ..request.clone() });
+        let mut recalled = self.recall_planned(user, traced.as_ref().unwrap_or(request), plan, id).await;
         let elapsed = self.clock.now().duration_since(began);
         self.note_request(user, request, id, recalled.as_ref().ok(), elapsed);
+        if let Ok(recalled) = &mut recalled
+            && !request.explain
+        {
+            recalled.trace = None;
+        }
         recalled
     }
 
@@ -99,13 +109,15 @@ impl Engine {
         let model = self.embedder.as_ref().map(|embedder| embedder.model());
         let question = Question::new(&request.query, now, indexes.lexicon());
         let mut fresh = Vec::with_capacity(owners.len());
+        let mut passing = Vec::with_capacity(owners.len());
         for (owner, head) in owners.iter().zip(heads) {
+            passing.push(self.let_through(owner, request).await?);
             fresh.push(indexes.fresh(self.store.as_ref(), owner, head, model).await?);
         }
         let mut found = Found { scope: plan.scope, ..Found::default() };
         let vector = self.question_vector(&fresh, &question, request, &mut found).await;
-        for index in fresh {
-            found.add(index, request, plan, &question, vector.as_ref());
+        for (index, passing) in fresh.into_iter().zip(passing) {
+            found.add(index, passing.as_ref(), request, plan, &question, vector.as_ref());
         }
         Ok(found)
     }
@@ -195,6 +207,7 @@ impl Found {
     fn add(
         &mut self,
         index: FreshIndex,
+        passing: Option<&HashSet<ItemId>>,
         request: &RecallRequest,
         plan: &Plan,
         question: &Question,
@@ -213,6 +226,7 @@ impl Found {
                 document.visible(as_of)
                     && document.is_one_of(request.kinds)
                     && is_in_session(document, session)
+                    && passing.is_none_or(|passing| passing.contains(&document.id))
             };
             let reads_chinese = plan.encoder_reads_chinese;
             let inputs = Inputs { index: &index, question, vector, reads_chinese, visible: &visible };

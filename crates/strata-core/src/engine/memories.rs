@@ -4,9 +4,10 @@ use jiff::Timestamp;
 
 use super::{Engine, to_micros};
 use crate::error::{Error, Result};
+use crate::filter::{Filter, Subject};
 use crate::id::{MemoryId, SessionId, TurnId, UserId};
 use crate::memory::{Memory, MemoryKind, RESTORED_FIELD};
-use crate::store::{Change, ChangeSet, Forget, MemoryQuery, MemorySelect, Removed};
+use crate::store::{Change, ChangeSet, Forget, MemoryQuery, MemorySelect, Page, Removed};
 use crate::turn::{Hidden, HiddenReason, Metadata};
 
 /// A statement to remember as it is.
@@ -117,6 +118,23 @@ impl Engine {
     /// The memories a query selects.
     pub async fn memories(&self, user: &UserId, query: &MemoryQuery) -> Result<Vec<Memory>> {
         self.store.memories(user, query).await
+    }
+
+    /// As [`Engine::memories`], of those that a filter lets pass.
+    pub async fn filtered_memories(
+        &self,
+        user: &UserId,
+        query: &MemoryQuery,
+        filter: &Filter,
+    ) -> Result<Vec<Memory>> {
+        if filter.is_only(user) {
+            return self.memories(user, query).await;
+        }
+        let all = MemoryQuery { page: Page::first(u32::MAX), ..query.clone() };
+        let mut memories = self.store.memories(user, &all).await?;
+        memories.retain(|memory| filter.matches(Subject::Memory(user, memory)));
+        let offset = usize::try_from(query.page.offset).unwrap_or(usize::MAX);
+        Ok(memories.into_iter().skip(offset).take(query.page.limit as usize).collect())
     }
 
     /// All that a memory replaced, itself, and all that replaced it, oldest first.

@@ -1,5 +1,6 @@
 //! What stands in when a user's items are not ranked in memory, or when no word of the question is known.
 
+use super::narrow::{LOOKED_THROUGH, narrow};
 use super::request::{Plan, RecallRequest};
 use super::scope::Scope;
 use super::{Candidate, Found};
@@ -22,7 +23,7 @@ impl Engine {
         plan: &Plan,
     ) -> Result<Found> {
         let query = text_query(request, plan.scope, TextMatch::Words, plan.pool);
-        let hits = self.search_in(user, plan.scope, &query).await?;
+        let hits = self.search_in(user, plan.scope, query, request).await?;
         let (height, fall) = STORE_RELEVANCE;
         let relevance = |place: usize| 1.0 / (1.0 + (fall * (place as f32 + 1.0).ln() - height).exp());
         let candidates: Vec<Candidate> =
@@ -49,7 +50,7 @@ impl Engine {
         }
         let matching = TextMatch::Similar { min_similarity: settings.min_similarity };
         let query = text_query(request, found.scope, matching, settings.default_top_k as usize);
-        let hits = self.search_in(user, found.scope, &query).await?;
+        let hits = self.search_in(user, found.scope, query, request).await?;
         found.similar_hits = hits.len() as u32;
         if hits.is_empty() {
             return Ok(());
@@ -65,13 +66,27 @@ impl Engine {
     }
 
     /// One search, in the shared bucket too where the scope is global.
-    async fn search_in(&self, user: &UserId, scope: Scope, query: &TextQuery) -> Result<Vec<Hit>> {
-        let mut hits = self.store.search(user, query).await?;
-        if scope == Scope::Global {
-            hits.extend(self.store.search(&UserId::global(), query).await?);
-            hits.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.item.id().cmp(&b.item.id())));
-            hits.truncate(query.limit as usize);
+    async fn search_in(
+        &self,
+        user: &UserId,
+        scope: Scope,
+        mut query: TextQuery,
+        request: &RecallRequest,
+    ) -> Result<Vec<Hit>> {
+        let wanted = query.limit as usize;
+        if request.filter.is_some() {
+            query.limit = query.limit.max(LOOKED_THROUGH);
         }
+        let mut hits = Vec::new();
+        for owner in scope.owners(user) {
+            let mut found = self.store.search(&owner, &query).await?;
+            narrow(request, &owner, &mut found);
+            hits.extend(found);
+        }
+        if scope == Scope::Global {
+            hits.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.item.id().cmp(&b.item.id())));
+        }
+        hits.truncate(wanted);
         Ok(hits)
     }
 }

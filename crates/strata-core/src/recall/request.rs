@@ -7,6 +7,7 @@ use super::budget::Budget;
 use super::scope::{self, Scope};
 use super::trace::Trace;
 use crate::error::{Error, Result};
+use crate::filter::Filter;
 use crate::id::{RequestId, SessionId};
 use crate::metric::{ErrorStage, RetrievalPath};
 use crate::store::{Item, ItemKinds};
@@ -77,6 +78,8 @@ pub struct RecallRequest {
     pub scope: Option<Scope>,
     /// Which kinds of items.
     pub kinds: ItemKinds,
+    /// Which of them.
+    pub filter: Option<Filter>,
     /// What could be seen then instead of now.
     pub as_of: Option<Timestamp>,
     /// How many items at the most.
@@ -114,6 +117,7 @@ impl RecallRequest {
             session: None,
             scope: None,
             kinds: ItemKinds::ALL,
+            filter: None,
             as_of: None,
             limit: None,
             order: Order::default(),

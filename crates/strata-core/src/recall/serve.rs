@@ -4,12 +4,14 @@ use std::collections::HashMap;
 
 use super::budget::{Share, share};
 use super::diversity::{mmr, with_recency};
+use super::narrow::LOOKED_THROUGH;
 use super::request::{Order, Plan, RecallRequest, Recalled, RecalledItem};
 use super::scope::Scope;
 use super::trace::{Outcome, Trace};
 use super::{Candidate, Found, mean_vector};
 use crate::engine::Engine;
 use crate::error::Result;
+use crate::filter::Subject;
 use crate::id::{ItemId, RequestId, UserId};
 use crate::metric::{ErrorStage, RetrievalPath};
 use crate::ports::Reranker;
@@ -161,8 +163,13 @@ impl Engine {
         recalled: &mut Recalled,
     ) -> Result<()> {
         let session = request.session.clone().filter(|_| recalled.scope == Scope::Session);
-        let recent = TurnQuery::Recent { session, as_of: request.as_of, limit: plan.limit as u32 };
-        let turns = self.store.turns(user, &recent).await?;
+        let limit = request.filter.as_ref().map_or(plan.limit as u32, |_| LOOKED_THROUGH);
+        let recent = TurnQuery::Recent { session, as_of: request.as_of, limit };
+        let mut turns = self.store.turns(user, &recent).await?;
+        if let Some(filter) = &request.filter {
+            turns.retain(|turn| filter.matches(Subject::Turn(user, turn)));
+            turns.truncate(plan.limit);
+        }
         recalled.path = if turns.is_empty() { RetrievalPath::None } else { RetrievalPath::Window };
         recalled.items.extend(turns.into_iter().map(|turn| RecalledItem {
             item: Item::Turn(turn),

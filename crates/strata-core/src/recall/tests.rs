@@ -1,5 +1,6 @@
 //! Recall over the reference store, with a lexicon made for the purpose.
 
+mod filtering;
 pub(crate) mod fixture;
 mod models;
 mod observing;

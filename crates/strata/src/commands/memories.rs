@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use strata_core::engine::{HistoryStep, MemoryEdit};
 use strata_core::store::{MemoryQuery, MemorySelect, Page};
-use strata_core::{Engine, Memory, MemoryId, MemoryKind, SessionId, UserId};
+use strata_core::{Engine, Filter, Memory, MemoryId, MemoryKind, SessionId, UserId};
 
 use super::{Context, JsonArgs, text_or_stdin};
 use crate::failure::{Failure, Outcome};
@@ -111,6 +111,9 @@ struct ListArgs {
     /// What was believed then: a date (all of its day, UTC) or a time as in RFC 3339
     #[arg(long, value_name = "TIME", value_parser = parse_as_of, conflicts_with = "all")]
     as_of: Option<Timestamp>,
+    /// Only what this JSON object lets pass, as in `{"category": "travel"}`
+    #[arg(long, value_name = "JSON")]
+    filter: Option<Filter>,
     /// Also replaced and deleted ones
     #[arg(long)]
     all: bool,
@@ -174,11 +177,14 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
 }
 
 async fn list(args: ListArgs, engine: &Engine, output: &mut Output) -> Outcome {
-    let ListArgs { owner, session, kind, as_of, all, limit, offset, json } = args;
+    let ListArgs { owner, session, kind, as_of, filter, all, limit, offset, json } = args;
     let user = owner.into_user();
     let select = if all { MemorySelect::All } else { MemorySelect::Current { as_of } };
     let query = MemoryQuery { session, kind, page: Page { offset, limit }, ..MemoryQuery::new(select) };
-    let memories = engine.memories(&user, &query).await?;
+    let memories = match filter {
+        Some(filter) => engine.filtered_memories(&user, &query, &filter).await?,
+        None => engine.memories(&user, &query).await?,
+    };
     if memories.is_empty() && !json.json {
         note("there are no such memories");
         return Ok(());

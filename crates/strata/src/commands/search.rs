@@ -1,9 +1,9 @@
 //! `strata search`: what memory holds on a question.
 
 use jiff::Timestamp;
-use strata_core::SessionId;
 use strata_core::metric::RetrievalPath;
 use strata_core::recall::{RecallRequest, RecalledItem, Scope};
+use strata_core::{Filter, SessionId};
 
 use super::explain::show_trace;
 use super::{Context, JsonArgs, UserArgs};
@@ -35,6 +35,9 @@ pub(crate) struct Args {
     /// How many results at the most [default: the setting `default_top_k`]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     limit: Option<u32>,
+    /// Only what this JSON object lets pass, as in `{"category": {"in": ["travel", "food"]}}`
+    #[arg(long, value_name = "JSON")]
+    filter: Option<Filter>,
     /// Say what became of each candidate, and keep that for `strata explain`
     #[arg(long)]
     explain: bool,
@@ -50,11 +53,13 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         scope,
         as_of,
         limit,
+        filter,
         explain,
         json: JsonArgs { json },
     } = args;
     let engine = context.engine_to_read().await?;
-    let request = RecallRequest { session, scope, as_of, limit, explain, ..RecallRequest::new(query) };
+    let request =
+        RecallRequest { session, scope, as_of, limit, filter, explain, ..RecallRequest::new(query) };
     let recalled = engine.recall(&user, &request).await?;
     if json {
         output.json(&RecalledJson::new(&recalled))?;
