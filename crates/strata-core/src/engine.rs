@@ -2,8 +2,11 @@
 //!
 //! An [`Engine`] owns no state of its own beside its settings: everything lasting is in the store.
 
+pub mod align;
+mod chat;
 mod context;
 mod embedding;
+mod exchange;
 mod explain;
 mod import;
 mod keys;
@@ -19,7 +22,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use jiff::Timestamp;
 
+pub use chat::{ChatMemory, ChatQuestion};
 pub use embedding::EmbedItems;
+pub use exchange::{Ending, Exchange, INTERRUPTED};
 pub use import::{ImportedParts, ImportedSession, ImportedSummary, ReadInto};
 pub use keys::NewKey;
 pub use learn::{

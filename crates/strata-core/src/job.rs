@@ -101,6 +101,8 @@ pub enum JobOutcome {
         /// What it did and spent.
         result: Option<Value>,
     },
+    /// It is finished, and nothing is kept of it: for work of which there is much and about which nobody will ask.
+    Dropped,
     /// It was not its time yet: it waits again, and this beginning does not count as an attempt.
     Later {
         /// Not before this moment.

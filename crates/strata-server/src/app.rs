@@ -8,6 +8,7 @@ use strata_core::context::CompactionLimits;
 use tokio::sync::Semaphore;
 
 use crate::keys::Keys;
+use crate::proxy::{Proxy, ProxySettings};
 use crate::telemetry::Meters;
 
 /// What the server may be told.
@@ -29,6 +30,8 @@ pub struct Settings {
     pub max_connections: usize,
     /// When a session's context is compacted and what stays.
     pub compaction: CompactionLimits,
+    /// Where chats are passed on to, and how.
+    pub proxy: ProxySettings,
     /// From where the server can be reached.
     pub reach: Reach,
     /// Names beside those of loopback under which the server is called. Elsewhere than on loopback, none means any.
@@ -73,6 +76,7 @@ impl Default for Settings {
             cors_origins: Vec::new(),
             // Short enough that nobody waits for a revocation, long enough that a busy client costs no lookup.
             keys_remembered: Duration::from_secs(1),
+            proxy: ProxySettings::default(),
         }
     }
 }
@@ -87,13 +91,16 @@ struct Parts {
     meters: Meters,
     permits: Semaphore,
     keys: Keys,
+    proxy: Proxy,
 }
 
 impl App {
     /// A server over `engine`.
     pub fn new(engine: Engine, settings: Settings) -> Self {
         let permits = Semaphore::new(settings.max_concurrent_requests.clamp(1, Semaphore::MAX_PERMITS));
-        Self(Arc::new(Parts { engine, settings, meters: Meters::new(), permits, keys: Keys::default() }))
+        let proxy = Proxy::new(&settings.proxy);
+        let (meters, keys) = (Meters::new(), Keys::default());
+        Self(Arc::new(Parts { engine, settings, meters, permits, keys, proxy }))
     }
 
     /// The use-cases.
@@ -112,6 +119,10 @@ impl App {
 
     pub(crate) fn keys(&self) -> &Keys {
         &self.0.keys
+    }
+
+    pub(crate) fn proxy(&self) -> &Proxy {
+        &self.0.proxy
     }
 
     pub(crate) fn permits(&self) -> &Semaphore {

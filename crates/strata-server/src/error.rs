@@ -64,6 +64,34 @@ impl ApiError {
         self.cause.as_deref()
     }
 
+    /// Its status, and what it says.
+    pub(crate) fn detail(&self) -> (StatusCode, ErrorDetail) {
+        let kind = match self.status {
+            StatusCode::UNAUTHORIZED => "authentication_error",
+            StatusCode::FORBIDDEN => "permission_error",
+            StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
+            StatusCode::NOT_FOUND => "not_found_error",
+            status if status.is_server_error() => "server_error",
+            _ => "invalid_request_error",
+        };
+        (self.status, ErrorDetail { message: self.message(), kind, code: self.code })
+    }
+
+    /// The answer with a body in another shape.
+    pub(crate) fn answer(self, body: impl Serialize) -> Response {
+        let mut response = (self.status, Json(body)).into_response();
+        if let Some(seconds) = self.retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if let Some(challenge) = self.challenge {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        }
+        if let Some(error) = self.cause {
+            response.extensions_mut().insert(Cause(error));
+        }
+        response
+    }
+
     /// The same request may succeed later.
     pub(crate) fn retryable(self) -> Self {
         self.after(1)
@@ -102,28 +130,8 @@ const INTERNAL_MESSAGE: &str =
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let Self { status, code, message, retry_after, challenge, cause } = self;
-        let message = shortened(message);
-        let kind = match status {
-            StatusCode::UNAUTHORIZED => "authentication_error",
-            StatusCode::FORBIDDEN => "permission_error",
-            StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
-            StatusCode::NOT_FOUND => "not_found_error",
-            status if status.is_server_error() => "server_error",
-            _ => "invalid_request_error",
-        };
-        let body = ErrorResponse { error: ErrorDetail { message, kind, code } };
-        let mut response = (status, Json(body)).into_response();
-        if let Some(seconds) = retry_after {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-        }
-        if let Some(challenge) = challenge {
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
-        }
-        if let Some(error) = cause {
-            response.extensions_mut().insert(Cause(error));
-        }
-        response
+        let (_, error) = self.detail();
+        self.answer(ErrorResponse { error })
     }
 }
 

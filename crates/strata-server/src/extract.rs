@@ -33,7 +33,7 @@ impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         check_content_type(request.headers())?;
         let settings = app.settings();
-        let reading = read_body(request, settings.max_body_bytes);
+        let reading = read_body(request, settings.max_body_bytes, "max_body_bytes");
         let bytes = tokio::time::timeout(settings.body_timeout, reading).await.map_err(|_| {
             ApiError::new(
                 StatusCode::REQUEST_TIMEOUT,
@@ -122,7 +122,8 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
     ))
 }
 
-async fn read_body(request: Request, limit: usize) -> Result<Bytes, ApiError> {
+/// Reads a body of at most `limit` bytes, which `setting` sets.
+pub(crate) async fn read_body(request: Request, limit: usize, setting: &str) -> Result<Bytes, ApiError> {
     // Who waits for `100 Continue` has not begun to send: there is nothing to throw away.
     let waits = request.headers().contains_key(header::EXPECT);
     let mut body = request.into_body();
@@ -146,7 +147,7 @@ async fn read_body(request: Request, limit: usize) -> Result<Bytes, ApiError> {
     Err(ApiError::new(
         StatusCode::PAYLOAD_TOO_LARGE,
         "too_large",
-        format!("the body has more than {limit} bytes (setting `max_body_bytes`); send it in several calls"),
+        format!("the body has more than {limit} bytes (setting `{setting}`); send it in several calls"),
     ))
 }
 

@@ -17,6 +17,7 @@ mod keys;
 mod limits;
 mod mcp;
 mod moment;
+mod proxy;
 mod router;
 mod routes;
 mod serve;
@@ -27,5 +28,6 @@ mod throttle;
 
 pub use app::{App, Reach, Settings};
 pub use mcp::serve_mcp;
+pub use proxy::{ProxySettings, Secret, UpstreamUrl};
 pub use router::router;
 pub use serve::serve;

@@ -25,7 +25,9 @@ pub fn router(app: App) -> Router {
         .route("/mcp", mcp::over_http(&app))
         .layer(from_fn_with_state(app.clone(), limited));
     // The last layer added is the outermost: an answer to a panic or a foreign host has an id and is counted too.
-    api.merge(collect(routes::operations()))
+    // A model may take minutes: chats have time-outs of their own.
+    api.merge(collect(crate::proxy::routes()))
+        .merge(collect(routes::operations()))
         .fallback(unknown_route)
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(app.clone(), admitted))

@@ -86,6 +86,8 @@ pub async fn serve(listener: TcpListener, app: App, shutdown: impl Future<Output
     let finished = timeout(app.settings().drain_timeout, drain).await.is_ok();
     tracing::info!(open, cut_off = tasks.len(), finished, "server stopped");
     tasks.shutdown().await;
+    // A reply that was cut off is recorded as such.
+    app.proxy().finish(app.settings().drain_timeout).await;
     Ok(())
 }
 

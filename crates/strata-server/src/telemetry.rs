@@ -30,6 +30,11 @@ const IN_FLIGHT: &str = "strata_http_requests_in_flight";
 const TURNS: &str = "strata_turns_recorded_total";
 const MEMORIES: &str = "strata_memories_added_total";
 const SEARCHES: &str = "strata_searches_total";
+const CHATS: &str = "strata_chats_total";
+const STABLE: &str = "strata_chat_stable_prefix_ratio";
+
+/// Shares of a prompt.
+const SHARE_BUCKETS: [f64; 8] = [0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0];
 
 /// The server's own meters. They belong to one [`App`], not to the process, so that two servers in one program (or two
 /// tests) do not count into each other's.
@@ -40,13 +45,12 @@ pub(crate) struct Meters {
 
 impl Meters {
     pub(crate) fn new() -> Self {
-        let builder = PrometheusBuilder::new();
-        let builder =
-            match builder.set_buckets_for_metric(Matcher::Full(LATENCY.to_owned()), &LATENCY_BUCKETS) {
-                Ok(builder) => builder,
-                // Only an empty list of buckets is refused.
-                Err(_) => PrometheusBuilder::new(),
-            };
+        let buckets = [(LATENCY, &LATENCY_BUCKETS[..]), (STABLE, &SHARE_BUCKETS)];
+        let builder = buckets.into_iter().try_fold(PrometheusBuilder::new(), |builder, (name, buckets)| {
+            builder.set_buckets_for_metric(Matcher::Full(name.to_owned()), buckets)
+        });
+        // Only an empty list of buckets is refused.
+        let builder = builder.unwrap_or_else(|_| PrometheusBuilder::new());
         let recorder = builder.build_recorder();
         let handle = recorder.handle();
         let meters = Self { recorder, handle };
@@ -62,6 +66,11 @@ impl Meters {
             metrics::describe_counter!(TURNS, "Turns recorded over HTTP, replays not counted.");
             metrics::describe_counter!(MEMORIES, "Memories added over HTTP.");
             metrics::describe_counter!(SEARCHES, "Searches answered, by the path that gave the result.");
+            metrics::describe_counter!(CHATS, "Chats passed on, by what memory and the model did.");
+            metrics::describe_histogram!(
+                STABLE,
+                "How much of a prompt was as in the session's last request."
+            );
         });
     }
 
@@ -77,6 +86,16 @@ impl Meters {
         metrics::with_local_recorder(&self.recorder, || {
             metrics::counter!(SEARCHES, "path" => path).increment(1)
         });
+    }
+
+    pub(crate) fn chatted(&self, memory: &'static str, reply: &'static str) {
+        metrics::with_local_recorder(&self.recorder, || {
+            metrics::counter!(CHATS, "memory" => memory, "reply" => reply).increment(1)
+        });
+    }
+
+    pub(crate) fn prompt_stayed(&self, share: f64) {
+        metrics::with_local_recorder(&self.recorder, || metrics::histogram!(STABLE).record(share));
     }
 
     fn answered(&self, method: &'static str, route: &str, status: u16, seconds: f64) {

@@ -42,12 +42,18 @@ impl IdSource for CountedIds {
     }
 }
 
-/// Counts words; panics at `panic!`, to see what the server makes of a panic.
+/// Held by a test that wants counting `wait!` to take as long as it likes.
+pub(crate) static WAIT: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+/// Counts words; panics at `panic!`, to see what the server makes of a panic, and waits at `wait!`.
 struct Words;
 
 impl TokenCounter for Words {
     fn count(&self, text: &str) -> u32 {
         assert!(text != "panic!", "asked to panic");
+        if text == "wait!" {
+            drop(WAIT.lock());
+        }
         text.split_whitespace().count() as u32
     }
 }

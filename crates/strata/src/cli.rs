@@ -20,6 +20,12 @@ pub(crate) struct Cli {
     /// Where to listen when no command is given
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
+    /// The OpenAI-compatible server that chats are passed on to when no command is given
+    #[arg(long, value_name = "URL")]
+    upstream: Option<String>,
+    /// The upstream's API key, instead of the one that clients send
+    #[arg(long, value_name = "KEY")]
+    upstream_key: Option<String>,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -54,6 +60,10 @@ pub(crate) struct SettingArgs {
     assigned: Vec<(String, String)>,
     #[arg(skip)]
     listen: Option<String>,
+    #[arg(skip)]
+    upstream: Option<String>,
+    #[arg(skip)]
+    upstream_key: Option<String>,
 }
 
 impl SettingArgs {
@@ -70,6 +80,8 @@ impl SettingArgs {
             ("log", &self.log),
             ("embedder", &self.embedder),
             ("listen", &self.listen),
+            ("upstream", &self.upstream),
+            ("upstream_key", &self.upstream_key),
         ];
         let named = named.into_iter().filter_map(|(key, value)| Some(Flag::new(key, value.as_ref()?)));
         assigned.chain(named).collect()
@@ -87,19 +99,20 @@ fn parse_assignment(text: &str) -> Result<(String, String), String> {
 impl Cli {
     /// The settings and the command, which is `serve` where none was given.
     pub(crate) fn into_parts(self) -> Outcome<(SettingArgs, Command)> {
-        let Self { mut settings, listen, command } = self;
-        let command = match (command, listen) {
-            (None, listen) => Command::Serve(serve::Args { listen }),
+        let Self { mut settings, listen, upstream, upstream_key, command } = self;
+        let serving = serve::Args { listen, upstream, upstream_key };
+        let command = match (command, serving.given()) {
+            (None, _) => Command::Serve(serving),
+            (Some(Command::Serve(args)), _) => Command::Serve(args.or(serving)),
             (Some(command), None) => command,
-            (Some(Command::Serve(args)), Some(listen)) => {
-                Command::Serve(serve::Args { listen: args.listen.or(Some(listen)) })
-            }
-            (Some(_), Some(_)) => {
-                return Err(Failure::usage("`--listen` belongs to `strata serve`; leave it out"));
+            (Some(_), Some(flag)) => {
+                return Err(Failure::usage(format!("`{flag}` belongs to `strata serve`; leave it out")));
             }
         };
         if let Command::Serve(args) = &command {
             settings.listen.clone_from(&args.listen);
+            settings.upstream.clone_from(&args.upstream);
+            settings.upstream_key.clone_from(&args.upstream_key);
         }
         Ok((settings, command))
     }

@@ -8,6 +8,7 @@ mod layers;
 mod learning;
 mod models;
 mod prompts;
+mod proxy;
 mod reach;
 mod sources;
 mod store_url;
@@ -123,6 +124,7 @@ impl Config {
             max_concurrent_requests: layers.number("max_concurrent_requests", 1, 65_536)?,
             max_connections: layers.number("max_connections", 1, 65_536)?,
             compaction: prompts::compaction(&layers)?,
+            proxy: proxy::proxy(&layers)?,
             reach: if listen.ip().is_loopback() { Reach::Loopback } else { Reach::Network },
             allowed_hosts: reach::allowed_hosts(&layers)?,
             cors_origins: reach::cors_origins(&layers)?,

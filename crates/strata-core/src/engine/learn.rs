@@ -50,6 +50,8 @@ pub enum JobKind {
     Summarise,
     /// A session's oldest entries leave recall.
     Evict,
+    /// A reply is awaited: due only when the process that awaited it is gone, see [`super::exchange`].
+    Reply,
 }
 
 impl JobKind {
@@ -59,6 +61,7 @@ impl JobKind {
             Self::Extract => "extract",
             Self::Summarise => "summarise",
             Self::Evict => "evict",
+            Self::Reply => "reply",
         }
     }
 }
@@ -71,8 +74,9 @@ impl std::str::FromStr for JobKind {
             "extract" => Ok(Self::Extract),
             "summarise" => Ok(Self::Summarise),
             "evict" => Ok(Self::Evict),
+            "reply" => Ok(Self::Reply),
             _ => Err(Error::invalid(format!(
-                "job kind `{}` is unknown; use `extract`, `summarise` or `evict`",
+                "job kind `{}` is unknown; use `extract`, `summarise`, `evict` or `reply`",
                 name.chars().take(64).collect::<String>()
             ))),
         }
@@ -237,6 +241,7 @@ impl Engine {
             // It writes by itself, because its rows are there before the job ends.
             JobKind::Summarise => return self.summarise_job(job, lease).await,
             JobKind::Evict => self.evict_job(job).await?,
+            JobKind::Reply => return self.settle_reply(job, lease).await,
         };
         self.settle(job, lease, work).await
     }

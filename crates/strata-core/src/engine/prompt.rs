@@ -24,12 +24,12 @@ use crate::store::{Change, ChangeSet};
 use crate::turn::{Role, Turn};
 
 use fold::Unfolded;
-use observe::TRIES;
+pub(in crate::engine) use observe::{TRIES, was_overtaken};
 
 /// Settings of prompts with their rules made ready.
 pub(crate) struct Prompting {
-    settings: PromptSettings,
-    rules: Rules,
+    pub(super) settings: PromptSettings,
+    pub(super) rules: Rules,
 }
 
 impl Prompting {
@@ -227,7 +227,7 @@ impl Engine {
             let put = Change::PutState { session: session.clone(), state: Box::new(state.clone()) };
             match self.store.apply(user, ChangeSet::new(self.now(), vec![expect, put])).await {
                 Ok(_) => return Ok(state),
-                Err(error) if observe::was_overtaken(&error) && tries < TRIES => tries += 1,
+                Err(error) if was_overtaken(&error) && tries < TRIES => tries += 1,
                 Err(error) => return Err(error),
             }
         }

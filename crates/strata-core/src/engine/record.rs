@@ -16,7 +16,7 @@ use crate::turn::{Hidden, Metadata, NewTurn, Role};
 const MAX_KEY_CHARS: usize = 256;
 
 /// The longest speaker's name, in characters: the limit OpenAI sets for `name`.
-const MAX_SPEAKER_CHARS: usize = 64;
+pub(super) const MAX_SPEAKER_CHARS: usize = 64;
 
 /// A message to record.
 #[derive(Debug, Clone, PartialEq)]

@@ -82,7 +82,19 @@ impl Engine {
         recalled: Option<&Recalled>,
         elapsed: SignedDuration,
     ) {
-        let metric = RequestMetric {
+        let metric = self.metric(request, id, recalled, elapsed);
+        self.note_metric(user, metric);
+    }
+
+    /// The row of a recall, or of one that failed.
+    pub(crate) fn metric(
+        &self,
+        request: &RecallRequest,
+        id: RequestId,
+        recalled: Option<&Recalled>,
+        elapsed: SignedDuration,
+    ) -> RequestMetric {
+        RequestMetric {
             id,
             session: request.session.clone(),
             created_at: self.now(),
@@ -109,7 +121,11 @@ impl Engine {
             trace: recalled
                 .and_then(|recalled| recalled.trace.as_ref())
                 .and_then(|trace| serde_json::to_value(trace).ok()),
-        };
+        }
+    }
+
+    /// Notes a row. It is written by [`Engine::flush_requests`], off the caller's path.
+    pub(crate) fn note_metric(&self, user: &UserId, metric: RequestMetric) {
         let mut waiting = self.waiting.lock();
         if waiting.len() >= MAX_WAITING {
             waiting.pop_front();

@@ -166,6 +166,7 @@ macro_rules! conformance_suite {
                 sessions_of_two_users_do_not_hold_each_other_up,
                 takes_a_job_over_when_its_lease_has_ended,
                 finishes_a_job,
+                drops_a_job,
                 a_lost_lease_conflicts_and_applies_nothing,
                 an_ended_lease_that_nobody_took_over_still_finishes,
                 finishing_twice_conflicts,

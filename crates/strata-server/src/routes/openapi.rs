@@ -17,6 +17,7 @@ use super::{
 };
 use crate::error::ErrorResponse;
 use crate::keys::{is_open, scopes_of};
+use crate::proxy;
 use crate::router::Route;
 
 pub(crate) fn routes() -> Vec<Route> {
@@ -52,6 +53,7 @@ pub(crate) fn routes() -> Vec<Route> {
         memory::get_history,
         memory::restore_memory,
         search::search,
+        proxy::complete_chat,
         requests::list_requests,
         requests::get_request,
         requests::explain_request,

@@ -18,12 +18,41 @@ use crate::output::Output;
 ///
 /// Stops on SIGINT or SIGTERM after it has finished what it accepted. Elsewhere than on loopback it listens only if the store
 /// has an API key (`strata keys create`).
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  strata serve --listen 127.0.0.1:8100 --store sqlite:strata.db")]
+#[derive(Debug, Default, clap::Args)]
+#[command(
+    after_help = "Example:\n  strata serve --listen 127.0.0.1:8100 --upstream https://api.openai.com/v1"
+)]
 pub(crate) struct Args {
     /// Where to listen; port 0 takes a free one [default: 127.0.0.1:8100]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<String>,
+    /// The OpenAI-compatible server that chats are passed on to
+    #[arg(long, value_name = "URL")]
+    pub(crate) upstream: Option<String>,
+    /// The upstream's API key, instead of the one that clients send
+    #[arg(long, value_name = "KEY")]
+    pub(crate) upstream_key: Option<String>,
+}
+
+impl Args {
+    /// These, and where they say nothing the others.
+    pub(crate) fn or(self, others: Self) -> Self {
+        Self {
+            listen: self.listen.or(others.listen),
+            upstream: self.upstream.or(others.upstream),
+            upstream_key: self.upstream_key.or(others.upstream_key),
+        }
+    }
+
+    /// The first flag that was given.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let flags = [
+            ("--listen", &self.listen),
+            ("--upstream", &self.upstream),
+            ("--upstream-key", &self.upstream_key),
+        ];
+        flags.into_iter().find(|(_, value)| value.is_some()).map(|(name, _)| name)
+    }
 }
 
 pub(crate) async fn run(context: &Context, output: &mut Output) -> Outcome {
@@ -47,6 +76,10 @@ pub(crate) async fn run(context: &Context, output: &mut Output) -> Outcome {
     let announced = output
         .line(format_args!("strata listens on http://{address}"))
         .and_then(|()| output.line(format_args!("store: {}", config.store)))
+        .and_then(|()| match &config.server.proxy.upstream {
+            Some(upstream) => output.line(format_args!("upstream: {upstream}")),
+            None => Ok(()),
+        })
         .and_then(|()| output.flush());
     // A server outlives whoever started it and read this.
     if let Err(error) = announced {

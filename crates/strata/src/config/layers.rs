@@ -165,7 +165,7 @@ impl Layers {
 }
 
 /// Settings whose values are never shown.
-const SECRETS: [&str; 2] = ["embedder_key", "openai_api_key"];
+const SECRETS: [&str; 3] = ["embedder_key", "openai_api_key", "upstream_key"];
 
 /// What the origin of an untouched value is called.
 const DEFAULT: &str = "default";

@@ -22,7 +22,7 @@ const MAX_FOLD: u64 = 512;
 const VERSION_TURNS: u64 = 120;
 
 /// The last rolling summary and the turns that it does not cover.
-pub(super) struct Unfolded {
+pub(in crate::engine) struct Unfolded {
     pub(super) summary: Option<Summary>,
     /// Turns that nobody will read, between the summary and `turns`.
     pub(super) skipped: u64,
@@ -32,7 +32,7 @@ pub(super) struct Unfolded {
 
 impl Unfolded {
     /// The summary's text, and that turns after it were left out.
-    pub(super) fn text(&self, settings: &PromptSettings) -> String {
+    pub(in crate::engine) fn text(&self, settings: &PromptSettings) -> String {
         let existing = self.summary.as_ref().map_or("", |summary| &summary.text);
         if self.skipped == 0 {
             return existing.to_owned();
@@ -52,7 +52,7 @@ impl Engine {
         Ok(summaries)
     }
 
-    pub(super) async fn unfolded(
+    pub(in crate::engine) async fn unfolded(
         &self,
         user: &UserId,
         session: &SessionId,

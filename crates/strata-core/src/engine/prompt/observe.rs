@@ -17,7 +17,7 @@ use crate::turn::{Metadata, NewTurn, Role};
 
 /// How often a write is tried again that another writer overtook. After that the turns are recorded without being read:
 /// the next reply catches up.
-pub(super) const TRIES: usize = 4;
+pub(in crate::engine) const TRIES: usize = 4;
 
 /// The most turns that are caught up at once. Older ones are passed over: a session of a hundred thousand turns that
 /// another program recorded must not make a reply wait.
@@ -34,6 +34,21 @@ impl Engine {
         idempotency: Option<Idempotency>,
         now: Timestamp,
     ) -> Result<Applied> {
+        self.append_after(user, session, Vec::new(), turns, idempotency, now).await
+    }
+
+    /// As [`Engine::append`], after other changes in the same change set. Where these expect something of the session, what
+    /// was overtaken is not tried again: who expected has to look again.
+    pub(in crate::engine) async fn append_after(
+        &self,
+        user: &UserId,
+        session: &SessionId,
+        first: Vec<Change>,
+        turns: Vec<NewTurn>,
+        idempotency: Option<Idempotency>,
+        now: Timestamp,
+    ) -> Result<Applied> {
+        let expects = first.iter().any(|change| matches!(change, Change::ExpectSession { .. }));
         let is_read =
             |turn: &NewTurn| turn.hidden.is_none() && matches!(turn.role, Role::Assistant | Role::Tool);
         if turns.iter().any(is_read) {
@@ -44,16 +59,20 @@ impl Engine {
                 let last = changes.len() - 1;
                 changes.swap(1, last);
                 changes.extend(self.learning(user, session, &turns, now));
+                let changes = [first.clone(), changes].concat();
                 let changes = ChangeSet { at: now, idempotency: idempotency.clone(), changes };
                 match self.store.apply(user, changes).await {
-                    Err(error) if was_overtaken(&error) => {}
+                    Err(error) if was_overtaken(&error) && !expects => {}
                     result => return result,
                 }
             }
             tracing::warn!(%session, "many write to one session at once; its state will be read up later");
         }
         let learning = self.learning(user, session, &turns, now);
-        let mut changes = vec![Change::AppendTurns { session: session.clone(), turns }];
+        let mut changes = first;
+        if !turns.is_empty() {
+            changes.push(Change::AppendTurns { session: session.clone(), turns });
+        }
         changes.extend(learning);
         self.store.apply(user, ChangeSet { at: now, idempotency, changes }).await
     }
@@ -108,13 +127,17 @@ impl Engine {
     }
 
     /// How many turns a session has and its state, as a write may expect them.
-    pub(super) async fn session_now(&self, user: &UserId, session: &SessionId) -> Result<(u64, State)> {
+    pub(in crate::engine) async fn session_now(
+        &self,
+        user: &UserId,
+        session: &SessionId,
+    ) -> Result<(u64, State)> {
         let found = self.store.session(user, session).await?;
         Ok(found.map_or_else(Default::default, |session| (session.turn_count, session.state)))
     }
 }
 
 /// Whether a write failed because another one came first.
-pub(super) fn was_overtaken(error: &Error) -> bool {
+pub(in crate::engine) fn was_overtaken(error: &Error) -> bool {
     error.kind() == ErrorKind::Conflict && error.is_retryable()
 }

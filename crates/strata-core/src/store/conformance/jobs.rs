@@ -114,6 +114,22 @@ pub async fn finishes_a_job(store: &dyn Store) {
     assert_eq!(take(store, 1_000, 2_000).await, None);
 }
 
+/// A dropped job leaves nothing behind, and its id is free again: in one change set that is a longer hold.
+pub async fn drops_a_job(store: &dyn Store) {
+    enqueue(store, vec![job(None, 0)]).await;
+    let leased = take(store, 1, 9).await.unwrap();
+    let until = Lease { until: at(50), ..leased.lease.clone().unwrap() };
+    let longer = Job { lease: Some(until), ..leased.clone() };
+    let changes = vec![finishing(&leased, JobOutcome::Dropped), Change::EnqueueJob(Box::new(longer.clone()))];
+    store.apply(&ann(), ChangeSet::new(at(5), changes)).await.unwrap();
+    assert_eq!(read(store, leased.id).await, longer);
+    assert_eq!(take(store, 20, 99).await, None, "it is still held");
+    apply_at(store, &ann(), 30, finishing(&longer, JobOutcome::Dropped)).await;
+    let query = JobQuery { limit: 9, ..JobQuery::default() };
+    assert_eq!(store.jobs(&ann(), &query).await.unwrap(), []);
+    assert_eq!(take(store, 1_000, 2_000).await, None);
+}
+
 /// Finishing under a lease that was lost is a conflict, and nothing of its change set is stored.
 pub async fn a_lost_lease_conflicts_and_applies_nothing(store: &dyn Store) {
     append(store, &ann(), "s", &["one"]).await;

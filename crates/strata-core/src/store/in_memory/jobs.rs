@@ -51,6 +51,10 @@ impl UserData {
                 job.status = JobStatus::Done;
                 job.result = result;
             }
+            JobOutcome::Dropped => {
+                self.jobs.remove(&id);
+                return Ok(());
+            }
             JobOutcome::Later { run_at } => {
                 job.status = JobStatus::Queued;
                 job.run_at = run_at;

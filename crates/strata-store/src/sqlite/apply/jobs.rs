@@ -92,6 +92,12 @@ impl Writing<'_> {
         let mut uncounted = 0;
         let (status, run_at, error, result) = match outcome {
             JobOutcome::Done { result } => (JobStatus::Done, None, None, result),
+            JobOutcome::Dropped => {
+                self.conn
+                    .prepare_cached("DELETE FROM jobs WHERE user_id = ?1 AND id = ?2")?
+                    .execute(params![self.user_id, id.0.as_bytes()])?;
+                return Ok(());
+            }
             JobOutcome::Later { run_at } => {
                 uncounted = 1;
                 (JobStatus::Queued, Some(micros(run_at)), None, None)

@@ -1,0 +1,225 @@
+//! `POST /v1/chat/completions`: recall, pass on, pass back, record.
+
+use std::time::{Duration, Instant};
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use strata_core::engine::align::key;
+use strata_core::engine::{ChatMemory, ChatQuestion, Ending, NewMessage};
+use strata_core::metric::RequestMetric;
+use strata_core::{RequestId, SessionId, UserId};
+
+use super::compaction::compact;
+use super::error::{ProxyError, no_upstream};
+use super::forward::{Patient, unread};
+use super::keeper::{Keeper, Kept};
+use super::relay::Relay;
+use super::reply::failure;
+use super::sessions::hash;
+use super::upstream::{Reading, Upstream, end_to_end};
+use super::wire::ChatBody;
+use crate::app::App;
+use crate::error::ApiError;
+use crate::extract::read_body;
+use crate::identity::{Caller, header};
+use crate::telemetry::set_request_id;
+
+const MEMORY_HEADER: &str = "X-Strata-Memory";
+
+/// How much of the prompt stayed as it was, see [`super::sessions::Known::stable_share`].
+const STABLE_PREFIX: HeaderName = HeaderName::from_static("x-strata-stable-prefix");
+
+/// Chat with memory
+///
+/// OpenAI's chat completions, passed on to the upstream: what Strata remembers goes in front of the last of the user's
+/// messages, and what is said is recorded. Beside OpenAI's own fields the body may hold `memory_id` (the session),
+/// `memory_top_k`, `memory_recency_weight` and `memory_score_threshold`, which are not passed on. Every other path under
+/// `/v1` is passed on as it is.
+#[utoipa::path(post, path = "/v1/chat/completions", tag = "proxy",
+    params(("X-Strata-Memory" = Option<String>, Header, description = "`off` leaves memory out of this call")),
+    request_body = Object,
+    responses(
+        (status = 200, description = "the upstream's answer, a document or a stream of server-sent events", body = Object),
+        (status = 502, description = "the upstream cannot be reached"),
+        (status = 504, description = "the upstream did not answer in time"),
+    ))]
+pub(crate) async fn complete_chat(State(app): State<App>, request: Request) -> Response {
+    match completed(&app, request).await {
+        Ok(response) => response,
+        Err(error) => error.into_response(),
+    }
+}
+
+async fn completed(app: &App, request: Request) -> Result<Response, ProxyError> {
+    let (parts, body) = request.into_parts();
+    let caller = Caller::read(&parts.headers, &parts.extensions)?;
+    let is_on = memory_is_on(&parts.headers)?;
+    let bytes = read(app, Request::from_parts(parts.clone(), body)).await?;
+    let body = ChatBody::read(&bytes)?;
+    let names = &body.names;
+    let user = caller.user([&names.user_id, &names.user])?;
+    let session = caller.session([&names.memory_id, &names.session_id, &names.run_id])?.unwrap_or_default();
+    let upstream = app.proxy().upstream.as_ref().ok_or_else(no_upstream)?;
+    if !is_on {
+        let sent = Body::from(body.forwarded(&[], |_| false).text);
+        let headers = upstream.headers(&parts, Reading::Nothing);
+        let answer = upstream.send(parts.method, &parts.uri, headers, sent).await?;
+        return Ok(unread(answer, upstream.timeout()));
+    }
+    Exchange { app, upstream, user, session, parts, body }.run().await
+}
+
+fn memory_is_on(headers: &HeaderMap) -> Result<bool, ApiError> {
+    match header(headers, MEMORY_HEADER)?.map(|value| value.trim().to_ascii_lowercase()).as_deref() {
+        None | Some("on") => Ok(true),
+        Some("off") => Ok(false),
+        Some(_) => {
+            Err(ApiError::invalid(format!("the header `{MEMORY_HEADER}` is neither `on` nor `off`; use one")))
+        }
+    }
+}
+
+async fn read(app: &App, request: Request) -> Result<Bytes, ApiError> {
+    let settings = app.settings();
+    let reading = read_body(request, settings.proxy.max_body_bytes, "proxy.max_body_bytes");
+    tokio::time::timeout(settings.body_timeout, reading).await.map_err(|_| {
+        ApiError::new(
+            axum::http::StatusCode::REQUEST_TIMEOUT,
+            "body_timeout",
+            "the body did not arrive in time; send it again, faster",
+        )
+    })?
+}
+
+/// A chat with memory, on its way.
+struct Exchange<'a> {
+    app: &'a App,
+    upstream: &'a Upstream,
+    user: UserId,
+    session: SessionId,
+    parts: Parts,
+    body: ChatBody<'a>,
+}
+
+impl Exchange<'_> {
+    async fn run(self) -> Result<Response, ProxyError> {
+        let Self { app, upstream, ref user, ref session, ref parts, ref body } = self;
+        let id = RequestId(app.engine().next_id());
+        let deadline = app.settings().proxy.memory_deadline;
+        let heard: Vec<NewMessage> = body.messages.iter().filter_map(|message| message.heard()).collect();
+        let (block, row) = self.remember(id, &heard, deadline).await;
+
+        let compacted = compact(app, user, session, body);
+        let mut blocks = Vec::new();
+        blocks.extend(compacted.block.clone());
+        blocks.extend(body.question().zip(block));
+        let sent = body.forwarded(&blocks, |place| compacted.is_gone(body, place));
+        let stable = app.proxy().sessions.with(user, session, |known| known.stable_share(sent.prompt()));
+        if let Some(share) = stable {
+            app.meters().prompt_stayed(share);
+        }
+
+        // What was recalled must not be the question itself, so it is stored only now; while the upstream thinks.
+        let kept = Kept { user: user.clone(), session: session.clone(), messages: heard, row };
+        let mut keeper = Keeper::start(app, kept);
+        let (method, headers) = (parts.method.clone(), upstream.headers(parts, Reading::Along));
+        let sending = upstream.send(method, &parts.uri, headers, Body::from(sent.text));
+        // Nothing of the answer is passed on before it is durable what was asked.
+        let (answer, ()) = tokio::join!(sending, keeper.opened(deadline));
+        let mut response = match answer {
+            Ok(answer) => {
+                let (head, body) = answer.into_parts();
+                let is_stream = head.headers.get(CONTENT_TYPE).is_some_and(is_event_stream);
+                let body = Patient::new(body, upstream.timeout());
+                let relay = Relay::new(body, head.status, is_stream, keeper, deadline);
+                let mut response = Response::new(Body::new(relay));
+                *response.status_mut() = head.status;
+                *response.headers_mut() = end_to_end(&head.headers);
+                response
+            }
+            Err(error) => {
+                let (status, detail) = error.0.detail();
+                let ending = Ending::Failed(failure(Some(status.as_u16()), b"", &detail.message));
+                // Whether it could be recorded or not, the client is told.
+                let _ = tokio::time::timeout(deadline, keeper.end(ending)).await;
+                error.into_response()
+            }
+        };
+        set_request_id(&mut response, id.0);
+        if let Some(share) = stable.and_then(|share| HeaderValue::from_str(&format!("{share:.3}")).ok()) {
+            response.headers_mut().insert(STABLE_PREFIX, share);
+        }
+        Ok(response)
+    }
+
+    /// What memory puts in front of the question, and the row of the request.
+    async fn remember(
+        &self,
+        id: RequestId,
+        heard: &[NewMessage],
+        deadline: Duration,
+    ) -> (Option<String>, RequestMetric) {
+        let began = Instant::now();
+        let engine = self.app.engine();
+        let options = &self.body.options;
+        let place = self.body.question();
+        let said = place.map(|place| self.body.messages[place].said.as_str()).unwrap_or_default();
+        let question = ChatQuestion {
+            session: self.session.clone(),
+            question: strata_core::prompt::strip_injected(said).into_owned(),
+            shown: heard
+                .iter()
+                .map(|message| key(message.role, &message.content, &message.metadata))
+                .collect(),
+            top_k: options.top_k,
+            recency_weight: options.recency_weight,
+            score_threshold: options.score_threshold,
+        };
+        if question.question.trim().is_empty() {
+            return (None, engine.chat_without_memory(id, &question, began.elapsed(), false));
+        }
+        let upto = self.conversation_upto(place);
+        let sessions = &self.app.proxy().sessions;
+        // Within one turn of the user's, as while tools are called, the prompt stays byte for byte what it was.
+        let goes_on = place.is_some_and(|place| place + 1 < self.body.messages.len());
+        let injected = sessions.with(&self.user, &self.session, |known| known.injected.clone());
+        if let Some((_, block)) = injected.filter(|(of, _)| goes_on && *of == upto) {
+            return (block, engine.chat_without_memory(id, &question, began.elapsed(), false));
+        }
+        // On a task of its own: ranking does not yield, and loading a large index takes longer than a chat should wait.
+        let recalling = {
+            let (engine, user, question) = (engine.clone(), self.user.clone(), question.clone());
+            tokio::spawn(async move { engine.chat_memory(&user, id, &question).await })
+        };
+        let problem = match tokio::time::timeout(deadline, recalling).await {
+            Ok(Ok(Ok(ChatMemory { block, row }))) => {
+                let injected = Some((upto, block.clone()));
+                sessions.with(&self.user, &self.session, |known| known.injected = injected);
+                return (block, row);
+            }
+            Ok(Ok(Err(error))) => error.to_string(),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("it took longer than {} ms", deadline.as_millis()),
+        };
+        tracing::warn!(problem, "a chat goes on without memory");
+        (None, engine.chat_without_memory(id, &question, began.elapsed(), true))
+    }
+
+    /// A number for what was said up to a message, itself included.
+    fn conversation_upto(&self, place: Option<usize>) -> u64 {
+        let messages = self.body.messages.iter().take(place.map_or(0, |place| place + 1));
+        let mut all = Vec::new();
+        for message in messages.filter(|message| message.role != Some(strata_core::Role::System)) {
+            all.extend_from_slice(&hash(message.said.as_bytes()).to_le_bytes());
+        }
+        hash(&all)
+    }
+}
+
+fn is_event_stream(value: &HeaderValue) -> bool {
+    value.to_str().is_ok_and(|value| value.trim_start().to_ascii_lowercase().starts_with("text/event-stream"))
+}

@@ -1,0 +1,71 @@
+//! Long chats: older messages of the client's give way to a summary, where that is asked for.
+
+use strata_core::prompt::{Compaction, Message as SaidMessage, MessageSize, compacted};
+use strata_core::{Role, SessionId, UserId};
+
+use super::sessions::hash;
+use super::wire::ChatBody;
+use crate::app::App;
+
+/// The tokens that a message takes beside its content, as OpenAI counts them.
+const MESSAGE_TOKENS: u32 = 4;
+
+/// The tokens of a part that is not text: about what providers count for an image.
+const PART_TOKENS: u32 = 800;
+
+/// What gives way, and what takes its place.
+#[derive(Debug, Default)]
+pub(crate) struct Compacted {
+    first_kept: usize,
+    /// The message that the summary goes in front of.
+    pub(crate) block: Option<(usize, String)>,
+}
+
+impl Compacted {
+    /// Whether the message at `place` gives way.
+    pub(crate) fn is_gone(&self, body: &ChatBody<'_>, place: usize) -> bool {
+        place < self.first_kept && body.messages[place].role != Some(Role::System)
+    }
+}
+
+/// Compacts a body as the setting `proxy.compact_tokens` asks for.
+pub(crate) fn compact(app: &App, user: &UserId, session: &SessionId, body: &ChatBody<'_>) -> Compacted {
+    let budget = app.settings().proxy.compact_tokens;
+    let bytes: usize = body.messages.iter().map(|message| message.bytes()).sum();
+    // No tokenizer makes more tokens than there are bytes.
+    if budget == 0 || bytes <= budget as usize {
+        return Compacted::default();
+    }
+    app.proxy().sessions.with(user, session, |known| {
+        let sizes: Vec<MessageSize> = body
+            .messages
+            .iter()
+            .map(|message| {
+                let content =
+                    known.tokens(hash(message.said.as_bytes()), || app.engine().count_tokens(&message.said));
+                let tokens = content.saturating_add(MESSAGE_TOKENS + PART_TOKENS * message.other_parts());
+                MessageSize { role: message.role.unwrap_or(Role::Assistant), tokens }
+            })
+            .collect();
+        let Compaction { first_kept, .. } = compacted(&sizes, budget);
+        if first_kept == 0 {
+            return Compacted::default();
+        }
+        let gone = body.messages[..first_kept].iter().filter(|message| message.role != Some(Role::System));
+        let gone: Vec<SaidMessage> =
+            gone.filter_map(|message| Some(SaidMessage::new(message.role?, message.said.clone()))).collect();
+        let mut all = String::new();
+        for message in &gone {
+            all.push_str(message.role.as_str());
+            all.push('\0');
+            all.push_str(&message.content);
+            all.push('\0');
+        }
+        let key = hash(all.as_bytes());
+        if known.summary.as_ref().is_none_or(|(of, _)| *of != key) {
+            known.summary = Some((key, app.engine().summary_block(&gone)));
+        }
+        let block = known.summary.as_ref().and_then(|(_, block)| block.clone());
+        Compacted { first_kept, block: block.map(|block| (first_kept, block)) }
+    })
+}

@@ -1,0 +1,249 @@
+//! Where the parts of a JSON text are, so that one of them can be changed and every other byte stays.
+//!
+//! A model of the body would lose what it does not know: the order of keys, `1.0` against `1`, a field of next year. So
+//! nothing is written anew here; texts are looked through, and edits are put in between. The text must be known to be
+//! JSON ([`parse`]): the scanner does not check it again.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use serde::de::IgnoredAny;
+
+/// A member of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Member {
+    /// Its name with the quotes.
+    pub(crate) name: Range<usize>,
+    /// Its value.
+    pub(crate) value: Range<usize>,
+}
+
+/// The text of a body, if it is JSON in UTF-8, and where its value is.
+pub(crate) fn parse(bytes: &[u8]) -> Result<(&str, Range<usize>), String> {
+    let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
+    serde_json::from_str::<IgnoredAny>(text).map_err(|error| error.to_string())?;
+    let start = skip_space(text.as_bytes(), 0);
+    Ok((text, start..skip_value(text.as_bytes(), start)))
+}
+
+/// The members of the object at `place`, in their order; none where it is no object.
+pub(crate) fn members(text: &str, place: &Range<usize>) -> Vec<Member> {
+    let bytes = text.as_bytes();
+    let mut members = Vec::new();
+    let mut at = match bytes.get(place.start) {
+        Some(b'{') => skip_space(bytes, place.start + 1),
+        _ => return members,
+    };
+    while at < place.end && bytes[at] == b'"' {
+        let name = at..skip_value(bytes, at);
+        let colon = skip_space(bytes, name.end);
+        let start = skip_space(bytes, colon + 1);
+        let value = start..skip_value(bytes, start);
+        at = next(bytes, value.end);
+        members.push(Member { name, value });
+    }
+    members
+}
+
+/// The elements of the array at `place`; none where it is no array.
+pub(crate) fn elements(text: &str, place: &Range<usize>) -> Vec<Range<usize>> {
+    let bytes = text.as_bytes();
+    let mut elements = Vec::new();
+    let mut at = match bytes.get(place.start) {
+        Some(b'[') => skip_space(bytes, place.start + 1),
+        _ => return elements,
+    };
+    while at < place.end && bytes[at] != b']' {
+        let element = at..skip_value(bytes, at);
+        at = next(bytes, element.end);
+        elements.push(element);
+    }
+    elements
+}
+
+/// The value of the last member called `name`: which one counts where a name is repeated is what most readers agree on.
+pub(crate) fn member<'a>(text: &str, members: &'a [Member], name: &str) -> Option<&'a Member> {
+    members.iter().rfind(|member| string(text, &member.name).is_some_and(|found| found == name))
+}
+
+/// The string at `place`; `None` where it is something else.
+pub(crate) fn string<'a>(text: &'a str, place: &Range<usize>) -> Option<Cow<'a, str>> {
+    let quoted = &text[place.clone()];
+    let inner = quoted.strip_prefix('"')?.strip_suffix('"')?;
+    if !inner.contains('\\') {
+        return Some(Cow::Borrowed(inner));
+    }
+    match serde_json::from_str::<String>(quoted) {
+        Ok(decoded) => Some(Cow::Owned(decoded)),
+        // A lone surrogate is JSON, but no text.
+        Err(_) => None,
+    }
+}
+
+/// A text as it stands between the quotes of a JSON string.
+pub(crate) fn escaped(text: &str) -> String {
+    let quoted = serde_json::Value::from(text).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+/// Changes to a text: what stands in a range is replaced.
+#[derive(Debug, Default)]
+pub(crate) struct Edits(Vec<(Range<usize>, String)>);
+
+impl Edits {
+    pub(crate) fn insert(&mut self, at: usize, text: String) {
+        self.0.push((at..at, text));
+    }
+
+    /// Takes some of the things of a list out, with the commas that no longer separate anything. `all` are the things in
+    /// their order.
+    pub(crate) fn remove(&mut self, all: &[Range<usize>], is_removed: impl Fn(usize) -> bool) {
+        let mut last_kept: Option<usize> = None;
+        let mut place = 0;
+        while place < all.len() {
+            if !is_removed(place) {
+                last_kept = Some(place);
+                place += 1;
+                continue;
+            }
+            let end = (place..all.len()).find(|place| !is_removed(*place));
+            let range = match (last_kept, end) {
+                // Up to the next thing that stays.
+                (_, Some(end)) => all[place].start..all[end].start,
+                // From the end of the last thing that stayed.
+                (Some(kept), None) => all[kept].end..all[all.len() - 1].end,
+                (None, None) => all[place].start..all[all.len() - 1].end,
+            };
+            self.0.push((range, String::new()));
+            place = end.unwrap_or(all.len());
+        }
+    }
+
+    /// Where a place of the text will be: what is inserted right there comes after it.
+    pub(crate) fn moved(&self, at: usize) -> usize {
+        let before = self.0.iter().filter(|(range, _)| range.start < at);
+        before.fold(at, |moved, (range, new)| moved + new.len() - range.len())
+    }
+
+    /// The text with the changes. Insertions at one place come in the order in which they were asked for.
+    pub(crate) fn apply(mut self, text: &str) -> String {
+        self.0.sort_by_key(|(range, _)| range.start);
+        let more: usize = self.0.iter().map(|(_, new)| new.len()).sum();
+        let mut changed = String::with_capacity(text.len() + more);
+        let mut at = 0;
+        for (range, new) in self.0 {
+            changed.push_str(&text[at..range.start.max(at)]);
+            changed.push_str(&new);
+            at = range.end.max(at);
+        }
+        changed.push_str(&text[at..]);
+        changed
+    }
+}
+
+fn skip_space(bytes: &[u8], mut at: usize) -> usize {
+    while bytes.get(at).is_some_and(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')) {
+        at += 1;
+    }
+    at
+}
+
+/// The beginning of what comes after the comma, or of the closing bracket.
+fn next(bytes: &[u8], end: usize) -> usize {
+    let at = skip_space(bytes, end);
+    match bytes.get(at) {
+        Some(b',') => skip_space(bytes, at + 1),
+        _ => at,
+    }
+}
+
+/// The end of the value that begins at `at`.
+fn skip_value(bytes: &[u8], at: usize) -> usize {
+    match bytes.get(at) {
+        Some(b'"') => skip_string(bytes, at),
+        Some(b'{' | b'[') => {
+            let mut depth = 0;
+            let mut at = at;
+            while at < bytes.len() {
+                match bytes[at] {
+                    b'"' => {
+                        at = skip_string(bytes, at);
+                        continue;
+                    }
+                    b'{' | b'[' => depth += 1,
+                    b'}' | b']' => {
+                        depth -= 1;
+                        if depth == 0 {
+                            return at + 1;
+                        }
+                    }
+                    _ => {}
+                }
+                at += 1;
+            }
+            at
+        }
+        _ => {
+            let rest = &bytes[at.min(bytes.len())..];
+            let is_end = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r');
+            at + rest.iter().position(is_end).unwrap_or(rest.len())
+        }
+    }
+}
+
+fn skip_string(bytes: &[u8], at: usize) -> usize {
+    let mut at = at + 1;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\\' => at += 2,
+            b'"' => return at + 1,
+            _ => at += 1,
+        }
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_found_where_they_are() {
+        let text = r#" { "a" : [1, "x\"]", {"b": []} ] , "\u0061" : -1.50e+3,"c":"" } "#;
+        let (text, place) = parse(text.as_bytes()).unwrap();
+        let found = members(text, &place);
+        let values: Vec<&str> = found.iter().map(|member| &text[member.value.clone()]).collect();
+        assert_eq!(values, [r#"[1, "x\"]", {"b": []} ]"#, "-1.50e+3", r#""""#]);
+        assert_eq!(
+            &text[member(text, &found, "a").unwrap().value.clone()],
+            "-1.50e+3",
+            "the last one counts"
+        );
+        let items = elements(text, &found[0].value);
+        let items: Vec<&str> = items.into_iter().map(|item| &text[item]).collect();
+        assert_eq!(items, ["1", r#""x\"]""#, r#"{"b": []}"#]);
+        assert_eq!(string(text, &found[2].value).as_deref(), Some(""));
+        assert!(members("[]", &(0..2)).is_empty() && elements("{}", &(0..2)).is_empty());
+        assert!(members("{ }", &(0..3)).is_empty() && elements("[ ]", &(0..3)).is_empty());
+        for wrong in [&b"{"[..], b"", b"{\"a\":1}x", b"\"\xff\"", b"{'a':1}"] {
+            assert!(parse(wrong).is_err());
+        }
+    }
+
+    #[test]
+    fn things_of_a_list_go_with_their_commas() {
+        let check = |removed: &[usize], expected: &str| {
+            let text = "[ 0 , 1,2 ,3 ]";
+            let mut edits = Edits::default();
+            edits.remove(&elements(text, &(0..text.len())), |place| removed.contains(&place));
+            assert_eq!(edits.apply(text), expected);
+        };
+        check(&[], "[ 0 , 1,2 ,3 ]");
+        check(&[0], "[ 1,2 ,3 ]");
+        check(&[1, 2], "[ 0 , 3 ]");
+        check(&[3], "[ 0 , 1,2 ]");
+        check(&[0, 3], "[ 1,2 ]");
+        check(&[2, 3], "[ 0 , 1 ]");
+        check(&[0, 1, 2, 3], "[  ]");
+    }
+}

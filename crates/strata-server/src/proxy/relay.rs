@@ -1,0 +1,219 @@
+//! Passing a reply on as it arrives, and reading along.
+//!
+//! Frames are passed on as they come, not cut anew. The last of them waits until the reply is recorded, so that what a
+//! client saw the end of is never lost: of a stream that is the frame with `[DONE]` or the end itself, of a document,
+//! which is of no use before its end, all of it.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::body::{Bytes, HttpBody};
+use axum::http::StatusCode;
+use hyper::body::Frame;
+use strata_core::engine::Ending;
+use tokio::sync::oneshot;
+use tokio::time::Sleep;
+
+use super::forward::{Broken, Patient};
+use super::keeper::Keeper;
+use super::reply::{Reply, StreamReader, failure};
+
+/// A document with more bytes than this is passed on without being read: no reply is so long.
+const MAX_DOCUMENT_BYTES: usize = 64 * 1024 * 1024;
+
+/// A reply on its way.
+pub(crate) struct Relay {
+    upstream: Patient,
+    reading: Reading,
+    keeper: Option<Keeper>,
+    deadline: Duration,
+    phase: Phase,
+    /// Frames that wait for the recording.
+    held: VecDeque<Frame<Bytes>>,
+    broken: Option<Broken>,
+}
+
+/// What is read, by its kind.
+enum Reading {
+    Stream(StreamReader),
+    Document(Vec<u8>),
+    Failure(StatusCode, Vec<u8>),
+    /// Too large to be read.
+    Nothing,
+}
+
+enum Phase {
+    /// Frames pass.
+    Passing,
+    /// The end waits for the recording.
+    Recording { closed: oneshot::Receiver<()>, patience: Pin<Box<Sleep>> },
+    /// What was held passes, and whatever comes after.
+    Passed,
+}
+
+impl Relay {
+    /// Passes `upstream` on. `deadline` is how long its end may wait for the recording.
+    pub(crate) fn new(
+        upstream: Patient,
+        status: StatusCode,
+        is_stream: bool,
+        keeper: Keeper,
+        deadline: Duration,
+    ) -> Self {
+        let reading = match (status.is_success(), is_stream) {
+            (true, true) => Reading::Stream(StreamReader::default()),
+            (true, false) => Reading::Document(Vec::new()),
+            (false, _) => Reading::Failure(status, Vec::new()),
+        };
+        let (keeper, phase, held) = (Some(keeper), Phase::Passing, VecDeque::new());
+        Self { upstream, reading, keeper, deadline, phase, held, broken: None }
+    }
+
+    /// Reads a piece. Says whether it may pass at once.
+    fn read(&mut self, data: &[u8]) -> bool {
+        match &mut self.reading {
+            Reading::Stream(reader) => {
+                reader.feed(data);
+                !reader.reply.is_done()
+            }
+            Reading::Document(bytes) | Reading::Failure(_, bytes) => {
+                if bytes.len() + data.len() > MAX_DOCUMENT_BYTES {
+                    self.reading = Reading::Nothing;
+                    return true;
+                }
+                bytes.extend_from_slice(data);
+                false
+            }
+            Reading::Nothing => true,
+        }
+    }
+
+    /// How the reply ended, as far as it was read. `cut` where the client did not wait for the rest.
+    fn ending(&mut self, cut: Cut) -> Ending {
+        match std::mem::replace(&mut self.reading, Reading::Nothing) {
+            Reading::Stream(mut reader) => {
+                if cut == Cut::AtItsEnd {
+                    reader.finish();
+                }
+                stream_ending(reader.reply, cut)
+            }
+            Reading::Document(bytes) => {
+                let mut reply = Reply::default();
+                reply.read_document(&bytes);
+                match (reply.error(), reply.is_complete()) {
+                    (Some(_), _) => Ending::Failed(failure(None, &bytes, "it said nothing")),
+                    (None, true) => Ending::Complete(reply.into_message()),
+                    (None, false) => Ending::Interrupted(reply.into_message()),
+                }
+            }
+            Reading::Failure(status, bytes) => {
+                let fallback = status.canonical_reason().unwrap_or("no reason was given");
+                Ending::Failed(failure(Some(status.as_u16()), &bytes, fallback))
+            }
+            Reading::Nothing => Ending::Interrupted(Reply::default().into_message()),
+        }
+    }
+
+    /// Has the reply recorded; what is held waits for that.
+    fn end(&mut self, cut: Cut) {
+        let ending = self.ending(cut);
+        self.phase = match self.keeper.take() {
+            Some(keeper) => Phase::Recording {
+                closed: keeper.end(ending),
+                patience: Box::pin(tokio::time::sleep(self.deadline)),
+            },
+            None => Phase::Passed,
+        };
+    }
+}
+
+/// Where a reply ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    AtItsEnd,
+    Before,
+}
+
+fn stream_ending(reply: Reply, cut: Cut) -> Ending {
+    if let Some(error) = reply.error() {
+        let error = error.to_owned();
+        let mut message = reply.into_message();
+        if message.content.is_empty() {
+            return Ending::Failed(failure(None, b"", &error));
+        }
+        message.metadata.insert("error".to_owned(), error.into());
+        return Ending::Interrupted(message);
+    }
+    // A client may leave once it has read that the reply is finished.
+    let is_whole = reply.is_complete() && (cut == Cut::AtItsEnd || reply.is_done());
+    match is_whole {
+        true => Ending::Complete(reply.into_message()),
+        false => Ending::Interrupted(reply.into_message()),
+    }
+}
+
+impl HttpBody for Relay {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        let relay = &mut *self;
+        loop {
+            match &mut relay.phase {
+                Phase::Passing => match ready!(Pin::new(&mut relay.upstream).poll_frame(context)) {
+                    Some(Ok(frame)) => {
+                        let passes = frame.data_ref().cloned().is_none_or(|data| relay.read(&data));
+                        if passes && !relay.upstream.is_end_stream() {
+                            // A document that turned out too large is let go.
+                            relay.held.push_back(frame);
+                            return Poll::Ready(relay.held.pop_front().map(Ok));
+                        }
+                        relay.held.push_back(frame);
+                        let is_stream = matches!(relay.reading, Reading::Stream(_));
+                        if relay.upstream.is_end_stream() || (is_stream && !passes) {
+                            relay.end(Cut::AtItsEnd);
+                        }
+                    }
+                    Some(Err(error)) => {
+                        tracing::warn!(%error, "a reply broke off");
+                        relay.broken = Some(error);
+                        relay.end(Cut::Before);
+                    }
+                    None => relay.end(Cut::AtItsEnd),
+                },
+                Phase::Recording { closed, patience } => {
+                    if Pin::new(closed).poll(context).is_pending() {
+                        ready!(patience.as_mut().poll(context));
+                        tracing::warn!("the store is slow; a reply goes on before it is recorded");
+                    }
+                    relay.phase = Phase::Passed;
+                }
+                Phase::Passed => {
+                    if let Some(frame) = relay.held.pop_front() {
+                        return Poll::Ready(Some(Ok(frame)));
+                    }
+                    if let Some(error) = relay.broken.take() {
+                        return Poll::Ready(Some(Err(error)));
+                    }
+                    return Pin::new(&mut relay.upstream).poll_frame(context);
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        if self.keeper.is_some() {
+            let ending = self.ending(Cut::Before);
+            if let Some(keeper) = self.keeper.take() {
+                drop(keeper.end(ending));
+            }
+        }
+    }
+}

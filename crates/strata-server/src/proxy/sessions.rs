@@ -1,0 +1,121 @@
+//! What the proxy remembers of a session between two requests, in memory only: what the prompt looked like, and what was put
+//! into it. Losing it costs a cache hit, never a memory.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hasher};
+use std::sync::{Mutex, PoisonError};
+
+use strata_core::{SessionId, UserId};
+
+/// The most sessions that are remembered; beyond, the older half goes.
+const MAX_SESSIONS: usize = 4_096;
+
+/// Prompts are compared by blocks of so many bytes, which costs an eighth of a prompt in memory.
+const BLOCK_BYTES: usize = 64;
+
+/// The most tokens' counts that are remembered of a session.
+const MAX_COUNTS: usize = 8_192;
+
+/// What is remembered, by user and session.
+#[derive(Default)]
+pub(crate) struct Sessions {
+    known: Mutex<(u64, HashMap<(UserId, SessionId), Known>)>,
+}
+
+/// What is remembered of a session.
+#[derive(Default)]
+pub(crate) struct Known {
+    used: u64,
+    /// The last prompt: the hash of each whole block, and its length.
+    blocks: Vec<u64>,
+    bytes: usize,
+    /// What was put in front of the last question, and what the conversation was up to there.
+    pub(crate) injected: Option<(u64, Option<String>)>,
+    /// The summary that stands for the messages with this hash.
+    pub(crate) summary: Option<(u64, Option<String>)>,
+    /// Tokens of messages.
+    counts: HashMap<u64, u32>,
+}
+
+impl Sessions {
+    /// Looks at what is known of a session, and changes it.
+    pub(crate) fn with<T>(
+        &self,
+        user: &UserId,
+        session: &SessionId,
+        look: impl FnOnce(&mut Known) -> T,
+    ) -> T {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let (clock, sessions) = &mut *known;
+        *clock += 1;
+        if sessions.len() >= MAX_SESSIONS {
+            let mut used: Vec<u64> = sessions.values().map(|known| known.used).collect();
+            let middle = used.len() / 2;
+            let (_, oldest_kept, _) = used.select_nth_unstable(middle);
+            let oldest_kept = *oldest_kept;
+            sessions.retain(|_, known| known.used >= oldest_kept);
+        }
+        let entry = sessions.entry((user.clone(), session.clone())).or_default();
+        entry.used = *clock;
+        look(entry)
+    }
+}
+
+impl Known {
+    /// How much of this prompt is, from its beginning, as in the session's last one: a share of its bytes, `None` for the
+    /// first.
+    pub(crate) fn stable_share(&mut self, prompt: &[u8]) -> Option<f64> {
+        let blocks: Vec<u64> = prompt.chunks_exact(BLOCK_BYTES).map(hash).collect();
+        let same = self.blocks.iter().zip(&blocks).take_while(|(one, other)| one == other).count();
+        let is_first = self.bytes == 0;
+        self.blocks = blocks;
+        self.bytes = prompt.len();
+        let is_all = prompt.len() / BLOCK_BYTES == same && same > 0;
+        let stable = if is_all { prompt.len() } else { same * BLOCK_BYTES };
+        (!is_first).then(|| stable as f64 / prompt.len().max(1) as f64)
+    }
+
+    /// The tokens of a message, counted once.
+    pub(crate) fn tokens(&mut self, key: u64, count: impl FnOnce() -> u32) -> u32 {
+        if self.counts.len() >= MAX_COUNTS {
+            self.counts.clear();
+        }
+        *self.counts.entry(key).or_insert_with(count)
+    }
+}
+
+pub(crate) fn hash(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(bytes);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_of_a_prompt_that_stayed_is_measured() {
+        let mut known = Known::default();
+        let mut prompt = vec![b'a'; 640];
+        assert_eq!(known.stable_share(&prompt), None);
+        assert_eq!(known.stable_share(&prompt), Some(1.0));
+        prompt.extend_from_slice(&[b'b'; 640]);
+        assert_eq!(known.stable_share(&prompt), Some(0.5));
+        prompt[0] = b'c';
+        assert_eq!(known.stable_share(&prompt), Some(0.0));
+    }
+
+    #[test]
+    fn old_sessions_are_let_go() {
+        let sessions = Sessions::default();
+        let user = UserId::default();
+        for number in 0..MAX_SESSIONS + 1 {
+            let session = SessionId::new(number.to_string()).unwrap();
+            sessions.with(&user, &session, |known| known.stable_share(b"prompt"));
+        }
+        assert!(sessions.known.lock().unwrap().1.len() <= MAX_SESSIONS);
+        let last = SessionId::new(MAX_SESSIONS.to_string()).unwrap();
+        assert!(sessions.with(&user, &last, |known| known.stable_share(b"prompt")).is_some());
+    }
+}

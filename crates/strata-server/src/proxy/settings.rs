@@ -1,0 +1,139 @@
+//! What the proxy may be told.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use axum::http::Uri;
+use axum::http::uri::{Authority, Scheme};
+use strata_core::{Error, Result};
+
+/// Where chats are passed on to, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProxySettings {
+    /// The upstream; without one there is no proxy.
+    pub upstream: Option<UpstreamUrl>,
+    /// The key for the upstream, instead of the client's own `Authorization`.
+    pub upstream_key: Option<Secret>,
+    /// How long the upstream may take to begin its answer, and to send the next piece of it. Ten minutes, as OpenAI's own
+    /// clients wait.
+    pub upstream_timeout: Duration,
+    /// How long a chat waits for memory: to recall before it is passed on, and to record before its end is.
+    pub memory_deadline: Duration,
+    /// The most tokens of a client's own messages before older ones are replaced by a summary; 0 leaves them alone.
+    pub compact_tokens: u32,
+    /// The most bytes of a chat completion's body: images travel in it. Other requests are passed on piece by piece and
+    /// have no limit.
+    pub max_body_bytes: usize,
+}
+
+impl Default for ProxySettings {
+    fn default() -> Self {
+        Self {
+            upstream: None,
+            upstream_key: None,
+            upstream_timeout: Duration::from_secs(600),
+            memory_deadline: Duration::from_millis(250),
+            compact_tokens: 0,
+            max_body_bytes: 64 * 1024 * 1024,
+        }
+    }
+}
+
+/// Something that is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Hides a text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(hidden)")
+    }
+}
+
+/// The address of an OpenAI-compatible server, as clients write it: `https://api.openai.com/v1`, or without the `/v1`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UpstreamUrl {
+    scheme: Scheme,
+    authority: Authority,
+    /// What stands in the place of our own `/v1`.
+    base: String,
+}
+
+impl UpstreamUrl {
+    /// The upstream's address for one of our own under `/v1`.
+    pub(crate) fn target(&self, path: &str, query: Option<&str>) -> Option<Uri> {
+        let rest = path.strip_prefix("/v1").unwrap_or(path);
+        let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+        Uri::builder()
+            .scheme(self.scheme.clone())
+            .authority(self.authority.clone())
+            .path_and_query(format!("{}{rest}{query}", self.base))
+            .build()
+            .ok()
+    }
+}
+
+impl FromStr for UpstreamUrl {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        const ADVICE: &str =
+            "use the address of an OpenAI-compatible server, as in `https://api.openai.com/v1`";
+        let uri: Uri = text.trim().parse().map_err(|_| Error::invalid(ADVICE))?;
+        let parts = uri.into_parts();
+        let (Some(scheme), Some(authority)) = (parts.scheme, parts.authority) else {
+            return Err(Error::invalid(ADVICE));
+        };
+        if (scheme != Scheme::HTTP && scheme != Scheme::HTTPS) || authority.as_str().contains('@') {
+            return Err(Error::invalid(ADVICE));
+        }
+        let path = parts.path_and_query.as_ref().map_or("", |path| path.path()).trim_end_matches('/');
+        let path = path.strip_suffix("/chat/completions").unwrap_or(path);
+        let base = if path.is_empty() { "/v1" } else { path };
+        Ok(Self { scheme, authority, base: base.to_owned() })
+    }
+}
+
+impl fmt::Display for UpstreamUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}{}", self.scheme, self.authority, self.base)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_upstream_is_written_as_clients_write_it() {
+        let check = |url: &str, target: &str| {
+            let url: UpstreamUrl = url.parse().unwrap();
+            assert_eq!(url.target("/v1/chat/completions", Some("a=%20b")).unwrap().to_string(), target);
+        };
+        check("https://api.openai.com/v1", "https://api.openai.com/v1/chat/completions?a=%20b");
+        check("https://api.openai.com", "https://api.openai.com/v1/chat/completions?a=%20b");
+        check("http://127.0.0.1:11434/", "http://127.0.0.1:11434/v1/chat/completions?a=%20b");
+        check("https://host/openai/v2/", "https://host/openai/v2/chat/completions?a=%20b");
+        check("https://host/v1/chat/completions", "https://host/v1/chat/completions?a=%20b");
+        for wrong in ["", "api.openai.com/v1", "ftp://host", "https://", "https://key@host/v1", "/v1"] {
+            assert!(wrong.parse::<UpstreamUrl>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_not_shown() {
+        let settings = ProxySettings { upstream_key: Some(Secret::new("sk-1")), ..Default::default() };
+        assert!(!format!("{settings:?}").contains("sk-1"));
+    }
+}

@@ -1,0 +1,170 @@
+//! What memory does to a chat.
+
+use super::upstream::stream;
+use super::*;
+
+#[tokio::test]
+async fn a_chat_is_recalled_for_and_recorded() {
+    let chatting = Chatting::start().await;
+    let body = json!({"user_id": "ada", "session_id": "t", "messages": [user("my dog is called Bello")]});
+    chatting.server.post("/turns", body).await;
+    chatting.upstream.will_say("Bello.");
+    let answer = chatting.chat(json!([user("what is my dog called")])).await;
+    assert_eq!(answer.json(), super::upstream::completion("Bello."));
+    let content = chatting.sent()[0]["content"].as_str().unwrap().to_owned();
+    assert!(content.starts_with("<strata_memory>\n"), "{content}");
+    assert!(content.contains("[user] my dog is called Bello"), "{content}");
+    assert!(content.ends_with("</strata_memory>\n\nwhat is my dog called"), "{content}");
+    assert_eq!(chatting.turns().await, ["user: what is my dog called", "assistant: Bello."]);
+    let metadata = chatting.metadata(1).await;
+    assert_eq!(metadata["usage"], json!({"prompt_tokens": 9, "completion_tokens": 2}));
+
+    let rows = chatting.rows().await;
+    assert_eq!(rows.as_array().unwrap().len(), 1, "one row for one request: {rows}");
+    assert_eq!(rows[0]["id"].as_str(), answer.header("x-strata-request-id"));
+    assert_eq!((&rows[0]["context_items"], &rows[0]["query"]), (&json!(1), &json!("what is my dog called")));
+    assert!(rows[0]["latency_llm_ms"].is_number(), "{rows}");
+    assert_eq!(rows[0]["error_stage"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_whole_history_is_stored_once_and_branches_are_left() {
+    let chatting = Chatting::start().await;
+    chatting.upstream.will_say("two");
+    chatting.chat(json!([{"role": "system", "content": "be brief"}, user("one")])).await;
+    chatting.upstream.will_say("four");
+    chatting.chat(json!([user("one"), assistant("two"), user("three")])).await;
+    chatting.upstream.will_say("other");
+    chatting.chat(json!([user("one"), assistant("two"), user("three")])).await;
+    let turns =
+        ["user: one", "assistant: two", "user: three", "assistant: four (abandoned)", "assistant: other"];
+    assert_eq!(chatting.turns().await, turns);
+}
+
+#[tokio::test]
+async fn what_was_injected_and_comes_back_is_not_recorded() {
+    let chatting = Chatting::start().await;
+    let body = json!({"user_id": "ada", "session_id": "t", "messages": [user("tea at four")]});
+    chatting.server.post("/turns", body).await;
+    chatting.upstream.will_say("at four");
+    chatting.chat(json!([user("when is tea")])).await;
+    // A client that keeps what was sent on, as a framework that logs prompts may.
+    let echoed = chatting.sent()[0].clone();
+    assert!(echoed["content"].as_str().unwrap().contains("tea at four"));
+    chatting.chat(json!([echoed, assistant("at four"), user("thanks")])).await;
+    let turns = ["user: when is tea", "assistant: at four", "user: thanks", "assistant: ok"];
+    assert_eq!(chatting.turns().await, turns);
+}
+
+#[tokio::test]
+async fn memory_can_be_left_out_of_a_call() {
+    let chatting = Chatting::start().await;
+    chatting.chat(json!([user("one")])).await;
+    let before = chatting.rows().await;
+    let body = r#"{"memory_top_k": 3, "messages":[{"role":"user","content":"secret"}], "x": 1.0}"#;
+    let request = request(Method::POST, "/v1/chat/completions")
+        .header("x-strata-user", "ada")
+        .header("x-strata-session", "s")
+        .header("x-strata-memory", "off");
+    let answer = chatting.server.send(request.body(Body::from(body)).unwrap()).await;
+    assert_eq!(answer.status, 200);
+    let sent = chatting.upstream.last();
+    assert_eq!(sent.body, r#"{"messages":[{"role":"user","content":"secret"}], "x": 1.0}"#);
+    assert_eq!(sent.header("x-strata-memory"), None);
+    assert_eq!(chatting.turns().await, ["user: one", "assistant: ok"]);
+    assert_eq!(chatting.rows().await, before);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn memory_that_is_slow_does_not_hold_the_chat_up() {
+    let chatting = Chatting::with(|proxy| proxy.memory_deadline = Duration::from_millis(20)).await;
+    let body = json!({"user_id": "ada", "session_id": "t", "messages": [user("wait!")]});
+    chatting.server.post("/turns", body).await;
+    let slow = crate::testing::WAIT.lock().unwrap();
+    let answer = chatting.chat(json!([user("how long do I wait")])).await;
+    drop(slow);
+    assert_eq!(answer.status, 200);
+    assert_eq!(chatting.sent(), json!([user("how long do I wait")]));
+    assert_eq!(chatting.turns().await, ["user: how long do I wait", "assistant: ok"], "it is recorded");
+    assert_eq!(chatting.rows().await[0]["error_stage"], "retrieval");
+}
+
+#[tokio::test]
+async fn memory_that_fails_does_not_fail_the_chat() {
+    let chatting = Chatting::start().await;
+    chatting.server.app.engine().store().close().await.unwrap();
+    let answer = chatting.chat(json!([user("one")])).await;
+    assert_eq!((answer.status.as_u16(), answer.json()), (200, super::upstream::completion("ok")));
+    chatting.server.app.proxy().finish(Duration::from_secs(30)).await;
+    let meters = chatting.server.get("/metrics").await.body;
+    assert!(meters.contains(r#"strata_chats_total{memory="failed",reply="complete"} 1"#), "{meters}");
+}
+
+#[tokio::test]
+async fn while_tools_are_called_the_prompt_stays_as_it_was() {
+    let chatting = Chatting::start().await;
+    let body = json!({"user_id": "ada", "session_id": "t", "messages": [user("the key is under the mat")]});
+    chatting.server.post("/turns", body).await;
+    let calls = json!([{"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}]);
+    let asked = json!({"role": "assistant", "content": null, "tool_calls": calls});
+    chatting.upstream.will(axum::Json(
+        json!({"choices": [{"index": 0, "message": asked, "finish_reason": "tool_calls"}]}),
+    ));
+    let question = user("where is the key");
+    chatting.chat(json!([question])).await;
+    let first = chatting.sent();
+    // Meanwhile something else is learned that would be recalled too.
+    let body = json!({"user_id": "ada", "session_id": "t", "messages": [user("the key is on the table")]});
+    chatting.server.post("/turns", body).await;
+    let result = json!({"role": "tool", "tool_call_id": "c1", "content": "under the mat"});
+    let answer = chatting.chat(json!([question, asked, result])).await;
+    assert_eq!(chatting.sent()[0], first[0], "byte for byte");
+    let share: f64 = answer.header("x-strata-stable-prefix").unwrap().parse().unwrap();
+    assert!(share > 0.3, "{share}");
+    let turns = ["user: where is the key", "assistant: ", "tool: under the mat", "assistant: ok"];
+    assert_eq!(chatting.turns().await, turns);
+    let call = json!([{"id": "c1", "name": "look", "arguments": "{}"}]);
+    assert_eq!(chatting.metadata(1).await["tool_calls"], call);
+    assert!(chatting.server.get("/metrics").await.body.contains("strata_chat_stable_prefix_ratio_count 1"));
+}
+
+#[tokio::test]
+async fn a_long_chat_is_compacted_by_steps() {
+    let chatting = Chatting::with(|proxy| proxy.compact_tokens = 120).await;
+    let words = "several words to make it long enough to count for something here";
+    let mut messages = vec![json!({"role": "system", "content": "be brief"})];
+    let mut beginnings = Vec::new();
+    for number in 0..12 {
+        messages.push(user(&format!("question {number}: {words}")));
+        chatting.upstream.will_say(&format!("answer {number}: {words}"));
+        let answer = chatting.chat(messages.clone().into()).await;
+        let sent = chatting.sent();
+        let sent = sent.as_array().unwrap();
+        assert_eq!(sent[0], messages[0], "instructions stay");
+        assert!(sent.len() < 12, "{}", sent.len());
+        assert_eq!(sent[1]["role"], "user");
+        beginnings.push(sent[1].clone());
+        messages.push(assistant(&format!("answer {number}: {words}")));
+        assert_eq!(answer.status, 200);
+    }
+    let last = beginnings.last().unwrap()["content"].as_str().unwrap();
+    assert!(last.contains("<conversation_summary>") && last.contains("question 0"), "{last}");
+    // The last question carries memory of its own, so beginnings are compared from the second request of a step on.
+    let mut steps = beginnings.clone();
+    steps.dedup();
+    assert!(steps.len() < beginnings.len(), "between two steps the beginning stays: {steps:#?}");
+    let turns = chatting.turns().await;
+    assert_eq!(turns.len(), 24, "all of it is recorded: {turns:#?}");
+}
+
+#[tokio::test]
+async fn a_stream_is_recorded_before_its_end_is_passed_on() {
+    let chatting = Chatting::start().await;
+    let text = stream(&["Hel", "lo"]);
+    chatting.upstream.will_stream(pieces(&text, &[]));
+    let answer = chatting.chat_with(json!({"stream": true, "messages": [user("one")]})).await;
+    assert_eq!(answer.body, text);
+    assert_eq!((answer.header("x-upstream"), answer.status.as_u16()), (Some("yes"), 200));
+    let answer = chatting.server.get("/sessions/s/turns?user_id=ada").await.json();
+    assert_eq!(answer["turns"][1]["content"], "Hello", "without waiting for anything");
+}

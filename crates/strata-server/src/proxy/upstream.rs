@@ -1,0 +1,183 @@
+//! The way to the upstream: one pool of connections, and which headers travel.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::header::{
+    ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TE, TRAILER, TRANSFER_ENCODING,
+    UPGRADE,
+};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+
+use super::error::ProxyError;
+use super::settings::{ProxySettings, UpstreamUrl};
+use crate::error::ApiError;
+use crate::keys::Identity;
+
+/// How long the upstream may take to accept a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a connection is kept for the next request. Servers close theirs after a minute or so, and a request that meets
+/// a closing connection is lost.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(50);
+
+/// Headers between two neighbours (RFC 9110, 7.6.1), which are not passed on.
+const HOP_BY_HOP: [HeaderName; 9] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-authenticate"),
+    HeaderName::from_static("proxy-authorization"),
+    HeaderName::from_static("proxy-connection"),
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+/// What our own headers begin with.
+const OWN: &str = "x-strata-";
+
+/// An OpenAI-compatible server.
+pub(crate) struct Upstream {
+    client: Client<HttpsConnector<HttpConnector>, Body>,
+    url: UpstreamUrl,
+    key: Option<HeaderValue>,
+    timeout: Duration,
+}
+
+/// Whether the answer has to be readable on its way back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reading {
+    Along,
+    Nothing,
+}
+
+impl Upstream {
+    pub(crate) fn new(url: &UpstreamUrl, settings: &ProxySettings) -> Self {
+        let mut connector = HttpConnector::new();
+        connector.enforce_http(false);
+        connector.set_nodelay(true);
+        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
+        // Certificates are checked against a list inside the binary, so that a bare container works too.
+        let connector = HttpsConnectorBuilder::new()
+            .with_webpki_roots()
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(connector);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_idle_timeout(IDLE_TIMEOUT)
+            .pool_timer(TokioTimer::new())
+            .build(connector);
+        let key = settings.upstream_key.as_ref().and_then(|key| {
+            let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose())).ok()?;
+            value.set_sensitive(true);
+            Some(value)
+        });
+        Self { client, url: url.clone(), key, timeout: settings.upstream_timeout }
+    }
+
+    /// How long it may be silent.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Sends a request on and waits for the head of the answer.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        uri: &Uri,
+        headers: HeaderMap,
+        body: Body,
+    ) -> Result<Response<Incoming>, ProxyError> {
+        let Some(target) = self.url.target(uri.path(), uri.query()) else {
+            return Err(ApiError::invalid("the path cannot be passed on; check how it is encoded").into());
+        };
+        let mut request = Request::new(body);
+        *request.method_mut() = method;
+        *request.uri_mut() = target;
+        *request.headers_mut() = headers;
+        match tokio::time::timeout(self.timeout, self.client.request(request)).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(error)) => {
+                tracing::warn!(error = %chain(&error), "the upstream cannot be reached");
+                Err(ProxyError(
+                    ApiError::new(
+                        StatusCode::BAD_GATEWAY,
+                        "upstream_unreachable",
+                        format!("the upstream `{}` cannot be reached; see that it runs and that `upstream` is right", self.url),
+                    )
+                    .retryable(),
+                ))
+            }
+            Err(_) => Err(ProxyError(ApiError::new(
+                StatusCode::GATEWAY_TIMEOUT,
+                "upstream_timeout",
+                format!(
+                    "the upstream did not answer within {} s (setting `upstream_timeout_secs`)",
+                    self.timeout.as_secs_f32()
+                ),
+            ))),
+        }
+    }
+
+    /// The headers of a request as the upstream gets them.
+    pub(crate) fn headers(&self, parts: &Parts, reading: Reading) -> HeaderMap {
+        let mut sent = end_to_end(&parts.headers);
+        // The client library writes these for the upstream's own name and the body as it is sent.
+        for name in [HOST, CONTENT_LENGTH, EXPECT] {
+            sent.remove(name);
+        }
+        // What is Strata's own, keys above all, is nobody else's business. Another key is the upstream's.
+        let identity = parts.extensions.get::<Identity>();
+        let is_ours = |name: &HeaderName| {
+            name.as_str().starts_with(OWN) || identity.is_some_and(|identity| identity.is_ours(name))
+        };
+        let ours: Vec<HeaderName> = sent.keys().filter(|name| is_ours(name)).cloned().collect();
+        for name in ours {
+            sent.remove(name);
+        }
+        if let Some(key) = &self.key {
+            sent.insert(AUTHORIZATION, key.clone());
+        }
+        if reading == Reading::Along {
+            sent.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        }
+        sent
+    }
+}
+
+/// The headers that are meant for the other end.
+pub(crate) fn end_to_end(headers: &HeaderMap) -> HeaderMap {
+    let named: Vec<String> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(|name| name.trim().to_ascii_lowercase())
+        .collect();
+    let mut kept = HeaderMap::with_capacity(headers.len());
+    for (name, value) in headers {
+        if !HOP_BY_HOP.contains(name) && !named.iter().any(|named| named == name.as_str()) {
+            kept.append(name.clone(), value.clone());
+        }
+    }
+    kept
+}
+
+/// An error with its causes; none of them holds what was said.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,273 @@
+//! A chat completion's request as a client wrote it: what memory reads of it, and the few bytes that memory changes.
+
+use std::ops::Range;
+
+use serde_json::{Map, Value, json};
+use strata_core::Role;
+use strata_core::engine::NewMessage;
+use strata_core::engine::align::{TOOL_CALL_ID, TOOL_CALLS};
+use strata_core::recall::MAX_LIMIT;
+
+use super::raw::{self, Edits, Member};
+use crate::error::ApiError;
+
+/// What clients say to Strata in the body, which the upstream would not understand.
+const EXTRAS: [&str; 4] = ["memory_id", "memory_top_k", "memory_recency_weight", "memory_score_threshold"];
+
+/// A request's body.
+pub(crate) struct ChatBody<'a> {
+    text: &'a str,
+    members: Vec<Member>,
+    pub(crate) messages: Vec<Message>,
+    pub(crate) names: Names,
+    pub(crate) options: Options,
+}
+
+/// A body for the upstream.
+pub(crate) struct Forwarded {
+    pub(crate) text: String,
+    /// Where the messages are.
+    prompt: Range<usize>,
+}
+
+impl Forwarded {
+    /// The messages, as the model will be shown them.
+    pub(crate) fn prompt(&self) -> &[u8] {
+        self.text.as_bytes().get(self.prompt.clone()).unwrap_or_default()
+    }
+}
+
+/// Who the body says is asking, and where.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    pub(crate) user_id: Option<String>,
+    pub(crate) user: Option<String>,
+    pub(crate) memory_id: Option<String>,
+    pub(crate) session_id: Option<String>,
+    pub(crate) run_id: Option<String>,
+}
+
+/// How to recall, instead of the settings.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Options {
+    pub(crate) top_k: Option<u32>,
+    pub(crate) recency_weight: Option<f32>,
+    pub(crate) score_threshold: Option<f32>,
+}
+
+/// One of the client's messages.
+#[derive(Debug)]
+pub(crate) struct Message {
+    place: Range<usize>,
+    content: Option<Range<usize>>,
+    /// `None` for a role that nobody has heard of: such a message is passed on and not recorded.
+    pub(crate) role: Option<Role>,
+    /// Its text, or the texts of its parts.
+    pub(crate) said: String,
+    name: Option<String>,
+    metadata: Map<String, Value>,
+}
+
+impl Message {
+    /// The message as memory records it; `None` for instructions, which are not said by anybody.
+    pub(crate) fn heard(&self) -> Option<NewMessage> {
+        let role = self.role.filter(|role| *role != Role::System)?;
+        let mut message = NewMessage::new(role, self.said.clone());
+        message.name.clone_from(&self.name);
+        message.metadata.clone_from(&self.metadata);
+        Some(message)
+    }
+
+    /// How many of its parts are not text.
+    pub(crate) fn other_parts(&self) -> u32 {
+        self.metadata.get("parts").and_then(Value::as_array).map_or(0, |parts| parts.len() as u32)
+    }
+
+    /// How many bytes of the body it takes: images count for what they weigh.
+    pub(crate) fn bytes(&self) -> usize {
+        self.place.len()
+    }
+}
+
+impl<'a> ChatBody<'a> {
+    /// Reads a body. What memory does not need is not looked at: whether it can be right is the upstream's to say.
+    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, ApiError> {
+        let (text, place) = raw::parse(bytes)
+            .map_err(|reason| ApiError::invalid(format!("the body is no JSON: {reason}; send an object")))?;
+        if !text[place.clone()].starts_with('{') {
+            return Err(ApiError::invalid("the body is no JSON object; send one with `messages`"));
+        }
+        let members = raw::members(text, &place);
+        let value = |name: &str| raw::member(text, &members, name).map(|member| member.value.clone());
+        let named = |name: &str| value(name).and_then(|place| raw::string(text, &place));
+        let named = |name: &str| named(name).map(|text| text.into_owned());
+        if value("memory_id").is_some_and(|place| !matches!(text.as_bytes()[place.start], b'"' | b'n')) {
+            return Err(ApiError::invalid("`memory_id` is no text; name a session, or leave it out"));
+        }
+        let number = |name| number(name, value(name).map(|place| &text[place]));
+        let top_k = match number("memory_top_k")? {
+            None => None,
+            Some(value) if value.fract() == 0.0 && (1.0..=f64::from(MAX_LIMIT)).contains(&value) => {
+                Some(value as u32)
+            }
+            Some(value) => {
+                return Err(ApiError::invalid(format!(
+                    "`memory_top_k` is `{value}`; it is a whole number from 1 to {MAX_LIMIT}"
+                )));
+            }
+        };
+        let share = |name| match number(name)? {
+            Some(value) if !(0.0..=1.0).contains(&value) => {
+                Err(ApiError::invalid(format!("`{name}` is `{value}`; it goes from 0 to 1")))
+            }
+            value => Ok(value.map(|value| value as f32)),
+        };
+        let options = Options {
+            top_k,
+            recency_weight: share("memory_recency_weight")?,
+            score_threshold: share("memory_score_threshold")?,
+        };
+        let names = Names {
+            user_id: named("user_id"),
+            user: named("user"),
+            memory_id: named("memory_id"),
+            session_id: named("session_id"),
+            run_id: named("run_id"),
+        };
+        let messages = value("messages").map(|place| raw::elements(text, &place)).unwrap_or_default();
+        let messages = messages.into_iter().map(|place| message(text, place)).collect();
+        Ok(Self { text, members, messages, names, options })
+    }
+
+    /// The place of the last of the user's messages into which memory can be put.
+    pub(crate) fn question(&self) -> Option<usize> {
+        let place = self.messages.iter().rposition(|message| message.role == Some(Role::User))?;
+        self.messages[place].content.as_ref()?;
+        Some(place)
+    }
+
+    /// The body for the upstream: without what was said to Strata, with blocks in front of some messages' contents, and
+    /// without the messages that gave way.
+    pub(crate) fn forwarded(&self, blocks: &[(usize, String)], is_gone: impl Fn(usize) -> bool) -> Forwarded {
+        let mut edits = Edits::default();
+        let is_extra = |place: usize| {
+            raw::string(self.text, &self.members[place].name).is_some_and(|name| EXTRAS.contains(&&*name))
+        };
+        let members: Vec<Range<usize>> =
+            self.members.iter().map(|member| member.name.start..member.value.end).collect();
+        edits.remove(&members, is_extra);
+        let messages: Vec<Range<usize>> = self.messages.iter().map(|message| message.place.clone()).collect();
+        edits.remove(&messages, is_gone);
+        for (place, block) in blocks {
+            let Some(content) = &self.messages[*place].content else { continue };
+            let text = raw::escaped(&format!("{block}\n\n"));
+            let is_list = self.text.as_bytes()[content.start] == b'[';
+            let more = is_list && !raw::elements(self.text, content).is_empty();
+            edits.insert(
+                content.start + 1,
+                match is_list {
+                    false => text,
+                    true => {
+                        format!("{{\"type\":\"text\",\"text\":\"{text}\"}}{}", if more { "," } else { "" })
+                    }
+                },
+            );
+        }
+        let list = raw::member(self.text, &self.members, "messages").map(|member| member.value.clone());
+        let prompt = list.map(|list| edits.moved(list.start)..edits.moved(list.end)).unwrap_or_default();
+        Forwarded { text: edits.apply(self.text), prompt }
+    }
+}
+
+fn number(name: &str, text: Option<&str>) -> Result<Option<f64>, ApiError> {
+    match text {
+        None | Some("null") => Ok(None),
+        Some(text) => text.parse::<f64>().map(Some).map_err(|_| {
+            let shown: String = text.chars().take(64).collect();
+            ApiError::invalid(format!("`{name}` is `{shown}`; it is a number"))
+        }),
+    }
+}
+
+fn message(text: &str, place: Range<usize>) -> Message {
+    let members = raw::members(text, &place);
+    let value = |name: &str| raw::member(text, &members, name).map(|member| member.value.clone());
+    let string = |name: &str| value(name).and_then(|place| raw::string(text, &place));
+    let role = string("role").and_then(|role| match &*role {
+        "user" => Some(Role::User),
+        "assistant" => Some(Role::Assistant),
+        "system" | "developer" => Some(Role::System),
+        "tool" | "function" => Some(Role::Tool),
+        _ => None,
+    });
+    let content = value("content").filter(|place| matches!(text.as_bytes()[place.start], b'"' | b'['));
+    let mut metadata = Map::new();
+    let said = content.as_ref().map(|place| said(text, place, &mut metadata)).unwrap_or_default();
+    if let Some(place) = value("tool_calls").or_else(|| value("function_call")) {
+        let calls: Value = serde_json::from_str(&text[place]).unwrap_or(Value::Null);
+        if let Some(calls) = compact_calls(&calls) {
+            metadata.insert(TOOL_CALLS.to_owned(), calls);
+        }
+    }
+    if let Some(id) = string("tool_call_id") {
+        metadata.insert(TOOL_CALL_ID.to_owned(), id.into());
+    }
+    let name = string("name").map(|name| name.into_owned());
+    Message { place, content, role, said, name, metadata }
+}
+
+/// The words of a content; that there were other things in it is noted.
+fn said(text: &str, content: &Range<usize>, metadata: &mut Map<String, Value>) -> String {
+    if let Some(said) = raw::string(text, content) {
+        return said.into_owned();
+    }
+    let mut said = String::new();
+    let mut others = Vec::new();
+    for part in raw::elements(text, content) {
+        let members = raw::members(text, &part);
+        let string = |name: &str| {
+            let member = raw::member(text, &members, name)?;
+            raw::string(text, &member.value)
+        };
+        match (string("type").as_deref(), string("text").or_else(|| string("refusal"))) {
+            (_, Some(words)) => {
+                if !said.is_empty() {
+                    said.push('\n');
+                }
+                said.push_str(&words);
+            }
+            (kind, None) => others.push(json!(kind.unwrap_or("unknown"))),
+        }
+    }
+    if !others.is_empty() {
+        metadata.insert("parts".to_owned(), others.into());
+    }
+    said
+}
+
+/// The calls that a message asks for, each as `{id, name, arguments}`; `None` where there are none.
+pub(crate) fn compact_calls(calls: &Value) -> Option<Value> {
+    let one = [calls.clone()];
+    let calls = match calls {
+        Value::Array(calls) => calls.as_slice(),
+        Value::Object(_) => &one,
+        _ => return None,
+    };
+    let compact = |call: &Value| {
+        let function = call.get("function").or_else(|| call.get("custom")).unwrap_or(call);
+        let mut compact = Map::new();
+        let arguments = function.get("arguments").or_else(|| function.get("input"));
+        for (name, value) in
+            [("id", call.get("id")), ("name", function.get("name")), ("arguments", arguments)]
+        {
+            if let Some(value) = value.filter(|value| !value.is_null()) {
+                compact.insert(name.to_owned(), value.clone());
+            }
+        }
+        Value::Object(compact)
+    };
+    (!calls.is_empty()).then(|| calls.iter().map(compact).collect())
+}
+
+#[cfg(test)]
+mod tests;

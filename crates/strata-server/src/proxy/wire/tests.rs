@@ -1,0 +1,186 @@
+//! Bodies in, bodies out: every byte that memory does not have to touch stays.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const BLOCK: &str = "<strata_memory>\n\"known\"\n</strata_memory>";
+
+fn read(text: &str) -> ChatBody<'_> {
+    match ChatBody::read(text.as_bytes()) {
+        Ok(body) => body,
+        Err(error) => panic!("{text}: {error:?}"),
+    }
+}
+
+/// The body with memory in front of the question.
+fn remembered(text: &str) -> String {
+    let body = read(text);
+    let blocks: Vec<_> = body.question().map(|place| (place, BLOCK.to_owned())).into_iter().collect();
+    body.forwarded(&blocks, |_| false).text
+}
+
+#[test]
+fn memory_goes_in_front_of_the_last_question_and_nothing_else_changes() {
+    let check = |text: &str, expected: &str| assert_eq!(remembered(text), expected);
+    let escaped = r#"<strata_memory>\n\"known\"\n</strata_memory>\n\n"#;
+    check(
+        r#"{"model":"m","messages":[{"role":"user","content":"a"},{"role":"user","content":"b\u00e9"}],"n":1.0}"#,
+        &format!(
+            r#"{{"model":"m","messages":[{{"role":"user","content":"a"}},{{"role":"user","content":"{escaped}b\u00e9"}}],"n":1.0}}"#
+        ),
+    );
+    // Parts: a text of our own before the others.
+    check(
+        r#"{ "messages" : [ {"content": [ {"type":"image_url","image_url":{"url":"data:,x"}} ], "role":"user"} ] }"#,
+        &format!(
+            r#"{{ "messages" : [ {{"content": [{{"type":"text","text":"{escaped}"}}, {{"type":"image_url","image_url":{{"url":"data:,x"}}}} ], "role":"user"}} ] }}"#
+        ),
+    );
+    check(
+        r#"{"messages":[{"role":"user","content":[]}]}"#,
+        &format!(r#"{{"messages":[{{"role":"user","content":[{{"type":"text","text":"{escaped}"}}]}}]}}"#),
+    );
+    // Nothing to put it in front of.
+    for untouched in [
+        r#"{}"#,
+        r#"{"messages":[]}"#,
+        r#"{"messages":5}"#,
+        r#"{"messages":[{"role":"system","content":"s"},{"role":"assistant","content":null}]}"#,
+        r#"{"messages":[{"role":"user"},{"role":"user","content":null}]}"#,
+        r#"{"messages":[5,null,"user",{"role":["user"]}]}"#,
+    ] {
+        check(untouched, untouched);
+    }
+}
+
+#[test]
+fn what_is_said_to_strata_is_taken_out() {
+    let check = |text: &str, expected: &str| {
+        assert_eq!(read(text).forwarded(&[], |_| false).text, expected);
+    };
+    check(r#"{"memory_id":"s","model":"m"}"#, r#"{"model":"m"}"#);
+    check(r#"{"model":"m", "memory_top_k" : 3.0 , "x":[1]}"#, r#"{"model":"m", "x":[1]}"#);
+    check(r#"{"model":"m","memory_top_k":null,"memory_score_threshold":0.5}"#, r#"{"model":"m"}"#);
+    check(r#"{"memory\u005fid":"s"}"#, r#"{}"#);
+    let text = r#"{"memory_id":"s","memory_top_k":3,"memory_recency_weight":0,"memory_score_threshold":1e-1,"user":"u"}"#;
+    let body = read(text);
+    let options = Options { top_k: Some(3), recency_weight: Some(0.0), score_threshold: Some(0.1) };
+    assert_eq!(body.options, options);
+    assert_eq!((body.names.memory_id.as_deref(), body.names.user.as_deref()), (Some("s"), Some("u")));
+}
+
+#[test]
+fn what_cannot_be_right_is_refused() {
+    for text in [
+        "",
+        "{",
+        "[]",
+        "null",
+        "5",
+        r#"{"memory_id":5}"#,
+        r#"{"memory_top_k":0}"#,
+        r#"{"memory_top_k":1.5}"#,
+        r#"{"memory_top_k":"3"}"#,
+        r#"{"memory_top_k":1001}"#,
+        r#"{"memory_recency_weight":2}"#,
+        r#"{"memory_score_threshold":[]}"#,
+    ] {
+        assert!(ChatBody::read(text.as_bytes()).is_err(), "{text}");
+    }
+    assert!(ChatBody::read(b"{\"a\":\"\xff\"}").is_err());
+}
+
+#[test]
+fn messages_are_heard_as_they_were_said() {
+    let text = r#"{"messages":[
+        {"role":"system","content":"be brief"},
+        {"role":"developer","content":"be kind"},
+        {"role":"user","name":"ada","content":[{"type":"text","text":"look"},{"type":"image_url","image_url":{"url":"x"}},{"type":"input_audio","input_audio":{}},{"type":"text","text":"there"}]},
+        {"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}}]},
+        {"role":"tool","tool_call_id":"c1","content":"42"},
+        {"role":"critic","content":"?"}
+    ]}"#;
+    let heard: Vec<NewMessage> = read(text).messages.iter().filter_map(Message::heard).collect();
+    let shown: Vec<Value> = heard
+        .iter()
+        .map(|message| json!([message.role, message.name, message.content, message.metadata]))
+        .collect();
+    let expected = json!([
+        ["user", "ada", "look\nthere", {"parts": ["image_url", "input_audio"]}],
+        ["assistant", null, "", {"tool_calls": [{"id": "c1", "name": "f", "arguments": "{\"a\":1}"}]}],
+        ["tool", null, "42", {"tool_call_id": "c1"}],
+    ]);
+    assert_eq!(Value::from(shown), expected);
+}
+
+/// Any JSON, written in odd ways.
+fn any_json() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![
+        Just("null".to_owned()),
+        Just("-0.0".to_owned()),
+        Just("1E+2".to_owned()),
+        "[1-9][0-9]{0,19}",
+        r#""[a-z \\/éü长]{0,8}""#.prop_map(|text| text.replace('\\', "\\\\")),
+        Just(r#""\ud83e\udd80 \" \\""#.to_owned()),
+    ];
+    leaf.prop_recursive(3, 24, 4, |inner| {
+        let space = prop_oneof![Just(""), Just(" "), Just("\n\t")];
+        let list =
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(|items| format!("[{}]", items.join(",")));
+        let object =
+            (proptest::collection::vec(("[a-z]{1,5}", inner), 0..4), space).prop_map(|(items, space)| {
+                let items: Vec<String> = items
+                    .into_iter()
+                    .map(|(name, value)| format!("{space}\"{name}\"{space}:{value}"))
+                    .collect();
+                format!("{{{}{space}}}", items.join(","))
+            });
+        prop_oneof![list, object]
+    })
+}
+
+fn any_message() -> impl Strategy<Value = String> {
+    let role = prop_oneof![Just("user"), Just("assistant"), Just("system"), Just("tool"), Just("other")];
+    (role, any_json(), any_json()).prop_map(|(role, content, more)| {
+        format!(r#"{{"role": "{role}", "content" :{content}, "x":{more}}}"#)
+    })
+}
+
+proptest! {
+    /// Whatever a body holds: taken out again, what was put in leaves the client's bytes.
+    #[test]
+    fn every_other_byte_stays(
+        before in any_json(), messages in proptest::collection::vec(any_message(), 0..5), after in any_json(),
+    ) {
+        let text = format!(r#"{{"a":{before}, "messages": [{}] ,"z":{after}}}"#, messages.join(" , "));
+        let block = raw::escaped(&format!("{BLOCK}\n\n"));
+        let sent = remembered(&text);
+        serde_json::from_str::<Value>(&sent).unwrap();
+        let part = format!(r#"{{"type":"text","text":"{block}"}}"#);
+        let restored = sent.replacen(&format!("{part},"), "", 1).replacen(&part, "", 1).replacen(&block, "", 1);
+        prop_assert_eq!(&restored, &text);
+        let body = read(&text);
+        let is_changed = body.question().is_some();
+        prop_assert_eq!(sent != text, is_changed);
+        let forwarded = body.forwarded(&[], |_| false);
+        let prompt = format!("[{}]", messages.join(" , "));
+        prop_assert_eq!(forwarded.prompt(), prompt.as_bytes());
+    }
+
+    /// Extras anywhere among other fields leave the others as they were.
+    #[test]
+    fn extras_go_without_a_trace(fields in proptest::collection::vec((any::<bool>(), any_json()), 0..8)) {
+        let written = |extras: bool| {
+            let members: Vec<String> = fields.iter().enumerate().filter_map(|(number, (is_extra, value))| {
+                match (is_extra, extras) {
+                    (false, _) => Some(format!("\"f{number}\":{value}")),
+                    (true, true) => Some("\"memory_top_k\":3".to_owned()),
+                    (true, false) => None,
+                }
+            }).collect();
+            format!("{{{}}}", members.join(","))
+        };
+        prop_assert_eq!(read(&written(true)).forwarded(&[], |_| false).text, written(false));
+    }
+}
