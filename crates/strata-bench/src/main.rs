@@ -12,6 +12,7 @@ mod encoder;
 mod engine;
 mod fill;
 mod prompt;
+mod proxy;
 mod recall;
 mod report;
 mod search;
@@ -59,6 +60,7 @@ const GROUPS: &[Group] = &[
     ("encoder", "recall over HTTP with Strata's encoder", encoder::measure),
     ("context", "working contexts as files: load, save, compact", context::measure),
     ("prompt", "prompts of long sessions: time and tokens", prompt::measure),
+    ("proxy", "chats through the proxy against chats without it", proxy::measure),
     ("serve", "the binary: start to ready, idle memory", served::measure),
 ];
 

@@ -18,9 +18,20 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn start(binary: &Path, store: &Path, embedder: &str) -> Result<Self> {
+        Self::start_with(binary, store, embedder, &[])
+    }
+
+    /// As [`Served::start`], with settings as `key=value`.
+    pub(crate) fn start_with(
+        binary: &Path,
+        store: &Path,
+        embedder: &str,
+        settings: &[String],
+    ) -> Result<Self> {
         let mut child = Command::new(binary)
             .args(["serve", "--listen", "127.0.0.1:0", "--store"])
             .arg(format!("sqlite:{}", store.display()))
+            .args(settings.iter().flat_map(|setting| ["--setting", setting]))
             .env("STRATA_EMBEDDER", embedder)
             // The binary refuses a setting that it does not know.
             .env_remove("STRATA_BENCH_ENCODER")
@@ -50,6 +61,11 @@ impl Served {
             std::thread::sleep(Duration::from_millis(1));
         }
         bail!("the binary was not ready after 30 s")
+    }
+
+    /// `127.0.0.1:PORT`.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
     }
 
     /// A connection that is kept open.

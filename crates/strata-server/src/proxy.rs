@@ -28,7 +28,7 @@ use std::time::Duration;
 use axum::routing::{any, post};
 use tokio::sync::Semaphore;
 
-pub(crate) use chat::__path_complete_chat;
+pub(crate) use chat::{__path_complete_chat, schema};
 pub use settings::{ProxySettings, Secret, UpstreamUrl};
 
 use crate::router::Route;

@@ -6,6 +6,8 @@
 //! reply was interrupted ([`JobKind::Reply`]). So a reply whose end somebody saw is recorded, and of every other one
 //! it is known that it broke off.
 
+use std::sync::atomic::Ordering;
+
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -91,7 +93,10 @@ impl Engine {
             let opening = Opening { session, turn_count, state, stored: &stored, alignment: &alignment };
             let (exchange, first) = self.opened(user, opening, &mut turns, now);
             match self.append_after(user, session, first, turns, None, now).await {
-                Ok(_) => return Ok(exchange),
+                Ok(applied) => {
+                    self.recorded.fetch_add(applied.turns.len() as u64, Ordering::Relaxed);
+                    return Ok(exchange);
+                }
                 Err(error) if was_overtaken(&error) && tried < TRIES => {}
                 Err(error) => return Err(error),
             }

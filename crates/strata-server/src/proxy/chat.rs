@@ -8,10 +8,12 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
 use strata_core::engine::align::key;
 use strata_core::engine::{ChatMemory, ChatQuestion, Ending, NewMessage};
 use strata_core::metric::RequestMetric;
 use strata_core::{RequestId, SessionId, UserId};
+use utoipa::ToSchema;
 
 use super::compaction::compact;
 use super::error::{ProxyError, no_upstream};
@@ -20,7 +22,7 @@ use super::keeper::{Keeper, Kept};
 use super::relay::Relay;
 use super::reply::failure;
 use super::sessions::hash;
-use super::upstream::{Reading, Upstream, end_to_end};
+use super::upstream::{Reading, Upstream, answer_headers};
 use super::wire::ChatBody;
 use crate::app::App;
 use crate::error::ApiError;
@@ -33,6 +35,38 @@ const MEMORY_HEADER: &str = "X-Strata-Memory";
 /// How much of the prompt stayed as it was, see [`super::sessions::Known::stable_share`].
 const STABLE_PREFIX: HeaderName = HeaderName::from_static("x-strata-stable-prefix");
 
+/// Whether memory takes part.
+#[derive(ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[allow(dead_code, reason = "the document's, not the code's: a header is read by hand")]
+pub(crate) enum Switch {
+    /// As without the header.
+    On,
+    /// Nothing is recalled or recorded.
+    Off,
+}
+
+/// What of a body Strata reads. The rest is between the client and the upstream.
+pub(crate) fn schema() -> Value {
+    let name = json!({ "type": ["string", "null"], "minLength": 1, "maxLength": 256, "pattern": r"^[^\x00-\x1f\x7f-\x9f]+$" });
+    let user = json!({ "type": ["string", "null"], "minLength": 1, "maxLength": 256, "pattern": r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$" });
+    let share = json!({ "type": ["number", "null"], "minimum": 0, "maximum": 1 });
+    json!({
+        "type": "object",
+        "description": "OpenAI's request with a few fields of Strata's own, which are not passed on.",
+        "properties": {
+            "messages": { "type": "array", "items": { "type": "object" } },
+            "stream": { "type": ["boolean", "null"] },
+            "user": user,
+            "memory_id": name,
+            "memory_top_k": { "type": ["integer", "null"], "minimum": 1, "maximum": 1000 },
+            "memory_recency_weight": share,
+            "memory_score_threshold": share,
+        },
+        "additionalProperties": true,
+    })
+}
+
 /// Chat with memory
 ///
 /// OpenAI's chat completions, passed on to the upstream: what Strata remembers goes in front of the last of the user's
@@ -40,8 +74,8 @@ const STABLE_PREFIX: HeaderName = HeaderName::from_static("x-strata-stable-prefi
 /// `memory_top_k`, `memory_recency_weight` and `memory_score_threshold`, which are not passed on. Every other path under
 /// `/v1` is passed on as it is.
 #[utoipa::path(post, path = "/v1/chat/completions", tag = "proxy",
-    params(("X-Strata-Memory" = Option<String>, Header, description = "`off` leaves memory out of this call")),
-    request_body = Object,
+    params(("X-Strata-Memory" = inline(Switch), Header, description = "`off` leaves memory out of this call")),
+    request_body(content = ref("#/components/schemas/ChatRequest"), content_type = "application/json"),
     responses(
         (status = 200, description = "the upstream's answer, a document or a stream of server-sent events", body = Object),
         (status = 502, description = "the upstream cannot be reached"),
@@ -138,7 +172,7 @@ impl Exchange<'_> {
                 let relay = Relay::new(body, head.status, is_stream, keeper, deadline);
                 let mut response = Response::new(Body::new(relay));
                 *response.status_mut() = head.status;
-                *response.headers_mut() = end_to_end(&head.headers);
+                *response.headers_mut() = answer_headers(&head.headers);
                 response
             }
             Err(error) => {

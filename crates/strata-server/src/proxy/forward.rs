@@ -12,7 +12,7 @@ use hyper::body::{Frame, Incoming, SizeHint};
 use tokio::time::{Instant, Sleep};
 
 use super::error::{ProxyError, no_upstream};
-use super::upstream::{Reading, end_to_end};
+use super::upstream::{Reading, answer_headers};
 use crate::app::App;
 
 /// Passes a request on.
@@ -36,7 +36,7 @@ pub(crate) fn unread(answer: Response<Incoming>, timeout: Duration) -> axum::res
     let (head, body) = answer.into_parts();
     let mut response = axum::response::Response::new(Body::new(Patient::new(body, timeout)));
     *response.status_mut() = head.status;
-    *response.headers_mut() = end_to_end(&head.headers);
+    *response.headers_mut() = answer_headers(&head.headers);
     response
 }
 

@@ -37,7 +37,9 @@ impl Chatting {
         let mut proxy =
             ProxySettings { upstream: Some(upstream.url()), memory_deadline, ..ProxySettings::default() };
         change(&mut proxy);
-        let settings = Settings { proxy, ..Settings::default() };
+        // That there are no keys is looked up once, so that a chat meets a store that does not answer.
+        let keys_remembered = Duration::from_secs(3_600);
+        let settings = Settings { proxy, keys_remembered, ..Settings::default() };
         let server = TestServer::over(Arc::new(InMemoryStore::new()), settings, Default::default());
         Self { server, upstream }
     }

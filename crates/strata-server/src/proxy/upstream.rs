@@ -153,7 +153,7 @@ impl Upstream {
 }
 
 /// The headers that are meant for the other end.
-pub(crate) fn end_to_end(headers: &HeaderMap) -> HeaderMap {
+fn end_to_end(headers: &HeaderMap) -> HeaderMap {
     let named: Vec<String> = headers
         .get_all(CONNECTION)
         .iter()
@@ -168,6 +168,17 @@ pub(crate) fn end_to_end(headers: &HeaderMap) -> HeaderMap {
         }
     }
     kept
+}
+
+/// The headers of an answer as the client gets them. An upstream that is a Strata as well has ids of its own.
+pub(crate) fn answer_headers(headers: &HeaderMap) -> HeaderMap {
+    let mut passed = end_to_end(headers);
+    let theirs: Vec<HeaderName> =
+        passed.keys().filter(|name| name.as_str().starts_with(OWN)).cloned().collect();
+    for name in theirs {
+        passed.remove(name);
+    }
+    passed
 }
 
 /// An error with its causes; none of them holds what was said.

@@ -212,6 +212,7 @@ fn refine(schemas: &mut Value) {
     ] });
     schemas["ContextDocument"] = context::schema();
     schemas["StateDocument"] = state::schema();
+    schemas["ChatRequest"] = proxy::schema();
     for name in ["MessageRequest", "AddRequest", "ReviseRequest"] {
         let metadata = &mut schemas[name]["properties"]["metadata"];
         metadata["propertyNames"] = no_nul.clone();
@@ -285,6 +286,8 @@ mod tests {
                 }
             }
         }
+        // Beside the one documented route, everything under `/v1` is the upstream's.
+        served.insert(("POST".to_owned(), "/v1/chat/completions".to_owned()));
         assert_eq!(served, operations().into_iter().collect());
     }
 

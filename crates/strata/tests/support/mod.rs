@@ -3,6 +3,7 @@
 
 mod client;
 pub(crate) mod model;
+mod upstream;
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -11,6 +12,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 pub(crate) use client::{Answer, Client, Framing};
 use serde_json::Value;
+pub(crate) use upstream::{Upstream, reply_to};
 
 /// A small seeded generator (SplitMix64), so that a failing run can be had again.
 pub(crate) struct Random(pub(crate) u64);

@@ -92,6 +92,7 @@ async fn memory_that_is_slow_does_not_hold_the_chat_up() {
 #[tokio::test]
 async fn memory_that_fails_does_not_fail_the_chat() {
     let chatting = Chatting::start().await;
+    assert_eq!(chatting.server.get("/sessions").await.status, 200);
     chatting.server.app.engine().store().close().await.unwrap();
     let answer = chatting.chat(json!([user("one")])).await;
     assert_eq!((answer.status.as_u16(), answer.json()), (200, super::upstream::completion("ok")));

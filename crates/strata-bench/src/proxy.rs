@@ -1,0 +1,211 @@
+//! Chats through the proxy against the same chats straight to the model behind it: what memory adds to a request, plain and
+//! streamed, and what five hundred streams at once take.
+//!
+//! The model is scripted and answers at once, in this process: a real one takes hundreds of milliseconds, in which storing
+//! the question disappears. So what is measured here is the most that memory can add.
+
+mod model;
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::Bench;
+use crate::fill::{MEASURED_TURNS, measured_user};
+use crate::recall::questions;
+use crate::report::{Report, Target, median, p99};
+use crate::server::Served;
+use model::Model;
+
+const ROUNDS: usize = 3;
+
+/// How long the model takes that is called patient: about what a fast one takes to its first token.
+const THINKING: Duration = Duration::from_millis(100);
+
+/// The added milliseconds that are allowed: in the middle, and of one in a hundred.
+const MOST_MEDIAN: f64 = 2.0;
+const MOST_P99: f64 = 8.0;
+
+pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
+    let store = bench.runtime.block_on(bench.stores.of(bench.size(100_000, 11_000)))?;
+    let asked = questions(bench.size(300, 20), 99);
+    let streams = bench.size(500, 50);
+    let binary = bench.binary.clone();
+    bench.runtime.block_on(async {
+        let model = Model::start().await?;
+        let settings = [format!("upstream=http://{}/v1", model.address())];
+        let served = Served::start_with(&binary, &store, "builtin", &settings)?;
+        served.wait_until_ready()?;
+        for (name, is_stream, target) in [
+            ("plain", false, Some((MOST_MEDIAN, MOST_P99))),
+            ("first byte of a stream", true, Some((MOST_MEDIAN, MOST_P99))),
+        ] {
+            added(&model, &served, &asked, name, is_stream, target, report).await?;
+        }
+        model.think(THINKING);
+        let few = &asked[..asked.len() / 3];
+        added(&model, &served, few, "plain, a model that takes 100 ms", false, None, report).await?;
+        added(&model, &served, few, "first byte, a model that takes 100 ms", true, None, report).await?;
+        model.think(Duration::ZERO);
+        many_streams(&model, &served, streams, report).await
+    })
+}
+
+/// What the proxy adds to a chat: the difference of the medians, and of the slowest of a hundred, of the best round.
+async fn added(
+    model: &Model,
+    served: &Served,
+    asked: &[String],
+    name: &str,
+    is_stream: bool,
+    target: Option<(f64, f64)>,
+    report: &mut Report,
+) -> Result<()> {
+    let mut best: Option<(f64, f64, f64)> = None;
+    for round in 0..ROUNDS {
+        let mut direct = Connection::open(model.address()).await?;
+        let mut proxied = Connection::open(served.address()).await?;
+        // The user's index is in memory after the first question.
+        proxied.chat(&asked[0], &format!("warm {round} {name}"), is_stream).await?;
+        let (mut without, mut with) = (Vec::new(), Vec::new());
+        for (number, question) in asked.iter().enumerate() {
+            let session = format!("{name} {round} {number}");
+            without.push(direct.chat(question, &session, is_stream).await?);
+            with.push(proxied.chat(question, &session, is_stream).await?);
+        }
+        let figures = (
+            median(&mut with) - median(&mut without),
+            p99(&mut with) - p99(&mut without),
+            median(&mut with) / median(&mut without),
+        );
+        if best.is_none_or(|best| figures.0 < best.0) {
+            best = Some(figures);
+        }
+    }
+    let (middle, slowest, ratio) = best.context("no round was run")?;
+    let turns = MEASURED_TURNS;
+    let (most_middle, most_slowest) = target.unzip();
+    report.add(
+        format!("{name}, {turns} turns: added, median"),
+        middle,
+        "ms",
+        most_middle.map(Target::AtMost),
+    );
+    report.add(format!("{name}: added, p99"), slowest, "ms", most_slowest.map(Target::AtMost));
+    report.add(format!("{name}: with the proxy, without = 1"), ratio, "x", None);
+    Ok(())
+}
+
+/// Holds many streams open at once, until all of them have begun, and then to their end.
+async fn many_streams(model: &Model, served: &Served, streams: usize, report: &mut Report) -> Result<()> {
+    let before = served.resident_megabytes()?;
+    model.hold();
+    let mut tasks = JoinSet::new();
+    for number in 0..streams {
+        let address = served.address().to_owned();
+        tasks.spawn(async move {
+            let mut connection = Connection::open(&address).await?;
+            let session = format!("one of many {number}");
+            connection.chat("what did we say about the garden", &session, true).await
+        });
+    }
+    model.wait_for(streams).await?;
+    let held = served.resident_megabytes()?;
+    model.release();
+    let mut errors = 0;
+    while let Some(ended) = tasks.join_next().await {
+        if let Err(error) = ended? {
+            errors += 1;
+            eprintln!("  a stream failed: {error:#}");
+        }
+    }
+    report.add(
+        format!("{streams} streams at once: errors"),
+        f64::from(errors),
+        "",
+        Some(Target::AtMost(0.0)),
+    );
+    let bytes = (held - before) * 1e6 / streams as f64;
+    report.add(format!("{streams} streams at once: added memory a stream"), bytes / 1e3, "kB", None);
+    Ok(())
+}
+
+/// A client on one connection.
+struct Connection {
+    stream: TcpStream,
+    host: String,
+    /// What was read beyond the last answer.
+    rest: Vec<u8>,
+}
+
+impl Connection {
+    async fn open(address: &str) -> Result<Self> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream, host: address.to_owned(), rest: Vec::new() })
+    }
+
+    /// Chats, and gives the milliseconds to the answer's end, or of a stream to its first event.
+    async fn chat(&mut self, question: &str, session: &str, is_stream: bool) -> Result<f64> {
+        let user = measured_user()?;
+        let message = json!({ "role": "user", "content": question });
+        let body = json!({ "model": "m", "messages": [message], "stream": is_stream }).to_string();
+        let request = format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nHost: {}\r\nX-Strata-User: {user}\r\nX-Strata-Session: {session}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            self.host,
+            body.len()
+        );
+        let start = Instant::now();
+        self.stream.write_all(request.as_bytes()).await?;
+        let mut first = None;
+        loop {
+            if let Some(end) = whole(&self.rest, is_stream)? {
+                self.rest.drain(..end);
+                break;
+            }
+            if self.stream.read_buf(&mut self.rest).await? == 0 {
+                anyhow::bail!("the connection ended before the answer did");
+            }
+            if first.is_none() && holds(&self.rest, b"data: ") {
+                first = Some(start.elapsed());
+            }
+        }
+        let elapsed = if is_stream { first.context("a stream without an event")? } else { start.elapsed() };
+        Ok(elapsed.as_secs_f64() * 1000.0)
+    }
+}
+
+/// Where an answer ends, once all of it is there.
+fn whole(bytes: &[u8], is_stream: bool) -> Result<Option<usize>> {
+    let Some(head) = find(bytes, b"\r\n\r\n").map(|end| end + 4) else { return Ok(None) };
+    ensure!(
+        bytes.starts_with(b"HTTP/1.1 200"),
+        "the answer is `{}`",
+        String::from_utf8_lossy(&bytes[..head])
+    );
+    if is_stream {
+        return Ok(find(bytes, b"0\r\n\r\n").filter(|end| *end > head).map(|end| end + 5));
+    }
+    let text = String::from_utf8_lossy(&bytes[..head]).to_lowercase();
+    let length = text.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
+    let end = head + length.context("an answer without a length")?;
+    if bytes.len() < end {
+        return Ok(None);
+    }
+    serde_json::from_slice::<Value>(&bytes[head..end]).context("the answer is no JSON")?;
+    Ok(Some(end))
+}
+
+fn holds(bytes: &[u8], part: &[u8]) -> bool {
+    find(bytes, part).is_some()
+}
+
+fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
+    bytes.windows(part.len()).position(|window| window == part)
+}

@@ -1,0 +1,135 @@
+//! A model that answers at once, or when it is told to.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+/// How many words a streamed reply has.
+const WORDS: usize = 20;
+
+/// The scripted model.
+pub(super) struct Model {
+    address: String,
+    script: Arc<Script>,
+}
+
+struct Script {
+    thinking_us: AtomicU64,
+    /// Streams that have begun and wait.
+    begun: AtomicUsize,
+    held: watch::Sender<bool>,
+}
+
+impl Model {
+    pub(super) async fn start() -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?.to_string();
+        let (held, _) = watch::channel(false);
+        let script = Arc::new(Script { thinking_us: AtomicU64::new(0), begun: AtomicUsize::new(0), held });
+        let shared = Arc::clone(&script);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let script = Arc::clone(&shared);
+                tokio::spawn(async move { script.serve(stream).await });
+            }
+        });
+        Ok(Self { address, script })
+    }
+
+    pub(super) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// From now on it thinks so long before it answers.
+    pub(super) fn think(&self, time: Duration) {
+        self.script.thinking_us.store(time.as_micros() as u64, Ordering::Relaxed);
+    }
+
+    /// From now on streams begin and do not go on.
+    pub(super) fn hold(&self) {
+        self.script.begun.store(0, Ordering::SeqCst);
+        self.script.held.send_replace(true);
+    }
+
+    /// Waits until so many streams have begun.
+    pub(super) async fn wait_for(&self, streams: usize) -> Result<()> {
+        for _ in 0..3_000 {
+            if self.script.begun.load(Ordering::SeqCst) >= streams {
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        bail!("{} of {streams} streams have begun after a minute", self.script.begun.load(Ordering::SeqCst))
+    }
+
+    pub(super) fn release(&self) {
+        self.script.held.send_replace(false);
+    }
+}
+
+impl Script {
+    async fn serve(&self, mut stream: TcpStream) -> std::io::Result<()> {
+        stream.set_nodelay(true)?;
+        let mut bytes = Vec::new();
+        loop {
+            let (head, length) = loop {
+                if let Some(end) = super::find(&bytes, b"\r\n\r\n") {
+                    let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();
+                    let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
+                    let length = length.and_then(|length| length.trim().parse().ok()).unwrap_or(0);
+                    break (end + 4, length);
+                }
+                if stream.read_buf(&mut bytes).await? == 0 {
+                    return Ok(());
+                }
+            };
+            while bytes.len() < head + length {
+                if stream.read_buf(&mut bytes).await? == 0 {
+                    return Ok(());
+                }
+            }
+            let is_stream = super::holds(&bytes[head..head + length], b"\"stream\":true");
+            bytes.drain(..head + length);
+            let thinking = Duration::from_micros(self.thinking_us.load(Ordering::Relaxed));
+            if !thinking.is_zero() {
+                tokio::time::sleep(thinking).await;
+            }
+            if is_stream { self.speak(&mut stream).await? } else { answer(&mut stream).await? }
+        }
+    }
+
+    async fn speak(&self, stream: &mut TcpStream) -> std::io::Result<()> {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+        stream.write_all(head.as_bytes()).await?;
+        for number in 0..WORDS {
+            let choice = json!({ "index": 0, "delta": { "content": format!("word{number} ") }, "finish_reason": null });
+            let event = format!("data: {}\n\n", json!({ "choices": [choice] }));
+            stream.write_all(format!("{:x}\r\n{event}\r\n", event.len()).as_bytes()).await?;
+            if number == 0 {
+                self.begun.fetch_add(1, Ordering::SeqCst);
+                let mut held = self.held.subscribe();
+                let _ = held.wait_for(|held| !held).await;
+            }
+        }
+        let end = "data: [DONE]\n\n";
+        stream.write_all(format!("{:x}\r\n{end}\r\n0\r\n\r\n", end.len()).as_bytes()).await
+    }
+}
+
+async fn answer(stream: &mut TcpStream) -> std::io::Result<()> {
+    let message = json!({ "role": "assistant", "content": "a reply of several words, as models give them" });
+    let choice = json!({ "index": 0, "message": message, "finish_reason": "stop" });
+    let body =
+        json!({ "id": "c", "object": "chat.completion", "model": "m", "choices": [choice] }).to_string();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all((head + &body).as_bytes()).await
+}

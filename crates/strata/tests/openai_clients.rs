@@ -1,0 +1,91 @@
+//! Clients that nobody here wrote, through the real binary: OpenAI's own Python package and LangChain's.
+//!
+//! What they do is in `openai_clients.py`; the model behind the proxy is scripted. Afterwards the store is looked at.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+use support::{Server, Upstream};
+
+#[test]
+fn openais_and_langchains_packages_chat_with_memory() {
+    let python = venv().join("bin/python");
+    assert!(
+        python.is_file(),
+        "no Python at {}; `cargo xtask check` makes it, or name a virtual environment in `STRATA_TEST_VENV`",
+        python.display()
+    );
+    let directory = tempfile::tempdir().unwrap();
+    let upstream = Upstream::start();
+    let setting = format!("upstream={}", upstream.url());
+    let file = directory.path().join("clients.db");
+    let mut server = Server::start_with(&file, &[&setting, "memory_deadline_ms=60000"]);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/openai_clients.py");
+    let output = Command::new(python)
+        .arg(script)
+        .arg(format!("http://{}/v1", server.address()))
+        .current_dir(directory.path())
+        .env("LANGSMITH_TRACING", "false")
+        .output()
+        .unwrap();
+    server.assert_running();
+    assert!(output.status.success(), "{}", support::show(&output));
+
+    let mut client = server.client();
+    let mut turns = |session: &str| {
+        let answer = client.get(&format!("/sessions/{session}/turns?user_id=ada")).unwrap().json();
+        let turns = answer["turns"].as_array().unwrap_or_else(|| panic!("{session}: {answer}")).clone();
+        let shown = |turn: &Value| {
+            format!("{}: {}", turn["role"].as_str().unwrap(), turn["content"].as_str().unwrap())
+        };
+        (turns.iter().map(shown).collect::<Vec<_>>(), turns)
+    };
+    let (plain, _) = turns("plain");
+    assert_eq!(plain, ["user: my cat is called Miso", "assistant: reply to my cat is called Miso"]);
+    let (streamed, all) = turns("streamed");
+    assert_eq!(streamed, ["user: say one two three", "assistant: one two three"]);
+    assert_eq!(all[1]["metadata"]["finish_reason"], "stop");
+    let (tools, all) = turns("tools");
+    assert_eq!(
+        tools,
+        ["user: call weather", "assistant: ", "tool: sunny", "assistant: reply to call weather"]
+    );
+    let call = json!([{"id": "call_1", "name": "weather", "arguments": "{\"place\":\"Lisbon\"}"}]);
+    assert_eq!(all[1]["metadata"]["tool_calls"], call);
+    let (image, all) = turns("image");
+    assert_eq!(image[0], "user: what is this");
+    assert_eq!(all[0]["metadata"]["parts"], json!(["image_url"]));
+    let (retried, _) = turns("retried");
+    let expected = [
+        "user: fail once please",
+        "assistant: The model failed with status 500: once",
+        "assistant: reply to fail once please",
+    ];
+    assert_eq!(retried, expected, "a retry stores the question once");
+    let (left, all) = turns("left");
+    assert_eq!(
+        (left[0].as_str(), &all[1]["metadata"]["interrupted"]),
+        ("user: say a b c d e f g h", &json!(true))
+    );
+    let (chain, _) = turns("chain");
+    assert_eq!(chain.len(), 4, "{chain:?}");
+
+    // Nothing of ours went on to the model but what memory put in front of questions.
+    for request in upstream.received() {
+        assert!(!request.head.to_lowercase().contains("x-strata"), "{}", request.head);
+        assert!(request.head.contains("Bearer sk-test"), "{}", request.head);
+        let text = request.body.to_string();
+        assert!(!text.contains("memory_id") && !text.contains("memory_top_k"), "{text}");
+    }
+}
+
+fn venv() -> PathBuf {
+    match std::env::var_os("STRATA_TEST_VENV") {
+        Some(path) => path.into(),
+        None => [env!("CARGO_MANIFEST_DIR"), "../../target/venv"].iter().collect(),
+    }
+}
