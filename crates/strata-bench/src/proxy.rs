@@ -193,7 +193,8 @@ fn whole(bytes: &[u8], is_stream: bool) -> Result<Option<usize>> {
         return Ok(find(bytes, b"0\r\n\r\n").filter(|end| *end > head).map(|end| end + 5));
     }
     let text = String::from_utf8_lossy(&bytes[..head]).to_lowercase();
-    let length = text.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
+    let length: Option<usize> =
+        text.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
     let end = head + length.context("an answer without a length")?;
     if bytes.len() < end {
         return Ok(None);
