@@ -20,7 +20,8 @@
 //! - A revised memory is believed from the moment of the change set and loses its vectors, which were the old statement's.
 //! - Of turns said at the same moment in one session, the one with the greater `seq` is newer.
 //! - A forgotten user's epoch goes on rising: it does not begin at zero again.
-//! - Forgetting a session also removes its request rows, because their questions were said in it.
+//! - Forgetting a session also removes its request rows, because their questions were said in it. A memory of which it said
+//!   only a part, or whose turns nobody knows, stays.
 //! - A change set that changes what recall can see is one revision. Vectors, states, jobs, requests, segments and summaries
 //!   that are not completed are no such change.
 //! - Destroying anything takes the progress of spaces with segments back to 0; a forgotten user is never behind.
