@@ -108,21 +108,24 @@ async fn what_is_known_word_for_word_is_not_added_and_nobody_is_asked() {
 #[tokio::test]
 async fn two_sessions_at_once_store_a_statement_once() {
     let world = Arc::new(world());
+    world.remember("The user likes Berlin").await;
+    world.clock.forward(60);
     world.say("s", "I live in Berlin").await;
-    world.say("t", "Berlin is my home").await;
-    let (other, _) = with_model(&world, vec![states(&[(BERLIN, 1)])]);
+    world.say("t", "Berlin is where I live").await;
+    let (other, _) = with_model(&world, vec![states(&[(BERLIN, 1)]), decides(&["NONE", "ADD"])]);
     let meanwhile = Answer::Meanwhile(
         Box::new(move || {
             let other = other.clone();
             Box::pin(async move {
-                other.learn_next("other").await.unwrap().unwrap();
+                assert_eq!(other.learn_next("other").await.unwrap().unwrap().events[0].event, Event::Add);
             })
         }),
-        format!("[\"{BERLIN}\"]"),
+        r#"[{"id": 1, "event": "NONE"}, {"id": 2, "event": "ADD"}]"#.to_owned(),
     );
-    let (engine, model) = with_model(&world, vec![meanwhile]);
-    engine.learn_all().await.unwrap();
-    assert_eq!(model.calls(), 1);
+    let (engine, model) = with_model(&world, vec![states(&[(BERLIN, 1)]), meanwhile]);
+    let learned = engine.learn_next("w").await.unwrap().unwrap();
+    assert_eq!(learned.events.iter().map(|event| event.event).collect::<Vec<_>>(), [Event::None]);
+    assert_eq!(model.calls(), 2);
     assert_eq!(saying(&world, BERLIN).await.valid_to, None);
 }
 

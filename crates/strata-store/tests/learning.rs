@@ -1,0 +1,97 @@
+//! Learning on a real file: many workers, one result.
+
+#![allow(clippy::unwrap_used, reason = "a test's own functions")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use jiff::Timestamp;
+use strata_core::engine::{NewMessage, Settings};
+use strata_core::job::JobStatus;
+use strata_core::ports::{Clock, IdSource, TokenCounter};
+use strata_core::store::{JobQuery, MemoryQuery, MemorySelect};
+use strata_core::{Engine, Role, SessionId, Store, UserId};
+use strata_store::{SqliteOptions, SqliteStore};
+
+/// A clock that is set by hand, ids that count, a token a word.
+#[derive(Default)]
+struct Ports {
+    seconds: AtomicI64,
+    ids: AtomicU64,
+}
+
+impl Clock for Ports {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_second(1_700_000_000 + self.seconds.load(Ordering::SeqCst)).unwrap()
+    }
+}
+
+impl IdSource for Ports {
+    fn next(&self) -> uuid::Uuid {
+        uuid::Uuid::from_u64_pair(1, self.ids.fetch_add(1, Ordering::SeqCst))
+    }
+}
+
+impl TokenCounter for Ports {
+    fn count(&self, text: &str) -> u32 {
+        text.split_whitespace().count() as u32
+    }
+}
+
+/// Lets four workers work until nothing waits, however often they get into each other's way.
+async fn drain(engine: &Engine, ports: &Ports, user: &UserId) {
+    loop {
+        let workers: Vec<_> = (0..4)
+            .map(|number| {
+                let engine = engine.clone();
+                tokio::spawn(async move {
+                    while engine.learn_next(&format!("worker {number}")).await.unwrap().is_some() {}
+                })
+            })
+            .collect();
+        for worker in workers {
+            worker.await.unwrap();
+        }
+        let queued = JobQuery { status: Some(JobStatus::Queued), limit: 1, ..JobQuery::default() };
+        if engine.jobs(user, &queued).await.unwrap().is_empty() {
+            return;
+        }
+        ports.seconds.fetch_add(3_600, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_sessions_that_say_the_same_leave_one_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(folder.path().join("strata.db"), SqliteOptions::default()).unwrap();
+    let store: Arc<dyn Store> = Arc::new(store);
+    let ports = Arc::new(Ports::default());
+    let engine = Engine::new(store, ports.clone(), ports.clone(), ports.clone(), Settings::default());
+    let user = UserId::default();
+    let say = async |text: &str| {
+        for number in 0..24 {
+            let session = SessionId::new(format!("session {number}")).unwrap();
+            let messages =
+                vec![NewMessage::new(Role::User, text), NewMessage::new(Role::Assistant, "Noted.")];
+            engine.record(&user, &session, messages, None).await.unwrap();
+        }
+    };
+    let all = MemoryQuery::new(MemorySelect::All);
+    say("I live in Berlin.").await;
+    drain(&engine, &ports, &user).await;
+    assert_eq!(engine.memories(&user, &all).await.unwrap().len(), 1);
+
+    ports.seconds.fetch_add(60, Ordering::SeqCst);
+    say("I moved to Lisbon.").await;
+    drain(&engine, &ports, &user).await;
+    let memories = engine.memories(&user, &all).await.unwrap();
+    assert_eq!(memories.len(), 2, "{memories:#?}");
+    let current: Vec<_> = memories.iter().filter(|memory| memory.is_current()).collect();
+    assert_eq!(current.len(), 1, "{memories:#?}");
+    let former = memories.iter().find(|memory| !memory.is_current()).unwrap();
+    assert_eq!(former.replaced_by, Some(current[0].id));
+
+    let jobs = engine.jobs(&user, &JobQuery { limit: 1_000, ..JobQuery::default() }).await.unwrap();
+    assert!(jobs.iter().all(|job| job.status == JobStatus::Done), "{jobs:#?}");
+    assert!(jobs.iter().all(|job| job.result.is_some()));
+}
