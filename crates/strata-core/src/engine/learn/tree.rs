@@ -26,7 +26,7 @@ use crate::store::{Change, ChangeSet, MemoryQuery, MemorySelect, Page, SummaryQu
 use crate::summary::{Strategy, Summary, SummaryStatus};
 use crate::turn::{Role, Turn};
 
-/// The most turns that a step reads.
+/// The most turns that are read at once.
 const MAX_TURNS: u64 = 2_000;
 
 /// The most leaves of a step: a group. A session that was imported grows by several jobs, between which others get their turn.
@@ -185,9 +185,26 @@ impl Engine {
             return Ok(true);
         }
         let first = covered.map_or(0, |end| end + 1);
-        let turns = self.visible(user, &session.id, first, session.turn_count.min(first + MAX_TURNS)).await?;
-        let tokens: u64 = turns.iter().map(|turn| u64::from(turn.token_count)).sum();
-        Ok(Level::of(tokens) >= Level::Detailed)
+        let (turns, _) = self.tail(user, session, first, CHUNK_TOKENS).await?;
+        Ok(Level::of(tokens_of(&turns)) >= Level::Detailed)
+    }
+
+    /// The visible turns from `first` on, until they have `enough` tokens, and whether there are more. Turns that are hidden
+    /// may be many: they are passed over.
+    async fn tail(
+        &self,
+        user: &UserId,
+        session: &Session,
+        mut first: u64,
+        enough: u32,
+    ) -> Result<(Vec<Turn>, bool)> {
+        let mut turns: Vec<Turn> = Vec::new();
+        while first < session.turn_count && tokens_of(&turns) < u64::from(enough) {
+            let end = session.turn_count.min(first + MAX_TURNS);
+            turns.extend(self.visible(user, &session.id, first, end).await?);
+            first = end;
+        }
+        Ok((turns, first < session.turn_count))
     }
 
     async fn tree_rows(&self, user: &UserId, session: &SessionId) -> Result<Vec<Summary>> {
@@ -228,6 +245,10 @@ impl Engine {
             leaves.push(row);
         }
         let Some(last) = leaves.last().cloned() else { return Ok(work) };
+        // What is due may be logs and markers alone, which fill no leaf.
+        if rows.iter().any(|row| row.level == 3 && index_of(row) > index_of(&last)) {
+            return Ok(work);
+        }
         let count = index_of(&last) + 1;
         if count > GROUP as u64 {
             self.group_leaves(user, session, &rows, &leaves, content, &mut work.spent).await?;
@@ -257,11 +278,10 @@ impl Engine {
         last: Option<&Summary>,
     ) -> Result<(Vec<Leaf>, ContentType)> {
         let first = last.map_or(0, |last| last.end_seq + 1);
-        let end = session.turn_count.min(first + MAX_TURNS);
+        let enough = CHUNK_TOKENS * (MAX_LEAVES as u32 + 2);
+        let (turns, is_cut) = self.tail(user, session, first, enough).await?;
         // The last turn of the leaf before is read again for the overlap.
-        let mut turns = self.visible(user, &session.id, first.saturating_sub(1), end).await?;
-        let before =
-            (first > 0 && turns.first().is_some_and(|turn| turn.seq < first)).then(|| turns.remove(0));
+        let before = self.visible(user, &session.id, first.saturating_sub(1), first).await?.pop();
         let is_spoken = turns.iter().any(|turn| turn.role == Role::Assistant);
         let chinese = extractive::is_chinese(turns.iter().map(|turn| turn.content.as_str()));
         let content = if is_spoken {
@@ -271,7 +291,6 @@ impl Engine {
                 &turns.iter().map(|turn| turn.content.as_str()).collect::<Vec<_>>().join("\n"),
             )
         };
-        let is_cut = end < session.turn_count;
         let overlap = before.map(|turn| said(&turn, chinese)).unwrap_or_default();
         Ok((self.leaves(&turns, overlap, chinese, is_cut), content))
     }
@@ -477,6 +496,10 @@ impl Engine {
         facts.reverse();
         Ok(facts)
     }
+}
+
+fn tokens_of(turns: &[Turn]) -> u64 {
+    turns.iter().map(|turn| u64::from(turn.token_count)).sum()
 }
 
 /// A turn as a part of a text.

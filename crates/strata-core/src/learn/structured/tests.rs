@@ -106,3 +106,23 @@ fn a_field_has_a_name() {
     }
     assert!("moods".parse::<Field>().unwrap_err().message().contains("`moods`"));
 }
+
+#[test]
+fn the_rules_say_what_is_so_and_what_is_open() {
+    let mut structured = Structured::default();
+    let say = |structured: &mut Structured, seq: u64, text: &str| {
+        let said = turn(text).at(session("s"), seq);
+        structured.observe(&[&said]);
+    };
+    say(&mut structured, 0, "I live in Lisbon.");
+    say(&mut structured, 2, "I need to renew my passport.");
+    say(&mut structured, 4, "我喜欢喝绿茶。");
+    assert!(structured.facts.iter().any(|fact| fact.text.contains("Lisbon")), "{structured:?}");
+    assert!(structured.todos.iter().any(|todo| todo.text.contains("passport")), "{structured:?}");
+    assert!(structured.preferences.iter().any(|liked| liked.text.contains("绿茶")), "{structured:?}");
+    // What is no longer so is replaced, as among memories.
+    say(&mut structured, 6, "I moved to Porto.");
+    assert!(!structured.facts.iter().any(|fact| fact.text.contains("lives in Lisbon")), "{structured:?}");
+    say(&mut structured, 8, "I have renewed my passport.");
+    assert!(!structured.todos.iter().any(|todo| todo.text.contains("passport")), "{structured:?}");
+}

@@ -70,7 +70,8 @@ async fn a_filter_never_reaches_beyond_its_user() {
         json!({"AND": [{"user_id": "*"}, {"memory": {"icontains": "MALLORY"}}]}),
     ] {
         for scope in [Scope::User, Scope::Global] {
-            let request = RecallRequest { scope: Some(scope), ..filtered("trip train mallory", filter.clone()) };
+            let request =
+                RecallRequest { scope: Some(scope), ..filtered("trip train mallory", filter.clone()) };
             let found = contents(&world.recall(&request).await);
             assert!(found.iter().all(|text| !text.contains("mallory")), "{filter} {found:?}");
         }

@@ -127,6 +127,25 @@ async fn leaves_that_a_crash_left_are_not_made_again() {
 }
 
 #[tokio::test]
+async fn logs_alone_make_no_leaf_and_no_new_root() {
+    let Fixture { engine, model, .. } =
+        with_model(|settings| settings.summaries.window.memory_summarize_after_seq = 0);
+    record_long(&engine, 0..12).await;
+    model.says("leaf 0");
+    grow(&engine).await;
+    let log: String = (0..60)
+        .map(|n| format!("[2026-02-19 23:24:{n:02}] the pump says nothing of interest here\n"))
+        .collect();
+    for _ in 0..6 {
+        say(&engine, Role::Tool, &log).await;
+    }
+    model.take_asked();
+    grow(&engine).await;
+    assert_eq!(model.take_asked().len(), 0);
+    assert_eq!(levels(&engine).await, [(1, 0, 9), (3, 0, 9)]);
+}
+
+#[tokio::test]
 async fn a_pasted_book_becomes_several_leaves_of_one_turn() {
     let Fixture { engine, .. } = without_model(|_| ());
     let book: String = (0..60).map(|number| format!("{}\n\n", paragraph(number))).collect();
