@@ -133,7 +133,7 @@ async fn pause(rest: Duration, stopped: &mut watch::Receiver<bool>) {
     }
 }
 
-/// Removes old request rows and finished jobs of all users.
+/// Removes old request rows and finished jobs of all users, and takes sessions out of recall that have rested long enough.
 async fn prune(engine: &Engine, kept: Duration) -> Result<()> {
     let kept = SignedDuration::try_from(kept).unwrap_or(SignedDuration::MAX);
     let before = engine.now().checked_sub(kept).ok();
@@ -145,6 +145,7 @@ async fn prune(engine: &Engine, kept: Duration) -> Result<()> {
                 engine.prune_requests(user, before).await?;
             }
             engine.prune_jobs(user).await?;
+            engine.prune_sessions(user).await?;
         }
         if users.len() < USERS_A_PAGE as usize {
             return Ok(());

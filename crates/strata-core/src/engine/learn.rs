@@ -230,14 +230,7 @@ impl Engine {
     async fn work_on(&self, job: &Job, lease: LeaseId) -> Result<(Ended, Work)> {
         let work = match job.kind.parse()? {
             // It writes by itself, because it may have to look at the memories again.
-            JobKind::Extract => {
-                let done = self.extract_job(job, lease).await?;
-                // What was learned is stored: that a summary could not be asked for does not undo it.
-                if let Err(error) = self.ask_for_summary(job).await {
-                    tracing::warn!(%error, job = %job.id, "a summary could not be asked for; the next turn asks again");
-                }
-                return Ok(done);
-            }
+            JobKind::Extract => return self.extract_job(job, lease).await,
             // It writes by itself, because its rows are there before the job ends.
             JobKind::Summarise => return self.summarise_job(job, lease).await,
             JobKind::Evict => self.evict_job(job).await?,

@@ -186,12 +186,16 @@ impl Engine {
         let space = session_space("learn", &batch.session);
         work.changes.insert(0, Change::ExpectProgress { space: space.clone(), revision: batch.from });
         work.changes.push(Change::SetProgress { space, revision: batch.to });
-        let mut follow = |kind| work.changes.push(self.enqueue_once(user, &batch.session, kind, now, now));
+        let mut follow =
+            |kind, run_at| work.changes.push(self.enqueue_once(user, &batch.session, kind, run_at, now));
         if batch.to < batch.turn_count {
-            follow(JobKind::Extract);
+            follow(JobKind::Extract, now);
         }
         if self.is_over_full(user, &batch.session, batch.turn_count).await? {
-            follow(JobKind::Evict);
+            follow(JobKind::Evict, now);
+        }
+        if self.may_need_summary(user, &batch.session, batch.turn_count).await? {
+            follow(JobKind::Summarise, after(now, self.learn_delay()));
         }
         Ok(work)
     }

@@ -47,32 +47,27 @@ struct Found {
 
 impl Engine {
     /// When what these turns ask for in the way of summaries should run; `None` where they ask for nothing. Only a reply ends
-    /// a round; turns that nobody answers are counted when they have been learned from ([`Engine::ask_for_summary`]).
+    /// a round; turns that nobody answers are counted when they have been learned from ([`Engine::may_need_summary`]).
     pub(super) fn summary_at(&self, turns: &[NewTurn], now: Timestamp) -> Option<Timestamp> {
         let ends_round = |turn: &NewTurn| turn.role == Role::Assistant && turn.hidden.is_none();
         let is_due = self.settings.learn.summaries.enable_summarization && turns.iter().any(ends_round);
         is_due.then(|| after(now, self.learn_delay()))
     }
 
-    /// Asks for a summary where so many turns have no summary that document 3's trigger may be due: nobody may ever answer
-    /// them.
-    pub(super) async fn ask_for_summary(&self, job: &Job) -> Result<()> {
+    /// Whether so many turns have no summary that document 3's trigger may be due: nobody may ever answer them.
+    pub(super) async fn may_need_summary(
+        &self,
+        user: &UserId,
+        session: &SessionId,
+        turn_count: u64,
+    ) -> Result<bool> {
         let settings = &self.settings.learn.summaries;
         let every = settings.window.summarise_every_user_turns;
-        let Some(session) = job.session.as_ref().filter(|_| settings.enable_summarization && every > 0)
-        else {
-            return Ok(());
-        };
-        let Some(found) = self.store.session(&job.user, session).await? else { return Ok(()) };
-        let base = self.latest(&job.user, session, SummaryStatus::Completed).await?;
-        if found.turn_count.saturating_sub(base.map_or(0, |base| base.end_seq + 1)) < every {
-            return Ok(());
+        if !settings.enable_summarization || every == 0 {
+            return Ok(false);
         }
-        let now = self.now();
-        let change =
-            self.enqueue_once(&job.user, session, JobKind::Summarise, after(now, self.learn_delay()), now);
-        self.store.apply(&job.user, ChangeSet::one(now, change)).await?;
-        Ok(())
+        let base = self.latest(user, session, SummaryStatus::Completed).await?;
+        Ok(turn_count.saturating_sub(base.map_or(0, |base| base.end_seq + 1)) >= every)
     }
 
     /// Does a `summarise` job: the window where it is due, and a step of the tree.
