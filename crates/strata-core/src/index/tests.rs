@@ -207,7 +207,7 @@ async fn fresh(indexes: &Indexes, world: &World, user: &UserId) -> FreshIndex {
 /// An index of the user's items as the store has them now.
 async fn index_of(world: &World) -> Indexes {
     let indexes = Indexes::new(Arc::new(FewWords), usize::MAX);
-    fresh(&indexes, &world, &world.user).await;
+    fresh(&indexes, world, &world.user).await;
     indexes
 }
 
