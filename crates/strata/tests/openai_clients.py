@@ -49,8 +49,8 @@ def streamed():
     # A model that breaks off.
     try:
         list(client("broken").chat.completions.create(model="m", messages=[user("break off now please")], stream=True))
-    except Exception as error:
-        assert "peer closed" in str(error) or "incomplete" in str(error), error
+    except openai.APIConnectionError:
+        pass
     else:
         raise AssertionError("a broken stream must not look like a whole one")
 
