@@ -79,7 +79,6 @@ impl Caller {
     }
 
     /// Refuses what the request's key may not do.
-    #[allow(dead_code, reason = "for doors whose calls differ in what they need")]
     pub(crate) fn require(&self, scope: KeyScope) -> Result<(), ApiError> {
         self.identity.require(scope)
     }

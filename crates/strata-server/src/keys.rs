@@ -44,7 +44,6 @@ impl Identity {
     }
 
     /// Whether a header held Strata's key. It is meant for nobody else and is never passed on.
-    #[allow(dead_code, reason = "for whoever passes a request on")]
     pub(crate) fn is_ours(&self, header: &HeaderName) -> bool {
         self.headers.contains(header)
     }

@@ -48,7 +48,24 @@ pub(super) async fn call(
     name: &str,
     arguments: JsonObject,
 ) -> Result<CallToolResult, ErrorData> {
-    let answer = match name {
+    let Some(tool) = tools::all().iter().find(|tool| tool.name == name) else {
+        let known: Vec<&str> = tools::all().iter().map(|tool| tool.name.as_ref()).collect();
+        let shown: String = name.chars().take(64).collect();
+        let message = format!("there is no tool `{shown}`; there are {}", known.join(", "));
+        return Err(ErrorData::invalid_params(message, None));
+    };
+    let answer = match caller.require(tools::scope(tool)) {
+        Ok(()) => run(app, caller, name, arguments).await,
+        Err(error) => Err(error),
+    };
+    Ok(match answer {
+        Ok(answer) => CallToolResult::structured(answer),
+        Err(error) => CallToolResult::error(vec![ContentBlock::text(told(&error))]),
+    })
+}
+
+async fn run(app: &App, caller: &Caller, name: &str, arguments: JsonObject) -> Answer {
+    match name {
         "search_memories" => search(app, caller, arguments).await,
         "add_memory" => add(app, caller, arguments).await,
         "get_memories" => list(app, caller, arguments).await,
@@ -58,17 +75,8 @@ pub(super) async fn call(
         "delete_all_memories" => delete_all(app, caller, arguments).await,
         "get_context" => context(app, caller, arguments).await,
         "explain_recall" => explain(app, caller, arguments).await,
-        _ => {
-            let known: Vec<&str> = tools::all().iter().map(|tool| tool.name.as_ref()).collect();
-            let shown: String = name.chars().take(64).collect();
-            let message = format!("there is no tool `{shown}`; there are {}", known.join(", "));
-            return Err(ErrorData::invalid_params(message, None));
-        }
-    };
-    Ok(match answer {
-        Ok(answer) => CallToolResult::structured(answer),
-        Err(error) => CallToolResult::error(vec![ContentBlock::text(told(&error))]),
-    })
+        _ => Err(strata_core::Error::internal(format!("tool `{name}` is listed and does nothing")).into()),
+    }
 }
 
 /// A failure as a model reads it: what is wrong, then what to do next.
@@ -81,6 +89,9 @@ fn told(error: &ApiError) -> String {
             "Call `search_memories` or `get_memories` to find what exists, and use an id from there."
         }
         "invalid" => "Correct the arguments and call the tool again.",
+        "insufficient_scope" | "forbidden_user" => {
+            "Other arguments will not help: tell the user that this connection is not allowed to do that."
+        }
         "too_large" => "Make it shorter or split it, and call the tool again.",
         "conflict" => {
             "Look at it as it is now with `get_memory`, then decide whether the change still makes sense."

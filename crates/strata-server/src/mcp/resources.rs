@@ -5,6 +5,7 @@ use rmcp::model::{
     ErrorData, ListResourcesResult, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
 };
 use serde_json::json;
+use strata_core::key::KeyScope;
 use strata_core::store::{MemoryQuery, MemorySelect, Page};
 use strata_core::{Memory, MemoryId};
 
@@ -41,6 +42,7 @@ pub(super) async fn list(
     caller: &Caller,
     cursor: Option<&str>,
 ) -> Result<ListResourcesResult, ErrorData> {
+    caller.require(KeyScope::Read).map_err(|error| failed(&error))?;
     let user = caller.user([]).map_err(|error| failed(&error))?;
     let cursor = match cursor {
         None => Cursor { as_of: app.engine().now(), offset: 0 },
@@ -66,6 +68,7 @@ pub(super) async fn read(app: &App, caller: &Caller, uri: &str) -> Result<ReadRe
         let message = format!("there is no such resource; memories are `{PREFIX}ID`, as the list gives them");
         ErrorData::resource_not_found(message, Some(json!({ "uri": uri })))
     })?;
+    caller.require(KeyScope::Read).map_err(|error| failed(&error))?;
     let user = caller.user([]).map_err(|error| failed(&error))?;
     let memory = present(app, &user, id).await.map_err(|error| match error.code() {
         "not_found" => ErrorData::resource_not_found(error.message(), Some(json!({ "uri": uri }))),
@@ -89,7 +92,9 @@ fn resource(memory: &Memory) -> Resource {
 /// Resources have no result to put a failure into, so it is one of the protocol.
 fn failed(error: &ApiError) -> ErrorData {
     match error.code() {
-        "invalid" => ErrorData::invalid_params(error.message(), None),
+        "invalid" | "insufficient_scope" | "forbidden_user" => {
+            ErrorData::invalid_params(error.message(), None)
+        }
         _ => ErrorData::internal_error(error.message(), None),
     }
 }

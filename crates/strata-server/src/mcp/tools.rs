@@ -7,6 +7,7 @@ use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use rmcp::schemars::JsonSchema;
 use rmcp::schemars::generate::SchemaSettings;
 use serde_json::Value;
+use strata_core::key::KeyScope;
 
 use super::answers::{
     AddedAnswer, DeletedAnswer, ExplainAnswer, MemoriesAnswer, MemoryAnswer, OneAnswer, SearchAnswer,
@@ -76,6 +77,12 @@ pub(crate) fn all() -> &'static [Tool] {
         ]
     });
     &TOOLS
+}
+
+/// What a key needs for a tool.
+pub(super) fn scope(tool: &Tool) -> KeyScope {
+    let reads = tool.annotations.as_ref().and_then(|annotations| annotations.read_only_hint);
+    if reads == Some(true) { KeyScope::Read } else { KeyScope::Write }
 }
 
 fn search_memories() -> Tool {
