@@ -11,6 +11,7 @@ mod corpus;
 mod encoder;
 mod engine;
 mod fill;
+mod learn;
 mod prompt;
 mod proxy;
 mod recall;
@@ -61,6 +62,7 @@ const GROUPS: &[Group] = &[
     ("context", "working contexts as files: load, save, compact", context::measure),
     ("prompt", "prompts of long sessions: time and tokens", prompt::measure),
     ("proxy", "chats through the proxy against chats without it", proxy::measure),
+    ("learn", "extraction by rules: messages a second on one core", learn::measure),
     ("serve", "the binary: start to ready, idle memory", served::measure),
 ];
 

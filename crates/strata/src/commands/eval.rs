@@ -23,7 +23,7 @@ use crate::output::Output;
 /// temporary store is used unless `--store` names one.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  strata eval evals/samples\n  strata eval DIR --set locomo --runs runs --json"
+    after_help = "Example:\n  strata eval evals/samples\n  strata eval DIR --set locomo --runs runs --json\n  strata eval evals/conflicts --conflicts"
 )]
 pub(crate) struct Args {
     /// The folder with the sets
@@ -35,6 +35,9 @@ pub(crate) struct Args {
     /// Write a run file for each set into this folder
     #[arg(long, value_name = "OUTDIR")]
     runs: Option<PathBuf>,
+    /// DIR holds dialogues in which facts change: measure the built-in rules of learning on them
+    #[arg(long, conflicts_with_all = ["sets", "runs"])]
+    conflicts: bool,
     /// By relevance alone, as a model would be shown them, or both
     #[arg(long, value_name = "ORDER", value_enum, default_value_t = Orders::Both)]
     order: Orders,
@@ -55,7 +58,10 @@ struct ReportsJson {
 }
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
-    let Args { dir, sets, runs, order, json: JsonArgs { json } } = args;
+    let Args { dir, sets, runs, conflicts, order, json: JsonArgs { json } } = args;
+    if conflicts {
+        return run_conflicts(&dir, json, output);
+    }
     let sets = if sets.is_empty() { evals::sets(&dir)? } else { sets };
     if sets.is_empty() {
         return Err(Failure::usage(format!(
@@ -99,6 +105,12 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         output.json(&ReportsJson { sets: reports })?;
     }
     Ok(())
+}
+
+/// Extraction and reconciliation by rules, in memory alone.
+fn run_conflicts(dir: &Path, json: bool, output: &mut Output) -> Outcome {
+    let report = evals::conflicts::run(&evals::conflicts::load(dir)?)?;
+    if json { Ok(output.json(&report)?) } else { Ok(output.line(evals::conflicts::table(&report))?) }
 }
 
 /// The configured store holds somebody's memory, which a benchmark must not touch.

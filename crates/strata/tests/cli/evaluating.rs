@@ -51,3 +51,14 @@ fn a_folder_without_the_set_is_named() {
     let error = machine.run(&["eval", &samples(), "--set", "locomo"]).failed(1);
     assert!(error.contains("set `locomo` has no file `locomo.conversations.jsonl`"), "{error}");
 }
+
+#[test]
+fn the_rules_of_learning_are_measured_on_conflicts() {
+    let machine = Machine::new();
+    let conflicts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../evals/conflicts").display().to_string();
+    let table = machine.run(&["eval", &conflicts, "--conflicts"]).ok();
+    assert!(table.contains("| held-out.zh |") && table.contains("| UPDATE | en |"), "{table}");
+    let report = machine.run(&["eval", &conflicts, "--conflicts", "--json"]).json();
+    assert!(report["all"]["dialogues"].as_u64().unwrap() >= 160, "{report}");
+    assert!(machine.run(&["eval", &samples(), "--conflicts"]).failed(2).contains(".jsonl:1: "));
+}

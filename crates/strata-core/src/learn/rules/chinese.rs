@@ -44,8 +44,9 @@ static RULES: LazyLock<Table> = LazyLock::new(|| {
 });
 
 static REWRITES: LazyLock<(RegexSet, Vec<(Regex, &'static str)>)> = LazyLock::new(|| {
-    let set = RegexSet::new(table::REWRITES.iter().map(|(pattern, _)| pattern));
-    let rewrites = table::REWRITES.iter().filter_map(|(pattern, to)| Some((Regex::new(pattern).ok()?, *to)));
+    let set = RegexSet::new(table::REWRITES.iter().map(|(pattern, _)| expand(pattern)));
+    let rewrites =
+        table::REWRITES.iter().filter_map(|(pattern, to)| Some((Regex::new(&expand(pattern)).ok()?, *to)));
     (set.unwrap_or_else(|_| RegexSet::empty()), rewrites.collect())
 });
 

@@ -165,7 +165,7 @@ fn name_of(noun: &str, subject: &Subject, head: &Head, who: &str) -> Vec<Reading
     }
     let single = words::SINGLE.split_whitespace().any(|one| one == noun);
     let claim = Claim {
-        subject: owner.clone(),
+        subject: owner.to_lowercase(),
         slot: format!("name of {}", value::noun(noun)),
         value: value::terms(name.as_str()),
         old: head.old.as_deref().map(value::terms),
@@ -191,12 +191,15 @@ fn of_thing(subject: &Subject, head: &Head, whole: &str, who: &str) -> Vec<Readi
             continue;
         }
         let plain = value::without_article(raw);
+        if noun.contains("favourite") && points_back(raw) {
+            continue;
+        }
         if is_vague(raw) || !subject::may_have(noun, owner.is_some(), rule.slot, raw) {
             continue;
         }
         let slot = if noun.contains("birthday") { noun.clone() } else { rule.slot.replace("{n}", noun) };
         let claim = Claim {
-            subject: owner.clone().unwrap_or_else(|| "user".to_owned()),
+            subject: owner.as_deref().unwrap_or("user").to_lowercase(),
             slot: value::slot(&slot),
             value: value::terms(plain),
             old: head.old.as_deref().map(value::terms),
@@ -373,7 +376,13 @@ fn is_fit(rule: &Rule, subject: &Subject, value: &str, hold: Hold) -> bool {
     if value.chars().count() > 160 || value.split_whitespace().count() > 25 || is_vague(value) {
         return false;
     }
+    // «lives in Porto and likes tea»: the rest is another claim, and ending one must not end the other.
+    let joins = |(_, after): (&str, &str)| after.starts_with(char::is_lowercase);
+    if rule.arity == Arity::One && value.split_once(" and ").is_some_and(joins) {
+        return false;
+    }
     match rule.slot {
+        "{n}" => matches!(subject, Subject::Named(_)),
         "todo" if rule.verb == Verb::Todo => {
             matches!(subject, Subject::User)
                 && !NO_ERRAND.as_ref().is_some_and(|verbs| verbs.is_match(value))
@@ -396,7 +405,7 @@ fn is_fit(rule: &Rule, subject: &Subject, value: &str, hold: Hold) -> bool {
         "home" | "origin" | "birthplace" | "childhood" => ends || value::may_be_a_place(value),
         "field" => !value.contains(" to ") && value.split_whitespace().count() <= 3,
         "learning" => !value.starts_with("about") && !value.starts_with("more") && !value.starts_with("new "),
-        "like" => value.split_whitespace().count() <= 10 && is_general(value),
+        "like" => value.split_whitespace().count() <= 10 && is_general(value) && !ends_pointing_back(value),
         "has" => ![" for ", " of ", " with ", " in "].iter().any(|word| value.contains(word)),
         "employer" => !["the moment", "home", "night", "least", "all", "a time", "hours"].contains(&value),
         _ => true,
@@ -427,6 +436,10 @@ fn is_country(value: &str) -> bool {
 fn is_general(value: &str) -> bool {
     let Some(noun) = value.strip_prefix("the ") else { return value != "to" };
     noun.starts_with(char::is_uppercase) || words::GENERAL.split_whitespace().any(|general| general == noun)
+}
+
+fn ends_pointing_back(value: &str) -> bool {
+    value.rsplit(' ').next().is_some_and(points_back)
 }
 
 fn points_back(value: &str) -> bool {

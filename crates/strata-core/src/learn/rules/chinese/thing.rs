@@ -13,12 +13,12 @@ use crate::memory::MemoryKind;
 fn thing(predicate: &str) -> Option<Regex> {
     let (attribute, appointment, kin) = (words::ATTRIBUTE, words::APPOINTMENT, words::KIN);
     let owner = format!(
-        "(?<own>(?:我们|咱们|我|用户|本人)(?:现在|目前)?(?<kin>的?(?:{kin})(?:的|最))?)?的?(?:新|现在的)?"
+        "(?<own>(?:我们|咱们|我|用户|本人)(?:现在|目前)?(?<kin>的?(?:{kin})(?:的|最)?)?)?的?(?:新|现在的)?"
     );
     let noun = format!(
         "(?<noun>最?(?:喜欢|爱)的[^是]{{1,8}}?|(?:{attribute})|[^是在不我你的]{{0,6}}?(?:{appointment})(?:时间|日期)?)"
     );
-    let between = "(?:现在|目前|已经|也|又|刚|被|从[^，]{1,8})*";
+    let between = "(?:现在|目前|已经|也|又|刚|被|才|只有|差不多|从[^，]{1,8})*";
     Regex::new(&format!("^(?:其实|现在|目前|但是?|不过)*{owner}{noun}{between}{predicate}[了啦哦呀。！]*$"))
         .ok()
 }
@@ -56,7 +56,7 @@ pub(super) fn read(clause: &str, who: &str, old: Option<&str>, before: &Option<S
         Some("在") => false,
         Some(verb) => appointment || owned || verb.contains(['涨', '降', '升']),
     };
-    if !telling || raw.chars().count() > 24 || VAGUE.as_ref().is_some_and(|vague| vague.is_match(raw)) {
+    if !telling || raw.chars().count() > 40 || VAGUE.as_ref().is_some_and(|vague| vague.is_match(raw)) {
         return Vec::new();
     }
     // 我的工作是… and the like say what the tables say better.

@@ -111,7 +111,11 @@ pub(super) fn parse(predicate: &str) -> Option<Head> {
             "now" => head.changed = true,
             _ if is_adverb(word) => {}
             "would" | "could" | "might" | "may" | "should" | "wish" | "shall" => head.modal = true,
-            "can" if at(i + 1) == "not" && ["stand", "bear"].contains(&at(i + 2)) => break,
+            "can" if at(i + 1) == "not" && ["stand", "bear"].contains(&at(i + 2)) => {
+                "hate".clone_into(&mut head.verb);
+                i += 2;
+                break;
+            }
             "can" => {}
             "will" => head.future = true,
             "do" | "does" | "did" if is_aux_before(&lower, i) => head.past |= word == "did",
@@ -151,6 +155,7 @@ pub(super) fn parse(predicate: &str) -> Option<Head> {
     }
     let verb = words.get(i)?;
     (head.verb, head.written) = match lemma(at(i)) {
+        _ if !head.verb.is_empty() => (head.verb, (*verb).to_owned()),
         Some((base, form)) => {
             let past = matches!(form, Form::Past) || matches!(form, Form::Participle) && !head.perfect;
             head.past |= past && !head.progressive;
@@ -239,7 +244,7 @@ fn is_progressive(word: &str) -> bool {
 /// Takes off the end what is about the sentence and not of it, and notes it.
 fn finish(head: &mut Head, rest: String) -> String {
     static OLD: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i)^(?<new>.*?)(?:,? (?:and |but )?not (?:in |at |on |for |to )?(?:an? |the )?(?<a>[^,]+)|,? (?:instead of|rather than|and no longer) (?:in |at |on )?(?:an? |the )?(?<b>[^,]+))$").ok()
+        Regex::new(r"(?i)^(?<new>.*?)(?:(?:,| and| but)(?: and| but)? not (?:in |at |on |for |to )?(?:an? |the )?(?<a>[^,]+)|,? (?:instead of|rather than|and no longer) (?:in |at |on )?(?:an? |the )?(?<b>[^,]+))$").ok()
     });
     static BUT: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"(?i)^(?<lead> (?:in |at |on |for |to |an? )*)(?<old>[^,]+?),? but (?:rather |actually )?(?:in |at |on |for |to )?(?:an? )?(?<new>[^,]+)$").ok()

@@ -44,8 +44,10 @@ impl Subject {
             Self::User => "user".to_owned(),
             Self::Named(name) => name.to_lowercase(),
             Self::Kin { owner, noun, name, .. } => match name {
-                Some(name) => format!("{owner}'s {} {}", value::noun(noun), name.to_lowercase()),
-                None => format!("{owner}'s {}", value::noun(noun)),
+                Some(name) => {
+                    format!("{}'s {} {}", owner.to_lowercase(), value::noun(noun), name.to_lowercase())
+                }
+                None => format!("{}'s {}", owner.to_lowercase(), value::noun(noun)),
             },
             Self::Thing { owner, noun, .. } => format!("{}'s {noun}", owner.as_deref().unwrap_or("user")),
         }
@@ -77,11 +79,7 @@ impl Subject {
 
 /// An owner's name as it is said.
 pub(super) fn owner_display(owner: &str, who: &str) -> String {
-    if owner == "user" {
-        return who.to_owned();
-    }
-    let mut letters = owner.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+    if owner == "user" { who.to_owned() } else { owner.to_owned() }
 }
 
 /// Words that begin sentences with a capital and name nobody.
@@ -121,7 +119,7 @@ pub(super) fn parse(clause: &str) -> Option<(Subject, &str)> {
         return None;
     }
     if found.name("owns").is_some() {
-        return owned(Some(name.to_lowercase()), rest);
+        return owned(Some(name.to_owned()), rest);
     }
     let verb = rest.split_whitespace().next()?;
     let finite = ["no", "used", "will", "also", "now", "does", "did"].contains(&verb)

@@ -25,6 +25,8 @@ pub(super) const RULES: &[Rule] = rules! {
     "birthplace" Fact One Deed r"be born in (?<v>PLACE)" => "was born in {v}";
     "birthday" Fact One Deed r"be born on (?<v>.+)" => "was born on {v}";
     "citizenship" Fact Many State r"be a (?:citizen|national) of (?<v>PLACE)" => "be a citizen of {v}";
+    // What is told of somebody or something with a name.
+    "{n}" Fact One Deed r"be (?<n>(?:developed|founded|created|written|directed|produced|invented|performed|owned|designed|built|discovered|published|composed|painted|headquartered|located|manufactured|edited) (?:by|in|at)) (?<v>.+)" => "was {n} {v}";
     // Work and study.
     "employer" Fact One State r"(?:work|be employed|be a JOB|work as an? [\w ]+?) (?:at|for|by) (?<v>ORG)(?<t> (?:as|in|on|since|doing|from) .*)?" => "work at {v}{t}";
     "employer" Fact One Begin r"(?:join|(?:start|get|take|accept|land)(?: working| work| (?:a|my|the)(?: \w+)? (?:job|position|role)) (?:at|with|for)|start at|switch(?: jobs)? to) (?<v>NAMED)(?<t> (?:as|in) .*)?" => "work at {v}{t}";
@@ -142,6 +144,10 @@ pub(super) const REWRITES: &[(&str, &str)] = &[
     (
         r"^(?<v>[A-Z]\w+) and i (?:broke up|split up|separated|are no longer together|got divorced)$",
         "I broke up with $v",
+    ),
+    (
+        r"^the (?<n>[a-z][a-z ]{2,30}?) of (?-i:(?<o>[A-Z][\w .'&-]{1,40}?)) (?:is|was) (?-i:(?<v>[A-Z0-9].{0,60}))$",
+        "$o's $n is $v",
     ),
     (r"^(?<v>.+) (?:is|are|remains) my (?<n>(?:all-time |absolute |new )?favou?rite .+)$", "My $n is $v"),
     (r"^there is nothing i (?:like|love|enjoy) more than (?<v>.+)$", "I like $v"),
