@@ -84,7 +84,7 @@ pub(super) const RULES: &[Rule] = rules! {
     "team" Preference Soft State r"(?:support|be a supporter of) (?<v>NAMED)" => "support {v}";
     "collects" Fact Many State r"collect (?<v>.+)" => "collect {v}";
     // Decisions, todos, plans.
-    "decision for {n}" Decision One Deed r"decide (?:to )?(?<v>(?:use|take|have|go with|on|hire|pick|choose) .+?) for (?<n>.+?)(?: (?:instead|rather than)(?: of (?<o>.+))?)?" => "decided to {v} for {n}";
+    "decision for {n}" Decision One Deed r"decide (?<v>(?:to (?:use|take|have|go with|hire|pick|choose)|on) .+?) for (?<n>.+?)(?: (?:instead|rather than)(?: of (?<o>.+))?)?" => "decided {v} for {n}";
     "decision" Decision Many Deed r"decide (?<v>(?:not to|against|to|on|that) .+?)(?: (?:instead of|rather than|over) (?<o>.+))?" => "decided {v}";
     "decision" Decision Many Deed r"(?:choose|pick|go with|settle on) (?<v>.+?)(?: (?:instead of|rather than|over) (?<o>.+))?" => "decided on {v}";
     "todo" Todo Many Todo r"(?:need to|have to|have got to|must|get to remember to) (?<v>[a-z].+)" => "need to {v}";
