@@ -33,11 +33,18 @@ pub struct Options {
     pub relevance_limit: u32,
     /// How many items are asked for as they are served.
     pub served_limit: u32,
+    /// Whether everything is learned from before it is asked about, so that memories and summaries are recalled too.
+    pub learn: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { orders: vec![Order::Relevance, Order::Served], relevance_limit: 50, served_limit: 10 }
+        Self {
+            orders: vec![Order::Relevance, Order::Served],
+            relevance_limit: 50,
+            served_limit: 10,
+            learn: false,
+        }
     }
 }
 
@@ -280,7 +287,14 @@ impl Runner<'_> {
             }
         }
         self.recording += began.elapsed();
-        // What is measured is recall with everything in place, not how far the background has come.
+        self.settle().await
+    }
+
+    /// Does all that waits: what is measured is recall with everything in place, not how far the background has come.
+    async fn settle(&self) -> Result<()> {
+        if self.options.learn {
+            self.engine.learn_all().await?;
+        }
         self.engine.maintain_all().await
     }
 
@@ -297,7 +311,7 @@ impl Runner<'_> {
             let began = Instant::now();
             let recorded = record(&self.engine, plan.conversation, &plan.user, session).await;
             self.recording += began.elapsed();
-            self.engine.maintain_all().await?;
+            self.settle().await?;
             self.take(recorded.map_err(|error| at(&plan.place, error))?);
         }
         for question in questions.flatten() {

@@ -36,8 +36,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "OUTDIR")]
     runs: Option<PathBuf>,
     /// DIR holds dialogues in which facts change: measure the built-in rules of learning on them
-    #[arg(long, conflicts_with_all = ["sets", "runs"])]
+    #[arg(long, conflicts_with_all = ["sets", "runs", "learn"])]
     conflicts: bool,
+    /// Learn from everything before asking, so that memories and summaries are recalled too
+    #[arg(long)]
+    learn: bool,
     /// By relevance alone, as a model would be shown them, or both
     #[arg(long, value_name = "ORDER", value_enum, default_value_t = Orders::Both)]
     order: Orders,
@@ -58,7 +61,7 @@ struct ReportsJson {
 }
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
-    let Args { dir, sets, runs, conflicts, order, json: JsonArgs { json } } = args;
+    let Args { dir, sets, runs, conflicts, learn, order, json: JsonArgs { json } } = args;
     if conflicts {
         return run_conflicts(&dir, json, output);
     }
@@ -74,7 +77,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         Orders::Served => vec![Order::Served],
         Orders::Both => vec![Order::Relevance, Order::Served],
     };
-    let options = Options { orders, ..Options::default() };
+    let options = Options { orders, learn, ..Options::default() };
     // All are read before the first is run, so that a wrong line is not found after an hour.
     let sets = sets.iter().map(|name| evals::load(&dir, name)).collect::<Result<Vec<_>, _>>()?;
     let named = if context.config.origin("store") == "--store" {
