@@ -64,11 +64,11 @@ pub(super) async fn list(
 
 /// One memory.
 pub(super) async fn read(app: &App, caller: &Caller, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+    caller.require(KeyScope::Read).map_err(|error| failed(&error))?;
     let id = uri.strip_prefix(PREFIX).and_then(|id| id.parse::<MemoryId>().ok()).ok_or_else(|| {
         let message = format!("there is no such resource; memories are `{PREFIX}ID`, as the list gives them");
         ErrorData::resource_not_found(message, Some(json!({ "uri": uri })))
     })?;
-    caller.require(KeyScope::Read).map_err(|error| failed(&error))?;
     let user = caller.user([]).map_err(|error| failed(&error))?;
     let memory = present(app, &user, id).await.map_err(|error| match error.code() {
         "not_found" => ErrorData::resource_not_found(error.message(), Some(json!({ "uri": uri }))),

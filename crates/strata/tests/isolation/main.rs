@@ -9,9 +9,12 @@
 mod matrix;
 #[path = "../support/mod.rs"]
 mod support;
+mod tools;
+mod upstream;
 mod world;
 
 use matrix::{Call, Operation};
+use serde_json::json;
 use support::Answer;
 use world::{MARKER, World};
 
@@ -30,6 +33,8 @@ fn no_call_shows_or_changes_what_is_anothers() {
             for call in matrix::calls(&operation, &world.document, &world.ann) {
                 let answer = world.send(&key, &call);
                 check(&world, &operation, &call, &answer);
+                // The model behind repeats what it was shown, headers included.
+                assert!(!answer.text().contains(&key), "a key is passed on or repeated: {call:?}");
                 answered += usize::from(answer.status < 300);
             }
             let what = format!("{} {} with `{scopes}`", operation.method, operation.path);
@@ -48,15 +53,20 @@ fn check(world: &World, operation: &Operation, call: &Call, answer: &Answer) {
     let what =
         format!("{call:?} answered {} {}", answer.status, text.chars().take(2_000).collect::<String>());
     assert!(answer.status < 500 && answer.status != 401, "{what}");
-    assert!(!text.contains(MARKER), "what ann said is shown: {what}");
-    for id in &world.ann.unknown {
-        assert!(!text.contains(id.as_str()), "an id of ann's is shown: {what}");
-    }
+    check_text(world, &text, &what);
     if call.names_ann && operation.knows_users {
         // Where a parameter does not belong to the route at all, that may be said first.
         assert!(answer.status == 403 || call.is_varied && answer.status == 400, "{what}");
         let code = answer.json()["error"]["code"].clone();
         assert!(answer.status == 400 || code == "forbidden_user" || code == "insufficient_scope", "{what}");
+    }
+}
+
+#[track_caller]
+fn check_text(world: &World, text: &str, what: &str) {
+    assert!(!text.contains(MARKER), "what ann said is shown: {what}");
+    for id in &world.ann.unknown {
+        assert!(!text.contains(id.as_str()), "an id of ann's is shown: {what}");
     }
 }
 
@@ -84,4 +94,55 @@ fn every_route_wants_a_key_with_its_scopes() {
             assert_eq!((answer.status, code(&answer).as_str()), (403, "insufficient_scope"), "{what}");
         }
     }
+}
+
+#[test]
+fn no_tool_shows_or_changes_what_is_anothers() {
+    let mut world = World::new();
+    let key = world.key("bob", "read,write,admin");
+    let before = world.rows_of("ann");
+    let listed = world.send(&key, &tools::message("tools/list", json!({}))).json();
+    let listed = listed["result"]["tools"].as_array().unwrap().clone();
+    let names: Vec<&str> = listed.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert_eq!(names, tools::TOOLS.map(|(name, _)| name), "a tool is new: put it into the table");
+    let mut answered = 0;
+    let calls =
+        listed.iter().flat_map(|tool| tools::calls(tool, &world.ann)).chain(tools::resources(&world.ann));
+    for call in calls.collect::<Vec<_>>() {
+        let answer = world.send(&key, &call);
+        let what = format!("{call:?} answered {}", answer.text());
+        assert_eq!(answer.status, 200, "{what}");
+        check_text(&world, &answer.text(), &what);
+        let answer = answer.json();
+        let failed = answer.get("error").is_some() || answer["result"]["isError"] == true;
+        assert!(failed || !call.names_ann, "{what}");
+        answered += usize::from(!failed);
+        assert_eq!(world.rows_of("ann"), before, "{what}");
+    }
+    assert!(answered > 20, "{answered} calls were answered: the others were refused for another reason");
+}
+
+#[test]
+fn every_tool_wants_its_scope() {
+    let mut world = World::new();
+    let shared = world.rows_of("bob");
+    for (name, scope) in tools::TOOLS {
+        let others = ["read", "write", "admin"].into_iter().filter(|other| *other != scope);
+        let key = world.key("bob", &others.collect::<Vec<_>>().join(","));
+        let arguments = json!({ "text": "x", "query": "x", "memory_id": "x", "request_id": "x" });
+        let answer =
+            world.send(&key, &tools::message("tools/call", json!({ "name": name, "arguments": arguments })));
+        let text = answer.json()["result"]["content"][0]["text"].as_str().unwrap_or_default().to_owned();
+        assert!(text.contains(&format!("this needs `{scope}`")), "{name}: {}", answer.text());
+    }
+    let key = world.key("bob", "write,admin");
+    for call in tools::resources(&world.ann) {
+        let answer = world.send(&key, &call);
+        assert!(
+            answer.text().contains("this needs `read`") || answer.status != 200,
+            "{call:?}: {}",
+            answer.text()
+        );
+    }
+    assert_eq!(world.rows_of("bob")["memories"], shared["memories"]);
 }

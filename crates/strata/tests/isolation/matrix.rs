@@ -51,7 +51,7 @@ pub(crate) fn operations(document: &Value) -> Vec<Operation> {
 
 /// Everything of ann's that a parameter of this name could be given. The name of whoever asks is not among them: see
 /// [`calls`].
-fn tempting(name: &str, ann: &Ann) -> Vec<Value> {
+pub(crate) fn tempting(name: &str, ann: &Ann) -> Vec<Value> {
     let of = |table: &str| {
         let ids = ann.known.iter().find(|(name, _)| name == table).map(|(_, ids)| ids.clone());
         ids.unwrap_or_default().into_iter().map(Value::from).collect::<Vec<_>>()
@@ -84,6 +84,10 @@ fn tempting(name: &str, ann: &Ann) -> Vec<Value> {
             json!({ "OR": [{ "user_id": "ann" }, { "user_id": "bob" }] }),
         ],
         "metadata" => vec![json!({ "user_id": "ann" })],
+        "stream" => vec![json!(false), json!(true)],
+        "memory_top_k" => vec![json!(1000)],
+        "memory_recency_weight" | "memory_score_threshold" => vec![json!(0.0), json!(1.0)],
+        "X-Strata-Memory" => vec![json!("on"), json!("off")],
         "Idempotency-Key" => vec![json!(ann.idempotency_key)],
         "If-Match" => vec![json!(ann.tag), json!("*")],
         // What bob says himself.
@@ -108,6 +112,9 @@ fn plain_body(schema: &str) -> Value {
         "AddRequest" | "ReviseRequest" => json!({ "text": "a garden of my own" }),
         "SearchRequest" => json!({ "query": "which garden" }),
         "PromptBodyRequest" => json!({ "question": "which garden" }),
+        "ChatRequest" => {
+            json!({ "model": "any", "messages": [{ "role": "user", "content": "which garden do I like" }] })
+        }
         "ContextDocument" => json!({ "session_id": "walks", "facts": ["a garden of my own"] }),
         "StateDocument" => json!({ "own": "a garden" }),
         other => panic!("`{other}` is new: give `plain_body` one that its operation takes"),

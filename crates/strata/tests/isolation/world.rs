@@ -45,8 +45,9 @@ impl World {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("isolation.db");
+        let upstream = format!("upstream=http://{}/v1", crate::upstream::start());
         // A user's data is to change only when somebody asks for it.
-        let server = Server::start_with(&file, &["learn.enabled=false"]);
+        let server = Server::start_with(&file, &["learn.enabled=false", &upstream]);
         let mut client = server.client();
         let (admin, key) = (make_key(&file, "ann", "read,write,admin"), make_key(&file, "ann", "read,write"));
         let document = send(&mut client, Some(&key), "GET", "/openapi.json", &[], None).json();
