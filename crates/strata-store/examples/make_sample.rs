@@ -7,6 +7,7 @@
 
 use std::path::Path;
 
+use strata_core::job::JobStatus;
 use strata_core::key::{ApiKey, KeyLimits, Scopes};
 use strata_core::store::conformance::fixture::{
     ann, appending, at, bob, deleted, job, key, memory, object, request, session, summary, turn,
@@ -58,6 +59,9 @@ async fn fill(store: &SqliteStore) {
     whole.structured = Some(serde_json::json!({"facts": ["there is a lake"]}));
     whole.generation_ms = Some(12);
     bound.source_summary = Some(whole.id);
+    let mut finished = job(Some("walks"), 7);
+    finished.status = JobStatus::Done;
+    finished.result = Some(serde_json::json!({"memories": 1}));
     let mut limited = key(1);
     limited.name = Some("网关".to_owned());
     limited.expires_at = Some(at(99));
@@ -78,7 +82,7 @@ async fn fill(store: &SqliteStore) {
         Change::PutSummary(Box::new(whole)),
         Change::AddMemory(Box::new(bound.clone())),
         Change::PutVectors(vec![vector(ItemId::Turn(said.id)), vector(ItemId::Memory(bound.id))]),
-        Change::EnqueueJob(Box::new(job(Some("walks"), 7))),
+        Change::EnqueueJob(Box::new(finished)),
         Change::AddRequest(Box::new(request(8))),
         Change::AddKey(Box::new(limited)),
     ];

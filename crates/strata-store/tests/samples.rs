@@ -63,3 +63,8 @@ async fn version_1_is_read() {
 async fn version_2_is_read() {
     check(2).await;
 }
+
+#[tokio::test]
+async fn version_3_is_read() {
+    check(3).await;
+}
