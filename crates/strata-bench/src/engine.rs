@@ -12,15 +12,14 @@ use uuid::Uuid;
 
 /// An engine over a store.
 pub(crate) fn over(store: &Arc<dyn Store>) -> Engine {
+    at(store, Arc::new(Standstill))
+}
+
+/// An engine over a store, at the time that a clock shows.
+pub(crate) fn at(store: &Arc<dyn Store>, clock: Arc<dyn Clock>) -> Engine {
     let ids = Arc::new(Count(AtomicU64::new(1)));
-    Engine::new(
-        Arc::clone(store),
-        Arc::new(Standstill),
-        ids,
-        Arc::new(Tokenizer::default()),
-        Settings::default(),
-    )
-    .with_lexicon(Arc::new(BuiltinLexicon::new()))
+    Engine::new(Arc::clone(store), clock, ids, Arc::new(Tokenizer::default()), Settings::default())
+        .with_lexicon(Arc::new(BuiltinLexicon::new()))
 }
 
 /// A clock at which nothing depends on when the run takes place.

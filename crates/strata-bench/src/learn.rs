@@ -1,10 +1,15 @@
-//! Learning without a model: how many messages a second the built-in rules read and reconcile on one core.
+//! Learning: how many messages a second the built-in rules read and reconcile on one core, what learning costs those who
+//! record meanwhile, and what a model costs a turn.
+
+mod chat;
+mod model;
+mod recording;
 
 use std::time::Instant;
 
 use anyhow::Result;
 use jiff::{SignedDuration, Timestamp};
-use strata_core::learn::{Said, rules};
+use strata_core::learn::{Said, rules as built_in};
 use strata_core::{Memory, MemoryId, MemoryKind, TurnId};
 use uuid::Uuid;
 
@@ -32,6 +37,12 @@ const EVERY: usize = 4;
 const ROUNDS: usize = 5;
 
 pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
+    rules(bench, report)?;
+    recording::measure(bench, report)?;
+    model::measure(bench, report)
+}
+
+fn rules(bench: &mut Bench, report: &mut Report) -> Result<()> {
     let count = bench.size(20_000, 500);
     let (corpus, mut random) = (Corpus::new(), Random::new(5));
     let messages: Vec<String> = (0..count)
@@ -43,16 +54,16 @@ pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
     let at: Timestamp = "2024-05-08T12:00:00Z".parse()?;
     let said = |text| Said { turn: TurnId(Uuid::nil()), name: None, text, at };
     let known: Vec<Memory> =
-        STATED.iter().flat_map(|text| rules::extract(&said(text))).map(memory(at)).collect();
+        STATED.iter().flat_map(|text| built_in::extract(&said(text))).map(memory(at)).collect();
     let (mut read, mut reconciled) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let start = Instant::now();
-        let stated: Vec<_> = messages.iter().map(|text| rules::extract(&said(text))).collect();
+        let stated: Vec<_> = messages.iter().map(|text| built_in::extract(&said(text))).collect();
         read.push(count as f64 / start.elapsed().as_secs_f64());
         let start = Instant::now();
         let mut plans = 0;
         for statements in stated.iter().filter(|statements| !statements.is_empty()) {
-            rules::reconcile(statements, &known).check(known.len(), statements.len())?;
+            built_in::reconcile(statements, &known).check(known.len(), statements.len())?;
             plans += 1;
         }
         reconciled.push(plans as f64 / start.elapsed().as_secs_f64());

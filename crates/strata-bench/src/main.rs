@@ -62,7 +62,7 @@ const GROUPS: &[Group] = &[
     ("context", "working contexts as files: load, save, compact", context::measure),
     ("prompt", "prompts of long sessions: time and tokens", prompt::measure),
     ("proxy", "chats through the proxy against chats without it", proxy::measure),
-    ("learn", "extraction by rules: messages a second on one core", learn::measure),
+    ("learn", "learning: messages a second, what it costs recording, what a model costs", learn::measure),
     ("serve", "the binary: start to ready, idle memory", served::measure),
 ];
 

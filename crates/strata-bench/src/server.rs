@@ -111,9 +111,14 @@ pub(crate) struct Client {
 impl Client {
     /// Asks a user's memory. The milliseconds from the request's first byte to the answer's last, and the answer.
     pub(crate) fn search(&mut self, user: &str, question: &str) -> Result<(f64, Value)> {
-        let body = json!({ "query": question, "user_id": user }).to_string();
+        self.post("/search", &json!({ "query": question, "user_id": user }))
+    }
+
+    /// Posts a body. The milliseconds from the request's first byte to the answer's last, and the answer.
+    pub(crate) fn post(&mut self, path: &str, body: &Value) -> Result<(f64, Value)> {
+        let body = body.to_string();
         let request = format!(
-            "POST /search HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            "POST {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             self.host,
             body.len()
         );
@@ -127,7 +132,7 @@ impl Client {
     fn read_answer(&mut self) -> Result<Vec<u8>> {
         let mut line = String::new();
         self.stream.read_line(&mut line)?;
-        ensure!(line.starts_with("HTTP/1.1 200"), "the binary answered `{}`", line.trim());
+        ensure!(line.starts_with("HTTP/1.1 20"), "the binary answered `{}`", line.trim());
         let mut length = 0;
         loop {
             line.clear();

@@ -117,7 +117,8 @@ async fn list(args: ListArgs, engine: &Engine, output: &mut Output) -> Outcome {
     Ok(())
 }
 
-async fn users(engine: &Engine) -> Outcome<Vec<UserId>> {
+/// All users.
+pub(super) async fn users(engine: &Engine) -> Outcome<Vec<UserId>> {
     let mut all = Vec::new();
     loop {
         let page = Page { offset: all.len() as u64, limit: USERS_A_PAGE };

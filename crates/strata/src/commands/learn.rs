@@ -1,15 +1,19 @@
 //! `strata learn`: works through the queue that recording left, as a server does in the background.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use indicatif::ProgressBar;
 use serde::Serialize;
 use strata_core::Engine;
 use strata_core::engine::{Ended, Learned};
+use strata_core::job::{Job, JobStatus};
 use strata_core::ports::Spent;
+use strata_core::store::JobQuery;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::jobs::users;
 use super::{Context, JsonArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
@@ -25,10 +29,20 @@ pub(crate) struct Args {
     json: JsonArgs,
 }
 
+/// The longest wait for a job that was put off: what waits longer has failed or is somebody else's.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
     context.existing_file()?;
     let engine = eager_engine(context).await?;
-    let report = drain(&engine, context.config.learning.workers).await?;
+    let mut report = Report::default();
+    loop {
+        drain(&engine, context.config.learning.workers, &mut report).await?;
+        match next_due(&engine).await? {
+            Some(wait) => tokio::time::sleep(wait).await,
+            None => break,
+        }
+    }
     report.print(args.json, output)
 }
 
@@ -39,8 +53,22 @@ pub(crate) async fn eager_engine(context: &Context) -> Outcome<Engine> {
     context.engine_to_write_with(&config).await
 }
 
+/// How long until the next job is due that waits only for others to share a model's call with; none where there is none.
+async fn next_due(engine: &Engine) -> Outcome<Option<Duration>> {
+    let query = JobQuery { status: Some(JobStatus::Queued), limit: u32::MAX, ..JobQuery::default() };
+    let mut next = None;
+    for user in users(engine).await? {
+        // One that is due by now is held up by another of its session, which somebody else works on.
+        let put_off = |job: &Job| job.last_error.is_none() && job.run_at > engine.now();
+        let waiting = engine.jobs(&user, &query).await?.into_iter().filter(put_off);
+        next = waiting.map(|job| job.run_at).chain(next).min();
+    }
+    let wait = next.map(|due| Duration::try_from(due.duration_since(engine.now())).unwrap_or_default());
+    Ok(wait.filter(|wait| *wait <= LONGEST_WAIT))
+}
+
 /// Works until nothing is due, so many jobs at once.
-pub(crate) async fn drain(engine: &Engine, workers: usize) -> Outcome<Report> {
+pub(crate) async fn drain(engine: &Engine, workers: usize, report: &mut Report) -> Outcome {
     let (sender, mut finished) = mpsc::channel(workers);
     let mut learners = JoinSet::new();
     for number in 0..workers {
@@ -57,7 +85,6 @@ pub(crate) async fn drain(engine: &Engine, workers: usize) -> Outcome<Report> {
     }
     drop(sender);
     let bar = ProgressBar::new_spinner();
-    let mut report = Report::default();
     while let Some(learned) = finished.recv().await {
         report.count(&learned);
         bar.set_message(format!("{} jobs, {} memories changed", report.jobs, report.changed()));
@@ -67,7 +94,7 @@ pub(crate) async fn drain(engine: &Engine, workers: usize) -> Outcome<Report> {
     while let Some(ended) = learners.join_next().await {
         ended.map_err(|error| Failure::Failed(error.into()))??;
     }
-    Ok(report)
+    Ok(())
 }
 
 /// What was done.

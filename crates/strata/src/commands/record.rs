@@ -13,7 +13,7 @@ use strata_core::turn::Metadata;
 use strata_core::{Engine, Role, SessionId, UserId};
 use tokio::sync::mpsc;
 
-use super::learn::{drain, eager_engine};
+use super::learn::{Report, drain, eager_engine};
 use super::{Context, JsonArgs, UserArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Output};
@@ -103,7 +103,9 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         output.line(format_args!("recorded {count} {} in session `{session}`", turns(count)))?;
     }
     if learn {
-        drain(&recorder.engine, context.config.learning.workers).await?.print(JsonArgs { json }, output)?;
+        let mut report = Report::default();
+        drain(&recorder.engine, context.config.learning.workers, &mut report).await?;
+        report.print(JsonArgs { json }, output)?;
     }
     Ok(())
 }

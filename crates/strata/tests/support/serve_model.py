@@ -14,12 +14,13 @@ parameters.hostnames = ["127.0.0.1"]
 parameters.port = 0
 parameters.n_parallel = 1
 parameters.n_ctx = 4096
-# The model is small and rambles: an answer ends here, whatever was asked for.
-parameters.n_predict = 160
 # Threads of llama.cpp wait for each other by spinning, which on a busy machine takes a hundred times longer than one alone.
 parameters.cpuparams.n_threads = 1
 parameters.cpuparams_batch.n_threads = 1
 parameters.fit_params = False
+# Without this so small a model says the same until its answer is cut off.
+parameters.sampling.penalty_repeat = 1.3
+parameters.sampling.penalty_last_n = 256
 server = xllamacpp.Server(parameters)
 print("serving", server.listening_address, flush=True)
 sys.stdin.read()

@@ -1,0 +1,67 @@
+//! Recording over HTTP while Strata learns from what is recorded, against the same without learning.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use super::chat::Chat;
+use crate::Bench;
+use crate::report::{Report, Target, median};
+use crate::server::Served;
+
+const CLIENTS: usize = 8;
+const ROUNDS: usize = 5;
+
+pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
+    let exchanges = bench.size(1_500, 50);
+    let (mut off, mut on) = (Vec::new(), Vec::new());
+    // The rounds alternate, so that a slow minute of the machine slows both.
+    for round in 0..ROUNDS {
+        off.push(record(bench, &format!("learn-off-{round}"), "learn.enabled=false", exchanges)?);
+        on.push(record(bench, &format!("learn-on-{round}"), "learn.enabled=true", exchanges)?);
+    }
+    let (off, on) = (median(&mut off), median(&mut on));
+    report.add(format!("recording, {CLIENTS} clients, not learning"), off, "turns/s", None);
+    report.add(format!("recording, {CLIENTS} clients, while learning by rules"), on, "turns/s", None);
+    report.add("recording while learning against recording alone", on / off, "x", Some(Target::AtLeast(0.9)));
+    Ok(())
+}
+
+/// Turns a second, an exchange of two a request.
+fn record(bench: &Bench, name: &str, setting: &str, exchanges: usize) -> Result<f64> {
+    let served = Served::start_with(&bench.binary, &bench.stores.fresh(name), "builtin", &[setting.to_owned()])?;
+    served.wait_until_ready()?;
+    let bodies: Vec<Vec<Value>> = (0..CLIENTS).map(|client| conversation(client, exchanges)).collect();
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = bodies
+            .iter()
+            .map(|bodies| {
+                scope.spawn(|| {
+                    let mut client = served.connect()?;
+                    bodies.iter().try_for_each(|body| client.post("/turns", body).map(|_| ()))
+                })
+            })
+            .collect();
+        clients.into_iter().try_for_each(|client| client.join().ok().context("a client panicked")?)
+    })?;
+    Ok((2 * CLIENTS * exchanges) as f64 / start.elapsed().as_secs_f64())
+}
+
+/// A user's conversation, a new session every fifty exchanges.
+fn conversation(client: usize, exchanges: usize) -> Vec<Value> {
+    let mut chat = Chat::new(client as u64);
+    (0..exchanges)
+        .map(|number| {
+            json!({
+                "user_id": format!("user-{client}"),
+                "session_id": format!("session-{}", number / 50),
+                "messages": [
+                    { "role": "user", "content": chat.user() },
+                    { "role": "assistant", "content": chat.assistant() },
+                ],
+            })
+        })
+        .collect()
+}
