@@ -119,7 +119,7 @@ fn a_real_model_learns() {
         "learn.delay_secs=0",
         // Instructions that so small a model can follow, and that cost it little time.
         "learn.extract_prompt=Write one short statement about the user, as JSON.",
-        "learn.window_prompt=Say what the user does.",
+        "summary_prompt.window=Say what the user does.",
         "memory_summarize_after_seq=3",
     ];
     let said = ["I live in Lisbon with my cat Mia.", "I work as a baker."];

@@ -30,7 +30,8 @@ pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
 
 /// Turns a second, an exchange of two a request.
 fn record(bench: &Bench, name: &str, setting: &str, exchanges: usize) -> Result<f64> {
-    let served = Served::start_with(&bench.binary, &bench.stores.fresh(name), "builtin", &[setting.to_owned()])?;
+    let served =
+        Served::start_with(&bench.binary, &bench.stores.fresh(name), "builtin", &[setting.to_owned()])?;
     served.wait_until_ready()?;
     let bodies: Vec<Vec<Value>> = (0..CLIENTS).map(|client| conversation(client, exchanges)).collect();
     let start = Instant::now();
