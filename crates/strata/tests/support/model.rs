@@ -2,7 +2,7 @@
 //!
 //! «I like X» and «I live in X» become statements. Of two places where the user lives the new one stays; what is said in the same
 //! words is known already.
-#![allow(dead_code, reason = "each test uses its part")]
+#![allow(dead_code, clippy::expect_used, reason = "each test uses its part, and fails by panicking")]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
