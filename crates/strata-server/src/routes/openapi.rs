@@ -229,7 +229,7 @@ fn refine(schemas: &mut Value) {
     schemas["AddRequest"]["allOf"] = json!([
         { "oneOf": [
             { "allOf": [text("text"), absent("messages")] },
-            { "allOf": [messages.clone(), absent("text")] },
+            { "allOf": [messages, absent("text")] },
         ] },
         // Where an inferred memory holds is a setting. Messages are inferred from unless somebody says otherwise.
         { "if": { "anyOf": [
