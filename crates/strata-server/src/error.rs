@@ -131,7 +131,7 @@ const INTERNAL_MESSAGE: &str =
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let (_, error) = self.detail();
-        self.answer(ErrorResponse { error })
+        self.answer(ErrorResponse { error, detail: None })
     }
 }
 
@@ -158,6 +158,10 @@ pub(crate) struct Cause(pub(crate) Arc<Error>);
 pub(crate) struct ErrorResponse {
     /// What went wrong.
     pub(crate) error: ErrorDetail,
+    /// The message once more, on the routes that mem0's clients call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub(crate) detail: Option<String>,
 }
 
 /// What went wrong.

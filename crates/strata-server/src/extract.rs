@@ -12,7 +12,10 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
+use serde::de::{
+    Deserialize, DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, IntoDeserializer, MapAccess,
+    Visitor,
+};
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -46,6 +49,81 @@ impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
             ApiError::invalid(format!("the body is not what this route takes: {reason}"))
         })?;
         Ok(Self(value))
+    }
+}
+
+/// A JSON body of a route that mem0's clients call too: what these send for a service of another kind is passed over.
+pub(crate) struct LenientBody<T>(pub(crate) T);
+
+/// Fields that say nothing to Strata and change nothing about what is asked.
+const PASSED_OVER: [&str; 14] = [
+    "org_id",
+    "project_id",
+    "version",
+    "api_version",
+    "output_format",
+    "async_mode",
+    "enable_graph",
+    "rerank",
+    "keyword_search",
+    "latest_only",
+    "show_expired",
+    "memory_type",
+    "prompt",
+    "source",
+];
+
+impl<T: DeserializeOwned> FromRequest<App> for LenientBody<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        let JsonBody(Lenient(value)) = JsonBody::from_request(request, app).await?;
+        Ok(Self(value))
+    }
+}
+
+/// A map without the fields that are passed over.
+struct Lenient<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Lenient<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct LenientVisitor<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for LenientVisitor<T> {
+            type Value = Lenient<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Lenient<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(PassingOver(map))).map(Lenient)
+            }
+        }
+
+        deserializer.deserialize_map(LenientVisitor(PhantomData))
+    }
+}
+
+struct PassingOver<A>(A);
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for PassingOver<A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
+        loop {
+            match self.0.next_key::<String>()? {
+                Some(name) if PASSED_OVER.contains(&name.as_str()) => {
+                    self.0.next_value::<IgnoredAny>()?;
+                }
+                Some(name) => return seed.deserialize(name.into_deserializer()).map(Some),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
+        self.0.next_value_seed(seed)
     }
 }
 

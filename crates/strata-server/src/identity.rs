@@ -59,6 +59,11 @@ impl Caller {
         }
     }
 
+    /// Whether nobody is named before the body or query is asked, so that this caller may ask for anybody.
+    pub(crate) fn names_nobody(&self) -> bool {
+        self.user.is_none() && self.identity.key().is_none_or(ApiKey::is_unbound)
+    }
+
     /// The bucket that all users share, to read from it. Who asks is looked at all the same.
     pub(crate) fn shared<'a>(
         &self,

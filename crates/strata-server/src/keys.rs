@@ -74,6 +74,7 @@ pub(crate) fn scopes_of(method: &Method, route: &str) -> &'static [KeyScope] {
         "/metrics" => &[Admin],
         // They answer a question and happen to have a body.
         "/search" | "/sessions/{id}/prompt" => &[Read],
+        "/v2/memories/" | "/v2/memories/search/" | "/v3/memories/" | "/v3/memories/search/" => &[Read],
         // It recalls, and it records.
         "/v1/chat/completions" => &[Read, Write],
         // A route that nobody has thought of here is the harder to enter.

@@ -22,6 +22,7 @@ pub(crate) type Route = (&'static str, MethodRouter<App>);
 /// and JSON for whatever goes wrong.
 pub fn router(app: App) -> Router {
     let api = collect(routes::api())
+        .merge(collect(routes::mem0::routes()))
         .route("/mcp", mcp::over_http(&app))
         .layer(from_fn_with_state(app.clone(), limited));
     // The last layer added is the outermost: an answer to a panic or a foreign host has an id and is counted too.

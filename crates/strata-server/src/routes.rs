@@ -1,9 +1,12 @@
 //! The routes, one a file.
 
 pub(crate) mod context;
+pub(crate) mod detail;
+pub(crate) mod filters;
 pub(crate) mod health;
 pub(crate) mod index;
 pub(crate) mod jobs;
+pub(crate) mod mem0;
 pub(crate) mod memories;
 pub(crate) mod memory;
 pub(crate) mod metrics;

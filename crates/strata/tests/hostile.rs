@@ -307,7 +307,7 @@ fn values_that_cannot_be_are_refused() {
         ("/search", json!({ "query": "a", "user_id": "default", "max_tokens": 0 })),
         ("/search", json!({ "query": "a", "user_id": "default", "kinds": ["dream"] })),
         ("/search", json!({ "query": "a", "user_id": "default", "explain": "please" })),
-        ("/search", json!({ "query": "a", "user_id": "default", "filters": { "a": 1 } })),
+        ("/search", json!({ "query": "a", "user_id": "default", "filters": { "a": { "like": 1 } } })),
         ("/search", json!({ "query": "a", "user_id": "default", "as_of": "yesterday" })),
         ("/sessions/trip/prompt", json!({ "question": "" })),
         ("/sessions/trip/prompt", json!({ "question": two_megabytes })),

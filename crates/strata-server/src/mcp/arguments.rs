@@ -59,6 +59,10 @@ owned! {
         /// where you do not say.
         #[schemars(extend("items" = {"enum": ["memory", "turn"]}))]
         kinds: Option<Vec<String>>,
+        /// Only what has these fields: values attached with `metadata`, or `agent_id`, `run_id`, `kind`, `created_at`. As in
+        /// `{"project": "garden"}` or `{"AND": [{"kind": "todo"}, {"created_at": {"gte": "2026-01-31"}}]}`; operators are
+        /// `eq ne in nin gt gte lt lte contains icontains`, `AND OR NOT` combine, and `"*"` means that a field is there.
+        filters: Option<Map<String, Value>>,
         /// What was known at that time instead of now, as in `2026-01-31T12:00:00Z`.
         as_of: Option<String>,
         /// Leaves out what is less relevant, from 0 to 1. Lower it to 0 where a search that should find something does
@@ -80,6 +84,8 @@ owned! {
         run_id: Option<String>,
         /// Only those of this agent.
         agent_id: Option<String>,
+        /// Only what has these fields, as for `search_memories`.
+        filters: Option<Map<String, Value>>,
         /// What was believed at that time instead of now, as in `2026-01-31T12:00:00Z`.
         as_of: Option<String>,
         /// How many at the most; 50 where you do not say.

@@ -8,7 +8,7 @@ use strata_core::engine::{MemoryEdit, NewMemory};
 use strata_core::metric::RetrievalPath;
 use strata_core::recall::{RecallRequest, Recalled};
 use strata_core::store::{ItemKinds, MemoryQuery, MemorySelect, Page};
-use strata_core::{ItemId, MemoryId, RequestId, SessionId, TurnId};
+use strata_core::{Filter, ItemId, MemoryId, RequestId, SessionId, TurnId};
 
 use super::answers::{
     Added, AddedAnswer, CandidateAnswer, DeletedAnswer, ExplainAnswer, Found, MemoriesAnswer, MemoryAnswer,
@@ -23,6 +23,7 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::identity::Caller;
 use crate::moment::Moment;
+use crate::routes::filters::{filter, user_of};
 use crate::routes::memories::checked_agent;
 use crate::routes::memory::present;
 use crate::routes::search::{count, share};
@@ -96,6 +97,9 @@ fn told(error: &ApiError) -> String {
         "conflict" => {
             "Look at it as it is now with `get_memory`, then decide whether the change still makes sense."
         }
+        "insufficient_scope" | "forbidden_user" => {
+            "Nothing was done. Tell the user that this connection's key does not allow it; do not try again."
+        }
         "unavailable" => {
             "Nothing was changed. Wait a moment and call the tool again; if that fails too, tell the user."
         }
@@ -119,12 +123,14 @@ fn answer(answer: impl Serialize) -> Answer {
 
 async fn search(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     let arguments: SearchMemories = read(arguments)?;
-    let user = caller.user([&arguments.user_id])?;
+    let filter = filter(arguments.filters.as_ref())?;
+    let user = user_of(caller, [&arguments.user_id], filter.as_ref())?;
     let limit = count("limit", &arguments.limit, MAX_LIMIT)?.or(count("top_k", &arguments.top_k, MAX_LIMIT)?);
     let request = RecallRequest {
         session: caller.session([&arguments.session_id])?,
         scope: arguments.scope.as_deref().map(str::parse).transpose()?,
         kinds: item_kinds(arguments.kinds.as_deref())?,
+        filter,
         as_of: moment("as_of", arguments.as_of.as_deref())?,
         limit,
         score_threshold: share("threshold", arguments.threshold)?,
@@ -197,7 +203,8 @@ async fn add(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
 
 async fn list(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     let arguments: GetMemories = read(arguments)?;
-    let user = caller.user([&arguments.user_id])?;
+    let filter = filter(arguments.filters.as_ref())?.unwrap_or_else(Filter::always);
+    let user = user_of(caller, [&arguments.user_id], Some(&filter))?;
     let limit = count("limit", &arguments.limit, MAX_LIMIT)?.unwrap_or(LISTED);
     let offset = offset(&arguments.offset)?;
     let query = MemoryQuery {
@@ -207,7 +214,7 @@ async fn list(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
         kind: arguments.kind.as_deref().map(str::parse).transpose()?,
         page: Page { offset, limit },
     };
-    let memories = app.engine().memories(&user, &query).await?;
+    let memories = app.engine().filtered_memories(&user, &query, &filter).await?;
     let next_offset = (memories.len() == limit as usize).then(|| offset + u64::from(limit));
     let results = memories.into_iter().map(|memory| MemoryAnswer::new(&user, memory)).collect();
     answer(MemoriesAnswer { results, next_offset })

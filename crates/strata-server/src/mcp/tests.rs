@@ -1,6 +1,8 @@
 use axum::body::Body;
 use axum::http::Method;
 use serde_json::{Value, json};
+use strata_core::engine::NewKey;
+use strata_core::key::{SECRET_BYTES, SecretSource};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
 use crate::testing::{Answer, TestServer, request};
@@ -221,4 +223,92 @@ async fn a_list_of_resources_goes_on_where_it_was() {
         let answer = ask(&server, Some("ada"), "resources/list", json!({"cursor": wrong})).await;
         assert_eq!(answer["error"]["code"], -32602, "{wrong}: {answer}");
     }
+}
+
+/// A secret of one byte.
+struct Plain(u8);
+
+impl SecretSource for Plain {
+    fn fill(&self, bytes: &mut [u8; SECRET_BYTES]) -> strata_core::Result<()> {
+        bytes.fill(self.0);
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_key_decides_whose_memory_it_is_and_what_may_be_done() {
+    let settings = Settings { keys_remembered: std::time::Duration::ZERO, ..Settings::default() };
+    let server = TestServer::with(settings, Default::default());
+    let own = json!({"user_id": "ada", "text": "prefers green tea"});
+    let id = server.post("/memories", own).await.json()["results"][0]["id"].as_str().unwrap().to_owned();
+    let make = async |number: u8, user: &str, scopes: &str| {
+        let new = NewKey { scopes: scopes.parse().unwrap(), ..NewKey::new(user.parse().unwrap()) };
+        server.app.engine().create_key(new, &Plain(number)).await.unwrap().1.reveal().to_owned()
+    };
+    let (reader, writer) = (make(1, "ada", "read").await, make(2, "ada", "write").await);
+    let stranger = make(3, "eve", "read,write").await;
+    let send = async |key: Option<&str>, method: &str, params: Value| {
+        let mut request = request(Method::POST, "/mcp").header("content-type", JSON).header("accept", BOTH);
+        if let Some(key) = key {
+            request = request.header("authorization", format!("Bearer {key}"));
+        }
+        let message = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+        server.send(request.body(Body::from(message.to_string())).unwrap()).await
+    };
+    let list = json!({});
+    assert_eq!(send(None, "tools/list", list).await.status, 401);
+    let all = [
+        ("search_memories", json!({"query": "green tea"}), true),
+        ("get_memories", json!({}), true),
+        ("get_memory", json!({"memory_id": id}), true),
+        ("add_memory", json!({"text": "prefers black tea"}), false),
+        ("update_memory", json!({"memory_id": id, "text": "prefers tea"}), false),
+        ("delete_memory", json!({"memory_id": id}), false),
+        ("delete_all_memories", json!({}), false),
+    ];
+    for (tool, arguments, reads) in all {
+        let call = |arguments: &Value| json!({"name": tool, "arguments": arguments});
+        let other = if reads { &writer } else { &reader };
+        let refused = send(Some(other), "tools/call", call(&arguments)).await.json()["result"].clone();
+        assert_eq!(refused["isError"], true, "{tool}");
+        assert!(refused["content"][0]["text"].as_str().unwrap().contains("scope"), "{tool}: {refused}");
+        let mut foreign = arguments.clone();
+        foreign["user_id"] = json!("ada");
+        let refused = send(Some(&stranger), "tools/call", call(&foreign)).await.json()["result"].clone();
+        assert_eq!(refused["isError"], true, "{tool}: a key names nobody else");
+        let answer = send(Some(&stranger), "tools/call", call(&arguments)).await.json()["result"].clone();
+        assert!(!answer.to_string().contains("prefers green tea"), "{tool}: {answer}");
+        if reads {
+            let mine = send(Some(&reader), "tools/call", call(&arguments)).await.json()["result"].clone();
+            assert!(mine.to_string().contains("prefers green tea"), "{tool}: {mine}");
+        }
+    }
+    let uri = json!({"uri": format!("strata://memories/{id}")});
+    for (key, sees) in [(&reader, true), (&writer, false), (&stranger, false)] {
+        let answer = send(Some(key), "resources/read", uri.clone()).await.json();
+        assert_eq!(answer.to_string().contains("prefers green tea"), sees, "{answer}");
+    }
+    assert!(send(Some(&writer), "resources/list", json!({})).await.json().get("error").is_some());
+}
+
+#[tokio::test]
+async fn filters_narrow_a_search_and_a_list() {
+    let server = TestServer::new();
+    for (text, topic) in [("prefers green tea", "drink"), ("prefers green shirts", "clothes")] {
+        let arguments = json!({"text": text, "metadata": {"topic": topic}});
+        done(&server, Some("ada"), "add_memory", arguments).await;
+    }
+    let drinks = json!({"topic": {"in": ["drink"]}});
+    let found =
+        done(&server, Some("ada"), "search_memories", json!({"query": "green", "filters": drinks})).await;
+    assert_eq!(found["results"].as_array().unwrap().len(), 1, "{found}");
+    assert_eq!(found["results"][0]["memory"], "prefers green tea");
+    let listed = done(&server, Some("ada"), "get_memories", json!({"filters": drinks})).await;
+    assert_eq!(listed["results"].as_array().unwrap().len(), 1, "{listed}");
+    let named = json!({"query": "green", "filters": {"user_id": "ada"}});
+    let named = done(&server, None, "search_memories", named).await;
+    assert_eq!(named["results"].as_array().unwrap().len(), 2, "a filter may say who asks");
+    let wrong =
+        call(&server, None, "search_memories", json!({"query": "x", "filters": {"a": {"like": 1}}})).await;
+    assert!(wrong["content"][0]["text"].as_str().unwrap().contains("`like`"), "{wrong}");
 }

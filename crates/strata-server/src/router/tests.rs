@@ -317,7 +317,7 @@ fn bad_memories_and_searches() -> Vec<Bad> {
         search(json!({"query": "x", "kinds": []})),
         search(json!({"query": "x", "kinds": ["dream"]})),
         search(json!({"query": "x", "explain": "please"})),
-        search(json!({"query": "x", "filters": {"a": 1}})),
+        search(json!({"query": "x", "filters": {"a": {"like": 1}}})),
         search(json!({"query": "x", "user_id": "*"})),
         search(json!({"query": "x", "session_id": ""})),
     ]

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use axum::Json;
 use axum::extract::State;
+use axum::middleware::from_fn;
 use axum::routing::post;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,8 @@ use strata_core::{ErrorKind, Memory, SessionId, Turn, TurnId, UserId};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
+use super::detail::detailed;
+use super::filters::{filter, user_of};
 use super::sessions::{RemovedCounts, page};
 use super::vocabulary::{Kind, Scope};
 use crate::app::App;
@@ -27,7 +30,10 @@ use crate::moment::Moment;
 use crate::router::Route;
 
 pub(crate) fn routes() -> Vec<Route> {
-    vec![("/memories", post(add::add_memories).get(list_memories).delete(delete_memories))]
+    vec![(
+        "/memories",
+        post(add::add_memories).get(list_memories).delete(delete_memories).layer(from_fn(detailed)),
+    )]
 }
 
 /// A memory.
@@ -175,6 +181,9 @@ struct ListParams {
     /// What was believed then, instead of now.
     #[param(value_type = Option<Moment>, inline, nullable = false)]
     as_of: Option<String>,
+    // A JSON object in a query is more than the document's format can say.
+    #[param(ignore)]
+    filters: Option<String>,
     /// How many at the most.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 1000, default = 100, nullable = false)]
     limit: Option<String>,
@@ -226,6 +235,8 @@ pub(crate) struct MemoriesResponse {
 }
 
 /// List memories
+///
+/// `filters`, a JSON object as `POST /search` takes it, narrows the list.
 #[utoipa::path(get, path = "/memories", tag = "memories", params(ListParams),
     responses((status = 200, description = "what is believed, the newest first", body = MemoriesResponse)))]
 async fn list_memories(
@@ -233,7 +244,14 @@ async fn list_memories(
     caller: Caller,
     Params(params): Params<ListParams>,
 ) -> Result<Json<MemoriesResponse>, ApiError> {
-    let user = owner(&caller, &params.user_id, &params.scope)?;
+    let filters = params.filters.as_deref().map(serde_json::from_str).transpose();
+    let filters =
+        filters.map_err(|error| ApiError::invalid(format!("`filters` is no JSON object: {error}")))?;
+    let filter = filter(filters.as_ref())?;
+    let user = match &params.scope {
+        None => user_of(&caller, [&params.user_id], filter.as_ref())?,
+        scope => owner(&caller, &params.user_id, scope)?,
+    };
     let as_of = params.as_of.as_deref().map(Moment::parse).transpose();
     let as_of = as_of.map_err(|reason| ApiError::invalid(format!("`as_of`: {reason}")))?;
     let query = MemoryQuery {
@@ -243,7 +261,10 @@ async fn list_memories(
         kind: params.kind.as_deref().map(str::parse).transpose()?,
         page: page(&params.limit, &params.offset)?,
     };
-    let memories = app.engine().memories(&user, &query).await?;
+    let memories = match filter {
+        Some(filter) => app.engine().filtered_memories(&user, &query, &filter).await?,
+        None => app.engine().memories(&user, &query).await?,
+    };
     let sources = Sources::load(&app, &user, &memories).await?;
     let results = memories.into_iter().map(|memory| MemoryResponse::new(&user, memory, &sources)).collect();
     Ok(Json(MemoriesResponse { results }))

@@ -4,6 +4,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::middleware::from_fn;
 use axum::routing::{get, post};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,7 @@ use strata_core::{Error, Memory, MemoryId, UserId};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
+use super::detail::detailed;
 use super::memories::{DeletedResponse, MemoryResponse, OwnScope, Source, Sources, owner, owner_to_change};
 use super::vocabulary::Kind;
 use crate::app::App;
@@ -23,8 +25,8 @@ use crate::router::Route;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
-        ("/memories/{id}", get(get_memory).put(revise_memory).delete(delete_memory)),
-        ("/memories/{id}/history", get(get_history)),
+        ("/memories/{id}", get(get_memory).put(revise_memory).delete(delete_memory).layer(from_fn(detailed))),
+        ("/memories/{id}/history", get(get_history).layer(from_fn(detailed))),
         ("/memories/{id}/restore", post(restore_memory)),
     ]
 }
@@ -33,7 +35,7 @@ pub(crate) fn routes() -> Vec<Route> {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct OwnerParams {
-    /// Whose memory; `default` where nobody says.
+    /// Whose memory; where nobody says, of whoever has it.
     #[param(
         min_length = 1,
         max_length = 256,
@@ -44,6 +46,17 @@ struct OwnerParams {
     /// `global` for what all users share, instead of the user's own.
     #[param(value_type = Option<OwnScope>, inline, nullable = false)]
     scope: Option<String>,
+}
+
+/// The owner of a memory that is named by its id alone: the caller's user, and where nobody is named at all whoever has
+/// it. mem0's clients name no user here, and a caller whom nothing binds could name any.
+pub(crate) async fn owner_of(app: &App, caller: &Caller, id: MemoryId) -> Result<UserId, ApiError> {
+    if caller.names_nobody()
+        && let Some(user) = app.engine().owner_of(id).await?
+    {
+        return Ok(user);
+    }
+    caller.user([])
 }
 
 /// A memory that was not deleted.
@@ -74,8 +87,12 @@ async fn get_memory(
     PathName(id): PathName,
     Params(params): Params<OwnerParams>,
 ) -> Result<Json<MemoryResponse>, ApiError> {
-    let user = owner(&caller, &params.user_id, &params.scope)?;
-    let memory = present(&app, &user, id.parse()?).await?;
+    let id = id.parse()?;
+    let user = match (&params.user_id, &params.scope) {
+        (None, None) => owner_of(&app, &caller, id).await?,
+        (user_id, scope) => owner(&caller, user_id, scope)?,
+    };
+    let memory = present(&app, &user, id).await?;
     shown(&app, &user, memory).await
 }
 
@@ -112,8 +129,11 @@ async fn revise_memory(
     Params(params): Params<OwnerParams>,
     JsonBody(request): JsonBody<ReviseRequest>,
 ) -> Result<Json<MemoryResponse>, ApiError> {
-    let user = owner_to_change(&caller, &params.user_id, &params.scope)?;
     let id = id.parse()?;
+    let user = match (&params.user_id, &params.scope) {
+        (None, None) => owner_of(&app, &caller, id).await?,
+        (user_id, scope) => owner_to_change(&caller, user_id, scope)?,
+    };
     let given = [&request.text, &request.memory, &request.data];
     if given.into_iter().flatten().any(|text| text.trim().is_empty() || text.contains('\0')) {
         return Err(ApiError::invalid(
@@ -133,7 +153,7 @@ async fn revise_memory(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct DeleteParams {
-    /// Whose memory; `default` where nobody says.
+    /// Whose memory; where nobody says, of whoever has it.
     #[param(
         min_length = 1,
         max_length = 256,
@@ -162,8 +182,11 @@ async fn delete_memory(
     PathName(id): PathName,
     Params(params): Params<DeleteParams>,
 ) -> Result<Json<DeletedResponse>, ApiError> {
-    let user = owner_to_change(&caller, &params.user_id, &params.scope)?;
     let id = id.parse()?;
+    let user = match (&params.user_id, &params.scope) {
+        (None, None) => owner_of(&app, &caller, id).await?,
+        (user_id, scope) => owner_to_change(&caller, user_id, scope)?,
+    };
     if switch("forget", &params.forget)? {
         let removed = app.engine().forget_memory(&user, id).await?;
         let message = "Memory destroyed";
@@ -185,8 +208,12 @@ async fn restore_memory(
     PathName(id): PathName,
     Params(params): Params<OwnerParams>,
 ) -> Result<Json<MemoryResponse>, ApiError> {
-    let user = owner_to_change(&caller, &params.user_id, &params.scope)?;
-    let memory = app.engine().restore_memory(&user, id.parse()?).await?;
+    let id = id.parse()?;
+    let user = match (&params.user_id, &params.scope) {
+        (None, None) => owner_of(&app, &caller, id).await?,
+        (user_id, scope) => owner_to_change(&caller, user_id, scope)?,
+    };
+    let memory = app.engine().restore_memory(&user, id).await?;
     shown(&app, &user, memory).await
 }
 
@@ -246,17 +273,21 @@ async fn get_history(
     PathName(id): PathName,
     Params(params): Params<OwnerParams>,
 ) -> Result<Json<Vec<HistoryEntry>>, ApiError> {
-    let user = owner(&caller, &params.user_id, &params.scope)?;
     let id: MemoryId = id.parse()?;
-    let history = app.engine().explain_memory(&user, id).await?;
-    let sources = Sources::load(&app, &user, history.iter().map(|step| &step.memory)).await?;
-    Ok(Json(steps(id, &history, &sources)))
+    let user = match (&params.user_id, &params.scope) {
+        (None, None) => owner_of(&app, &caller, id).await?,
+        (user_id, scope) => owner(&caller, user_id, scope)?,
+    };
+    Ok(Json(steps(&app, &user, id).await?))
 }
 
-fn steps(id: MemoryId, history: &[HistoryStep], sources: &Sources) -> Vec<HistoryEntry> {
+/// The steps of a memory's life, the oldest first.
+pub(crate) async fn steps(app: &App, user: &UserId, id: MemoryId) -> Result<Vec<HistoryEntry>, ApiError> {
+    let history = app.engine().explain_memory(user, id).await?;
+    let sources = Sources::load(app, user, history.iter().map(|step| &step.memory)).await?;
     let mut steps = Vec::with_capacity(history.len() + 1);
     let mut before: Option<&Memory> = None;
-    for explained in history {
+    for explained in &history {
         let memory = &explained.memory;
         let deleted = memory.hidden.filter(|hidden| hidden.reason == HiddenReason::Deleted);
         let step = |event, old: Option<&Memory>, new: Option<&Memory>, created_at| HistoryEntry {
@@ -281,7 +312,7 @@ fn steps(id: MemoryId, history: &[HistoryStep], sources: &Sources) -> Vec<Histor
         }
         before = Some(memory);
     }
-    steps
+    Ok(steps)
 }
 
 #[cfg(test)]
@@ -341,7 +372,7 @@ mod tests {
         let before = server.heads().await;
         let foreign = format!("{path}?user_id=eve");
         insta::assert_snapshot!("foreign", server.get(&foreign).await.shown());
-        for uri in [foreign.clone(), format!("{foreign}&scope=global"), path.clone()] {
+        for uri in [foreign.clone(), format!("{foreign}&scope=global"), format!("{path}?scope=user")] {
             assert_eq!(server.get(&uri).await.status, 404, "{uri}");
             assert_eq!(server.delete(&uri).await.status, 404, "{uri}");
             assert_eq!(server.write(Method::PUT, &uri, json!({"text": "x"})).await.status, 404, "{uri}");
@@ -350,5 +381,19 @@ mod tests {
         assert_eq!(server.get(&format!("{path}/history?user_id=eve")).await.status, 404);
         assert_eq!(server.post(&format!("{path}/restore?user_id=eve"), json!({})).await.status, 404);
         assert_eq!(server.heads().await, before);
+    }
+
+    #[tokio::test]
+    async fn who_names_nobody_may_ask_for_whoever_has_it() {
+        let (server, path) = with_memory().await;
+        assert_eq!(server.get(&path).await.json()["user_id"], "ada");
+        let revised = server.write(Method::PUT, &path, json!({"text": "likes coffee"})).await;
+        assert_eq!((revised.status.as_u16(), &revised.json()["user_id"]), (200, &json!("ada")));
+        assert_eq!(server.get(&format!("{path}/history")).await.json().as_array().unwrap().len(), 2);
+        assert_eq!(server.delete(&path).await.status, 200);
+        let gone = server.get(&path).await;
+        assert_eq!(gone.status, 404);
+        assert_eq!(gone.json()["detail"], gone.json()["error"]["message"], "where mem0's clients look");
+        assert_eq!(server.post(&format!("{path}/restore"), json!({})).await.status, 200);
     }
 }

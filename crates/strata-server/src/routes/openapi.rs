@@ -210,6 +210,7 @@ fn refine(schemas: &mut Value) {
         { "type": "array", "items": any },
         { "type": "object", "propertyNames": no_nul, "additionalProperties": any },
     ] });
+    filters(schemas);
     schemas["ContextDocument"] = context::schema();
     schemas["StateDocument"] = state::schema();
     schemas["ChatRequest"] = proxy::schema();
@@ -240,6 +241,35 @@ fn refine(schemas: &mut Value) {
         { "if": scope(json!(["user", "global"])), "then": { "allOf": [absent("run_id"), absent("session_id")] } },
     ]);
     schemas["ReviseRequest"]["anyOf"] = json!([text("text"), text("memory"), text("data")]);
+}
+
+/// A filter: conditions on fields by their names, combined.
+fn filters(schemas: &mut Value) {
+    let filter = json!({ "$ref": "#/components/schemas/Filter" });
+    let list = |least: u32| json!({ "type": "array", "items": filter, "minItems": least });
+    let values = json!({ "type": "array", "items": {}, "maxItems": 1000 });
+    let ordered = json!({ "type": ["number", "string"] });
+    let text = json!({ "type": "string" });
+    schemas["FilterCondition"] = json!({
+        "description": "a value that the field is, a list of values of which it is one, `*` where it is there, or operators",
+        "anyOf": [
+            { "type": ["null", "boolean", "number", "string"] },
+            values,
+            { "type": "object", "minProperties": 1, "additionalProperties": false, "properties": {
+                "eq": {}, "ne": {}, "in": values, "nin": values,
+                "gt": ordered, "gte": ordered, "lt": ordered, "lte": ordered,
+                "contains": text, "icontains": text,
+            } },
+        ],
+    });
+    let names = json!({ "type": "string", "minLength": 1, "maxLength": 256 });
+    schemas["Filter"] = json!({
+        "description": "all of its conditions must hold",
+        "type": "object",
+        "propertyNames": names,
+        "properties": { "AND": list(0), "OR": list(1), "NOT": { "anyOf": [list(1), filter] } },
+        "additionalProperties": { "$ref": "#/components/schemas/FilterCondition" },
+    });
 }
 
 fn parameters(operation: &mut Value) -> Option<&mut Vec<Value>> {

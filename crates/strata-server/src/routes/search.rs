@@ -2,25 +2,29 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
-use strata_core::SessionId;
 use strata_core::recall::{Budget, MAX_LIMIT, RecallRequest, RecallSettings, Recalled, RecalledItem};
 use strata_core::store::{Item, ItemKinds};
+use strata_core::turn::Metadata;
+use strata_core::{Filter, SessionId};
 use utoipa::ToSchema;
-use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
-use utoipa::openapi::{RefOr, Schema};
+use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Type};
+use utoipa::openapi::{Ref, RefOr, Schema};
 use uuid::Uuid;
 
-use super::memories::{Source, SourceTurn, Sources};
+use super::detail::detailed;
+use super::filters::{filter, user_of};
+use super::memories::{Source, SourceTurn, Sources, checked_agent};
 use super::trace::TraceResponse;
 use super::vocabulary::{Kind, Role, Scope};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::extract::JsonBody;
+use crate::extract::LenientBody;
 use crate::identity::Caller;
 use crate::moment::Moment;
 use crate::router::Route;
@@ -30,7 +34,7 @@ use crate::telemetry::set_request_id;
 pub(crate) const MAX_TOKENS: u32 = 10_000_000;
 
 pub(crate) fn routes() -> Vec<Route> {
-    vec![("/search", post(search))]
+    vec![("/search", post(search).layer(from_fn(detailed)))]
 }
 
 /// A question to memory.
@@ -58,9 +62,12 @@ pub(crate) struct SearchRequest {
     /// Where to look: `session` where a session is named, and beyond it where it has too little or the question points
     /// beyond it; else `user`. A `session` that nobody names is `default`.
     scope: Option<Scope>,
-    /// Not built yet: only an empty object is taken.
-    #[schema(schema_with = empty_object)]
+    /// Only items whose fields, or what was attached to them, pass these conditions.
+    #[schema(schema_with = filter_schema)]
     filters: Option<Map<String, Value>>,
+    /// Only memories of this agent.
+    #[schema(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
+    agent_id: Option<String>,
     /// How many items at the most.
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     top_k: Option<Number>,
@@ -98,11 +105,10 @@ pub(crate) enum SearchedKind {
     Memory,
 }
 
-// What is not built yet is refused, and the OpenAPI document says so.
-
-fn empty_object() -> RefOr<Schema> {
-    let types = SchemaType::from_iter([Type::Object, Type::Null]);
-    ObjectBuilder::new().schema_type(types).max_properties(Some(0)).into()
+/// A filter or nothing; what a filter is stands in the document once.
+fn filter_schema() -> RefOr<Schema> {
+    let nothing = ObjectBuilder::new().schema_type(Type::Null);
+    OneOfBuilder::new().item(nothing).item(Ref::from_schema_name("Filter")).into()
 }
 
 /// A whole number, however it is written (`5`, `5.0`), from 1 to `most`.
@@ -137,10 +143,20 @@ fn item_kinds(kinds: Option<Vec<SearchedKind>>) -> Result<ItemKinds, ApiError> {
 }
 
 impl SearchRequest {
-    fn into_recall(self, caller: &Caller, settings: &RecallSettings) -> Result<RecallRequest, ApiError> {
-        if self.filters.is_some_and(|filters| !filters.is_empty()) {
-            return Err(ApiError::invalid("`filters` are not built yet; leave them out"));
-        }
+    /// The filter, with the agent in it.
+    fn filter(&self) -> Result<Option<Filter>, ApiError> {
+        let filter = filter(self.filters.as_ref())?;
+        let Some(agent) = self.agent_id.clone().map(checked_agent).transpose()? else { return Ok(filter) };
+        let agent = Filter::from_json(&Map::from_iter([("agent_id".to_owned(), Value::from(agent))]))?;
+        Ok(Some(Filter::All(filter.into_iter().chain([agent]).collect())))
+    }
+
+    fn into_recall(
+        self,
+        caller: &Caller,
+        settings: &RecallSettings,
+        filter: Option<Filter>,
+    ) -> Result<RecallRequest, ApiError> {
         let top_k = count("top_k", &self.top_k, MAX_LIMIT)?;
         let limit = top_k.or(count("limit", &self.limit, MAX_LIMIT)?);
         let max_tokens = count("max_tokens", &self.max_tokens, MAX_TOKENS)?;
@@ -152,6 +168,7 @@ impl SearchRequest {
             session: if nameless { Some(SessionId::default()) } else { session },
             scope: self.scope.map(Into::into),
             kinds: item_kinds(self.kinds)?,
+            filter,
             as_of: self.as_of.map(|moment| moment.0),
             limit,
             score_threshold: share("threshold", self.threshold)?,
@@ -201,8 +218,15 @@ pub(crate) struct FoundItem {
     relevance: f32,
     /// What it is.
     kind: FoundKind,
+    /// The agent it belongs to.
+    agent_id: Option<String>,
+    /// What the client attached.
+    #[schema(value_type = Object)]
+    metadata: Metadata,
     /// When it was said or learned.
     created_at: Timestamp,
+    /// When it last changed.
+    updated_at: Timestamp,
     /// Since when it is so.
     valid_from: Timestamp,
     /// Until when it was so; open while it still is.
@@ -261,8 +285,16 @@ impl FoundItem {
             Item::Memory(memory) => (Kind::from(memory.kind).into(), None, sources.of(memory)),
             Item::Summary(_) => (FoundKind::Summary, None, Source { turns: Vec::new() }),
         };
+        let (agent_id, metadata) = match &item {
+            Item::Turn(turn) => (None, turn.metadata.clone()),
+            Item::Memory(memory) => (memory.agent.clone(), memory.metadata.clone()),
+            Item::Summary(_) => (None, Metadata::new()),
+        };
         Self {
             id: item.id().uuid(),
+            agent_id,
+            metadata,
+            updated_at: item.created_at(),
             truncated: shortened.is_some(),
             memory: shortened.unwrap_or_else(|| item.content().to_owned()),
             score,
@@ -286,10 +318,11 @@ impl FoundItem {
 async fn search(
     State(app): State<App>,
     caller: Caller,
-    JsonBody(request): JsonBody<SearchRequest>,
+    LenientBody(request): LenientBody<SearchRequest>,
 ) -> Result<Response, ApiError> {
-    let user = caller.user([&request.user_id, &request.user])?;
-    let request = request.into_recall(&caller, &app.engine().settings().recall)?;
+    let filter = request.filter()?;
+    let user = user_of(&caller, [&request.user_id, &request.user], filter.as_ref())?;
+    let request = request.into_recall(&caller, &app.engine().settings().recall, filter)?;
     let recalled = app.engine().recall(&user, &request).await?;
     app.meters().searched(recalled.path.as_str());
 

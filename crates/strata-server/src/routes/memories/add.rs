@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::checked_agent;
 use crate::app::App;
 use crate::error::ApiError;
-use crate::extract::{JsonBody, optional_objects};
+use crate::extract::{LenientBody, optional_objects};
 use crate::identity::Caller;
 use crate::routes::turns::{MessageRequest, holds_nul};
 use crate::routes::vocabulary::{Kind, Role, Scope};
@@ -235,7 +235,7 @@ impl From<Memory> for AddedMemory {
 pub(crate) async fn add_memories(
     State(app): State<App>,
     caller: Caller,
-    JsonBody(mut request): JsonBody<AddRequest>,
+    LenientBody(mut request): LenientBody<AddRequest>,
 ) -> Result<Json<AddResponse>, ApiError> {
     let inferred = request.infers();
     let results = if inferred {
