@@ -9,7 +9,6 @@ use axum::Json;
 use axum::extract::State;
 use axum::middleware::from_fn;
 use axum::routing::{delete, get, post, put};
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use strata_core::engine::{MemoryEdit, NewMemory};
@@ -64,9 +63,9 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-/// What the client asks for when it is made: that somebody answers.
+/// What the client asks for when it is made: that somebody answers, and names for what Strata does not have.
 async fn ping(_caller: Caller) -> Json<Value> {
-    Json(json!({ "status": "ok", "org_id": null, "project_id": null, "user_email": null }))
+    Json(json!({ "status": "ok", "org_id": "strata", "project_id": "strata", "user_email": null }))
 }
 
 /// Who and what a memory belongs to, as the client names it: at the top or inside `filters`.
@@ -446,7 +445,8 @@ async fn list_entities(State(app): State<App>, caller: Caller) -> Result<Json<Va
     for user in users(&app, &caller).await? {
         let query = MemoryQuery::new(MemorySelect::Current { as_of: None });
         let memories = app.engine().memories(&user, &query).await?;
-        let last: Option<Timestamp> = memories.iter().map(|memory| memory.recorded_at).max();
+        // Who has only asked, or has only talked, has no memories here.
+        let Some(last) = memories.iter().map(|memory| memory.recorded_at).max() else { continue };
         results.push(json!({
             "id": user.as_str(),
             "name": user.as_str(),
