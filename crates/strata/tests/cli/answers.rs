@@ -167,3 +167,34 @@ fn a_text_may_come_from_stdin() {
     let error = machine.feed(&["add", "-", "--setting", "max_turn_bytes=3"], "four").failed(2);
     assert!(error.contains("`max_turn_bytes`"), "{error}");
 }
+
+#[test]
+fn a_filter_narrows_searches_and_lists() {
+    let machine = Machine::new();
+    machine.add(&["Ada drinks green tea", "--kind", "preference"]);
+    machine.add(&["Ada grows green tea", "--session", "garden"]);
+    for (filter, expected) in [
+        (r#"{"kind": "preference"}"#, &["Ada drinks green tea"][..]),
+        (r#"{"NOT": [{"kind": "preference"}]}"#, &["Ada grows green tea"]),
+        (r#"{"OR": [{"run_id": "garden"}, {"kind": {"in": ["preference"]}}]}"#, &["Ada drinks", "Ada grows"]),
+        (r#"{"user_id": "eve"}"#, &[]),
+    ] {
+        for command in [&["search", "green tea"][..], &["memories", "list"]] {
+            let found = machine.run(&[command, &["--json", "--filter", filter]].concat()).json();
+            let found = found["results"].as_array().unwrap();
+            assert_eq!(found.len(), expected.len(), "{command:?} {filter} {found:?}");
+            for text in expected {
+                assert!(
+                    found.iter().any(|item| item["memory"].as_str().unwrap().contains(text)),
+                    "{found:?}"
+                );
+            }
+        }
+    }
+    for (filter, expected) in [("nonsense", "JSON"), (r#"{"a": {"like": 1}}"#, "`like`")] {
+        for command in [&["search", "tea"][..], &["memories", "list"]] {
+            let error = machine.run(&[command, &["--filter", filter]].concat()).failed(2);
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}
