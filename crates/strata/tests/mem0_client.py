@@ -15,6 +15,11 @@ from mem0.exceptions import MemoryNotFoundError, ValidationError
 def hosted(url):
     """The package's client; only its host is changed."""
     client = MemoryClient(api_key="anything", host=url)
+    learned = client.add("I live in Lisbon", user_id="frida", infer=True)["results"]
+    assert learned and learned[0]["event"] == "ADD" and "Lisbon" in learned[0]["memory"], learned
+    assert client.get_all(filters={"user_id": "frida"})["count"] == len(learned)
+    client.delete_all(user_id="frida")
+
     added = client.add(
         [
             {"role": "user", "content": "I am allergic to peanuts"},
@@ -90,7 +95,7 @@ def self_hosted(url):
     """A program for mem0's self-hosted server: its routes, its payloads."""
     with httpx.Client(base_url=url) as http:
         messages = [{"role": "user", "content": "I like hiking in the Alps"}]
-        body = {"messages": messages, "user_id": "erik", "metadata": {"topic": "sport"}}
+        body = {"messages": messages, "user_id": "erik", "metadata": {"topic": "sport"}, "infer": False}
         added = http.post("/memories", json=body).raise_for_status().json()["results"][0]
         assert added["event"] == "ADD" and added["memory"] == "I like hiking in the Alps"
         memory = added["id"]

@@ -11,11 +11,11 @@ use axum::middleware::from_fn;
 use axum::routing::{delete, get, post, put};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use strata_core::engine::{MemoryEdit, NewMemory};
+use strata_core::engine::{MemoryEdit, NewMemory, NewMessage};
 use strata_core::key::KeyScope;
 use strata_core::recall::{MAX_LIMIT, RecallRequest};
 use strata_core::store::{Item, ItemKinds, MemoryQuery, MemorySelect, Page};
-use strata_core::{Error, Filter, Memory, MemoryId, SessionId, UserId};
+use strata_core::{Error, Filter, Memory, MemoryId, Role, SessionId, UserId};
 
 use super::detail::detailed;
 use super::filters::{filter, user_of};
@@ -87,6 +87,9 @@ struct AddRequest {
     metadata: Option<Map<String, Value>>,
     timestamp: Option<Moment>,
     expiration_date: Option<String>,
+    /// Said by whoever wants that statements are inferred; else they are stored as they are given, with their metadata.
+    #[serde(default)]
+    infer: Option<bool>,
 }
 
 /// The text of one message: a string, or the text parts of a list.
@@ -118,7 +121,7 @@ async fn add_memories(
     caller: Caller,
     JsonBody(request): JsonBody<AddRequest>,
 ) -> Result<Json<Value>, ApiError> {
-    let AddRequest { messages, named, filters, metadata, timestamp, expiration_date } = request;
+    let AddRequest { messages, named, filters, metadata, timestamp, expiration_date, infer } = request;
     if expiration_date.is_some() {
         return Err(ApiError::invalid(
             "`expiration_date` is not built; leave it out, and delete the memory when its time is over",
@@ -157,6 +160,9 @@ async fn add_memories(
     if memories.is_empty() {
         return Ok(Json(json!({ "results": [] })));
     }
+    if infer == Some(true) {
+        return inferred(&app, &user, memories).await;
+    }
     let added = app.engine().add_memories(&user, memories).await?;
     app.meters().memories_added(added.len());
     let results: Vec<Added> = added
@@ -169,6 +175,24 @@ async fn add_memories(
         })
         .collect();
     Ok(Json(json!({ "results": results })))
+}
+
+/// Learns from what was said, as `POST /memories` does.
+async fn inferred(app: &App, user: &UserId, said: Vec<NewMemory>) -> Result<Json<Value>, ApiError> {
+    let session = said.first().and_then(|memory| memory.session.clone()).unwrap_or_default();
+    let messages = said.into_iter().map(|memory| {
+        let mut metadata = memory.metadata;
+        if let Some(agent) = memory.agent {
+            metadata.insert("agent_id".to_owned(), agent.into());
+        }
+        let created_at = memory.valid_from;
+        NewMessage { created_at, metadata, ..NewMessage::new(Role::User, memory.content) }
+    });
+    let events = app.engine().infer(user, &session, messages.collect(), None).await?;
+    let results = events
+        .into_iter()
+        .map(|event| json!({ "id": event.id, "memory": event.memory, "event": event.event.as_str() }));
+    Ok(Json(json!({ "results": results.collect::<Vec<_>>() })))
 }
 
 /// A memory as the client knows it.
