@@ -325,8 +325,7 @@ async fn get_memory(
     caller: Caller,
     PathName(id): PathName,
 ) -> Result<Json<Value>, ApiError> {
-    let id: MemoryId = id.parse()?;
-    let user = owner_of(&app, &caller, id).await?;
+    let (user, id) = owner_of(&app, &caller, &id).await?;
     Ok(Json(shown(&user, present(&app, &user, id).await?, None)))
 }
 
@@ -352,8 +351,7 @@ async fn updated(
     id: &str,
     request: UpdateRequest,
 ) -> Result<(UserId, Memory), ApiError> {
-    let id: MemoryId = id.parse()?;
-    let user = owner_of(app, caller, id).await?;
+    let (user, id) = owner_of(app, caller, id).await?;
     let before = present(app, &user, id).await?;
     if request.text.is_none() && request.metadata.is_none() {
         return Err(ApiError::invalid("there is nothing to change; give `text` or `metadata`"));
@@ -373,8 +371,7 @@ async fn delete_memory(
 }
 
 async fn deleted(app: &App, caller: &Caller, id: &str) -> Result<(), ApiError> {
-    let id: MemoryId = id.parse()?;
-    let user = owner_of(app, caller, id).await?;
+    let (user, id) = owner_of(app, caller, id).await?;
     present(app, &user, id).await?;
     Ok(app.engine().delete_memory(&user, id).await?)
 }
@@ -384,8 +381,7 @@ async fn history(
     caller: Caller,
     PathName(id): PathName,
 ) -> Result<Json<Value>, ApiError> {
-    let id: MemoryId = id.parse()?;
-    let user = owner_of(&app, &caller, id).await?;
+    let (user, id) = owner_of(&app, &caller, &id).await?;
     Ok(Json(json!(steps(&app, &user, id).await?)))
 }
 

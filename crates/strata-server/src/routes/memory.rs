@@ -48,15 +48,17 @@ struct OwnerParams {
     scope: Option<String>,
 }
 
-/// The owner of a memory that is named by its id alone: the caller's user, and where nobody is named at all whoever has
-/// it. mem0's clients name no user here, and a caller whom nothing binds could name any.
-pub(crate) async fn owner_of(app: &App, caller: &Caller, id: MemoryId) -> Result<UserId, ApiError> {
-    if caller.names_nobody()
-        && let Some(user) = app.engine().owner_of(id).await?
-    {
-        return Ok(user);
+/// The owner and the id of a memory that is named by its id alone: the caller's user, and where nobody is named at all
+/// whoever has it. mem0's clients name no user here, and a caller whom nothing binds could name any.
+pub(crate) async fn owner_of(app: &App, caller: &Caller, id: &str) -> Result<(UserId, MemoryId), ApiError> {
+    if !caller.names_nobody() {
+        return Ok((caller.user([])?, id.parse()?));
     }
-    caller.user([])
+    let id = id.parse()?;
+    match app.engine().owner_of(id).await? {
+        Some(user) => Ok((user, id)),
+        None => Ok((caller.user([])?, id)),
+    }
 }
 
 /// A memory that was not deleted.
@@ -87,10 +89,9 @@ async fn get_memory(
     PathName(id): PathName,
     Params(params): Params<OwnerParams>,
 ) -> Result<Json<MemoryResponse>, ApiError> {
-    let id = id.parse()?;
-    let user = match (&params.user_id, &params.scope) {
-        (None, None) => owner_of(&app, &caller, id).await?,
-        (user_id, scope) => owner(&caller, user_id, scope)?,
+    let (user, id) = match (&params.user_id, &params.scope) {
+        (None, None) => owner_of(&app, &caller, &id).await?,
+        (user_id, scope) => (owner(&caller, user_id, scope)?, id.parse()?),
     };
     let memory = present(&app, &user, id).await?;
     shown(&app, &user, memory).await
@@ -129,10 +130,9 @@ async fn revise_memory(
     Params(params): Params<OwnerParams>,
     JsonBody(request): JsonBody<ReviseRequest>,
 ) -> Result<Json<MemoryResponse>, ApiError> {
-    let id = id.parse()?;
-    let user = match (&params.user_id, &params.scope) {
-        (None, None) => owner_of(&app, &caller, id).await?,
-        (user_id, scope) => owner_to_change(&caller, user_id, scope)?,
+    let (user, id) = match (&params.user_id, &params.scope) {
+        (None, None) => owner_of(&app, &caller, &id).await?,
+        (user_id, scope) => (owner_to_change(&caller, user_id, scope)?, id.parse()?),
     };
     let given = [&request.text, &request.memory, &request.data];
     if given.into_iter().flatten().any(|text| text.trim().is_empty() || text.contains('\0')) {
@@ -182,10 +182,9 @@ async fn delete_memory(
     PathName(id): PathName,
     Params(params): Params<DeleteParams>,
 ) -> Result<Json<DeletedResponse>, ApiError> {
-    let id = id.parse()?;
-    let user = match (&params.user_id, &params.scope) {
-        (None, None) => owner_of(&app, &caller, id).await?,
-        (user_id, scope) => owner_to_change(&caller, user_id, scope)?,
+    let (user, id) = match (&params.user_id, &params.scope) {
+        (None, None) => owner_of(&app, &caller, &id).await?,
+        (user_id, scope) => (owner_to_change(&caller, user_id, scope)?, id.parse()?),
     };
     if switch("forget", &params.forget)? {
         let removed = app.engine().forget_memory(&user, id).await?;
@@ -208,10 +207,9 @@ async fn restore_memory(
     PathName(id): PathName,
     Params(params): Params<OwnerParams>,
 ) -> Result<Json<MemoryResponse>, ApiError> {
-    let id = id.parse()?;
-    let user = match (&params.user_id, &params.scope) {
-        (None, None) => owner_of(&app, &caller, id).await?,
-        (user_id, scope) => owner_to_change(&caller, user_id, scope)?,
+    let (user, id) = match (&params.user_id, &params.scope) {
+        (None, None) => owner_of(&app, &caller, &id).await?,
+        (user_id, scope) => (owner_to_change(&caller, user_id, scope)?, id.parse()?),
     };
     let memory = app.engine().restore_memory(&user, id).await?;
     shown(&app, &user, memory).await
@@ -273,10 +271,9 @@ async fn get_history(
     PathName(id): PathName,
     Params(params): Params<OwnerParams>,
 ) -> Result<Json<Vec<HistoryEntry>>, ApiError> {
-    let id: MemoryId = id.parse()?;
-    let user = match (&params.user_id, &params.scope) {
-        (None, None) => owner_of(&app, &caller, id).await?,
-        (user_id, scope) => owner(&caller, user_id, scope)?,
+    let (user, id) = match (&params.user_id, &params.scope) {
+        (None, None) => owner_of(&app, &caller, &id).await?,
+        (user_id, scope) => (owner(&caller, user_id, scope)?, id.parse()?),
     };
     Ok(Json(steps(&app, &user, id).await?))
 }
