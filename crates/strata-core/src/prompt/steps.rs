@@ -40,8 +40,8 @@ pub fn compacted(messages: &[MessageSize], budget: u32) -> Compaction {
         }
         let mut left = held;
         let mut next = cut.first_kept;
-        for candidate in cut.first_kept..=place {
-            let MessageSize { role, tokens } = messages[candidate];
+        let held_ones = messages.iter().enumerate().take(place + 1).skip(cut.first_kept);
+        for (candidate, &MessageSize { role, tokens }) in held_ones {
             if role == Role::User && candidate > cut.first_kept {
                 next = candidate;
                 if left <= u64::from(budget / 2) {

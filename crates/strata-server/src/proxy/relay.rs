@@ -37,7 +37,7 @@ pub(crate) struct Relay {
 
 /// What is read, by its kind.
 enum Reading {
-    Stream(StreamReader),
+    Stream(Box<StreamReader>),
     Document(Vec<u8>),
     Failure(StatusCode, Vec<u8>),
     /// Too large to be read.
@@ -63,7 +63,7 @@ impl Relay {
         deadline: Duration,
     ) -> Self {
         let reading = match (status.is_success(), is_stream) {
-            (true, true) => Reading::Stream(StreamReader::default()),
+            (true, true) => Reading::Stream(Box::default()),
             (true, false) => Reading::Document(Vec::new()),
             (false, _) => Reading::Failure(status, Vec::new()),
         };

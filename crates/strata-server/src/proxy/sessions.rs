@@ -18,8 +18,13 @@ const MAX_COUNTS: usize = 8_192;
 
 /// What is remembered, by user and session.
 #[derive(Default)]
-pub(crate) struct Sessions {
-    known: Mutex<(u64, HashMap<(UserId, SessionId), Known>)>,
+pub(crate) struct Sessions(Mutex<Table>);
+
+#[derive(Default)]
+struct Table {
+    /// Counts the looks, to tell which sessions were used last.
+    clock: u64,
+    sessions: HashMap<(UserId, SessionId), Known>,
 }
 
 /// What is remembered of a session.
@@ -45,8 +50,8 @@ impl Sessions {
         session: &SessionId,
         look: impl FnOnce(&mut Known) -> T,
     ) -> T {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let (clock, sessions) = &mut *known;
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Table { clock, sessions } = &mut *table;
         *clock += 1;
         if sessions.len() >= MAX_SESSIONS {
             let mut used: Vec<u64> = sessions.values().map(|known| known.used).collect();
@@ -114,7 +119,7 @@ mod tests {
             let session = SessionId::new(number.to_string()).unwrap();
             sessions.with(&user, &session, |known| known.stable_share(b"prompt"));
         }
-        assert!(sessions.known.lock().unwrap().1.len() <= MAX_SESSIONS);
+        assert!(sessions.0.lock().unwrap().sessions.len() <= MAX_SESSIONS);
         let last = SessionId::new(MAX_SESSIONS.to_string()).unwrap();
         assert!(sessions.with(&user, &last, |known| known.stable_share(b"prompt")).is_some());
     }

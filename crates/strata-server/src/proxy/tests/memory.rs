@@ -1,5 +1,7 @@
 //! What memory does to a chat.
 
+use std::sync::atomic::Ordering;
+
 use super::upstream::stream;
 use super::*;
 
@@ -80,9 +82,9 @@ async fn memory_that_is_slow_does_not_hold_the_chat_up() {
     let chatting = Chatting::with(|proxy| proxy.memory_deadline = Duration::from_millis(20)).await;
     let body = json!({"user_id": "ada", "session_id": "t", "messages": [user("wait!")]});
     chatting.server.post("/turns", body).await;
-    let slow = crate::testing::WAIT.lock().unwrap();
+    crate::testing::WAIT.store(true, Ordering::SeqCst);
     let answer = chatting.chat(json!([user("how long do I wait")])).await;
-    drop(slow);
+    crate::testing::WAIT.store(false, Ordering::SeqCst);
     assert_eq!(answer.status, 200);
     assert_eq!(chatting.sent(), json!([user("how long do I wait")]));
     assert_eq!(chatting.turns().await, ["user: how long do I wait", "assistant: ok"], "it is recorded");
