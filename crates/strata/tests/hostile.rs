@@ -519,6 +519,8 @@ fn every_command_refuses_bad_input() {
         &["backup", "no/such/directory/copy.db"],
         &["doctor", "--store", "sqlite:"],
         &["serve", "--listen", "nonsense"],
+        &["serve", "--upstream", "nonsense"],
+        &["serve", "--setting", "memory_deadline_ms=0"],
         &["serve", "--listen", "0.0.0.0:0"],
     ];
     for line in commands {

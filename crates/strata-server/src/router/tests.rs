@@ -323,6 +323,30 @@ fn bad_memories_and_searches() -> Vec<Bad> {
     ]
 }
 
+fn bad_chats() -> Vec<Bad> {
+    const CHAT: &str = "/v1/chat/completions";
+    let chat = |body: serde_json::Value| bad_body("POST", CHAT, body.to_string(), 400);
+    vec![
+        bad_body("POST", CHAT, "", 400),
+        bad_body("POST", CHAT, "{", 400),
+        bad_body("POST", CHAT, "[]", 400),
+        bad_body("POST", CHAT, b"{\"messages\":\"\xff\"}", 400),
+        bad_body("POST", CHAT, format!("{{\"messages\":{}", "[".repeat(100_000)), 400),
+        chat(json!({"messages": [], "memory_id": ""})),
+        chat(json!({"messages": [], "memory_id": 5})),
+        chat(json!({"messages": [], "memory_top_k": 0})),
+        chat(json!({"messages": [], "memory_recency_weight": 2})),
+        chat(json!({"messages": [], "memory_score_threshold": "high"})),
+        chat(json!({"messages": [], "user": "*"})),
+        chat(json!({"messages": []})).header("x-strata-memory", "perhaps"),
+        chat(json!({"messages": []})).header("x-strata-session", b"\xff".to_vec()),
+        // Nothing is wrong with these but that there is nobody to pass them on to.
+        Bad { status: 503, ..chat(json!({"messages": [{"role": "user", "content": "x"}]})) },
+        bad("GET", CHAT, 503),
+        bad("DELETE", "/v1/files/a%2Fb?x=1", 503),
+    ]
+}
+
 #[tokio::test]
 async fn bad_input_gets_a_clear_error_and_changes_nothing() {
     let server = TestServer::new();
@@ -339,6 +363,7 @@ async fn bad_input_gets_a_clear_error_and_changes_nothing() {
         bad_paths(),
         bad_prompts_and_documents(),
         bad_memories_and_searches(),
+        bad_chats(),
     ];
     for cases in all {
         for case in cases {
