@@ -90,9 +90,6 @@ fn told(error: &ApiError) -> String {
             "Call `search_memories` or `get_memories` to find what exists, and use an id from there."
         }
         "invalid" => "Correct the arguments and call the tool again.",
-        "insufficient_scope" | "forbidden_user" => {
-            "Other arguments will not help: tell the user that this connection is not allowed to do that."
-        }
         "too_large" => "Make it shorter or split it, and call the tool again.",
         "conflict" => {
             "Look at it as it is now with `get_memory`, then decide whether the change still makes sense."

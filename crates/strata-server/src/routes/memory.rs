@@ -8,7 +8,7 @@ use axum::middleware::from_fn;
 use axum::routing::{get, post};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use strata_core::engine::{HistoryStep, MemoryEdit};
+use strata_core::engine::MemoryEdit;
 use strata_core::turn::{HiddenReason, Metadata};
 use strata_core::{Error, Memory, MemoryId, UserId};
 use utoipa::{IntoParams, ToSchema};
