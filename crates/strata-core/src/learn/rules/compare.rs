@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::super::{Fate, Novelty, Plan, Statement, TodoEnd};
+use super::super::{Fate, Novelty, Plan, Statement, TodoEnd, normalised};
 use super::claim::{Arity, Claim, Errand, Hold};
 use super::sentence::{self, Language};
 use super::{chinese, english};
@@ -32,6 +32,8 @@ enum Verdict {
 
 /// A text as the comparison sees it.
 struct Read {
+    /// The same text claims the same, whatever a grammar makes of it.
+    text: String,
     claims: Vec<Claim>,
     terms: BTreeSet<String>,
     negative: bool,
@@ -51,6 +53,7 @@ impl Read {
         let folded = text::fold(content);
         let denials = [" not ", "n't ", " no longer ", " never ", "不", "没", "别"];
         Self {
+            text: normalised(content),
             claims,
             terms: text::analyse(content).into_iter().filter(|term| term != "user").collect(),
             negative: denials.iter().any(|denial| folded.contains(denial)),
@@ -59,6 +62,9 @@ impl Read {
 
     /// Whether this says what `known` says already.
     fn repeats(&self, known: &Self) -> bool {
+        if self.text == known.text {
+            return true;
+        }
         if self.claims.is_empty() || known.claims.is_empty() {
             return self.terms == known.terms && self.negative == known.negative;
         }
@@ -68,6 +74,9 @@ impl Read {
 
     /// What becomes of `known` because of this, if anything: each of its claims has to end.
     fn ends(&self, known: &Self) -> Option<Verdict> {
+        if self.text == known.text {
+            return None;
+        }
         let mut last = None;
         for claim in &known.claims {
             let verdicts = self.claims.iter().map(|own| judge(own, claim));

@@ -268,6 +268,13 @@ fn talk() -> impl Strategy<Value = String> {
     proptest::collection::vec(piece, 0..16).prop_map(|pieces| pieces.concat())
 }
 
+#[test]
+fn a_name_that_holds_no_letter_does_not_replace_itself() {
+    let statements = extract(&said("叫我\u{e000}", None));
+    let plan = reconcile(&statements, &[memory(&statements[0].content)]);
+    assert_eq!((plan.known, plan.new), (vec![Fate::Keep], vec![Novelty::Duplicate { of: 0 }]));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
