@@ -8,6 +8,7 @@
 
 pub mod answer;
 pub mod extractive;
+mod owner;
 mod plan;
 pub mod questions;
 pub mod rules;
@@ -19,6 +20,7 @@ pub mod summarising;
 pub mod tree;
 pub mod window;
 
+pub use owner::Owner;
 pub use plan::{Fate, Novelty, Plan, TodoEnd};
 pub use same::normalised;
 pub use settings::{LearnInto, LearnSettings};

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use strata_core::engine::{MemoryEdit, NewMemory, NewMessage};
 use strata_core::key::KeyScope;
+use strata_core::learn::Owner;
 use strata_core::recall::{MAX_LIMIT, RecallRequest};
 use strata_core::store::{Item, ItemKinds, MemoryQuery, MemorySelect, Page};
 use strata_core::{Error, Filter, Memory, MemoryId, Role, SessionId, UserId};
@@ -181,10 +182,10 @@ async fn add_memories(
 async fn inferred(app: &App, user: &UserId, said: Vec<NewMemory>) -> Result<Json<Value>, ApiError> {
     let session = said.first().and_then(|memory| memory.session.clone()).unwrap_or_default();
     let messages = said.into_iter().map(|memory| {
-        let mut metadata = memory.metadata;
-        if let Some(agent) = memory.agent {
-            metadata.insert("agent_id".to_owned(), agent.into());
-        }
+        let owner =
+            Owner { agent: memory.agent, in_session: memory.session.is_some(), metadata: memory.metadata };
+        let mut metadata = strata_core::turn::Metadata::new();
+        owner.write(&mut metadata);
         let created_at = memory.valid_from;
         NewMessage { created_at, metadata, ..NewMessage::new(Role::User, memory.content) }
     });

@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::id::{LeaseId, SessionId, TurnId, UserId};
 use crate::job::Job;
-use crate::learn::{LearnInto, Said, Statement, answer, questions, rules};
+use crate::learn::{LearnInto, Owner, Said, Statement, answer, questions, rules};
 use crate::ports::Spent;
 use crate::prompt::strip_injected;
 use crate::store::{Change, TurnQuery, session_space};
@@ -22,9 +22,6 @@ use crate::turn::{Role, Turn};
 
 /// How often memories are looked at again that somebody changed meanwhile.
 const TRIES: usize = 8;
-
-/// The field of a turn's metadata that names the agent a memory is for.
-const AGENT: &str = "agent_id";
 
 /// What to do when the model cannot be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +42,8 @@ pub(super) struct Batch {
     turn_count: u64,
     /// The user's turns that recall sees.
     said: Vec<Turn>,
-    agent: Option<String>,
+    /// Whose what they say becomes.
+    owner: Owner,
 }
 
 /// What the user's turns state.
@@ -96,7 +94,7 @@ impl Engine {
     }
 
     /// The next turns of a session to learn from; `None` where there are none. The next line says why it may be fewer than wait:
-    /// one batch has one agent, and not more of the user's turns than a model reads well at once.
+    /// one batch has one owner, and not more of the user's turns than a model reads well at once.
     pub(super) async fn batch(&self, user: &UserId, session: &SessionId) -> Result<Option<Batch>> {
         let settings = &self.settings.learn;
         let space = session_space("learn", session);
@@ -115,19 +113,19 @@ impl Engine {
             to: from,
             turn_count: found.turn_count,
             said: Vec::new(),
-            agent: None,
+            owner: Owner::default(),
         };
         for turn in turns {
             let is_said = turn.role == Role::User
                 && turn.hidden.is_none()
                 && !strip_injected(&turn.content).trim().is_empty();
-            let agent = turn.metadata.get(AGENT).and_then(serde_json::Value::as_str).map(str::to_owned);
-            if is_said && (batch.said.len() == most || (!batch.said.is_empty() && agent != batch.agent)) {
+            let owner = Owner::read(&turn.metadata);
+            if is_said && (batch.said.len() == most || (!batch.said.is_empty() && owner != batch.owner)) {
                 break;
             }
             batch.to = turn.seq + 1;
             if is_said {
-                batch.agent = agent;
+                batch.owner = owner;
                 batch.said.push(turn);
             }
         }
@@ -176,7 +174,7 @@ impl Engine {
         let target = Target {
             session: self.bound_to(batch),
             within: batch.session.clone(),
-            agent: batch.agent.clone(),
+            owner: batch.owner.clone(),
         };
         let heard = found.statements.iter().filter_map(|statement| heard(statement, batch, now)).collect();
         let mut work = self.reconcile(user, &target, heard).await?;
@@ -202,8 +200,8 @@ impl Engine {
 
     fn bound_to(&self, batch: &Batch) -> Option<SessionId> {
         match self.settings.learn.into {
-            LearnInto::User => None,
-            LearnInto::Session => Some(batch.session.clone()),
+            LearnInto::User if !batch.owner.in_session => None,
+            LearnInto::User | LearnInto::Session => Some(batch.session.clone()),
         }
     }
 }

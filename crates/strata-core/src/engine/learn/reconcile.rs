@@ -18,7 +18,7 @@ use super::{Event, InferredEvent, Work};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::id::{MemoryId, RequestId, SessionId, UserId};
-use crate::learn::{Fate, Novelty, Plan, Statement, TodoEnd, answer, normalised, questions, rules};
+use crate::learn::{Fate, Novelty, Owner, Plan, Statement, TodoEnd, answer, normalised, questions, rules};
 use crate::memory::{Memory, TODO_FIELD};
 use crate::ports::Spent;
 use crate::recall::{Order, RecallRequest, Scope};
@@ -45,7 +45,8 @@ pub(super) struct Target {
     pub(super) session: Option<SessionId>,
     /// The session in which they were said.
     pub(super) within: SessionId,
-    pub(super) agent: Option<String>,
+    /// Whose they become.
+    pub(super) owner: Owner,
 }
 
 impl Engine {
@@ -95,7 +96,7 @@ impl Engine {
             Item::Memory(memory) => Some(memory),
             Item::Turn(_) | Item::Summary(_) => None,
         });
-        Ok(memories.filter(|memory| memory.is_current() && memory.agent == target.agent).collect())
+        Ok(memories.filter(|memory| memory.is_current() && memory.agent == target.owner.agent).collect())
     }
 
     /// The memories near any of the statements, and the places among them of those that a model is shown: the nearest of each
@@ -304,7 +305,7 @@ impl Book<'_> {
         Memory {
             id: MemoryId(self.engine.ids.next()),
             session: self.target.session.clone(),
-            agent: self.target.agent.clone(),
+            agent: self.target.owner.agent.clone(),
             kind: statement.kind,
             content: statement.content.clone(),
             confidence: statement.confidence.clamp(0.0, 1.0),
@@ -315,7 +316,7 @@ impl Book<'_> {
             replaced_by: None,
             source_turns: statement.turns.clone(),
             source_summary: None,
-            metadata: Metadata::new(),
+            metadata: self.target.owner.metadata.clone(),
             hidden: None,
         }
     }

@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use strata_core::engine::{Event, InferredEvent, NewMemory, NewMessage};
+use strata_core::learn::Owner;
 use strata_core::turn::Metadata;
 use strata_core::{Error, Memory, Role as CoreRole, SessionId, UserId};
 use utoipa::ToSchema;
@@ -140,10 +141,9 @@ impl AddRequest {
 
     /// The messages to record, each with what is attached to all.
     fn messages(&mut self) -> Result<Vec<NewMessage>, ApiError> {
-        let (mut metadata, given) = self.given()?;
-        if let Some(agent) = &self.agent_id {
-            metadata.insert("agent_id".to_owned(), agent.as_str().into());
-        }
+        let (metadata, given) = self.given()?;
+        let in_session = self.run_id.is_some() || self.session_id.is_some();
+        let owner = Owner { agent: self.agent_id.clone(), in_session, metadata };
         let messages = match given {
             Given::Text(text) if text.trim().is_empty() => {
                 return Err(ApiError::invalid("`text` is empty; say what to remember"));
@@ -152,9 +152,9 @@ impl AddRequest {
             Given::Messages(messages) => messages.into_iter().map(MessageRequest::into_message).collect(),
         };
         let attach = |mut message: NewMessage| {
-            let mut all = metadata.clone();
-            all.extend(std::mem::take(&mut message.metadata));
-            NewMessage { metadata: all, ..message }
+            // What is attached to the request is the memories', what is attached to a message the turn's.
+            owner.write(&mut message.metadata);
+            message
         };
         Ok(messages.into_iter().map(attach).collect())
     }
@@ -322,7 +322,9 @@ mod tests {
         assert_eq!(memories, ["The user lives in Porto", "The user has a cat"]);
         let turns = server.get("/sessions/trip/turns?user_id=ada").await.json();
         assert_eq!(turns["turns"].as_array().unwrap().len(), 4, "what was said is recorded");
-        assert_eq!(turns["turns"][0]["metadata"], json!({"a": 1, "agent_id": "cook"}));
+        let porto = &list["results"][0];
+        assert_eq!((&porto["run_id"], &porto["agent_id"]), (&json!("trip"), &json!("cook")), "{porto}");
+        assert_eq!(porto["metadata"], json!({"a": 1}), "what was attached is the memory's");
     }
 
     #[tokio::test]

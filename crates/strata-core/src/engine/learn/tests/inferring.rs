@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::fixture::*;
 use crate::engine::{Ended, Event, NewMessage};
+use crate::learn::Owner;
 use crate::turn::Role;
 
 fn message(text: &str) -> Vec<NewMessage> {
@@ -92,4 +93,20 @@ async fn what_waited_before_costs_the_caller_no_call() {
     assert!(events.iter().any(|event| event.memory == "The user lives in Berlin"), "{events:?}");
     assert_eq!(model.calls(), 2);
     assert_eq!(believed(&world).await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_memory_has_what_the_message_wants_attached_to_it() {
+    let world = world();
+    let (user, s) = (world.user.clone(), session("s"));
+    let mut attached = crate::turn::Metadata::new();
+    attached.insert("topic".to_owned(), "home".into());
+    let owner = Owner { agent: Some("cook".to_owned()), in_session: true, metadata: attached.clone() };
+    let mut said = message("I live in Berlin");
+    owner.write(&mut said[0].metadata);
+    let (engine, _) = with_model(&world, vec![states(&[("The user lives in Berlin", 1)])]);
+    engine.infer(&user, &s, said, None).await.unwrap();
+    let memory = saying(&world, "The user lives in Berlin").await;
+    assert_eq!((memory.agent.as_deref(), memory.session), (Some("cook"), Some(s)));
+    assert_eq!(memory.metadata, attached);
 }
