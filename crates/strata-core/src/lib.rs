@@ -21,6 +21,7 @@ pub mod ports;
 pub mod prompt;
 pub mod recall;
 pub mod session;
+pub mod sse;
 pub mod state;
 pub mod store;
 pub mod summary;

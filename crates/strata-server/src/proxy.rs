@@ -2,7 +2,7 @@
 //!
 //! A chat completion is recalled for, passed on and recorded ([`chat`]); anything else under `/v1` goes to the upstream as
 //! it came ([`forward`]). The foreign wire format and the shape of its errors are known here and nowhere else: [`raw`]
-//! finds and changes the few bytes that memory touches, [`wire`] reads requests, [`reply`] and [`sse`] read along with
+//! finds and changes the few bytes that memory touches, [`wire`] reads requests, [`reply`] reads along with
 //! answers, [`relay`] passes them on, [`keeper`] records. What an answer says is never changed.
 //!
 //! Two rules hold throughout. Memory that fails or is slow never fails a chat, and delays it by no more than
@@ -18,7 +18,6 @@ mod relay;
 mod reply;
 mod sessions;
 mod settings;
-mod sse;
 mod upstream;
 mod wire;
 

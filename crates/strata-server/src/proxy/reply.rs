@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use strata_core::Role;
 use strata_core::engine::NewMessage;
 use strata_core::engine::align::TOOL_CALLS;
+use strata_core::sse::EventReader;
 
-use super::sse::EventReader;
 use super::wire::compact_calls;
 
 /// The most bytes of a reply that are kept for recording.

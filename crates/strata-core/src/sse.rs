@@ -1,14 +1,14 @@
 //! Server-sent events, read as the bytes arrive: split anywhere, with any line ending.
 //!
-//! Only what is needed to read along with a stream: the data of each event. What is passed on to the client is not made of
-//! this.
+//! Only what is needed to read along with a stream: the data of each event. It is pure, and stands here because the proxy,
+//! which reads along with what passes, and the client of chat models both need the same one.
 
 /// An event longer than this is not a part of a reply; it is passed over, so that a stream cannot fill the memory.
 const MAX_EVENT_BYTES: usize = 4 * 1024 * 1024;
 
 /// Puts events together from pieces.
 #[derive(Debug, Default)]
-pub(crate) struct EventReader {
+pub struct EventReader {
     /// The line that has begun.
     line: Vec<u8>,
     /// The data of the event that has begun, its lines joined.
@@ -21,7 +21,7 @@ pub(crate) struct EventReader {
 
 impl EventReader {
     /// Reads the next bytes, and gives the data of each event that they complete to `emit`.
-    pub(crate) fn feed(&mut self, bytes: &[u8], emit: &mut dyn FnMut(&[u8])) {
+    pub fn feed(&mut self, bytes: &[u8], emit: &mut dyn FnMut(&[u8])) {
         let mut rest = bytes;
         if self.after_return && rest.first() == Some(&b'\n') {
             rest = &rest[1..];
@@ -46,7 +46,7 @@ impl EventReader {
     }
 
     /// Ends the stream. An event that no empty line has ended counts too: not every server sends the last one.
-    pub(crate) fn finish(&mut self, emit: &mut dyn FnMut(&[u8])) {
+    pub fn finish(&mut self, emit: &mut dyn FnMut(&[u8])) {
         if !self.line.is_empty() {
             self.end_line(emit);
         }
