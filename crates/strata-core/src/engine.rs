@@ -5,6 +5,7 @@
 pub mod align;
 mod chat;
 mod context;
+mod converse;
 mod embedding;
 mod exchange;
 mod explain;
@@ -23,6 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use jiff::Timestamp;
 
 pub use chat::{ChatMemory, ChatQuestion};
+pub use converse::{ChatReply, ReplyStatus, Talk};
 pub use embedding::EmbedItems;
 pub use exchange::{Ending, Exchange, INTERRUPTED};
 pub use import::{ImportedParts, ImportedSession, ImportedSummary, ReadInto};

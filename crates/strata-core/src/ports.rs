@@ -1,5 +1,7 @@
 //! What the core needs from outside beside the store: time, ids, tokens and models.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -10,6 +12,13 @@ use crate::error::Result;
 pub trait Clock: Send + Sync + 'static {
     /// Now, to the microsecond.
     fn now(&self) -> Timestamp;
+}
+
+/// Waits. The core has no runtime of its own.
+#[async_trait]
+pub trait Timer: Send + Sync {
+    /// Returns when so much time has passed. Dropped before, nothing is left behind.
+    async fn rest(&self, time: Duration);
 }
 
 /// Fresh ids, ordered by time. Tests hand in a counter.
@@ -134,4 +143,17 @@ pub trait ChatModel: Send + Sync + 'static {
 
     /// The answer to a request. What may succeed later was tried again inside; the error says whether it still may.
     async fn complete(&self, request: &ChatRequest) -> Result<ChatAnswer>;
+
+    /// As [`ChatModel::complete`], handing over each piece of the text as it comes; the pieces together are the answer's
+    /// text. Once a piece was handed over nothing is tried again: an error then says that the answer broke off. A model
+    /// that cannot do this hands the whole text over at the end.
+    async fn stream(
+        &self,
+        request: &ChatRequest,
+        on_text: &mut (dyn for<'t> FnMut(&'t str) + Send),
+    ) -> Result<ChatAnswer> {
+        let answer = self.complete(request).await?;
+        on_text(&answer.text);
+        Ok(answer)
+    }
 }

@@ -104,6 +104,54 @@ impl Engine {
         Err(Error::internal("a loop without an end has ended"))
     }
 
+    /// Appends a message whose reply is awaited, whatever it says: for a client that leaves the conversation to the session.
+    pub async fn open_message(
+        &self,
+        user: &UserId,
+        session: &SessionId,
+        message: NewMessage,
+    ) -> Result<Exchange> {
+        let now = self.now();
+        let turn = self.new_turn(message, now)?;
+        for tried in 0.. {
+            let (turn_count, state) = self.session_now(user, session).await?;
+            let stored = self.last_turns(user, session, turn_count, NEAR).await?;
+            let after = stored.last().map(|turn| turn.seq);
+            let alignment = Alignment { after, known: 0, abandoned: Vec::new(), is_certain: true };
+            let opening = Opening { session, turn_count, state, stored: &stored, alignment: &alignment };
+            let mut turns = vec![turn.clone()];
+            let (exchange, first) = self.opened(user, opening, &mut turns, now);
+            match self.append_after(user, session, first, turns, None, now).await {
+                Ok(applied) => {
+                    self.recorded.fetch_add(applied.turns.len() as u64, Ordering::Relaxed);
+                    return Ok(exchange);
+                }
+                Err(error) if was_overtaken(&error) && tried < TRIES => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Error::internal("a loop without an end has ended"))
+    }
+
+    /// The visible ones of a session's last turns.
+    async fn last_turns(
+        &self,
+        user: &UserId,
+        session: &SessionId,
+        turn_count: u64,
+        looked: u64,
+    ) -> Result<Vec<Turn>> {
+        if turn_count == 0 {
+            return Ok(Vec::new());
+        }
+        let first = turn_count.saturating_sub(looked);
+        let query =
+            TurnQuery::Range { session: session.clone(), after: first.checked_sub(1), limit: looked as u32 };
+        let mut turns = self.store.turns(user, &query).await?;
+        turns.retain(|turn| turn.hidden.is_none() && turn.seq < turn_count);
+        Ok(turns)
+    }
+
     /// The session's visible turns, as many as it takes, and where the messages stand in them.
     async fn aligned(
         &self,
@@ -115,13 +163,7 @@ impl Engine {
         let mut looked = NEAR;
         loop {
             let first = turn_count.saturating_sub(looked);
-            let query = TurnQuery::Range {
-                session: session.clone(),
-                after: first.checked_sub(1),
-                limit: looked as u32,
-            };
-            let mut turns = if turn_count == 0 { Vec::new() } else { self.store.turns(user, &query).await? };
-            turns.retain(|turn| turn.hidden.is_none() && turn.seq < turn_count);
+            let turns = self.last_turns(user, session, turn_count, looked).await?;
             let stored: Vec<Stored> = turns.iter().map(Stored::from).collect();
             let alignment = align(&stored, heard);
             if alignment.is_certain || first == 0 || looked >= FAR {
@@ -326,6 +368,11 @@ struct Opening<'a> {
 }
 
 impl Exchange {
+    /// The turn that the reply follows.
+    pub fn question(&self) -> Option<AppendedTurn> {
+        self.question
+    }
+
     fn finishing(&self, outcome: JobOutcome) -> Option<Change> {
         let lease = self.job.lease.as_ref()?.id;
         Some(Change::FinishJob { id: self.job.id, lease, outcome })

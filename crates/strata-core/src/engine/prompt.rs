@@ -13,12 +13,13 @@ use std::sync::{Arc, LazyLock};
 use super::Engine;
 use crate::error::{Error, Result};
 use crate::id::{ItemId, RequestId, SessionId, UserId};
+use crate::metric::RequestMetric;
 use crate::ports::ChatMessage;
 use crate::prompt::{
     ChatLayers, FlatLayers, Message, Prompt, PromptFormat, PromptSettings, Rules, build_prompt_with, chat,
     filter_content_with, speaks_of_device,
 };
-use crate::recall::{MAX_QUERY_CHARS, RecallRequest, RecalledItem, cut};
+use crate::recall::{Budget, MAX_LIMIT, MAX_QUERY_CHARS, RecallRequest, RecalledItem, Scope, cut};
 use crate::state::State;
 use crate::store::{Change, ChangeSet};
 use crate::turn::{Role, Turn};
@@ -71,6 +72,23 @@ impl PromptRequest {
     }
 }
 
+/// What recall found for a prompt, and the row of that.
+pub(super) struct Remembered {
+    /// Best first, without what the prompt shows anyway.
+    pub(super) items: Vec<RecalledItem>,
+    /// Not noted yet.
+    pub(super) row: RequestMetric,
+    /// Why there is nothing.
+    pub(super) problem: Option<Error>,
+}
+
+/// What a session says before a question is put to it.
+struct Prepared {
+    turn_count: u64,
+    state: State,
+    unfolded: Unfolded,
+}
+
 /// A prompt, and what was asked of recall for it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prompted {
@@ -99,13 +117,36 @@ impl Engine {
     /// What the model is to be shown for a question: document 0's flat text, or the messages of a chat with what recall
     /// finds. Nothing is recorded by it.
     pub async fn prompt(&self, user: &UserId, request: &PromptRequest) -> Result<Prompted> {
+        let prepared = self.prepared(user, request).await?;
+        if request.format == PromptFormat::Flat {
+            return Ok(self.flat_prompt(request, &prepared.state, prepared.unfolded));
+        }
+        let (prompt, remembered) = self.chat_prompt(user, request, prepared, None).await;
+        let Remembered { row, problem, .. } = remembered;
+        let request_id = Some(row.id);
+        self.note_metric(user, row);
+        problem.map_or(Ok(Prompted { prompt, request_id }), Err)
+    }
+
+    /// The messages of a chat whose session is kept here. What recall finds is not noted, and its failure is no error.
+    pub(super) async fn prompt_of_chat(
+        &self,
+        user: &UserId,
+        request: &PromptRequest,
+    ) -> Result<(Prompt, Remembered)> {
+        let prepared = self.prepared(user, request).await?;
+        // A prompt that shows all of the session has room for what was said elsewhere.
+        let shows_all = prepared.unfolded.summary.is_none() && prepared.unfolded.skipped == 0;
+        let scope = shows_all.then_some(Scope::User);
+        Ok(self.chat_prompt(user, request, prepared, scope).await)
+    }
+
+    async fn prepared(&self, user: &UserId, request: &PromptRequest) -> Result<Prepared> {
         if request.question.trim().is_empty() {
             return Err(Error::invalid("the question is empty; say what is asked"));
         }
         self.check_text("`question`", &request.question)?;
-        let session = self.store.session(user, &request.session).await?;
-        let (turn_count, mut state) =
-            session.map_or_else(Default::default, |session| (session.turn_count, session.state));
+        let (turn_count, mut state) = self.session_now(user, &request.session).await?;
         let Prompting { settings, rules } = &*self.prompting;
         // Which device is meant is known before the answer is.
         rules.observe(Role::User, &request.question, &settings.filter, &mut state);
@@ -119,10 +160,7 @@ impl Engine {
         if unfolded.turns.last().is_some_and(is_question) {
             unfolded.turns.pop();
         }
-        match request.format {
-            PromptFormat::Flat => Ok(self.flat_prompt(request, &state, unfolded)),
-            PromptFormat::Chat => self.chat_prompt(user, request, turn_count, &state, unfolded).await,
-        }
+        Ok(Prepared { turn_count, state, unfolded })
     }
 
     fn flat_prompt(&self, request: &PromptRequest, state: &State, unfolded: Unfolded) -> Prompted {
@@ -148,10 +186,10 @@ impl Engine {
         &self,
         user: &UserId,
         request: &PromptRequest,
-        turn_count: u64,
-        state: &State,
-        unfolded: Unfolded,
-    ) -> Result<Prompted> {
+        prepared: Prepared,
+        scope: Option<Scope>,
+    ) -> (Prompt, Remembered) {
+        let Prepared { turn_count, state, unfolded } = prepared;
         let Prompting { settings, rules } = &*self.prompting;
         let (messages, shown, covers_all) = match &request.messages {
             Some(messages) => {
@@ -165,17 +203,18 @@ impl Engine {
                 (said.chain([question]).collect(), shown, false)
             }
         };
-        let (memories, request_id) = self.memories_for(user, request, &shown).await?;
+        let remembered = self.memories_for(user, request, &shown, scope).await;
         let max_tokens = match (request.max_tokens, &request.messages) {
             (None, Some(_)) => None,
             (given, _) => Some(given.unwrap_or(settings.max_tokens)),
         };
         // A client that sends all that was said needs no summary of it.
         let summary = if covers_all { String::new() } else { unfolded.text(settings) };
+        let memories = &remembered.items;
         let layers =
-            ChatLayers { messages: &messages, state, summary: &summary, memories: &memories, max_tokens };
+            ChatLayers { messages: &messages, state: &state, summary: &summary, memories, max_tokens };
         let prompt = chat(layers, rules, settings, self.tokens.as_ref());
-        Ok(Prompted { prompt, request_id: Some(request_id) })
+        (prompt, remembered)
     }
 
     /// A turn as a message. What a tool said is passed on as the assistant's words: chat models take a tool's message only
@@ -189,19 +228,43 @@ impl Engine {
     }
 
     /// What recall finds for a question, without what is shown anyway.
-    async fn memories_for(
+    pub(super) async fn memories_for(
         &self,
         user: &UserId,
         request: &PromptRequest,
         shown: &[ItemId],
-    ) -> Result<(Vec<RecalledItem>, RequestId)> {
+        scope: Option<Scope>,
+    ) -> Remembered {
         let query = cut(&request.question, MAX_QUERY_CHARS).unwrap_or_else(|| request.question.clone());
-        let recall = RecallRequest { session: Some(request.session.clone()), ..RecallRequest::new(query) };
-        let recalled = self.recall(user, &recall).await?;
+        let settings = &self.settings.recall;
+        let top_k = settings.default_top_k;
+        // What is shown anyway and the question itself are left out of what was found: so a few more are looked for.
+        let spare = (shown.len() as u32 + 1).min(top_k);
+        let budget = Budget { max_turns: settings.budget.max_turns + spare, ..settings.budget };
+        let recall = RecallRequest {
+            session: Some(request.session.clone()),
+            scope,
+            limit: Some((top_k + spare).min(MAX_LIMIT)),
+            budget: Some(budget),
+            ..RecallRequest::new(query)
+        };
+        let (began, id) = (self.clock.now(), RequestId(self.ids.next()));
+        let recalled = self.recall_unnoted(user, &recall, id).await;
+        let mut row =
+            self.metric(&recall, id, recalled.as_ref().ok(), self.clock.now().duration_since(began));
+        let (found, problem) = match recalled {
+            Ok(recalled) => (recalled.items, None),
+            Err(error) => (Vec::new(), Some(error)),
+        };
         let is_question = |item: &RecalledItem| item.item.content().trim() == request.question.trim();
-        let items = recalled.items.into_iter();
-        let items = items.filter(|item| !shown.contains(&item.item.id()) && !is_question(item));
-        Ok((items.collect(), recalled.request_id))
+        let found = found.into_iter();
+        let found = found.filter(|item| !shown.contains(&item.item.id()) && !is_question(item));
+        let items: Vec<RecalledItem> = found.take(top_k as usize).collect();
+        row.context_items = items.len() as u32;
+        row.estimated_tokens = items.iter().fold(0, |sum: u32, item| {
+            sum.saturating_add(self.tokens.count(item.shortened.as_deref().unwrap_or(item.item.content())))
+        });
+        Remembered { items, row, problem }
     }
 
     /// A session's state; *not found* where there is no such session.

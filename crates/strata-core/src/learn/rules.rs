@@ -21,6 +21,7 @@ use super::{MAX_STATEMENTS, Plan, Said, Statement};
 use crate::memory::{Memory, MemoryKind};
 use crate::time;
 use claim::{Hold, Reading};
+pub use sentence::is_question;
 use sentence::{Clause, Language};
 
 /// Under «I think», «maybe», 可能: what may well be otherwise.

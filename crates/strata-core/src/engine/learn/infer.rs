@@ -2,7 +2,7 @@
 
 use super::extract::Patience;
 use super::{Event, InferredEvent, was_overtaken};
-use crate::engine::{Engine, NewMessage};
+use crate::engine::{Engine, NewMessage, Recorded};
 use crate::error::Result;
 use crate::id::{SessionId, TurnId, UserId};
 use crate::store::{ChangeSet, MemoryQuery, MemorySelect};
@@ -25,6 +25,16 @@ impl Engine {
         idempotency_key: Option<&str>,
     ) -> Result<Vec<InferredEvent>> {
         let recorded = self.record(user, session, messages, idempotency_key).await?;
+        self.learn_from(user, session, &recorded).await
+    }
+
+    /// Learns from turns that were just recorded, without waiting for a worker; where one was faster, says what it learned.
+    pub async fn learn_from(
+        &self,
+        user: &UserId,
+        session: &SessionId,
+        recorded: &Recorded,
+    ) -> Result<Vec<InferredEvent>> {
         let turns: Vec<TurnId> = recorded.turns.iter().map(|turn| turn.id).collect();
         let places = recorded.turns.first().zip(recorded.turns.last());
         let Some((first, last)) = places.map(|(first, last)| (first.seq, last.seq)) else {

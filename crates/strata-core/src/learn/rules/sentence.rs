@@ -100,6 +100,13 @@ fn is(pattern: &LazyLock<Option<Regex>>, text: &str) -> bool {
     pattern.as_ref().is_some_and(|pattern| pattern.is_match(text))
 }
 
+/// Whether a message asks something, in English or Chinese.
+pub fn is_question(text: &str) -> bool {
+    let text = text.trim();
+    let said = text.trim_end_matches(['。', '.', '!', '！', '…', ' ']);
+    text.ends_with(['?', '？']) || is(&QUESTION, said) || is(&CHINESE_QUESTION, said)
+}
+
 /// The clauses of a message that may state something.
 pub(super) fn clauses(text: &str) -> Vec<Clause> {
     let end = text.char_indices().nth(MAX_CHARS).map_or(text.len(), |(end, _)| end);

@@ -1,0 +1,108 @@
+//! What memory says by itself, where there is no model: what it has learned, and what it knows about a question.
+//!
+//! It only repeats what is stored, in the language of the message; it makes nothing up.
+
+use crate::engine::{Event, InferredEvent};
+use crate::learn::extractive::is_chinese;
+use crate::learn::rules::is_question;
+use crate::recall::RecalledItem;
+use crate::store::Item;
+use crate::turn::Role;
+
+/// How many items are shown at the most: what fits on a screen beside the question.
+const MAX_SHOWN: usize = 5;
+
+/// The reply, and the items that it shows.
+pub(super) fn reply(
+    message: &str,
+    learned: &[InferredEvent],
+    recalled: Vec<RecalledItem>,
+) -> (String, Vec<RecalledItem>) {
+    let words = if is_chinese(std::iter::once(message)) { &CHINESE } else { &ENGLISH };
+    let mut lines = said_to(learned, words);
+    if !is_question(message) {
+        if lines.is_empty() {
+            lines.push(words.noted.to_owned());
+        }
+        return (lines.join("\n"), recalled);
+    }
+    let shown = worth_showing(recalled);
+    lines.push(if shown.is_empty() { words.nothing } else { words.remembered }.to_owned());
+    lines.extend(shown.iter().map(|found| {
+        let day = found.item.created_at().strftime("%Y-%m-%d");
+        let content = found.shortened.as_deref().unwrap_or_else(|| found.item.content());
+        format!("• {} ({day})", content.trim())
+    }));
+    (lines.join("\n"), shown)
+}
+
+/// What became of what the message states.
+fn said_to(learned: &[InferredEvent], words: &Words) -> Vec<String> {
+    learned
+        .iter()
+        .map(|InferredEvent { memory, event, previous, .. }| {
+            let head = match event {
+                Event::Add => words.learned,
+                Event::Update => words.changed,
+                Event::Delete => words.ended,
+                Event::None => words.known,
+            };
+            match previous {
+                Some(previous) => format!("{head}{memory} ({}{previous})", words.before),
+                None => format!("{head}{memory}"),
+            }
+        })
+        .collect()
+}
+
+/// Statements and what was said, without questions that were asked before and without the words that a statement shown
+/// was learned from.
+fn worth_showing(recalled: Vec<RecalledItem>) -> Vec<RecalledItem> {
+    let mut told: Vec<_> = Vec::new();
+    for found in &recalled {
+        if let Item::Memory(memory) = &found.item {
+            told.extend_from_slice(&memory.source_turns);
+        }
+    }
+    let is_new = |found: &RecalledItem| match &found.item {
+        Item::Turn(turn) => {
+            turn.role != Role::System && !is_question(&turn.content) && !told.contains(&turn.id)
+        }
+        Item::Memory(_) | Item::Summary(_) => true,
+    };
+    recalled.into_iter().filter(is_new).take(MAX_SHOWN).collect()
+}
+
+/// The wording of a language.
+struct Words {
+    learned: &'static str,
+    changed: &'static str,
+    ended: &'static str,
+    known: &'static str,
+    before: &'static str,
+    noted: &'static str,
+    remembered: &'static str,
+    nothing: &'static str,
+}
+
+const ENGLISH: Words = Words {
+    learned: "Learned: ",
+    changed: "Changed: ",
+    ended: "No longer so: ",
+    known: "I knew that: ",
+    before: "before: ",
+    noted: "Noted, word for word. Ask me about it whenever you like.",
+    remembered: "This is what I remember:",
+    nothing: "I remember nothing about that yet.",
+};
+
+const CHINESE: Words = Words {
+    learned: "记住了：",
+    changed: "更新了：",
+    ended: "不再成立：",
+    known: "我已经知道：",
+    before: "原来是：",
+    noted: "已经一字不差地记下了，随时可以问我。",
+    remembered: "我记得这些：",
+    nothing: "关于这个，我还没有任何记忆。",
+};
