@@ -5,6 +5,7 @@
 //! deliberately absent: prompts, and judging an answer's content, which are the core's. Start reading at [`OpenAiChat`].
 
 mod dialect;
+mod stream;
 mod wire;
 
 use std::hash::{BuildHasher, RandomState};
@@ -19,7 +20,7 @@ use tokio::time::Instant;
 
 use crate::http::{Answer, HttpClient};
 use dialect::Dialect;
-use wire::{Body, Completion};
+use wire::{Body, Completion, Usage};
 
 /// The most bytes of an answer: a hundred times the longest that a prompt of ours asks for.
 const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
@@ -63,18 +64,22 @@ pub struct OpenAiChat {
 }
 
 impl OpenAiChat {
-    /// A client of `model` at `base`, with or without its `/v1`.
+    /// A client of `model` at `base`, with or without its `/v1`; one that ends with `/chat/completions` is taken as it is.
     pub fn new(base: &str, model: &str, options: ChatOptions) -> Result<Self> {
         if !base.starts_with("http://") && !base.starts_with("https://") {
             return Err(Error::invalid(format!(
                 "`{base}` is no URL of a chat endpoint; begin with `https://`"
             )));
         }
-        let base = base.trim_end_matches('/').trim_end_matches("/chat/completions");
-        let version = if base.ends_with("/v1") { "" } else { "/v1" };
+        let base = base.trim_end_matches('/');
+        let url = match base {
+            whole if whole.ends_with("/chat/completions") => whole.to_owned(),
+            base if base.ends_with("/v1") => format!("{base}/chat/completions"),
+            base => format!("{base}/v1/chat/completions"),
+        };
         Ok(Self {
             client: HttpClient::new(options.timeout),
-            url: format!("{base}{version}/chat/completions"),
+            url,
             model: model.to_owned(),
             options,
             dialect: Mutex::default(),
@@ -100,14 +105,26 @@ impl OpenAiChat {
                 Err(error) => (error, None),
             };
             failures += 1;
-            let wait = asked.unwrap_or_else(|| jittered(self.options.first_wait, failures));
-            let out_of_time = Instant::now() + wait >= deadline;
-            if failures >= self.options.tries || !error.is_retryable() || out_of_time {
-                return Err(error);
-            }
-            tracing::debug!(%error, wait = wait.as_secs_f32(), "the chat endpoint is asked again");
-            tokio::time::sleep(wait).await;
+            self.wait_after(error, failures, asked, deadline).await?;
         }
+    }
+
+    /// Waits before the next try; the error itself where there is none.
+    async fn wait_after(
+        &self,
+        error: Error,
+        failures: u32,
+        asked: Option<Duration>,
+        deadline: Instant,
+    ) -> Result<()> {
+        let wait = asked.unwrap_or_else(|| jittered(self.options.first_wait, failures));
+        let out_of_time = Instant::now() + wait >= deadline;
+        if failures >= self.options.tries || !error.is_retryable() || out_of_time {
+            return Err(error);
+        }
+        tracing::debug!(%error, wait = wait.as_secs_f32(), "the chat endpoint is asked again");
+        tokio::time::sleep(wait).await;
+        Ok(())
     }
 
     fn dialect(&self) -> std::sync::MutexGuard<'_, Dialect> {
@@ -144,12 +161,17 @@ impl OpenAiChat {
             ));
         }
         let text = choice.message.text();
+        self.count(&mut spent, usage, request, &text);
+        Ok(ChatAnswer { text, spent })
+    }
+
+    /// What an answer cost, counted here where the server does not say.
+    fn count(&self, spent: &mut Spent, usage: Option<Usage>, request: &ChatRequest, text: &str) {
         let count = |text: &str| u64::from(self.options.counter.count(text));
         spent.input_tokens = usage
             .and_then(|usage| usage.prompt_tokens)
             .unwrap_or_else(|| request.messages.iter().map(|message| count(&message.content)).sum());
-        spent.output_tokens = usage.and_then(|usage| usage.completion_tokens).unwrap_or_else(|| count(&text));
-        Ok(ChatAnswer { text, spent })
+        spent.output_tokens = usage.and_then(|usage| usage.completion_tokens).unwrap_or_else(|| count(text));
     }
 
     /// What a refusal means: too many requests and server errors pass, the rest does not.
@@ -186,6 +208,14 @@ impl ChatModel for OpenAiChat {
             let message = format!("the chat endpoint gave no answer within {seconds} s, in all its tries");
             Err(Error::unavailable(message).retryable())
         })
+    }
+
+    async fn stream(
+        &self,
+        request: &ChatRequest,
+        on_text: &mut (dyn for<'t> FnMut(&'t str) + Send),
+    ) -> Result<ChatAnswer> {
+        self.persist_to_stream(request, on_text).await
     }
 }
 

@@ -62,23 +62,33 @@ impl HttpClient {
         body: &serde_json::Value,
         most_bytes: usize,
     ) -> Result<Answer> {
-        let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if let Some(key) = key {
-            let mut value = HeaderValue::from_str(&format!("Bearer {key}"))
-                .map_err(|_| Error::invalid("the API key holds characters that no header can carry"))?;
-            value.set_sensitive(true);
-            headers.insert(AUTHORIZATION, value);
-        }
+        let headers = json_headers(key)?;
         let call = async {
             let response = self.send(Method::POST, url, headers, Bytes::from(body.to_string())).await?;
-            let status = response.status();
-            let retry_after = retry_after(response.headers());
-            let body = Limited::new(response.into_body(), most_bytes).collect().await;
-            let body = body.map_err(|error| not_read(url, error, most_bytes))?.to_bytes();
-            Ok(Answer { status, retry_after, body })
+            read_whole(url, response, most_bytes).await
         };
         self.in_time(url, call).await
+    }
+
+    /// Posts JSON and returns when the answer begins, to be read piece by piece.
+    pub async fn post_json_begun(
+        &self,
+        url: &str,
+        key: Option<&str>,
+        body: &serde_json::Value,
+    ) -> Result<Response<Incoming>> {
+        let headers = json_headers(key)?;
+        self.in_time(url, self.send(Method::POST, url, headers, Bytes::from(body.to_string()))).await
+    }
+
+    /// Reads an answer that has begun whole, refusing one of more than `most_bytes`.
+    pub async fn read_whole(
+        &self,
+        url: &str,
+        response: Response<Incoming>,
+        most_bytes: usize,
+    ) -> Result<Answer> {
+        self.in_time(url, read_whole(url, response, most_bytes)).await
     }
 
     /// Starts a download, from byte `from` on where the server can do that.
@@ -117,6 +127,26 @@ impl HttpClient {
             Err(Error::unavailable(format!("`{}` did not answer within {seconds} s", shown(url))).retryable())
         })
     }
+}
+
+fn json_headers(key: Option<&str>) -> Result<HeaderMap> {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Some(key) = key {
+        let mut value = HeaderValue::from_str(&format!("Bearer {key}"))
+            .map_err(|_| Error::invalid("the API key holds characters that no header can carry"))?;
+        value.set_sensitive(true);
+        headers.insert(AUTHORIZATION, value);
+    }
+    Ok(headers)
+}
+
+async fn read_whole(url: &str, response: Response<Incoming>, most_bytes: usize) -> Result<Answer> {
+    let status = response.status();
+    let retry_after = retry_after(response.headers());
+    let body = Limited::new(response.into_body(), most_bytes).collect().await;
+    let body = body.map_err(|error| not_read(url, error, most_bytes))?.to_bytes();
+    Ok(Answer { status, retry_after, body })
 }
 
 fn not_read(url: &str, error: Box<dyn std::error::Error + Send + Sync>, most_bytes: usize) -> Error {

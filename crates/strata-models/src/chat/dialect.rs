@@ -20,6 +20,8 @@ pub(super) struct Dialect {
     pub(super) own_temperature: bool,
     /// Whether the limit of an answer is called `max_completion_tokens`, as newer models of OpenAI's want it.
     pub(super) new_limit: bool,
+    /// Whether a stream is asked for without its usage, which is counted here then.
+    pub(super) plain_stream: bool,
 }
 
 impl Dialect {
@@ -32,6 +34,9 @@ impl Dialect {
         }
         if !self.new_limit && names(&["max_completion_tokens"]) {
             return Some(Self { new_limit: true, ..self });
+        }
+        if !self.plain_stream && names(&["stream_options", "include_usage"]) {
+            return Some(Self { plain_stream: true, ..self });
         }
         let about_shape = names(&["response_format", "json_schema", "json_object", "grammar", "schema"]);
         let shape = match self.shape {
@@ -47,6 +52,7 @@ impl Dialect {
         self.shape = self.shape.max(other.shape);
         self.own_temperature |= other.own_temperature;
         self.new_limit |= other.new_limit;
+        self.plain_stream |= other.plain_stream;
     }
 }
 
@@ -69,6 +75,7 @@ mod tests {
         check(&["json_schema is not supported"; 3], None);
         check(&["'temperature' does not support 0"], Some(Dialect { own_temperature: true, ..all }));
         check(&["use max_completion_tokens"], Some(Dialect { new_limit: true, ..all }));
+        check(&["unknown field stream_options"], Some(Dialect { plain_stream: true, ..all }));
         check(&["the model `x` does not exist"], None);
         check(&[""], None);
     }
@@ -77,6 +84,6 @@ mod tests {
     fn what_was_learned_is_kept() {
         let mut dialect = Dialect { shape: Shape::Words, ..Dialect::default() };
         dialect.simplify(Dialect { shape: Shape::Object, new_limit: true, ..Dialect::default() });
-        assert_eq!(dialect, Dialect { shape: Shape::Words, new_limit: true, own_temperature: false });
+        assert_eq!(dialect, Dialect { shape: Shape::Words, new_limit: true, ..Dialect::default() });
     }
 }

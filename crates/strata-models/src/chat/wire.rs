@@ -13,6 +13,8 @@ pub(super) struct Body<'a> {
     messages: Vec<Message<'a>>,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u32>,
@@ -48,11 +50,19 @@ impl<'a> Body<'a> {
             model,
             messages: messages.collect(),
             stream: false,
+            stream_options: None,
             temperature: (!dialect.own_temperature).then_some(0.0),
             max_tokens: old_limit,
             max_completion_tokens: new_limit,
             response_format: format,
         }
+    }
+
+    /// Asks for the answer piece by piece. What somebody reads along with is a conversation, and its temperature is left to
+    /// the server.
+    pub(super) fn streamed(self, dialect: Dialect) -> Self {
+        let stream_options = (!dialect.plain_stream).then(|| json!({ "include_usage": true }));
+        Self { stream: true, stream_options, temperature: None, ..self }
     }
 }
 
@@ -66,6 +76,22 @@ pub(super) struct Completion {
 #[derive(Deserialize)]
 pub(super) struct Choice {
     pub(super) message: Said,
+    pub(super) finish_reason: Option<String>,
+}
+
+/// A piece of an answer.
+#[derive(Deserialize)]
+pub(super) struct Chunk {
+    pub(super) choices: Option<Vec<ChunkChoice>>,
+    pub(super) usage: Option<Usage>,
+    pub(super) error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct ChunkChoice {
+    #[serde(default)]
+    pub(super) index: u64,
+    pub(super) delta: Option<Said>,
     pub(super) finish_reason: Option<String>,
 }
 

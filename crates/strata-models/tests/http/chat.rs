@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::server::{Request, Server, answer};
 use serde_json::{Value, json};
-use strata_core::ports::{AnswerSchema, ChatMessage, ChatModel, ChatRequest, Spent};
+use strata_core::ports::{AnswerSchema, ChatAnswer, ChatMessage, ChatModel, ChatRequest, Spent};
 use strata_core::{Error, ErrorKind, Role};
 use strata_models::Tokenizer;
 use strata_models::chat::{ChatOptions, OpenAiChat};
@@ -252,4 +252,100 @@ fn an_endpoint_is_a_url_with_or_without_its_version() {
         assert!(OpenAiChat::new(base, "m", options()).is_ok(), "{base}");
     }
     assert!(OpenAiChat::new("host/v1", "m", options()).is_err());
+}
+
+/// A stream of events, written as they stand.
+fn events(text: &str) -> Vec<u8> {
+    answer("200 OK", "Content-Type: text/event-stream; charset=utf-8\r\n", text.as_bytes())
+}
+
+const HALF: &str = ": hello\n\n\
+    data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\r\n\r\n\
+    data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"By \"}},{\"index\":1,\"delta\":{\"content\":\"no\"}}]}\n\n\
+    data: {\"choices\":[{\"index\":0,\n\
+    data: \"delta\":{\"content\":\"火车\"}}]}\n\n";
+
+const END: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+
+async fn streamed(chat: &OpenAiChat) -> (Vec<String>, Result<ChatAnswer, Error>) {
+    let mut pieces = Vec::new();
+    let asked = ChatRequest { schema: None, ..request() };
+    let answered = chat.stream(&asked, &mut |piece| pieces.push(piece.to_owned())).await;
+    (pieces, answered)
+}
+
+#[tokio::test]
+async fn an_answer_is_handed_over_as_it_comes() {
+    let usage = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":21,\"completion_tokens\":4}}\n\n";
+    let whole = format!("{HALF}{END}{usage}data: [DONE]\n\n");
+    let server = Server::start(move |_, _| events(&whole)).await;
+    let (pieces, answered) = streamed(&chat(&server)).await;
+    assert_eq!(pieces, ["By ", "火车"]);
+    let answered = answered.unwrap();
+    assert_eq!(answered.text, "By 火车");
+    assert_eq!(answered.spent, Spent { calls: 1, input_tokens: 21, output_tokens: 4 });
+    let sent = sent(&server.requests()[0]);
+    assert_eq!((&sent["stream"], &sent["stream_options"]), (&json!(true), &json!({ "include_usage": true })));
+    assert_eq!(sent.get("temperature"), None, "a conversation has the server's own");
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_or_without_its_mark() {
+    for end in [END, "data: [DONE]", &END[..END.len() - 2]] {
+        let whole = format!("{HALF}{end}");
+        let server = Server::start(move |_, _| events(&whole)).await;
+        let (_, answered) = streamed(&chat(&server)).await;
+        let spent = answered.unwrap().spent;
+        assert!(spent.input_tokens > 0 && spent.output_tokens > 0, "what was not counted is counted here");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_not_asked_for_again() {
+    let overloaded = format!("data: {{\"error\":{{\"message\":\"overloaded, {KEY}\"}}}}\n\n");
+    for (end, says) in [(String::new(), "broke its answer off"), (overloaded, "overloaded, (key)")] {
+        let whole = format!("{HALF}{end}");
+        let server = Server::start(move |_, _| events(&whole)).await;
+        let (pieces, answered) = streamed(&chat(&server)).await;
+        assert_eq!(pieces.concat(), "By 火车");
+        let error = answered.unwrap_err();
+        assert!(error.message().contains(says), "{error}");
+        assert_eq!(server.requests().len(), 1);
+    }
+    // The connection dies in the middle of what was announced.
+    let server = Server::start(|_, _| {
+        let mut broken = events(&format!("{HALF}{END}"));
+        broken.truncate(broken.len() - END.len());
+        broken
+    })
+    .await;
+    let (pieces, answered) = streamed(&chat(&server)).await;
+    assert_eq!((pieces.len(), server.requests().len()), (2, 1));
+    assert!(answered.unwrap_err().message().contains("broke its answer off"));
+}
+
+#[tokio::test]
+async fn what_may_pass_is_tried_again_before_an_answer_begins() {
+    let server = Server::start(|number, request| match number {
+        0 => answer("503 Service Unavailable", "", b"busy"),
+        _ if request.body.contains("stream_options") => {
+            answer("400 Bad Request", "", b"unknown field `stream_options`")
+        }
+        _ => events(&format!("{HALF}{END}")),
+    })
+    .await;
+    let chat = chat(&server);
+    assert_eq!(streamed(&chat).await.1.unwrap().spent.calls, 3);
+    assert_eq!(streamed(&chat).await.1.unwrap().spent.calls, 1, "what was refused is not asked for again");
+    let server = Server::start(|_, _| answer("401 Unauthorized", "", b"wrong key")).await;
+    let (pieces, answered) = streamed(&self::chat(&server)).await;
+    assert!(pieces.is_empty() && answered.unwrap_err().message().contains("check its API key"));
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_knows_no_streams_is_understood() {
+    let server = Server::start(|_, _| completion("By train")).await;
+    let (pieces, answered) = streamed(&chat(&server)).await;
+    assert_eq!((pieces, answered.unwrap().text.as_str()), (vec!["By train".to_owned()], "By train"));
 }
