@@ -3,6 +3,7 @@
 //! Nothing else in Strata reads the environment. An unknown key is an error that names the nearest known one, and an
 //! error about a value names its origin. Start reading at [`Config::load`].
 
+mod chat;
 mod keys;
 mod layers;
 mod learning;
@@ -24,6 +25,7 @@ use strata_core::{Error, Result};
 use strata_models::Tokenizer;
 use strata_server::Reach;
 
+pub use chat::Chat;
 pub use keys::{KEYS, Key};
 pub use layers::Setting;
 pub use learning::{LearnModel, Learning};
@@ -50,6 +52,8 @@ pub struct Config {
     pub models: Models,
     /// What learns.
     pub learning: Learning,
+    /// What chats.
+    pub chat: Chat,
     /// How long the row of a request is kept.
     pub requests_kept: Duration,
     /// Limits and timeouts of the server.
@@ -138,6 +142,7 @@ impl Config {
             prompts: prompts::prompts(&layers)?,
             models: Models::load(&layers)?,
             learning: Learning::load(&layers)?,
+            chat: Chat::load(&layers)?,
             requests_kept: Duration::from_secs(86_400 * layers.number("requests_days", 1, 36_500)?),
             server,
             log: layers.given("log")?,
@@ -176,7 +181,7 @@ fn parse_listen(text: &str) -> Result<SocketAddr> {
 }
 
 /// The platform's directory for Strata's data; `None` where the user has no home.
-fn platform_data_dir() -> Option<PathBuf> {
+pub(crate) fn platform_data_dir() -> Option<PathBuf> {
     use etcetera::BaseStrategy;
     let strategy = etcetera::base_strategy::choose_native_strategy().ok()?;
     Some(strategy.data_dir().join("strata"))

@@ -1,23 +1,44 @@
 //! Memory for any LLM application: what the `strata` binary is made of, for Rust programs that embed it.
 //!
-//! Configuration, the system's clock and ids, and the choice of a store. What is deliberately absent: domain logic, which
-//! lives in `strata-core`. Start reading at [`config::Config`], then at [`open_store`] and [`engine()`].
+//! Start reading at [`Memory`], which is all that most programs need; [`engine()`] and [`open_store`] are what it is made of.
+//! What is deliberately absent: domain logic, which lives in `strata-core`.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> strata::Result<()> {
+//! let memory = strata::Memory::open("memory:").await?; // or a path
+//! let ada = memory.user("ada")?.session("trip")?;
+//! ada.chat("I am allergic to peanuts.").await?;
+//! let reply = ada.session("another day")?.chat("What must I not eat?").await?;
+//! assert!(reply.text.contains("peanuts"));
+//! # memory.close().await
+//! # }
+//! ```
 
 pub mod config;
+mod memory;
 mod store;
 mod system;
 mod worker;
 
 use std::sync::Arc;
 
+pub use memory::{Memory, MemoryBuilder};
 pub use store::{open_sqlite, open_store};
-pub use system::{SystemClock, SystemIds, SystemSecrets};
+pub use strata_core::engine::{ChatReply, ReplyStatus};
+pub use strata_core::recall::{RecallRequest, Recalled, RecalledItem};
+pub use strata_core::{
+    Engine, Error, ErrorKind, Memory as MemoryItem, MemoryId, MemoryKind, Result, Role, SessionId, Turn,
+    TurnId, UserId,
+};
+pub use strata_core::{engine, ports, prompt};
+pub use system::{SystemClock, SystemIds, SystemSecrets, SystemTimer};
 pub use worker::{Worker, WorkerSettings};
 
 use config::{Config, EmbedderChoice};
+use strata_core::Store;
 use strata_core::ports::{Clock, Embedder};
 use strata_core::prompt::PromptSettings;
-use strata_core::{Engine, Result, Store};
 use strata_models::BuiltinLexicon;
 use strata_models::onnx::{OnnxEncoder, OnnxReranker};
 use strata_models::remote::RemoteEmbedder;

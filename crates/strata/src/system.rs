@@ -1,11 +1,13 @@
 //! The clock, the ids and the secrets of the machine: the one place where Strata touches ambient time and randomness.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use strata_core::engine::to_micros;
 use strata_core::key::{SECRET_BYTES, SecretSource};
-use strata_core::ports::{Clock, IdSource};
+use strata_core::ports::{Clock, IdSource, Timer};
 use strata_core::{Error, Result};
 use uuid::{ContextV7, Uuid};
 
@@ -17,6 +19,17 @@ impl Clock for SystemClock {
     #[allow(clippy::disallowed_methods, reason = "this is the `Clock` port's implementation")]
     fn now(&self) -> Timestamp {
         to_micros(Timestamp::now())
+    }
+}
+
+/// Waits on the runtime's timer.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemTimer;
+
+#[async_trait]
+impl Timer for SystemTimer {
+    async fn rest(&self, time: Duration) {
+        tokio::time::sleep(time).await;
     }
 }
 

@@ -86,7 +86,14 @@ impl Worker {
             );
             self.learners.shutdown().await;
         }
-        told(self.upkeep.await);
+        told((&mut self.upkeep).await);
+    }
+}
+
+impl Drop for Worker {
+    /// One that nobody stopped ends too, without being waited for.
+    fn drop(&mut self) {
+        let _ = self.stop.send(true);
     }
 }
 

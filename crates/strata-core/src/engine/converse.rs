@@ -18,14 +18,14 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use super::prompt::Remembered;
-use super::{Ending, Engine, Exchange, InferredEvent, NewMessage, PromptRequest, Recorded};
+use super::{Ending, Engine, Exchange, InferredEvent, NewMessage, PromptRequest};
 use crate::error::{Error, Result};
-use crate::id::{RequestId, SessionId, UserId};
+use crate::id::{RequestId, SessionId, TurnId, UserId};
 use crate::learn::extractive::is_chinese;
 use crate::metric::ErrorStage;
 use crate::ports::{ChatAnswer, ChatMessage, ChatModel, ChatRequest, Spent, Timer};
 use crate::prompt::{PromptBody, PromptFormat};
-use crate::recall::{RecalledItem, Scope};
+use crate::recall::{RecallRequest, RecalledItem, Scope};
 use crate::turn::Role;
 
 /// The most characters of why a model failed that are kept.
@@ -52,6 +52,8 @@ pub struct ChatReply {
     pub text: String,
     /// How it came about.
     pub status: ReplyStatus,
+    /// The turn of the user's message.
+    pub turn: TurnId,
     /// The request's row, for [`Engine::trace`] and [`Engine::explain`].
     pub request_id: RequestId,
     /// What was recalled for it, best first.
@@ -94,6 +96,8 @@ impl Engine {
         check_message(message)?;
         let said = NewMessage::new(Role::User, message);
         let mut exchange = self.open_message(user, session, said).await?;
+        let question = exchange.question().map(|question| question.id);
+        let turn = question.ok_or_else(|| Error::internal("a message was recorded without a place"))?;
         let request =
             PromptRequest { format: PromptFormat::Chat, ..PromptRequest::new(session.clone(), message) };
         let (mut messages, Remembered { items, mut row, problem }) = self.shown(user, &request).await;
@@ -114,7 +118,7 @@ impl Engine {
         let request_id = row.id;
         self.note_metric(user, row);
         self.close_exchange(user, exchange, ending).await?;
-        Ok(ChatReply { text, status, request_id, recalled: items, learned: Vec::new(), spent })
+        Ok(ChatReply { text, status, turn, request_id, recalled: items, learned: Vec::new(), spent })
     }
 
     /// Answers from memory alone, without a model: what was learned from the message, and what is known about it. The
@@ -122,7 +126,9 @@ impl Engine {
     pub async fn chat_alone(&self, user: &UserId, session: &SessionId, message: &str) -> Result<ChatReply> {
         check_message(message)?;
         let said = NewMessage::new(Role::User, message);
-        let recorded: Recorded = self.record(user, session, vec![said], None).await?;
+        let recorded = self.record(user, session, vec![said], None).await?;
+        let first = recorded.turns.first().map(|turn| turn.id);
+        let turn = first.ok_or_else(|| Error::internal("a message was recorded without a place"))?;
         let learned = match self.settings.learn.enabled {
             true => self.learn_from(user, session, &recorded).await?,
             false => Vec::new(),
@@ -137,7 +143,7 @@ impl Engine {
         }
         let (text, recalled) = librarian::reply(message, &learned, items);
         let status = ReplyStatus::MemoryAlone;
-        Ok(ChatReply { text, status, request_id, recalled, learned, spent: Spent::default() })
+        Ok(ChatReply { text, status, turn, request_id, recalled, learned, spent: Spent::default() })
     }
 
     /// What the model is shown; where the session cannot be read, the message alone.
@@ -149,9 +155,9 @@ impl Engine {
             },
             Err(error) => {
                 let question = ChatMessage { role: Role::User, content: request.question.clone() };
-                let recall = crate::recall::RecallRequest {
+                let recall = RecallRequest {
                     session: Some(request.session.clone()),
-                    ..crate::recall::RecallRequest::new(request.question.clone())
+                    ..RecallRequest::new(request.question.clone())
                 };
                 let row = self.metric(&recall, RequestId(self.ids.next()), None, SignedDuration::ZERO);
                 (vec![question], Remembered { items: Vec::new(), row, problem: Some(error) })

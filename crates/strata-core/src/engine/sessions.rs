@@ -2,10 +2,10 @@
 
 use super::Engine;
 use crate::error::{Error, Result};
-use crate::id::{SessionId, UserId};
+use crate::id::{SessionId, TurnId, UserId};
 use crate::session::Session;
 use crate::store::{Change, ChangeSet, Forget, Page, Removed, TurnQuery};
-use crate::turn::Turn;
+use crate::turn::{Hidden, HiddenReason, Turn};
 
 impl Engine {
     /// The user's sessions, the last written to first.
@@ -32,6 +32,14 @@ impl Engine {
             return Err(unknown_session(session));
         }
         Ok(turns)
+    }
+
+    /// Takes turns out of recall and learning. They stay in the session's record.
+    pub async fn hide_turns(&self, user: &UserId, ids: Vec<TurnId>) -> Result<()> {
+        let now = self.now();
+        let hidden = Some(Hidden { reason: HiddenReason::Deleted, at: now });
+        self.store.apply(user, ChangeSet::one(now, Change::HideTurns { ids, hidden })).await?;
+        Ok(())
     }
 
     /// Destroys a session with its turns, summaries and the memories bound to it, and says what went.

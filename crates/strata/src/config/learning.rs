@@ -38,7 +38,17 @@ pub struct Learning {
 
 /// An API key, which nobody prints by accident.
 #[derive(Clone, PartialEq, Eq)]
-struct Key(String);
+pub(super) struct Key(String);
+
+impl Key {
+    pub(super) fn new(key: String) -> Self {
+        Self(key)
+    }
+
+    pub(super) fn into_text(self) -> String {
+        self.0
+    }
+}
 
 impl std::fmt::Debug for Key {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
