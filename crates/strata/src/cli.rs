@@ -64,6 +64,8 @@ pub(crate) struct SettingArgs {
     upstream: Option<String>,
     #[arg(skip)]
     upstream_key: Option<String>,
+    #[arg(skip)]
+    upstream_model: Option<String>,
 }
 
 impl SettingArgs {
@@ -82,6 +84,7 @@ impl SettingArgs {
             ("listen", &self.listen),
             ("upstream", &self.upstream),
             ("upstream_key", &self.upstream_key),
+            ("upstream_model", &self.upstream_model),
         ];
         let named = named.into_iter().filter_map(|(key, value)| Some(Flag::new(key, value.as_ref()?)));
         assigned.chain(named).collect()
@@ -113,6 +116,11 @@ impl Cli {
             settings.listen.clone_from(&args.listen);
             settings.upstream.clone_from(&args.upstream);
             settings.upstream_key.clone_from(&args.upstream_key);
+        }
+        if let Command::Chat(args) = &command {
+            settings.upstream.clone_from(&args.upstream);
+            settings.upstream_key.clone_from(&args.upstream_key);
+            settings.upstream_model.clone_from(&args.model);
         }
         Ok((settings, command))
     }

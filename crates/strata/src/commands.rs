@@ -2,6 +2,7 @@
 
 pub(crate) mod add;
 pub(crate) mod backup;
+pub(crate) mod chat;
 pub(crate) mod config;
 pub(crate) mod context;
 pub(crate) mod doctor;
@@ -39,6 +40,7 @@ use crate::output::Output;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Serve(serve::Args),
+    Chat(chat::Args),
     Mcp(mcp::Args),
     Record(record::Args),
     Add(add::Args),
@@ -76,6 +78,7 @@ impl Command {
 pub(crate) async fn run(command: Command, context: &Context, output: &mut Output) -> Outcome {
     match command {
         Command::Serve(_) => serve::run(context, output).await,
+        Command::Chat(args) => chat::run(args, context, output).await,
         Command::Mcp(args) => mcp::run(args, context).await,
         Command::Record(args) => record::run(args, context, output).await,
         Command::Add(args) => add::run(args, context, output).await,
@@ -184,7 +187,7 @@ impl Context {
         match &self.config.store {
             StoreUrl::Sqlite(path) => Ok(path),
             StoreUrl::Memory => Err(Failure::usage(
-                "store `memory:` ends with the process, so only `strata serve` can use it; name a file with `--store sqlite:PATH`",
+                "store `memory:` ends with the process, so only `strata serve` and `strata chat` can use it; name a file with `--store sqlite:PATH`",
             )),
         }
     }

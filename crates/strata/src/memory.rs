@@ -180,16 +180,16 @@ impl Memory {
             return Ok(reply);
         };
         let instructions = instructions.as_deref();
-        let mut has_spoken = false;
+        let mut heard = 0;
         let mut told = |piece: &str| {
-            has_spoken |= !piece.is_empty();
+            heard += piece.len();
             on_text(piece);
         };
         let talk = Talk { model, instructions, on_text: &mut told, stop: pin!(stop), timer: &SystemTimer };
         let reply = engine.chat(&self.user, &self.session, message, talk).await?;
-        // What the model did not say was not handed over yet.
-        if matches!(reply.status, ReplyStatus::Failed { .. }) && !has_spoken {
-            on_text(&reply.text);
+        // What a model that failed did not say itself.
+        if let (ReplyStatus::Failed { .. }, Some(rest)) = (&reply.status, reply.text.get(heard..)) {
+            on_text(rest);
         }
         Ok(reply)
     }

@@ -40,6 +40,17 @@ impl Output {
         Ok(())
     }
 
+    /// A piece of a text that is still coming, at once.
+    pub(crate) fn piece(&mut self, text: &str) -> io::Result<()> {
+        for (number, line) in text.split('\n').enumerate() {
+            if number > 0 {
+                writeln!(self.stdout)?;
+            }
+            write!(self.stdout, "{}", visible(line))?;
+        }
+        self.stdout.flush()
+    }
+
     /// A document of JSON.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> io::Result<()> {
         serde_json::to_writer_pretty(&mut self.stdout, value)?;

@@ -433,6 +433,10 @@ fn every_command_refuses_bad_input() {
     let commands: &[&[&str]] = &[
         &["nonsense"],
         &["--nonsense"],
+        &["chat", "--user", "*"],
+        &["chat", "--session", &long],
+        &["chat", "--upstream", "api.openai.com"],
+        &["chat", "--store", "nonsense"],
         &["search"],
         &["search", ""],
         &["search", "a", "--limit", "0"],

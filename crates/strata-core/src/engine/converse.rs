@@ -250,7 +250,7 @@ impl Closing {
                 let mut turn = reply(if is_begun { &said } else { apology });
                 turn.metadata.insert("error".to_owned(), json!({ "message": reason }));
                 let (text, ending) = match is_begun {
-                    true => (format!("{}\n\n{apology}", said.trim_end()), Ending::Interrupted(turn)),
+                    true => (format!("{said}\n\n{apology}"), Ending::Interrupted(turn)),
                     false => (apology.to_owned(), Ending::Failed(turn)),
                 };
                 Self { text, status: ReplyStatus::Failed { reason }, ending, spent: Spent::default() }

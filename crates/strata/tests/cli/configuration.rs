@@ -8,6 +8,7 @@ use crate::harness::Machine;
 const PAGES: &[&[&str]] = &[
     &[],
     &["serve"],
+    &["chat"],
     &["mcp"],
     &["record"],
     &["add"],

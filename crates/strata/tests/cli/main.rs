@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "in a test, a panic is the answer")]
 
 mod answers;
+mod chatting;
 mod configuration;
 mod evaluating;
 mod explaining;
@@ -17,3 +18,6 @@ mod serving;
 
 #[path = "../support/model.rs"]
 mod model;
+
+#[path = "../support/upstream.rs"]
+mod upstream;

@@ -1,7 +1,7 @@
 //! A scripted model behind the proxy: an OpenAI-compatible server on threads, which says what the question asks for.
 //!
 //! What it does is written in the question, so that a test reads as a conversation: `say X`, `fail 429`, `fail once`,
-//! `call look`, `break off`. Anything else is answered with `reply to` and the question.
+//! `call look`, `break off`, `hang on`. Anything else is answered with `reply to` and the question.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -144,6 +144,13 @@ fn answer(stream: &mut TcpStream, body: &Value, asked: u32) -> io::Result<bool> 
             "tool_calls",
         )?;
     } else if body["stream"] == true {
+        if question.starts_with("hang on") {
+            write_head(stream, "text/event-stream")?;
+            write_chunk(stream, &chunk(json!({"content": "reply "}), Value::Null))?;
+            // Until the client has gone away.
+            stream.read_to_end(&mut Vec::new())?;
+            return Ok(false);
+        }
         let breaks = question.starts_with("break off");
         write_stream(stream, &reply_to(&question), breaks)?;
         return Ok(!breaks);

@@ -196,7 +196,7 @@ async fn a_failure_is_a_reply_in_the_users_language_and_an_error_turn() {
 async fn a_reply_that_breaks_off_keeps_what_came() {
     let world = World::new();
     let reply = world.chat("a trip", &Scripted::new(&["By train, "], Then::Fails)).await;
-    assert!(reply.text.starts_with("By train,\n\nSorry"), "{}", reply.text);
+    assert!(reply.text.starts_with("By train, \n\nSorry"), "{}", reply.text);
     assert!(matches!(reply.status, ReplyStatus::Failed { .. }));
     let said = world.said().await;
     assert_eq!((said[1].content.as_str(), said[1].hidden), ("By train, ", None));

@@ -1,0 +1,239 @@
+//! The conversation: messages and commands, each answered.
+
+use std::io;
+
+use strata::{ChatReply, Memory, MemoryItem, RecalledItem, ReplyStatus};
+use strata_core::recall::{Trace, TraceCandidate};
+use strata_core::{ErrorKind, MemoryId};
+
+use crate::failure::{Failure, Outcome};
+use crate::json::kind_of;
+use crate::output::{Output, note};
+
+const HELP: &str = "\
+/why            what was recalled for the last reply, and why
+/memories       what is believed now
+/forget ID      destroy a memory: its number in /memories, or its id
+/forget that    destroy what was learned from your last message, and take that message out of recall
+/new            begin another session; what is known of you stays
+/help           this list
+/quit           end; Ctrl-D does too, and Ctrl-C stops a reply";
+
+/// Whether the chat goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    GoesOn,
+    End,
+}
+
+/// A conversation under way.
+pub(super) struct Talk<'a> {
+    memory: Memory,
+    output: &'a mut Output,
+    is_terminal: bool,
+    last: Option<ChatReply>,
+    /// As `/memories` numbered them.
+    listed: Vec<MemoryId>,
+}
+
+impl<'a> Talk<'a> {
+    pub(super) fn new(memory: Memory, output: &'a mut Output, is_terminal: bool) -> Self {
+        Self { memory, output, is_terminal, last: None, listed: Vec::new() }
+    }
+
+    /// Answers one line. What the store or the user gets wrong is said and does not end the chat.
+    pub(super) async fn take(&mut self, line: &str) -> Outcome<Next> {
+        let done = match line.strip_prefix('/') {
+            Some(command) => self.obey(command).await,
+            None => self.reply(line).await.map(|()| Next::GoesOn),
+        };
+        self.output.flush()?;
+        match done {
+            Err(Failure::Failed(error) | Failure::Usage(error)) => {
+                crate::output::print_error(&error);
+                Ok(Next::GoesOn)
+            }
+            done => done,
+        }
+    }
+
+    async fn obey(&mut self, command: &str) -> Outcome<Next> {
+        let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+        match (name, rest.trim()) {
+            ("quit" | "exit", _) => return Ok(Next::End),
+            ("help", _) => self.output.line(HELP)?,
+            ("why", _) => self.why().await?,
+            ("memories", _) => self.memories().await?,
+            ("forget", "that") => self.forget_that().await?,
+            ("forget", id) => self.forget(id).await?,
+            ("new", _) => self.begin_anew()?,
+            _ => note(format_args!("`/{name}` is no command; `/help` lists them")),
+        }
+        Ok(Next::GoesOn)
+    }
+
+    async fn reply(&mut self, message: &str) -> Outcome {
+        let (output, mut broken) = (&mut *self.output, None::<io::Error>);
+        let mut on_text = |piece: &str| {
+            if let Err(error) = output.piece(piece) {
+                broken = Some(error);
+            }
+        };
+        let stop = async {
+            // Where signals cannot be had, nobody can stop a reply.
+            if tokio::signal::ctrl_c().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        let reply = self.memory.chat_until(message, &mut on_text, stop).await?;
+        if let Some(error) = broken {
+            return Err(error.into());
+        }
+        self.output.line("")?;
+        match &reply.status {
+            ReplyStatus::Complete | ReplyStatus::MemoryAlone => {}
+            ReplyStatus::Interrupted => note("(stopped; what came of it is recorded)"),
+            ReplyStatus::Failed { reason } => note(format_args!("({reason})")),
+        }
+        self.last = Some(reply);
+        if self.is_terminal {
+            self.output.line("")?;
+        }
+        Ok(())
+    }
+
+    async fn why(&mut self) -> Outcome {
+        let Some(reply) = &self.last else {
+            note("nothing was asked yet; say something first");
+            return Ok(());
+        };
+        if reply.recalled.is_empty() {
+            self.output.line("nothing was recalled for the last reply")?;
+            return Ok(());
+        }
+        let trace = self.memory.engine().trace(self.memory.user_id(), reply.request_id).await?;
+        self.output.line(format_args!("recalled for the last reply, from {}:", places(&trace)))?;
+        for (found, number) in reply.recalled.iter().zip(1..) {
+            let day = found.item.created_at().strftime("%Y-%m-%d");
+            self.output.line(format_args!(
+                "{number}. {} of {day}, {}",
+                kind_of(&found.item),
+                reason(found, &trace)
+            ))?;
+            self.output.text(found.shortened.as_deref().unwrap_or_else(|| found.item.content()))?;
+        }
+        note(format_args!(
+            "`strata explain {} --user {}` shows all candidates",
+            reply.request_id,
+            self.memory.user_id()
+        ));
+        Ok(())
+    }
+
+    async fn memories(&mut self) -> Outcome {
+        let memories: Vec<MemoryItem> = self.memory.memories().await?;
+        self.listed = memories.iter().map(|memory| memory.id).collect();
+        if memories.is_empty() {
+            self.output.line("nothing is believed yet")?;
+            return Ok(());
+        }
+        let rows: Vec<_> = memories
+            .iter()
+            .zip(1..)
+            .map(|(memory, number): (_, u32)| {
+                [
+                    number.to_string(),
+                    memory.kind.as_str().to_owned(),
+                    memory.id.to_string(),
+                    memory.content.clone(),
+                ]
+            })
+            .collect();
+        self.output.table(["#", "KIND", "ID", "MEMORY"], &rows)?;
+        Ok(())
+    }
+
+    async fn forget(&mut self, id: &str) -> Outcome {
+        let listed =
+            id.parse::<usize>().ok().and_then(|number| self.listed.get(number.checked_sub(1)?).copied());
+        let id = match (listed, id.parse::<MemoryId>()) {
+            (Some(id), _) | (None, Ok(id)) => id,
+            (None, Err(_)) => {
+                note("say what to forget: a number of `/memories`, an id, or `that`");
+                return Ok(());
+            }
+        };
+        let memory = self.memory.engine().memory(self.memory.user_id(), id).await?;
+        self.memory.forget(id).await?;
+        self.output.line("forgotten:")?;
+        self.output.text(&memory.content)?;
+        Ok(())
+    }
+
+    /// What the last message said leaves memory and recall.
+    async fn forget_that(&mut self) -> Outcome {
+        let Some(reply) = self.last.take() else {
+            note("nothing was said yet that could be forgotten");
+            return Ok(());
+        };
+        let (engine, user) = (self.memory.engine(), self.memory.user_id());
+        let believed = self.memory.memories().await?;
+        let learned = believed.iter().filter(|memory| memory.source_turns.contains(&reply.turn));
+        let mut forgotten = Vec::new();
+        for memory in learned {
+            match self.memory.forget(memory.id).await {
+                Ok(_) => forgotten.push(memory.content.clone()),
+                // Somebody else was faster.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        engine.hide_turns(user, vec![reply.turn]).await?;
+        self.output.line("your last message is no longer recalled")?;
+        if !forgotten.is_empty() {
+            self.output.line("forgotten:")?;
+        }
+        for content in forgotten {
+            self.output.text(&content)?;
+        }
+        Ok(())
+    }
+
+    fn begin_anew(&mut self) -> Outcome {
+        let id = self.memory.engine().next_id().simple().to_string();
+        // The end of an id is by chance; its beginning is the time.
+        self.memory = self.memory.session(format!("chat-{}", &id[id.len() - 8..]))?;
+        self.last = None;
+        note(format_args!("session `{}`", self.memory.session_id()));
+        Ok(())
+    }
+}
+
+/// Where recall looked.
+fn places(trace: &Trace) -> &'static str {
+    match trace.scope {
+        strata_core::recall::Scope::Session => "this session",
+        strata_core::recall::Scope::User => "all your sessions",
+        strata_core::recall::Scope::Global => "all your sessions and what all share",
+    }
+}
+
+/// Why an item was recalled, in a few words.
+fn reason(found: &RecalledItem, trace: &Trace) -> String {
+    let mut reasons = vec![format!("relevance {:.2}", found.relevance)];
+    let candidate = trace.candidates.iter().find(|candidate| candidate.item == found.item.id());
+    if let Some(TraceCandidate { terms, words, encoder, mean, timely, fresher_by, .. }) = candidate {
+        let parts =
+            [("the same words", *terms), ("words of like meaning", *words), ("meaning", encoder.or(*mean))];
+        let parts =
+            parts.into_iter().filter_map(|(name, part)| Some((name, part.filter(|part| *part > 0.0)?)));
+        reasons.extend(parts.map(|(name, part)| format!("{name} {part:.2}")));
+        if *timely {
+            reasons.push("of the time you named".to_owned());
+        }
+        if *fresher_by > 0 {
+            reasons.push("newer than what it contradicts".to_owned());
+        }
+    }
+    reasons.join(", ")
+}
