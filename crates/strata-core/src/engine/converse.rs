@@ -139,7 +139,8 @@ impl Engine {
         let request_id = row.id;
         self.note_metric(user, row);
         if let Some(error) = problem {
-            return Err(error);
+            // What was said is recorded, and says so; the row says why nothing is recalled.
+            tracing::warn!(%error, "memory replies without what it recalls");
         }
         let (text, recalled) = librarian::reply(message, &learned, items);
         let status = ReplyStatus::MemoryAlone;

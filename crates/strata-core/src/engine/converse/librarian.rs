@@ -70,7 +70,11 @@ fn worth_showing(recalled: Vec<RecalledItem>) -> Vec<RecalledItem> {
         }
         Item::Memory(_) | Item::Summary(_) => true,
     };
-    recalled.into_iter().filter(is_new).take(MAX_SHOWN).collect()
+    let mut shown: Vec<RecalledItem> = recalled.into_iter().filter(is_new).collect();
+    // For a person the best comes first; recall's own order also spreads out what a model is shown.
+    shown.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
+    shown.truncate(MAX_SHOWN);
+    shown
 }
 
 /// The wording of a language.

@@ -264,6 +264,20 @@ async fn what_cannot_be_recorded_is_an_error_and_asks_nobody() {
 }
 
 #[tokio::test]
+async fn memory_that_fails_does_not_fail_the_chat() {
+    // No recall can be asked for nothing.
+    let world = World::with(|settings| settings.recall.default_top_k = 0);
+    let model = Scripted::new(&["By train."], Then::Ends);
+    let reply = world.chat("a trip", &model).await;
+    assert_eq!((reply.text.as_str(), &reply.status), ("By train.", &ReplyStatus::Complete));
+    assert_eq!(world.row(&reply).await.error_stage, Some(ErrorStage::Retrieval));
+    let reply = world.engine.chat_alone(&world.user, &session("s"), "a trip").await.unwrap();
+    assert_eq!((reply.status.clone(), reply.recalled.len()), (ReplyStatus::MemoryAlone, 0));
+    assert_eq!(world.row(&reply).await.error_stage, Some(ErrorStage::Retrieval));
+    assert_eq!(world.said().await.len(), 3);
+}
+
+#[tokio::test]
 async fn without_a_model_memory_says_what_it_learned_and_knows() {
     let world = World::new();
     let alone = async |message: &str| {
