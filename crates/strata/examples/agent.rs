@@ -7,8 +7,11 @@ use strata::{Memory, Role};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> strata::Result<()> {
-    let memory = Memory::open("memory:").await?.user("ada")?.session("errands")?;
-    for question in ["Remind me to buy a helmet.", "What did I want to buy?"] {
+    let ada = Memory::open("memory:").await?.user("ada")?;
+    for (session, question) in
+        [("monday", "Remind me to buy a helmet."), ("tuesday", "What did I want to buy?")]
+    {
+        let memory = ada.session(session)?;
         // What the model is to be shown: the session as far as it fits, and what is remembered of all others.
         let prompt = memory.prompt(question, PromptFormat::Chat).await?;
         let PromptBody::Messages(messages) = prompt.body else { continue };
@@ -19,15 +22,15 @@ async fn main() -> strata::Result<()> {
         let reply = NewMessage::new(Role::Assistant, your_model(&shown));
         memory.record([NewMessage::new(Role::User, question), called, reply]).await?;
     }
-    for learned in memory.memories().await? {
+    for learned in ada.memories().await? {
         say(&format!("--- learned: {}", learned.content));
     }
-    memory.close().await
+    ada.close().await
 }
 
 /// Where an agent would call its model.
 fn your_model(shown: &str) -> &'static str {
-    if shown.contains("helmet") { "A helmet; the shop is open until seven." } else { "Tell me more." }
+    if shown.contains("<strata_memory>") { "A helmet; the shop is open until seven." } else { "I will." }
 }
 
 #[allow(clippy::print_stdout, reason = "an example is read in a terminal")]

@@ -13,12 +13,12 @@ async fn main() -> strata::Result<()> {
     let memory = builder.open().await?;
 
     for message in
-        ["I moved to Lisbon in March.", "I am allergic to peanuts.", "Where do I live?", "我不能吃什么？"]
+        ["I moved to Lisbon in March.", "I am allergic to peanuts.", "Where do I live?", "我住在哪里？"]
     {
         say(&format!("ada    › {message}\nstrata › "));
         // Pieces arrive as the model says them.
         let reply = memory.stream(message, &mut |piece| say(piece)).await?;
-        say(&format!("\n         ({} things recalled)\n", reply.recalled.len()));
+        say(&format!("\n         (recalled: {})\n", reply.recalled.len()));
     }
     memory.close().await
 }

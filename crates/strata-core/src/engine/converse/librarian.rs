@@ -24,7 +24,7 @@ pub(super) fn reply(
         if lines.is_empty() {
             lines.push(words.noted.to_owned());
         }
-        return (lines.join("\n"), recalled);
+        return (lines.join("\n"), Vec::new());
     }
     let shown = worth_showing(recalled);
     lines.push(if shown.is_empty() { words.nothing } else { words.remembered }.to_owned());
