@@ -36,9 +36,9 @@ use crate::turn::{Metadata, NewTurn, Role};
 /// The longest pause after a failure.
 const MAX_PAUSE_SECS: u64 = 3_600;
 
-/// How long a turn waits for others where a model is called: long enough for a quick exchange, short enough that what was
-/// said a minute ago is known.
-const MODEL_DELAY_SECS: u32 = 30;
+/// How long a turn waits for others where a model is called: three minutes, in which a few exchanges of an ordinary
+/// conversation share a call. Recall does not wait for it: it finds the turns themselves at once.
+const MODEL_DELAY_SECS: u32 = 180;
 
 /// What a job is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -35,7 +35,7 @@ pub struct LearnSettings {
     pub batch_turns: u32,
     /// With a model: how many of the user's turns share its calls.
     pub model_batch: u32,
-    /// How long a turn waits for others to share a job with. Without a word, 0 for the rules and 30 for a model.
+    /// How long a turn waits for others to share a job with. Without a word, 0 for the rules and 180 for a model.
     pub delay_secs: Option<u32>,
     /// With a model: turns further back than this when they are reached are left to the rules, so that a long history that
     /// was imported does not cost money by surprise.

@@ -87,7 +87,7 @@ pub const KEYS: &[Key] = &[
     key("learn.into", "where learned memories belong: `user` or `session`"),
     key("learn.batch_turns", "the most turns that one job reads"),
     key("learn.model_batch", "how many of the user's turns share a call of a model"),
-    key("learn.delay_secs", "how long a turn waits for others to share a job with: 0, or 30 with a model"),
+    key("learn.delay_secs", "how long a turn waits for others to share a job with: 0, or 180 with a model"),
     key("learn.model_backlog", "turns further back than this are left to the rules, not to a model"),
     key("learn.max_message_chars", "the most characters of a message that a model is shown"),
     key("learn.neighbours", "how many known memories are compared with each new statement"),

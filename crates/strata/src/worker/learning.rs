@@ -10,9 +10,9 @@ use tokio::time::Instant;
 
 use super::{REST, REST_AFTER_FAILURE, pause};
 
-/// While turns keep coming, a job is followed by a pause so many times as long as the job took: learning then has a tenth of
+/// While turns keep coming, a job is followed by a pause so many times as long as the job took: learning then has a twentieth of
 /// a core, and a recording on two cores is slowed by less than that.
-const PAUSE_FACTOR: u32 = 9;
+const PAUSE_FACTOR: u32 = 19;
 
 /// The longest of those pauses: a job that waited for a busy disk must not stop learning for minutes.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);

@@ -345,7 +345,7 @@ async fn rapid_rounds_share_a_summary_where_a_model_is_paid_for() {
     });
     rounds(&engine, 5).await;
     assert!(summarise(&engine).await.is_empty(), "it waits for others");
-    clock.advance(31);
+    clock.advance(181);
     model.says(&answer("five rounds"));
     summarise(&engine).await;
     assert_eq!(chain(&engine).await, [(0, 9, None, "completed")]);

@@ -199,7 +199,7 @@ async fn several_turns_share_a_models_calls() {
     engine.learn_all().await.unwrap();
     world.say("s", "alone").await;
     assert!(matches!(engine.learn_next("w").await.unwrap().unwrap().ended, Ended::Later { .. }));
-    world.clock.forward(30);
+    world.clock.forward(180);
     assert_eq!(engine.learn_next("w").await.unwrap().unwrap().ended, Ended::Done);
     assert_eq!(model.calls(), 2, "after a while one turn is enough");
 }
