@@ -28,16 +28,17 @@ use axum::routing::{any, post};
 use tokio::sync::Semaphore;
 
 pub(crate) use chat::{__path_complete_chat, schema};
+pub(crate) use error::schema as error_schema;
 pub use settings::{ProxySettings, Secret, UpstreamUrl};
 
 use crate::router::Route;
 use sessions::Sessions;
 use upstream::Upstream;
 
-/// The route that has memory.
+/// The route that has memory, and all others under `/v1`.
 pub(crate) fn routes() -> Vec<Route> {
     vec![
-        ("/v1/chat/completions", post(chat::complete_chat).fallback(forward::pass_on)),
+        ("/v1/chat/completions", post(chat::complete_chat).fallback(forward::pass_on_reading)),
         ("/v1/{*path}", any(forward::pass_on)),
     ]
 }

@@ -50,7 +50,8 @@ async fn unknown_route() -> ApiError {
     )
 }
 
-async fn wrong_method(method: Method) -> ApiError {
+/// The answer to a method that a route does not have.
+pub(crate) async fn wrong_method(method: Method) -> ApiError {
     let shown: String = method.as_str().chars().take(32).collect();
     ApiError::new(
         StatusCode::METHOD_NOT_ALLOWED,

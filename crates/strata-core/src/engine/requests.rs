@@ -210,6 +210,19 @@ impl Engine {
         if let Some(trace) = row.trace.and_then(|trace| serde_json::from_value(trace).ok()) {
             return Ok(trace);
         }
+        // A chat may ask nothing in words, as with an image: then nothing was looked for.
+        if row.query.trim().is_empty() {
+            return Ok(Trace {
+                query: row.query,
+                scope: row.scope_used,
+                expansion: row.expansion,
+                path: row.retrieval_path,
+                fts_hits: 0,
+                trgm_hits: 0,
+                vector_hits: 0,
+                candidates: Vec::new(),
+            });
+        }
         let request = RecallRequest {
             session: row.session,
             scope: Some(row.scope_used),

@@ -13,7 +13,7 @@ use strata_core::engine::align::key;
 use strata_core::engine::{ChatMemory, ChatQuestion, Ending, NewMessage};
 use strata_core::metric::RequestMetric;
 use strata_core::{RequestId, SessionId, UserId};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::compaction::compact;
 use super::error::{ProxyError, no_upstream};
@@ -35,6 +35,16 @@ const MEMORY_HEADER: &str = "X-Strata-Memory";
 /// How much of the prompt stayed as it was, see [`super::sessions::Known::stable_share`].
 const STABLE_PREFIX: HeaderName = HeaderName::from_static("x-strata-stable-prefix");
 
+/// What of the headers is the chat's own.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+#[allow(dead_code, reason = "the document's, not the code's: a header is read by hand")]
+pub(crate) struct ChatHeaders {
+    /// `off` leaves memory out of this call.
+    #[param(rename = "X-Strata-Memory", inline, nullable = false)]
+    memory: Option<Switch>,
+}
+
 /// Whether memory takes part.
 #[derive(ToSchema)]
 #[serde(rename_all = "lowercase")]
@@ -54,6 +64,7 @@ pub(crate) fn schema() -> Value {
     json!({
         "type": "object",
         "description": "OpenAI's request with a few fields of Strata's own, which are not passed on.",
+        "required": ["messages"],
         "properties": {
             "messages": { "type": "array", "items": { "type": "object" } },
             "stream": { "type": ["boolean", "null"] },
@@ -72,12 +83,14 @@ pub(crate) fn schema() -> Value {
 /// OpenAI's chat completions, passed on to the upstream: what Strata remembers goes in front of the last of the user's
 /// messages, and what is said is recorded. Beside OpenAI's own fields the body may hold `memory_id` (the session),
 /// `memory_top_k`, `memory_recency_weight` and `memory_score_threshold`, which are not passed on. Every other path under
-/// `/v1` is passed on as it is.
+/// `/v1` is passed on as it is, and so is `GET` of this one.
 #[utoipa::path(post, path = "/v1/chat/completions", tag = "proxy",
-    params(("X-Strata-Memory" = inline(Switch), Header, description = "`off` leaves memory out of this call")),
+    params(ChatHeaders),
     request_body(content = ref("#/components/schemas/ChatRequest"), content_type = "application/json"),
     responses(
-        (status = 200, description = "the upstream's answer, a document or a stream of server-sent events", body = Object),
+        (status = 200, description = "the upstream's answer: a document, or with `stream` server-sent events",
+            content((Object = "application/json"), (Value = "text/event-stream"))),
+        (status = "default", description = "what else the upstream answers, as it came"),
         (status = 502, description = "the upstream cannot be reached"),
         (status = 504, description = "the upstream did not answer in time"),
     ))]

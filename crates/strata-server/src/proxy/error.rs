@@ -3,6 +3,7 @@
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::error::ApiError;
 
@@ -35,6 +36,27 @@ impl IntoResponse for ProxyError {
         let error = Detail { message: detail.message, kind: detail.kind, param: None, code: detail.code };
         self.0.answer(Body { error })
     }
+}
+
+/// A failure under `/v1`, ours or the upstream's, which may say more.
+pub(crate) fn schema() -> Value {
+    json!({
+        "type": "object",
+        "description": "A failure in the shape of OpenAI's. One of the upstream's is passed on as it came.",
+        "required": ["error"],
+        "properties": {
+            "error": {
+                "type": "object",
+                "required": ["message", "type"],
+                "properties": {
+                    "message": { "type": "string", "description": "what went wrong, for a person" },
+                    "type": { "type": ["string", "null"], "description": "the class of failure" },
+                    "param": { "type": ["string", "null"], "description": "the field that is to blame" },
+                    "code": { "type": ["string", "integer", "null"], "description": "the failure, for a program" },
+                },
+            },
+        },
+    })
 }
 
 /// Nobody has said where to pass things on to.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
-use axum::http::Response;
+use axum::http::{Method, Response};
 use axum::response::IntoResponse;
 use hyper::body::{Frame, Incoming, SizeHint};
 use tokio::time::{Instant, Sleep};
@@ -14,12 +14,21 @@ use tokio::time::{Instant, Sleep};
 use super::error::{ProxyError, no_upstream};
 use super::upstream::{Reading, answer_headers};
 use crate::app::App;
+use crate::router::wrong_method;
 
 /// Passes a request on.
 pub(crate) async fn pass_on(State(app): State<App>, request: Request) -> axum::response::Response {
     match passed_on(&app, request).await {
         Ok(response) => response,
         Err(error) => error.into_response(),
+    }
+}
+
+/// Passes on what asks for chats that the upstream has stored. A chat has no other method.
+pub(crate) async fn pass_on_reading(app: State<App>, request: Request) -> axum::response::Response {
+    match *request.method() {
+        Method::GET | Method::HEAD => pass_on(app, request).await,
+        _ => ProxyError(wrong_method(request.method().clone()).await).into_response(),
     }
 }
 

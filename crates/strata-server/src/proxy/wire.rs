@@ -134,8 +134,11 @@ impl<'a> ChatBody<'a> {
             session_id: named("session_id"),
             run_id: named("run_id"),
         };
-        let messages = value("messages").map(|place| raw::elements(text, &place)).unwrap_or_default();
-        let messages = messages.into_iter().map(|place| message(text, place)).collect();
+        let list = value("messages").filter(|place| text.as_bytes()[place.start] == b'[');
+        let list = list.ok_or_else(|| {
+            ApiError::invalid("the body has no list of `messages`; send what has been said so far in one")
+        })?;
+        let messages = raw::elements(text, &list).into_iter().map(|place| message(text, place)).collect();
         Ok(Self { text, members, messages, names, options })
     }
 

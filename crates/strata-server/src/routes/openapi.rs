@@ -29,7 +29,8 @@ pub(crate) fn routes() -> Vec<Route> {
     info(
         title = "Strata",
         description = "Memory for any LLM application. Every failure is JSON in the shape of `ErrorResponse`; a path that \
-            is not listed answers 404, a method that is not listed 405 with `Allow`."
+            is not listed answers 404, a method that is not listed 405 with `Allow`. Under `/v1` a failure has the shape of \
+            `ChatErrorResponse`, and what is not listed is the upstream's to answer."
     ),
     paths(
         turns::record_turns,
@@ -157,6 +158,7 @@ fn complete(_method: &str, path: &str, operation: &mut Value) {
             }
         }
     }
+    let is_proxied = path.starts_with("/v1/");
     let takes_body = operation.get("requestBody").is_some();
     if takes_body {
         operation["requestBody"]["required"] = json!(true);
@@ -171,7 +173,7 @@ fn complete(_method: &str, path: &str, operation: &mut Value) {
         ),
         ("408", takes_body, "the body did not arrive in time"),
         ("413", takes_body, "the body, or a text in it, is too large"),
-        ("415", takes_body, "the body is not JSON"),
+        ("415", takes_body && !is_proxied, "the body is not JSON"),
         ("429", !is_open(path), "the key asks more than it may; `Retry-After` says when to come again"),
         ("500", true, "a defect, or stored data that cannot be right"),
         ("503", is_api, "the store does not answer now, or the request took too long; try again"),
@@ -184,7 +186,8 @@ fn complete(_method: &str, path: &str, operation: &mut Value) {
     }
     for (status, response) in responses.iter_mut() {
         if !status.starts_with('2') {
-            let schema = json!({ "$ref": "#/components/schemas/ErrorResponse" });
+            let name = if is_proxied { "ChatErrorResponse" } else { "ErrorResponse" };
+            let schema = json!({ "$ref": format!("#/components/schemas/{name}") });
             response["content"] = json!({ "application/json": { "schema": schema } });
         }
         response["headers"]["X-Strata-Request-Id"] = json!({
@@ -214,6 +217,7 @@ fn refine(schemas: &mut Value) {
     schemas["ContextDocument"] = context::schema();
     schemas["StateDocument"] = state::schema();
     schemas["ChatRequest"] = proxy::schema();
+    schemas["ChatErrorResponse"] = proxy::error_schema();
     for name in ["MessageRequest", "AddRequest", "ReviseRequest"] {
         let metadata = &mut schemas[name]["properties"]["metadata"];
         metadata["propertyNames"] = no_nul.clone();

@@ -41,10 +41,17 @@ async fn other_paths_go_to_the_upstream_as_they_came() {
     assert_eq!(sent.header("authorization"), Some("Bearer mine"));
     assert_eq!(sent.header("x-yours"), Some("2"));
     assert_eq!((sent.header("x-mine"), sent.header("x-strata-user")), (None, None));
-    // A method that chats do not have is the upstream's to refuse.
+    // What the upstream has stored is listed by it; chats have no other method.
     let answer = chatting.server.get("/v1/chat/completions?limit=2").await;
     assert_eq!(answer.status, 200);
     assert_eq!(chatting.upstream.last().target, "/v1/chat/completions?limit=2");
+    let passed = chatting.upstream.received().len();
+    for method in [Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS, Method::TRACE] {
+        let request = super::request(method, "/v1/chat/completions").body(Body::empty()).unwrap();
+        let answer = chatting.server.send(request).await;
+        assert_eq!((answer.status.as_u16(), answer.header("allow")), (405, Some("POST")));
+    }
+    assert_eq!(chatting.upstream.received().len(), passed);
 }
 
 #[tokio::test]
@@ -52,7 +59,7 @@ async fn a_configured_key_stands_for_the_clients() {
     let chatting = Chatting::with(|proxy| proxy.upstream_key = Some(crate::Secret::new("ours"))).await;
     for uri in ["/v1/models", "/v1/chat/completions"] {
         let request = request(Method::POST, uri).header("authorization", "Bearer theirs");
-        chatting.server.send(request.body(Body::from("{}")).unwrap()).await;
+        chatting.server.send(request.body(Body::from(r#"{"messages":[]}"#)).unwrap()).await;
         assert_eq!(chatting.upstream.last().header("authorization"), Some("Bearer ours"));
     }
 }
@@ -71,6 +78,17 @@ async fn fields_that_nobody_knows_pass_byte_for_byte() {
     chatting.server.app.proxy().finish(Duration::from_secs(30)).await;
     let turns = chatting.server.get("/sessions/other/turns?user_id=ada").await.json();
     assert_eq!(turns["turns"][0]["metadata"], json!({"follows": null, "parts": ["image_url"]}));
+}
+
+#[tokio::test]
+async fn a_chat_that_asks_nothing_in_words_has_a_trace_without_candidates() {
+    let chatting = Chatting::start().await;
+    let answer = chatting.chat(json!([])).await;
+    assert_eq!(answer.status, 200);
+    let id = answer.header("x-strata-request-id").unwrap().to_owned();
+    assert_eq!(chatting.rows().await[0]["id"], id);
+    let shown = chatting.server.get(&format!("/requests/{id}?user_id=ada")).await;
+    assert_eq!((shown.status.as_u16(), &shown.json()["trace"]["candidates"]), (200, &json!([])));
 }
 
 #[tokio::test]
@@ -195,11 +213,14 @@ async fn what_cannot_be_right_is_refused_in_openais_shape() {
     };
     send(&[], "{").await;
     send(&[], "[]").await;
-    send(&[], r#"{"memory_top_k": 0}"#).await;
-    send(&[], r#"{"user": "*"}"#).await;
-    send(&[], r#"{"memory_id": ""}"#).await;
-    send(&[("x-strata-memory", "maybe")], "{}").await;
-    send(&[("x-strata-user", "")], "{}").await;
+    send(&[], "{}").await;
+    send(&[], r#"{"messages": null}"#).await;
+    send(&[], r#"{"messages": {"role": "user", "content": "one"}}"#).await;
+    send(&[], r#"{"messages": [], "memory_top_k": 0}"#).await;
+    send(&[], r#"{"messages": [], "user": "*"}"#).await;
+    send(&[], r#"{"messages": [], "memory_id": ""}"#).await;
+    send(&[("x-strata-memory", "maybe")], r#"{"messages": []}"#).await;
+    send(&[("x-strata-user", "")], r#"{"messages": []}"#).await;
     assert!(chatting.upstream.received().is_empty());
     assert!(chatting.server.heads().await.is_empty());
 }

@@ -43,9 +43,7 @@ fn memory_goes_in_front_of_the_last_question_and_nothing_else_changes() {
     );
     // Nothing to put it in front of.
     for untouched in [
-        r#"{}"#,
         r#"{"messages":[]}"#,
-        r#"{"messages":5}"#,
         r#"{"messages":[{"role":"system","content":"s"},{"role":"assistant","content":null}]}"#,
         r#"{"messages":[{"role":"user"},{"role":"user","content":null}]}"#,
         r#"{"messages":[5,null,"user",{"role":["user"]}]}"#,
@@ -59,11 +57,11 @@ fn what_is_said_to_strata_is_taken_out() {
     let check = |text: &str, expected: &str| {
         assert_eq!(read(text).forwarded(&[], |_| false).text, expected);
     };
-    check(r#"{"memory_id":"s","model":"m"}"#, r#"{"model":"m"}"#);
-    check(r#"{"model":"m", "memory_top_k" : 3.0 , "x":[1]}"#, r#"{"model":"m", "x":[1]}"#);
-    check(r#"{"model":"m","memory_top_k":null,"memory_score_threshold":0.5}"#, r#"{"model":"m"}"#);
-    check(r#"{"memory\u005fid":"s"}"#, r#"{}"#);
-    let text = r#"{"memory_id":"s","memory_top_k":3,"memory_recency_weight":0,"memory_score_threshold":1e-1,"user":"u"}"#;
+    check(r#"{"memory_id":"s","messages":[]}"#, r#"{"messages":[]}"#);
+    check(r#"{"messages":[], "memory_top_k" : 3.0 , "x":[1]}"#, r#"{"messages":[], "x":[1]}"#);
+    check(r#"{"messages":[],"memory_top_k":null,"memory_score_threshold":0.5}"#, r#"{"messages":[]}"#);
+    check(r#"{"memory\u005fid":"s","messages":[]}"#, r#"{"messages":[]}"#);
+    let text = r#"{"messages":[],"memory_id":"s","memory_top_k":3,"memory_recency_weight":0,"memory_score_threshold":1e-1,"user":"u"}"#;
     let body = read(text);
     let options = Options { top_k: Some(3), recency_weight: Some(0.0), score_threshold: Some(0.1) };
     assert_eq!(body.options, options);
@@ -172,13 +170,14 @@ proptest! {
     #[test]
     fn extras_go_without_a_trace(fields in proptest::collection::vec((any::<bool>(), any_json()), 0..8)) {
         let written = |extras: bool| {
-            let members: Vec<String> = fields.iter().enumerate().filter_map(|(number, (is_extra, value))| {
+            let members = fields.iter().enumerate().filter_map(|(number, (is_extra, value))| {
                 match (is_extra, extras) {
                     (false, _) => Some(format!("\"f{number}\":{value}")),
                     (true, true) => Some("\"memory_top_k\":3".to_owned()),
                     (true, false) => None,
                 }
-            }).collect();
+            });
+            let members: Vec<String> = members.chain(["\"messages\":[]".to_owned()]).collect();
             format!("{{{}}}", members.join(","))
         };
         prop_assert_eq!(read(&written(true)).forwarded(&[], |_| false).text, written(false));
