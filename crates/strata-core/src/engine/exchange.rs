@@ -27,7 +27,7 @@ use crate::turn::{Hidden, HiddenReason, Metadata, NewTurn, Role, Turn};
 /// The key of a reply's metadata that says that it broke off.
 pub const INTERRUPTED: &str = "interrupted";
 
-/// How long a reply is awaited without a sign of life of the process that awaits it.
+/// How long a reply is awaited without a sign of life of the process that awaits it, unless leases are shorter.
 const HELD: SignedDuration = SignedDuration::from_secs(30);
 
 /// How many turns alignment looks at first. Nearly every request continues where the session ends.
@@ -227,7 +227,7 @@ impl Engine {
             lease: Some(Lease {
                 id: LeaseId(self.ids.next()),
                 worker: JobKind::Reply.as_str().to_owned(),
-                until: later(now, HELD),
+                until: later(now, self.held()),
             }),
             last_error: None,
             result: None,
@@ -236,9 +236,13 @@ impl Engine {
         }
     }
 
+    fn held(&self) -> SignedDuration {
+        HELD.min(SignedDuration::from_secs(self.settings.learn.lease_secs.into()))
+    }
+
     /// How often a reply that takes long has to be awaited anew, see [`Engine::hold_exchange`].
     pub fn exchange_hold(&self) -> std::time::Duration {
-        HELD.unsigned_abs() / 3
+        self.held().unsigned_abs() / 3
     }
 
     /// Says that the reply is still awaited.
@@ -246,7 +250,7 @@ impl Engine {
         let now = self.now();
         let mut job = exchange.job.clone();
         let Some(lease) = &mut job.lease else { return Ok(()) };
-        lease.until = later(now, HELD);
+        lease.until = later(now, self.held());
         let again = Change::EnqueueJob(Box::new(job.clone()));
         let changes = exchange.finishing(JobOutcome::Dropped).into_iter().chain([again]).collect();
         self.store.apply(user, ChangeSet::new(now, changes)).await?;

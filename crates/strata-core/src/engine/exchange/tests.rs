@@ -107,6 +107,21 @@ async fn a_reply_whose_process_died_is_known_to_be_interrupted() {
 }
 
 #[tokio::test]
+async fn a_reply_is_awaited_no_longer_than_any_job() {
+    let world = World::with(|settings| settings.learn.lease_secs = 5);
+    let open = world.engine.open_exchange(&world.user, &session("s"), &messages(&["one"])).await;
+    assert_eq!(world.engine.exchange_hold(), std::time::Duration::from_secs(5) / 3);
+    let mut exchange = open.unwrap();
+    world.clock.forward(4);
+    world.engine.hold_exchange(&world.user, &mut exchange).await.unwrap();
+    world.clock.forward(4);
+    assert!(!world.work().await, "it is held");
+    world.clock.forward(2);
+    assert!(world.work().await);
+    assert_eq!(world.turns().await, ["user: one", "assistant:  (error)"]);
+}
+
+#[tokio::test]
 async fn a_reply_that_takes_long_is_held() {
     let world = World::new();
     let open = world.engine.open_exchange(&world.user, &session("s"), &messages(&["one"])).await;
