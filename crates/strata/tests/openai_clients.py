@@ -41,9 +41,9 @@ def streamed():
     )
     words = [chunk.choices[0].delta.content for chunk in chunks if chunk.choices]
     assert "".join(word for word in words if word) == "one two three", words
-    # A client that leaves in the middle.
+    # A client that leaves in the middle: the model says one word, and nothing more before it has left.
     with client("left").chat.completions.create(
-        model="m", messages=[user("say a b c d e f g h")], stream=True
+        model="m", messages=[user("hang on please")], stream=True
     ) as chunks:
         next(iter(chunks))
     # A model that breaks off.

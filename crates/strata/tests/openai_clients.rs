@@ -35,6 +35,9 @@ fn openais_and_langchains_packages_chat_with_memory() {
     server.assert_running();
     assert!(output.status.success(), "{}", support::show(&output));
 
+    // That somebody left is noticed and recorded behind their back; a server that has stopped has recorded everything.
+    server.stop();
+    let server = Server::start(&file);
     let mut client = server.client();
     let mut turns = |session: &str| {
         let answer = client.get(&format!("/sessions/{session}/turns?user_id=ada")).unwrap().json();
@@ -67,10 +70,8 @@ fn openais_and_langchains_packages_chat_with_memory() {
     ];
     assert_eq!(retried, expected, "a retry stores the question once");
     let (left, all) = turns("left");
-    assert_eq!(
-        (left[0].as_str(), &all[1]["metadata"]["interrupted"]),
-        ("user: say a b c d e f g h", &json!(true))
-    );
+    assert_eq!(left, ["user: hang on please", "assistant: reply to "]);
+    assert_eq!(all[1]["metadata"]["interrupted"], true);
     let (chain, _) = turns("chain");
     assert_eq!(chain.len(), 4, "{chain:?}");
 

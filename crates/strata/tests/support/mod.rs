@@ -126,6 +126,14 @@ impl Server {
         self.child.wait().expect("the server ends");
     }
 
+    /// Asks the process to end, and waits until it has.
+    pub(crate) fn stop(mut self) {
+        let asked = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
+        assert!(asked.expect("`kill` runs").success());
+        let status = self.child.wait().expect("the server ends");
+        assert!(status.success(), "the server ended with {status}:\n{}", read(&self.log));
+    }
+
     /// Fails when the process has ended by itself.
     #[track_caller]
     pub(crate) fn assert_running(&mut self) {

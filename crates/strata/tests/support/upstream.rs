@@ -1,7 +1,8 @@
 //! A scripted model behind the proxy: an OpenAI-compatible server on threads, which says what the question asks for.
 //!
 //! What it does is written in the question, so that a test reads as a conversation: `say X`, `fail 429`, `fail once`,
-//! `call look`, `break off`, `hang on`. Anything else is answered with `reply to` and the question.
+//! `call look`, `break off`, `hang on`. Anything else is answered with `reply to` and the question; what cannot be right is
+//! refused, as a real one does.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -65,6 +66,10 @@ fn serve(connection: TcpStream, requests: &Mutex<Vec<Received>>, memory: &Mutex<
         if head.starts_with("GET /v1/models") {
             let models = json!({"object": "list", "data": [{"id": "m-1", "object": "model", "created": 1, "owned_by": "us"}]});
             write_json(stream, 200, &models)?;
+        } else if !head.starts_with("POST ") {
+            write_answer(stream, 405, "Allow: POST\r\n", &error("chats are posted"))?;
+        } else if let Some(problem) = problem(&body) {
+            write_json(stream, 400, &error(problem))?;
         } else {
             let asked = {
                 let mut memory = memory.lock().unwrap();
@@ -101,6 +106,21 @@ fn read_request(reader: &mut BufReader<TcpStream>) -> io::Result<Option<(String,
     Ok(Some((head, body)))
 }
 
+/// What of a body a model would refuse.
+fn problem(body: &Value) -> Option<&'static str> {
+    if body["messages"].as_array().is_none_or(|messages| !messages.iter().all(Value::is_object)) {
+        return Some("`messages` is a list of objects");
+    }
+    if !matches!(body["stream"], Value::Null | Value::Bool(_)) {
+        return Some("`stream` is true or false");
+    }
+    (!matches!(body["user"], Value::Null | Value::String(_))).then_some("`user` is a text")
+}
+
+fn error(message: &str) -> Value {
+    json!({"error": {"message": message, "type": "scripted", "param": null, "code": "scripted"}})
+}
+
 /// What the user asked last, without what memory put in front of it.
 pub(crate) fn question(body: &Value) -> String {
     let messages = body["messages"].as_array().cloned().unwrap_or_default();
@@ -129,9 +149,7 @@ fn answer(stream: &mut TcpStream, body: &Value, asked: u32) -> io::Result<bool> 
     let has_result =
         body["messages"].as_array().into_iter().flatten().any(|message| message["role"] == "tool");
     if let Some(status) = question.strip_prefix("fail ").and_then(|status| status.parse().ok()) {
-        let error =
-            json!({"error": {"message": "as asked", "type": "scripted", "param": null, "code": "scripted"}});
-        write_json(stream, status, &error)?;
+        write_json(stream, status, &error("as asked"))?;
     } else if question.starts_with("fail once") && asked == 1 {
         write_json(stream, 500, &json!({"error": {"message": "once", "type": "scripted", "code": null}}))?;
     } else if question.starts_with("call ") && !has_result {
@@ -214,9 +232,13 @@ fn write_piece(stream: &mut TcpStream, piece: &[u8]) -> io::Result<()> {
 }
 
 fn write_json(stream: &mut TcpStream, status: u16, body: &Value) -> io::Result<()> {
+    write_answer(stream, status, "X-Upstream: scripted\r\n", body)
+}
+
+fn write_answer(stream: &mut TcpStream, status: u16, headers: &str, body: &Value) -> io::Result<()> {
     let body = body.to_string();
     let head = format!(
-        "HTTP/1.1 {status} Scripted\r\nContent-Type: application/json\r\nX-Upstream: scripted\r\nContent-Length: {}\r\n\r\n",
+        "HTTP/1.1 {status} Scripted\r\nContent-Type: application/json\r\n{headers}Content-Length: {}\r\n\r\n",
         body.len()
     );
     stream.write_all((head + &body).as_bytes())
