@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
-use support::{Answer, Client, Framing, Server};
+use support::{Answer, Client, Framing, Server, Upstream};
 
 const HUNDRED_MEGABYTES: u64 = 100 * 1024 * 1024;
 const JSON: (&str, &str) = ("Content-Type", "application/json");
@@ -22,6 +22,8 @@ struct Victim {
     // Before the directory: the server must be gone when its files go.
     server: Server,
     client: Client,
+    /// The model behind it, which nothing bad may reach.
+    upstream: Upstream,
     memory: String,
     before: Value,
     file: PathBuf,
@@ -32,8 +34,10 @@ impl Victim {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("hostile.db");
+        let upstream = Upstream::start();
+        let setting = format!("upstream={}", upstream.url());
         // What is learned in the background would change the store too.
-        let server = Server::start_with(&file, &["learn.enabled=false"]);
+        let server = Server::start_with(&file, &["learn.enabled=false", &setting]);
         let mut client = server.client();
         let turn =
             json!({ "session_id": "trip", "messages": [{ "role": "user", "content": "I moved to Lisbon" }] });
@@ -43,13 +47,15 @@ impl Victim {
         assert!(answer.status < 300, "{} {}", answer.status, answer.text());
         let memory = answer.json()["results"][0]["id"].as_str().unwrap().to_owned();
         let before = snapshot(&mut client, &file);
-        Self { server, client, memory, before, file, _directory: directory }
+        Self { server, client, upstream, memory, before, file, _directory: directory }
     }
 
     #[track_caller]
     fn assert_unchanged(&mut self, after: &str) {
         self.server.assert_running();
         assert_eq!(snapshot(&mut self.client, &self.file), self.before, "the store changed after {after}");
+        let passed_on = self.upstream.received();
+        assert!(passed_on.is_empty(), "the model was asked after {after}: {passed_on:?}");
     }
 
     /// The path of an operation with real names in it, so that only what a case spoils is wrong.
@@ -124,6 +130,9 @@ fn good_body(template: &str) -> Value {
         "/sessions/{id}/prompt" => json!({ "question": "where do I live?" }),
         "/sessions/{id}/context" => json!({ "session_id": "trip", "facts": ["likes tea"] }),
         "/sessions/{id}/state" => json!({ "diagnostic": { "device_ip": "10.0.0.7" } }),
+        "/v1/chat/completions" => {
+            json!({ "memory_id": "trip", "messages": [{ "role": "user", "content": "hello" }] })
+        }
         other => panic!("`{other}` is new: give this test a body that it takes"),
     }
 }
@@ -157,15 +166,23 @@ fn every_route_that_takes_a_body_refuses_a_bad_one() {
         // These two are the client's documents: fields of its own are kept, and a state may be empty.
         let is_context = operation.template == "/sessions/{id}/context";
         let is_state = operation.template == "/sessions/{id}/state";
+        // A chat goes on to the upstream byte for byte: what its other fields and its media type are worth is said there.
+        let is_chat = operation.template == "/v1/chat/completions";
         for (what, body) in bodies {
-            if (is_context || is_state) && what == "an unknown field" || is_state && what == "an empty object"
-            {
+            let is_taken = match what {
+                "an unknown field" => is_context || is_state || is_chat,
+                "an empty object" => is_state,
+                "each field twice" => is_chat,
+                _ => false,
+            };
+            if is_taken {
                 continue;
             }
             let answer = victim.client.send(&operation.method, &path, &[JSON], body).unwrap();
             assert_refused(&answer, &[400, 413, 422], &format!("{} {path} with {what}", operation.method));
         }
-        for kind in ["text/plain", "application/json; charset=latin1", "multipart/form-data"] {
+        let kinds = ["text/plain", "application/json; charset=latin1", "multipart/form-data"];
+        for kind in kinds.into_iter().filter(|_| !is_chat) {
             let headers = [("Content-Type", kind)];
             let answer = victim.client.send(&operation.method, &path, &headers, good.as_bytes()).unwrap();
             assert_refused(&answer, &[415], &format!("{} {path} as {kind}", operation.method));
@@ -196,7 +213,8 @@ fn every_route_refuses_a_query_that_it_does_not_understand() {
         let Operation { method, template, has_body, numbers } = &operation;
         let path = victim.path(template);
         let body = if *has_body { good_body(template).to_string() } else { String::new() };
-        // Operations and bodies do not read a query; everything that reads one reads it strictly.
+        // Operations and bodies do not read a query, and a chat's is the upstream's; everything that reads one reads it
+        // strictly.
         let mut queries: Vec<String> = Vec::new();
         if matches!(
             template.as_str(),
@@ -318,6 +336,16 @@ fn values_that_cannot_be_are_refused() {
         ("/memories", json!({ "text": "a\u{0}", "user_id": "default", "infer": false })),
         ("/memories", json!({ "text": two_megabytes, "user_id": "default", "infer": false })),
         ("/memories", json!({ "text": "a", "user_id": "*", "infer": false })),
+        ("/v1/chat/completions", json!({ "messages": null })),
+        ("/v1/chat/completions", json!({ "messages": "hello" })),
+        ("/v1/chat/completions", json!({ "messages": message("user", "a") })),
+        ("/v1/chat/completions", json!({ "messages": [message("user", "a")], "user": "*" })),
+        ("/v1/chat/completions", json!({ "messages": [message("user", "a")], "user": long })),
+        ("/v1/chat/completions", json!({ "messages": [message("user", "a")], "memory_id": "" })),
+        ("/v1/chat/completions", json!({ "messages": [message("user", "a")], "memory_id": 7 })),
+        ("/v1/chat/completions", json!({ "messages": [message("user", "a")], "memory_top_k": 0 })),
+        ("/v1/chat/completions", json!({ "messages": [message("user", "a")], "memory_top_k": "many" })),
+        ("/v1/chat/completions", json!({ "messages": [message("user", "a")], "memory_score_threshold": 2 })),
     ];
     for (path, body) in &cases {
         let shown: String = body.to_string().chars().take(160).collect();
@@ -343,9 +371,13 @@ fn unknown_routes_and_methods_are_refused() {
         let answer = victim.client.get(path).unwrap();
         assert_refused(&answer, &[400, 404], path);
     }
-    for (method, path) in
-        [("DELETE", "/turns"), ("PATCH", "/sessions/trip"), ("PUT", "/search"), ("BREW", "/sessions")]
-    {
+    for (method, path) in [
+        ("DELETE", "/turns"),
+        ("PATCH", "/sessions/trip"),
+        ("PUT", "/search"),
+        ("BREW", "/sessions"),
+        ("TRACE", "/v1/chat/completions"),
+    ] {
         let answer = victim.client.send(method, path, &[JSON], b"{}").unwrap();
         assert_refused(&answer, &[405], &format!("{method} {path}"));
     }

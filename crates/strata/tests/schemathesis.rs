@@ -1,14 +1,15 @@
 //! The OpenAPI document against the running server, by a fuzzer made for that: schemathesis.
 //!
 //! It sends what the document allows and what it forbids, and checks that the server accepts the one, refuses the other,
-//! answers in the documented shape and never fails. The seed is fixed: a failure can be had again.
+//! answers in the documented shape and never fails. The seed is fixed: a failure can be had again. The model behind the
+//! proxy is scripted.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;
 
 use std::process::Command;
 
-use support::{Server, venv};
+use support::{Server, Upstream, venv};
 
 /// Cases an operation: with the other phases, about a minute. One worker, since with two the seed does not fix the order.
 const EXAMPLES: &str = "100";
@@ -22,7 +23,9 @@ fn the_server_does_what_its_document_says() {
         schemathesis.display()
     );
     let directory = tempfile::tempdir().unwrap();
-    let mut server = Server::start(&directory.path().join("fuzz.db"));
+    let upstream = Upstream::start();
+    let setting = format!("upstream={}", upstream.url());
+    let mut server = Server::start_with(&directory.path().join("fuzz.db"), &[&setting]);
     let output = Command::new(schemathesis)
         .current_dir(directory.path())
         .args(["run", &format!("http://{}/openapi.json", server.address())])
