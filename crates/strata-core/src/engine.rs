@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use jiff::Timestamp;
 
-pub use chat::{ChatMemory, ChatQuestion};
+pub use chat::{ChatMemory, ChatQuestion, ChatSnapshot};
 pub use converse::{ChatReply, ReplyStatus, Talk};
 pub use embedding::EmbedItems;
 pub use exchange::{Ending, Exchange, INTERRUPTED};

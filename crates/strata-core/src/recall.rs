@@ -92,6 +92,17 @@ impl Engine {
         self.serve(user, request, &plan, id, found).await
     }
 
+    /// Brings a user's index up to date, so that the recall that follows has only to rank.
+    pub(crate) async fn freshen(&self, user: &UserId) -> Result<()> {
+        let Some(indexes) = &self.indexes else { return Ok(()) };
+        let head = self.store.head(user).await?;
+        if head.revision <= self.settings.recall.index_max_items {
+            let model = self.embedder.as_ref().map(|embedder| embedder.model());
+            indexes.fresh(self.store.as_ref(), user, head, model).await?;
+        }
+        Ok(())
+    }
+
     /// The ranked candidates of a scope.
     async fn candidates(&self, user: &UserId, request: &RecallRequest, plan: &Plan) -> Result<Found> {
         let now = request.as_of.unwrap_or_else(|| self.now());

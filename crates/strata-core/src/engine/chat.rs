@@ -33,6 +33,13 @@ pub struct ChatQuestion {
     pub score_threshold: Option<f32>,
 }
 
+/// A session as it was before its question was recorded.
+#[derive(Debug, Clone)]
+pub struct ChatSnapshot {
+    turn_count: u64,
+    state: State,
+}
+
 /// What memory has to say to a question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChatMemory {
@@ -43,15 +50,24 @@ pub struct ChatMemory {
 }
 
 impl Engine {
+    /// Reads what a question is answered from: the session, and the user's index brought up to date. Afterwards the question
+    /// may be recorded while [`Engine::chat_memory`] ranks.
+    pub async fn chat_snapshot(&self, user: &UserId, session: &SessionId) -> Result<ChatSnapshot> {
+        let (turn_count, state) = self.session_now(user, session).await?;
+        self.freshen(user).await?;
+        Ok(ChatSnapshot { turn_count, state })
+    }
+
     /// What memory has to say to a question, without what the client shows the model anyway.
     pub async fn chat_memory(
         &self,
         user: &UserId,
         id: RequestId,
         question: &ChatQuestion,
+        snapshot: ChatSnapshot,
     ) -> Result<ChatMemory> {
         let began = self.clock.now();
-        let (turn_count, mut state) = self.session_now(user, &question.session).await?;
+        let ChatSnapshot { turn_count, mut state } = snapshot;
         // A client that shows all of the session has room for what was said elsewhere.
         let shows_all = question.shown.len() as u64 > turn_count;
         let request = self.chat_recall(question, shows_all);

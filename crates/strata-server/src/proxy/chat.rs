@@ -13,6 +13,8 @@ use strata_core::engine::align::key;
 use strata_core::engine::{ChatMemory, ChatQuestion, Ending, NewMessage};
 use strata_core::metric::RequestMetric;
 use strata_core::{RequestId, SessionId, UserId};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use utoipa::{IntoParams, ToSchema};
 
 use super::compaction::compact;
@@ -152,13 +154,34 @@ struct Exchange<'a> {
     body: ChatBody<'a>,
 }
 
+/// Memory that was asked.
+enum Remembering {
+    /// It has nothing to say, or says what it said a moment ago.
+    Known(Option<String>, Box<RequestMetric>),
+    /// It is being recalled.
+    Asked {
+        recalling: JoinHandle<strata_core::Result<ChatMemory>>,
+        question: Box<ChatQuestion>,
+        /// What was said up to the question, as a number.
+        upto: u64,
+    },
+}
+
 impl Exchange<'_> {
     async fn run(self) -> Result<Response, ProxyError> {
         let Self { app, upstream, ref user, ref session, ref parts, ref body } = self;
         let id = RequestId(app.engine().next_id());
         let deadline = app.settings().proxy.memory_deadline;
         let heard: Vec<NewMessage> = body.messages.iter().filter_map(|message| message.heard()).collect();
-        let (block, row) = self.remember(id, &heard, deadline).await;
+        let (memory, snapshot_taken) = self.remember(id, &heard);
+        let waited = Instant::now();
+        // What was recalled must not be the question itself, so it is stored only when recall has read what there is; and
+        // from then on beside everything else.
+        let _ = tokio::time::timeout(deadline, snapshot_taken).await;
+        let kept = Kept { user: user.clone(), session: session.clone(), messages: heard };
+        let mut keeper = Keeper::start(app, kept);
+        let (block, row) = self.remembered(id, memory, deadline.saturating_sub(waited.elapsed())).await;
+        keeper.recalled(row);
 
         let compacted = compact(app, user, session, body);
         let mut blocks = Vec::new();
@@ -170,9 +193,6 @@ impl Exchange<'_> {
             app.meters().prompt_stayed(share);
         }
 
-        // What was recalled must not be the question itself, so it is stored only now; while the upstream thinks.
-        let kept = Kept { user: user.clone(), session: session.clone(), messages: heard, row };
-        let mut keeper = Keeper::start(app, kept);
         let (method, headers) = (parts.method.clone(), upstream.headers(parts, Reading::Along));
         let sending = upstream.send(method, &parts.uri, headers, Body::from(sent.text));
         // Nothing of the answer is passed on before it is durable what was asked.
@@ -203,13 +223,8 @@ impl Exchange<'_> {
         Ok(response)
     }
 
-    /// What memory puts in front of the question, and the row of the request.
-    async fn remember(
-        &self,
-        id: RequestId,
-        heard: &[NewMessage],
-        deadline: Duration,
-    ) -> (Option<String>, RequestMetric) {
+    /// Asks memory. The receiver ends when recall has read what there is to read, or needs to read nothing.
+    fn remember(&self, id: RequestId, heard: &[NewMessage]) -> (Remembering, oneshot::Receiver<()>) {
         let began = Instant::now();
         let engine = self.app.engine();
         let options = &self.body.options;
@@ -226,34 +241,61 @@ impl Exchange<'_> {
             recency_weight: options.recency_weight,
             score_threshold: options.score_threshold,
         };
-        if question.question.trim().is_empty() {
-            return (None, engine.chat_without_memory(id, &question, began.elapsed(), false));
-        }
+        let (taken, snapshot_taken) = oneshot::channel();
         let upto = self.conversation_upto(place);
-        let sessions = &self.app.proxy().sessions;
+        let is_mute = question.question.trim().is_empty();
         // Within one turn of the user's, as while tools are called, the prompt stays byte for byte what it was.
         let goes_on = place.is_some_and(|place| place + 1 < self.body.messages.len());
+        let sessions = &self.app.proxy().sessions;
         let injected = sessions.with(&self.user, &self.session, |known| known.injected.clone());
-        if let Some((_, block)) = injected.filter(|(of, _)| goes_on && *of == upto) {
-            return (block, engine.chat_without_memory(id, &question, began.elapsed(), false));
+        let known = match injected.filter(|(of, _)| goes_on && *of == upto) {
+            _ if is_mute => Some(None),
+            injected => injected.map(|(_, block)| block),
+        };
+        if let Some(block) = known {
+            let row = engine.chat_without_memory(id, &question, began.elapsed(), false);
+            return (Remembering::Known(block, Box::new(row)), snapshot_taken);
         }
         // On a task of its own: ranking does not yield, and loading a large index takes longer than a chat should wait.
         let recalling = {
             let (engine, user, question) = (engine.clone(), self.user.clone(), question.clone());
-            tokio::spawn(async move { engine.chat_memory(&user, id, &question).await })
+            tokio::spawn(async move {
+                let snapshot = engine.chat_snapshot(&user, &question.session).await?;
+                drop(taken);
+                engine.chat_memory(&user, id, &question, snapshot).await
+            })
         };
-        let problem = match tokio::time::timeout(deadline, recalling).await {
+        (Remembering::Asked { recalling, question: Box::new(question), upto }, snapshot_taken)
+    }
+
+    /// What memory puts in front of the question, and the row of the request.
+    async fn remembered(
+        &self,
+        id: RequestId,
+        memory: Remembering,
+        most: Duration,
+    ) -> (Option<String>, RequestMetric) {
+        let (recalling, question, upto) = match memory {
+            Remembering::Known(block, row) => return (block, *row),
+            Remembering::Asked { recalling, question, upto } => (recalling, question, upto),
+        };
+        let began = Instant::now();
+        let problem = match tokio::time::timeout(most, recalling).await {
             Ok(Ok(Ok(ChatMemory { block, row }))) => {
                 let injected = Some((upto, block.clone()));
+                let sessions = &self.app.proxy().sessions;
                 sessions.with(&self.user, &self.session, |known| known.injected = injected);
                 return (block, row);
             }
             Ok(Ok(Err(error))) => error.to_string(),
             Ok(Err(error)) => error.to_string(),
-            Err(_) => format!("it took longer than {} ms", deadline.as_millis()),
+            Err(_) => {
+                let deadline = self.app.settings().proxy.memory_deadline;
+                format!("it took longer than {} ms", deadline.as_millis())
+            }
         };
         tracing::warn!(problem, "a chat goes on without memory");
-        (None, engine.chat_without_memory(id, &question, began.elapsed(), true))
+        (None, self.app.engine().chat_without_memory(id, &question, began.elapsed(), true))
     }
 
     /// A number for what was said up to a message, itself included.

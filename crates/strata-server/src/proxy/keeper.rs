@@ -14,6 +14,8 @@ use crate::app::App;
 /// An exchange that is being recorded. Dropped without an ending, the exchange was interrupted.
 pub(crate) struct Keeper {
     opened: Option<oneshot::Receiver<()>>,
+    /// Takes the row of the request, once recall is done.
+    row: Option<oneshot::Sender<(RequestMetric, Instant)>>,
     ending: oneshot::Sender<Ending>,
     closed: oneshot::Receiver<()>,
 }
@@ -23,17 +25,31 @@ pub(crate) struct Kept {
     pub(crate) user: UserId,
     pub(crate) session: SessionId,
     pub(crate) messages: Vec<NewMessage>,
-    pub(crate) row: RequestMetric,
+}
+
+/// What the recording task waits for.
+struct Awaited {
+    row: oneshot::Receiver<(RequestMetric, Instant)>,
+    ended: oneshot::Receiver<Ending>,
 }
 
 impl Keeper {
     /// Begins to record: what the client said at once, the reply when it has ended.
     pub(crate) fn start(app: &App, kept: Kept) -> Self {
         let (opened_sender, opened) = oneshot::channel();
+        let (row_sender, row) = oneshot::channel();
         let (ending, ended) = oneshot::channel();
         let (closed_sender, closed) = oneshot::channel();
-        tokio::spawn(keep(app.clone(), kept, opened_sender, ended, closed_sender));
-        Self { opened: Some(opened), ending, closed }
+        tokio::spawn(keep(app.clone(), kept, opened_sender, Awaited { row, ended }, closed_sender));
+        Self { opened: Some(opened), row: Some(row_sender), ending, closed }
+    }
+
+    /// Says what recall did for the request; the model is asked from now on.
+    pub(crate) fn recalled(&mut self, row: RequestMetric) {
+        if let Some(sender) = self.row.take() {
+            // The task waits for it until the end.
+            let _ = sender.send((row, Instant::now()));
+        }
     }
 
     /// Waits until what the client said is durable, at most so long.
@@ -56,14 +72,13 @@ async fn keep(
     app: App,
     kept: Kept,
     opened: oneshot::Sender<()>,
-    mut ended: oneshot::Receiver<Ending>,
+    Awaited { row, mut ended }: Awaited,
     closed: oneshot::Sender<()>,
 ) {
     // Never closed; more than there are permits do not fit into memory.
     let _recording = app.proxy().recordings.clone().try_acquire_owned();
-    let Kept { user, session, messages, mut row } = kept;
+    let Kept { user, session, messages } = kept;
     let engine = app.engine();
-    let began = Instant::now();
     let mut exchange = engine.open_exchange(&user, &session, &messages).await;
     match &exchange {
         Ok(_) => drop(opened.send(())),
@@ -85,18 +100,22 @@ async fn keep(
     };
     let ending =
         ending.unwrap_or_else(|_| Ending::Interrupted(NewMessage::new(Role::Assistant, String::new())));
-    row.latency_llm_us = Some(began.elapsed().as_micros() as u64);
+    // There is none where the client went away while memory was asked.
+    let mut row = row.await.ok().map(|(row, asked)| {
+        let latency_llm_us = Some(asked.elapsed().as_micros() as u64);
+        RequestMetric { latency_llm_us, ..row }
+    });
     let (reply, failed) = match &ending {
         Ending::Complete(_) => ("complete", false),
         Ending::Interrupted(_) => ("interrupted", false),
         Ending::Failed(_) => ("failed", true),
     };
-    let memory = match (row.error_stage, row.context_items) {
+    let memory = match row.as_ref().map_or((None, 0), |row| (row.error_stage, row.context_items)) {
         (Some(ErrorStage::Retrieval), _) => "failed",
         (_, 0) => "nothing",
         _ => "recalled",
     };
-    if failed {
+    if let Some(row) = row.as_mut().filter(|_| failed) {
         row.error_stage = row.error_stage.or(Some(ErrorStage::LlmReply));
     }
     app.meters().chatted(memory, reply);
@@ -112,5 +131,7 @@ async fn keep(
         Ok(()) => drop(closed.send(())),
         Err(error) => tracing::error!(%error, "a chat could not be recorded"),
     }
-    engine.note_chat(&user, row);
+    if let Some(row) = row {
+        engine.note_chat(&user, row);
+    }
 }

@@ -181,7 +181,8 @@ async fn a_chat_is_told_what_was_said_elsewhere_but_not_what_it_shows_itself() {
         ..Default::default()
     };
     let id = crate::id::RequestId(world.engine.next_id());
-    let memory = world.engine.chat_memory(&world.user, id, &question).await.unwrap();
+    let snapshot = world.engine.chat_snapshot(&world.user, &question.session).await.unwrap();
+    let memory = world.engine.chat_memory(&world.user, id, &question, snapshot).await.unwrap();
     let block = memory.block.unwrap();
     assert!(block.contains("[user] the dog sleeps in the flat"), "{block}");
     assert!(!block.contains("Bello"), "{block}");
