@@ -70,7 +70,7 @@ fn openais_and_langchains_packages_chat_with_memory() {
     ];
     assert_eq!(retried, expected, "a retry stores the question once");
     let (left, all) = turns("left");
-    assert_eq!(left, ["user: hang on please", "assistant: reply to "]);
+    assert_eq!(left, ["user: hang on please", "assistant: reply "]);
     assert_eq!(all[1]["metadata"]["interrupted"], true);
     let (chain, _) = turns("chain");
     assert_eq!(chain.len(), 4, "{chain:?}");
