@@ -36,7 +36,7 @@ pub(crate) use rank::{Ranked, mean_vector};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::id::{ItemId, RequestId, UserId};
-use crate::index::{Doc, Document, FreshIndex};
+use crate::index::{Doc, Document, FreshIndex, UserIndex};
 use crate::metric::{ErrorStage, RetrievalPath};
 use crate::vector::Vector;
 
@@ -82,7 +82,10 @@ impl Engine {
         id: RequestId,
     ) -> Result<Recalled> {
         let mut found = self.candidates(user, request, &plan).await?;
-        if let Some(reason) = plan.expansion(request, found.term_hits, &self.settings.recall) {
+        // In memory this was settled before anything was ranked.
+        if found.expansion.is_none()
+            && let Some(reason) = plan.expansion(request, found.term_hits, &self.settings.recall)
+        {
             let wider = Plan { scope: Scope::User, ..plan.clone() };
             found = Found { expansion: Some(reason), ..self.candidates(user, request, &wider).await? };
         }
@@ -125,7 +128,22 @@ impl Engine {
             passing.push(self.let_through(owner, request).await?);
             fresh.push(indexes.fresh(self.store.as_ref(), owner, head, model).await?);
         }
-        let mut found = Found { scope: plan.scope, ..Found::default() };
+        // A session and all sessions of a user are in one index: hits are counted first, and only one scope is ranked.
+        let least = self.settings.recall.min_fts_hits;
+        let hits = || {
+            fresh.iter().zip(&passing).map(|(index, passing)| {
+                hits_in_session(&index.read(), passing.as_ref(), request, &question, least)
+            })
+        };
+        let expansion = match plan.scope {
+            Scope::Session => plan.expansion(request, hits().sum(), &self.settings.recall),
+            Scope::User | Scope::Global => None,
+        };
+        let plan = &match &expansion {
+            Some(_) => Plan { scope: Scope::User, ..plan.clone() },
+            None => plan.clone(),
+        };
+        let mut found = Found { scope: plan.scope, expansion, ..Found::default() };
         let vector = self.question_vector(&fresh, &question, request, &mut found).await;
         for (index, passing) in fresh.into_iter().zip(passing) {
             found.add(index, passing.as_ref(), request, plan, &question, vector.as_ref());
@@ -231,14 +249,7 @@ impl Found {
                 (Scope::Session, Some(session)) => Some(index.session(session)),
                 _ => None,
             };
-            let as_of = request.as_of.map(Timestamp::as_microsecond);
-            let visible = |doc: Doc| {
-                let document = &index.documents[doc as usize];
-                document.visible(as_of)
-                    && document.is_one_of(request.kinds)
-                    && is_in_session(document, session)
-                    && passing.is_none_or(|passing| passing.contains(&document.id))
-            };
+            let visible = |doc: Doc| is_visible(&index.documents[doc as usize], session, passing, request);
             let reads_chinese = plan.encoder_reads_chinese;
             let inputs = Inputs { index: &index, question, vector, reads_chinese, visible: &visible };
             let Ranking { items, term_hits, vector_hits } = rank::rank(&inputs, plan.pool, plan.limit);
@@ -268,6 +279,42 @@ impl Found {
             _ => RetrievalPath::Fts,
         };
     }
+}
+
+/// Whether a request may see an item.
+fn is_visible(
+    document: &Document,
+    session: Option<Option<u32>>,
+    passing: Option<&HashSet<ItemId>>,
+    request: &RecallRequest,
+) -> bool {
+    document.visible(request.as_of.map(Timestamp::as_microsecond))
+        && document.is_one_of(request.kinds)
+        && is_in_session(document, session)
+        && passing.is_none_or(|passing| passing.contains(&document.id))
+}
+
+/// How many items of the request's session share a term with the question; counting ends at `enough`.
+fn hits_in_session(
+    index: &UserIndex,
+    passing: Option<&HashSet<ItemId>>,
+    request: &RecallRequest,
+    question: &Question,
+    enough: u32,
+) -> u32 {
+    let session = request.session.as_ref().map(|session| index.session(session));
+    let mut hits = HashSet::new();
+    for (term, _) in &question.terms {
+        for (doc, _) in index.terms.get(*term).iter() {
+            if is_visible(&index.documents[*doc as usize], session, passing, request) {
+                hits.insert(*doc);
+                if hits.len() >= enough as usize {
+                    return enough;
+                }
+            }
+        }
+    }
+    hits.len() as u32
 }
 
 /// Whether an item belongs to the session asked for; memories bound to no session belong to all. A session without any
