@@ -130,7 +130,7 @@ mod tests {
             let rest = rest_after(Duration::from_millis(millis), busy, pace);
             assert_eq!(rest, expected.map(Duration::from_millis));
         };
-        check(10, true, Pace::GivingWay, Some(90));
+        check(10, true, Pace::GivingWay, Some(190));
         check(10, false, Pace::GivingWay, None);
         check(10, true, Pace::Full, None);
         check(60_000, true, Pace::GivingWay, Some(2_000));
