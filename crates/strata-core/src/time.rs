@@ -42,6 +42,8 @@ use chinese::Chinese;
 use english::English;
 use token::Tokens;
 
+pub(crate) use words::number;
+
 /// A stretch of time that a question names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimeSpan {

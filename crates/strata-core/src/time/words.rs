@@ -132,7 +132,7 @@ pub(super) fn ordinal(word: &str) -> Option<u32> {
 }
 
 /// A number from one to nineteen, or a number of tens.
-pub(super) fn number(word: &str) -> Option<u32> {
+pub(crate) fn number(word: &str) -> Option<u32> {
     const ONES: [&str; 19] = [
         "one",
         "two",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::text;
+use crate::{text, time};
 
 /// Words that mean the same as another, where a value or a slot's noun is concerned.
 const SAME: &[(&str, &str)] = &[
@@ -135,37 +135,12 @@ pub(super) fn number(text: &str) -> Option<u64> {
 }
 
 fn english_number(text: &str) -> Option<u64> {
-    const ONES: [&str; 20] = [
-        "zero",
-        "one",
-        "two",
-        "three",
-        "four",
-        "five",
-        "six",
-        "seven",
-        "eight",
-        "nine",
-        "ten",
-        "eleven",
-        "twelve",
-        "thirteen",
-        "fourteen",
-        "fifteen",
-        "sixteen",
-        "seventeen",
-        "eighteen",
-        "nineteen",
-    ];
-    const TENS: [&str; 8] = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
-    let place =
-        |list: &[&str], word: &str| list.iter().position(|one| *one == word).map(|place| place as u64);
-    if let Some(ones) = place(&ONES, text) {
-        return Some(ones);
+    if text == "zero" {
+        return Some(0);
     }
-    let (tens, ones) = text.split_once('-').unwrap_or((text, ""));
-    let tens = (place(&TENS, tens)? + 2) * 10;
-    if ones.is_empty() { Some(tens) } else { Some(tens + place(&ONES[..10], ones)?) }
+    let Some((tens, ones)) = text.split_once('-') else { return time::number(text).map(u64::from) };
+    let (tens, ones) = (time::number(tens)?, time::number(ones)?);
+    (tens >= 20 && ones < 10).then_some(u64::from(tens + ones))
 }
 
 /// 三千五 is 3,500: a digit after a unit without one of its own counts tenths of that unit.
@@ -239,6 +214,8 @@ mod tests {
             ("two", Some(2)),
             ("twenty-three", Some(23)),
             ("forty", Some(40)),
+            ("zero", Some(0)),
+            ("two-three", None),
             ("两", Some(2)),
             ("十五", Some(15)),
             ("二十三", Some(23)),
