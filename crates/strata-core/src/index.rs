@@ -155,13 +155,15 @@ impl Indexes {
             if after >= head.revision {
                 return Ok(());
             }
-            let changes = store.feed(user, after, FEED_BATCH).await?;
+            // No more than there can be, most often: a store may answer a small question faster than a large one.
+            let limit = u32::try_from(head.revision - after).unwrap_or(FEED_BATCH).min(FEED_BATCH);
+            let changes = store.feed(user, after, limit).await?;
             let mut index = index.write().unwrap_or_else(PoisonError::into_inner);
             // Another question may have fed the index meanwhile; then look again.
             if index.head.revision != after {
                 continue;
             }
-            let full = changes.len() >= FEED_BATCH as usize;
+            let full = changes.len() >= limit as usize;
             for (revision, item) in changes {
                 index.add_item(&item, self.lexicon.as_ref());
                 index.head.revision = revision;

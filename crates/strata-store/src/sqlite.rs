@@ -28,7 +28,7 @@ use strata_core::key::{ApiKey, KeyHash};
 use strata_core::metric::RequestMetric;
 use strata_core::store::{
     Applied, ChangeSet, CheckDepth, Head, Health, Hit, Item, JobQuery, KeyQuery, LeaseRequest, MemoryQuery,
-    MetricQuery, Page, Segment, StoredVector, SummaryQuery, TextQuery, TurnQuery,
+    MemorySelect, MetricQuery, Page, Segment, StoredVector, SummaryQuery, TextQuery, TurnQuery,
 };
 use strata_core::summary::Summary;
 use strata_core::vector::ItemVector;
@@ -39,6 +39,9 @@ pub use connection::SqliteOptions;
 use connection::Readers;
 use error::Outcome;
 use writer::{Indexing, Writer};
+
+/// How many rows are read on the spot, see [`Readers::run_here`].
+const FEW_ROWS: usize = 32;
 
 /// Keeps everything in one SQLite file.
 pub struct SqliteStore {
@@ -99,6 +102,15 @@ impl SqliteStore {
     ) -> Result<T> {
         self.readers.run(read).await
     }
+
+    /// As [`SqliteStore::read`], of at most `rows` rows by their keys: a few are read on the spot.
+    async fn read_few<T: Send + 'static>(
+        &self,
+        rows: usize,
+        read: impl Fn(&Connection) -> Outcome<T> + Send + 'static,
+    ) -> Result<T> {
+        if rows <= FEW_ROWS { self.readers.run_here(read).await } else { self.readers.run(read).await }
+    }
 }
 
 #[async_trait]
@@ -109,12 +121,12 @@ impl Store for SqliteStore {
 
     async fn head(&self, user: &UserId) -> Result<Head> {
         let user = user.clone();
-        self.read(move |conn| read::head(conn, &user)).await
+        self.read_few(1, move |conn| read::head(conn, &user)).await
     }
 
     async fn session(&self, user: &UserId, session: &SessionId) -> Result<Option<Session>> {
         let (user, session) = (user.clone(), session.clone());
-        self.read(move |conn| read::session(conn, &user, &session)).await
+        self.read_few(1, move |conn| read::session(conn, &user, &session)).await
     }
 
     async fn sessions(&self, user: &UserId, page: Page) -> Result<Vec<Session>> {
@@ -124,17 +136,27 @@ impl Store for SqliteStore {
 
     async fn turns(&self, user: &UserId, query: &TurnQuery) -> Result<Vec<Turn>> {
         let (user, query) = (user.clone(), query.clone());
-        self.read(move |conn| read::turns(conn, &user, &query)).await
+        let rows = match &query {
+            TurnQuery::Ids(ids) => ids.len(),
+            TurnQuery::Range { limit, .. } => *limit as usize,
+            TurnQuery::Recent { .. } => usize::MAX,
+        };
+        self.read_few(rows, move |conn| read::turns(conn, &user, &query)).await
     }
 
     async fn memories(&self, user: &UserId, query: &MemoryQuery) -> Result<Vec<Memory>> {
         let (user, query) = (user.clone(), query.clone());
-        self.read(move |conn| read::memories(conn, &user, &query)).await
+        let rows = match &query.select {
+            MemorySelect::Ids(ids) => ids.len(),
+            _ => usize::MAX,
+        };
+        self.read_few(rows, move |conn| read::memories(conn, &user, &query)).await
     }
 
     async fn summaries(&self, user: &UserId, query: &SummaryQuery) -> Result<Vec<Summary>> {
         let (user, query) = (user.clone(), query.clone());
-        self.read(move |conn| read::summaries(conn, &user, &query)).await
+        let rows = query.limit as usize;
+        self.read_few(rows, move |conn| read::summaries(conn, &user, &query)).await
     }
 
     async fn search(&self, user: &UserId, query: &TextQuery) -> Result<Vec<Hit>> {
@@ -149,7 +171,7 @@ impl Store for SqliteStore {
 
     async fn feed(&self, user: &UserId, after: u64, limit: u32) -> Result<Vec<(u64, Item)>> {
         let user = user.clone();
-        self.read(move |conn| feed::feed(conn, &user, after, limit)).await
+        self.read_few(limit as usize, move |conn| feed::feed(conn, &user, after, limit)).await
     }
 
     async fn vectors_since(&self, user: &UserId, model: &str, after: u64) -> Result<Vec<StoredVector>> {
@@ -164,7 +186,7 @@ impl Store for SqliteStore {
 
     async fn progress(&self, user: &UserId, space: &str) -> Result<u64> {
         let (user, space) = (user.clone(), space.to_owned());
-        self.read(move |conn| feed::progress(conn, &user, &space)).await
+        self.read_few(1, move |conn| feed::progress(conn, &user, &space)).await
     }
 
     async fn behind(&self, space: &str, gap: u64, limit: u32) -> Result<Vec<UserId>> {
@@ -188,7 +210,7 @@ impl Store for SqliteStore {
 
     async fn key_by_hash(&self, hash: &KeyHash) -> Result<Option<ApiKey>> {
         let hash = *hash;
-        self.read(move |conn| read::key_by_hash(conn, &hash)).await
+        self.read_few(1, move |conn| read::key_by_hash(conn, &hash)).await
     }
 
     async fn keys(&self, query: &KeyQuery) -> Result<Vec<ApiKey>> {

@@ -78,9 +78,8 @@ impl Engine {
             recalled.items.into_iter().filter(|item| !is_shown(&item.item, &question.shown)).collect();
         items.truncate(top_k);
         row.context_items = items.len() as u32;
-        row.estimated_tokens = items.iter().fold(0, |sum: u32, item| {
-            sum.saturating_add(self.tokens.count(item.shortened.as_deref().unwrap_or(item.item.content())))
-        });
+        row.estimated_tokens =
+            items.iter().fold(0, |sum: u32, item| sum.saturating_add(self.tokens_shown(item)));
         let Prompting { settings, rules } = &*self.prompting;
         rules.observe(Role::User, &question.question, &settings.filter, &mut state);
         let summary = match shows_all {

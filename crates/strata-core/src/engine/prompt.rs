@@ -261,9 +261,8 @@ impl Engine {
         let found = found.filter(|item| !shown.contains(&item.item.id()) && !is_question(item));
         let items: Vec<RecalledItem> = found.take(top_k as usize).collect();
         row.context_items = items.len() as u32;
-        row.estimated_tokens = items.iter().fold(0, |sum: u32, item| {
-            sum.saturating_add(self.tokens.count(item.shortened.as_deref().unwrap_or(item.item.content())))
-        });
+        row.estimated_tokens =
+            items.iter().fold(0, |sum: u32, item| sum.saturating_add(self.tokens_shown(item)));
         Remembered { items, row, problem }
     }
 

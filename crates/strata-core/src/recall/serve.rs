@@ -215,9 +215,18 @@ impl Engine {
         });
     }
 
+    /// The tokens of what is shown of an item.
+    pub(crate) fn tokens_shown(&self, item: &RecalledItem) -> u32 {
+        match &item.shortened {
+            Some(text) => self.tokens.count(text),
+            None => self.tokens_of(&item.item),
+        }
+    }
+
     fn tokens_of(&self, item: &Item) -> u32 {
         match item {
-            Item::Turn(turn) => turn.token_count,
+            Item::Turn(turn) if turn.token_count > 0 => turn.token_count,
+            Item::Turn(turn) => self.tokens.count(&turn.content),
             Item::Memory(memory) => self.tokens.count(&memory.content),
             Item::Summary(summary) => summary.output_tokens,
         }

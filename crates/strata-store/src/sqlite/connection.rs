@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use strata_core::{Error, Result};
 use tokio::sync::Semaphore;
@@ -107,6 +108,8 @@ fn set_up(conn: &Connection, cache_kib: i32) -> Outcome<()> {
     conn.pragma_update(None, "foreign_keys", true)?;
     conn.pragma_update(None, "temp_store", "MEMORY")?;
     conn.pragma_update(None, "cache_size", -cache_kib)?;
+    // A statement keeps its plan whatever it is asked with: otherwise some are planned anew at each use.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(())
 }
@@ -160,6 +163,31 @@ impl Readers {
         self.run_bare(|conn| in_snapshot(conn, read)).await
     }
 
+    /// Runs a `read` of a few rows by their keys, in one snapshot, right here. Such a read takes some ten microseconds;
+    /// handing it to another thread and waiting for that takes a hundred, and a chat does several. What finds no free
+    /// connection, or the file locked, is handed over all the same.
+    pub(crate) async fn run_here<T: Send + 'static>(
+        &self,
+        read: impl Fn(&Connection) -> Outcome<T> + Send + 'static,
+    ) -> Result<T> {
+        let waiting = self.permits.try_acquire().ok().and_then(|permit| Some((permit, self.pop()?)));
+        if let Some((permit, conn)) = waiting {
+            let value = without_patience(&conn, self.options.busy_timeout, |conn| in_snapshot(conn, &read));
+            // As below: the connection is back before the permit.
+            self.free.lock().unwrap_or_else(PoisonError::into_inner).push(conn);
+            drop(permit);
+            match value {
+                Err(fault) if fault.is_busy() => {}
+                value => return value.map_err(Error::from),
+            }
+        }
+        self.run(read).await
+    }
+
+    fn pop(&self) -> Option<Connection> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
     /// Runs `read` on a connection, without a transaction around it, off the async threads.
     pub(crate) async fn run_bare<T: Send + 'static>(
         &self,
@@ -194,6 +222,18 @@ impl Readers {
         }
         self.free.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
+}
+
+/// Runs `read` on a connection that does not wait for a lock meanwhile.
+fn without_patience<T>(
+    conn: &Connection,
+    patience: Duration,
+    read: impl FnOnce(&Connection) -> Outcome<T>,
+) -> Outcome<T> {
+    conn.busy_timeout(Duration::ZERO)?;
+    let value = read(conn);
+    conn.busy_timeout(patience)?;
+    value
 }
 
 fn in_snapshot<T>(conn: &Connection, read: impl FnOnce(&Connection) -> Outcome<T>) -> Outcome<T> {

@@ -21,6 +21,11 @@ impl Fault {
         matches!(self, Self::Driver(error) if is_duplicate(error))
     }
 
+    /// Whether another connection held a lock.
+    pub(crate) fn is_busy(&self) -> bool {
+        matches!(self, Self::Driver(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy))
+    }
+
     /// This fault if it is no duplicate, else the conflict that it stands for.
     pub(crate) fn or_conflict(self, message: impl FnOnce() -> String) -> Self {
         if self.is_duplicate() { Self::Known(Error::conflict(message())) } else { self }
