@@ -48,7 +48,7 @@ pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
             added(&model, &served, &asked, name, is_stream, target, report).await?;
         }
         model.think(THINKING);
-        let few = &asked[..asked.len() / 3];
+        let few = &asked[..asked.len() / 10];
         added(&model, &served, few, "plain, a model that takes 100 ms", false, None, report).await?;
         added(&model, &served, few, "first byte, a model that takes 100 ms", true, None, report).await?;
         model.think(Duration::ZERO);

@@ -10,6 +10,7 @@
 
 mod document;
 mod features;
+mod likes;
 mod lists;
 mod load;
 mod maintain;

@@ -5,14 +5,10 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use super::document::Doc;
 use super::features::TermHash;
+use super::likes::Likes;
 use super::lists::{List, Lists};
 use super::vocabulary::Vocabulary;
-use crate::dot::dots;
 use crate::lexicon::{DIMENSION, Lexicon, WordRows};
-use crate::vector::Vector;
-
-/// Words compared with one direction before the next direction's turn: 16 KiB of vectors.
-const BLOCK: usize = 64;
 
 /// Terms are hashes already: hashing them again would double the time of loading.
 #[derive(Default)]
@@ -93,6 +89,7 @@ pub(crate) struct Words {
     /// The words of each item, one item after the other, with their counts; and where each item's begin.
     forward: Vec<(u32, u8)>,
     starts: Vec<usize>,
+    likes: Likes,
 }
 
 impl Words {
@@ -192,31 +189,14 @@ impl Words {
         self.weights[word as usize]
     }
 
-    /// For each given direction the words whose cosine with it is above `least`, rising, with that cosine. Words with
-    /// digits are left out: 2022 is near 2023 in every embedding, and wrong.
-    pub(crate) fn near(&self, directions: &[&Vector], least: f32) -> Vec<Vec<(u32, f32)>> {
-        let mut found = vec![Vec::new(); directions.len()];
-        let mut products = [0; BLOCK];
-        // All directions look at a block of words while it is in the processor's nearest cache.
-        for (block, rows) in self.vectors.chunks(BLOCK * DIMENSION).enumerate() {
-            let first = block * BLOCK;
-            let products = &mut products[..rows.len() / DIMENSION];
-            let (scales, numeric) = (&self.scales[first..], &self.numeric[first..]);
-            for (direction, found) in directions.iter().zip(&mut found).filter(|(d, _)| d.scale > 0.0) {
-                dots(rows, &direction.values, products);
-                // Every word is written and the next written over it unless it is near: there is nothing to guess.
-                let mut end = found.len();
-                found.resize(end + products.len(), (0, 0.0));
-                for (at, ((product, scale), numeric)) in products.iter().zip(scales).zip(numeric).enumerate()
-                {
-                    let cosine = *product as f32 * direction.scale * scale;
-                    found[end] = ((first + at) as u32, cosine);
-                    end += usize::from(cosine > least && !numeric);
-                }
-                found.truncate(end);
-            }
-        }
-        found
+    /// The rows of words that have vectors, with what to multiply each with, and whether it holds a digit.
+    pub(super) fn rows(&self) -> (&[i8], &[f32], &[bool]) {
+        (&self.vectors, &self.scales, &self.numeric)
+    }
+
+    /// The words of questions whose like was looked for.
+    pub(super) fn likes(&self) -> &Likes {
+        &self.likes
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -226,6 +206,7 @@ impl Words {
             + self.lists.bytes()
             + self.forward.capacity() * size_of::<(u32, u8)>()
             + self.starts.capacity() * size_of::<usize>()
+            + self.likes.bytes()
     }
 }
 

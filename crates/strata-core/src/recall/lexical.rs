@@ -115,9 +115,11 @@ fn normalise(mut scores: Vec<f32>, total: f32) -> Vec<f32> {
 /// For each word of the question, the words of the user's vocabulary that match it, rising, and how well from 0 to 1.
 fn matches(index: &UserIndex, question: &Question) -> Vec<Vec<(u32, f32)>> {
     let nowhere = Vector { scale: 0.0, values: Vec::new() };
-    let directions =
-        question.words.iter().map(|word| if word.numeric { &nowhere } else { &word.word.vector });
-    let directions: Vec<&Vector> = directions.collect();
+    let directions: Vec<(&str, &Vector)> = question
+        .words
+        .iter()
+        .map(|word| (word.text.as_str(), if word.numeric { &nowhere } else { &word.word.vector }))
+        .collect();
     let mut matches = index.words.near(&directions, UNRELATED);
     for (_, matched) in matches.iter_mut().flatten() {
         *matched = (*matched - UNRELATED) / (1.0 - UNRELATED);

@@ -10,10 +10,9 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use strata_core::engine::align::key;
-use strata_core::engine::{ChatMemory, ChatQuestion, Ending, NewMessage};
+use strata_core::engine::{ChatMemory, ChatQuestion, ChatSnapshot, Ending, NewMessage};
 use strata_core::metric::RequestMetric;
 use strata_core::{RequestId, SessionId, UserId};
-use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use utoipa::{IntoParams, ToSchema};
 
@@ -154,17 +153,19 @@ struct Exchange<'a> {
     body: ChatBody<'a>,
 }
 
-/// Memory that was asked.
+/// Memory that is asked.
 enum Remembering {
     /// It has nothing to say, or says what it said a moment ago.
-    Known(Option<String>, Box<RequestMetric>),
-    /// It is being recalled.
-    Asked {
-        recalling: JoinHandle<strata_core::Result<ChatMemory>>,
+    Known(Option<String>, Box<ChatQuestion>),
+    /// What there is to recall from was read.
+    Prepared {
         question: Box<ChatQuestion>,
         /// What was said up to the question, as a number.
         upto: u64,
+        snapshot: ChatSnapshot,
     },
+    /// It failed.
+    Failed(Box<ChatQuestion>, String),
 }
 
 impl Exchange<'_> {
@@ -173,14 +174,13 @@ impl Exchange<'_> {
         let id = RequestId(app.engine().next_id());
         let deadline = app.settings().proxy.memory_deadline;
         let heard: Vec<NewMessage> = body.messages.iter().filter_map(|message| message.heard()).collect();
-        let (memory, snapshot_taken) = self.remember(id, &heard);
-        let waited = Instant::now();
+        let began = Instant::now();
         // What was recalled must not be the question itself, so it is stored only when recall has read what there is; and
         // from then on beside everything else.
-        let _ = tokio::time::timeout(deadline, snapshot_taken).await;
+        let remembering = self.remember(&heard, deadline).await;
         let kept = Kept { user: user.clone(), session: session.clone(), messages: heard };
         let mut keeper = Keeper::start(app, kept);
-        let (block, row) = self.remembered(id, memory, deadline.saturating_sub(waited.elapsed())).await;
+        let (block, row) = self.remembered(id, remembering, began, deadline).await;
         keeper.recalled(row);
 
         let compacted = compact(app, user, session, body);
@@ -223,14 +223,12 @@ impl Exchange<'_> {
         Ok(response)
     }
 
-    /// Asks memory. The receiver ends when recall has read what there is to read, or needs to read nothing.
-    fn remember(&self, id: RequestId, heard: &[NewMessage]) -> (Remembering, oneshot::Receiver<()>) {
-        let began = Instant::now();
-        let engine = self.app.engine();
+    /// What memory is asked, with what it needs for an answer read.
+    async fn remember(&self, heard: &[NewMessage], most: Duration) -> Remembering {
         let options = &self.body.options;
         let place = self.body.question();
         let said = place.map(|place| self.body.messages[place].said.as_str()).unwrap_or_default();
-        let question = ChatQuestion {
+        let question = Box::new(ChatQuestion {
             session: self.session.clone(),
             question: strata_core::prompt::strip_injected(said).into_owned(),
             shown: heard
@@ -240,62 +238,74 @@ impl Exchange<'_> {
             top_k: options.top_k,
             recency_weight: options.recency_weight,
             score_threshold: options.score_threshold,
-        };
-        let (taken, snapshot_taken) = oneshot::channel();
+        });
         let upto = self.conversation_upto(place);
-        let is_mute = question.question.trim().is_empty();
         // Within one turn of the user's, as while tools are called, the prompt stays byte for byte what it was.
         let goes_on = place.is_some_and(|place| place + 1 < self.body.messages.len());
         let sessions = &self.app.proxy().sessions;
         let injected = sessions.with(&self.user, &self.session, |known| known.injected.clone());
-        let known = match injected.filter(|(of, _)| goes_on && *of == upto) {
-            _ if is_mute => Some(None),
-            injected => injected.map(|(_, block)| block),
-        };
-        if let Some(block) = known {
-            let row = engine.chat_without_memory(id, &question, began.elapsed(), false);
-            return (Remembering::Known(block, Box::new(row)), snapshot_taken);
+        match injected.filter(|(of, _)| goes_on && *of == upto) {
+            _ if question.question.trim().is_empty() => return Remembering::Known(None, question),
+            Some((_, block)) => return Remembering::Known(block, question),
+            None => {}
         }
-        // On a task of its own: ranking does not yield, and loading a large index takes longer than a chat should wait.
-        let recalling = {
-            let (engine, user, question) = (engine.clone(), self.user.clone(), question.clone());
-            tokio::spawn(async move {
-                let snapshot = engine.chat_snapshot(&user, &question.session).await?;
-                drop(taken);
-                engine.chat_memory(&user, id, &question, snapshot).await
-            })
-        };
-        (Remembering::Asked { recalling, question: Box::new(question), upto }, snapshot_taken)
+        // On a task of its own, as ranking: loading a large index takes longer than a chat should wait, and neither yields.
+        let (engine, user, session) = (self.app.engine().clone(), self.user.clone(), self.session.clone());
+        let reading = tokio::spawn(async move { engine.chat_snapshot(&user, &session).await });
+        match self.in_time(most, reading).await {
+            Ok(snapshot) => Remembering::Prepared { question, upto, snapshot },
+            Err(problem) => Remembering::Failed(question, problem),
+        }
     }
 
     /// What memory puts in front of the question, and the row of the request.
     async fn remembered(
         &self,
         id: RequestId,
-        memory: Remembering,
-        most: Duration,
+        remembering: Remembering,
+        began: Instant,
+        deadline: Duration,
     ) -> (Option<String>, RequestMetric) {
-        let (recalling, question, upto) = match memory {
-            Remembering::Known(block, row) => return (block, *row),
-            Remembering::Asked { recalling, question, upto } => (recalling, question, upto),
-        };
-        let began = Instant::now();
-        let problem = match tokio::time::timeout(most, recalling).await {
-            Ok(Ok(Ok(ChatMemory { block, row }))) => {
-                let injected = Some((upto, block.clone()));
-                let sessions = &self.app.proxy().sessions;
-                sessions.with(&self.user, &self.session, |known| known.injected = injected);
-                return (block, row);
+        let engine = self.app.engine();
+        let (question, problem) = match remembering {
+            Remembering::Known(block, question) => {
+                return (block, engine.chat_without_memory(id, &question, began.elapsed(), false));
             }
-            Ok(Ok(Err(error))) => error.to_string(),
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => {
-                let deadline = self.app.settings().proxy.memory_deadline;
-                format!("it took longer than {} ms", deadline.as_millis())
+            Remembering::Prepared { question, upto, snapshot } => {
+                let (asked, user, engine) = (question.clone(), self.user.clone(), engine.clone());
+                let recalling =
+                    tokio::spawn(async move { engine.chat_memory(&user, id, &asked, snapshot).await });
+                match self.in_time(deadline.saturating_sub(began.elapsed()), recalling).await {
+                    Ok(ChatMemory { block, row }) => {
+                        let injected = Some((upto, block.clone()));
+                        let sessions = &self.app.proxy().sessions;
+                        sessions.with(&self.user, &self.session, |known| known.injected = injected);
+                        return (block, row);
+                    }
+                    Err(problem) => (question, problem),
+                }
             }
+            Remembering::Failed(question, problem) => (question, problem),
         };
         tracing::warn!(problem, "a chat goes on without memory");
-        (None, self.app.engine().chat_without_memory(id, &question, began.elapsed(), true))
+        (None, engine.chat_without_memory(id, &question, began.elapsed(), true))
+    }
+
+    /// What a task comes to, or why it came to nothing.
+    async fn in_time<T>(
+        &self,
+        most: Duration,
+        task: JoinHandle<strata_core::Result<T>>,
+    ) -> Result<T, String> {
+        match tokio::time::timeout(most, task).await {
+            Ok(Ok(Ok(value))) => Ok(value),
+            Ok(Ok(Err(error))) => Err(error.to_string()),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => {
+                let deadline = self.app.settings().proxy.memory_deadline;
+                Err(format!("it took longer than {} ms", deadline.as_millis()))
+            }
+        }
     }
 
     /// A number for what was said up to a message, itself included.
