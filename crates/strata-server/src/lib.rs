@@ -26,6 +26,13 @@ mod telemetry;
 mod testing;
 mod throttle;
 
+/// What the routes answer where the command line prints the same.
+pub mod wire {
+    pub use crate::routes::requests::TracedRequestResponse;
+    pub use crate::routes::summaries::SummaryResponse;
+    pub use crate::routes::trace::{ExplanationResponse, TraceResponse};
+}
+
 pub use app::{App, Reach, Settings};
 pub use mcp::serve_mcp;
 pub use proxy::{ProxySettings, Secret, UpstreamUrl};

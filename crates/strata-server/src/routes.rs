@@ -11,6 +11,7 @@ pub(crate) mod memories;
 pub(crate) mod memory;
 pub(crate) mod metrics;
 pub(crate) mod openapi;
+pub(crate) mod params;
 pub(crate) mod prompt;
 pub(crate) mod requests;
 pub(crate) mod search;

@@ -1,19 +1,18 @@
-//! The shapes that `--json` prints: the names are those of the HTTP API.
+//! The shapes that `--json` prints: the names are those of the HTTP API, and where the whole is the same, so is the type.
 
 mod job;
 mod learning;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::Value;
-use strata_core::engine::{SummaryReport, SummaryVersion};
-use strata_core::metric::{ErrorStage, RequestMetric};
+use strata_core::engine::SummaryReport;
 use strata_core::prompt::{Cut, Layer, Prompt};
-use strata_core::recall::{Explanation, Outcome, Recalled, RecalledItem, Scope, Trace, TraceCandidate};
+use strata_core::recall::{Recalled, RecalledItem, Scope};
 use strata_core::store::{Item, Removed};
 use strata_core::summary::SummaryStats;
 use strata_core::turn::Metadata;
-use strata_core::{ItemId, Memory, Session, SessionId, Turn, UserId};
+use strata_core::{Memory, Session, SessionId, Turn, UserId};
+use strata_server::wire::{SummaryResponse, TraceResponse};
 use strata_store::import::ImportReport;
 use uuid::Uuid;
 
@@ -31,7 +30,7 @@ pub(crate) struct SessionJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     turns: Option<Vec<TurnJson<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    summaries: Option<Vec<SummaryJson<'a>>>,
+    summaries: Option<Vec<SummaryResponse>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stats: Option<&'a SummaryStats>,
 }
@@ -52,7 +51,7 @@ impl<'a> SessionJson<'a> {
     }
 
     pub(crate) fn with_summaries(mut self, report: &'a SummaryReport) -> Self {
-        self.summaries = Some(report.versions.iter().map(SummaryJson::new).collect());
+        self.summaries = Some(report.versions.iter().cloned().map(SummaryResponse::from).collect());
         self.stats = Some(&report.stats);
         self
     }
@@ -91,53 +90,6 @@ impl<'a> TurnJson<'a> {
             token_count: turn.token_count,
             metadata: &turn.metadata,
             hidden: turn.hidden.map(|hidden| hidden.reason.as_str()),
-        }
-    }
-}
-
-/// One version of a summary.
-#[derive(Debug, Serialize)]
-pub(crate) struct SummaryJson<'a> {
-    id: Uuid,
-    strategy: &'static str,
-    level: u8,
-    start_seq: u64,
-    end_seq: u64,
-    base_id: Option<Uuid>,
-    base_end_seq: Option<u64>,
-    window_size: u64,
-    status: &'static str,
-    stuck: bool,
-    text: &'a str,
-    structured: Option<&'a Value>,
-    input_tokens: u32,
-    output_tokens: u32,
-    generation_ms: Option<u32>,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-}
-
-impl<'a> SummaryJson<'a> {
-    fn new(version: &'a SummaryVersion) -> Self {
-        let SummaryVersion { summary, base_end_seq, stuck } = version;
-        Self {
-            id: summary.id.0,
-            strategy: summary.strategy.as_str(),
-            level: summary.level,
-            start_seq: summary.start_seq,
-            end_seq: summary.end_seq,
-            base_id: summary.base_id.map(|id| id.0),
-            base_end_seq: *base_end_seq,
-            window_size: summary.window_size(),
-            status: summary.status.as_str(),
-            stuck: *stuck,
-            text: &summary.text,
-            structured: summary.structured.as_ref(),
-            input_tokens: summary.input_tokens,
-            output_tokens: summary.output_tokens,
-            generation_ms: summary.generation_ms,
-            created_at: summary.created_at,
-            updated_at: summary.updated_at,
         }
     }
 }
@@ -286,7 +238,7 @@ pub(crate) struct RecalledJson<'a> {
     tokens: u32,
     truncated: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    trace: Option<TraceJson<'a>>,
+    trace: Option<TraceResponse>,
 }
 
 #[derive(Debug, Serialize)]
@@ -316,7 +268,7 @@ impl<'a> RecalledJson<'a> {
             expansion: recalled.expansion.as_deref(),
             tokens: recalled.tokens,
             truncated: recalled.truncated,
-            trace: recalled.trace.as_ref().map(TraceJson::new),
+            trace: recalled.trace.clone().map(TraceResponse::from),
         }
     }
 }
@@ -352,170 +304,6 @@ pub(crate) fn kind_of(item: &Item) -> &'static str {
         Item::Turn(_) => "turn",
         Item::Memory(memory) => memory.kind.as_str(),
         Item::Summary(_) => "summary",
-    }
-}
-
-/// What happened in one recall.
-#[derive(Debug, Serialize)]
-pub(crate) struct TraceJson<'a> {
-    query: &'a str,
-    scope: Scope,
-    expansion: Option<&'a str>,
-    retrieval_path: &'static str,
-    fts_hits: u32,
-    trgm_hits: u32,
-    vector_hits: u32,
-    candidates: Vec<CandidateJson>,
-}
-
-/// What happened to one candidate.
-#[derive(Debug, Serialize)]
-pub(crate) struct CandidateJson {
-    id: Uuid,
-    kind: &'static str,
-    place: u32,
-    terms: Option<f32>,
-    words: Option<f32>,
-    mean: Option<f32>,
-    encoder: Option<f32>,
-    timely: bool,
-    likeness: Option<f32>,
-    fresher_by: i32,
-    score: f32,
-    relevance: f32,
-    age_days: Option<f32>,
-    served_score: Option<f32>,
-    outcome: &'static str,
-    reason: String,
-}
-
-impl<'a> TraceJson<'a> {
-    pub(crate) fn new(trace: &'a Trace) -> Self {
-        Self {
-            query: &trace.query,
-            scope: trace.scope,
-            expansion: trace.expansion.as_deref(),
-            retrieval_path: trace.path.as_str(),
-            fts_hits: trace.fts_hits,
-            trgm_hits: trace.trgm_hits,
-            vector_hits: trace.vector_hits,
-            candidates: trace.candidates.iter().map(CandidateJson::new).collect(),
-        }
-    }
-}
-
-impl CandidateJson {
-    fn new(candidate: &TraceCandidate) -> Self {
-        Self {
-            id: candidate.item.uuid(),
-            kind: item_kind(candidate.item),
-            place: candidate.place,
-            terms: candidate.terms,
-            words: candidate.words,
-            mean: candidate.mean,
-            encoder: candidate.encoder,
-            timely: candidate.timely,
-            likeness: candidate.likeness,
-            fresher_by: candidate.fresher_by,
-            score: candidate.score,
-            relevance: candidate.relevance,
-            age_days: candidate.age_days,
-            served_score: candidate.served_score,
-            outcome: match candidate.outcome {
-                Outcome::Served(_) => "served",
-                Outcome::BelowThreshold => "below_threshold",
-                Outcome::NotChosen => "not_chosen",
-                Outcome::OverBudget(_) => "over_budget",
-            },
-            reason: candidate.outcome.to_string(),
-        }
-    }
-}
-
-fn item_kind(item: ItemId) -> &'static str {
-    match item {
-        ItemId::Turn(_) => "turn",
-        ItemId::Memory(_) => "memory",
-        ItemId::Summary(_) => "summary",
-    }
-}
-
-/// Why one item was or was not recalled.
-#[derive(Debug, Serialize)]
-pub(crate) struct ExplanationJson<'a> {
-    id: Uuid,
-    kind: &'static str,
-    recalled: bool,
-    reason: &'a str,
-    candidate: Option<CandidateJson>,
-}
-
-impl<'a> ExplanationJson<'a> {
-    pub(crate) fn new(explanation: &'a Explanation) -> Self {
-        let Explanation { item, reason, candidate } = explanation;
-        let served = |candidate: &TraceCandidate| matches!(candidate.outcome, Outcome::Served(_));
-        Self {
-            id: item.uuid(),
-            kind: item_kind(*item),
-            recalled: candidate.as_ref().is_some_and(served),
-            reason,
-            candidate: candidate.as_ref().map(CandidateJson::new),
-        }
-    }
-}
-
-/// What one request did and cost, with its trace.
-#[derive(Debug, Serialize)]
-pub(crate) struct RequestJson<'a> {
-    id: Uuid,
-    user_id: &'a UserId,
-    session_id: Option<&'a SessionId>,
-    created_at: Timestamp,
-    query: &'a str,
-    fts_hits: u32,
-    trgm_hits: u32,
-    vector_hits: u32,
-    used_fallback: bool,
-    retrieval_path: &'static str,
-    scope: Scope,
-    scope_used: Scope,
-    expansion: Option<&'a str>,
-    context_items: u32,
-    estimated_tokens: u32,
-    truncated: bool,
-    latency_retrieval_ms: f64,
-    latency_llm_ms: Option<f64>,
-    error_stage: Option<ErrorStage>,
-    trace_kept: bool,
-    trace: TraceJson<'a>,
-}
-
-impl<'a> RequestJson<'a> {
-    pub(crate) fn new(user: &'a UserId, row: &'a RequestMetric, trace: &'a Trace) -> Self {
-        let milliseconds = |micros: u64| micros as f64 / 1_000.0;
-        Self {
-            id: row.id.0,
-            user_id: user,
-            session_id: row.session.as_ref(),
-            created_at: row.created_at,
-            query: &row.query,
-            fts_hits: row.fts_hits,
-            trgm_hits: row.trgm_hits,
-            vector_hits: row.vector_hits,
-            used_fallback: row.used_fallback,
-            retrieval_path: row.retrieval_path.as_str(),
-            scope: row.scope,
-            scope_used: row.scope_used,
-            expansion: row.expansion.as_deref(),
-            context_items: row.context_items,
-            estimated_tokens: row.estimated_tokens,
-            truncated: row.truncated,
-            latency_retrieval_ms: milliseconds(row.latency_retrieval_us),
-            latency_llm_ms: row.latency_llm_us.map(milliseconds),
-            error_stage: row.error_stage,
-            trace_kept: row.trace.is_some(),
-            trace: TraceJson::new(trace),
-        }
     }
 }
 

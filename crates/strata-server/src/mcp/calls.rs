@@ -26,8 +26,8 @@ use crate::moment::Moment;
 use crate::routes::filters::{filter, user_of};
 use crate::routes::memories::checked_agent;
 use crate::routes::memory::present;
+use crate::routes::params::MAX_LIMIT;
 use crate::routes::search::{count, share};
-use crate::routes::sessions::MAX_LIMIT;
 
 /// How many memories one list has where nobody says: a page that a model can read.
 const LISTED: u32 = 50;

@@ -5,12 +5,13 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header as names};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 use strata_core::context::ContextData;
 use strata_core::{Error, SessionId};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
+use super::params::{SessionPath, UserParams};
 use super::state::{open_object, task_schema, token_usage_schema, tool_stats_schema};
 use crate::app::App;
 use crate::error::ApiError;
@@ -27,27 +28,12 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct ContextParams {
-    /// Whose session; `default` where nobody says.
-    #[param(
-        min_length = 1,
-        max_length = 256,
-        pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$",
-        nullable = false
-    )]
-    user_id: Option<String>,
-}
-
 /// Read a session's working context
 ///
 /// Facts from memories, history from turns, the summary of what came before, tasks, tool statistics, environment and token
 /// usage, as one document. Its `ETag` makes a later write safe.
 #[utoipa::path(get, path = "/sessions/{id}/context", tag = "sessions",
-    params(("id" = String, Path, description = "the session's name, percent-encoded",
-        min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$"), ContextParams),
+    params(SessionPath, UserParams),
     responses((status = 200, description = "the context", body = ref("#/components/schemas/ContextDocument"),
             content_type = "application/json", headers(("ETag" = String, description = "for `If-Match`"))),
         (status = 404, description = "the user has no such session")))]
@@ -55,7 +41,7 @@ async fn get_context(
     State(app): State<App>,
     caller: Caller,
     PathName(id): PathName,
-    Params(params): Params<ContextParams>,
+    Params(params): Params<UserParams>,
 ) -> Result<Response, ApiError> {
     let user = caller.user([&params.user_id])?;
     Ok(tagged(app.engine().context(&user, &SessionId::new(id)?).await?))
@@ -68,8 +54,7 @@ async fn get_context(
 /// not know included. The session is created if it does not exist.
 #[utoipa::path(put, path = "/sessions/{id}/context", tag = "sessions",
     request_body(content = ref("#/components/schemas/ContextDocument"), content_type = "application/json"),
-    params(("id" = String, Path, description = "the session's name, percent-encoded",
-        min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$"), ContextParams,
+    params(SessionPath, UserParams,
         ("If-Match" = Option<String>, Header, nullable = false, description =
             "the `ETag` of the document that was read, or `*`: any other is a conflict")),
     responses((status = 200, description = "the context as it is now", body = ref("#/components/schemas/ContextDocument"),
@@ -79,7 +64,7 @@ async fn put_context(
     State(app): State<App>,
     caller: Caller,
     PathName(id): PathName,
-    Params(params): Params<ContextParams>,
+    Params(params): Params<UserParams>,
     headers: HeaderMap,
     JsonBody(context): JsonBody<ContextData>,
 ) -> Result<Response, ApiError> {
@@ -108,8 +93,7 @@ pub(crate) struct CompactResponse {
 ///
 /// What is too much of the history goes into the summary, and old completed tasks go. Turns stay where they are.
 #[utoipa::path(post, path = "/sessions/{id}/compact", tag = "sessions",
-    params(("id" = String, Path, description = "the session's name, percent-encoded",
-        min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$"), ContextParams),
+    params(SessionPath, UserParams),
     responses((status = 200, description = "done", body = CompactResponse),
         (status = 404, description = "the user has no such session"),
         (status = 409, description = "the context changed meanwhile; try again")))]
@@ -117,7 +101,7 @@ async fn compact(
     State(app): State<App>,
     caller: Caller,
     PathName(id): PathName,
-    Params(params): Params<ContextParams>,
+    Params(params): Params<UserParams>,
 ) -> Result<Json<CompactResponse>, ApiError> {
     let user = caller.user([&params.user_id])?;
     let limits = &app.settings().compaction;

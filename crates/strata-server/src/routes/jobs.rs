@@ -12,10 +12,10 @@ use strata_core::store::JobQuery;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::sessions::{DEFAULT_LIMIT, MAX_LIMIT};
+use super::params::{Limit, Name, UserName, UserParams, limit};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::extract::{Params, PathName, number};
+use crate::extract::{Params, PathName};
 use crate::identity::Caller;
 use crate::router::Route;
 
@@ -111,21 +111,16 @@ impl From<strata_core::job::JobStatus> for Status {
 #[into_params(parameter_in = Query)]
 struct ListParams {
     /// Whose jobs; `default` where nobody says.
-    #[param(
-        min_length = 1,
-        max_length = 256,
-        pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$",
-        nullable = false
-    )]
+    #[param(value_type = Option<UserName>, inline, nullable = false)]
     user_id: Option<String>,
     /// Only those of this session.
-    #[param(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$", nullable = false)]
+    #[param(value_type = Option<Name>, inline, nullable = false)]
     session_id: Option<String>,
     /// Only those that are so far.
     #[param(value_type = Option<Status>, inline, nullable = false)]
     status: Option<String>,
     /// How many at the most.
-    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000, default = 100, nullable = false)]
+    #[param(value_type = Option<Limit>, inline, nullable = false)]
     limit: Option<String>,
 }
 
@@ -150,24 +145,10 @@ async fn list_jobs(
         id: None,
         status: params.status.as_deref().map(str::parse).transpose()?,
         session: params.session_id.map(SessionId::new).transpose()?,
-        limit: number("limit", &params.limit, 1..=MAX_LIMIT, DEFAULT_LIMIT)?,
+        limit: limit(&params.limit)?,
     };
     let jobs = app.engine().jobs(&user, &query).await?;
     Ok(Json(JobsResponse { jobs: jobs.into_iter().map(JobResponse::from).collect() }))
-}
-
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct UserParams {
-    /// Whose job; `default` where nobody says.
-    #[param(
-        min_length = 1,
-        max_length = 256,
-        pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$",
-        nullable = false
-    )]
-    user_id: Option<String>,
 }
 
 /// Show a job

@@ -20,7 +20,8 @@ use uuid::Uuid;
 
 use super::detail::detailed;
 use super::filters::{filter, user_of};
-use super::sessions::{RemovedCounts, page};
+use super::params::{Limit, Name, Offset, UserName, page};
+use super::sessions::RemovedCounts;
 use super::vocabulary::{Kind, Scope};
 use crate::app::App;
 use crate::error::ApiError;
@@ -159,18 +160,13 @@ impl Sources {
 #[into_params(parameter_in = Query)]
 struct ListParams {
     /// Whose memories; `default` where nobody says.
-    #[param(
-        min_length = 1,
-        max_length = 256,
-        pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$",
-        nullable = false
-    )]
+    #[param(value_type = Option<UserName>, inline, nullable = false)]
     user_id: Option<String>,
     /// Only those bound to this session.
-    #[param(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$", nullable = false)]
+    #[param(value_type = Option<Name>, inline, nullable = false)]
     run_id: Option<String>,
     /// Only those of this agent.
-    #[param(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$", nullable = false)]
+    #[param(value_type = Option<Name>, inline, nullable = false)]
     agent_id: Option<String>,
     /// Only those of this kind.
     #[param(value_type = Option<Kind>, inline, nullable = false)]
@@ -185,10 +181,10 @@ struct ListParams {
     #[param(ignore)]
     filters: Option<String>,
     /// How many at the most.
-    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000, default = 100, nullable = false)]
+    #[param(value_type = Option<Limit>, inline, nullable = false)]
     limit: Option<String>,
     /// How many to leave out at the start.
-    #[param(value_type = Option<i64>, minimum = 0, maximum = 9_223_372_036_854_775_807i64, default = 0, nullable = false)]
+    #[param(value_type = Option<Offset>, inline, nullable = false)]
     offset: Option<String>,
 }
 
@@ -282,19 +278,13 @@ pub(crate) fn checked_agent(name: String) -> Result<String, ApiError> {
 #[into_params(parameter_in = Query)]
 struct DeleteParams {
     /// Whose memories. It must be named here, whatever the headers say.
-    #[param(
-        required = true,
-        min_length = 1,
-        max_length = 256,
-        pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$",
-        nullable = false
-    )]
+    #[param(value_type = UserName, inline, required = true, nullable = false)]
     user_id: Option<String>,
     /// Only those bound to this session.
-    #[param(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$", nullable = false)]
+    #[param(value_type = Option<Name>, inline, nullable = false)]
     run_id: Option<String>,
     /// Only those of this agent.
-    #[param(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$", nullable = false)]
+    #[param(value_type = Option<Name>, inline, nullable = false)]
     agent_id: Option<String>,
     /// `true` destroys them for good: with `user_id` alone all, former and deleted ones too.
     #[param(value_type = Option<bool>, default = false, nullable = false)]

@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use super::detail::detailed;
 use super::memories::{DeletedResponse, MemoryResponse, OwnScope, Source, Sources, owner, owner_to_change};
+use super::params::UserName;
 use super::vocabulary::Kind;
 use crate::app::App;
 use crate::error::ApiError;
@@ -36,16 +37,29 @@ pub(crate) fn routes() -> Vec<Route> {
 #[into_params(parameter_in = Query)]
 struct OwnerParams {
     /// Whose memory; where nobody says, of whoever has it.
-    #[param(
-        min_length = 1,
-        max_length = 256,
-        pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$",
-        nullable = false
-    )]
+    #[param(value_type = Option<UserName>, inline, nullable = false)]
     user_id: Option<String>,
     /// `global` for what all users share, instead of the user's own.
     #[param(value_type = Option<OwnScope>, inline, nullable = false)]
     scope: Option<String>,
+}
+
+impl OwnerParams {
+    /// Whose memory is to be shown, and its id.
+    async fn to_read(&self, app: &App, caller: &Caller, id: &str) -> Result<(UserId, MemoryId), ApiError> {
+        match (&self.user_id, &self.scope) {
+            (None, None) => owner_of(app, caller, id).await,
+            (user_id, scope) => Ok((owner(caller, user_id, scope)?, id.parse()?)),
+        }
+    }
+
+    /// Whose memory is to be changed, and its id.
+    async fn to_change(&self, app: &App, caller: &Caller, id: &str) -> Result<(UserId, MemoryId), ApiError> {
+        match (&self.user_id, &self.scope) {
+            (None, None) => owner_of(app, caller, id).await,
+            (user_id, scope) => Ok((owner_to_change(caller, user_id, scope)?, id.parse()?)),
+        }
+    }
 }
 
 /// The owner and the id of a memory that is named by its id alone: the caller's user, and where nobody is named at all
@@ -89,10 +103,7 @@ async fn get_memory(
     PathName(id): PathName,
     Params(params): Params<OwnerParams>,
 ) -> Result<Json<MemoryResponse>, ApiError> {
-    let (user, id) = match (&params.user_id, &params.scope) {
-        (None, None) => owner_of(&app, &caller, &id).await?,
-        (user_id, scope) => (owner(&caller, user_id, scope)?, id.parse()?),
-    };
+    let (user, id) = params.to_read(&app, &caller, &id).await?;
     let memory = present(&app, &user, id).await?;
     shown(&app, &user, memory).await
 }
@@ -130,10 +141,7 @@ async fn revise_memory(
     Params(params): Params<OwnerParams>,
     JsonBody(request): JsonBody<ReviseRequest>,
 ) -> Result<Json<MemoryResponse>, ApiError> {
-    let (user, id) = match (&params.user_id, &params.scope) {
-        (None, None) => owner_of(&app, &caller, &id).await?,
-        (user_id, scope) => (owner_to_change(&caller, user_id, scope)?, id.parse()?),
-    };
+    let (user, id) = params.to_change(&app, &caller, &id).await?;
     let given = [&request.text, &request.memory, &request.data];
     if given.into_iter().flatten().any(|text| text.trim().is_empty() || text.contains('\0')) {
         return Err(ApiError::invalid(
@@ -154,12 +162,7 @@ async fn revise_memory(
 #[into_params(parameter_in = Query)]
 struct DeleteParams {
     /// Whose memory; where nobody says, of whoever has it.
-    #[param(
-        min_length = 1,
-        max_length = 256,
-        pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$",
-        nullable = false
-    )]
+    #[param(value_type = Option<UserName>, inline, nullable = false)]
     user_id: Option<String>,
     /// `global` for what all users share, instead of the user's own.
     #[param(value_type = Option<OwnScope>, inline, nullable = false)]
@@ -182,10 +185,8 @@ async fn delete_memory(
     PathName(id): PathName,
     Params(params): Params<DeleteParams>,
 ) -> Result<Json<DeletedResponse>, ApiError> {
-    let (user, id) = match (&params.user_id, &params.scope) {
-        (None, None) => owner_of(&app, &caller, &id).await?,
-        (user_id, scope) => (owner_to_change(&caller, user_id, scope)?, id.parse()?),
-    };
+    let owner = OwnerParams { user_id: params.user_id, scope: params.scope };
+    let (user, id) = owner.to_change(&app, &caller, &id).await?;
     if switch("forget", &params.forget)? {
         let removed = app.engine().forget_memory(&user, id).await?;
         let message = "Memory destroyed";
@@ -207,10 +208,7 @@ async fn restore_memory(
     PathName(id): PathName,
     Params(params): Params<OwnerParams>,
 ) -> Result<Json<MemoryResponse>, ApiError> {
-    let (user, id) = match (&params.user_id, &params.scope) {
-        (None, None) => owner_of(&app, &caller, &id).await?,
-        (user_id, scope) => (owner_to_change(&caller, user_id, scope)?, id.parse()?),
-    };
+    let (user, id) = params.to_change(&app, &caller, &id).await?;
     let memory = app.engine().restore_memory(&user, id).await?;
     shown(&app, &user, memory).await
 }
@@ -271,10 +269,7 @@ async fn get_history(
     PathName(id): PathName,
     Params(params): Params<OwnerParams>,
 ) -> Result<Json<Vec<HistoryEntry>>, ApiError> {
-    let (user, id) = match (&params.user_id, &params.scope) {
-        (None, None) => owner_of(&app, &caller, &id).await?,
-        (user_id, scope) => (owner(&caller, user_id, scope)?, id.parse()?),
-    };
+    let (user, id) = params.to_read(&app, &caller, &id).await?;
     Ok(Json(steps(&app, &user, id).await?))
 }
 

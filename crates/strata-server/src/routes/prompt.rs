@@ -11,6 +11,7 @@ use strata_core::prompt::{Cut, Layer, Prompt, PromptBody, PromptFormat};
 use strata_core::{Error, SessionId};
 use utoipa::ToSchema;
 
+use super::params::SessionPath;
 use super::search::{MAX_TOKENS, count};
 use super::vocabulary::Role;
 use crate::app::App;
@@ -146,8 +147,7 @@ impl From<Prompt> for PromptResponse {
 /// What the model is to be shown for a question: the request, what is known, a summary of what was said earlier, the recent
 /// turns, and for a chat what recall finds. Nothing is recorded by it, and the session need not exist.
 #[utoipa::path(post, path = "/sessions/{id}/prompt", tag = "sessions", request_body = PromptBodyRequest,
-    params(("id" = String, Path, description = "the session's name, percent-encoded",
-        min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")),
+    params(SessionPath),
     responses((status = 200, description = "the prompt, or the messages of a chat", body = PromptResponse)))]
 async fn make_prompt(
     State(app): State<App>,

@@ -5,19 +5,18 @@ use axum::extract::State;
 use axum::routing::get;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use strata_core::metric::{ErrorStage, RequestMetric};
 use strata_core::recall::Trace;
 use strata_core::{ItemId, TurnId, UserId};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::sessions::{DEFAULT_LIMIT, MAX_LIMIT};
+use super::params::{Limit, UserName, UserParams, limit};
 use super::trace::{ExplanationResponse, TraceResponse};
 use super::vocabulary::Scope;
 use crate::app::App;
 use crate::error::ApiError;
-use crate::extract::{Params, PathName, number};
+use crate::extract::{Params, PathName};
 use crate::identity::Caller;
 use crate::moment::Moment;
 use crate::router::Route;
@@ -114,18 +113,13 @@ fn stage_name(stage: ErrorStage) -> &'static str {
 #[into_params(parameter_in = Query)]
 struct ListParams {
     /// Whose requests; `default` where nobody says.
-    #[param(
-        min_length = 1,
-        max_length = 256,
-        pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$",
-        nullable = false
-    )]
+    #[param(value_type = Option<UserName>, inline, nullable = false)]
     user_id: Option<String>,
     /// Only those since then.
     #[param(value_type = Option<Moment>, inline, nullable = false)]
     since: Option<String>,
     /// How many at the most.
-    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000, default = 100, nullable = false)]
+    #[param(value_type = Option<Limit>, inline, nullable = false)]
     limit: Option<String>,
 }
 
@@ -148,28 +142,14 @@ async fn list_requests(
     let user = caller.user([&params.user_id])?;
     let since = params.since.as_deref().map(Moment::parse).transpose();
     let since = since.map_err(|reason| ApiError::invalid(format!("`since`: {reason}")))?;
-    let limit = number("limit", &params.limit, 1..=MAX_LIMIT, DEFAULT_LIMIT)?;
+    let limit = limit(&params.limit)?;
     let rows = app.engine().requests(&user, since.map(|moment| moment.0), limit).await?;
     Ok(Json(RequestsResponse { requests: rows.iter().map(|row| RequestResponse::new(&user, row)).collect() }))
 }
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct UserParams {
-    /// Whose request; `default` where nobody says.
-    #[param(
-        min_length = 1,
-        max_length = 256,
-        pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$",
-        nullable = false
-    )]
-    user_id: Option<String>,
-}
-
 /// A request and what happened in it.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct TracedRequestResponse {
+pub struct TracedRequestResponse {
     /// What it did and cost.
     #[serde(flatten)]
     request: RequestResponse,
@@ -178,6 +158,14 @@ pub(crate) struct TracedRequestResponse {
     trace_kept: bool,
     /// What became of each candidate.
     trace: TraceResponse,
+}
+
+impl TracedRequestResponse {
+    /// A user's request and its trace.
+    pub fn new(user: &UserId, row: &RequestMetric, trace: Trace) -> Self {
+        let trace_kept = row.trace.as_ref().is_some_and(|trace| Trace::deserialize(trace).is_ok());
+        Self { request: RequestResponse::new(user, row), trace_kept, trace: trace.into() }
+    }
 }
 
 /// Show a request with its trace
@@ -193,14 +181,8 @@ async fn get_request(
 ) -> Result<Json<TracedRequestResponse>, ApiError> {
     let user = caller.user([&params.user_id])?;
     let row = app.engine().request(&user, id.parse()?).await?;
-    let request = RequestResponse::new(&user, &row);
-    let trace_kept = is_trace(row.trace.as_ref());
-    let trace = app.engine().trace_of(&user, row).await?.into();
-    Ok(Json(TracedRequestResponse { request, trace_kept, trace }))
-}
-
-fn is_trace(trace: Option<&Value>) -> bool {
-    trace.is_some_and(|trace| Trace::deserialize(trace).is_ok())
+    let trace = app.engine().trace_of(&user, row.clone()).await?;
+    Ok(Json(TracedRequestResponse::new(&user, &row, trace)))
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -211,12 +193,7 @@ struct ExplainParams {
     #[param(value_type = Uuid, required = true, nullable = false)]
     item: Option<String>,
     /// Whose request; `default` where nobody says.
-    #[param(
-        min_length = 1,
-        max_length = 256,
-        pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$",
-        nullable = false
-    )]
+    #[param(value_type = Option<UserName>, inline, nullable = false)]
     user_id: Option<String>,
 }
 

@@ -5,24 +5,19 @@ use axum::extract::State;
 use axum::routing::get;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use strata_core::store::{Page, Removed};
+use strata_core::store::Removed;
 use strata_core::turn::Metadata;
 use strata_core::{Session, SessionId, Turn};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
+use super::params::{Limit, Offset, SessionPath, UserName, UserParams, limit, page};
 use super::vocabulary::Role;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::{Params, PathName, number};
 use crate::identity::Caller;
 use crate::router::Route;
-
-/// The most entries of one list.
-pub(crate) const MAX_LIMIT: u32 = 1_000;
-
-/// The entries of a list where nobody says how many.
-pub(crate) const DEFAULT_LIMIT: u32 = 100;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
@@ -59,18 +54,13 @@ impl SessionResponse {
 #[into_params(parameter_in = Query)]
 struct ListParams {
     /// Whose sessions; `default` where nobody says.
-    #[param(
-        min_length = 1,
-        max_length = 256,
-        pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$",
-        nullable = false
-    )]
+    #[param(value_type = Option<UserName>, inline, nullable = false)]
     user_id: Option<String>,
     /// How many at the most.
-    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000, default = 100, nullable = false)]
+    #[param(value_type = Option<Limit>, inline, nullable = false)]
     limit: Option<String>,
     /// How many to leave out at the start.
-    #[param(value_type = Option<i64>, minimum = 0, maximum = 9_223_372_036_854_775_807i64, default = 0, nullable = false)]
+    #[param(value_type = Option<Offset>, inline, nullable = false)]
     offset: Option<String>,
 }
 
@@ -95,33 +85,9 @@ async fn list_sessions(
     Ok(Json(SessionsResponse { sessions }))
 }
 
-/// The part of a list that a query asks for.
-pub(crate) fn page(limit: &Option<String>, offset: &Option<String>) -> Result<Page, ApiError> {
-    Ok(Page {
-        limit: number("limit", limit, 1..=MAX_LIMIT, DEFAULT_LIMIT)?,
-        // Stores count in signed 64 bits.
-        offset: number("offset", offset, 0..=i64::MAX as u64, 0)?,
-    })
-}
-
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct UserParams {
-    /// Whose session; `default` where nobody says.
-    #[param(
-        min_length = 1,
-        max_length = 256,
-        pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$",
-        nullable = false
-    )]
-    user_id: Option<String>,
-}
-
 /// Show a session
 #[utoipa::path(get, path = "/sessions/{id}", tag = "sessions",
-    params(("id" = String, Path, description = "the session's name, percent-encoded",
-        min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$"), UserParams),
+    params(SessionPath, UserParams),
     responses((status = 200, description = "the session", body = SessionResponse),
         (status = 404, description = "the user has no such session")))]
 async fn get_session(
@@ -166,8 +132,7 @@ impl From<Removed> for RemovedCounts {
 ///
 /// Its turns, summaries and the memories bound to it go with it. There is no way back.
 #[utoipa::path(delete, path = "/sessions/{id}", tag = "sessions",
-    params(("id" = String, Path, description = "the session's name, percent-encoded",
-        min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$"), UserParams),
+    params(SessionPath, UserParams),
     responses((status = 200, description = "destroyed", body = RemovedResponse),
         (status = 404, description = "the user has no such session")))]
 async fn delete_session(
@@ -186,18 +151,13 @@ async fn delete_session(
 #[into_params(parameter_in = Query)]
 struct TurnsParams {
     /// Whose session; `default` where nobody says.
-    #[param(
-        min_length = 1,
-        max_length = 256,
-        pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$",
-        nullable = false
-    )]
+    #[param(value_type = Option<UserName>, inline, nullable = false)]
     user_id: Option<String>,
     /// Only turns with a greater `seq`.
     #[param(value_type = Option<i64>, minimum = 0, maximum = 9_223_372_036_854_775_807i64, nullable = false)]
     after: Option<String>,
     /// How many at the most.
-    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000, default = 100, nullable = false)]
+    #[param(value_type = Option<Limit>, inline, nullable = false)]
     limit: Option<String>,
 }
 
@@ -249,8 +209,7 @@ impl From<Turn> for TurnResponse {
 
 /// Read a session's turns
 #[utoipa::path(get, path = "/sessions/{id}/turns", tag = "sessions",
-    params(("id" = String, Path, description = "the session's name, percent-encoded",
-        min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$"), TurnsParams),
+    params(SessionPath, TurnsParams),
     responses((status = 200, description = "the turns by `seq`", body = TurnsResponse),
         (status = 404, description = "the user has no such session")))]
 async fn list_turns(
@@ -260,7 +219,7 @@ async fn list_turns(
     Params(params): Params<TurnsParams>,
 ) -> Result<Json<TurnsResponse>, ApiError> {
     let user = caller.user([&params.user_id])?;
-    let limit = number("limit", &params.limit, 1..=MAX_LIMIT, DEFAULT_LIMIT)?;
+    let limit = limit(&params.limit)?;
     let after = match &params.after {
         Some(_) => Some(number("after", &params.after, 0..=i64::MAX as u64, 0)?),
         None => None,

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use strata_core::SessionId;
 use strata_core::state::{DiagnosticState, State, Task, TokenUsage, ToolStats};
 use strata_core::turn::Metadata;
-use utoipa::IntoParams;
 
+use super::params::{SessionPath, UserParams};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::{JsonBody, Params, PathName, object};
@@ -18,20 +18,6 @@ use crate::router::Route;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![("/sessions/{id}/state", get(get_state).put(put_state))]
-}
-
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct StateParams {
-    /// Whose session; `default` where nobody says.
-    #[param(
-        min_length = 1,
-        max_length = 256,
-        pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$",
-        nullable = false
-    )]
-    user_id: Option<String>,
 }
 
 /// A state as clients write it. Fields of the client's own are kept; how far the turns have been read is ours to say.
@@ -75,8 +61,7 @@ struct StateResponse(State);
 ///
 /// What is known of the problem at hand, tasks, tool statistics and token usage, filled as turns are recorded.
 #[utoipa::path(get, path = "/sessions/{id}/state", tag = "sessions",
-    params(("id" = String, Path, description = "the session's name, percent-encoded",
-        min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$"), StateParams),
+    params(SessionPath, UserParams),
     responses((status = 200, description = "the state", body = ref("#/components/schemas/StateDocument"),
             content_type = "application/json"),
         (status = 404, description = "the user has no such session")))]
@@ -84,7 +69,7 @@ async fn get_state(
     Shared(app): Shared<App>,
     caller: Caller,
     PathName(id): PathName,
-    Params(params): Params<StateParams>,
+    Params(params): Params<UserParams>,
 ) -> Result<Json<StateResponse>, ApiError> {
     let user = caller.user([&params.user_id])?;
     let state = app.engine().state(&user, &SessionId::new(id)?).await?;
@@ -97,8 +82,7 @@ async fn get_state(
 /// session is created if it does not exist.
 #[utoipa::path(put, path = "/sessions/{id}/state", tag = "sessions",
     request_body(content = ref("#/components/schemas/StateDocument"), content_type = "application/json"),
-    params(("id" = String, Path, description = "the session's name, percent-encoded",
-        min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$"), StateParams),
+    params(SessionPath, UserParams),
     responses((status = 200, description = "the state as it is now", body = ref("#/components/schemas/StateDocument"),
             content_type = "application/json"),
         (status = 409, description = "others kept writing to the session; try again")))]
@@ -106,7 +90,7 @@ async fn put_state(
     Shared(app): Shared<App>,
     caller: Caller,
     PathName(id): PathName,
-    Params(params): Params<StateParams>,
+    Params(params): Params<UserParams>,
     JsonBody(request): JsonBody<StateRequest>,
 ) -> Result<Json<StateResponse>, ApiError> {
     let user = caller.user([&params.user_id])?;

@@ -12,10 +12,10 @@ use strata_core::summary::SummaryStats;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::sessions::{DEFAULT_LIMIT, MAX_LIMIT};
+use super::params::{Limit, SessionPath, UserName, limit};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::extract::{Params, PathName, number};
+use crate::extract::{Params, PathName};
 use crate::identity::Caller;
 use crate::router::Route;
 
@@ -28,15 +28,10 @@ pub(crate) fn routes() -> Vec<Route> {
 #[into_params(parameter_in = Query)]
 struct SummariesParams {
     /// Whose session; `default` where nobody says.
-    #[param(
-        min_length = 1,
-        max_length = 256,
-        pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$",
-        nullable = false
-    )]
+    #[param(value_type = Option<UserName>, inline, nullable = false)]
     user_id: Option<String>,
     /// How many at the most.
-    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000, default = 100, nullable = false)]
+    #[param(value_type = Option<Limit>, inline, nullable = false)]
     limit: Option<String>,
 }
 
@@ -70,7 +65,7 @@ impl From<SummaryStats> for StatsResponse {
 
 /// One version of a summary.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct SummaryResponse {
+pub struct SummaryResponse {
     /// Its id.
     id: Uuid,
     /// How it was made: `rolling`, `window` or `tree`.
@@ -135,8 +130,7 @@ impl From<SummaryVersion> for SummaryResponse {
 
 /// List the versions of a session's summaries
 #[utoipa::path(get, path = "/sessions/{id}/summaries", tag = "sessions",
-    params(("id" = String, Path, description = "the session's name, percent-encoded",
-        min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$"), SummariesParams),
+    params(SessionPath, SummariesParams),
     responses((status = 200, description = "the versions, the one that reaches furthest first", body = SummariesResponse),
         (status = 404, description = "the user has no such session")))]
 async fn list_summaries(
@@ -146,7 +140,7 @@ async fn list_summaries(
     Params(params): Params<SummariesParams>,
 ) -> Result<Json<SummariesResponse>, ApiError> {
     let user = caller.user([&params.user_id])?;
-    let limit = number("limit", &params.limit, 1..=MAX_LIMIT, DEFAULT_LIMIT)?;
+    let limit = limit(&params.limit)?;
     let report = app.engine().summary_report(&user, &SessionId::new(id)?, limit).await?;
     let summaries = report.versions.into_iter().map(SummaryResponse::from).collect();
     Ok(Json(SummariesResponse { summaries, stats: report.stats.into() }))

@@ -10,7 +10,7 @@ use super::vocabulary::Scope;
 
 /// What happened in one recall.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct TraceResponse {
+pub struct TraceResponse {
     /// The question.
     query: String,
     /// Where was looked.
@@ -154,7 +154,7 @@ impl From<TraceCandidate> for CandidateResponse {
 
 /// Why one item was or was not recalled.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ExplanationResponse {
+pub struct ExplanationResponse {
     /// The item's id.
     id: Uuid,
     /// What it is.

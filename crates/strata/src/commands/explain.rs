@@ -6,10 +6,10 @@ use strata_core::metric::RequestMetric;
 use strata_core::recall::{Scope, Trace, TraceCandidate};
 use strata_core::store::{MemoryQuery, MemorySelect, TurnQuery};
 use strata_core::{Engine, ItemId, RequestId, TurnId, UserId};
+use strata_server::wire::{ExplanationResponse, TracedRequestResponse};
 
 use super::{Context, JsonArgs, UserArgs};
 use crate::failure::Outcome;
-use crate::json::{ExplanationJson, RequestJson};
 use crate::output::Output;
 
 /// Say why something was or was not recalled
@@ -40,7 +40,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         // Ids are unique over kinds, and nobody who asks should have to know which it is.
         let explanation = engine.explain(&user, request, ItemId::Turn(item)).await?;
         if json {
-            output.json(&ExplanationJson::new(&explanation))?;
+            output.json(&ExplanationResponse::from(explanation))?;
             return Ok(());
         }
         output.line(&explanation.reason)?;
@@ -53,7 +53,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     let row = engine.request(&user, request).await?;
     let trace = engine.trace_of(&user, row.clone()).await?;
     if json {
-        output.json(&RequestJson::new(&user, &row, &trace))?;
+        output.json(&TracedRequestResponse::new(&user, &row, trace))?;
         return Ok(());
     }
     show_row(&row, output)?;
