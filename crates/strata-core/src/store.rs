@@ -51,7 +51,7 @@ pub trait Store: Send + Sync + 'static {
     /// - Appended turns are numbered from the session's next `seq`, without gaps, in the order given, also under
     ///   concurrent writers; a session that does not exist is created. An id that exists already is a conflict.
     /// - With an idempotency key that was seen before, nothing is applied and the first answer is given again, marked as
-    ///   replayed; the same key with another fingerprint is a conflict.
+    ///   replayed; the same key with another fingerprint is a conflict. That holds until the answer is pruned.
     /// - A change that names something the user does not have fails with *not found*.
     /// - A second `processing` summary for a session is a conflict.
     /// - Finishing a job under a lease that is not the current one is a conflict, so that a result which travels in the

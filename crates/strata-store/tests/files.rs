@@ -245,6 +245,7 @@ fn any_change() -> impl Strategy<Value = Change> {
         Just(()).prop_map(|()| Change::EnqueueJob(Box::new(job(Some("a"), 5)))),
         Just(()).prop_map(|()| Change::AddRequest(Box::new(request(3)))),
         Just(()).prop_map(|()| Change::PruneRequests { before: at(100) }),
+        Just(()).prop_map(|()| Change::PruneIdempotency { before: at(100) }),
         Just(()).prop_map(|()| Change::Forget(Forget::Memories)),
         Just(()).prop_map(|()| Change::Forget(Forget::User)),
     ]

@@ -56,6 +56,8 @@ pub struct Config {
     pub chat: Chat,
     /// How long the row of a request is kept.
     pub requests_kept: Duration,
+    /// How long the answer to a request with an idempotency key is kept.
+    pub answers_kept: Duration,
     /// Limits and timeouts of the server.
     pub server: strata_server::Settings,
     /// Which log events are written, as `tracing` filters are written; `None` where nobody said.
@@ -144,6 +146,7 @@ impl Config {
             learning: Learning::load(&layers)?,
             chat: Chat::load(&layers)?,
             requests_kept: Duration::from_secs(86_400 * layers.number("requests_days", 1, 36_500)?),
+            answers_kept: Duration::from_secs(86_400 * layers.number("idempotency_days", 1, 36_500)?),
             server,
             log: layers.given("log")?,
             log_format: layers.parsed("log_format", str::parse)?,

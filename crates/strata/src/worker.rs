@@ -40,6 +40,8 @@ pub struct Worker {
 pub struct WorkerSettings {
     /// Rows of requests older than this are removed.
     pub requests_kept: Duration,
+    /// Answers kept under idempotency keys for longer than this are removed.
+    pub answers_kept: Duration,
     /// How many jobs are worked on at once.
     pub learners: usize,
     /// Whether the work is done here, so that it has to give way while turns are recorded. A model's is not.
@@ -51,6 +53,7 @@ impl WorkerSettings {
     pub fn new(config: &Config) -> Self {
         Self {
             requests_kept: config.requests_kept,
+            answers_kept: config.answers_kept,
             learners: config.learning.workers,
             gives_way: config.learning.model == LearnModel::Builtin,
         }
@@ -66,7 +69,7 @@ impl Worker {
         for learner in Learner::many(&engine, settings.learners, pace, &stopped) {
             learners.spawn(learner.run());
         }
-        let upkeep = tokio::spawn(work(engine, settings.requests_kept, stopped));
+        let upkeep = tokio::spawn(work(engine, settings, stopped));
         Self { stop, upkeep, learners }
     }
 
@@ -103,7 +106,7 @@ fn told(ended: std::result::Result<(), tokio::task::JoinError>) {
     }
 }
 
-async fn work(engine: Engine, requests_kept: Duration, mut stopped: watch::Receiver<bool>) {
+async fn work(engine: Engine, settings: WorkerSettings, mut stopped: watch::Receiver<bool>) {
     let mut pruned: Option<tokio::time::Instant> = None;
     while !*stopped.borrow() {
         let mut rest = REST;
@@ -121,8 +124,8 @@ async fn work(engine: Engine, requests_kept: Duration, mut stopped: watch::Recei
         }
         if pruned.is_none_or(|at| at.elapsed() > PRUNE_EVERY) {
             pruned = Some(tokio::time::Instant::now());
-            if let Err(error) = prune(&engine, requests_kept).await {
-                tracing::warn!(%error, "old request rows and jobs could not be removed");
+            if let Err(error) = prune(&engine, &settings).await {
+                tracing::warn!(%error, "what is old could not be removed");
             }
         }
         pause(rest, &mut stopped).await;
@@ -140,16 +143,24 @@ async fn pause(rest: Duration, stopped: &mut watch::Receiver<bool>) {
     }
 }
 
-/// Removes old request rows and finished jobs of all users, and takes sessions out of recall that have rested long enough.
-async fn prune(engine: &Engine, kept: Duration) -> Result<()> {
-    let kept = SignedDuration::try_from(kept).unwrap_or(SignedDuration::MAX);
-    let before = engine.now().checked_sub(kept).ok();
+/// Removes old request rows, finished jobs and answers under idempotency keys of all users, and takes sessions out of
+/// recall that have rested long enough.
+async fn prune(engine: &Engine, settings: &WorkerSettings) -> Result<()> {
+    let now = engine.now();
+    let before = |kept: Duration| {
+        let kept = SignedDuration::try_from(kept).unwrap_or(SignedDuration::MAX);
+        now.checked_sub(kept).ok()
+    };
+    let (requests, answers) = (before(settings.requests_kept), before(settings.answers_kept));
     let mut offset = 0;
     loop {
         let users = engine.store().users(Page { offset, limit: USERS_A_PAGE }).await?;
         for user in &users {
-            if let Some(before) = before {
+            if let Some(before) = requests {
                 engine.prune_requests(user, before).await?;
+            }
+            if let Some(before) = answers {
+                engine.prune_answers(user, before).await?;
             }
             engine.prune_jobs(user).await?;
             engine.prune_sessions(user).await?;

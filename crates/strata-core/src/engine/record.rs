@@ -9,7 +9,7 @@ use super::{Engine, to_micros};
 use crate::error::{Error, Result};
 use crate::id::{SessionId, TurnId, UserId};
 use crate::prompt::strip_injected;
-use crate::store::{AppendedTurn, Idempotency};
+use crate::store::{AppendedTurn, Change, ChangeSet, Idempotency};
 use crate::turn::{Hidden, Metadata, NewTurn, Role};
 
 /// The longest idempotency key, in characters.
@@ -87,6 +87,13 @@ impl Engine {
         let applied = self.append(user, session, turns, idempotency, now).await?;
         self.recorded.fetch_add(applied.turns.len() as u64, Ordering::Relaxed);
         Ok(Recorded { turns: applied.turns, replayed: applied.replayed })
+    }
+
+    /// Removes what was answered under a user's idempotency keys before `before`: a call that is repeated later records
+    /// its messages again.
+    pub async fn prune_answers(&self, user: &UserId, before: Timestamp) -> Result<()> {
+        self.store.apply(user, ChangeSet::one(self.now(), Change::PruneIdempotency { before })).await?;
+        Ok(())
     }
 
     pub(super) fn new_turn(&self, message: NewMessage, now: Timestamp) -> Result<NewTurn> {

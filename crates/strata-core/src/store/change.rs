@@ -185,6 +185,11 @@ pub enum Change {
         /// Rows created before this moment go.
         before: Timestamp,
     },
+    /// Removes answers that are kept under idempotency keys, so that these may be used anew.
+    PruneIdempotency {
+        /// Answers kept before this moment go.
+        before: Timestamp,
+    },
     /// Adds an API key.
     AddKey(Box<ApiKey>),
     /// Takes an API key back, from the moment of the change set on; one that was taken back before keeps that moment.

@@ -97,6 +97,7 @@ macro_rules! conformance_suite {
                 a_failing_change_undoes_every_kind_of_change,
                 replays_the_first_answer_for_a_known_key,
                 refuses_a_known_key_with_another_fingerprint,
+                prunes_old_answers,
                 a_failed_change_set_does_not_use_its_key_up,
                 keys_belong_to_their_user,
                 raises_the_revision_with_what_recall_can_see,

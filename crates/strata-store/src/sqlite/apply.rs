@@ -87,6 +87,7 @@ fn items_changed(change: &Change) -> usize {
         | Change::RetryJob { .. }
         | Change::AddRequest(_)
         | Change::PruneRequests { .. }
+        | Change::PruneIdempotency { .. }
         | Change::AddKey(_)
         | Change::RevokeKey { .. }
         | Change::Forget(_) => 0,
@@ -172,6 +173,7 @@ impl<'a> Writing<'a> {
             Change::PruneJobs { before } => self.prune_jobs(before),
             Change::AddRequest(request) => self.add_request(&request),
             Change::PruneRequests { before } => self.prune_requests(before),
+            Change::PruneIdempotency { before } => self.prune_idempotency(before),
             Change::AddKey(key) => self.add_key(&key),
             Change::RevokeKey { id } => self.revoke_key(id),
             Change::Forget(what) => self.forget(what),
@@ -414,6 +416,14 @@ impl<'a> Writing<'a> {
     fn prune_requests(&self, before: Timestamp) -> Outcome<()> {
         self.conn
             .prepare_cached("DELETE FROM requests WHERE user_id = ?1 AND created_at < ?2")?
+            .execute(params![self.user_id, micros(before)])?;
+        Ok(())
+    }
+
+    /// Looks at all answers of the user: an index by time would cost every write something that is wanted once an hour.
+    fn prune_idempotency(&self, before: Timestamp) -> Outcome<()> {
+        self.conn
+            .prepare_cached("DELETE FROM idempotency WHERE user_id = ?1 AND created_at < ?2")?
             .execute(params![self.user_id, micros(before)])?;
         Ok(())
     }

@@ -124,6 +124,7 @@ pub const KEYS: &[Key] = &[
     key("encoder_reads_chinese", "whether the chosen encoder knows Chinese: `true` or `false`"),
     key("reranker", "`none` or `onnx:DIR`, a cross-encoder for the best candidates"),
     key("requests_days", "how many days the row of a request is kept"),
+    key("idempotency_days", "how many days a repeated `Idempotency-Key` is answered as the first time"),
     key("tokenizer", "how tokens are counted: `o200k`, `cl100k` or `estimate`"),
     key("log", "which log events are written, as in `info` or `strata_store=debug`"),
     key("log_format", "how log events are written: `text` or `json`"),
@@ -206,6 +207,7 @@ pub(super) fn defaults() -> Vec<(&'static str, String)> {
         ("encoder_reads_chinese", recall.encoder_reads_chinese.to_string()),
         ("reranker", "none".to_owned()),
         ("requests_days", "30".to_owned()),
+        ("idempotency_days", "7".to_owned()),
         ("tokenizer", Tokenizer::default().as_str().to_owned()),
         ("log_format", "text".to_owned()),
     ]

@@ -130,6 +130,7 @@ pub async fn a_failing_change_undoes_every_kind_of_change(store: &dyn Store) {
         done,
         Change::AddRequest(Box::new(request(2))),
         Change::PruneRequests { before: at(99) },
+        Change::PruneIdempotency { before: at(99) },
         Change::Forget(Forget::Session(session("s"))),
         Change::Forget(Forget::Memory(known)),
         Change::Forget(Forget::Memories),
@@ -175,6 +176,21 @@ pub async fn refuses_a_known_key_with_another_fingerprint(store: &dyn Store) {
     assert_eq!(all_turns(store, &ann(), "s").await.len(), 1);
     store.apply(&ann(), keyed("Key", 2, vec![appending("s", vec![turn("two")])])).await.unwrap();
     assert_eq!(all_turns(store, &ann(), "s").await.len(), 2);
+}
+
+/// Answers kept before the moment go, so that their keys may be used anew; others stay, and so do other users'.
+pub async fn prunes_old_answers(store: &dyn Store) {
+    let writing = |second, fingerprint| {
+        let changes = vec![appending("s", vec![turn("one")])];
+        ChangeSet { at: at(second), ..keyed(&format!("key {second}"), fingerprint, changes) }
+    };
+    for (user, second) in [(ann(), 1), (ann(), 2), (bob(), 1)] {
+        store.apply(&user, writing(second, 1)).await.unwrap();
+    }
+    apply(store, &ann(), Change::PruneIdempotency { before: at(2) }).await;
+    assert!(!store.apply(&ann(), writing(1, 7)).await.unwrap().replayed, "another request under the old key");
+    assert!(store.apply(&ann(), writing(2, 1)).await.unwrap().replayed);
+    assert!(store.apply(&bob(), writing(1, 1)).await.unwrap().replayed);
 }
 
 /// A change set that failed was not seen: its key may be used again.

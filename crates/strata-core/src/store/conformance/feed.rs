@@ -140,6 +140,7 @@ pub async fn does_not_count_what_recall_cannot_see(store: &dyn Store) {
         Change::EnqueueJob(Box::new(job(None, 0))),
         Change::AddRequest(Box::new(request(0))),
         Change::PruneRequests { before: at(9) },
+        Change::PruneIdempotency { before: at(9) },
     ] {
         let shown = format!("{change:?}");
         apply(store, &ann(), change).await;

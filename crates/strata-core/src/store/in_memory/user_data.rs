@@ -14,7 +14,7 @@ use crate::memory::Memory;
 use crate::metric::RequestMetric;
 use crate::session::Session;
 use crate::state::State;
-use crate::store::{AppendedTurn, Applied, Change, ChangeSet, Head, Removed, Segment};
+use crate::store::{AppendedTurn, Applied, Change, ChangeSet, Head, Idempotency, Removed, Segment};
 use crate::summary::{Summary, SummaryStatus};
 use crate::turn::{Hidden, Metadata, NewTurn, Turn};
 use crate::vector::{ItemVector, Vector};
@@ -39,8 +39,16 @@ pub(super) struct UserData {
     pub(super) jobs: Table<JobId, Job>,
     pub(super) requests: Table<RequestId, RequestMetric>,
     pub(super) keys: Table<KeyId, ApiKey>,
-    pub(super) answers: Table<String, (u64, Applied)>,
+    pub(super) answers: Table<String, Answer>,
     pub(super) index: Index,
+}
+
+/// What was answered under an idempotency key.
+#[derive(Clone)]
+pub(super) struct Answer {
+    fingerprint: u64,
+    at: Timestamp,
+    applied: Applied,
 }
 
 /// Runs one method on every table.
@@ -67,15 +75,15 @@ impl UserData {
     pub(super) fn apply_all(&mut self, user: &UserId, changes: ChangeSet) -> Result<Applied> {
         let ChangeSet { at, idempotency, changes } = changes;
         if let Some(idempotency) = &idempotency
-            && let Some((fingerprint, answer)) = self.answers.get(&idempotency.key)
+            && let Some(kept) = self.answers.get(&idempotency.key)
         {
-            if *fingerprint != idempotency.fingerprint {
+            if kept.fingerprint != idempotency.fingerprint {
                 return Err(Error::conflict(format!(
                     "idempotency key `{}` was used for another request; use a new key",
                     idempotency.key
                 )));
             }
-            return Ok(Applied { replayed: true, ..answer.clone() });
+            return Ok(Applied { replayed: true, ..kept.applied.clone() });
         }
         let mut applied = Applied::default();
         for change in changes {
@@ -85,7 +93,8 @@ impl UserData {
             }
         }
         if let Some(idempotency) = idempotency {
-            self.answers.put(idempotency.key, (idempotency.fingerprint, applied.clone()));
+            let Idempotency { key, fingerprint } = idempotency;
+            self.answers.put(key, Answer { fingerprint, at, applied: applied.clone() });
         }
         self.raise_head(applied.removed != Removed::default());
         self.commit();
@@ -182,6 +191,10 @@ impl UserData {
             Change::AddRequest(request) => self.add_request(*request),
             Change::PruneRequests { before } => {
                 self.requests.remove_where(|_, request| request.created_at < before);
+                Ok(())
+            }
+            Change::PruneIdempotency { before } => {
+                self.answers.remove_where(|_, answer| answer.at < before);
                 Ok(())
             }
             Change::AddKey(key) => self.add_key(user, *key),
