@@ -26,6 +26,7 @@
 mod calendar;
 mod chinese;
 mod english;
+mod numeral;
 #[cfg(test)]
 mod tests;
 mod token;
@@ -42,6 +43,7 @@ use chinese::Chinese;
 use english::English;
 use token::Tokens;
 
+pub(crate) use numeral::chinese_number;
 pub(crate) use words::number;
 
 /// A stretch of time that a question names.

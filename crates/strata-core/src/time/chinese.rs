@@ -7,8 +7,9 @@ mod count;
 
 use super::calendar::{Calendar, Count, DayPart, FEW, Found, Part, Period, Season, Unit, Which};
 use super::english::two_digit_year;
+use super::numeral::digit;
 use super::token::Tokens;
-use count::numeral;
+use count::is_numeral;
 
 pub(super) struct Chinese<'a> {
     tokens: &'a Tokens<'a>,
@@ -24,7 +25,7 @@ impl<'a> Chinese<'a> {
     pub(super) fn at(&self, i: usize) -> Option<Found> {
         let starts_number = self.number(i).is_some() || matches!(self.han(i), '几' | '好' | '数' | '半');
         let found = if starts_number {
-            let after_number = self.tokens.is_number(i.wrapping_sub(1)) || numeral(self.before(i)).is_some();
+            let after_number = self.tokens.is_number(i.wrapping_sub(1)) || is_numeral(self.before(i));
             let rules = [self.ago(i), self.year(i), self.month(i)];
             rules.into_iter().flatten().filter(|_| !after_number).max_by_key(|found| found.next)
         } else if self.han(i) == '\0' {
@@ -254,7 +255,7 @@ impl<'a> Chinese<'a> {
     /// 一 to 六, 日 or 天 for a weekday; Monday is 0.
     fn weekday_number(&self, i: usize) -> Option<(usize, u32)> {
         let number = match self.han(i) {
-            c @ ('一' | '二' | '三' | '四' | '五' | '六') => numeral(c)? - 1,
+            c @ ('一' | '二' | '三' | '四' | '五' | '六') => digit(c)? - 1,
             '日' | '天' => 6,
             _ => return None,
         };
@@ -268,7 +269,7 @@ impl<'a> Chinese<'a> {
     fn weekday(&self, i: usize) -> Option<Found> {
         let before = self.before(i);
         // 每周三, 每个周末, 一周三次, 3周末
-        let habit = matches!(before, '每' | '个' | '各') || numeral(before).is_some();
+        let habit = matches!(before, '每' | '个' | '各') || is_numeral(before);
         let next = self.week_word(i).filter(|_| !habit && !self.tokens.is_number(i.wrapping_sub(1)))?;
         if self.skip(i, "周末").is_some() {
             return Found::new(next + 1, self.calendar.latest_weekend());
@@ -447,7 +448,7 @@ impl<'a> Chinese<'a> {
             ("年尾", Part::End, Unit::Year),
         ];
         let before = self.before(i);
-        let joined = matches!(before, '每' | '个' | '多' | '几') || numeral(before).is_some();
+        let joined = matches!(before, '每' | '个' | '多' | '几') || is_numeral(before);
         let (next, part, unit) =
             PARTS.iter().find_map(|(text, part, unit)| Some((self.skip(i, text)?, *part, *unit)))?;
         Found::new(next, self.calendar.latest_part(part, unit).filter(|_| !joined))

@@ -131,7 +131,7 @@ pub(super) fn number(text: &str) -> Option<u64> {
     if let Ok(number) = digits.parse() {
         return Some(number);
     }
-    english_number(text).or_else(|| chinese_number(text))
+    english_number(text).or_else(|| time::chinese_number(&text.chars().collect::<Vec<_>>()))
 }
 
 fn english_number(text: &str) -> Option<u64> {
@@ -141,49 +141,6 @@ fn english_number(text: &str) -> Option<u64> {
     let Some((tens, ones)) = text.split_once('-') else { return time::number(text).map(u64::from) };
     let (tens, ones) = (time::number(tens)?, time::number(ones)?);
     (tens >= 20 && ones < 10).then_some(u64::from(tens + ones))
-}
-
-/// 三千五 is 3,500: a digit after a unit without one of its own counts tenths of that unit.
-fn chinese_number(text: &str) -> Option<u64> {
-    if text.is_empty() || text.chars().count() > 9 {
-        return None;
-    }
-    let (mut whole, mut section, mut digit, mut unit) = (0_u64, 0_u64, None, 1_u64);
-    for c in text.chars() {
-        let value = match c {
-            '零' | '〇' => 0,
-            '一' => 1,
-            '二' | '两' => 2,
-            '三' => 3,
-            '四' => 4,
-            '五' => 5,
-            '六' => 6,
-            '七' => 7,
-            '八' => 8,
-            '九' => 9,
-            '十' | '百' | '千' => {
-                unit = match c {
-                    '十' => 10,
-                    '百' => 100,
-                    _ => 1000,
-                };
-                section += digit.take().unwrap_or(1) * unit;
-                continue;
-            }
-            '万' => {
-                whole += (section + digit.take().unwrap_or(0)).max(1) * 10_000;
-                (section, unit) = (0, 10_000);
-                continue;
-            }
-            _ => return None,
-        };
-        if value == 0 {
-            unit = 1;
-        }
-        digit = Some(value);
-    }
-    let last = digit.map_or(0, |digit| if unit > 1 && unit != 10 { digit * unit / 10 } else { digit });
-    Some(whole + section + last)
 }
 
 /// The value without an article before it.

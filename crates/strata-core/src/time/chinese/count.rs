@@ -1,6 +1,7 @@
 //! Numbers, counts and the units that are counted.
 
 use super::super::calendar::{Count, FEW, Unit};
+use super::super::numeral::{chinese_number, digit};
 use super::Chinese;
 
 /// The longest number in characters that is read: 九百九十九, 二〇二三.
@@ -26,20 +27,9 @@ impl Chinese<'_> {
         if run.is_empty() || run.len() > LONGEST_NUMBER {
             return None;
         }
-        let next = i + run.len();
-        if !run.iter().any(|c| matches!(c, '十' | '百')) {
-            let value = run.iter().try_fold(0, |value, c| Some(value * 10 + numeral(*c)?))?;
-            return Some(Number { next, value, figures: run.len() });
-        }
-        let (mut value, mut digit) = (0, None);
-        for c in run {
-            match c {
-                '百' => value += digit.take()? * 100,
-                '十' => value += digit.take().unwrap_or(1) * 10,
-                _ => digit = numeral(c),
-            }
-        }
-        Some(Number { next, value: value + digit.unwrap_or(0), figures: 1 })
+        let value = u32::try_from(chinese_number(&run)?).ok()?;
+        let figures = if run.iter().all(|c| digit(*c).is_some()) { run.len() } else { 1 };
+        Some(Number { next: i + run.len(), value, figures })
     }
 
     /// How many: 三, 3, 几, 好几, 两三, 半.
@@ -81,24 +71,7 @@ impl Chinese<'_> {
     }
 }
 
-/// The value of a character for a digit or ten.
-pub(super) fn numeral(c: char) -> Option<u32> {
-    Some(match c {
-        '零' | '〇' => 0,
-        '一' => 1,
-        '二' | '两' => 2,
-        '三' => 3,
-        '四' => 4,
-        '五' => 5,
-        '六' => 6,
-        '七' => 7,
-        '八' => 8,
-        '九' => 9,
-        '十' => 10,
-        _ => return None,
-    })
-}
-
-fn is_numeral(c: char) -> bool {
-    c == '百' || numeral(c).is_some()
+/// Whether a count of days or years is written with it: what is told of seldom lies thousands of them off.
+pub(super) fn is_numeral(c: char) -> bool {
+    matches!(c, '十' | '百') || digit(c).is_some()
 }
