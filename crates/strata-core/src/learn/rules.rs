@@ -83,6 +83,10 @@ fn statement(said: &Said<'_>, clause: &Clause, reading: &Reading) -> Statement {
         }
         _ => content.clone(),
     };
+    let content = match clause.language {
+        Language::English => content,
+        Language::Chinese => chinese::as_written(&content, said.text),
+    };
     Statement { content, kind: *kind, confidence, turns: vec![said.turn], valid_from: since }
 }
 

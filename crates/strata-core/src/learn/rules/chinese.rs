@@ -1,8 +1,9 @@
 //! Reads Chinese sentences: whose, then adverbs and negation, then a predicate that the table knows.
 //!
-//! Traditional characters are read as simplified ones. Start reading at [`read`].
+//! Traditional characters are read as simplified ones, and statements are written as the message is ([`script`]). Start reading at [`read`].
 
 mod head;
+mod script;
 mod table;
 mod thing;
 mod words;
@@ -16,6 +17,7 @@ use super::claim::{Arity, Claim, Errand, Hold, Reading, Rule, Verb, fill};
 use super::value;
 use crate::{text, time};
 use head::Head;
+pub(super) use script::as_written;
 
 struct Table {
     set: RegexSet,
