@@ -26,7 +26,7 @@ pub use query::{
 };
 
 use crate::error::Result;
-use crate::id::{LeaseId, SessionId, UserId};
+use crate::id::{LeaseId, MemoryId, SessionId, UserId};
 use crate::job::Job;
 use crate::key::{ApiKey, KeyHash};
 use crate::memory::Memory;
@@ -40,7 +40,7 @@ use crate::vector::ItemVector;
 ///
 /// **Isolation.** Every call names its user and neither sees nor changes anything of another: an id that belongs to
 /// somebody else is as unknown as one that never was. [`Store::lease_job`], [`Store::behind`], [`Store::users`],
-/// [`Store::key_by_hash`] and [`Store::keys`] serve the process itself and are the only exceptions.
+/// [`Store::owner_of`], [`Store::key_by_hash`] and [`Store::keys`] serve the process itself and are the only exceptions.
 ///
 /// **Durability.** When [`Store::apply`] returns, what it wrote survives the death of the process and, where the medium
 /// allows, of the machine. A read that begins afterwards, in any process, sees it.
@@ -79,6 +79,10 @@ pub trait Store: Send + Sync + 'static {
     /// [`MemorySelect::Ids`] in the order of the ids whatever their state, [`MemorySelect::History`] oldest first: all
     /// that the memory replaced, itself, and all that replaced it; empty where the id does not exist.
     async fn memories(&self, user: &UserId, query: &MemoryQuery) -> Result<Vec<Memory>>;
+
+    /// Who has a memory, whatever its state, and nothing else about it: for callers that may ask for anybody. Of several
+    /// users who have one with this id, the first by name; [`UserId::global`] is not looked at.
+    async fn owner_of(&self, id: MemoryId) -> Result<Option<UserId>>;
 
     /// A session's summaries, the one that reaches furthest first.
     async fn summaries(&self, user: &UserId, query: &SummaryQuery) -> Result<Vec<Summary>>;

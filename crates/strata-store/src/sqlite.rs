@@ -32,7 +32,7 @@ use strata_core::store::{
 };
 use strata_core::summary::Summary;
 use strata_core::vector::ItemVector;
-use strata_core::{Error, ItemId, Memory, Result, Session, SessionId, Store, Turn, UserId};
+use strata_core::{Error, ItemId, Memory, MemoryId, Result, Session, SessionId, Store, Turn, UserId};
 
 pub use connection::SqliteOptions;
 
@@ -216,6 +216,10 @@ impl Store for SqliteStore {
     async fn keys(&self, query: &KeyQuery) -> Result<Vec<ApiKey>> {
         let query = query.clone();
         self.read(move |conn| read::keys(conn, &query)).await
+    }
+
+    async fn owner_of(&self, id: MemoryId) -> Result<Option<UserId>> {
+        self.read(move |conn| read::owner_of(conn, id)).await
     }
 
     async fn users(&self, page: Page) -> Result<Vec<UserId>> {

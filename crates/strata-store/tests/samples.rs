@@ -68,3 +68,8 @@ async fn version_2_is_read() {
 async fn version_3_is_read() {
     check(3).await;
 }
+
+#[tokio::test]
+async fn version_4_is_read() {
+    check(4).await;
+}

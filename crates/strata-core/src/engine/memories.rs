@@ -115,24 +115,9 @@ impl Engine {
         self.store.memories(user, &query).await?.pop().ok_or_else(|| unknown_memory(id))
     }
 
-    /// Who has a memory, among all users but the shared bucket: for callers who may ask for anybody. It looks at one user
-    /// after the other.
+    /// Who has a memory, among all users but the shared bucket: for callers who may ask for anybody.
     pub async fn owner_of(&self, id: MemoryId) -> Result<Option<UserId>> {
-        const USERS_A_PAGE: u32 = 500;
-        let query = MemoryQuery::new(MemorySelect::Ids(vec![id]));
-        let mut offset = 0;
-        loop {
-            let users = self.store.users(Page { offset, limit: USERS_A_PAGE }).await?;
-            for user in users.iter().filter(|user| **user != UserId::global()) {
-                if !self.store.memories(user, &query).await?.is_empty() {
-                    return Ok(Some(user.clone()));
-                }
-            }
-            if users.len() < USERS_A_PAGE as usize {
-                return Ok(None);
-            }
-            offset += u64::from(USERS_A_PAGE);
-        }
+        self.store.owner_of(id).await
     }
 
     /// The memories a query selects.

@@ -107,6 +107,7 @@ macro_rules! conformance_suite {
                 no_read_sees_another_user,
                 no_change_reaches_another_user,
                 the_same_ids_may_exist_for_two_users,
+                names_the_owner_of_a_memory,
                 forgetting_a_user_leaves_others_alone,
                 refuses_a_job_for_another_user,
                 the_shared_bucket_is_a_user_like_any_other,

@@ -21,7 +21,7 @@ use super::{
     MemoryQuery, MetricQuery, Page, Segment, Store, StoredVector, SummaryQuery, TextQuery, TurnQuery,
 };
 use crate::error::{Error, Result};
-use crate::id::{ItemId, SessionId, UserId};
+use crate::id::{ItemId, MemoryId, SessionId, UserId};
 use crate::job::{Job, JobStatus, Lease};
 use crate::key::{ApiKey, KeyHash};
 use crate::memory::Memory;
@@ -190,6 +190,13 @@ impl Store for InMemoryStore {
         let mut keys: Vec<&ApiKey> = inner.keys().filter(wanted).collect();
         keys.sort_unstable_by_key(|key| std::cmp::Reverse((key.created_at, key.id)));
         Ok(part(keys.into_iter().cloned(), *page).collect())
+    }
+
+    async fn owner_of(&self, id: MemoryId) -> Result<Option<UserId>> {
+        let inner = self.lock()?;
+        let mut owners = inner.users.iter().filter(|(_, data)| data.memories.contains(&id));
+        let owner = owners.find(|(user, _)| **user != UserId::global());
+        Ok(owner.map(|(user, _)| user.clone()))
     }
 
     async fn users(&self, page: Page) -> Result<Vec<UserId>> {

@@ -288,6 +288,15 @@ pub(crate) fn keys(conn: &Connection, query: &KeyQuery) -> Outcome<Vec<ApiKey>> 
     all(conn, &sql, params![id, user, query.revoked, query.page.limit, bound(query.page.offset)], row::key)
 }
 
+pub(crate) fn owner_of(conn: &Connection, id: MemoryId) -> Outcome<Option<UserId>> {
+    let sql = "SELECT u.id, u.name FROM memories m JOIN users u ON u.id = m.user_id
+               WHERE m.id = ?1 AND u.name <> ?2 ORDER BY u.name LIMIT 1";
+    let global = UserId::global();
+    let owners =
+        all(conn, sql, params![id.0.as_bytes(), global.as_str()], |row| Cells::new("users", row).user(1))?;
+    Ok(owners.into_iter().next())
+}
+
 /// Which users have anything stored: a user that was forgotten keeps an empty row, and a key alone is nothing stored.
 pub(crate) const STORED_USERS: &str = "FROM users u WHERE
      EXISTS (SELECT 1 FROM sessions WHERE user_id = u.id) OR EXISTS (SELECT 1 FROM memories WHERE user_id = u.id)

@@ -14,8 +14,12 @@ const APPLICATION_ID: i32 = 0x5374_7261;
 pub(crate) const VERSION: u32 = MIGRATIONS.len() as u32;
 
 /// What leads from each version to the next, from an empty file on. A step that was released never changes.
-const MIGRATIONS: [&str; 3] =
-    [include_str!("version_1.sql"), include_str!("version_2.sql"), include_str!("version_3.sql")];
+const MIGRATIONS: [&str; 4] = [
+    include_str!("version_1.sql"),
+    include_str!("version_2.sql"),
+    include_str!("version_3.sql"),
+    include_str!("version_4.sql"),
+];
 
 /// What a file is before anything was changed in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -167,6 +167,26 @@ pub async fn the_same_ids_may_exist_for_two_users(store: &dyn Store) {
     assert_eq!(found(store, &ann(), &words("words")).await, ["ann's words"]);
 }
 
+/// Whose a memory is can be asked by its id alone; the shared bucket owns nothing, and what is destroyed is nobody's.
+pub async fn names_the_owner_of_a_memory(store: &dyn Store) {
+    let (known, shared) = (memory("known"), memory("shared"));
+    let (id, global) = (known.id, UserId::global());
+    add(store, &global, Memory { id, ..shared.clone() }).await;
+    add(store, &global, shared.clone()).await;
+    for id in [id, shared.id, MemoryId(fresh())] {
+        assert_eq!(store.owner_of(id).await.unwrap(), None);
+    }
+    add(store, &bob(), known.clone()).await;
+    apply(store, &bob(), Change::HideMemory { id, hidden: deleted(1) }).await;
+    assert_eq!(store.owner_of(id).await.unwrap(), Some(bob()), "whatever its state");
+    add(store, &ann(), known).await;
+    assert_eq!(store.owner_of(id).await.unwrap(), Some(ann()), "the first by name");
+    apply(store, &ann(), Change::Forget(Forget::Memory(id))).await;
+    assert_eq!(store.owner_of(id).await.unwrap(), Some(bob()));
+    apply(store, &bob(), Change::Forget(Forget::User)).await;
+    assert_eq!(store.owner_of(id).await.unwrap(), None);
+}
+
 /// Forgetting one user destroys nothing of another.
 pub async fn forgetting_a_user_leaves_others_alone(store: &dyn Store) {
     let anns = fill(store).await;
