@@ -28,6 +28,7 @@ mod throttle;
 
 /// What the routes answer where the command line prints the same.
 pub mod wire {
+    pub use crate::routes::points::PointResponse;
     pub use crate::routes::requests::TracedRequestResponse;
     pub use crate::routes::summaries::SummaryResponse;
     pub use crate::routes::trace::{ExplanationResponse, TraceResponse};

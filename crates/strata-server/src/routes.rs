@@ -12,6 +12,7 @@ pub(crate) mod memory;
 pub(crate) mod metrics;
 pub(crate) mod openapi;
 pub(crate) mod params;
+pub(crate) mod points;
 pub(crate) mod prompt;
 pub(crate) mod requests;
 pub(crate) mod search;
@@ -31,6 +32,7 @@ pub(crate) fn api() -> Vec<Route> {
         sessions::routes(),
         prompt::routes(),
         summaries::routes(),
+        points::routes(),
         context::routes(),
         state::routes(),
         memories::routes(),

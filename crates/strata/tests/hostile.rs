@@ -222,6 +222,7 @@ fn every_route_refuses_a_query_that_it_does_not_understand() {
                 | "/sessions/{id}"
                 | "/sessions/{id}/turns"
                 | "/sessions/{id}/summaries"
+                | "/summaries"
                 | "/sessions/{id}/context"
                 | "/sessions/{id}/state"
                 | "/sessions/{id}/compact"
@@ -518,6 +519,9 @@ fn every_command_refuses_bad_input() {
         &["import", "sqlite"],
         &["import", "sqlite", "no-such-file.db"],
         &["sessions", "show", "nowhere", "--summaries"],
+        &["sessions", "points"],
+        &["sessions", "points", "rumours"],
+        &["sessions", "points", "todos", "--session", "nowhere"],
         &["models"],
         &["models", "pull", "../../x", "--from", "http://127.0.0.1:1/m"],
         &["models", "pull", "nobody-knows-this"],

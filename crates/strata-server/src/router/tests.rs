@@ -72,6 +72,7 @@ fn bad_everywhere() -> Vec<Bad> {
         "/sessions/s",
         "/sessions/s/turns",
         "/sessions/s/summaries",
+        "/summaries",
         "/sessions/s/context",
         "/sessions/s/state",
         "/memories",
@@ -94,12 +95,14 @@ fn bad_everywhere() -> Vec<Bad> {
         cases.push(bad("GET", uri, 400).header("x-strata-session", long.clone()));
         cases.push(bad("PATCH", uri, 405));
     }
-    for uri in ["/sessions", "/sessions/s/turns", "/sessions/s/summaries", "/memories", "/requests"] {
+    for uri in
+        ["/sessions", "/sessions/s/turns", "/sessions/s/summaries", "/summaries", "/memories", "/requests"]
+    {
         for limit in ["", "0", "-1", "1001", "1.5", "abc", "99999999999999999999", "+5", "1&limit=2"] {
             cases.push(bad("GET", format!("{uri}?limit={limit}"), 400));
         }
     }
-    for uri in ["/sessions", "/memories"] {
+    for uri in ["/sessions", "/summaries", "/memories"] {
         for offset in ["", "-1", "9223372036854775808", "x"] {
             cases.push(bad("GET", format!("{uri}?offset={offset}"), 400));
         }

@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
 use super::{
-    context, health, index, jobs, memories, memory, metrics, prompt, requests, search, sessions, state,
-    summaries, turns,
+    context, health, index, jobs, memories, memory, metrics, points, prompt, requests, search, sessions,
+    state, summaries, turns,
 };
 use crate::error::ErrorResponse;
 use crate::keys::{is_open, scopes_of};
@@ -40,6 +40,7 @@ pub(crate) fn routes() -> Vec<Route> {
         sessions::list_turns,
         prompt::make_prompt,
         summaries::list_summaries,
+        points::list_points,
         context::get_context,
         context::put_context,
         context::compact,

@@ -9,11 +9,13 @@ use clap::Subcommand;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::json;
-use strata_core::engine::{SummaryReport, SummaryVersion};
+use strata_core::engine::{StructuredPoint, SummaryReport, SummaryVersion};
+use strata_core::learn::structured::Field;
 use strata_core::store::Page;
 use strata_core::summary::{Summary, SummaryStats};
 use strata_core::turn::Metadata;
 use strata_core::{Engine, Role, Session, SessionId, Turn, UserId};
+use strata_server::wire::PointResponse;
 
 use super::{Context, JsonArgs, UserArgs};
 use crate::failure::{Failure, Outcome};
@@ -58,6 +60,24 @@ enum Action {
         /// Show the versions of its summaries instead, the one that reaches furthest first
         #[arg(long, conflicts_with = "after")]
         summaries: bool,
+        #[command(flatten)]
+        json: JsonArgs,
+    },
+    /// List what the current summaries say in one part, of one session or of all
+    ///
+    /// What two sessions say alike is said once. The session that was last written to comes first.
+    #[command(
+        after_help = "Example:\n  strata sessions points todos\n  strata sessions points facts --session trip --json"
+    )]
+    Points {
+        /// `facts`, `preferences`, `decisions`, `todos` or `entities`
+        #[arg(value_name = "PART")]
+        part: Field,
+        /// Only those of this session
+        #[arg(long, value_name = "NAME")]
+        session: Option<SessionId>,
+        #[command(flatten)]
+        user: UserArgs,
         #[command(flatten)]
         json: JsonArgs,
     },
@@ -116,6 +136,10 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
             let session = engine.session(&user, &session).await?;
             show(&user, &session, &turns, json, output)
         }
+        Action::Points { part, session, user: UserArgs { user }, json: JsonArgs { json } } => {
+            let points = engine.structured(&user, session.as_ref(), part).await?;
+            list_points(part, points, json, output)
+        }
         Action::Delete { which: SessionArgs { session, user: UserArgs { user } }, yes, json } => {
             let count = engine.session(&user, &session).await?.turn_count;
             confirm(&format!("session `{session}` of user `{user}` with its {count} turns"), yes)?;
@@ -161,6 +185,24 @@ fn list(user: &UserId, sessions: &[Session], json: bool, output: &mut Output) ->
             })
             .collect();
         output.table(["TURNS", "CREATED", "UPDATED", "SESSION"], &rows)?;
+    }
+    Ok(())
+}
+
+fn list_points(part: Field, points: Vec<StructuredPoint>, json: bool, output: &mut Output) -> Outcome {
+    if json {
+        let points: Vec<_> = points.into_iter().map(PointResponse::from).collect();
+        output.json(&json!({ "points": points }))?;
+    } else if points.is_empty() {
+        note(format_args!("no current summary has {} yet", part.as_str()));
+    } else {
+        let rows: Vec<_> = points
+            .into_iter()
+            .map(|StructuredPoint { session, text, seq, .. }| {
+                [session.to_string(), seq.map(|seq| seq.to_string()).unwrap_or_default(), text]
+            })
+            .collect();
+        output.table(["SESSION", "SEQ", "TEXT"], &rows)?;
     }
     Ok(())
 }

@@ -24,6 +24,7 @@ const PAGES: &[&[&str]] = &[
     &["sessions", "show"],
     &["sessions", "delete"],
     &["sessions", "export"],
+    &["sessions", "points"],
     &["memories"],
     &["memories", "list"],
     &["memories", "show"],

@@ -151,3 +151,25 @@ fn a_key_is_sent_and_never_shown() {
     assert!(!ran.stderr.contains("sk-very-secret"), "{}", ran.stderr);
     ran.ok();
 }
+
+#[test]
+fn open_todos_are_listed_from_summaries() {
+    let machine = Machine::new();
+    let rounds = ["I live in Lisbon.", "Remind me to book a flight.", "我要买牛奶。"].map(|said| {
+        format!(
+            "{}\n{}\n",
+            serde_json::json!({"role": "user", "content": said}),
+            serde_json::json!({"role": "assistant", "content": "Noted."})
+        )
+    });
+    machine.feed(&["record", "--session", "trip", "--learn"], rounds.concat()).ok();
+    let shown = machine.run(&["sessions", "points", "todos", "--json"]).json();
+    let points = shown["points"].as_array().unwrap();
+    let texts: Vec<_> = points.iter().map(|point| point["text"].as_str().unwrap()).collect();
+    assert_eq!(texts, ["The user needs to book a flight", "用户要买牛奶"]);
+    assert_eq!((&points[0]["session_id"], &points[0]["seq"]), (&"trip".into(), &2.into()));
+    let table = machine.run(&["sessions", "points", "facts", "--session", "trip"]).ok();
+    assert!(table.contains("SESSION") && table.contains("The user lives in Lisbon"), "{table}");
+    let refused = machine.run(&["sessions", "points", "rumours"]).failed(2);
+    assert!(refused.contains("`facts`"), "{refused}");
+}

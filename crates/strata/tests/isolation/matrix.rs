@@ -68,6 +68,7 @@ pub(crate) fn tempting(name: &str, ann: &Ann) -> Vec<Value> {
         "agent_id" => vec![json!(ann.agent)],
         "scope" => vec![json!("session"), json!("user"), json!("global")],
         "kind" => vec![json!("fact"), json!("preference")],
+        "part" => ["facts", "preferences", "decisions", "todos", "entities"].map(Value::from).to_vec(),
         "status" => vec![json!("dead"), json!("queued")],
         "kinds" => vec![json!(["turns"]), json!(["memories"]), json!(["turns", "memories"])],
         "as_of" => vec![json!("2000-01-01T00:00:00Z"), json!("2999-01-01T00:00:00Z")],

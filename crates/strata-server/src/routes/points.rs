@@ -1,0 +1,187 @@
+//! `GET /summaries`: what the current summaries say in one part, such as every open todo.
+
+use axum::Json;
+use axum::extract::State;
+use axum::routing::get;
+use serde::{Deserialize, Serialize};
+use strata_core::SessionId;
+use strata_core::engine::StructuredPoint;
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+use super::params::{Limit, Name, Offset, UserName, page};
+use crate::app::App;
+use crate::error::ApiError;
+use crate::extract::Params;
+use crate::identity::Caller;
+use crate::router::Route;
+
+pub(crate) fn routes() -> Vec<Route> {
+    vec![("/summaries", get(list_points))]
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct PointsParams {
+    /// Which part.
+    #[param(value_type = Part, inline, required = true, nullable = false)]
+    part: Option<String>,
+    /// Whose summaries; `default` where nobody says.
+    #[param(value_type = Option<UserName>, inline, nullable = false)]
+    user_id: Option<String>,
+    /// Only those of this session.
+    #[param(value_type = Option<Name>, inline, nullable = false)]
+    session_id: Option<String>,
+    /// How many at the most.
+    #[param(value_type = Option<Limit>, inline, nullable = false)]
+    limit: Option<String>,
+    /// How many to leave out at the start.
+    #[param(value_type = Option<Offset>, inline, nullable = false)]
+    offset: Option<String>,
+}
+
+/// A part of a summary.
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[allow(dead_code, reason = "only its schema is used")]
+enum Part {
+    Facts,
+    Preferences,
+    Decisions,
+    Todos,
+    Entities,
+}
+
+/// What the summaries say.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PointsResponse {
+    points: Vec<PointResponse>,
+}
+
+/// One of the things that a summary says.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PointResponse {
+    /// What it says.
+    text: String,
+    /// The session it is about.
+    session_id: String,
+    /// The turn of that session up to which it was said; `null` where somebody else wrote the summary.
+    seq: Option<u64>,
+    /// The summary that says it.
+    summary_id: Uuid,
+}
+
+impl From<StructuredPoint> for PointResponse {
+    fn from(point: StructuredPoint) -> Self {
+        let StructuredPoint { session, summary, text, seq } = point;
+        Self { text, session_id: session.into(), seq, summary_id: summary.0 }
+    }
+}
+
+/// List what the current summaries say in one part
+///
+/// Every open todo, for instance. The session that was last written to comes first, and what two sessions say alike is said
+/// once.
+#[utoipa::path(get, path = "/summaries", tag = "sessions", params(PointsParams),
+    responses((status = 200, description = "what they say", body = PointsResponse),
+        (status = 404, description = "the user has no such session")))]
+async fn list_points(
+    State(app): State<App>,
+    caller: Caller,
+    Params(params): Params<PointsParams>,
+) -> Result<Json<PointsResponse>, ApiError> {
+    let user = caller.user([&params.user_id])?;
+    let page = page(&params.limit, &params.offset)?;
+    let Some(part) = params.part else {
+        return Err(ApiError::invalid("`part` is missing; say which part, as `?part=todos`"));
+    };
+    let session = params.session_id.map(SessionId::new).transpose()?;
+    let points = app.engine().structured(&user, session.as_ref(), part.parse()?).await?;
+    let offset = usize::try_from(page.offset).unwrap_or(usize::MAX);
+    let points = points.into_iter().skip(offset).take(page.limit as usize);
+    Ok(Json(PointsResponse { points: points.map(PointResponse::from).collect() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use serde_json::{Value, json};
+    use strata_core::store::{Change, ChangeSet};
+    use strata_core::summary::{Strategy, Summary, SummaryStatus};
+    use strata_core::{SessionId, SummaryId, UserId};
+    use uuid::Uuid;
+
+    use crate::testing::TestServer;
+
+    /// A session of `ada` whose summary says this.
+    async fn summarised(server: &TestServer, number: u128, session: &str, structured: Value) {
+        let messages = json!([{"role": "user", "content": "x"}]);
+        let body = json!({"user_id": "ada", "session_id": session, "messages": messages});
+        assert_eq!(server.post("/turns", body).await.status, 201);
+        let at = Timestamp::from_second(1_770_000_000).unwrap();
+        let summary = Summary {
+            id: SummaryId(Uuid::from_u128(number)),
+            session: SessionId::new(session).unwrap(),
+            strategy: Strategy::Window,
+            level: 0,
+            start_seq: 0,
+            end_seq: 0,
+            base_id: None,
+            status: SummaryStatus::Completed,
+            text: "said".to_owned(),
+            structured: Some(structured),
+            input_tokens: 1,
+            output_tokens: 1,
+            generation_ms: None,
+            created_at: at,
+            updated_at: at,
+        };
+        let changes = ChangeSet::one(at, Change::PutSummary(Box::new(summary)));
+        server.app.engine().store().apply(&UserId::new("ada").unwrap(), changes).await.unwrap();
+    }
+
+    async fn texts(server: &TestServer, query: &str) -> Vec<String> {
+        let answer = server.get(&format!("/summaries?user_id=ada&{query}")).await.json();
+        let points = answer["points"].as_array().unwrap().iter();
+        points.map(|point| point["text"].as_str().unwrap().to_owned()).collect()
+    }
+
+    #[tokio::test]
+    async fn open_todos_of_all_sessions_are_listed() {
+        let server = TestServer::new();
+        let structured =
+            json!({"todos": [{"text": "Book a flight", "seq": 0}], "facts": ["Ada lives in Porto"]});
+        summarised(&server, 1, "trip", structured).await;
+        summarised(&server, 2, "home", json!({"todos": ["book a flight", "给花浇水"]})).await;
+        insta::assert_snapshot!("trip", {
+            server.get("/summaries?part=todos&user_id=ada&session_id=trip").await.shown()
+        });
+        assert_eq!(
+            texts(&server, "part=todos").await,
+            ["book a flight", "给花浇水"],
+            "said alike, said once"
+        );
+        assert_eq!(texts(&server, "part=todos&limit=1&offset=1").await, ["给花浇水"]);
+        assert_eq!(texts(&server, "part=facts").await, ["Ada lives in Porto"]);
+        assert!(texts(&server, "part=decisions").await.is_empty());
+    }
+
+    #[tokio::test]
+    async fn what_is_asked_for_wrongly_is_refused() {
+        let server = TestServer::new();
+        summarised(&server, 1, "trip", json!({"todos": ["Book a flight"]})).await;
+        let eves = server.get("/summaries?part=todos&user_id=eve").await;
+        assert_eq!(eves.json(), json!({"points": []}));
+        for (query, status) in [
+            ("part=todos&user_id=eve&session_id=trip", 404),
+            ("part=todos&user_id=ada&session_id=other", 404),
+            ("part=rumours&user_id=ada", 400),
+            ("part=&user_id=ada", 400),
+            ("user_id=ada", 400),
+            ("part=todos&part=facts", 400),
+        ] {
+            assert_eq!(server.get(&format!("/summaries?{query}")).await.status, status, "{query}");
+        }
+    }
+}
