@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use rusqlite::Connection;
-use strata_core::store::conformance::fixture::{ann, append, appending, at, found, turn, words};
+use rusqlite::{Connection, StatementStatus, params};
+use strata_core::store::conformance::fixture::{ann, append, appending, at, found, job, lease, turn, words};
 use strata_core::store::{Change, ChangeSet, CheckDepth, Forget, ItemKinds, TextMatch, TextQuery, TurnQuery};
 use strata_core::{ErrorKind, SessionId, Store};
 use tempfile::TempDir;
@@ -93,7 +93,7 @@ async fn a_set_that_fails_goes_alone_out_of_its_group() {
     let group = sets.map(|changes| {
         let (answer, answered) = tokio::sync::oneshot::channel();
         answers.push(answered);
-        Asked { user: ann(), changes: ChangeSet::new(at(0), changes), answer }
+        Asked::Apply { user: ann(), changes: ChangeSet::new(at(0), changes), answer }
     });
     thread.commit_group(group.into());
     let mut results = Vec::new();
@@ -107,6 +107,53 @@ async fn a_set_that_fails_goes_alone_out_of_its_group() {
     let range = TurnQuery::Range { session: SessionId::new("s").unwrap(), after: None, limit: 10 };
     let turns = store.turns(&ann(), &range).await.unwrap();
     assert_eq!(turns.iter().map(|turn| turn.content.as_str()).collect::<Vec<_>>(), ["first", "second"]);
+}
+
+#[tokio::test]
+async fn a_lease_rides_in_its_group_and_goes_with_it() {
+    let folder = folder();
+    let options = SqliteOptions { max_bytes: Some(1 << 20), ..SqliteOptions::default() };
+    let conn = connection::open_writer(&folder.path().join("strata.db"), &options).unwrap();
+    let mut thread = Thread::new(conn, Indexing::Off);
+    let mut group = |said: &str, second: i64| {
+        let ((applied, was_applied), (leased, was_leased)) =
+            (tokio::sync::oneshot::channel(), tokio::sync::oneshot::channel());
+        let changes = vec![
+            appending("s", vec![turn(said)]),
+            Change::EnqueueJob(Box::new(job(Some(&second.to_string()), second))),
+        ];
+        let changes = ChangeSet::new(at(second), changes);
+        let apply = Asked::Apply { user: ann(), changes, answer: applied };
+        let lease = Asked::Lease { request: lease(second, second + 100), answer: leased };
+        // Who writes first fails alone where the file is full; who leases finds nothing then.
+        thread.commit_group(vec![apply, lease]);
+        (was_applied, was_leased)
+    };
+    let (applied, leased) = group("hello", 1);
+    applied.await.unwrap().unwrap();
+    let found = leased.await.unwrap().unwrap().unwrap();
+    assert_eq!((found.session.unwrap().as_str(), found.attempts), ("1", 1));
+
+    let (applied, leased) = group(&"all work and no play ".repeat(100_000), 2);
+    assert_eq!(applied.await.unwrap().unwrap_err().kind(), ErrorKind::Unavailable);
+    assert!(!matches!(leased.await.unwrap(), Ok(Some(_))), "a job was leased that was never asked for");
+}
+
+#[test]
+fn a_statement_is_planned_once_whatever_is_bound_to_it() {
+    let folder = folder();
+    let path = folder.path().join("strata.db");
+    let writer = connection::open_writer(&path, &SqliteOptions::default()).unwrap();
+    let reader = connection::open_reader(&path, &SqliteOptions::default()).unwrap();
+    for conn in [writer, reader] {
+        let mut waiting = conn
+            .prepare("SELECT row FROM jobs WHERE user_id = ?1 AND session IS ?2 AND kind = ?3 AND status = 'queued'")
+            .unwrap();
+        for (user, session) in [(1, "a"), (2, "b"), (3, "c")] {
+            assert!(!waiting.exists(params![user, session, "extract"]).unwrap());
+        }
+        assert_eq!(waiting.get_status(StatementStatus::RePrepare), 0);
+    }
 }
 
 #[tokio::test]
@@ -221,7 +268,7 @@ async fn an_append_is_flushed_at_its_commit_also_after_indexing() {
     for _ in 0..2 {
         let (answer, answered) = tokio::sync::oneshot::channel();
         let changes = ChangeSet::one(at(0), appending("s", vec![turn("hello")]));
-        thread.commit_group(vec![Asked { user: ann(), changes, answer }]);
+        thread.commit_group(vec![Asked::Apply { user: ann(), changes, answer }]);
         answered.await.unwrap().unwrap();
         assert_eq!(level(&thread), 2);
         thread.index(10);

@@ -57,8 +57,7 @@ pub(crate) enum Indexing {
 
 /// What the thread is asked for.
 enum Call {
-    Apply { user: UserId, changes: ChangeSet, answer: oneshot::Sender<Result<Applied>> },
-    LeaseJob { request: LeaseRequest, answer: oneshot::Sender<Result<Option<Job>>> },
+    Write(Asked),
     Probe { answer: oneshot::Sender<Result<()>> },
     Reindex { answer: oneshot::Sender<Result<()>> },
     Close { answer: oneshot::Sender<Result<()>> },
@@ -93,11 +92,11 @@ impl Writer {
     }
 
     pub(crate) async fn apply(&self, user: UserId, changes: ChangeSet) -> Result<Applied> {
-        self.call(|answer| Call::Apply { user, changes, answer }).await
+        self.call(|answer| Call::Write(Asked::Apply { user, changes, answer })).await
     }
 
     pub(crate) async fn lease_job(&self, request: LeaseRequest) -> Result<Option<Job>> {
-        self.call(|answer| Call::LeaseJob { request, answer }).await
+        self.call(|answer| Call::Write(Asked::Lease { request, answer })).await
     }
 
     /// Whether a write could begin now.
@@ -234,9 +233,9 @@ impl Thread {
         let mut next = Some(first);
         while let Some(Waiting { call, _place }) = next {
             match call {
-                Call::Apply { user, changes, answer } => {
-                    bytes += size(&changes);
-                    group.push(Asked { user, changes, answer });
+                Call::Write(asked) => {
+                    bytes += asked.size();
+                    group.push(asked);
                 }
                 // Whatever else is asked ends the group, so that all is done in the order in which it came.
                 other => {
@@ -257,11 +256,7 @@ impl Thread {
     fn serve_alone(&mut self, call: Call) -> Next {
         // A caller that no longer waits for its answer is no error: hence the ignored results.
         match call {
-            Call::Apply { user, changes, answer } => self.commit_group(vec![Asked { user, changes, answer }]),
-            Call::LeaseJob { request, answer } => {
-                let leased = self.in_transaction(Flush::AtCommit, |conn| apply::lease_job(conn, &request));
-                let _ = answer.send(leased.map_err(Error::from));
-            }
+            Call::Write(asked) => self.commit_group(vec![asked]),
             Call::Probe { answer } => {
                 let probed = self.conn.execute_batch("BEGIN IMMEDIATE; ROLLBACK");
                 let _ = answer.send(probed.map_err(|error| super::error::Fault::from(error).into()));
@@ -314,29 +309,23 @@ impl Thread {
         Ok(value)
     }
 
-    /// Applies change sets in one transaction and answers each. Either the commit succeeds, and each set was applied or
-    /// was rolled back alone; or it fails, and none was applied.
+    /// Does what was asked in one transaction and answers each. Either the commit succeeds, and each was served or was rolled
+    /// back alone; or it fails, and nothing was done.
     pub(super) fn commit_group(&mut self, group: Vec<Asked>) {
         if group.is_empty() {
             return;
         }
-        let mut waiting = Vec::with_capacity(group.len());
-        let mut results = Vec::with_capacity(group.len());
+        let mut served = Vec::with_capacity(group.len());
+        let mut waiting = group.into_iter();
         let mut appended = 0;
-        let sets = group.into_iter().map(|Asked { user, changes, answer }| {
-            waiting.push(answer);
-            (user, changes)
-        });
-        let sets: Vec<_> = sets.collect();
         let committed = self.in_transaction(Flush::AtCommit, |conn| {
-            for (user, changes) in sets {
-                let items = indexable(&changes);
-                let applied =
-                    in_savepoint(conn, |conn| apply::apply(conn, &user, changes)).map_err(Error::from);
-                appended += if applied.is_ok() { items } else { 0 };
-                // A full or broken disk may have ended the whole transaction, and with it the sets before this one.
-                let fatal = applied.as_ref().err().filter(|_| conn.is_autocommit()).map(repeat);
-                results.push(applied);
+            for asked in waiting.by_ref() {
+                let items = asked.items();
+                let one = asked.serve(conn);
+                appended += if one.error().is_none() { items } else { 0 };
+                // A full or broken disk may have ended the whole transaction, and with it the calls before this one.
+                let fatal = one.error().filter(|_| conn.is_autocommit()).map(repeat);
+                served.push(one);
                 if let Some(fatal) = fatal {
                     return Err(fatal.into());
                 }
@@ -346,18 +335,15 @@ impl Thread {
         if let Err(fault) = committed {
             // Nobody was served, also those whose turn did not come.
             let error = Error::from(fault);
-            let failed = results.into_iter().map(Result::err).chain(std::iter::repeat_with(|| None));
-            results =
-                failed.take(waiting.len()).map(|own| Err(own.unwrap_or_else(|| repeat(&error)))).collect();
-            appended = 0;
+            served.into_iter().for_each(|one| one.answer_failed(&error));
+            waiting.for_each(|asked| asked.answer_failed(&error));
+            return;
         }
         if self.unindexed == 0 {
             self.indexed_at = Instant::now();
         }
         self.unindexed += appended;
-        for (answer, result) in waiting.into_iter().zip(results) {
-            let _ = answer.send(result);
-        }
+        served.into_iter().for_each(Served::answer);
     }
 
     pub(super) fn index(&mut self, most: usize) {
@@ -385,11 +371,80 @@ impl Thread {
     }
 }
 
-/// A change set whose caller waits.
-pub(super) struct Asked {
-    pub(super) user: UserId,
-    pub(super) changes: ChangeSet,
-    pub(super) answer: oneshot::Sender<Result<Applied>>,
+/// Something to write, whose caller waits. A lease is one too: were it committed alone, all who wait behind it would wait for
+/// a flush of the disk more.
+pub(super) enum Asked {
+    Apply { user: UserId, changes: ChangeSet, answer: oneshot::Sender<Result<Applied>> },
+    Lease { request: LeaseRequest, answer: oneshot::Sender<Result<Option<Job>>> },
+}
+
+impl Asked {
+    /// How many items it brings to the index.
+    fn items(&self) -> usize {
+        match self {
+            Self::Apply { changes, .. } => indexable(changes),
+            Self::Lease { .. } => 0,
+        }
+    }
+
+    /// About how many bytes of text it has.
+    fn size(&self) -> usize {
+        match self {
+            Self::Apply { changes, .. } => size(changes),
+            Self::Lease { .. } => 0,
+        }
+    }
+
+    /// Does it, inside a transaction.
+    fn serve(self, conn: &Connection) -> Served {
+        match self {
+            Self::Apply { user, changes, answer } => {
+                let result = in_savepoint(conn, |conn| apply::apply(conn, &user, changes));
+                Served::Applied { result: result.map_err(Error::from), answer }
+            }
+            Self::Lease { request, answer } => {
+                let result = in_savepoint(conn, |conn| apply::lease_job(conn, &request));
+                Served::Leased { result: result.map_err(Error::from), answer }
+            }
+        }
+    }
+
+    fn answer_failed(self, error: &Error) {
+        match self {
+            Self::Apply { answer, .. } => drop(answer.send(Err(repeat(error)))),
+            Self::Lease { answer, .. } => drop(answer.send(Err(repeat(error)))),
+        }
+    }
+}
+
+/// What came of a call, to be told after the commit. A caller that no longer waits is no error.
+enum Served {
+    Applied { result: Result<Applied>, answer: oneshot::Sender<Result<Applied>> },
+    Leased { result: Result<Option<Job>>, answer: oneshot::Sender<Result<Option<Job>>> },
+}
+
+impl Served {
+    fn error(&self) -> Option<&Error> {
+        match self {
+            Self::Applied { result, .. } => result.as_ref().err(),
+            Self::Leased { result, .. } => result.as_ref().err(),
+        }
+    }
+
+    fn answer(self) {
+        match self {
+            Self::Applied { result, answer } => drop(answer.send(result)),
+            Self::Leased { result, answer } => drop(answer.send(result)),
+        }
+    }
+
+    /// What failed by itself says so; for the others the commit failed.
+    fn answer_failed(self, error: &Error) {
+        match self {
+            Self::Applied { result, answer } => drop(answer.send(result.and_then(|_| Err(repeat(error))))),
+            Self::Leased { result, answer } => drop(answer.send(result.and_then(|_| Err(repeat(error))))),
+        }
+    }
 }
 
 fn in_savepoint<T>(conn: &Connection, work: impl FnOnce(&Connection) -> Outcome<T>) -> Outcome<T> {
