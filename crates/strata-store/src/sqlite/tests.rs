@@ -125,7 +125,6 @@ async fn a_lease_rides_in_its_group_and_goes_with_it() {
         let changes = ChangeSet::new(at(second), changes);
         let apply = Asked::Apply { user: ann(), changes, answer: applied };
         let lease = Asked::Lease { request: lease(second, second + 100), answer: leased };
-        // Who writes first fails alone where the file is full; who leases finds nothing then.
         thread.commit_group(vec![apply, lease]);
         (was_applied, was_leased)
     };
@@ -134,6 +133,7 @@ async fn a_lease_rides_in_its_group_and_goes_with_it() {
     let found = leased.await.unwrap().unwrap().unwrap();
     assert_eq!((found.session.unwrap().as_str(), found.attempts), ("1", 1));
 
+    // The file is full: what was asked for goes, and with it the job.
     let (applied, leased) = group(&"all work and no play ".repeat(100_000), 2);
     assert_eq!(applied.await.unwrap().unwrap_err().kind(), ErrorKind::Unavailable);
     assert!(!matches!(leased.await.unwrap(), Ok(Some(_))), "a job was leased that was never asked for");
