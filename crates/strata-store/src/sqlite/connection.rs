@@ -108,8 +108,6 @@ fn set_up(conn: &Connection, cache_kib: i32) -> Outcome<()> {
     conn.pragma_update(None, "foreign_keys", true)?;
     conn.pragma_update(None, "temp_store", "MEMORY")?;
     conn.pragma_update(None, "cache_size", -cache_kib)?;
-    // A statement keeps its plan whatever it is asked with: otherwise some are planned anew at each use.
-    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
     // Else SQLite lets the values that are bound to a statement have a say in its plan, and plans it anew whenever they are
     // bound again: with learning on, an eighth of the writer's time went there.
