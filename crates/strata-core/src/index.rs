@@ -31,8 +31,6 @@ pub(crate) use user::UserIndex;
 pub(crate) use maintain::{SEGMENT_ITEMS, write_segment};
 pub use segment::SEGMENT_SPACE;
 
-use load::Loading;
-
 use crate::error::Result;
 use crate::id::UserId;
 use crate::lexicon::Lexicon;
@@ -131,17 +129,21 @@ impl Indexes {
 
     /// An index from the stored segments.
     async fn load(&self, store: &dyn Store, user: &UserId, head: Head) -> Result<UserIndex> {
-        let mut loading = Loading::default();
-        loading.index.head.epoch = head.epoch;
-        for segment in store.segments(user, SEGMENT_SPACE).await? {
+        let stored = store.segments(user, SEGMENT_SPACE, 0).await?;
+        let (mut segments, mut revision) = (Vec::with_capacity(stored.len()), 0);
+        for segment in &stored {
+            let read = segment::decode(&segment.bytes).filter(|_| segment.first <= revision + 1);
             // A segment that cannot be read is passed over together with those after it: the feed brings the items.
-            if segment.first > loading.index.head.revision + 1 || !loading.add_segment(&segment.bytes) {
+            let Some(read) = read else {
                 tracing::warn!(space = SEGMENT_SPACE, first = segment.first, "a stored segment is damaged");
                 break;
-            }
-            loading.index.head.revision = segment.last;
+            };
+            segments.push(read);
+            revision = segment.last;
         }
-        Ok(loading.finish(self.lexicon()))
+        let mut index = load::load(&segments, self.lexicon());
+        index.head = Head { revision, epoch: head.epoch, vectors: 0 };
+        Ok(index)
     }
 
     async fn catch_up(

@@ -27,6 +27,13 @@ pub trait Lexicon: Send + Sync + 'static {
         }
         rows
     }
+
+    /// As [`Lexicon::words`], and calls `meanwhile` once: a lexicon that shares its work between threads looks words up
+    /// beside it.
+    fn words_beside(&self, words: &[&str], meanwhile: &mut dyn FnMut()) -> WordRows {
+        meanwhile();
+        self.words(words)
+    }
 }
 
 /// What a lexicon knows of many words, one row a word.

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub use change::{
     AppendedTurn, Applied, Change, ChangeSet, Forget, Idempotency, Removed, SESSION_PURPOSES, Segment,
-    session_space,
+    SegmentSize, session_space,
 };
 pub use in_memory::InMemoryStore;
 pub use query::{
@@ -111,8 +111,11 @@ pub trait Store: Send + Sync + 'static {
     /// The vectors of a model that were stored after the given [`Head::vectors`], oldest first.
     async fn vectors_since(&self, user: &UserId, model: &str, after: u64) -> Result<Vec<StoredVector>>;
 
-    /// The stored segments of a space, by the revisions they cover.
-    async fn segments(&self, user: &UserId, space: &str) -> Result<Vec<Segment>>;
+    /// The stored segments of a space that begin at revision `from` or later, by the revisions they cover.
+    async fn segments(&self, user: &UserId, space: &str, from: u64) -> Result<Vec<Segment>>;
+
+    /// How large the stored segments of a space are, by the revisions they cover. Their content is not read.
+    async fn segment_sizes(&self, user: &UserId, space: &str) -> Result<Vec<SegmentSize>>;
 
     /// Up to which revision a space has been worked through; 0 where it has not been begun.
     async fn progress(&self, user: &UserId, space: &str) -> Result<u64>;

@@ -7,7 +7,7 @@
 mod chinese;
 mod pieces;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use strata_core::lexicon::{DIMENSION, Lexicon, Word, WordRows, WordRowsMut, mean, rarity};
@@ -21,6 +21,8 @@ use pieces::Pieces;
 /// threads gain little and take them from others.
 const SHARED_LOOK_UP: usize = 2_000;
 const LOOK_UP_THREADS: usize = 4;
+/// How many words a thread takes at a time.
+const SHARE: usize = 256;
 
 /// The built-in lexicon. Making one costs nothing: the tables are prepared when the first word is looked up.
 #[derive(Debug, Clone, Copy, Default)]
@@ -94,25 +96,36 @@ impl Lexicon for BuiltinLexicon {
     }
 
     fn words(&self, words: &[&str]) -> WordRows {
+        self.words_beside(words, &mut || ())
+    }
+
+    fn words_beside(&self, words: &[&str], meanwhile: &mut dyn FnMut()) -> WordRows {
         let mut rows = WordRows::zeros(words.len());
-        let Some(tables) = &*TABLES else { return rows };
+        let Some(tables) = &*TABLES else {
+            meanwhile();
+            return rows;
+        };
         let threads = if words.len() < SHARED_LOOK_UP {
             1
         } else {
             // Not asked for a few words: the system answers by reading files.
             std::thread::available_parallelism().map_or(1, usize::from).min(LOOK_UP_THREADS)
         };
-        let share = words.len().div_ceil(threads).max(1);
-        std::thread::scope(|scope| {
-            let mut shares = words.chunks(share).zip(rows.shares(share));
-            let mine = shares.next();
-            for (words, rows) in shares {
-                scope.spawn(move || tables.words(words, rows));
-            }
-            if let Some((words, rows)) = mine {
+        let shares = Mutex::new(words.chunks(SHARE).zip(rows.shares(SHARE)));
+        let next = || shares.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let work = || {
+            while let Some((words, rows)) = next() {
                 tables.words(words, rows);
             }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(work);
+            }
+            meanwhile();
+            work();
         });
+        drop(shares);
         rows
     }
 
@@ -172,6 +185,9 @@ mod tests {
             assert_eq!((together.scales[row], together.weights[row]), (alone.vector.scale, alone.weight));
         }
         assert_eq!(BuiltinLexicon.words(&[]), WordRows::zeros(0));
+        let mut called = 0;
+        assert_eq!(BuiltinLexicon.words_beside(&words, &mut || called += 1), together);
+        assert_eq!(called, 1);
     }
 
     #[test]

@@ -28,7 +28,7 @@ use strata_core::key::{ApiKey, KeyHash};
 use strata_core::metric::RequestMetric;
 use strata_core::store::{
     Applied, ChangeSet, CheckDepth, Head, Health, Hit, Item, JobQuery, KeyQuery, LeaseRequest, MemoryQuery,
-    MemorySelect, MetricQuery, Page, Segment, StoredVector, SummaryQuery, TextQuery, TurnQuery,
+    MemorySelect, MetricQuery, Page, Segment, SegmentSize, StoredVector, SummaryQuery, TextQuery, TurnQuery,
 };
 use strata_core::summary::Summary;
 use strata_core::vector::ItemVector;
@@ -179,9 +179,14 @@ impl Store for SqliteStore {
         self.read(move |conn| feed::vectors_since(conn, &user, &model, after)).await
     }
 
-    async fn segments(&self, user: &UserId, space: &str) -> Result<Vec<Segment>> {
+    async fn segments(&self, user: &UserId, space: &str, from: u64) -> Result<Vec<Segment>> {
         let (user, space) = (user.clone(), space.to_owned());
-        self.read(move |conn| feed::segments(conn, &user, &space)).await
+        self.read(move |conn| feed::segments(conn, &user, &space, from)).await
+    }
+
+    async fn segment_sizes(&self, user: &UserId, space: &str) -> Result<Vec<SegmentSize>> {
+        let (user, space) = (user.clone(), space.to_owned());
+        self.read(move |conn| feed::segment_sizes(conn, &user, &space)).await
     }
 
     async fn progress(&self, user: &UserId, space: &str) -> Result<u64> {

@@ -135,7 +135,7 @@ async fn a_cold_index_comes_from_segments_of_the_file() {
     engine.maintain_all().await.unwrap();
     let store = Arc::clone(engine.store());
     let space = strata_core::index::SEGMENT_SPACE;
-    let segments = store.segments(&ann(), space).await.unwrap();
+    let segments = store.segments(&ann(), space, 0).await.unwrap();
     assert_eq!(segments.len(), 1);
     let query =
         RecallRequest { order: Order::Relevance, limit: Some(20), ..RecallRequest::new("old boat 7") };

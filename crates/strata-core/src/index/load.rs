@@ -1,45 +1,91 @@
 //! A cold index from stored segments: everything is read first, and the lists are laid out at the end, in one piece.
 
 use super::UserIndex;
-use super::document::{Doc, Document};
-use super::segment::{self, SegmentEntry};
-use crate::id::ItemId;
+use super::document::Doc;
+use super::features::TermHash;
+use super::segment::{Segment, SegmentEntry};
+use crate::id::{ItemId, SessionId};
 use crate::lexicon::Lexicon;
+
+/// An index of the items of segments that follow each other.
+pub(super) fn load(segments: &[Segment<'_>], lexicon: &dyn Lexicon) -> UserIndex {
+    let mut loading = Loading::default();
+    loading.reserve(segments);
+    let numbers: Vec<Numbers> = segments.iter().map(|segment| loading.enter(segment)).collect();
+    // Half of the time goes to the words' vectors, which nothing else of loading needs.
+    let vocabulary = loading.index.words.lend_vocabulary();
+    let texts: Vec<&str> = (0..vocabulary.len() as u32).map(|number| vocabulary.text(number)).collect();
+    let rows = lexicon.words_beside(&texts, &mut || {
+        for (segment, numbers) in segments.iter().zip(&numbers) {
+            loading.add_segment(segment, numbers);
+        }
+        loading.lay_out();
+    });
+    drop(texts);
+    loading.index.words.take_back(vocabulary, rows);
+    loading.index
+}
 
 /// An index that is being loaded.
 #[derive(Default)]
-pub(super) struct Loading {
-    pub(super) index: UserIndex,
+struct Loading {
+    index: UserIndex,
     /// The terms of each item by their numbers, one item after the other, with their counts; and where each item's end.
     terms: Vec<(u32, u8)>,
     ends: Vec<usize>,
 }
 
+/// The numbers that a segment's words, terms and sessions have in the index.
+struct Numbers {
+    words: Vec<u32>,
+    terms: Vec<u32>,
+    sessions: Vec<u32>,
+}
+
 impl Loading {
-    /// Takes in a stored segment. Says whether the bytes could be read; where not, nothing has changed.
-    pub(super) fn add_segment(&mut self, bytes: &[u8]) -> bool {
-        let Some(segment) = segment::decode(bytes) else { return false };
-        let words: Vec<u32> = segment.words.iter().map(|word| self.index.words.enter(word)).collect();
-        let sessions: Vec<u32> =
-            segment.sessions.iter().map(|session| self.index.session_number(session)).collect();
-        self.index.reserve(segment.entries.len());
-        for entry in segment.entries {
-            let session = entry.session.map_or(u32::MAX, |place| sessions[place as usize]);
-            self.add(Document { session, ..entry.document.clone() }, &entry, &words);
-        }
-        true
+    /// Makes room for what segments hold, at once: what grows step by step is copied, and takes up to twice as much.
+    fn reserve(&mut self, segments: &[Segment<'_>]) {
+        let sum = |count: fn(&Segment<'_>) -> usize| segments.iter().map(count).sum();
+        // Most words of one are those of another.
+        let most = |count: fn(&Segment<'_>) -> usize| segments.iter().map(count).max().unwrap_or(0);
+        self.index.reserve(sum(|segment| segment.len()));
+        self.index
+            .words
+            .reserve(most(|segment| segment.words.len()), sum(|segment| segment.word_places.len()));
+        self.index.terms.reserve(most(|segment| segment.terms.len()));
+        self.terms.reserve(sum(|segment| segment.term_places.len()));
+        self.ends.reserve(sum(|segment| segment.len()));
     }
 
-    fn add(&mut self, document: Document, entry: &SegmentEntry<'_>, numbers: &[u32]) {
-        let words = entry.words.iter().map(|(word, count)| (numbers[word as usize], count));
+    /// Numbers what a segment's items refer to.
+    fn enter(&mut self, segment: &Segment<'_>) -> Numbers {
+        let index = &mut self.index;
+        // A name that is none is no session's.
+        let session =
+            |name: &&str| SessionId::new(*name).map_or(u32::MAX, |name| index.session_number(&name));
+        Numbers {
+            sessions: segment.sessions.iter().map(session).collect(),
+            words: segment.words.iter().map(|word| index.words.enter(word)).collect(),
+            terms: segment.terms.iter().map(|hash| index.terms.enter(hash)).collect(),
+        }
+    }
+
+    fn add_segment(&mut self, segment: &Segment<'_>, numbers: &Numbers) {
+        for mut entry in segment.entries() {
+            let session = entry.session.map(|place| numbers.sessions[place as usize]);
+            entry.document.session = session.unwrap_or(u32::MAX);
+            self.add(segment, entry, numbers);
+        }
+    }
+
+    fn add(&mut self, segment: &Segment<'_>, entry: SegmentEntry<'_>, numbers: &Numbers) {
+        let SegmentEntry { document, terms, words, .. } = entry;
+        let words = words.map(|(word, count)| (numbers.words[word as usize], count));
+        let hash = |(term, count): (u32, u8)| (segment.terms.get(term as usize), count);
+        let said = || terms.map(hash).collect::<Vec<(TermHash, u8)>>();
         if let Some(former) = self.index.doc(&document.id) {
             let is_turn = matches!(document.id, ItemId::Turn(_));
-            let says = |index: &UserIndex| {
-                let (terms, words): (Vec<_>, Vec<_>) =
-                    (entry.terms.iter().collect(), words.clone().collect());
-                index.says(former, &terms, &words)
-            };
-            if is_turn || says(&self.index) {
+            if is_turn || self.index.says(former, &said(), &words.clone().collect::<Vec<_>>()) {
                 self.index.documents[former as usize] = document;
                 return;
             }
@@ -47,23 +93,21 @@ impl Loading {
         }
         let doc = self.index.documents.len() as Doc;
         self.index.words.add_unlisted(doc, words);
-        self.terms.extend(entry.terms.iter().map(|(hash, count)| (self.index.terms.enter(hash), count)));
+        self.terms.extend(terms.map(|(term, count)| (numbers.terms[term as usize], count)));
         self.ends.push(self.terms.len());
-        self.index.place(document, || entry.terms.iter().collect());
+        self.index.place(document, || said().into());
     }
 
-    /// The index, ready for questions.
-    pub(super) fn finish(self, lexicon: &dyn Lexicon) -> UserIndex {
-        let Self { mut index, terms, ends } = self;
-        index.words.look_up(lexicon);
+    /// Makes the lists.
+    fn lay_out(&mut self) {
+        let Self { index, terms, ends } = self;
         let documents = &index.documents;
         let is_listed = |doc: Doc| !documents[doc as usize].superseded;
         index.words.lay_out(is_listed);
         let starts = std::iter::once(0).chain(ends.iter().copied());
-        let items = starts.zip(&ends).zip(0..).filter(|(_, doc)| is_listed(*doc));
+        let items = starts.zip(ends.iter()).zip(0..).filter(|(_, doc)| is_listed(*doc));
         index.terms.lay_out(items.flat_map(|((start, end), doc)| {
             terms[start..*end].iter().map(move |(number, count)| (*number, (doc, *count)))
         }));
-        index
     }
 }

@@ -50,6 +50,11 @@ impl Terms {
         self.lists = Lists::lay_out(self.numbers.len(), things);
     }
 
+    /// Makes room for so many more terms.
+    pub(crate) fn reserve(&mut self, terms: usize) {
+        self.numbers.reserve(terms);
+    }
+
     pub(crate) fn add(&mut self, doc: Doc, terms: &[(TermHash, u8)]) {
         for (hash, count) in terms {
             let number = self.enter(*hash);
@@ -103,6 +108,25 @@ impl Words {
         number
     }
 
+    /// Makes room for so many more words, and so many more places at which items say one.
+    pub(crate) fn reserve(&mut self, words: usize, said: usize) {
+        self.vocabulary.reserve(words);
+        self.forward.reserve(said);
+    }
+
+    /// Hands out the words of a cold index, to be looked up while items that say them are added; they have to come
+    /// [back](Words::take_back) before anything else is asked.
+    pub(crate) fn lend_vocabulary(&mut self) -> Vocabulary {
+        std::mem::take(&mut self.vocabulary)
+    }
+
+    /// Takes the words of a cold index back, with what is known of them.
+    pub(crate) fn take_back(&mut self, vocabulary: Vocabulary, rows: WordRows) {
+        debug_assert_eq!(rows.vectors.len(), vocabulary.len() * DIMENSION);
+        self.vocabulary = vocabulary;
+        (self.vectors, self.scales, self.weights) = (rows.vectors, rows.scales, rows.weights);
+    }
+
     /// Looks up the words that were entered since it was called last.
     pub(crate) fn look_up(&mut self, lexicon: &dyn Lexicon) {
         let entered = self.scales.len() as u32..self.vocabulary.len() as u32;
@@ -112,12 +136,7 @@ impl Words {
         let words: Vec<&str> = entered.map(|number| self.vocabulary.text(number)).collect();
         let WordRows { vectors, scales, weights } = lexicon.words(&words);
         debug_assert_eq!(vectors.len(), words.len() * DIMENSION);
-        // A cold index takes the rows as they are.
-        if self.vectors.is_empty() {
-            self.vectors = vectors;
-        } else {
-            self.vectors.extend(vectors);
-        }
+        self.vectors.extend(vectors);
         self.scales.extend(scales);
         self.weights.extend(weights);
     }
@@ -144,7 +163,7 @@ impl Words {
         let things = items.clone().flat_map(|((start, end), doc)| {
             self.forward[*start..end].iter().map(move |(word, _)| (*word, doc))
         });
-        self.lists = Lists::lay_out(self.vocabulary.len(), things);
+        self.lists = Lists::lay_out(self.numeric.len(), things);
     }
 
     /// Takes an item out of the lists. What it says can still be asked for.

@@ -195,7 +195,7 @@ async fn long_talk() -> World {
 }
 
 async fn segments(world: &World) -> Vec<Segment> {
-    world.store.segments(&world.user, SEGMENT_SPACE).await.unwrap()
+    world.store.segments(&world.user, SEGMENT_SPACE, 0).await.unwrap()
 }
 
 /// A user's index, brought up to date.
@@ -214,7 +214,10 @@ async fn index_of(world: &World) -> Indexes {
 #[tokio::test]
 async fn an_index_from_segments_ranks_as_one_from_the_feed() {
     let world = long_talk().await;
-    assert_eq!(segments(&world).await.len(), 2);
+    // Eight small ones became one, and another followed.
+    let items = |segment: &Segment| segment::decode(&segment.bytes).unwrap().len();
+    let sizes: Vec<usize> = segments(&world).await.iter().map(items).collect();
+    assert!(sizes.len() == 2 && sizes[0] > 7 * SEGMENT_ITEMS as usize, "{sizes:?}");
     let loaded = world.another_engine();
     same_answers(&loaded, &world.engine, &world.user).await.unwrap();
     // The same without any segment.
@@ -223,8 +226,84 @@ async fn an_index_from_segments_ranks_as_one_from_the_feed() {
     let built = world.another_engine();
     same_answers(&world.engine, &built, &world.user).await.unwrap();
     world.engine.maintain_all().await.unwrap();
-    assert_eq!(segments(&world).await.len(), 1);
+    assert_eq!(segments(&world).await.len(), 4);
     same_answers(&world.another_engine(), &built, &world.user).await.unwrap();
+}
+
+/// An index of items that did not change is the same to the last digit, however it came about.
+#[tokio::test]
+async fn an_index_from_merged_segments_is_one_from_the_feed_to_the_last_digit() {
+    let world = World::new();
+    let words = ["trip", "coffee", "tea", "dog", "lamp", "旅行", "7", "paint"];
+    for number in 0..700_usize {
+        let word = |step: usize| words[(number * step) % words.len()];
+        world.say(&format!("s{}", number % 3), &format!("{} {} n{}", word(1), word(3), number % 90)).await;
+    }
+    let built = world.another_engine();
+    let requests = [ranking("where is the trip"), ranking("coffee tea 7 lamp n12")];
+    let ask = async |engine: &Engine| {
+        let mut answers = Vec::new();
+        for request in &requests {
+            answers.push(scores(&engine.recall(&world.user, request).await.unwrap()));
+        }
+        answers
+    };
+    let expected = ask(&built).await;
+    world.engine.maintain_all().await.unwrap();
+    let stored = segments(&world).await;
+    assert_eq!(stored.len(), 3, "eight in one and two small ones");
+    assert_eq!(ask(&world.another_engine()).await, expected);
+    // All of them merged by hand.
+    let bytes = segment::merge(stored.iter().map(|segment| segment.bytes.as_slice())).unwrap();
+    let segment = Segment { last: stored[2].last, bytes, ..stored[0].clone() };
+    world.apply(Change::MergeSegments { segment, epoch: 0 }).await;
+    assert_eq!(ask(&world.another_engine()).await, expected);
+}
+
+/// Several processes that write and merge the segments of one user, while turns are said and forgotten.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn segments_written_by_many_follow_each_other() {
+    let world = Arc::new(World::new());
+    world.say_all("gone", &["a trip to forget"; 100]).await;
+    let tasks = (0..3).map(|number| {
+        let (world, engine) = (Arc::clone(&world), world.another_engine());
+        tokio::spawn(async move {
+            for round in 0..40 {
+                world.say_all(&format!("s{number}"), &["tea with the dog", "coffee on the trip", "7"]).await;
+                engine.maintain_all().await.unwrap();
+                if (number, round) == (0, 20) {
+                    world.engine.delete_session(&world.user, &session("gone")).await.unwrap();
+                }
+            }
+        })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        task.await.unwrap();
+    }
+    world.engine.maintain_all().await.unwrap();
+    let stored = segments(&world).await;
+    let mut next = 1;
+    for segment in &stored {
+        assert_eq!(segment.first, next);
+        next = segment.last + 1;
+    }
+    assert_eq!(world.store.progress(&world.user, SEGMENT_SPACE).await.unwrap() + 1, next);
+    assert!(stored.iter().all(|segment| !segment.bytes.windows(6).any(|bytes| bytes == b"forget")));
+    let (loaded, built) = (world.another_engine(), world.another_engine());
+    loaded.recall(&world.user, &ranking("trip")).await.unwrap();
+    world.apply(Change::DropSegments { space: SEGMENT_SPACE.to_owned() }).await;
+    same_answers(&loaded, &built, &world.user).await.unwrap();
+}
+
+#[tokio::test]
+async fn segments_of_earlier_versions_are_removed() {
+    let world = World::new();
+    world.say_all("s", &["nothing to see"; 70]).await;
+    let former = Segment { space: "lexical-2".to_owned(), first: 1, last: 70, bytes: vec![7; 90] };
+    world.apply(Change::PutSegment { segment: former, epoch: 0 }).await;
+    world.engine.maintain_all().await.unwrap();
+    assert!(world.store.segments(&world.user, "lexical-2", 0).await.unwrap().is_empty());
+    assert_eq!(segments(&world).await.len(), 1);
 }
 
 #[tokio::test]
@@ -316,7 +395,7 @@ async fn forgetting_leaves_nothing_in_segments() {
     assert!(segments(&world).await.is_empty());
     world.say_all("t", &["still nothing"; 100]).await;
     world.engine.maintain_all().await.unwrap();
-    assert_eq!(segments(&world).await.len(), 1);
+    assert_eq!(segments(&world).await.len(), 2);
     assert!(!holds(segments(&world).await));
 }
 

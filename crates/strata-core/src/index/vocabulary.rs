@@ -7,9 +7,9 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 /// Distinct texts, numbered as they come.
 #[derive(Default)]
 pub(crate) struct Vocabulary {
-    /// All texts, one after the other.
+    /// All texts, one after the other: less than four gigabytes, as a user's words are.
     texts: String,
-    ends: Vec<usize>,
+    ends: Vec<u32>,
     numbers: HashTable<u32>,
     hasher: DefaultHashBuilder,
 }
@@ -40,21 +40,28 @@ impl Vocabulary {
                 let number = ends.len() as u32;
                 vacant.insert(number);
                 texts.push_str(wanted);
-                ends.push(texts.len());
+                ends.push(texts.len() as u32);
                 (number, true)
             }
         }
     }
 
+    /// Makes room for so many more texts.
+    pub(crate) fn reserve(&mut self, count: usize) {
+        let Self { texts, ends, numbers, hasher } = self;
+        ends.reserve(count);
+        numbers.reserve(count, |number| hasher.hash_one(text(texts, ends, *number)));
+    }
+
     pub(crate) fn bytes(&self) -> usize {
-        self.texts.capacity() + self.ends.capacity() * size_of::<usize>() + self.numbers.capacity() * 5
+        self.texts.capacity() + self.ends.capacity() * size_of::<u32>() + self.numbers.capacity() * 5
     }
 }
 
-fn text<'a>(texts: &'a str, ends: &[usize], number: u32) -> &'a str {
+fn text<'a>(texts: &'a str, ends: &[u32], number: u32) -> &'a str {
     let at = number as usize;
     let start = if at == 0 { 0 } else { ends[at - 1] };
-    &texts[start..ends[at]]
+    &texts[start as usize..ends[at] as usize]
 }
 
 #[cfg(test)]

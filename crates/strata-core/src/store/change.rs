@@ -139,6 +139,20 @@ pub enum Change {
         /// The user's epoch when what it was made from was read.
         epoch: u64,
     },
+    /// Puts one segment in the place of the segments that cover just its revisions, two or more of them, and leaves the
+    /// progress of its space where it is. Where there are no such segments it is a conflict: somebody else was faster. So
+    /// is one that was made in another epoch.
+    MergeSegments {
+        /// What they are together.
+        segment: Segment,
+        /// The user's epoch when they were read.
+        epoch: u64,
+    },
+    /// Removes all segments of a space that nobody reads any more, and its progress.
+    DropSegments {
+        /// The space.
+        space: String,
+    },
     /// Says up to which revision a space has been worked through.
     SetProgress {
         /// The space: a model's name, or that of another derived thing.
@@ -213,6 +227,17 @@ pub struct Segment {
     pub last: u64,
     /// The content.
     pub bytes: Vec<u8>,
+}
+
+/// How large a stored segment is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SegmentSize {
+    /// The first revision it covers.
+    pub first: u64,
+    /// The last revision it covers.
+    pub last: u64,
+    /// The bytes of its content.
+    pub bytes: u64,
 }
 
 /// What is destroyed, with everything derived from it alone: vectors, index entries, files.

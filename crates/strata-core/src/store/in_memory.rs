@@ -18,7 +18,8 @@ use async_trait::async_trait;
 
 use super::{
     Applied, Change, ChangeSet, CheckDepth, Head, Health, Hit, Item, JobQuery, KeyQuery, LeaseRequest,
-    MemoryQuery, MetricQuery, Page, Segment, Store, StoredVector, SummaryQuery, TextQuery, TurnQuery,
+    MemoryQuery, MetricQuery, Page, Segment, SegmentSize, Store, StoredVector, SummaryQuery, TextQuery,
+    TurnQuery,
 };
 use crate::error::{Error, Result};
 use crate::id::{ItemId, MemoryId, SessionId, UserId};
@@ -131,8 +132,17 @@ impl Store for InMemoryStore {
         self.read(user, |data| data.vectors_since(model, after))
     }
 
-    async fn segments(&self, user: &UserId, space: &str) -> Result<Vec<Segment>> {
-        self.read(user, |data| data.segments(space))
+    async fn segments(&self, user: &UserId, space: &str, from: u64) -> Result<Vec<Segment>> {
+        self.read(user, |data| data.segments(space, from).cloned().collect())
+    }
+
+    async fn segment_sizes(&self, user: &UserId, space: &str) -> Result<Vec<SegmentSize>> {
+        let size = |segment: &Segment| SegmentSize {
+            first: segment.first,
+            last: segment.last,
+            bytes: segment.bytes.len() as u64,
+        };
+        self.read(user, |data| data.segments(space, 0).map(size).collect())
     }
 
     async fn progress(&self, user: &UserId, space: &str) -> Result<u64> {

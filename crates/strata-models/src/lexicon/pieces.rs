@@ -23,14 +23,28 @@ struct Table {
     texts: Vec<&'static str>,
     /// The length of the longest, in bytes.
     longest: usize,
+    /// By a hash of their first [`START`] bytes, which lengths texts have, a bit each: most beginnings of a word are no
+    /// piece, and need not be looked for.
+    lengths: Vec<u64>,
 }
+
+const START: usize = 3;
+const STARTS: usize = 4096;
 
 impl Table {
     fn new(pieces: impl Iterator<Item = (&'static str, u16)> + Clone) -> Self {
         let count = pieces.clone().count();
         let last = pieces.clone().map(|(_, id)| usize::from(id) + 1).max().unwrap_or(0);
-        let mut table = Self { ids: HashTable::with_capacity(count), texts: vec![""; last], longest: 0 };
+        let mut table = Self {
+            ids: HashTable::with_capacity(count),
+            texts: vec![""; last],
+            longest: 0,
+            lengths: vec![0; STARTS],
+        };
         for (text, id) in pieces {
+            if let Some(start) = start(text) {
+                table.lengths[start] |= 1 << text.len().min(MAX_PIECE_BYTES);
+            }
             table.texts[usize::from(id)] = text;
             table.longest = table.longest.max(text.len());
             let hash = |text: &str| scattered(text.bytes().fold(FNV, fnv));
@@ -52,9 +66,17 @@ impl Table {
             hash = fnv(hash, byte);
             hashes[at + 1] = hash;
         }
-        let mut ends = (1..=length).rev().filter(|end| text.is_char_boundary(*end));
+        let lengths = start(text).map_or(u64::MAX, |start| self.lengths[start] | ((1 << START) - 1));
+        let is_length = |end: usize| lengths & (1 << end) != 0;
+        let mut ends = (1..=length).rev().filter(|end| is_length(*end) && text.is_char_boundary(*end));
         ends.find_map(|end| Some((end, self.get(hashes[end], &text[..end])?)))
     }
+}
+
+/// Where a text's lengths are, by its first bytes; none for one that is shorter.
+fn start(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes().first_chunk::<START>()?;
+    Some((scattered(bytes.iter().copied().fold(FNV, fnv)) >> 40) as usize % STARTS)
 }
 
 /// No piece is longer.

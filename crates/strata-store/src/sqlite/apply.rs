@@ -81,6 +81,8 @@ fn items_changed(change: &Change) -> usize {
         | Change::ExpectSession { .. }
         | Change::PutVectors(_)
         | Change::PutSegment { .. }
+        | Change::MergeSegments { .. }
+        | Change::DropSegments { .. }
         | Change::SetProgress { .. }
         | Change::EnqueueJob(_)
         | Change::FinishJob { .. }
@@ -164,6 +166,8 @@ impl<'a> Writing<'a> {
                 vectors.iter().try_for_each(|vector| self.put_vector(vector, revision))
             }
             Change::PutSegment { segment, epoch } => self.put_segment(&segment, epoch),
+            Change::MergeSegments { segment, epoch } => self.merge_segments(&segment, epoch),
+            Change::DropSegments { space } => self.drop_segments(&space),
             Change::SetProgress { space, revision } => self.set_progress(&space, revision),
             Change::ExpectProgress { space, revision } => self.expect_progress(&space, revision),
             Change::EnqueueJob(job) => self.enqueue_job(&job),

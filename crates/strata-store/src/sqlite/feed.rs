@@ -1,7 +1,7 @@
 //! What an index in memory is fed from: changes by revision, vectors by theirs, and stored segments.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use strata_core::store::{Item, Segment, StoredVector};
+use strata_core::store::{Item, Segment, SegmentSize, StoredVector};
 use strata_core::vector::{ItemVector, Vector};
 use strata_core::{Error, ItemId, MemoryId, SummaryId, TurnId, UserId};
 
@@ -97,13 +97,24 @@ pub(crate) fn vectors_since(
     })
 }
 
-pub(crate) fn segments(conn: &Connection, user: &UserId, space: &str) -> Outcome<Vec<Segment>> {
+pub(crate) fn segments(conn: &Connection, user: &UserId, space: &str, from: u64) -> Outcome<Vec<Segment>> {
     let Some(user_id) = user_id(conn, user)? else { return Ok(Vec::new()) };
-    let sql = "SELECT first, last, bytes FROM segments WHERE user_id = ?1 AND space = ?2 ORDER BY first";
-    all(conn, sql, params![user_id, space], |row| {
+    let sql = "SELECT first, last, bytes FROM segments WHERE user_id = ?1 AND space = ?2 AND first >= ?3
+               ORDER BY first";
+    all(conn, sql, params![user_id, space, bound(from)], |row| {
         let cells = Cells::new("segments", row);
         let (first, last, bytes) = (cells.number(0)?, cells.number(1)?, cells.get(2)?);
         Ok(Segment { space: space.to_owned(), first, last, bytes })
+    })
+}
+
+pub(crate) fn segment_sizes(conn: &Connection, user: &UserId, space: &str) -> Outcome<Vec<SegmentSize>> {
+    let Some(user_id) = user_id(conn, user)? else { return Ok(Vec::new()) };
+    let sql =
+        "SELECT first, last, length(bytes) FROM segments WHERE user_id = ?1 AND space = ?2 ORDER BY first";
+    all(conn, sql, params![user_id, space], |row| {
+        let cells = Cells::new("segments", row);
+        Ok(SegmentSize { first: cells.number(0)?, last: cells.number(1)?, bytes: cells.number(2)? })
     })
 }
 
@@ -127,13 +138,7 @@ pub(crate) fn behind(conn: &Connection, space: &str, gap: u64, limit: u32) -> Ou
 
 impl Writing<'_> {
     pub(super) fn put_segment(&self, segment: &Segment, epoch: u64) -> Outcome<()> {
-        if super::read::head(self.conn, self.user)?.epoch != epoch {
-            return Err(Error::conflict(format!(
-                "a segment of `{}` was made in epoch {epoch}, before something was destroyed; make it anew",
-                segment.space
-            ))
-            .into());
-        }
+        self.expect_epoch(segment, epoch)?;
         let progress = progress(self.conn, self.user, &segment.space)?;
         if segment.first != progress + 1 || segment.last < segment.first {
             return Err(Error::conflict(format!(
@@ -144,6 +149,58 @@ impl Writing<'_> {
             ))
             .into());
         }
+        self.insert_segment(segment)?;
+        self.set_progress(&segment.space, segment.last)
+    }
+
+    pub(super) fn merge_segments(&self, segment: &Segment, epoch: u64) -> Outcome<()> {
+        self.expect_epoch(segment, epoch)?;
+        let (first, last) = (count(segment.first)?, count(segment.last)?);
+        let within = params![self.user_id, segment.space, first, last];
+        let covered = self
+            .conn
+            .prepare_cached(
+                "SELECT count(*), min(first), max(last) FROM segments
+                 WHERE user_id = ?1 AND space = ?2 AND first BETWEEN ?3 AND ?4 AND last <= ?4",
+            )?
+            .query_row(within, |row| Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?)))?;
+        if covered.0 < 2 || (covered.1, covered.2) != (Some(first), Some(last)) {
+            return Err(Error::conflict(format!(
+                "no segments of `{}` cover just the revisions {first} to {last}; read them again",
+                segment.space
+            ))
+            .into());
+        }
+        self.conn
+            .prepare_cached(
+                "DELETE FROM segments WHERE user_id = ?1 AND space = ?2 AND first BETWEEN ?3 AND ?4",
+            )?
+            .execute(within)?;
+        self.insert_segment(segment)
+    }
+
+    pub(super) fn drop_segments(&self, space: &str) -> Outcome<()> {
+        for sql in [
+            "DELETE FROM segments WHERE user_id = ?1 AND space = ?2",
+            "DELETE FROM progress WHERE user_id = ?1 AND space = ?2",
+        ] {
+            self.conn.prepare_cached(sql)?.execute(params![self.user_id, space])?;
+        }
+        Ok(())
+    }
+
+    fn expect_epoch(&self, segment: &Segment, epoch: u64) -> Outcome<()> {
+        if super::read::head(self.conn, self.user)?.epoch == epoch {
+            return Ok(());
+        }
+        Err(Error::conflict(format!(
+            "a segment of `{}` was made in epoch {epoch}, before something was destroyed; make it anew",
+            segment.space
+        ))
+        .into())
+    }
+
+    fn insert_segment(&self, segment: &Segment) -> Outcome<()> {
         self.conn
             .prepare_cached(
                 "INSERT INTO segments (user_id, space, first, last, bytes) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -155,7 +212,7 @@ impl Writing<'_> {
                 count(segment.last)?,
                 segment.bytes
             ])?;
-        self.set_progress(&segment.space, segment.last)
+        Ok(())
     }
 
     pub(super) fn expect_progress(&self, space: &str, revision: u64) -> Outcome<()> {

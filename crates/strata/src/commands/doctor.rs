@@ -36,8 +36,8 @@ const DISK_WARNING_BYTES: u64 = 1024 * 1024 * 1024;
 /// How many users are looked at together.
 const USERS_A_PAGE: u32 = 500;
 
-/// How many changes of a user may wait for the next segment, which takes 256 items.
-const SEGMENT_SLACK: u64 = 255;
+/// How many changes of a user may wait for the next segment, which takes 64 items.
+const SEGMENT_SLACK: u64 = 63;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -168,6 +168,8 @@ async fn items_are_embedded_in_batches_and_again_after_a_failure() {
     for number in 0..100 {
         world.say("s", &format!("turn number {number}")).await;
     }
+    // Segments are written, so that embedding is all that is left to do.
+    world.engine.maintain_all().await.unwrap();
     let inner = MeanEncoder::local("mean", 8);
     let noting = Arc::new(Noting { inner, calls: 0.into(), largest: 0.into(), fails: 2 });
     let engine = world.engine.clone().with_embedder(Arc::clone(&noting) as Arc<dyn Embedder>);

@@ -4,7 +4,7 @@ use super::fixture::*;
 use crate::error::ErrorKind;
 use crate::id::{ItemId, MemoryId};
 use crate::state::State;
-use crate::store::{Change, ChangeSet, Forget, Item, Segment, Store};
+use crate::store::{Change, ChangeSet, Forget, Item, Segment, SegmentSize, Store};
 use crate::summary::{Summary, SummaryStatus};
 use crate::vector::{ItemVector, Vector};
 
@@ -136,6 +136,9 @@ pub async fn does_not_count_what_recall_cannot_see(store: &dyn Store) {
         Change::PutState { session: session("s"), state: Box::new(State::default()) },
         Change::PutSummary(Box::new(begun)),
         Change::PutSegment { segment: segment("space", 1, 1), epoch: 0 },
+        Change::PutSegment { segment: segment("space", 2, 2), epoch: 0 },
+        Change::MergeSegments { segment: segment("space", 1, 2), epoch: 0 },
+        Change::DropSegments { space: "space".to_owned() },
         Change::SetProgress { space: "other".to_owned(), revision: 1 },
         Change::EnqueueJob(Box::new(job(None, 0))),
         Change::AddRequest(Box::new(request(0))),
@@ -183,13 +186,16 @@ pub async fn counts_vectors_by_themselves(store: &dyn Store) {
 /// Segments come by the revisions they cover, a space at a time, as they were given; they move the progress on.
 pub async fn keeps_segments_in_order(store: &dyn Store) {
     append(store, &ann(), "s", &["one"]).await;
-    assert!(store.segments(&ann(), "a").await.unwrap().is_empty());
+    assert!(store.segments(&ann(), "a", 0).await.unwrap().is_empty());
     let large = Segment { bytes: (0..1_000_000_u32).map(|n| n as u8).collect(), ..segment("a", 3, 12) };
     for segment in [segment("a", 1, 2), segment("b", 1, 99), large.clone(), segment("a", 13, 13)] {
         put(store, segment).await;
     }
-    assert_eq!(store.segments(&ann(), "a").await.unwrap(), [segment("a", 1, 2), large, segment("a", 13, 13)]);
-    assert_eq!(store.segments(&ann(), "b").await.unwrap(), [segment("b", 1, 99)]);
+    assert_eq!(
+        store.segments(&ann(), "a", 0).await.unwrap(),
+        [segment("a", 1, 2), large, segment("a", 13, 13)]
+    );
+    assert_eq!(store.segments(&ann(), "b", 0).await.unwrap(), [segment("b", 1, 99)]);
     assert_eq!(store.progress(&ann(), "a").await.unwrap(), 13);
     assert_eq!(store.progress(&ann(), "b").await.unwrap(), 99);
 }
@@ -204,8 +210,73 @@ pub async fn refuses_a_segment_that_does_not_follow(store: &dyn Store) {
     }
     let stale = Change::PutSegment { segment: segment("a", 6, 9), epoch: 1 };
     assert_eq!(refuse(store, &ann(), stale).await, ErrorKind::Conflict, "made in another epoch");
-    assert_eq!(store.segments(&ann(), "a").await.unwrap().len(), 1);
+    assert_eq!(store.segments(&ann(), "a", 0).await.unwrap().len(), 1);
     assert_eq!(store.progress(&ann(), "a").await.unwrap(), 5);
+}
+
+/// Those that begin at a revision or later are asked for alone, and how large all are without reading them.
+pub async fn tells_of_segments_without_reading_all(store: &dyn Store) {
+    append(store, &ann(), "s", &["one"]).await;
+    assert!(store.segment_sizes(&ann(), "a").await.unwrap().is_empty());
+    let large = Segment { bytes: vec![7; 100_000], ..segment("a", 3, 12) };
+    for segment in [segment("a", 1, 2), large.clone(), segment("b", 1, 99), segment("a", 13, 13)] {
+        put(store, segment).await;
+    }
+    assert_eq!(store.segments(&ann(), "a", 3).await.unwrap(), [large, segment("a", 13, 13)]);
+    assert_eq!(store.segments(&ann(), "a", 4).await.unwrap(), [segment("a", 13, 13)]);
+    assert!(store.segments(&ann(), "a", 14).await.unwrap().is_empty());
+    let size = |(first, last, bytes)| SegmentSize { first, last, bytes };
+    assert_eq!(
+        store.segment_sizes(&ann(), "a").await.unwrap(),
+        [(1, 2, 4), (3, 12, 100_000), (13, 13, 4)].map(size)
+    );
+}
+
+/// One segment takes the place of those that cover its revisions; progress and other spaces stay.
+pub async fn merges_segments_that_follow_each_other(store: &dyn Store) {
+    append(store, &ann(), "s", &["one"]).await;
+    for (first, last) in [(1, 2), (3, 5), (6, 9), (10, 12)] {
+        put(store, segment("a", first, last)).await;
+        put(store, segment("b", first, last)).await;
+    }
+    let merge = |first, last, epoch| Change::MergeSegments { segment: segment("a", first, last), epoch };
+    for (first, last) in [(3, 5), (3, 8), (2, 9), (4, 9), (3, 13), (10, 20), (1, 1)] {
+        assert_eq!(
+            refuse(store, &ann(), merge(first, last, 0)).await,
+            ErrorKind::Conflict,
+            "{first} to {last}"
+        );
+    }
+    assert_eq!(refuse(store, &ann(), merge(3, 9, 1)).await, ErrorKind::Conflict, "made in another epoch");
+    assert_eq!(store.segments(&ann(), "a", 0).await.unwrap().len(), 4);
+    apply(store, &ann(), merge(3, 9, 0)).await;
+    let merged = [segment("a", 1, 2), segment("a", 3, 9), segment("a", 10, 12)];
+    assert_eq!(store.segments(&ann(), "a", 0).await.unwrap(), merged);
+    assert_eq!(refuse(store, &ann(), merge(3, 9, 0)).await, ErrorKind::Conflict, "somebody else was faster");
+    assert_eq!(store.segments(&ann(), "b", 0).await.unwrap().len(), 4);
+    assert_eq!(store.progress(&ann(), "a").await.unwrap(), 12);
+    put(store, segment("a", 13, 14)).await;
+    apply(store, &ann(), merge(1, 14, 0)).await;
+    assert_eq!(store.segments(&ann(), "a", 0).await.unwrap(), [segment("a", 1, 14)]);
+}
+
+/// A space that nobody reads any more goes with its progress; others, and other users', stay.
+pub async fn drops_the_segments_of_a_space(store: &dyn Store) {
+    append(store, &ann(), "s", &["one"]).await;
+    append(store, &bob(), "s", &["one"]).await;
+    for space in ["a", "b"] {
+        put(store, segment(space, 1, 2)).await;
+    }
+    apply(store, &bob(), Change::PutSegment { segment: segment("a", 1, 2), epoch: 0 }).await;
+    for _ in 0..2 {
+        apply(store, &ann(), Change::DropSegments { space: "a".to_owned() }).await;
+        assert!(store.segments(&ann(), "a", 0).await.unwrap().is_empty());
+        assert_eq!(store.progress(&ann(), "a").await.unwrap(), 0);
+    }
+    assert_eq!(store.segments(&ann(), "b", 0).await.unwrap().len(), 1);
+    assert_eq!(store.progress(&ann(), "b").await.unwrap(), 2);
+    assert_eq!(store.segments(&bob(), "a", 0).await.unwrap().len(), 1);
+    put(store, segment("a", 1, 1)).await;
 }
 
 /// Destroying anything of the user destroys all segments, and their spaces begin anew; other progress stays.
@@ -218,7 +289,7 @@ pub async fn destroying_anything_destroys_all_segments(store: &dyn Store) {
         set_progress(store, "model", 2).await;
         apply(store, &ann(), Change::Forget(what)).await;
         for space in ["a", "b"] {
-            assert!(store.segments(&ann(), space).await.unwrap().is_empty());
+            assert!(store.segments(&ann(), space, 0).await.unwrap().is_empty());
             assert_eq!(store.progress(&ann(), space).await.unwrap(), 0);
         }
         assert_eq!(store.progress(&ann(), "model").await.unwrap(), 2);

@@ -43,7 +43,7 @@ fn vector(item: ItemId) -> ItemVector {
 }
 
 /// How many reads [`seen_by`] makes.
-const READS: usize = 26;
+const READS: usize = 27;
 
 /// All that a user sees of what ann has, by every read that names a user.
 async fn seen_by(store: &dyn Store, user: &UserId, anns: &Anns) -> Vec<String> {
@@ -80,7 +80,8 @@ async fn seen_by(store: &dyn Store, user: &UserId, anns: &Anns) -> Vec<String> {
     see("vectors", store.vectors(user, "model", &items).await.unwrap().len());
     see("feed", store.feed(user, 0, 9).await.unwrap().len());
     see("vectors_since", store.vectors_since(user, "model", 0).await.unwrap().len());
-    see("segments", store.segments(user, "space").await.unwrap().len());
+    see("segments", store.segments(user, "space", 0).await.unwrap().len());
+    see("segment sizes", store.segment_sizes(user, "space").await.unwrap().len());
     see("progress", usize::from(store.progress(user, "space").await.unwrap() > 0));
     see("jobs", store.jobs(user, &JobQuery { limit: 9, ..JobQuery::default() }).await.unwrap().len());
     let job = JobQuery { id: Some(anns.job), limit: 9, ..JobQuery::default() };

@@ -229,9 +229,9 @@ impl UserData {
         stored
     }
 
-    pub(super) fn segments(&self, space: &str) -> Vec<Segment> {
-        let segments = self.segments.rows().iter().filter(|((of, _), _)| of == space);
-        segments.map(|(_, segment)| segment.clone()).collect()
+    pub(super) fn segments(&self, space: &str, from: u64) -> impl Iterator<Item = &Segment> {
+        let segments = self.segments.rows().range((space.to_owned(), from)..);
+        segments.map(|(_, segment)| segment).take_while(move |segment| segment.space == space)
     }
 
     pub(super) fn progress(&self, space: &str) -> u64 {

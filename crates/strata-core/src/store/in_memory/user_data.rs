@@ -175,6 +175,12 @@ impl UserData {
                 Ok(())
             }
             Change::PutSegment { segment, epoch } => self.put_segment(segment, epoch),
+            Change::MergeSegments { segment, epoch } => self.merge_segments(segment, epoch),
+            Change::DropSegments { space } => {
+                self.segments.remove_where(|(of, _), _| *of == space);
+                self.progress.remove(&space);
+                Ok(())
+            }
             Change::SetProgress { space, revision } => {
                 self.progress.put(space, revision);
                 Ok(())
@@ -385,13 +391,36 @@ impl UserData {
         .retryable())
     }
 
-    fn put_segment(&mut self, segment: Segment, epoch: u64) -> Result<()> {
-        if self.head.epoch != epoch {
+    fn expect_epoch(&self, segment: &Segment, epoch: u64) -> Result<()> {
+        if self.head.epoch == epoch {
+            return Ok(());
+        }
+        Err(Error::conflict(format!(
+            "a segment of `{}` was made in epoch {epoch}, before something was destroyed; make it anew",
+            segment.space
+        )))
+    }
+
+    fn merge_segments(&mut self, segment: Segment, epoch: u64) -> Result<()> {
+        self.expect_epoch(&segment, epoch)?;
+        let covered = self.segments(&segment.space, segment.first);
+        let covered: Vec<_> = covered.take_while(|other| other.last <= segment.last).collect();
+        let ends = (covered.first().map(|other| other.first), covered.last().map(|other| other.last));
+        if covered.len() < 2 || ends != (Some(segment.first), Some(segment.last)) {
             return Err(Error::conflict(format!(
-                "a segment of `{}` was made in epoch {epoch}, before something was destroyed; make it anew",
-                segment.space
+                "no segments of `{}` cover just the revisions {} to {}; read them again",
+                segment.space, segment.first, segment.last
             )));
         }
+        self.segments.remove_where(|(space, first), _| {
+            *space == segment.space && (segment.first..=segment.last).contains(first)
+        });
+        self.segments.put((segment.space.clone(), segment.first), segment);
+        Ok(())
+    }
+
+    fn put_segment(&mut self, segment: Segment, epoch: u64) -> Result<()> {
+        self.expect_epoch(&segment, epoch)?;
         let progress = self.progress.get(&segment.space).copied().unwrap_or(0);
         if segment.first != progress + 1 || segment.last < segment.first {
             return Err(Error::conflict(format!(
