@@ -5,6 +5,7 @@
 //! (see [`crate::index`]); for a user with more items than that is made for, the store's own text index stands in. A
 //! model that fails costs quality, never the answer. Start reading at [`Engine::recall`].
 
+mod asks;
 mod budget;
 mod diversity;
 mod fallback;
@@ -38,6 +39,7 @@ use crate::error::Result;
 use crate::id::{ItemId, RequestId, UserId};
 use crate::index::{Doc, Document, FreshIndex, UserIndex};
 use crate::metric::{ErrorStage, RetrievalPath};
+use crate::ports::Embedder;
 use crate::vector::Vector;
 
 use question::Question;
@@ -144,48 +146,57 @@ impl Engine {
             None => plan.clone(),
         };
         let mut found = Found { scope: plan.scope, expansion, ..Found::default() };
-        let vector = self.question_vector(&fresh, &question, request, &mut found).await;
+        let vectors = self.question_vectors(&fresh, &question, &mut found).await;
         for (index, passing) in fresh.into_iter().zip(passing) {
-            found.add(index, passing.as_ref(), request, plan, &question, vector.as_ref());
+            found.add(index, passing.as_ref(), request, plan, &question, &vectors);
         }
         Ok(found)
     }
 
-    /// The question's vector, if there are vectors to compare it with. A failing embedder is noted and done without.
-    async fn question_vector(
+    /// The vector of each thing that the question asks, if there are vectors to compare it with. A failing embedder is
+    /// noted and done without.
+    async fn question_vectors(
         &self,
         indexes: &[FreshIndex],
         question: &Question,
-        request: &RecallRequest,
         found: &mut Found,
-    ) -> Option<Vector> {
-        let embedder = self.embedder.as_ref()?;
+    ) -> Vec<Option<Vector>> {
         let dimension = indexes.iter().find_map(|index| {
             let index = index.read();
             (index.vectors.count > 0).then_some(index.vectors.dimension)
-        })?;
-        // Reading Chinese with an encoder that knows none would cost time and find nothing.
-        if !question.latin && !self.settings.recall.encoder_reads_chinese {
-            return None;
+        });
+        let (Some(embedder), Some(dimension)) = (&self.embedder, dimension) else { return Vec::new() };
+        let mut vectors = Vec::with_capacity(question.each().len());
+        for ask in question.each() {
+            // Reading Chinese with an encoder that knows none would cost time and find nothing. An embedder that failed
+            // is not asked again: it may have taken its time.
+            let readable = ask.latin || self.settings.recall.encoder_reads_chinese;
+            vectors.push(match readable && found.error_stage.is_none() {
+                true => question_vector(embedder.as_ref(), ask, dimension, found).await,
+                false => None,
+            });
         }
-        match embedder.embed_question(&request.query).await {
-            Ok(values) if values.len() == dimension => Some(Vector::quantise(&values)),
-            Ok(values) => {
-                tracing::warn!(
-                    expected = dimension,
-                    given = values.len(),
-                    "the embedder changed its dimension"
-                );
-                found.error_stage = Some(ErrorStage::Embedding);
-                None
-            }
-            Err(error) => {
-                tracing::warn!(%error, "the question could not be embedded; recall goes on without");
-                found.error_stage = Some(ErrorStage::Embedding);
-                None
-            }
+        vectors
+    }
+}
+
+async fn question_vector(
+    embedder: &dyn Embedder,
+    question: &Question,
+    dimension: usize,
+    found: &mut Found,
+) -> Option<Vector> {
+    match embedder.embed_question(&question.text).await {
+        Ok(values) if values.len() == dimension => return Some(Vector::quantise(&values)),
+        Ok(values) => {
+            tracing::warn!(expected = dimension, given = values.len(), "the embedder changed its dimension");
+        }
+        Err(error) => {
+            tracing::warn!(%error, "the question could not be embedded; recall goes on without");
         }
     }
+    found.error_stage = Some(ErrorStage::Embedding);
+    None
 }
 
 /// What the candidate paths brought.
@@ -240,7 +251,7 @@ impl Found {
         request: &RecallRequest,
         plan: &Plan,
         question: &Question,
-        vector: Option<&Vector>,
+        vectors: &[Option<Vector>],
     ) {
         let place = self.indexes.len();
         {
@@ -251,7 +262,7 @@ impl Found {
             };
             let visible = |doc: Doc| is_visible(&index.documents[doc as usize], session, passing, request);
             let reads_chinese = plan.encoder_reads_chinese;
-            let inputs = Inputs { index: &index, question, vector, reads_chinese, visible: &visible };
+            let inputs = Inputs { index: &index, question, vectors, reads_chinese, visible: &visible };
             let Ranking { items, term_hits, vector_hits } = rank::rank(&inputs, plan.pool, plan.limit);
             self.term_hits += term_hits;
             self.vector_hits += vector_hits;

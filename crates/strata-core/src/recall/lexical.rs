@@ -20,6 +20,9 @@ const UNRELATED: f32 = 0.25;
 const FROM_PREVIOUS: f32 = 0.5;
 const FROM_NEXT: f32 = 0.25;
 
+/// How much of the whole message's matches a question in it gets: «When is Ann's birthday? What does she like?»
+const FROM_WHOLE: f32 = 0.25;
+
 /// The lexical scores of all of a user's items.
 pub(crate) struct Lexical {
     /// BM25, as a share of the question's weight.
@@ -40,6 +43,19 @@ impl Lexical {
         let matches = matches(index, question);
         let words = score_words(index, question, &matches, &mut spread);
         Self { terms, words, has_term, matches }
+    }
+
+    /// As the scores of a question in a message that `whole` is of: what it leaves to a pronoun stands elsewhere in it.
+    pub(crate) fn within(mut self, whole: &Self) -> Self {
+        let lean = |own: &mut [f32], whole: &[f32]| {
+            for (own, whole) in own.iter_mut().zip(whole) {
+                *own = (*own + FROM_WHOLE * whole) / (1.0 + FROM_WHOLE);
+            }
+        };
+        lean(&mut self.terms, &whole.terms);
+        lean(&mut self.words, &whole.words);
+        self.has_term.clone_from(&whole.has_term);
+        self
     }
 
     /// How well an item matches each word of the question, without its neighbours.

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::asks;
 use crate::index::{TermHash, is_latin, question_terms, question_words};
 use crate::lexicon::{DIMENSION, Lexicon, Word, add};
 use crate::time::{self, Precision, TimeSpan};
@@ -9,6 +10,7 @@ use crate::vector::Vector;
 
 /// A question, analysed.
 pub(crate) struct Question {
+    pub(crate) text: String,
     /// Its distinct terms with their counts.
     pub(crate) terms: Vec<(TermHash, u8)>,
     /// Its distinct words.
@@ -19,6 +21,8 @@ pub(crate) struct Question {
     pub(crate) times: Vec<TimeSpan>,
     /// Whether an encoder that knows no Chinese can read it.
     pub(crate) latin: bool,
+    /// The questions in it, where it asks several things at once.
+    pub(crate) asks: Vec<Self>,
 }
 
 /// A word of a question.
@@ -32,8 +36,28 @@ pub(crate) struct QuestionWord {
 }
 
 impl Question {
-    /// Reads a question asked at `now`.
+    /// Reads a question asked at `now`, and those in it.
     pub(crate) fn new(text: &str, now: Timestamp, lexicon: &dyn Lexicon) -> Self {
+        let mut asks: Vec<Self> =
+            asks::asks(text).into_iter().map(|ask| Self::one(ask, now, lexicon)).collect();
+        asks.retain(Self::stands_alone);
+        if !(2..=asks::MOST).contains(&asks.len()) {
+            asks.clear();
+        }
+        Self { asks, ..Self::one(text, now, lexicon) }
+    }
+
+    /// Whether it says what it asks for: «really?» and «is it?» do not.
+    fn stands_alone(&self) -> bool {
+        !self.words.is_empty() && (self.words.len() > 1 || self.text.split_whitespace().count() > 1)
+    }
+
+    /// Each thing that is asked: itself, or the questions in it.
+    pub(crate) fn each(&self) -> &[Self] {
+        if self.asks.is_empty() { std::slice::from_ref(self) } else { &self.asks }
+    }
+
+    fn one(text: &str, now: Timestamp, lexicon: &dyn Lexicon) -> Self {
         let mut mean = [0.0; DIMENSION];
         let words = question_words(text, lexicon)
             .into_iter()
@@ -49,11 +73,13 @@ impl Question {
             })
             .collect();
         Self {
+            text: text.to_owned(),
             terms: question_terms(text),
             words,
             mean: Vector::quantise(&mean),
             times: times(text, now),
             latin: is_latin(text),
+            asks: Vec::new(),
         }
     }
 }

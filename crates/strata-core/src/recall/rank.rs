@@ -5,6 +5,7 @@
 
 use std::cmp::Ordering;
 
+use super::asks;
 use super::lexical::Lexical;
 use super::likeness::{Likeness, MOST};
 use super::question::Question;
@@ -77,11 +78,12 @@ pub(crate) struct Parts {
 }
 
 /// What a ranking is made from.
+#[derive(Clone, Copy)]
 pub(crate) struct Inputs<'a> {
     pub(crate) index: &'a UserIndex,
     pub(crate) question: &'a Question,
-    /// The question's vector in the space of the index's vectors.
-    pub(crate) vector: Option<&'a Vector>,
+    /// The vector of each thing asked, in the space of the index's vectors.
+    pub(crate) vectors: &'a [Option<Vector>],
     /// Whether the encoder that made the vectors knows Chinese.
     pub(crate) reads_chinese: bool,
     /// Which items may be seen.
@@ -100,8 +102,46 @@ pub(crate) struct Ranking {
 
 /// Ranks the visible items and gives the best `limit`, of which `served` shall be served.
 pub(crate) fn rank(inputs: &Inputs<'_>, limit: usize, served: usize) -> Ranking {
+    let whole = Lexical::new(inputs.index, inputs.question);
+    let (mut ranking, encoded) = if inputs.question.asks.is_empty() {
+        rank_one(inputs, &whole, limit)
+    } else {
+        rank_asks(inputs, &whole, limit)
+    };
+    calibrate(&mut ranking.items, encoded, served);
+    ranking
+}
+
+/// Ranks for each question of several, and lets their answers take turns. One that nothing answers gets none.
+fn rank_asks(inputs: &Inputs<'_>, whole: &Lexical, limit: usize) -> (Ranking, bool) {
+    let mut rankings: Vec<(Ranking, bool)> = inputs
+        .question
+        .asks
+        .iter()
+        .enumerate()
+        .map(|(place, ask)| {
+            let vectors = inputs.vectors.get(place..=place).unwrap_or_default();
+            let lexical = Lexical::new(inputs.index, ask).within(whole);
+            rank_one(&Inputs { question: ask, vectors, ..*inputs }, &lexical, limit)
+        })
+        .collect();
+    let means = |(ranking, encoded): &(Ranking, bool)| {
+        ranking.items.first().is_some_and(|item| meaning(item.score, *encoded) > 0.0)
+    };
+    if rankings.iter().any(means) {
+        rankings.retain(means);
+    }
+    let term_hits = rankings.iter().map(|(ranking, _)| ranking.term_hits).max().unwrap_or_default();
+    let vector_hits = rankings.iter().map(|(ranking, _)| ranking.vector_hits).max().unwrap_or_default();
+    let encoded = rankings.first().is_some_and(|(_, encoded)| *encoded);
+    let mut items = asks::in_turns(rankings.into_iter().map(|(ranking, _)| ranking.items).collect());
+    items.truncate(limit);
+    (Ranking { items, term_hits, vector_hits }, encoded)
+}
+
+/// Ranks for one question, and tells whether an encoder took part.
+fn rank_one(inputs: &Inputs<'_>, lexical: &Lexical, limit: usize) -> (Ranking, bool) {
     let Inputs { index, question, visible, .. } = inputs;
-    let lexical = Lexical::new(index, question);
     let encoder = EncoderScores::new(inputs);
     let unread = encoder.is_used();
     let parts = |doc: Doc, encoder: Option<f32>| Parts {
@@ -138,9 +178,8 @@ pub(crate) fn rank(inputs: &Inputs<'_>, limit: usize, served: usize) -> Ranking 
     sort(index, &mut scored);
     hop(index, &mut scored);
     keep_best(index, &mut scored, limit);
-    super::fresh::newest_first(inputs, &lexical, &mut scored);
-    calibrate(&mut scored, unread, served);
-    Ranking { items: scored, term_hits, vector_hits }
+    super::fresh::newest_first(inputs, lexical, &mut scored);
+    (Ranking { items: scored, term_hits, vector_hits }, unread)
 }
 
 impl Parts {
@@ -168,7 +207,8 @@ impl<'a> EncoderScores<'a> {
         let fits = |vector: &&Vector| {
             (question.latin || reads_chinese) && vector.values.len() == index.vectors.dimension
         };
-        Self { index, vector: inputs.vector.filter(fits), reads_chinese }
+        let vector = inputs.vectors.first().and_then(Option::as_ref);
+        Self { index, vector: vector.filter(fits), reads_chinese }
     }
 
     fn is_used(&self) -> bool {
@@ -273,6 +313,12 @@ where
     sort(index, scored);
 }
 
+/// How much the best score of a question means, from 0 to 1.
+fn meaning(best: f32, encoded: bool) -> f32 {
+    let (low, high) = if encoded { MEANINGFUL_ENCODED } else { MEANINGFUL };
+    ((best - low) / (high - low)).clamp(0.0, 1.0)
+}
+
 /// Turns places and scores into relevance from 0 to 1, so that a threshold means the same for every question.
 ///
 /// Scores of different questions cannot be compared: a long question is never covered in full. The place among the best
@@ -281,8 +327,7 @@ fn calibrate(scored: &mut [Ranked], encoded: bool, served: usize) {
     let (Some(best), Some(worst)) = (scored.first().map(|i| i.score), scored.last().map(|i| i.score)) else {
         return;
     };
-    let (low, high) = if encoded { MEANINGFUL_ENCODED } else { MEANINGFUL };
-    let meaningful = ((best - low) / (high - low)).clamp(0.0, 1.0);
+    let meaningful = meaning(best, encoded);
     for (place, item) in scored.iter_mut().enumerate() {
         let nearness = if best > worst { (item.score - worst) / (best - worst) } else { 1.0 };
         let among = 1.0 / (1.0 + ((place as f32 + 1.0) / (served as f32 + 0.5)).powi(PLACE_STEEPNESS));

@@ -80,6 +80,23 @@ async fn an_encoder_ranks_by_meaning() {
 }
 
 #[tokio::test]
+async fn each_question_of_a_message_has_its_vector() {
+    let world = embedded_world().await;
+    let engine = world.engine.clone().with_embedder(MeanEncoder::local("mean", 64));
+    let recalled = engine.recall(&world.user, &explained("Some journey made? Some lamp lit?")).await.unwrap();
+    assert_eq!(contents(&recalled), ["the trip went well", "the lamp is on"]);
+    let candidates = &recalled.trace.as_ref().unwrap().candidates;
+    // Of half a question the cosine would be lower.
+    assert!(candidates.iter().all(|candidate| candidate.encoder.unwrap() > 0.3), "{candidates:?}");
+    assert_eq!(recalled.vector_hits, 2);
+    // An encoder that fails is asked once, and done without.
+    let broken = Broken { passages: MeanEncoder::local("mean", 64), question: None };
+    let engine = world.engine.clone().with_embedder(Arc::new(broken));
+    let recalled = engine.recall(&world.user, &explained("Some journey made? Some lamp lit?")).await.unwrap();
+    assert_eq!((recalled.items.len(), recalled.error_stage), (2, Some(ErrorStage::Embedding)));
+}
+
+#[tokio::test]
 async fn an_encoder_without_chinese_is_not_asked_for_it() {
     let hits = async |encoder_reads_chinese: bool, query: &str| {
         let world = World::with(|settings| settings.recall.encoder_reads_chinese = encoder_reads_chinese);

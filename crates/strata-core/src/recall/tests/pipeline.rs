@@ -398,3 +398,36 @@ async fn a_request_that_cannot_be_right_is_refused() {
         assert_eq!(world.recall(&request).await.items.len(), 1, "the best is fully relevant");
     }
 }
+
+#[tokio::test]
+async fn each_question_of_a_message_is_answered() {
+    let world = World::new();
+    for number in 0..40 {
+        let text = if number < 3 { "the trip to Rome by night train" } else { "something else" };
+        world.say(&format!("session {number}"), &format!("{text}, {number}")).await;
+    }
+    world.say("lamp", "an old friend has the lamp").await;
+    let first_two = async |query: &str| contents(&world.recall(&by_relevance(query)).await)[..2].to_vec();
+    let lamp = "an old friend has the lamp".to_owned();
+    let trip = "When did the night train trip to Rome begin";
+    assert!(!first_two(&format!("{trip} and who has the lamp?")).await.contains(&lamp));
+    assert_eq!(first_two(&format!("{trip}? And who has the lamp?")).await[1], lamp);
+    // What is only told asks for nothing, and a question without words of its own takes no turn.
+    assert!(
+        !first_two(&format!("{trip}? The lamp is what my friend has, I think, and so on."))
+            .await
+            .contains(&lamp)
+    );
+    assert!(!first_two(&format!("{trip}? Lamp?")).await.contains(&lamp));
+    // A question that nothing answers takes none either.
+    let recalled = world.recall(&by_relevance("Xyzzy plugh frotz? Who has the lamp?")).await;
+    assert_eq!(contents(&recalled)[0], lamp);
+    assert!(recalled.items[0].relevance > 0.9, "{recalled:?}");
+    // A pronoun stands for something in another question.
+    world.say("bob", "Bob likes tea with cold milk, sugar").await;
+    world.say("ann", "Ann likes tea every rainy morning").await;
+    world.say("birthday", "Ann has her birthday in June").await;
+    let answers =
+        contents(&world.recall(&by_relevance("When has Ann her birthday? Likes she some tea?")).await);
+    assert_eq!(answers[..2], ["Ann has her birthday in June", "Ann likes tea every rainy morning"]);
+}
