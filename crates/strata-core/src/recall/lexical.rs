@@ -23,6 +23,9 @@ const FROM_NEXT: f32 = 0.25;
 /// How much of the whole message's matches a question in it gets: «When is Ann's birthday? What does she like?»
 const FROM_WHOLE: f32 = 0.25;
 
+/// A word that more than one in so many items match is a common one.
+const COMMON: usize = 4;
+
 /// The lexical scores of all of a user's items.
 pub(crate) struct Lexical {
     /// BM25, as a share of the question's weight.
@@ -167,9 +170,13 @@ struct Spread<'a> {
 
 impl<'a> Spread<'a> {
     fn new(index: &'a UserIndex) -> Self {
-        let count = index.places.len();
+        Self::over(&index.places)
+    }
+
+    fn over(places: &'a [Place]) -> Self {
+        let count = places.len();
         Self {
-            places: &index.places,
+            places,
             own: vec![0.0; count],
             touched: vec![0; count + 1],
             touched_count: 0,
@@ -196,11 +203,19 @@ impl<'a> Spread<'a> {
     /// Adds the matches, shared with neighbours, to `scores`, by the weight that `weigh` gives for how many items match,
     /// softly counted; then is ready for the next word.
     fn add_to(&mut self, scores: &mut [f32], weigh: impl FnOnce(f32) -> f32) {
+        let docs = &self.touched[..self.touched_count];
+        let weight = weigh(docs.iter().map(|doc| self.own[*doc as usize]).sum());
+        if self.touched_count * COMMON > self.places.len() {
+            self.touched_count = 0;
+            self.add_everywhere(scores, weight);
+        } else {
+            self.add_where_it_matches(scores, weight);
+        }
+    }
+
+    fn add_where_it_matches(&mut self, scores: &mut [f32], weight: f32) {
         let touched = std::mem::take(&mut self.touched);
-        let docs = &touched[..std::mem::take(&mut self.touched_count)];
-        let holding: f32 = docs.iter().map(|doc| self.own[*doc as usize]).sum();
-        let weight = weigh(holding);
-        for doc in docs {
+        for doc in &touched[..std::mem::take(&mut self.touched_count)] {
             let Place { previous, next, length_norm } = self.places[*doc as usize];
             let value = std::mem::take(&mut self.own[*doc as usize]) * length_norm;
             self.reach(*doc, value);
@@ -213,6 +228,22 @@ impl<'a> Spread<'a> {
         self.touched = touched;
     }
 
+    /// As [`Spread::add_where_it_matches`]. A common word matches much of what there is: then going through all
+    /// items in their order costs less than going through those that match in any.
+    fn add_everywhere(&mut self, scores: &mut [f32], weight: f32) {
+        let missing = self.places.len();
+        let own = self.own.iter_mut().zip(self.places);
+        for ((own, place), shared) in own.zip(&mut self.shared) {
+            *shared = std::mem::take(own) * place.length_norm;
+        }
+        let at = |doc: Doc| self.shared[(doc as usize).min(missing)];
+        for ((place, own), score) in self.places.iter().zip(&self.shared).zip(scores) {
+            let best = own.max(FROM_PREVIOUS * at(place.previous)).max(FROM_NEXT * at(place.next));
+            *score += weight * best;
+        }
+        self.shared.fill(0.0);
+    }
+
     #[inline]
     fn reach(&mut self, doc: Doc, value: f32) {
         let place = (doc as usize).min(self.places.len());
@@ -220,5 +251,56 @@ impl<'a> Spread<'a> {
         self.reached[self.reached_count] = place as Doc;
         self.reached_count += usize::from(*shared == 0.0);
         *shared = shared.max(value.max(f32::MIN_POSITIVE));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ITEMS: usize = 40;
+
+    /// Items in one row, joined where `joined` says so.
+    fn places(joined: &[bool], lengths: &[u32]) -> Vec<Place> {
+        let mut places: Vec<Place> = lengths.iter().map(|length| Place::new(*length)).collect();
+        for (first, joined) in joined.iter().enumerate().take(ITEMS - 1) {
+            if *joined {
+                places[first].next = first as Doc + 1;
+                places[first + 1].previous = first as Doc;
+            }
+        }
+        places
+    }
+
+    proptest! {
+        #[test]
+        fn common_and_rare_words_are_shared_alike(
+            joined in proptest::collection::vec(any::<bool>(), ITEMS),
+            lengths in proptest::collection::vec(0_u32..60, ITEMS),
+            matched in proptest::collection::vec((0..ITEMS as Doc, 0.01_f32..1.0), 0..80),
+        ) {
+            let places = places(&joined, &lengths);
+            let score = |is_common: bool| {
+                let mut spread = Spread::over(&places);
+                let mut scores = spread.scores();
+                // Twice, to see that nothing is left of the first word.
+                for round in [1.0, 0.5] {
+                    for (doc, value) in &matched {
+                        spread.offer(*doc, value * round);
+                    }
+                    if is_common {
+                        spread.touched_count = 0;
+                        spread.add_everywhere(&mut scores, 0.7);
+                    } else {
+                        spread.add_where_it_matches(&mut scores, 0.7);
+                    }
+                }
+                scores.truncate(ITEMS);
+                scores
+            };
+            prop_assert_eq!(score(true), score(false));
+        }
     }
 }
