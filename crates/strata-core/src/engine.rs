@@ -14,6 +14,7 @@ mod keys;
 mod learn;
 mod memories;
 mod prompt;
+mod queue;
 mod record;
 mod requests;
 mod sessions;
@@ -89,6 +90,8 @@ pub struct Engine {
     pub(crate) chat_model: Option<Arc<dyn ChatModel>>,
     pub(crate) waiting: Arc<requests::Waiting>,
     pub(crate) prompting: Arc<prompt::Prompting>,
+    /// Shared by clones: who writes to which session just now.
+    pub(crate) queues: Arc<queue::Queues>,
     /// How many turns were recorded, by this engine and its clones.
     pub(crate) recorded: Arc<AtomicU64>,
 }
@@ -116,6 +119,7 @@ impl Engine {
             chat_model: None,
             waiting,
             prompting,
+            queues: Arc::default(),
             recorded: Arc::default(),
         }
     }

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::Engine;
 use super::align::{Alignment, Follows, Heard, Stored, align, key};
 use super::learn::{Ended, JobKind, Work};
-use super::prompt::{TRIES, was_overtaken};
+use super::prompt::{MAX_TRIES, was_overtaken};
 use super::record::NewMessage;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{JobId, LeaseId, SessionId, TurnId, UserId};
@@ -83,6 +83,7 @@ impl Engine {
             .iter()
             .map(|turn| Heard { key: key(turn.role, &turn.content, &turn.metadata), role: turn.role })
             .collect();
+        let _place = self.queues.enter(user, session).await;
         for tried in 0.. {
             let (turn_count, state) = self.session_now(user, session).await?;
             let (stored, alignment) = self.aligned(user, session, turn_count, &heard).await?;
@@ -97,7 +98,7 @@ impl Engine {
                     self.recorded.fetch_add(applied.turns.len() as u64, Ordering::Relaxed);
                     return Ok(exchange);
                 }
-                Err(error) if was_overtaken(&error) && tried < TRIES => {}
+                Err(error) if was_overtaken(&error) && tried < MAX_TRIES => {}
                 Err(error) => return Err(error),
             }
         }
@@ -113,6 +114,7 @@ impl Engine {
     ) -> Result<Exchange> {
         let now = self.now();
         let turn = self.new_turn(message, now)?;
+        let _place = self.queues.enter(user, session).await;
         for tried in 0.. {
             let (turn_count, state) = self.session_now(user, session).await?;
             let stored = self.last_turns(user, session, turn_count, NEAR).await?;
@@ -126,7 +128,7 @@ impl Engine {
                     self.recorded.fetch_add(applied.turns.len() as u64, Ordering::Relaxed);
                     return Ok(exchange);
                 }
-                Err(error) if was_overtaken(&error) && tried < TRIES => {}
+                Err(error) if was_overtaken(&error) && tried < MAX_TRIES => {}
                 Err(error) => return Err(error),
             }
         }
@@ -280,6 +282,11 @@ impl Engine {
             Ok(_) => Ok(()),
             // Somebody took this process for dead, and has noted that the reply was interrupted.
             Err(error) if gave_up(&error) => {
+                let there = self.store.turns(user, &TurnQuery::Ids(vec![turn.id])).await?;
+                if there.iter().any(|there| there.content == turn.content) {
+                    // It had been written, though the store could not say so.
+                    return Ok(());
+                }
                 tracing::warn!(
                     "a reply came after it had been given up; it is recorded beside the note of that"
                 );

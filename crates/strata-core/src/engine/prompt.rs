@@ -25,7 +25,7 @@ use crate::store::{Change, ChangeSet};
 use crate::turn::{Role, Turn};
 
 use fold::Unfolded;
-pub(in crate::engine) use observe::{TRIES, was_overtaken};
+pub(in crate::engine) use observe::{MAX_TRIES, was_overtaken};
 
 /// Settings of prompts with their rules made ready.
 pub(crate) struct Prompting {
@@ -280,6 +280,7 @@ impl Engine {
             return Err(Error::invalid("the state holds a NUL character; remove it"));
         }
         self.check_size("the state", &text)?;
+        let _place = self.queues.enter(user, session).await;
         let mut tries = 0;
         loop {
             let (turn_count, before) = self.session_now(user, session).await?;
@@ -289,7 +290,7 @@ impl Engine {
             let put = Change::PutState { session: session.clone(), state: Box::new(state.clone()) };
             match self.store.apply(user, ChangeSet::new(self.now(), vec![expect, put])).await {
                 Ok(_) => return Ok(state),
-                Err(error) if was_overtaken(&error) && tries < TRIES => tries += 1,
+                Err(error) if was_overtaken(&error) && tries < MAX_TRIES => tries += 1,
                 Err(error) => return Err(error),
             }
         }

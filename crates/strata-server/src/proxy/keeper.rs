@@ -3,13 +3,19 @@
 
 use std::time::{Duration, Instant};
 
-use strata_core::engine::{Ending, NewMessage};
+use strata_core::engine::{Ending, Exchange, NewMessage};
 use strata_core::metric::{ErrorStage, RequestMetric};
-use strata_core::{Role, SessionId, UserId};
+use strata_core::{Engine, Role, SessionId, UserId};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::app::App;
+
+/// How often a store that fails is asked to record a chat, once its reply has ended.
+const MAX_TRIES: u32 = 5;
+
+/// How long after the first time; then twice as long each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
 /// An exchange that is being recorded. Dropped without an ending, the exchange was interrupted.
 pub(crate) struct Keeper {
@@ -77,22 +83,25 @@ async fn keep(
 ) {
     // Never closed; more than there are permits do not fit into memory.
     let _recording = app.proxy().recordings.clone().try_acquire_owned();
-    let Kept { user, session, messages } = kept;
+    let Kept { user, session, messages } = &kept;
     let engine = app.engine();
-    let mut exchange = engine.open_exchange(&user, &session, &messages).await;
-    match &exchange {
-        Ok(_) => drop(opened.send(())),
+    let mut exchange = match engine.open_exchange(user, session, messages).await {
+        Ok(exchange) => {
+            let _ = opened.send(());
+            Some(exchange)
+        }
         Err(error) => {
             tracing::warn!(%error, "what a chat's client said could not be recorded yet");
             drop(opened);
+            None
         }
-    }
+    };
     let ending = loop {
         let rest = tokio::time::sleep(engine.exchange_hold());
         tokio::select! {
             ending = &mut ended => break ending,
-            () = rest => if let Ok(exchange) = &mut exchange
-                && let Err(error) = engine.hold_exchange(&user, exchange).await
+            () = rest => if let Some(exchange) = &mut exchange
+                && let Err(error) = engine.hold_exchange(user, exchange).await
             {
                 tracing::warn!(%error, "a reply that takes long could not be held");
             },
@@ -119,19 +128,42 @@ async fn keep(
         row.error_stage = row.error_stage.or(Some(ErrorStage::LlmReply));
     }
     app.meters().chatted(memory, reply);
-    // The disk may have had a bad moment: it is asked again.
-    if exchange.is_err() {
-        exchange = engine.open_exchange(&user, &session, &messages).await;
-    }
-    let recorded = match exchange {
-        Ok(exchange) => engine.close_exchange(&user, exchange, ending).await,
-        Err(error) => Err(error),
-    };
+    let recorded = record(engine, &kept, exchange, ending).await;
     match recorded {
         Ok(()) => drop(closed.send(())),
         Err(error) => tracing::error!(%error, "a chat could not be recorded"),
     }
     if let Some(row) = row {
-        engine.note_chat(&user, row);
+        engine.note_chat(user, row);
+    }
+}
+
+/// Records a reply, and before it what was asked where that is not recorded yet. The disk may have a bad moment: it is
+/// asked again.
+async fn record(
+    engine: &Engine,
+    kept: &Kept,
+    mut exchange: Option<Exchange>,
+    ending: Ending,
+) -> strata_core::Result<()> {
+    let Kept { user, session, messages } = kept;
+    let (mut tries, mut pause) = (1, FIRST_PAUSE);
+    loop {
+        let recorded = async {
+            let open = match exchange.take() {
+                Some(open) => open,
+                None => engine.open_exchange(user, session, messages).await?,
+            };
+            exchange = Some(open.clone());
+            engine.close_exchange(user, open, ending.clone()).await
+        };
+        match recorded.await {
+            Err(error) if error.is_retryable() && tries < MAX_TRIES => {
+                tracing::warn!(%error, "a chat could not be recorded yet");
+                tokio::time::sleep(pause).await;
+                (tries, pause) = (tries + 1, pause * 2);
+            }
+            recorded => return recorded,
+        }
     }
 }

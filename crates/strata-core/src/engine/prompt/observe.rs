@@ -15,9 +15,14 @@ use crate::state::State;
 use crate::store::{Applied, Change, ChangeSet, Idempotency, TurnQuery};
 use crate::turn::{Metadata, NewTurn, Role};
 
-/// How often a write is tried again that another writer overtook. After that the turns are recorded without being read:
-/// the next reply catches up.
-pub(in crate::engine) const TRIES: usize = 4;
+/// How often a reply is tried again that another writer overtook. After that it is recorded without being read: the next
+/// reply catches up.
+const TRIES: usize = 4;
+
+/// How often a write is tried again that has to look at the session, and that another writer overtook. That is no failure:
+/// with each try somebody has got through. Within this process writers queue (see [`crate::engine::queue`]), so it
+/// takes a thousand writes of other programs, each just then, to come to the end of it.
+pub(in crate::engine) const MAX_TRIES: usize = 1_000;
 
 /// The most turns that are caught up at once. Older ones are passed over: a session of a hundred thousand turns that
 /// another program recorded must not make a reply wait.
@@ -52,6 +57,11 @@ impl Engine {
         let is_read =
             |turn: &NewTurn| turn.hidden.is_none() && matches!(turn.role, Role::Assistant | Role::Tool);
         if turns.iter().any(is_read) {
+            let place = match expects {
+                // Who expects something is in the queue already.
+                true => None,
+                false => Some(self.queues.enter(user, session).await),
+            };
             for _ in 0..TRIES {
                 let mut changes = self.observed(user, session, &turns).await?;
                 changes.push(Change::AppendTurns { session: session.clone(), turns: turns.clone() });
@@ -66,6 +76,7 @@ impl Engine {
                     result => return result,
                 }
             }
+            drop(place);
             tracing::warn!(%session, "many write to one session at once; its state will be read up later");
         }
         let learning = self.learning(user, session, &turns, now);
