@@ -67,7 +67,7 @@ pub enum Ending {
 
 impl Engine {
     /// Stores what of `messages` the session does not have yet, and that a reply to them is awaited. Asking the same again
-    /// stores nothing twice; what was said on a branch that the client has left leaves recall.
+    /// stores nothing twice; what was said on a branch that the client has left leaves recall, with what was learned from it.
     pub async fn open_exchange(
         &self,
         user: &UserId,
@@ -92,7 +92,10 @@ impl Engine {
             let most = self.settings.max_turns_per_call;
             turns.drain(..turns.len().saturating_sub(most));
             let opening = Opening { session, turn_count, state, stored: &stored, alignment: &alignment };
-            let (exchange, first) = self.opened(user, opening, &mut turns, now);
+            let (exchange, mut first) = self.opened(user, opening, &mut turns, now);
+            let left: Vec<&Turn> =
+                stored.iter().filter(|turn| alignment.abandoned.contains(&turn.seq)).collect();
+            first.extend(self.unlearned(user, session, &left, now).await?);
             match self.append_after(user, session, first, turns, None, now).await {
                 Ok(applied) => {
                     self.recorded.fetch_add(applied.turns.len() as u64, Ordering::Relaxed);

@@ -12,6 +12,7 @@ mod evict;
 mod extract;
 mod history;
 mod infer;
+mod leave;
 mod reading;
 mod reconcile;
 mod summaries;

@@ -255,7 +255,7 @@ pub enum Forget {
 }
 
 /// What a session may have progress of its own in.
-pub const SESSION_PURPOSES: [&str; 4] = ["learn", "summarise", "evict", "prune"];
+pub const SESSION_PURPOSES: [&str; 5] = ["learn", "summarise", "evict", "prune", "left"];
 
 /// The name of a session's own space of progress, which goes when the session is forgotten. `purpose` is one of
 /// [`SESSION_PURPOSES`].

@@ -281,7 +281,11 @@ pub(crate) async fn steps(app: &App, user: &UserId, id: MemoryId) -> Result<Vec<
     let mut before: Option<&Memory> = None;
     for explained in &history {
         let memory = &explained.memory;
-        let deleted = memory.hidden.filter(|hidden| hidden.reason == HiddenReason::Deleted);
+        // What was taken back and left nothing in its place came to its end as by deleting it.
+        let deleted = memory.hidden.filter(|hidden| match hidden.reason {
+            HiddenReason::Abandoned => memory.replaced_by.is_none(),
+            reason => reason == HiddenReason::Deleted,
+        });
         let step = |event, old: Option<&Memory>, new: Option<&Memory>, created_at| HistoryEntry {
             id: memory.id.0,
             memory_id: id.0,

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 
 use super::ask::ask;
+use super::leave::left_space;
 use super::reconcile::{Heard, Target};
 use super::{Ended, JobKind, Work, after, was_overtaken};
 use crate::engine::Engine;
@@ -38,6 +39,8 @@ pub(super) struct Batch {
     /// The first `seq` and the one behind the last.
     from: u64,
     to: u64,
+    /// How often a branch of the session had been left: what is said on one that is left meanwhile is not learned.
+    times_left: u64,
     /// The session's turns at the time.
     turn_count: u64,
     /// The user's turns that recall sees.
@@ -64,7 +67,7 @@ impl Engine {
         };
         let is_last = job.attempts >= self.settings.learn.max_attempts.max(1);
         let patience = if is_last { Patience::UseRules } else { Patience::TryLater };
-        let mut extracted: Option<(u64, u64, Extracted)> = None;
+        let mut extracted: Option<([u64; 3], Extracted)> = None;
         let mut overtaken = None;
         // What was spent on tries that came to nothing.
         let mut spent = Spent::default();
@@ -75,9 +78,9 @@ impl Engine {
             if let Some(run_at) = self.worth_waiting(job, &batch) {
                 return self.settle(job, lease, Work { later: Some(run_at), ..Work::default() }).await;
             }
-            let known = extracted.take().filter(|(from, to, _)| (*from, *to) == (batch.from, batch.to));
+            let known = extracted.take().filter(|(of, _)| *of == batch.read());
             let mut found = match known {
-                Some((_, _, found)) => found,
+                Some((_, found)) => found,
                 None => self.extract(&batch, patience).await?,
             };
             let mut work = self.learned(&job.user, &batch, &found).await?;
@@ -88,7 +91,7 @@ impl Engine {
                 settled => return settled,
             }
             found.spent = Spent::default();
-            extracted = Some((batch.from, batch.to, found));
+            extracted = Some((batch.read(), found));
         }
         Err(overtaken.unwrap_or_else(|| Error::internal("learning made no progress")))
     }
@@ -99,6 +102,7 @@ impl Engine {
         let settings = &self.settings.learn;
         let space = session_space("learn", session);
         let from = self.store.progress(user, &space).await?;
+        let times_left = self.times_left(user, session).await?;
         let Some(found) = self.store.session(user, session).await? else { return Ok(None) };
         let limit = settings.batch_turns.max(1);
         let query = TurnQuery::Range { session: session.clone(), after: from.checked_sub(1), limit };
@@ -111,6 +115,7 @@ impl Engine {
             session: session.clone(),
             from,
             to: from,
+            times_left,
             turn_count: found.turn_count,
             said: Vec::new(),
             owner: Owner::default(),
@@ -183,6 +188,8 @@ impl Engine {
         work.details.insert("turns".to_owned(), vec![batch.from, batch.to].into());
         let space = session_space("learn", &batch.session);
         work.changes.insert(0, Change::ExpectProgress { space: space.clone(), revision: batch.from });
+        let left = Change::ExpectProgress { space: left_space(&batch.session), revision: batch.times_left };
+        work.changes.insert(1, left);
         work.changes.push(Change::SetProgress { space, revision: batch.to });
         let mut follow =
             |kind, run_at| work.changes.push(self.enqueue_once(user, &batch.session, kind, run_at, now));
@@ -207,6 +214,11 @@ impl Engine {
 }
 
 impl Batch {
+    /// What was read: the same for the same turns.
+    fn read(&self) -> [u64; 3] {
+        [self.from, self.to, self.times_left]
+    }
+
     /// Whether a turn is in it, or before it.
     pub(super) fn covers(&self, seq: u64) -> bool {
         self.to > seq

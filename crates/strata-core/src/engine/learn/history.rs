@@ -79,10 +79,23 @@ impl fmt::Display for HistoryStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { memory, said, replaced_by, replacement, replaced_because } = self;
         let day = |at: Timestamp| at.strftime("%Y-%m-%d").to_string();
-        let is_open = memory.valid_to.is_none();
+        let taken_back = memory.hidden.filter(|hidden| hidden.reason == HiddenReason::Abandoned);
+        let is_open = memory.valid_to.is_none() && taken_back.is_none();
         let verb = if is_open { "is believed" } else { "was believed" };
         write!(f, "«{}» {verb} since {}", memory.content, day(memory.valid_from))?;
         write_quotes(f, said)?;
+        if let Some(hidden) = taken_back {
+            write!(
+                f,
+                "; on {} the message that said so was edited, so that it no longer counts",
+                day(hidden.at)
+            )?;
+            if let Some(replacement) = replacement.as_ref().filter(|_| memory.valid_to == Some(hidden.at)) {
+                write!(f, " and «{replacement}» holds again")?;
+                write_quotes(f, replaced_because)?;
+            }
+            return f.write_str(".");
+        }
         match (memory.valid_to, memory.todo()) {
             (Some(end), Some(TodoState::Done)) => write!(f, "; it was done by {}", day(end))?,
             (Some(end), Some(TodoState::Dropped)) => write!(f, "; it was dropped on {}", day(end))?,

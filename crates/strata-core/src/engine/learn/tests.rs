@@ -3,6 +3,7 @@ mod explaining;
 mod fixture;
 mod inferring;
 mod jobs;
+mod leaving;
 mod models;
 mod reconciling;
 mod ruling;
