@@ -32,7 +32,7 @@ pub use flat::{BuiltPrompt, FlatLayers, build_prompt, build_prompt_with, flat};
 pub use layers::{NOTE, is_device, recent_start};
 pub use profile::{Field, Profile, Rule, Status, StatusRule};
 pub(crate) use sentences::{beginning, ends as sentence_ends};
-pub use steps::{Compaction, MessageSize, compacted};
+pub use steps::{Compaction, MessageSize, compacted, summary_share};
 pub use summary::{build_summary, build_summary_with, compress_message, compress_message_with};
 pub use usage::count_usage;
 

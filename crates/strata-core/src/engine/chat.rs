@@ -124,12 +124,23 @@ impl Engine {
         RequestMetric { error_stage: row.error_stage.filter(|_| failed), ..row }
     }
 
-    /// What takes the place of messages that gave way to a budget: a block with their summary, the same for the same
-    /// messages; none where they say nothing.
-    pub fn summary_block(&self, messages: &[Message]) -> Option<String> {
+    /// What takes the place of messages that gave way to a budget: a block with their summary, of at most so many tokens,
+    /// the same for the same messages; none where they say nothing or where nothing of them fits.
+    pub fn summary_block(&self, messages: &[Message], max_tokens: u32) -> Option<String> {
         let Prompting { settings, rules } = &*self.prompting;
-        let summary = build_summary_with("", messages, 0, &settings.filter, &settings.summary);
-        memory_block(&State::default(), &summary, &[], rules)
+        let mut bound = settings.summary.clone();
+        loop {
+            let summary = build_summary_with("", messages, 0, &settings.filter, &bound);
+            let block = memory_block(&State::default(), &summary, &[], rules)?;
+            let tokens = self.tokens.count(&format!("{block}\n\n"));
+            if tokens <= max_tokens {
+                return Some(block);
+            }
+            // By as much as it is too long, and by a tenth at least, so that it comes to an end.
+            let chars = summary.chars().count() as u64 * u64::from(max_tokens) / u64::from(tokens);
+            bound.max_chars = bound.max_chars.min(summary.chars().count()) * 9 / 10;
+            bound.max_chars = bound.max_chars.min(usize::try_from(chars).unwrap_or(usize::MAX));
+        }
     }
 
     /// The tokens of a text, as the configured counter has them.

@@ -26,8 +26,13 @@ pub struct Compaction {
     pub steps: u32,
 }
 
-/// Where a conversation with a budget of so many tokens is cut. A step leaves at most half of the budget, and always
-/// the last of the user's messages with all that follows it.
+/// The most tokens that the summary of what gave way may have. It is a part of the budget like the messages themselves.
+pub fn summary_share(budget: u32) -> u32 {
+    budget / 4
+}
+
+/// Where a conversation with a budget of so many tokens is cut. A step leaves at most half of the budget, the share of the
+/// summary included ([`summary_share`]), and always the last of the user's messages with all that follows it.
 pub fn compacted(messages: &[MessageSize], budget: u32) -> Compaction {
     let mut cut = Compaction::default();
     let mut held: u64 = 0;
@@ -35,7 +40,8 @@ pub fn compacted(messages: &[MessageSize], budget: u32) -> Compaction {
         if message.role != Role::System {
             held += u64::from(message.tokens);
         }
-        if held <= u64::from(budget) {
+        let share = if cut.first_kept == 0 { 0 } else { summary_share(budget) };
+        if held <= u64::from(budget - share) {
             continue;
         }
         let mut left = held;
@@ -44,7 +50,7 @@ pub fn compacted(messages: &[MessageSize], budget: u32) -> Compaction {
         for (candidate, &MessageSize { role, tokens }) in held_ones {
             if role == Role::User && candidate > cut.first_kept {
                 next = candidate;
-                if left <= u64::from(budget / 2) {
+                if left <= u64::from(budget / 2 - summary_share(budget)) {
                     break;
                 }
             }
@@ -85,12 +91,12 @@ mod tests {
             assert_eq!(compacted(&sizes(text), budget).first_kept, first_kept, "{text}");
         };
         check("", 10, 0);
-        check("uauaua", 60, 0);
-        check("uauauau", 60, 4);
-        check("suauauau", 60, 5);
-        // It stays there until the budget is full again.
-        check("uauauauauu", 60, 4);
-        check("uauauauauau", 60, 8);
+        check("uauauaua", 80, 0);
+        check("uauauauau", 80, 8);
+        check("suauauauau", 80, 9);
+        // It stays there until the budget is full again, less the summary's share.
+        check("uauauauauauaua", 80, 8);
+        check("uauauauauauauau", 80, 14);
         // A call and its result are of one exchange.
         check("uattatua", 60, 6);
         // One exchange that is larger than the budget stays whole.
@@ -120,6 +126,11 @@ mod tests {
                 }
                 let last = shown.iter().rposition(|message| message.role == Role::User).unwrap_or(0);
                 prop_assert!(cut.first_kept <= last);
+                let kept = shown[cut.first_kept..].iter().filter(|message| message.role != Role::System);
+                let kept: u64 = kept.map(|message| u64::from(message.tokens)).sum();
+                if cut.first_kept > 0 && cut.first_kept < last {
+                    prop_assert!(kept <= u64::from(budget - summary_share(budget)), "no room for the summary");
+                }
                 let all: u64 = shown.iter().map(|message| u64::from(message.tokens)).sum();
                 if all <= u64::from(budget) {
                     prop_assert_eq!(cut.first_kept, 0);

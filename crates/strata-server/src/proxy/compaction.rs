@@ -1,6 +1,6 @@
 //! Long chats: older messages of the client's give way to a summary, where that is asked for.
 
-use strata_core::prompt::{Compaction, Message as SaidMessage, MessageSize, compacted};
+use strata_core::prompt::{Compaction, Message as SaidMessage, MessageSize, compacted, summary_share};
 use strata_core::{Role, SessionId, UserId};
 
 use super::sessions::hash;
@@ -51,6 +51,10 @@ pub(crate) fn compact(app: &App, user: &UserId, session: &SessionId, body: &Chat
         if first_kept == 0 {
             return Compacted::default();
         }
+        // What takes their place is never longer than they were.
+        let freed = sizes[..first_kept].iter().filter(|size| size.role != Role::System);
+        let freed = freed.fold(0, |sum: u32, size| sum.saturating_add(size.tokens));
+        let most = summary_share(budget).min(freed);
         let gone = body.messages[..first_kept].iter().filter(|message| message.role != Some(Role::System));
         let gone: Vec<SaidMessage> =
             gone.filter_map(|message| Some(SaidMessage::new(message.role?, message.said.clone()))).collect();
@@ -63,9 +67,13 @@ pub(crate) fn compact(app: &App, user: &UserId, session: &SessionId, body: &Chat
         }
         let key = hash(all.as_bytes());
         if known.summary.as_ref().is_none_or(|(of, _)| *of != key) {
-            known.summary = Some((key, app.engine().summary_block(&gone)));
+            known.summary = Some((key, app.engine().summary_block(&gone, most)));
         }
         let block = known.summary.as_ref().and_then(|(_, block)| block.clone());
+        // So little has not even room for saying that it was left out: it stays.
+        if block.is_none() && freed < summary_share(budget) {
+            return Compacted::default();
+        }
         Compacted { first_kept, block: block.map(|block| (first_kept, block)) }
     })
 }

@@ -1,5 +1,6 @@
 //! The proxy in process, before a scripted upstream on a real socket.
 
+mod compaction;
 mod memory;
 mod passing;
 mod upstream;
@@ -61,7 +62,7 @@ impl Chatting {
     /// The turns of session `s` as `role: content`, a hidden one with why.
     async fn turns(&self) -> Vec<String> {
         self.server.app.proxy().finish(Duration::from_secs(30)).await;
-        let answer = self.server.get("/sessions/s/turns?user_id=ada").await.json();
+        let answer = self.server.get("/sessions/s/turns?user_id=ada&limit=1000").await.json();
         let turn = |turn: &Value| {
             let why = turn["hidden"]["reason"].as_str().or_else(|| turn["hidden"].as_str());
             let why = why.map(|why| format!(" ({why})")).unwrap_or_default();

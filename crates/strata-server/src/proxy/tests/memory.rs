@@ -132,35 +132,6 @@ async fn while_tools_are_called_the_prompt_stays_as_it_was() {
 }
 
 #[tokio::test]
-async fn a_long_chat_is_compacted_by_steps() {
-    let chatting = Chatting::with(|proxy| proxy.compact_tokens = 120).await;
-    let words = "several words to make it long enough to count for something here";
-    let mut messages = vec![json!({"role": "system", "content": "be brief"})];
-    let mut beginnings = Vec::new();
-    for number in 0..12 {
-        messages.push(user(&format!("question {number}: {words}")));
-        chatting.upstream.will_say(&format!("answer {number}: {words}"));
-        let answer = chatting.chat(messages.clone().into()).await;
-        let sent = chatting.sent();
-        let sent = sent.as_array().unwrap();
-        assert_eq!(sent[0], messages[0], "instructions stay");
-        assert!(sent.len() < 12, "{}", sent.len());
-        assert_eq!(sent[1]["role"], "user");
-        beginnings.push(sent[1].clone());
-        messages.push(assistant(&format!("answer {number}: {words}")));
-        assert_eq!(answer.status, 200);
-    }
-    let last = beginnings.last().unwrap()["content"].as_str().unwrap();
-    assert!(last.contains("<conversation_summary>") && last.contains("question 0"), "{last}");
-    // The last question carries memory of its own, so beginnings are compared from the second request of a step on.
-    let mut steps = beginnings.clone();
-    steps.dedup();
-    assert!(steps.len() < beginnings.len(), "between two steps the beginning stays: {steps:#?}");
-    let turns = chatting.turns().await;
-    assert_eq!(turns.len(), 24, "all of it is recorded: {turns:#?}");
-}
-
-#[tokio::test]
 async fn a_stream_is_recorded_before_its_end_is_passed_on() {
     let chatting = Chatting::start().await;
     let text = stream(&["Hel", "lo"]);
