@@ -70,7 +70,10 @@ pub(crate) fn schema() -> Value {
             "messages": { "type": "array", "items": { "type": "object" } },
             "stream": { "type": ["boolean", "null"] },
             "user": user,
+            "user_id": user,
             "memory_id": name,
+            "session_id": name,
+            "run_id": name,
             "memory_top_k": { "type": ["integer", "null"], "minimum": 1, "maximum": 1000 },
             "memory_recency_weight": share,
             "memory_score_threshold": share,
@@ -217,7 +220,9 @@ impl Exchange<'_> {
             }
         };
         set_request_id(&mut response, id.0);
-        if let Some(share) = stable.and_then(|share| HeaderValue::from_str(&format!("{share:.3}")).ok()) {
+        // Of a first prompt nothing was there before.
+        let share = format!("{:.3}", stable.unwrap_or(0.0));
+        if let Ok(share) = HeaderValue::from_str(&share) {
             response.headers_mut().insert(STABLE_PREFIX, share);
         }
         Ok(response)

@@ -10,7 +10,11 @@ use strata_core::{SessionId, UserId};
 /// The most sessions that are remembered; beyond, the older half goes.
 const MAX_SESSIONS: usize = 4_096;
 
-/// Prompts are compared by blocks of so many bytes, which costs an eighth of a prompt in memory.
+/// The beginning of a prompt is compared byte by byte, up to so many: most prompts that are short enough for a block to
+/// matter end within it.
+const HEAD_BYTES: usize = 1_024;
+
+/// The rest is compared by blocks of so many bytes, which costs an eighth of a prompt in memory.
 const BLOCK_BYTES: usize = 64;
 
 /// The most tokens' counts that are remembered of a session.
@@ -31,9 +35,9 @@ struct Table {
 #[derive(Default)]
 pub(crate) struct Known {
     used: u64,
-    /// The last prompt: the hash of each whole block, and its length.
+    /// The last prompt: its beginning, and the hash of each block of the rest.
+    head: Vec<u8>,
     blocks: Vec<u64>,
-    bytes: usize,
     /// What was put in front of the last question, and what the conversation was up to there.
     pub(crate) injected: Option<(u64, Option<String>)>,
     /// The summary that stands for the messages with this hash.
@@ -70,13 +74,17 @@ impl Known {
     /// How much of this prompt is, from its beginning, as in the session's last one: a share of its bytes, `None` for the
     /// first.
     pub(crate) fn stable_share(&mut self, prompt: &[u8]) -> Option<f64> {
-        let blocks: Vec<u64> = prompt.chunks_exact(BLOCK_BYTES).map(hash).collect();
-        let same = self.blocks.iter().zip(&blocks).take_while(|(one, other)| one == other).count();
-        let is_first = self.bytes == 0;
+        let (head, rest) = prompt.split_at(prompt.len().min(HEAD_BYTES));
+        let blocks: Vec<u64> = rest.chunks(BLOCK_BYTES).map(hash).collect();
+        let mut stable = self.head.iter().zip(head).take_while(|(one, other)| one == other).count();
+        if stable == HEAD_BYTES {
+            let same = self.blocks.iter().zip(&blocks).take_while(|(one, other)| one == other).count();
+            // The last block may be shorter than the others.
+            stable = (HEAD_BYTES + same * BLOCK_BYTES).min(prompt.len());
+        }
+        let is_first = self.head.is_empty();
+        self.head = head.to_vec();
         self.blocks = blocks;
-        self.bytes = prompt.len();
-        let is_all = prompt.len() / BLOCK_BYTES == same && same > 0;
-        let stable = if is_all { prompt.len() } else { same * BLOCK_BYTES };
         (!is_first).then(|| stable as f64 / prompt.len().max(1) as f64)
     }
 
@@ -109,6 +117,15 @@ mod tests {
         assert_eq!(known.stable_share(&prompt), Some(0.5));
         prompt[0] = b'c';
         assert_eq!(known.stable_share(&prompt), Some(0.0));
+        assert_eq!(known.stable_share(b"[hi]"), Some(0.0));
+        assert_eq!(known.stable_share(b"[hi, ok]"), Some(3.0 / 8.0));
+        assert_eq!(known.stable_share(b"[hi, ok]"), Some(1.0));
+        let mut long = vec![b'd'; 4_000];
+        known.stable_share(&long);
+        assert_eq!(known.stable_share(&long), Some(1.0));
+        long[3_000] = b'e';
+        let share = known.stable_share(&long).unwrap();
+        assert!(share > 0.7 && share <= 0.75, "{share}");
     }
 
     #[test]

@@ -14,6 +14,10 @@ use crate::error::ApiError;
 /// What clients say to Strata in the body, which the upstream would not understand.
 const EXTRAS: [&str; 4] = ["memory_id", "memory_top_k", "memory_recency_weight", "memory_score_threshold"];
 
+/// What of a body says who is asking, and where. Where it is read it has to be a text: a number that was passed over would
+/// put one user's words among those of another.
+const NAMES: [&str; 5] = ["user_id", "user", "memory_id", "session_id", "run_id"];
+
 /// A request's body.
 pub(crate) struct ChatBody<'a> {
     text: &'a str,
@@ -101,8 +105,13 @@ impl<'a> ChatBody<'a> {
         let value = |name: &str| raw::member(text, &members, name).map(|member| member.value.clone());
         let named = |name: &str| value(name).and_then(|place| raw::string(text, &place));
         let named = |name: &str| named(name).map(|text| text.into_owned());
-        if value("memory_id").is_some_and(|place| !matches!(text.as_bytes()[place.start], b'"' | b'n')) {
-            return Err(ApiError::invalid("`memory_id` is no text; name a session, or leave it out"));
+        for name in NAMES {
+            if value(name).is_some_and(|place| !matches!(text.as_bytes()[place.start], b'"' | b'n')) {
+                let what = if name.starts_with("user") { "user" } else { "session" };
+                return Err(ApiError::invalid(format!(
+                    "`{name}` is no text; name a {what} in quotes, or leave it out"
+                )));
+            }
         }
         let number = |name| number(name, value(name).map(|place| &text[place]));
         let top_k = match number("memory_top_k")? {

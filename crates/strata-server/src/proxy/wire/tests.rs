@@ -53,6 +53,16 @@ fn memory_goes_in_front_of_the_last_question_and_nothing_else_changes() {
 }
 
 #[test]
+fn names_that_an_upstream_may_know_are_read_and_passed_on() {
+    let text = r#"{"messages":[],"user":"u","user_id":"v","session_id":"s","run_id":"r"}"#;
+    let body = read(text);
+    assert_eq!(body.forwarded(&[], |_| false).text, text);
+    let Names { user_id, user, session_id, run_id, .. } = &body.names;
+    let names = [user, user_id, session_id, run_id].map(|name| name.as_deref().unwrap());
+    assert_eq!(names, ["u", "v", "s", "r"]);
+}
+
+#[test]
 fn what_is_said_to_strata_is_taken_out() {
     let check = |text: &str, expected: &str| {
         assert_eq!(read(text).forwarded(&[], |_| false).text, expected);
@@ -87,6 +97,14 @@ fn what_cannot_be_right_is_refused() {
         assert!(ChatBody::read(text.as_bytes()).is_err(), "{text}");
     }
     assert!(ChatBody::read(b"{\"a\":\"\xff\"}").is_err());
+    for name in ["user_id", "user", "memory_id", "session_id", "run_id"] {
+        for value in ["5", "true", "{\"id\":\"ada\"}", "[\"s\"]"] {
+            let text = format!("{{\"messages\":[],\"{name}\":{value}}}");
+            let refused = ChatBody::read(text.as_bytes()).map(|_| ()).unwrap_err();
+            assert!(format!("{refused:?}").contains(&format!("`{name}` is no text")), "{text}: {refused:?}");
+        }
+        read(&format!("{{\"messages\":[],\"{name}\":null}}"));
+    }
 }
 
 #[test]
