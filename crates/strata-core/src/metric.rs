@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::id::{RequestId, SessionId};
-use crate::recall::Scope;
+use crate::id::{ItemId, RequestId, SessionId};
+use crate::recall::{Scope, Trace};
 
 /// Which path gave the recalled items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -92,6 +92,64 @@ pub struct RequestMetric {
     pub latency_llm_us: Option<u64>,
     /// Where it failed.
     pub error_stage: Option<ErrorStage>,
-    /// The full trace, when one was asked for.
+    /// The full trace, when one was asked for; of a chat, what it was given ([`RequestMetric::served`]).
     pub trace: Option<Value>,
+}
+
+/// What a row keeps where nobody asked for a trace and not all that was found was given.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Given {
+    served: Vec<ItemId>,
+}
+
+/// Where the trace of a request comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TraceSource {
+    /// It was kept with the request.
+    Kept,
+    /// It is made anew.
+    Anew,
+    /// It is made anew, but what was given then is known.
+    AnewAsGiven,
+}
+
+impl TraceSource {
+    /// The same for a person who reads the trace.
+    pub fn note(self) -> &'static str {
+        match self {
+            Self::Kept => "this trace was kept with the request",
+            Self::Anew => {
+                "this trace was made anew: the question was asked again, of what had been recorded by then, with the \
+                 settings of now"
+            }
+            Self::AnewAsGiven => {
+                "this trace was made anew: the question was asked again, of what had been recorded before it, with the \
+                 settings of now; served is what was given then, which leaves out what the chat shows itself"
+            }
+        }
+    }
+}
+
+impl RequestMetric {
+    /// Keeps what was given, best first, unless a whole trace is kept.
+    pub(crate) fn keep_served(&mut self, items: impl Iterator<Item = ItemId>) {
+        if self.trace.is_none() {
+            self.trace = serde_json::to_value(Given { served: items.collect() }).ok();
+        }
+    }
+
+    /// What was given, best first, where the row says so beside its trace.
+    pub(crate) fn served(&self) -> Option<Vec<ItemId>> {
+        Given::deserialize(self.trace.as_ref()?).ok().map(|given| given.served)
+    }
+
+    /// Where the trace of this request comes from.
+    pub fn trace_source(&self) -> TraceSource {
+        match &self.trace {
+            Some(trace) if Trace::deserialize(trace).is_ok() => TraceSource::Kept,
+            Some(_) if self.served().is_some() => TraceSource::AnewAsGiven,
+            _ => TraceSource::Anew,
+        }
+    }
 }

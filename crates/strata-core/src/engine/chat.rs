@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 use super::Engine;
 use super::align::key;
@@ -36,6 +36,8 @@ pub struct ChatQuestion {
 /// A session as it was before its question was recorded.
 #[derive(Debug, Clone)]
 pub struct ChatSnapshot {
+    /// Whatever was recorded later was not looked at.
+    taken_at: Timestamp,
     turn_count: u64,
     state: State,
 }
@@ -55,7 +57,7 @@ impl Engine {
     pub async fn chat_snapshot(&self, user: &UserId, session: &SessionId) -> Result<ChatSnapshot> {
         let (turn_count, state) = self.session_now(user, session).await?;
         self.freshen(user).await?;
-        Ok(ChatSnapshot { turn_count, state })
+        Ok(ChatSnapshot { taken_at: self.now(), turn_count, state })
     }
 
     /// What memory has to say to a question, without what the client shows the model anyway.
@@ -67,7 +69,7 @@ impl Engine {
         snapshot: ChatSnapshot,
     ) -> Result<ChatMemory> {
         let began = self.clock.now();
-        let ChatSnapshot { turn_count, mut state } = snapshot;
+        let ChatSnapshot { taken_at, turn_count, mut state } = snapshot;
         // A client that shows all of the session has room for what was said elsewhere.
         let shows_all = question.shown.len() as u64 > turn_count;
         let request = self.chat_recall(question, shows_all);
@@ -77,6 +79,8 @@ impl Engine {
         let mut items: Vec<RecalledItem> =
             recalled.items.into_iter().filter(|item| !is_shown(&item.item, &question.shown)).collect();
         items.truncate(top_k);
+        row.created_at = taken_at;
+        row.keep_served(items.iter().map(|item| item.item.id()));
         row.context_items = items.len() as u32;
         row.estimated_tokens =
             items.iter().fold(0, |sum: u32, item| sum.saturating_add(self.tokens_shown(item)));
@@ -120,7 +124,8 @@ impl Engine {
     ) -> RequestMetric {
         let request = self.chat_recall(question, false);
         let elapsed = SignedDuration::try_from(elapsed).unwrap_or_default();
-        let row = self.metric(&request, id, None, elapsed);
+        let mut row = self.metric(&request, id, None, elapsed);
+        row.keep_served(std::iter::empty());
         RequestMetric { error_stage: row.error_stage.filter(|_| failed), ..row }
     }
 

@@ -260,6 +260,7 @@ impl Engine {
         let found = found.into_iter();
         let found = found.filter(|item| !shown.contains(&item.item.id()) && !is_question(item));
         let items: Vec<RecalledItem> = found.take(top_k as usize).collect();
+        row.keep_served(items.iter().map(|item| item.item.id()));
         row.context_items = items.len() as u32;
         row.estimated_tokens =
             items.iter().fold(0, |sum: u32, item| sum.saturating_add(self.tokens_shown(item)));

@@ -10,8 +10,8 @@ use super::explain::why_no_candidate;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{ItemId, RequestId, UserId};
 use crate::metric::{ErrorStage, RequestMetric, RetrievalPath};
-use crate::recall::{Explanation, MAX_LIMIT, RecallRequest, Recalled, Scope, Trace};
-use crate::store::{Change, ChangeSet, MetricQuery};
+use crate::recall::{Explanation, MAX_LIMIT, Outcome, RecallRequest, Recalled, Scope, Trace, TraceCandidate};
+use crate::store::{Change, ChangeSet, MetricQuery, TurnQuery};
 
 /// The most rows that wait to be written. Beyond, the oldest are dropped, counted and logged.
 const MAX_WAITING: usize = 10_000;
@@ -199,7 +199,8 @@ impl Engine {
     }
 
     /// The trace of an earlier request: the one that was kept with it, or one made by asking again as of then, which
-    /// leaves no row of its own.
+    /// leaves no row of its own. Where the row says what was given, the trace says the same.
+    /// [`RequestMetric::trace_source`] tells which it is.
     pub async fn trace(&self, user: &UserId, id: RequestId) -> Result<Trace> {
         let row = self.request(user, id).await?;
         self.trace_of(user, row).await
@@ -207,6 +208,7 @@ impl Engine {
 
     /// As [`Engine::trace`], for a row that was read already.
     pub async fn trace_of(&self, user: &UserId, row: RequestMetric) -> Result<Trace> {
+        let served = row.served();
         if let Some(trace) = row.trace.and_then(|trace| serde_json::from_value(trace).ok()) {
             return Ok(trace);
         }
@@ -233,7 +235,41 @@ impl Engine {
             ..RecallRequest::new(row.query)
         };
         let recalled = self.recall_unnoted(user, &request, row.id).await?;
-        recalled.trace.ok_or_else(|| Error::internal("a recall that was to be explained gave no trace"))
+        let trace = recalled.trace;
+        let trace =
+            trace.ok_or_else(|| Error::internal("a recall that was to be explained gave no trace"))?;
+        match served {
+            Some(served) => self.as_given(user, trace, &served).await,
+            None => Ok(trace),
+        }
+    }
+
+    /// A trace that was made anew, with what was given then. The question itself is no candidate, though it is stored now.
+    async fn as_given(&self, user: &UserId, mut trace: Trace, served: &[ItemId]) -> Result<Trace> {
+        let turns = trace.candidates.iter().filter_map(|candidate| match candidate.item {
+            ItemId::Turn(id) if !served.contains(&candidate.item) => Some(id),
+            _ => None,
+        });
+        let mut said = self.store.turns(user, &TurnQuery::Ids(turns.collect())).await?;
+        said.retain(|turn| turn.content.trim() == trace.query.trim());
+        trace.candidates.retain(|candidate| said.iter().all(|turn| ItemId::Turn(turn.id) != candidate.item));
+        for (item, place) in served.iter().zip(trace.candidates.len() as u32 + 1..) {
+            if trace.candidates.iter().all(|candidate| candidate.item != *item) {
+                trace.candidates.push(unranked(*item, place));
+            }
+        }
+        for (candidate, place) in trace.candidates.iter_mut().zip(1..) {
+            candidate.place = place;
+            let given = served.iter().zip(1..).find(|(item, _)| **item == candidate.item);
+            match given {
+                Some((_, number)) => candidate.outcome = Outcome::Served(number),
+                None if matches!(candidate.outcome, Outcome::Served(_)) => {
+                    candidate.outcome = Outcome::NotChosen
+                }
+                None => {}
+            }
+        }
+        Ok(trace)
     }
 
     /// Why an item was or was not recalled by a request.
@@ -258,6 +294,26 @@ impl Engine {
 
     pub(crate) fn new_waiting() -> Arc<Waiting> {
         Arc::default()
+    }
+}
+
+/// An item that was given and that asking again does not find.
+fn unranked(item: ItemId, place: u32) -> TraceCandidate {
+    TraceCandidate {
+        item,
+        place,
+        terms: None,
+        words: None,
+        mean: None,
+        encoder: None,
+        timely: false,
+        likeness: None,
+        fresher_by: 0,
+        score: 0.0,
+        relevance: 0.0,
+        age_days: None,
+        served_score: None,
+        outcome: Outcome::NotChosen,
     }
 }
 

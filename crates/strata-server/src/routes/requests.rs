@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::routing::get;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use strata_core::metric::{ErrorStage, RequestMetric};
+use strata_core::metric::{ErrorStage, RequestMetric, TraceSource};
 use strata_core::recall::Trace;
 use strata_core::{ItemId, TurnId, UserId};
 use utoipa::{IntoParams, ToSchema};
@@ -156,6 +156,8 @@ pub struct TracedRequestResponse {
     /// Whether the trace was made then, because somebody asked with `explain`. Otherwise the question was asked again, of
     /// what could be seen then, with the settings of now.
     trace_kept: bool,
+    /// The same in words: from what the trace was made.
+    trace_note: &'static str,
     /// What became of each candidate.
     trace: TraceResponse,
 }
@@ -163,8 +165,13 @@ pub struct TracedRequestResponse {
 impl TracedRequestResponse {
     /// A user's request and its trace.
     pub fn new(user: &UserId, row: &RequestMetric, trace: Trace) -> Self {
-        let trace_kept = row.trace.as_ref().is_some_and(|trace| Trace::deserialize(trace).is_ok());
-        Self { request: RequestResponse::new(user, row), trace_kept, trace: trace.into() }
+        let source = row.trace_source();
+        Self {
+            request: RequestResponse::new(user, row),
+            trace_kept: source == TraceSource::Kept,
+            trace_note: source.note(),
+            trace: trace.into(),
+        }
     }
 }
 

@@ -58,6 +58,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     }
     show_row(&row, output)?;
     output.line("")?;
+    output.line(row.trace_source().note())?;
     show_trace(&engine, &user, &trace, output).await
 }
 

@@ -142,3 +142,76 @@ async fn a_stream_is_recorded_before_its_end_is_passed_on() {
     let answer = chatting.server.get("/sessions/s/turns?user_id=ada").await.json();
     assert_eq!(answer["turns"][1]["content"], "Hello", "without waiting for anything");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn chats_at_once_in_one_session_are_all_recorded() {
+    const CHATS: usize = 32;
+    let chatting = Arc::new(Chatting::start().await);
+    for is_stream in [false, true] {
+        let tasks: Vec<_> = (0..CHATS)
+            .map(|number| {
+                let chatting = Arc::clone(&chatting);
+                if is_stream {
+                    chatting.upstream.will_stream(pieces(&stream(&["o", "k"]), &[]));
+                }
+                let question = format!("{} question {number}", if is_stream { "streamed" } else { "plain" });
+                let body = json!({"stream": is_stream, "messages": [user(&question)]});
+                tokio::spawn(async move { chatting.chat_with(body).await.status.as_u16() })
+            })
+            .collect();
+        for task in tasks {
+            assert_eq!(task.await.unwrap(), 200);
+        }
+    }
+    chatting.server.app.proxy().finish(Duration::from_secs(30)).await;
+    let answer = chatting.server.get("/sessions/s/turns?user_id=ada&limit=1000").await.json();
+    let turns = answer["turns"].as_array().unwrap();
+    let places: Vec<u64> = turns.iter().map(|turn| turn["seq"].as_u64().unwrap()).collect();
+    assert_eq!(places, (0..4 * CHATS as u64).collect::<Vec<_>>());
+    let mut replied: Vec<u64> =
+        turns.iter().filter_map(|turn| turn["metadata"]["follows"].as_u64()).collect();
+    replied.sort_unstable();
+    let asked = turns.iter().filter(|turn| turn["role"] == "user").map(|turn| turn["seq"].as_u64().unwrap());
+    assert_eq!(replied, asked.collect::<Vec<_>>(), "each question has its reply");
+}
+
+#[tokio::test]
+async fn the_trace_of_a_chat_says_what_was_sent() {
+    let chatting = Chatting::start().await;
+    let body = json!({"user_id": "ada", "session_id": "t", "messages": [user("my dog is called Bello")]});
+    chatting.server.post("/turns", body).await;
+    chatting.chat(json!([user("my dog likes the sea")])).await;
+    let messages = json!([user("my dog likes the sea"), assistant("ok"), user("what is my dog called")]);
+    let answer = chatting.chat(messages).await;
+    let sent = chatting.sent()[2]["content"].as_str().unwrap().to_owned();
+    assert!(sent.contains("Bello") && !sent.contains("likes the sea"), "{sent}");
+    // Later something is said that would be an answer too.
+    let body = json!({"user_id": "ada", "session_id": "t", "messages": [user("my dog is called Rex")]});
+    chatting.server.post("/turns", body).await;
+    chatting.server.app.proxy().finish(Duration::from_secs(30)).await;
+    let id = answer.header("x-strata-request-id").unwrap();
+    let shown = chatting.server.get(&format!("/requests/{id}?user_id=ada")).await.json();
+    assert_eq!((&shown["trace_kept"], &shown["context_items"]), (&json!(false), &json!(1)), "{shown}");
+    let note = shown["trace_note"].as_str().unwrap();
+    assert!(note.contains("made anew") && note.contains("what was given then"), "{note}");
+    let turns = chatting.server.get("/sessions/t/turns?user_id=ada").await.json();
+    let bello = &turns["turns"][0]["id"];
+    let candidates = shown["trace"]["candidates"].as_array().unwrap();
+    let served: Vec<&Value> = candidates.iter().filter(|found| found["outcome"] == "served").collect();
+    assert_eq!(served.len(), 1, "{shown}");
+    assert_eq!((&served[0]["id"], &served[0]["reason"]), (bello, &json!("served as number 1")));
+    let here = chatting.server.get("/sessions/s/turns?user_id=ada").await.json();
+    let question = here["turns"].as_array().unwrap().iter().rfind(|turn| turn["role"] == "user").unwrap();
+    assert!(candidates.iter().all(|found| found["id"] != question["id"]), "not the question: {shown}");
+    assert!(candidates.iter().all(|found| found["id"] != turns["turns"][1]["id"]), "nor what came later");
+}
+
+#[tokio::test]
+async fn how_much_of_a_short_prompt_stayed_is_told_from_the_first_request_on() {
+    let chatting = Chatting::start().await;
+    let share = |answer: &Answer| answer.header("x-strata-stable-prefix").unwrap().parse::<f64>().unwrap();
+    let first = chatting.chat(json!([user("hi")])).await;
+    assert_eq!(share(&first), 0.0, "nothing was there before");
+    let second = chatting.chat(json!([user("hi"), assistant("ok"), user("more")])).await;
+    assert!(share(&second) > 0.2, "{}", share(&second));
+}
