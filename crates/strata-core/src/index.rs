@@ -10,11 +10,13 @@
 
 mod document;
 mod features;
+mod learned;
 mod likes;
 mod lists;
 mod load;
 mod maintain;
 mod postings;
+mod saying;
 mod segment;
 #[cfg(test)]
 mod tests;
@@ -25,8 +27,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 pub(crate) use document::{Doc, Document, Place};
-pub(crate) use features::{TermHash, is_latin, question_terms, question_words, spoken};
+pub(crate) use features::{TermHash, is_latin, question_terms, question_words, spoken, term_hash};
 pub(crate) use user::UserIndex;
+
+pub use saying::Saying;
 
 pub(crate) use maintain::{SEGMENT_ITEMS, write_segment};
 pub use segment::SEGMENT_SPACE;
@@ -34,7 +38,8 @@ pub use segment::SEGMENT_SPACE;
 use crate::error::Result;
 use crate::id::UserId;
 use crate::lexicon::Lexicon;
-use crate::store::{Head, Store};
+use crate::memory::Memory;
+use crate::store::{Head, Item, Store};
 
 /// How many items one read of the feed brings.
 const FEED_BATCH: u32 = 2_000;
@@ -65,6 +70,21 @@ pub(crate) struct FreshIndex(Arc<RwLock<UserIndex>>);
 impl FreshIndex {
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, UserIndex> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what all memories were learned from.
+    pub(crate) fn note_memories(&self, memories: &[Memory]) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).learned.complete(memories);
+    }
+
+    /// Notes what items say that came from segments.
+    pub(crate) fn note_sayings(&self, items: impl IntoIterator<Item = Item>) {
+        let mut index = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        for item in items {
+            if let Some(doc) = index.doc(&item.id()) {
+                index.sayings.note(doc, &item);
+            }
+        }
     }
 }
 
@@ -143,6 +163,7 @@ impl Indexes {
         }
         let mut index = load::load(&segments, self.lexicon());
         index.head = Head { revision, epoch: head.epoch, vectors: 0 };
+        index.look_for_closed();
         Ok(index)
     }
 

@@ -5,6 +5,7 @@
 //! (see [`crate::index`]); for a user with more items than that is made for, the store's own text index stands in. A
 //! model that fails costs quality, never the answer. Start reading at [`Engine::recall`].
 
+mod aside;
 mod asks;
 mod budget;
 mod diversity;
@@ -21,6 +22,7 @@ mod serve;
 #[cfg(test)]
 pub(crate) mod tests;
 mod trace;
+mod validity;
 
 use std::collections::HashSet;
 
@@ -28,7 +30,9 @@ use jiff::Timestamp;
 
 pub use budget::{Budget, Share, cut, share};
 pub use diversity::{mmr, recency, with_recency};
-pub use request::{MAX_LIMIT, MAX_QUERY_CHARS, Order, RecallRequest, RecallSettings, Recalled, RecalledItem};
+pub use request::{
+    MAX_LIMIT, MAX_QUERY_CHARS, Order, RecallRequest, RecallSettings, Recalled, RecalledItem, Shown,
+};
 pub use scope::Scope;
 pub use trace::{Explanation, Outcome, Trace, TraceCandidate};
 
@@ -40,11 +44,16 @@ use crate::id::{ItemId, RequestId, UserId};
 use crate::index::{Doc, Document, FreshIndex, UserIndex};
 use crate::metric::{ErrorStage, RetrievalPath};
 use crate::ports::Embedder;
+use crate::store::{MemoryQuery, MemorySelect};
 use crate::vector::Vector;
 
+use aside::{Reason, Rules};
 use question::Question;
-use rank::{Inputs, Ranking};
+use rank::{Inputs, Ranking, Scored};
 use request::Plan;
+
+/// How often a ranking is made again for what it has to read, at the most.
+const MOST_READINGS: usize = 4;
 
 impl Engine {
     /// Answers a question from memory, and notes what that took.
@@ -147,10 +156,40 @@ impl Engine {
         };
         let mut found = Found { scope: plan.scope, expansion, ..Found::default() };
         let vectors = self.question_vectors(&fresh, &question, &mut found).await;
-        for (index, passing) in fresh.into_iter().zip(passing) {
-            found.add(index, passing.as_ref(), request, plan, &question, &vectors);
+        for ((index, passing), owner) in fresh.into_iter().zip(passing).zip(&owners) {
+            let asked = Asked { request, plan, question: &question, vectors: &vectors };
+            let ranking = self.ranked(owner, &index, passing.as_ref(), &asked).await?;
+            found.add(index, ranking, plan);
         }
+        found.times = question.times.iter().map(question::whole_days).collect();
+        validity::current_first(&mut found, request, plan);
         Ok(found)
+    }
+
+    /// The ranking of one index. Where it depends on what some items say word for word, and that is not known yet, they are
+    /// read and it is made again.
+    async fn ranked(
+        &self,
+        owner: &UserId,
+        index: &FreshIndex,
+        passing: Option<&HashSet<ItemId>>,
+        asked: &Asked<'_>,
+    ) -> Result<Ranking> {
+        if index.read().learned.is_missing() {
+            let all = MemoryQuery::new(MemorySelect::All);
+            index.note_memories(&self.store.memories(owner, &all).await?);
+        }
+        let mut ranking = asked.rank(&index.read(), passing);
+        for _ in 0..MOST_READINGS {
+            let unknown = std::mem::take(&mut ranking.aside.unknown);
+            if unknown.is_empty() {
+                break;
+            }
+            let items = self.load(owner, Scope::User, unknown.into_iter()).await?;
+            index.note_sayings(items.into_values());
+            ranking = asked.rank(&index.read(), passing);
+        }
+        Ok(ranking)
     }
 
     /// The vector of each thing that the question asks, if there are vectors to compare it with. A failing embedder is
@@ -203,8 +242,12 @@ async fn question_vector(
 pub(crate) struct Found {
     /// Best first.
     pub(crate) candidates: Vec<Candidate>,
+    /// What matches and takes no place, best first, and why.
+    pub(crate) aside: Vec<(Candidate, Reason)>,
     /// The indexes that the candidates point into.
     pub(crate) indexes: Vec<FreshIndex>,
+    /// The times that the question names, in microseconds.
+    pub(crate) times: Vec<(i64, i64)>,
     pub(crate) scope: Scope,
     pub(crate) expansion: Option<String>,
     pub(crate) term_hits: u32,
@@ -218,7 +261,9 @@ impl Default for Found {
     fn default() -> Self {
         Self {
             candidates: Vec::new(),
+            aside: Vec::new(),
             indexes: Vec::new(),
+            times: Vec::new(),
             scope: Scope::User,
             expansion: None,
             term_hits: 0,
@@ -240,32 +285,42 @@ pub(crate) struct Candidate {
     pub(crate) relevance: f32,
     /// Where it was ranked, if it was ranked in memory: which index, and how.
     pub(crate) ranked: Option<(usize, Ranked)>,
+    /// What holds now, where this held once.
+    pub(crate) replaced_by: Option<ItemId>,
+}
+
+/// What is asked of an index.
+struct Asked<'a> {
+    request: &'a RecallRequest,
+    plan: &'a Plan,
+    question: &'a Question,
+    vectors: &'a [Option<Vector>],
+}
+
+impl Asked<'_> {
+    fn rank(&self, index: &UserIndex, passing: Option<&HashSet<ItemId>>) -> Ranking {
+        let Self { request, plan, question, vectors } = *self;
+        let number = request.session.as_ref().map(|session| index.session(session));
+        let session = number.filter(|_| plan.scope == Scope::Session);
+        let visible = |doc: Doc| is_visible(&index.documents[doc as usize], session, passing, request);
+        let rules = (request.order == Order::Served)
+            .then(|| Rules::new(index, &request.query, question, &request.shown, number.flatten()));
+        let reads_chinese = plan.encoder_reads_chinese;
+        let rules = rules.as_ref();
+        let inputs = Inputs { index, question, vectors, reads_chinese, visible: &visible, rules };
+        rank::rank(&inputs, plan.pool, plan.limit)
+    }
 }
 
 impl Found {
-    /// Ranks the items of one index and merges them in by relevance.
-    fn add(
-        &mut self,
-        index: FreshIndex,
-        passing: Option<&HashSet<ItemId>>,
-        request: &RecallRequest,
-        plan: &Plan,
-        question: &Question,
-        vectors: &[Option<Vector>],
-    ) {
+    /// Merges the ranking of one index in by relevance.
+    fn add(&mut self, index: FreshIndex, ranking: Ranking, plan: &Plan) {
         let place = self.indexes.len();
+        let Ranking { items, term_hits, vector_hits, aside } = ranking;
+        self.term_hits += term_hits;
+        self.vector_hits += vector_hits;
         {
             let index = index.read();
-            let session = match (plan.scope, &request.session) {
-                (Scope::Session, Some(session)) => Some(index.session(session)),
-                _ => None,
-            };
-            let visible = |doc: Doc| is_visible(&index.documents[doc as usize], session, passing, request);
-            let reads_chinese = plan.encoder_reads_chinese;
-            let inputs = Inputs { index: &index, question, vectors, reads_chinese, visible: &visible };
-            let Ranking { items, term_hits, vector_hits } = rank::rank(&inputs, plan.pool, plan.limit);
-            self.term_hits += term_hits;
-            self.vector_hits += vector_hits;
             self.candidates.extend(items.into_iter().map(|ranked| {
                 let document = &index.documents[ranked.doc as usize];
                 Candidate {
@@ -274,7 +329,14 @@ impl Found {
                     score: ranked.score,
                     relevance: ranked.relevance,
                     ranked: Some((place, ranked)),
+                    replaced_by: None,
                 }
+            }));
+            self.aside.extend(aside.items.into_iter().map(|(Scored { doc, score }, reason)| {
+                let Document { id, created_at, .. } = index.documents[doc as usize];
+                // As much of the question as it matches.
+                let relevance = score.clamp(0.0, 1.0);
+                (Candidate { id, created_at, score, relevance, ranked: None, replaced_by: None }, reason)
             }));
         }
         self.indexes.push(index);
@@ -314,10 +376,14 @@ fn hits_in_session(
     enough: u32,
 ) -> u32 {
     let session = request.session.as_ref().map(|session| index.session(session));
+    let number = session.flatten();
+    let rules = (request.order == Order::Served)
+        .then(|| Rules::new(index, &request.query, question, &request.shown, number));
+    let is_find = |doc: Doc| rules.as_ref().is_none_or(|rules| !rules.is_no_find(index, doc));
     let mut hits = HashSet::new();
     for (term, _) in &question.terms {
         for (doc, _) in index.terms.get(*term).iter() {
-            if is_visible(&index.documents[*doc as usize], session, passing, request) {
+            if is_visible(&index.documents[*doc as usize], session, passing, request) && is_find(*doc) {
                 hits.insert(*doc);
                 if hits.len() >= enough as usize {
                     return enough;

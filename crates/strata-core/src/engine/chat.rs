@@ -9,9 +9,10 @@ use super::align::key;
 use super::prompt::Prompting;
 use crate::error::Result;
 use crate::id::{RequestId, SessionId, UserId};
+use crate::index::Saying;
 use crate::metric::RequestMetric;
 use crate::prompt::{Message, build_summary_with, memory_block};
-use crate::recall::{Budget, MAX_LIMIT, MAX_QUERY_CHARS, RecallRequest, RecalledItem, Scope, cut};
+use crate::recall::{Budget, MAX_LIMIT, MAX_QUERY_CHARS, RecallRequest, RecalledItem, Scope, Shown, cut};
 use crate::state::State;
 use crate::store::Item;
 use crate::turn::Role;
@@ -25,6 +26,8 @@ pub struct ChatQuestion {
     pub question: String,
     /// The messages that the client shows the model itself, as [`key`] numbers them, instructions left out.
     pub shown: HashSet<u64>,
+    /// What these messages say: it takes no place in what memory has to say.
+    pub texts: HashSet<Saying>,
     /// How many items at the most, instead of the setting.
     pub top_k: Option<u32>,
     /// Instead of the setting.
@@ -109,6 +112,7 @@ impl Engine {
             budget: Some(budget),
             recency_weight: question.recency_weight,
             score_threshold: question.score_threshold,
+            shown: Shown { texts: question.texts.clone(), ..Shown::default() },
             ..RecallRequest::new(query)
         }
     }

@@ -8,18 +8,20 @@ mod observe;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::sync::{Arc, LazyLock};
 
 use super::Engine;
 use crate::error::{Error, Result};
 use crate::id::{ItemId, RequestId, SessionId, UserId};
+use crate::index::Saying;
 use crate::metric::RequestMetric;
 use crate::ports::ChatMessage;
 use crate::prompt::{
     ChatLayers, FlatLayers, Message, Prompt, PromptFormat, PromptSettings, Rules, build_prompt_with, chat,
     filter_content_with, speaks_of_device,
 };
-use crate::recall::{Budget, MAX_LIMIT, MAX_QUERY_CHARS, RecallRequest, RecalledItem, Scope, cut};
+use crate::recall::{Budget, MAX_LIMIT, MAX_QUERY_CHARS, RecallRequest, RecalledItem, Scope, Shown, cut};
 use crate::state::State;
 use crate::store::{Change, ChangeSet};
 use crate::turn::{Role, Turn};
@@ -246,6 +248,10 @@ impl Engine {
             scope,
             limit: Some((top_k + spare).min(MAX_LIMIT)),
             budget: Some(budget),
+            shown: Shown {
+                items: shown.iter().copied().collect(),
+                texts: HashSet::from([Saying::new(&request.question)]),
+            },
             ..RecallRequest::new(query)
         };
         let (began, id) = (self.clock.now(), RequestId(self.ids.next()));

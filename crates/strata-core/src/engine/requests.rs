@@ -279,7 +279,7 @@ impl Engine {
         if let Some(candidate) =
             trace.candidates.iter().find(|candidate| candidate.item.uuid() == item.uuid())
         {
-            let reason = format!("it was candidate {} by relevance: {}", candidate.place, candidate.outcome);
+            let reason = format!("it was candidate {} by relevance: {}", candidate.place, candidate.reason());
             return Ok(Explanation { item: candidate.item, reason, candidate: Some(candidate.clone()) });
         }
         let item = self.find_item(user, row.scope_used, item).await?;
@@ -314,6 +314,7 @@ fn unranked(item: ItemId, place: u32) -> TraceCandidate {
         age_days: None,
         served_score: None,
         outcome: Outcome::NotChosen,
+        replaced_by: None,
     }
 }
 

@@ -121,6 +121,11 @@ impl Document {
         }
     }
 
+    /// Whether it was taken out of recall: now, or by `as_of`.
+    pub(crate) fn is_hidden(&self, as_of: Option<i64>) -> bool {
+        self.hidden_at <= as_of.unwrap_or(i64::MAX - 1)
+    }
+
     pub(crate) fn is_one_of(&self, kinds: ItemKinds) -> bool {
         match self.kind() {
             ItemKind::Turn => kinds.turns,

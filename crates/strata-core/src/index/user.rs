@@ -4,7 +4,9 @@ use hashbrown::HashMap;
 
 use super::document::{Doc, Document, NO_DOC, Place};
 use super::features::{Features, TermHash};
+use super::learned::Learned;
 use super::postings::{Terms, Words};
+use super::saying::Sayings;
 use super::segment::Entry;
 use crate::id::{ItemId, SessionId};
 use crate::lexicon::Lexicon;
@@ -26,6 +28,10 @@ pub(crate) struct UserIndex {
     pub(crate) terms: Terms,
     pub(crate) words: Words,
     pub(crate) vectors: Vectors,
+    /// What items say word for word, of those of which it is known.
+    pub(crate) sayings: Sayings,
+    /// Where memories come from.
+    pub(crate) learned: Learned,
     numbers: HashMap<ItemId, Doc>,
     sessions: HashMap<SessionId, u32>,
     /// The turns of each session, by the session's number and then by `seq`: a turn that was hidden comes later in the
@@ -50,6 +56,9 @@ impl UserIndex {
             self.documents[doc as usize].hidden_at = document.hidden_at;
             return;
         }
+        if let Item::Memory(memory) = item {
+            self.learned.note(memory);
+        }
         let features = Features::of(item, lexicon);
         document.word_count = features.word_count;
         document.latin = features.latin;
@@ -59,6 +68,7 @@ impl UserIndex {
         if let Some(&former) = self.numbers.get(&document.id) {
             if self.says(former, &features.terms, &words) {
                 self.documents[former as usize] = document;
+                self.sayings.note(former, item);
                 return;
             }
             self.take_out(former);
@@ -66,6 +76,7 @@ impl UserIndex {
         let doc = self.documents.len() as Doc;
         self.terms.add(doc, &features.terms);
         self.words.add(doc, &words);
+        self.sayings.note(doc, item);
         self.place(document, || features.terms.into());
     }
 
@@ -76,6 +87,7 @@ impl UserIndex {
         if !matches!(document.id, ItemId::Turn(_)) {
             self.statements.insert(doc, terms());
         }
+        self.learned.placed(&document);
         self.places.push(Place::new(document.word_count));
         self.documents.push(document);
         self.link(doc);
@@ -183,7 +195,13 @@ impl UserIndex {
         let turns: usize = self.turns.iter().map(|turns| turns.capacity() * size_of::<Doc>()).sum();
         let terms: usize = self.statements.values().map(|terms| terms.len() * 8 + 32).sum();
         let sessions = self.sessions.len() * 120 + turns + terms;
-        documents + sessions + self.terms.bytes() + self.words.bytes() + self.vectors.values.capacity()
+        documents
+            + sessions
+            + self.terms.bytes()
+            + self.words.bytes()
+            + self.vectors.values.capacity()
+            + self.sayings.bytes()
+            + self.learned.bytes()
     }
 }
 
@@ -238,10 +256,11 @@ impl Vectors {
     }
 }
 
-/// Whether an item is ranked. Summaries are a layer of the prompt of their own (document 4), rewritten as a session grows:
+/// Whether an item is ranked. What has no text says nothing: a reply that only calls a tool, a message that is a picture.
+/// Summaries are a layer of the prompt of their own (document 4), rewritten as a session grows:
 /// in the index they would only stand in the way of what they summarise.
 pub(crate) fn is_indexed(item: &Item) -> bool {
-    !matches!(item, Item::Summary(_))
+    !matches!(item, Item::Summary(_)) && !item.content().trim().is_empty()
 }
 
 /// What a segment holds of an item.

@@ -109,5 +109,6 @@ fn candidate(hit: &Hit, relevance: f32) -> Candidate {
         score: hit.score,
         relevance,
         ranked: None,
+        replaced_by: None,
     }
 }

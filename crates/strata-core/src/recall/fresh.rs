@@ -75,6 +75,8 @@ struct Statement {
     doc: Doc,
     score: f32,
     speaker: u32,
+    /// Whether it is from a time that the question names: then a newer one from another time is another matter.
+    timely: bool,
     /// How much of each word of the question it matches, by the word's weight.
     matched: Vec<f32>,
     numbers: Vec<u32>,
@@ -88,7 +90,7 @@ impl Statement {
         numbers.retain(|word| index.words.is_numeric(*word));
         numbers.sort_unstable();
         let speaker = index.documents[item.doc as usize].speaker;
-        Self { doc: item.doc, score: item.score, speaker, matched, numbers }
+        Self { doc: item.doc, score: item.score, speaker, timely: item.parts.timely, matched, numbers }
     }
 }
 
@@ -101,7 +103,8 @@ struct Comparison<'a> {
 impl Comparison<'_> {
     /// Whether the second, worse placed statement says otherwise or again what the first says.
     fn alike(&self, first: &Statement, second: &Statement) -> bool {
-        if second.score < SCORE_RATIO * first.score || first.speaker != second.speaker {
+        let apart = first.speaker != second.speaker || first.timely != second.timely;
+        if second.score < SCORE_RATIO * first.score || apart {
             return false;
         }
         let matched: f32 = first.matched.iter().sum();

@@ -5,6 +5,7 @@
 
 use std::cmp::Ordering;
 
+use super::aside::{Aside, Rules};
 use super::asks;
 use super::lexical::Lexical;
 use super::likeness::{Likeness, MOST};
@@ -88,6 +89,8 @@ pub(crate) struct Inputs<'a> {
     pub(crate) reads_chinese: bool,
     /// Which items may be seen.
     pub(crate) visible: &'a dyn Fn(Doc) -> bool,
+    /// What else takes no place, if anything.
+    pub(crate) rules: Option<&'a Rules<'a>>,
 }
 
 /// A ranking, and how many items it was taken from.
@@ -98,6 +101,8 @@ pub(crate) struct Ranking {
     pub(crate) term_hits: u32,
     /// Visible items that were compared by their vectors.
     pub(crate) vector_hits: u32,
+    /// What was good enough and takes no place.
+    pub(crate) aside: Aside,
 }
 
 /// Ranks the visible items and gives the best `limit`, of which `served` shall be served.
@@ -134,9 +139,10 @@ fn rank_asks(inputs: &Inputs<'_>, whole: &Lexical, limit: usize) -> (Ranking, bo
     let term_hits = rankings.iter().map(|(ranking, _)| ranking.term_hits).max().unwrap_or_default();
     let vector_hits = rankings.iter().map(|(ranking, _)| ranking.vector_hits).max().unwrap_or_default();
     let encoded = rankings.first().is_some_and(|(_, encoded)| *encoded);
+    let aside = Aside::of_all(rankings.iter_mut().map(|(ranking, _)| std::mem::take(&mut ranking.aside)));
     let mut items = asks::in_turns(rankings.into_iter().map(|(ranking, _)| ranking.items).collect());
     items.truncate(limit);
-    (Ranking { items, term_hits, vector_hits }, encoded)
+    (Ranking { items, term_hits, vector_hits, aside }, encoded)
 }
 
 /// Ranks for one question, and tells whether an encoder took part.
@@ -162,6 +168,7 @@ fn rank_one(inputs: &Inputs<'_>, lexical: &Lexical, limit: usize) -> (Ranking, b
             Scored { doc, score: parts(doc, cosine).score() }
         })
         .collect();
+    let aside = super::aside::set_aside(inputs, &mut best, HOP_TO.max(limit), limit);
     // What a score is made of is only kept of those that stay.
     keep_best(index, &mut best, HOP_TO.max(limit));
     let mut scored: Vec<Ranked> = best
@@ -179,7 +186,7 @@ fn rank_one(inputs: &Inputs<'_>, lexical: &Lexical, limit: usize) -> (Ranking, b
     hop(index, &mut scored);
     keep_best(index, &mut scored, limit);
     super::fresh::newest_first(inputs, lexical, &mut scored);
-    (Ranking { items: scored, term_hits, vector_hits }, unread)
+    (Ranking { items: scored, term_hits, vector_hits, aside }, unread)
 }
 
 impl Parts {
@@ -266,10 +273,10 @@ fn hop(index: &UserIndex, scored: &mut [Ranked]) {
 }
 
 /// An item with its score.
-#[derive(Clone, Copy)]
-struct Scored {
-    doc: Doc,
-    score: f32,
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Scored {
+    pub(crate) doc: Doc,
+    pub(crate) score: f32,
 }
 
 impl From<&Self> for Scored {
@@ -286,7 +293,7 @@ impl From<&Ranked> for Scored {
 
 /// Best first; of equal scores, what was recorded first, which ids tell: places in the index also depend on what was
 /// hidden or revised since.
-fn better<T>(index: &UserIndex, a: &T, b: &T) -> Ordering
+pub(super) fn better<T>(index: &UserIndex, a: &T, b: &T) -> Ordering
 where
     Scored: for<'a> From<&'a T>,
 {

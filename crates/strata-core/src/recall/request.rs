@@ -1,5 +1,7 @@
 //! What is asked of recall, what it gives back, and its settings.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +10,8 @@ use super::scope::{self, Scope};
 use super::trace::Trace;
 use crate::error::{Error, Result};
 use crate::filter::Filter;
-use crate::id::{RequestId, SessionId};
+use crate::id::{ItemId, RequestId, SessionId};
+use crate::index::Saying;
 use crate::metric::{ErrorStage, RetrievalPath};
 use crate::store::{Item, ItemKinds};
 
@@ -94,8 +97,19 @@ pub struct RecallRequest {
     pub mmr_lambda: Option<f32>,
     /// How much may be given back; without it, the setting's budget unless `limit` says how many items are wanted.
     pub budget: Option<Budget>,
+    /// What whoever asks has in front of them anyway: it takes no place.
+    pub shown: Shown,
     /// Whether to give a trace back and keep it with the request.
     pub explain: bool,
+}
+
+/// What a prompt shows already.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Shown {
+    /// Items.
+    pub items: HashSet<ItemId>,
+    /// Texts, in whichever session they were said.
+    pub texts: HashSet<Saying>,
 }
 
 /// In which order items come back.
@@ -125,6 +139,7 @@ impl RecallRequest {
             recency_weight: None,
             mmr_lambda: None,
             budget: None,
+            shown: Shown::default(),
             explain: false,
         }
     }

@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 
+use super::aside::Reason;
 use super::budget::{Share, share};
-use super::diversity::{mmr, with_recency};
+use super::diversity::{MICROS_A_DAY, days_from, mmr, with_recency};
 use super::narrow::LOOKED_THROUGH;
 use super::request::{Order, Plan, RecallRequest, Recalled, RecalledItem};
 use super::scope::Scope;
 use super::trace::{Outcome, Trace};
+use super::validity::keep_current_first;
 use super::{Candidate, Found, mean_vector};
 use crate::engine::Engine;
 use crate::error::Result;
@@ -21,7 +23,8 @@ use crate::vector::Vector;
 /// How many candidates a cross-encoder reads: document 4 takes three times what is wanted.
 const RERANKED_TIMES: usize = 3;
 
-const MICROS_A_DAY: f32 = 86_400_000_000.0;
+/// How many times as many recent turns are read as are wanted: some have no text.
+const BLANK_TIMES: u32 = 4;
 
 impl Engine {
     pub(super) async fn serve(
@@ -44,6 +47,7 @@ impl Engine {
             Order::Relevance => by_relevance(plan, &found, trace.as_mut()),
             Order::Served => self.choose(request, plan, &found, trace.as_mut()),
         };
+        let chosen = if chosen.is_empty() { asked_before(request, plan, &found) } else { chosen };
         items.extend(self.load(user, found.scope, chosen.iter().map(|(candidate, _)| candidate.id)).await?);
         let mut recalled = Recalled {
             request_id,
@@ -67,7 +71,9 @@ impl Engine {
         }
         let nothing_fits =
             recalled.items.is_empty() && found.term_hits == 0 && request.order == Order::Served;
-        if nothing_fits && request.kinds.turns {
+        // Recent turns are relevant to nothing: whoever names a threshold wants none.
+        let wants_recent = request.score_threshold.is_none_or(|least| least <= 0.0);
+        if nothing_fits && wants_recent && request.kinds.turns {
             self.add_recent(user, request, plan, &mut recalled).await?;
             if let Some(trace) = &mut trace {
                 trace.add_recent(&recalled.items);
@@ -137,7 +143,11 @@ impl Engine {
         let age_days = |candidate: &Candidate| (now - candidate.created_at) as f32 / MICROS_A_DAY;
         let scores: Vec<f32> = relevant
             .iter()
-            .map(|candidate| with_recency(candidate.relevance, age_days(candidate), plan.recency_weight))
+            .map(|candidate| {
+                let distance = days_from(candidate.created_at, &found.times);
+                let distance = distance.unwrap_or_else(|| age_days(candidate));
+                with_recency(candidate.relevance, distance, plan.recency_weight)
+            })
             .collect();
         let vectors: Vec<Option<Vector>> =
             relevant.iter().map(|candidate| vector_of(found, candidate)).collect();
@@ -145,7 +155,8 @@ impl Engine {
             (Some(a), Some(b)) => a.cosine(b).max(0.0),
             _ => 0.0,
         };
-        let order = mmr(&scores, plan.limit, plan.mmr_lambda, similarity);
+        let mut order = mmr(&scores, plan.limit, plan.mmr_lambda, similarity);
+        keep_current_first(&relevant, &mut order);
         if let Some(trace) = trace {
             for (candidate, score) in relevant.iter().zip(&scores) {
                 trace.scored(candidate.id, age_days(candidate), *score);
@@ -163,13 +174,15 @@ impl Engine {
         recalled: &mut Recalled,
     ) -> Result<()> {
         let session = request.session.clone().filter(|_| recalled.scope == Scope::Session);
-        let limit = request.filter.as_ref().map_or(plan.limit as u32, |_| LOOKED_THROUGH);
+        let looked_through = (plan.limit as u32).saturating_mul(BLANK_TIMES);
+        let limit = request.filter.as_ref().map_or(looked_through, |_| LOOKED_THROUGH);
         let recent = TurnQuery::Recent { session, as_of: request.as_of, limit };
         let mut turns = self.store.turns(user, &recent).await?;
         if let Some(filter) = &request.filter {
             turns.retain(|turn| filter.matches(Subject::Turn(user, turn)));
-            turns.truncate(plan.limit);
         }
+        turns.retain(|turn| !turn.content.trim().is_empty());
+        turns.truncate(plan.limit);
         recalled.path = if turns.is_empty() { RetrievalPath::None } else { RetrievalPath::Window };
         recalled.items.extend(turns.into_iter().map(|turn| RecalledItem {
             item: Item::Turn(turn),
@@ -233,7 +246,7 @@ impl Engine {
     }
 
     /// The items of the given ids, from the shared bucket too where the scope is global.
-    async fn load(
+    pub(super) async fn load(
         &self,
         user: &UserId,
         scope: Scope,
@@ -274,6 +287,18 @@ fn by_relevance(plan: &Plan, found: &Found, trace: Option<&mut Trace>) -> Vec<(C
     }
     let best = found.candidates.iter().take(plan.limit);
     best.map(|candidate| (candidate.clone(), candidate.relevance)).collect()
+}
+
+/// Where there is nothing else, the same question from before: the newest, because one tells as much as all.
+fn asked_before(request: &RecallRequest, plan: &Plan, found: &Found) -> Vec<(Candidate, f32)> {
+    if request.order == Order::Relevance {
+        return Vec::new();
+    }
+    let asked = found.aside.iter().filter(|(candidate, reason)| {
+        *reason == Reason::Asked && candidate.relevance >= plan.score_threshold
+    });
+    let newest = asked.max_by_key(|(candidate, _)| (candidate.created_at, candidate.id));
+    newest.map(|(candidate, _)| (candidate.clone(), candidate.relevance)).into_iter().collect()
 }
 
 /// A turn's text and its tokens, where they are known.

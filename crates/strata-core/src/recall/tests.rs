@@ -5,3 +5,5 @@ pub(crate) mod fixture;
 mod models;
 mod observing;
 mod pipeline;
+mod repeating;
+mod standing;

@@ -1,7 +1,9 @@
 //! Why each candidate was or was not recalled, stage by stage.
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
+use super::aside::Reason;
 use super::request::{RecallRequest, Recalled, RecalledItem};
 use super::scope::Scope;
 use super::{Candidate, Found};
@@ -59,6 +61,9 @@ pub struct TraceCandidate {
     pub age_days: Option<f32>,
     /// Relevance and recency together.
     pub served_score: Option<f32>,
+    /// What holds now, where this held once: it stands in front of this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaced_by: Option<Uuid>,
     /// What became of it.
     pub outcome: Outcome,
 }
@@ -75,6 +80,22 @@ pub enum Outcome {
     NotChosen,
     /// It did not fit the budget, for this reason.
     OverBudget(String),
+    /// It is in front of whoever asks anyway.
+    Shown,
+    /// It asks what is asked.
+    SameQuestion,
+    /// The item of this id says the same, and later.
+    SaidAgain(String),
+}
+
+impl From<Reason> for Outcome {
+    fn from(reason: Reason) -> Self {
+        match reason {
+            Reason::Shown => Self::Shown,
+            Reason::Asked => Self::SameQuestion,
+            Reason::Again(item) => Self::SaidAgain(item.to_string()),
+        }
+    }
 }
 
 impl std::fmt::Display for Outcome {
@@ -84,6 +105,9 @@ impl std::fmt::Display for Outcome {
             Self::BelowThreshold => f.write_str("not relevant enough"),
             Self::NotChosen => f.write_str("others were better, or say the same"),
             Self::OverBudget(reason) => f.write_str(reason),
+            Self::Shown => f.write_str("the prompt shows it anyway"),
+            Self::SameQuestion => f.write_str("it asks the same, which is no answer"),
+            Self::SaidAgain(item) => write!(f, "said again later, by `{item}`"),
         }
     }
 }
@@ -102,8 +126,14 @@ pub struct Explanation {
 
 impl Trace {
     pub(super) fn new(request: &RecallRequest, found: &Found) -> Self {
+        let behind = found.candidates.len() as u32 + 1;
+        let aside = found.aside.iter().zip(behind..).map(|((candidate, reason), place)| {
+            let outcome = Outcome::from(*reason);
+            TraceCandidate { outcome, ..TraceCandidate::new(candidate, place) }
+        });
         let candidates =
             found.candidates.iter().zip(1..).map(|(candidate, place)| TraceCandidate::new(candidate, place));
+        let candidates = candidates.chain(aside);
         Self {
             query: request.query.clone(),
             scope: found.scope,
@@ -119,7 +149,8 @@ impl Trace {
     /// A cross-encoder has judged: its order and relevance take the place of the former. What it did not read, because
     /// others were better, keeps its relevance and comes after.
     pub(super) fn rerank(&mut self, candidates: &[Candidate]) {
-        for known in &mut self.candidates {
+        let read = |known: &&mut TraceCandidate| !known.stood_aside();
+        for known in self.candidates.iter_mut().filter(read) {
             match candidates.iter().zip(1..).find(|(candidate, _)| candidate.id == known.item) {
                 Some((candidate, place)) => {
                     known.place = place;
@@ -128,8 +159,8 @@ impl Trace {
                 None => known.outcome = Outcome::NotChosen,
             }
         }
-        let read = |known: &TraceCandidate| known.outcome != Outcome::NotChosen;
-        self.candidates.sort_by_key(|known| (!read(known), known.place));
+        let read = |known: &TraceCandidate| known.outcome != Outcome::NotChosen && !known.stood_aside();
+        self.candidates.sort_by_key(|known| (known.stood_aside(), !read(known), known.place));
         for (known, place) in self.candidates.iter_mut().zip(1..) {
             known.place = place;
         }
@@ -142,7 +173,8 @@ impl Trace {
             let id = item.item.id();
             if self.candidate(id).is_none() {
                 let created_at = item.item.created_at().as_microsecond();
-                let candidate = Candidate { id, created_at, score: 0.0, relevance: 0.0, ranked: None };
+                let candidate =
+                    Candidate { id, created_at, score: 0.0, relevance: 0.0, ranked: None, replaced_by: None };
                 self.candidates.push(TraceCandidate::new(&candidate, place));
             }
         }
@@ -177,6 +209,19 @@ impl Trace {
 }
 
 impl TraceCandidate {
+    /// What became of it, in words.
+    pub fn reason(&self) -> String {
+        match self.replaced_by {
+            Some(current) => format!("{}; it was replaced by `{current}`", self.outcome),
+            None => self.outcome.to_string(),
+        }
+    }
+
+    /// Whether it was no candidate for a place.
+    fn stood_aside(&self) -> bool {
+        matches!(self.outcome, Outcome::Shown | Outcome::SameQuestion | Outcome::SaidAgain(_))
+    }
+
     pub(super) fn new(candidate: &Candidate, place: u32) -> Self {
         let parts = candidate.ranked.as_ref().map(|(_, ranked)| ranked.parts);
         Self {
@@ -193,6 +238,7 @@ impl TraceCandidate {
             relevance: candidate.relevance,
             age_days: None,
             served_score: None,
+            replaced_by: candidate.replaced_by.map(|item| item.uuid()),
             outcome: Outcome::BelowThreshold,
         }
     }

@@ -232,7 +232,7 @@ pub(crate) struct CandidateAnswer {
     place: u32,
     /// How well it fits the question, from 0 to 1.
     relevance: f64,
-    /// `served`, `below_threshold`, `not_chosen` or `over_budget`.
+    /// `served`, `below_threshold`, `not_chosen`, `over_budget`, `shown`, `same_question` or `said_again`.
     #[schemars(with = "String")]
     outcome: OutcomeName,
     /// The same in words.
@@ -247,7 +247,7 @@ impl CandidateAnswer {
             place: candidate.place,
             relevance: rounded(candidate.relevance),
             outcome: OutcomeName::from(&candidate.outcome),
-            reason: candidate.outcome.to_string(),
+            reason: candidate.reason(),
         }
     }
 }

@@ -123,6 +123,8 @@ async fn search(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     let filter = filter(arguments.filters.as_ref())?;
     let user = user_of(caller, [&arguments.user_id], filter.as_ref())?;
     let limit = count("limit", &arguments.limit, MAX_LIMIT)?.or(count("top_k", &arguments.top_k, MAX_LIMIT)?);
+    // An empty result tells a model that nothing is known; what was merely said last would tell it something wrong.
+    let least = arguments.threshold.unwrap_or(f64::from(app.engine().settings().recall.score_threshold));
     let request = RecallRequest {
         session: caller.session([&arguments.session_id])?,
         scope: arguments.scope.as_deref().map(str::parse).transpose()?,
@@ -130,7 +132,7 @@ async fn search(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
         filter,
         as_of: moment("as_of", arguments.as_of.as_deref())?,
         limit,
-        score_threshold: share("threshold", arguments.threshold)?,
+        score_threshold: share("threshold", Some(least))?,
         ..RecallRequest::new(arguments.query)
     };
     let recalled = app.engine().recall(&user, &request).await?;

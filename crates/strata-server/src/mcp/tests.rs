@@ -136,6 +136,9 @@ async fn a_search_says_what_to_make_of_it() {
     );
     let only = json!({"query": "tea", "kinds": ["memory"]});
     assert_eq!(done(&server, Some("ada"), "search_memories", only).await["results"], json!([]));
+    // What was said last is no answer to something else.
+    let foreign = search("qqqq zzzz").await;
+    assert_eq!((&foreign["results"], &foreign["note"]), (&json!([]), &json!("nothing is known about this")));
 }
 
 #[tokio::test]

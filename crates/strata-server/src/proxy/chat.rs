@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use strata_core::engine::align::key;
 use strata_core::engine::{ChatMemory, ChatQuestion, ChatSnapshot, Ending, NewMessage};
+use strata_core::index::Saying;
 use strata_core::metric::RequestMetric;
 use strata_core::{RequestId, SessionId, UserId};
 use tokio::task::JoinHandle;
@@ -240,6 +241,7 @@ impl Exchange<'_> {
                 .iter()
                 .map(|message| key(message.role, &message.content, &message.metadata))
                 .collect(),
+            texts: heard.iter().map(|message| Saying::new(&message.content)).collect(),
             top_k: options.top_k,
             recency_weight: options.recency_weight,
             score_threshold: options.score_threshold,

@@ -74,7 +74,8 @@ pub(crate) struct SearchRequest {
     /// The same as `top_k`, which goes first.
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     limit: Option<Number>,
-    /// Leaves out what is less relevant than this, instead of the setting `score_threshold`.
+    /// Leaves out what is less relevant than this, instead of the setting `score_threshold`. Above 0 it also keeps the most
+    /// recent turns from standing in where nothing matches.
     #[schema(minimum = 0, maximum = 1)]
     threshold: Option<f64>,
     /// How much being recent counts, instead of the setting.
@@ -473,6 +474,11 @@ mod tests {
             let mut body = json!({"query": "tea", "user_id": "ada"});
             body.as_object_mut().unwrap().extend(limits.as_object().unwrap().clone());
             assert_eq!(found(&server.post("/search", body).await.json()).len(), 1, "{limits}");
+        }
+        for (threshold, expected) in [(json!(null), 3), (json!(0.5), 0)] {
+            let body = json!({"query": "qqqq zzzz", "user_id": "ada", "threshold": threshold});
+            let answer = server.post("/search", body).await.json();
+            assert_eq!(found(&answer).len(), expected, "{threshold}: what was said last has no relevance");
         }
     }
 }

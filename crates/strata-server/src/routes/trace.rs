@@ -100,6 +100,12 @@ pub(crate) enum OutcomeName {
     NotChosen,
     /// It did not fit the budget.
     OverBudget,
+    /// It is in front of whoever asks anyway.
+    Shown,
+    /// It asks what is asked.
+    SameQuestion,
+    /// It was said again later, in the same words.
+    SaidAgain,
 }
 
 impl From<&Outcome> for OutcomeName {
@@ -109,6 +115,9 @@ impl From<&Outcome> for OutcomeName {
             Outcome::BelowThreshold => Self::BelowThreshold,
             Outcome::NotChosen => Self::NotChosen,
             Outcome::OverBudget(_) => Self::OverBudget,
+            Outcome::Shown => Self::Shown,
+            Outcome::SameQuestion => Self::SameQuestion,
+            Outcome::SaidAgain(_) => Self::SaidAgain,
         }
     }
 }
@@ -147,7 +156,7 @@ impl From<TraceCandidate> for CandidateResponse {
             age_days: candidate.age_days,
             served_score: candidate.served_score,
             outcome: OutcomeName::from(&candidate.outcome),
-            reason: candidate.outcome.to_string(),
+            reason: candidate.reason(),
         }
     }
 }

@@ -131,7 +131,7 @@ async fn show_candidates(
                     format!("{:+}", candidate.fresher_by)
                 },
                 candidate.age_days.map_or("-".to_owned(), |days| format!("{days:.0} d")),
-                candidate.outcome.to_string(),
+                candidate.reason(),
                 candidate.item.to_string(),
                 text.to_owned(),
             ]

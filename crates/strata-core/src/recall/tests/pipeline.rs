@@ -291,7 +291,7 @@ async fn a_threshold_leaves_out_what_is_not_relevant_enough() {
 async fn recency_and_diversity_change_the_order() {
     let world = World::new();
     let old = world.say_on("2023-06-01", "a", "trip with coffee").await;
-    let again = world.say_on("2023-06-02", "b", "trip with coffee").await;
+    let again = world.say_on("2023-06-02", "b", "trip with coffee again").await;
     let new = world.say_on("2024-05-30", "c", "the trip was a mess").await;
     let order = async |recency_weight: f32, mmr_lambda: f32| {
         let request = RecallRequest {
@@ -309,7 +309,7 @@ async fn recency_and_diversity_change_the_order() {
         };
         found.iter().map(name).collect::<Vec<_>>().join(" ")
     };
-    // Of the two that say the same, the newer stands first in any case.
+    // Of the two that say nearly the same, the newer stands first in any case.
     assert_eq!(order(0.0, 1.0).await, "again old new", "by relevance alone");
     assert_eq!(order(1.0, 1.0).await, "new again old", "by age alone");
     assert_eq!(order(0.0, 0.3).await, "again new old", "the second says nothing new");

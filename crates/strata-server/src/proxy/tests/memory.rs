@@ -6,6 +6,25 @@ use super::upstream::stream;
 use super::*;
 
 #[tokio::test]
+async fn a_question_asked_many_times_is_still_answered_from_memory() {
+    let chatting = Chatting::start().await;
+    let body = json!({"user_id": "ada", "session_id": "t", "messages": [user("my locker code is 4417")]});
+    chatting.server.post("/turns", body).await;
+    for number in 0..12 {
+        chatting.upstream.will_say("I do not know that.");
+        let body = json!({"model": "m", "messages": [user("What is my locker code?")]});
+        let mut request = chat_request(body);
+        request.headers_mut().insert("x-strata-session", format!("s{number}").parse().unwrap());
+        chatting.server.send(request).await;
+        chatting.turns().await;
+        let sent = chatting.sent();
+        let content = sent[0]["content"].as_str().unwrap();
+        assert!(content.contains("[user] my locker code is 4417"), "asked {number} times: {content}");
+        assert_eq!(content.matches("What is my locker code?").count(), 1, "{content}");
+    }
+}
+
+#[tokio::test]
 async fn a_chat_is_recalled_for_and_recorded() {
     let chatting = Chatting::start().await;
     let body = json!({"user_id": "ada", "session_id": "t", "messages": [user("my dog is called Bello")]});
