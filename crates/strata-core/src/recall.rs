@@ -101,7 +101,7 @@ impl Engine {
             found = Found { expansion: Some(reason), ..self.candidates(user, request, &wider).await? };
         }
         if found.term_hits == 0 {
-            self.add_similar(user, request, &mut found).await?;
+            self.add_similar(request, &mut found).await?;
         }
         self.serve(user, request, &plan, id, found).await
     }
@@ -121,15 +121,19 @@ impl Engine {
     async fn candidates(&self, user: &UserId, request: &RecallRequest, plan: &Plan) -> Result<Found> {
         let now = request.as_of.unwrap_or_else(|| self.now());
         let Some(indexes) = &self.indexes else {
-            return self.candidates_of_store(user, request, plan).await;
+            return self.candidates_of_store(plan.scope.owners(user, plan.shared), request, plan).await;
         };
-        let owners = plan.scope.owners(user);
-        let mut heads = Vec::with_capacity(owners.len());
-        for owner in &owners {
-            heads.push(self.store.head(owner).await?);
+        let (mut owners, mut heads) = (Vec::new(), Vec::new());
+        for owner in plan.scope.owners(user, plan.shared) {
+            let head = self.store.head(&owner).await?;
+            // Most have nothing that all users share.
+            if owner == *user || head.revision > 0 {
+                owners.push(owner);
+                heads.push(head);
+            }
         }
         if heads.iter().any(|head| head.revision > self.settings.recall.index_max_items) {
-            return self.candidates_of_store(user, request, plan).await;
+            return self.candidates_of_store(owners, request, plan).await;
         }
         let model = self.embedder.as_ref().map(|embedder| embedder.model());
         let question = Question::new(&request.query, now, indexes.lexicon());
@@ -142,7 +146,8 @@ impl Engine {
         // A session and all sessions of a user are in one index: hits are counted first, and only one scope is ranked.
         let least = self.settings.recall.min_fts_hits;
         let hits = || {
-            fresh.iter().zip(&passing).map(|(index, passing)| {
+            // What all users share is in no session.
+            fresh.iter().zip(&passing).take(1).map(|(index, passing)| {
                 hits_in_session(&index.read(), passing.as_ref(), request, &question, least)
             })
         };
@@ -161,6 +166,7 @@ impl Engine {
             let ranking = self.ranked(owner, &index, passing.as_ref(), &asked).await?;
             found.add(index, ranking, plan);
         }
+        found.owners = owners;
         found.times = question.times.iter().map(question::whole_days).collect();
         validity::current_first(&mut found, request, plan);
         Ok(found)
@@ -185,7 +191,7 @@ impl Engine {
             if unknown.is_empty() {
                 break;
             }
-            let items = self.load(owner, Scope::User, unknown.into_iter()).await?;
+            let items = self.load(std::slice::from_ref(owner), unknown.into_iter()).await?;
             index.note_sayings(items.into_values());
             ranking = asked.rank(&index.read(), passing);
         }
@@ -249,6 +255,8 @@ pub(crate) struct Found {
     /// The times that the question names, in microseconds.
     pub(crate) times: Vec<(i64, i64)>,
     pub(crate) scope: Scope,
+    /// Whose items were looked through.
+    pub(crate) owners: Vec<UserId>,
     pub(crate) expansion: Option<String>,
     pub(crate) term_hits: u32,
     pub(crate) similar_hits: u32,
@@ -265,6 +273,7 @@ impl Default for Found {
             indexes: Vec::new(),
             times: Vec::new(),
             scope: Scope::User,
+            owners: Vec::new(),
             expansion: None,
             term_hits: 0,
             similar_hits: 0,
@@ -341,8 +350,7 @@ impl Found {
         }
         self.indexes.push(index);
         if place > 0 {
-            self.candidates.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
-            self.candidates.truncate(plan.pool);
+            self.calibrate(plan);
         }
         let matched = self.candidates.iter().any(|candidate| candidate.score > 0.0);
         self.path = match (self.term_hits, self.vector_hits, matched) {
@@ -351,6 +359,23 @@ impl Found {
             (0, _, _) => RetrievalPath::Vector,
             _ => RetrievalPath::Fts,
         };
+    }
+}
+
+impl Found {
+    /// Makes one ranking of those of several indexes. Scores can be compared, because they are shares of the question;
+    /// relevance cannot: the best of a few unrelated items is the best of them.
+    fn calibrate(&mut self, plan: &Plan) {
+        self.candidates.sort_by(|a, b| b.score.total_cmp(&a.score));
+        self.candidates.truncate(plan.pool);
+        let ranked = self.candidates.iter().filter_map(|candidate| candidate.ranked.as_ref());
+        let mut ranked: Vec<Ranked> = ranked.map(|(_, ranked)| ranked.clone()).collect();
+        let encoded = ranked.iter().any(|ranked| ranked.parts.unread || ranked.parts.encoder.is_some());
+        rank::calibrate(&mut ranked, encoded, plan.limit);
+        for (candidate, ranked) in self.candidates.iter_mut().zip(ranked) {
+            candidate.relevance = ranked.relevance;
+            candidate.ranked = candidate.ranked.take().map(|(place, _)| (place, ranked));
+        }
     }
 }
 

@@ -108,6 +108,7 @@ impl Engine {
         RecallRequest {
             session: Some(question.session.clone()),
             scope: shows_all.then_some(Scope::User),
+            shared: true,
             limit: Some((top_k + spare).min(MAX_LIMIT)),
             budget: Some(budget),
             recency_weight: question.recency_weight,

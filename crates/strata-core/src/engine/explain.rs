@@ -8,16 +8,15 @@ use crate::recall::Scope;
 use crate::store::{Item, MemoryQuery, MemorySelect, TurnQuery};
 
 impl Engine {
-    /// The item of an id, whatever its state and kind, among what all users share too where the scope is global; *not
-    /// found* where there is none.
-    pub(super) async fn find_item(&self, user: &UserId, scope: Scope, item: ItemId) -> Result<Item> {
+    /// The item of an id, whatever its state and kind, among what all users share too; *not found* where there is none.
+    pub(super) async fn find_item(&self, user: &UserId, item: ItemId) -> Result<Item> {
         let turns = TurnQuery::Ids(vec![TurnId(item.uuid())]);
         if let Some(turn) = self.store.turns(user, &turns).await?.pop() {
             return Ok(Item::Turn(turn));
         }
         let memories = MemoryQuery::new(MemorySelect::Ids(vec![MemoryId(item.uuid())]));
         let mut found = self.store.memories(user, &memories).await?;
-        if found.is_empty() && scope == Scope::Global {
+        if found.is_empty() {
             found = self.store.memories(&UserId::global(), &memories).await?;
         }
         found.pop().map(Item::Memory).ok_or_else(|| {

@@ -246,6 +246,7 @@ impl Engine {
         let recall = RecallRequest {
             session: Some(request.session.clone()),
             scope,
+            shared: true,
             limit: Some((top_k + spare).min(MAX_LIMIT)),
             budget: Some(budget),
             shown: Shown {

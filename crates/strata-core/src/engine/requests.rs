@@ -228,6 +228,8 @@ impl Engine {
         let request = RecallRequest {
             session: row.session,
             scope: Some(row.scope_used),
+            // Whether a scope was named is not kept; most name none.
+            shared: true,
             as_of: Some(row.created_at),
             // What was asked for is not kept; what was given back is, and the trace should agree with it.
             limit: Some(row.context_items.clamp(1, MAX_LIMIT)),
@@ -282,7 +284,7 @@ impl Engine {
             let reason = format!("it was candidate {} by relevance: {}", candidate.place, candidate.reason());
             return Ok(Explanation { item: candidate.item, reason, candidate: Some(candidate.clone()) });
         }
-        let item = self.find_item(user, row.scope_used, item).await?;
+        let item = self.find_item(user, item).await?;
         Ok(Explanation { item: item.id(), reason: why_no_candidate(&row, &item), candidate: None })
     }
 

@@ -18,12 +18,12 @@ impl Engine {
     /// Candidates from the store's own text index.
     pub(super) async fn candidates_of_store(
         &self,
-        user: &UserId,
+        owners: Vec<UserId>,
         request: &RecallRequest,
         plan: &Plan,
     ) -> Result<Found> {
         let query = text_query(request, plan.scope, TextMatch::Words, plan.pool);
-        let hits = self.search_in(user, plan.scope, query, request).await?;
+        let hits = self.search_in(&owners, query, request).await?;
         let (height, fall) = STORE_RELEVANCE;
         let relevance = |place: usize| 1.0 / (1.0 + (fall * (place as f32 + 1.0).ln() - height).exp());
         let candidates: Vec<Candidate> =
@@ -31,6 +31,7 @@ impl Engine {
         Ok(Found {
             term_hits: hits.len() as u32,
             scope: plan.scope,
+            owners,
             path: if candidates.is_empty() { RetrievalPath::None } else { RetrievalPath::Fts },
             candidates,
             ..Found::default()
@@ -38,19 +39,14 @@ impl Engine {
     }
 
     /// Adds what holds the question as a substring or resembles its words: the trigram fallback of document 3.
-    pub(super) async fn add_similar(
-        &self,
-        user: &UserId,
-        request: &RecallRequest,
-        found: &mut Found,
-    ) -> Result<()> {
+    pub(super) async fn add_similar(&self, request: &RecallRequest, found: &mut Found) -> Result<()> {
         let settings = &self.settings.recall;
         if request.query.trim().chars().count() < settings.min_query_len {
             return Ok(());
         }
         let matching = TextMatch::Similar { min_similarity: settings.min_similarity };
         let query = text_query(request, found.scope, matching, settings.default_top_k as usize);
-        let hits = self.search_in(user, found.scope, query, request).await?;
+        let hits = self.search_in(&found.owners, query, request).await?;
         found.similar_hits = hits.len() as u32;
         if hits.is_empty() {
             return Ok(());
@@ -65,11 +61,10 @@ impl Engine {
         Ok(())
     }
 
-    /// One search, in the shared bucket too where the scope is global.
+    /// One search among the items of all given owners.
     async fn search_in(
         &self,
-        user: &UserId,
-        scope: Scope,
+        owners: &[UserId],
         mut query: TextQuery,
         request: &RecallRequest,
     ) -> Result<Vec<Hit>> {
@@ -78,12 +73,12 @@ impl Engine {
             query.limit = query.limit.max(LOOKED_THROUGH);
         }
         let mut hits = Vec::new();
-        for owner in scope.owners(user) {
-            let mut found = self.store.search(&owner, &query).await?;
-            narrow(request, &owner, &mut found);
+        for owner in owners {
+            let mut found = self.store.search(owner, &query).await?;
+            narrow(request, owner, &mut found);
             hits.extend(found);
         }
-        if scope == Scope::Global {
+        if owners.len() > 1 {
             hits.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.item.id().cmp(&b.item.id())));
         }
         hits.truncate(wanted);

@@ -330,7 +330,7 @@ fn meaning(best: f32, encoded: bool) -> f32 {
 ///
 /// Scores of different questions cannot be compared: a long question is never covered in full. The place among the best
 /// and the share of the best score can, and a best score that is next to nothing makes everything irrelevant.
-fn calibrate(scored: &mut [Ranked], encoded: bool, served: usize) {
+pub(super) fn calibrate(scored: &mut [Ranked], encoded: bool, served: usize) {
     let (Some(best), Some(worst)) = (scored.first().map(|i| i.score), scored.last().map(|i| i.score)) else {
         return;
     };

@@ -77,8 +77,11 @@ pub struct RecallRequest {
     pub query: String,
     /// The session it is asked in.
     pub session: Option<SessionId>,
-    /// Where to look; without it, the session if one is named, widened when that has too little, else all of the user's.
+    /// Where to look; without it, the session if one is named, widened when that has too little, else all of the user's, and
+    /// in any case what all users share.
     pub scope: Option<Scope>,
+    /// Whether to look at what all users share although a narrower scope is named.
+    pub shared: bool,
     /// Which kinds of items.
     pub kinds: ItemKinds,
     /// Which of them.
@@ -130,6 +133,7 @@ impl RecallRequest {
             query: query.into(),
             session: None,
             scope: None,
+            shared: false,
             kinds: ItemKinds::ALL,
             filter: None,
             as_of: None,
@@ -175,6 +179,7 @@ impl RecallRequest {
         };
         Ok(Plan {
             scope,
+            shared: self.shared || self.scope.is_none(),
             limit: limit as usize,
             pool: POOL.max(limit as usize),
             score_threshold: share("score_threshold", self.score_threshold, settings.score_threshold)?,
@@ -190,6 +195,8 @@ impl RecallRequest {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Plan {
     pub(crate) scope: Scope,
+    /// Whether to look at what all users share, whatever the scope.
+    pub(crate) shared: bool,
     pub(crate) limit: usize,
     pub(crate) pool: usize,
     pub(crate) score_threshold: f32,

@@ -29,12 +29,10 @@ impl Scope {
 }
 
 impl Scope {
-    /// Whose items are looked through.
-    pub(crate) fn owners(self, user: &UserId) -> Vec<UserId> {
-        match self {
-            Self::Session | Self::User => vec![user.clone()],
-            Self::Global => vec![user.clone(), UserId::global()],
-        }
+    /// Whose items are looked through; `shared` says that what all users share is, whatever the scope.
+    pub(crate) fn owners(self, user: &UserId, shared: bool) -> Vec<UserId> {
+        let shared = (shared || self == Self::Global).then(UserId::global).filter(|global| global != user);
+        std::iter::once(user.clone()).chain(shared).collect()
     }
 }
 

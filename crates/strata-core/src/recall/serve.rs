@@ -38,7 +38,7 @@ impl Engine {
         let mut trace = request.explain.then(|| Trace::new(request, &found));
         let mut items = HashMap::new();
         if let Some(reranker) = &self.reranker {
-            items = self.rerank(reranker.as_ref(), user, request, plan, &mut found).await?;
+            items = self.rerank(reranker.as_ref(), request, plan, &mut found).await?;
             if let Some(trace) = &mut trace {
                 trace.rerank(&found.candidates);
             }
@@ -48,7 +48,7 @@ impl Engine {
             Order::Served => self.choose(request, plan, &found, trace.as_mut()),
         };
         let chosen = if chosen.is_empty() { asked_before(request, plan, &found) } else { chosen };
-        items.extend(self.load(user, found.scope, chosen.iter().map(|(candidate, _)| candidate.id)).await?);
+        items.extend(self.load(&found.owners, chosen.iter().map(|(candidate, _)| candidate.id)).await?);
         let mut recalled = Recalled {
             request_id,
             items: Vec::new(),
@@ -92,14 +92,13 @@ impl Engine {
     async fn rerank(
         &self,
         reranker: &dyn Reranker,
-        user: &UserId,
         request: &RecallRequest,
         plan: &Plan,
         found: &mut Found,
     ) -> Result<HashMap<ItemId, Item>> {
         let read = found.candidates.len().min(plan.limit * RERANKED_TIMES);
         let ids = found.candidates[..read].iter().map(|candidate| candidate.id);
-        let items = self.load(user, found.scope, ids).await?;
+        let items = self.load(&found.owners, ids).await?;
         let text = |candidate: &Candidate| items.get(&candidate.id).map_or("", Item::content).to_owned();
         let texts: Vec<String> = found.candidates[..read].iter().map(text).collect();
         if texts.is_empty() {
@@ -245,11 +244,10 @@ impl Engine {
         }
     }
 
-    /// The items of the given ids, from the shared bucket too where the scope is global.
+    /// The items of the given ids, whichever of the owners has them.
     pub(super) async fn load(
         &self,
-        user: &UserId,
-        scope: Scope,
+        owners: &[UserId],
         ids: impl Iterator<Item = ItemId>,
     ) -> Result<HashMap<ItemId, Item>> {
         let (mut turns, mut memories) = (Vec::new(), Vec::new());
@@ -261,14 +259,14 @@ impl Engine {
             }
         }
         let mut items = HashMap::new();
-        for owner in scope.owners(user) {
+        for owner in owners {
             if !turns.is_empty() {
-                let found = self.store.turns(&owner, &TurnQuery::Ids(turns.clone())).await?;
+                let found = self.store.turns(owner, &TurnQuery::Ids(turns.clone())).await?;
                 items.extend(found.into_iter().map(|turn| (ItemId::Turn(turn.id), Item::Turn(turn))));
             }
             if !memories.is_empty() {
                 let query = MemoryQuery::new(MemorySelect::Ids(memories.clone()));
-                let found = self.store.memories(&owner, &query).await?;
+                let found = self.store.memories(owner, &query).await?;
                 items.extend(
                     found.into_iter().map(|memory| (ItemId::Memory(memory.id), Item::Memory(memory))),
                 );

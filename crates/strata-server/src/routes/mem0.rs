@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use strata_core::engine::{MemoryEdit, NewMemory, NewMessage};
 use strata_core::key::KeyScope;
 use strata_core::learn::Owner;
-use strata_core::recall::{MAX_LIMIT, RecallRequest};
+use strata_core::recall::{MAX_LIMIT, RecallRequest, Scope};
 use strata_core::store::{Item, ItemKinds, MemoryQuery, MemorySelect, Page};
 use strata_core::{Error, Filter, Memory, MemoryId, Role, SessionId, UserId};
 
@@ -302,6 +302,8 @@ async fn search_memories(
     let filter = whole_filter(filters.as_ref(), &named, [("gte", None), ("lte", None)])?;
     let user = user_of(&caller, [&named.user_id], filter.as_ref())?;
     let request = RecallRequest {
+        // Memories of a user, as mem0 has them, are that user's.
+        scope: Some(Scope::User),
         kinds: ItemKinds { turns: false, memories: true },
         filter,
         limit: Some(top_k.or(limit).unwrap_or(FOUND)),

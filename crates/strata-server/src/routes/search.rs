@@ -59,8 +59,9 @@ pub(crate) struct SearchRequest {
     /// The same as `session_id`, which goes first.
     #[schema(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
     run_id: Option<String>,
-    /// Where to look: `session` where a session is named, and beyond it where it has too little or the question points
-    /// beyond it; else `user`. A `session` that nobody names is `default`.
+    /// Where to look, and nowhere else: `session`, `user`, or `global` for the user's and what all users share. Where nobody
+    /// says, in the session if one is named, and beyond it where it has too little or the question points beyond it, else in
+    /// all of the user's; and in what all users share. A `session` that nobody names is `default`.
     scope: Option<Scope>,
     /// Only items whose fields, or what was attached to them, pass these conditions.
     #[schema(schema_with = filter_schema)]
@@ -431,14 +432,27 @@ mod tests {
     async fn scope_limit_and_threshold_narrow_the_answer() {
         let server = with_tea().await;
         for (extra, expected) in [
-            (json!({}), vec!["prefers green tea", "she drinks black tea", "we drink green tea"]),
+            (
+                json!({}),
+                vec![
+                    "prefers green tea",
+                    "she drinks black tea",
+                    "tea is served at four",
+                    "we drink green tea",
+                ],
+            ),
             (
                 json!({"session_id": "t", "scope": "session"}),
                 vec!["prefers green tea", "she drinks black tea"],
             ),
             (
                 json!({"session_id": "t"}),
-                vec!["prefers green tea", "she drinks black tea", "we drink green tea"],
+                vec![
+                    "prefers green tea",
+                    "she drinks black tea",
+                    "tea is served at four",
+                    "we drink green tea",
+                ],
             ),
             (
                 json!({"session_id": "t", "scope": "user"}),
@@ -453,11 +467,12 @@ mod tests {
                     "we drink green tea",
                 ],
             ),
-            (json!({"kinds": ["memory"]}), vec!["prefers green tea"]),
+            (json!({"kinds": ["memory"]}), vec!["prefers green tea", "tea is served at four"]),
             (json!({"kinds": ["turn"]}), vec!["she drinks black tea", "we drink green tea"]),
             (json!({"max_tokens": 3}), vec!["prefers green tea"]),
             (json!({"scope": "session"}), vec!["prefers green tea"]),
-            (json!({"user_id": "eve"}), vec![]),
+            (json!({"user_id": "eve"}), vec!["tea is served at four"]),
+            (json!({"user_id": "eve", "scope": "user"}), vec![]),
             (json!({"as_of": "2020-01-01T00:00:00Z"}), vec![]),
         ] {
             let mut body =

@@ -26,7 +26,8 @@ pub(crate) struct Args {
     /// The session it is asked in
     #[arg(long, value_name = "SESSION")]
     session: Option<SessionId>,
-    /// Where to look: session, user or global [default: the session if one is named, else the user]
+    /// Where to look: session, user or global [default: the session if one is named, else
+    /// the user, and what all users share]
     #[arg(long, value_name = "SCOPE")]
     scope: Option<Scope>,
     /// What was known then: a date (all of its day, UTC) or a time as in RFC 3339
