@@ -404,7 +404,7 @@ impl Asked {
             }
             Self::Lease { request, answer } => {
                 let result = in_savepoint(conn, |conn| apply::lease_job(conn, &request));
-                Served::Leased { result: result.map_err(Error::from), answer }
+                Served::Leased { result: Box::new(result.map_err(Error::from)), answer }
             }
         }
     }
@@ -420,21 +420,21 @@ impl Asked {
 /// What came of a call, to be told after the commit. A caller that no longer waits is no error.
 enum Served {
     Applied { result: Result<Applied>, answer: oneshot::Sender<Result<Applied>> },
-    Leased { result: Result<Option<Job>>, answer: oneshot::Sender<Result<Option<Job>>> },
+    Leased { result: Box<Result<Option<Job>>>, answer: oneshot::Sender<Result<Option<Job>>> },
 }
 
 impl Served {
     fn error(&self) -> Option<&Error> {
         match self {
             Self::Applied { result, .. } => result.as_ref().err(),
-            Self::Leased { result, .. } => result.as_ref().err(),
+            Self::Leased { result, .. } => result.as_ref().as_ref().err(),
         }
     }
 
     fn answer(self) {
         match self {
             Self::Applied { result, answer } => drop(answer.send(result)),
-            Self::Leased { result, answer } => drop(answer.send(result)),
+            Self::Leased { result, answer } => drop(answer.send(*result)),
         }
     }
 
