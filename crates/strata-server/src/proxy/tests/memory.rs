@@ -99,8 +99,9 @@ async fn memory_can_be_left_out_of_a_call() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn memory_that_is_slow_does_not_hold_the_chat_up() {
     let chatting = Chatting::with(|proxy| proxy.memory_deadline = Duration::from_millis(20)).await;
-    let body = json!({"user_id": "ada", "session_id": "t", "messages": [user("wait!")]});
-    chatting.server.post("/turns", body).await;
+    // Of a memory, recall counts the tokens.
+    let added = chatting.server.post("/memories", json!({"user_id": "ada", "text": "wait!"})).await;
+    assert_eq!(added.status, 200);
     crate::testing::WAIT.store(true, Ordering::SeqCst);
     let answer = chatting.chat(json!([user("how long do I wait")])).await;
     crate::testing::WAIT.store(false, Ordering::SeqCst);
