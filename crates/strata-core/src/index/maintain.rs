@@ -119,9 +119,12 @@ mod tests {
         (sizes.iter().map(|size| size.bytes).collect(), most, written / all)
     }
 
+    /// The bytes of a segment, by its number.
+    type Sizes = fn(u64) -> u64;
+
     #[test]
     fn segments_stay_few_and_are_not_written_often() {
-        let sizes: [(&str, fn(u64) -> u64); 4] = [
+        let sizes: [(&str, Sizes); 4] = [
             ("alike", |_| 6_000),
             ("shrinking", |number| 8_000 - number),
             ("growing", |number| 4_000 + number),

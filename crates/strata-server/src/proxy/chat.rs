@@ -166,7 +166,7 @@ enum Remembering {
         question: Box<ChatQuestion>,
         /// What was said up to the question, as a number.
         upto: u64,
-        snapshot: ChatSnapshot,
+        snapshot: Box<ChatSnapshot>,
     },
     /// It failed.
     Failed(Box<ChatQuestion>, String),
@@ -260,7 +260,7 @@ impl Exchange<'_> {
         let (engine, user, session) = (self.app.engine().clone(), self.user.clone(), self.session.clone());
         let reading = tokio::spawn(async move { engine.chat_snapshot(&user, &session).await });
         match self.in_time(most, reading).await {
-            Ok(snapshot) => Remembering::Prepared { question, upto, snapshot },
+            Ok(snapshot) => Remembering::Prepared { question, upto, snapshot: Box::new(snapshot) },
             Err(problem) => Remembering::Failed(question, problem),
         }
     }
@@ -281,7 +281,7 @@ impl Exchange<'_> {
             Remembering::Prepared { question, upto, snapshot } => {
                 let (asked, user, engine) = (question.clone(), self.user.clone(), engine.clone());
                 let recalling =
-                    tokio::spawn(async move { engine.chat_memory(&user, id, &asked, snapshot).await });
+                    tokio::spawn(async move { engine.chat_memory(&user, id, &asked, *snapshot).await });
                 match self.in_time(deadline.saturating_sub(began.elapsed()), recalling).await {
                     Ok(ChatMemory { block, row }) => {
                         let injected = Some((upto, block.clone()));
