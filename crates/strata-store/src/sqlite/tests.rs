@@ -145,13 +145,17 @@ fn a_statement_is_planned_once_whatever_is_bound_to_it() {
     let path = folder.path().join("strata.db");
     let writer = connection::open_writer(&path, &SqliteOptions::default()).unwrap();
     let reader = connection::open_reader(&path, &SqliteOptions::default()).unwrap();
-    let sql = "SELECT row FROM jobs WHERE user_id = ?1 AND session IS ?2 AND kind = ?3 AND status = 'queued'";
+    // Two that SQLite would plan anew at each use: the one that looks for a waiting job, and any with a bound limit.
+    let waiting = "SELECT row, attempts, run_at FROM jobs INDEXED BY jobs_waiting
+                   WHERE user_id = ?1 AND session IS ?2 AND kind = ?3 AND status = 'queued' ORDER BY row LIMIT 1";
+    let limited = "SELECT row FROM turns WHERE user_id = ?1 AND name IS ?2 LIMIT ?3";
     for conn in [writer, reader] {
-        // It goes back to the cache each time and loses its values there, which is when SQLite would expire its plan.
-        for (user, session) in [(1, "a"), (2, "b"), (3, "c")] {
-            let mut waiting = conn.prepare_cached(sql).unwrap();
-            assert!(!waiting.exists(params![user, session, "extract"]).unwrap());
-            assert_eq!(waiting.get_status(StatementStatus::RePrepare), 0);
+        for sql in [waiting, limited] {
+            for (user, name, last) in [(1, "a", 7), (2, "b", 8), (3, "c", 9)] {
+                let mut select = conn.prepare_cached(sql).unwrap();
+                assert!(!select.exists(params![user, name, last]).unwrap());
+                assert_eq!(select.get_status(StatementStatus::RePrepare), 0, "{sql}");
+            }
         }
     }
 }
