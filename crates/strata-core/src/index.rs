@@ -15,6 +15,7 @@ mod likes;
 mod lists;
 mod load;
 mod maintain;
+mod means;
 mod postings;
 mod saying;
 mod segment;

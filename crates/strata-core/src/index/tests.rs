@@ -12,6 +12,7 @@ use crate::recall::tests::fixture::*;
 use crate::recall::{Order, RecallRequest, Recalled, Scope};
 use crate::store::{Change, Forget, Segment};
 use crate::turn::{Hidden, HiddenReason};
+use crate::vector::Vector;
 
 /// A question whose answer shows the whole ranking.
 fn ranking(query: &str) -> RecallRequest {
@@ -558,4 +559,22 @@ async fn a_vector_stored_after_the_head_was_read_waits_for_its_item() {
     let index = index.read().unwrap();
     let boat = index.documents.iter().position(|document| document.seq == 1).unwrap();
     assert!(index.vectors.get(boat as Doc).is_some());
+}
+
+#[tokio::test]
+async fn means_are_those_of_their_words_also_when_their_lengths_are_kept() {
+    let world = long_talk().await;
+    let indexes = index_of(&world).await;
+    let index = fresh(&indexes, &world, &world.user).await;
+    let index = index.read();
+    let docs: Vec<Doc> = (0..index.documents.len() as Doc).collect();
+    let direction = Vector::quantise(&index.mean(docs[3]));
+    let some = index.mean_cosines(&docs[..docs.len() / 2], &direction);
+    let all = index.mean_cosines(&docs, &direction);
+    assert_eq!(all[..some.len()], some);
+    assert!(all[3] > 0.99 && all.iter().any(|cosine| *cosine < 0.9), "{all:?}");
+    for (doc, cosine) in docs.iter().zip(all) {
+        let plainly = Vector::quantise(&index.mean(*doc)).cosine(&direction);
+        assert!((cosine - plainly).abs() < 0.02, "{doc}: {cosine} is not {plainly}");
+    }
 }

@@ -5,6 +5,7 @@ use hashbrown::HashMap;
 use super::document::{Doc, Document, NO_DOC, Place};
 use super::features::{Features, TermHash};
 use super::learned::Learned;
+use super::means::MeanLengths;
 use super::postings::{Terms, Words};
 use super::saying::Sayings;
 use super::segment::Entry;
@@ -32,6 +33,7 @@ pub(crate) struct UserIndex {
     pub(crate) sayings: Sayings,
     /// Where memories come from.
     pub(crate) learned: Learned,
+    pub(super) lengths: MeanLengths,
     numbers: HashMap<ItemId, Doc>,
     sessions: HashMap<SessionId, u32>,
     /// The turns of each session, by the session's number and then by `seq`: a turn that was hidden comes later in the
@@ -202,6 +204,7 @@ impl UserIndex {
             + self.vectors.values.capacity()
             + self.sayings.bytes()
             + self.learned.bytes()
+            + self.lengths.bytes()
     }
 }
 

@@ -11,7 +11,6 @@ use super::lexical::Lexical;
 use super::likeness::{Likeness, MOST};
 use super::question::Question;
 use crate::index::{Doc, UserIndex};
-use crate::lexicon::{DIMENSION, add};
 use crate::vector::Vector;
 
 /// How much the cosine of the means counts beside terms and words, and below which it says nothing.
@@ -178,8 +177,11 @@ fn rank_one(inputs: &Inputs<'_>, lexical: &Lexical, limit: usize) -> (Ranking, b
             Ranked { doc, score, relevance: 0.0, parts }
         })
         .collect();
-    for item in scored.iter_mut().filter(|item| item.parts.encoder.is_none()) {
-        item.parts.mean = mean_cosine(index, question, item.doc);
+    let unread_docs: Vec<Doc> =
+        scored.iter().filter(|item| item.parts.encoder.is_none()).map(|item| item.doc).collect();
+    let cosines = index.mean_cosines(&unread_docs, &question.mean);
+    for (item, cosine) in scored.iter_mut().filter(|item| item.parts.encoder.is_none()).zip(cosines) {
+        item.parts.mean = (cosine - MEAN_UNRELATED).max(0.0) * index.places[item.doc as usize].length_norm;
         item.score = item.parts.score();
     }
     sort(index, &mut scored);
@@ -240,17 +242,7 @@ fn is_timely(inputs: &Inputs<'_>, doc: Doc) -> bool {
 
 /// The direction of an item: the weighted mean of its words.
 pub(crate) fn mean_vector(index: &UserIndex, doc: Doc) -> Vector {
-    let mut sum = [0.0; DIMENSION];
-    for (word, count) in index.words.of(doc) {
-        let (values, scale) = index.words.vector(*word);
-        add(&mut sum, values, f32::from(*count) * index.words.weight(*word) * scale);
-    }
-    Vector::quantise(&sum)
-}
-
-fn mean_cosine(index: &UserIndex, question: &Question, doc: Doc) -> f32 {
-    let cosine = mean_vector(index, doc).cosine(&question.mean);
-    (cosine - MEAN_UNRELATED).max(0.0) * index.places[doc as usize].length_norm
+    Vector::quantise(&index.mean(doc))
 }
 
 /// Lifts what resembles the best few answers.
