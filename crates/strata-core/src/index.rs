@@ -28,7 +28,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 pub(crate) use document::{Doc, Document, Place};
-pub(crate) use features::{TermHash, is_latin, question_terms, question_words, spoken, term_hash};
+pub(crate) use features::{TermHash, is_latin, question_terms, question_words, speaker, spoken, term_hash};
 pub(crate) use user::UserIndex;
 
 pub use saying::Saying;

@@ -167,7 +167,7 @@ impl Engine {
             found.add(index, ranking, plan);
         }
         found.owners = owners;
-        found.times = question.times.iter().map(question::whole_days).collect();
+        found.names_time = !question.times.is_empty();
         validity::current_first(&mut found, request, plan);
         Ok(found)
     }
@@ -252,8 +252,8 @@ pub(crate) struct Found {
     pub(crate) aside: Vec<(Candidate, Reason)>,
     /// The indexes that the candidates point into.
     pub(crate) indexes: Vec<FreshIndex>,
-    /// The times that the question names, in microseconds.
-    pub(crate) times: Vec<(i64, i64)>,
+    /// Whether the question names a time.
+    pub(crate) names_time: bool,
     pub(crate) scope: Scope,
     /// Whose items were looked through.
     pub(crate) owners: Vec<UserId>,
@@ -271,7 +271,7 @@ impl Default for Found {
             candidates: Vec::new(),
             aside: Vec::new(),
             indexes: Vec::new(),
-            times: Vec::new(),
+            names_time: false,
             scope: Scope::User,
             owners: Vec::new(),
             expansion: None,

@@ -315,8 +315,8 @@ fn unranked(item: ItemId, place: u32) -> TraceCandidate {
         relevance: 0.0,
         age_days: None,
         served_score: None,
-        outcome: Outcome::NotChosen,
         replaced_by: None,
+        outcome: Outcome::NotChosen,
     }
 }
 

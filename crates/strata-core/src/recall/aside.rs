@@ -7,13 +7,17 @@
 //! that is not known yet it is asked for, and the ranking is made anew. Only the served order knows these rules: by
 //! relevance alone, everything is there.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use super::fallback::FoundHit;
 use super::question::Question;
-use super::rank::{Inputs, Scored, better};
-use super::request::Shown;
+use super::rank::{Inputs, Ranked, Scored, better};
+use super::request::{RecallRequest, Shown};
 use crate::id::ItemId;
-use crate::index::{Doc, Document, Saying, UserIndex, term_hash};
+use crate::index::{Doc, Document, Saying, UserIndex, speaker, term_hash};
+use crate::store::{Hit, Item};
+use crate::text::analyse;
+use crate::turn::{Role, Turn};
 
 /// Of items that say the same, those count as equally good whose scores are this near to the best of them. What is further
 /// off was said in another connection, and that was better.
@@ -62,19 +66,17 @@ pub(crate) struct Aside {
 }
 
 impl Aside {
-    /// What steps aside for several questions, each item once.
-    pub(crate) fn of_all(asides: impl Iterator<Item = Self>) -> Self {
+    /// What steps aside for each of several questions, but not for what another one found.
+    pub(super) fn of_all(asides: Vec<Self>, found: &[Ranked]) -> Self {
         let mut all = Self::default();
+        let mut taken: HashSet<Doc> = found.iter().map(|item| item.doc).collect();
         for aside in asides {
-            let new = aside
-                .items
-                .into_iter()
-                .filter(|(item, _)| all.items.iter().all(|(known, _)| known.doc != item.doc));
-            let new: Vec<_> = new.collect();
-            all.items.extend(new);
+            all.items.extend(aside.items.into_iter().filter(|(scored, _)| taken.insert(scored.doc)));
             all.unknown.extend(aside.unknown);
         }
         all.items.sort_by(|(a, _), (b, _)| b.score.total_cmp(&a.score));
+        all.unknown.sort_unstable();
+        all.unknown.dedup();
         all
     }
 }
@@ -228,4 +230,51 @@ fn words_of(index: &UserIndex, doc: Doc) -> u64 {
     index.words.of(doc).iter().fold(0xcbf2_9ce4_8422_2325, |hash, (word, count)| {
         (hash ^ u64::from(*word) ^ u64::from(*count) << 32).wrapping_mul(0x0000_0100_0000_01b3)
     })
+}
+
+/// The same for the hits of a store's own index, whose texts are there.
+pub(super) fn set_hits_aside(
+    request: &RecallRequest,
+    hits: Vec<FoundHit>,
+) -> (Vec<FoundHit>, Vec<(Hit, Reason)>) {
+    let question = Saying::new(&request.query);
+    let terms: HashSet<String> =
+        analyse(&request.query).into_iter().chain(analyse(&ASKING.join(" "))).collect();
+    let asks = |turn: &Turn, saying: Saying| {
+        let is_users = turn.role == Role::User && turn.name.is_none();
+        let says_no_more = || analyse(&turn.content).iter().all(|term| terms.contains(term));
+        (saying == question && saying.asks) || (saying.is_open && is_users && says_no_more())
+    };
+    let (mut kept, mut aside): (Vec<FoundHit>, Vec<(Hit, Reason)>) = (Vec::new(), Vec::new());
+    let mut said: HashMap<(Option<String>, Saying), usize> = HashMap::new();
+    for found in hits {
+        let saying = Saying::new(found.hit.item.content());
+        let (turn, shows) = match &found.hit.item {
+            Item::Turn(turn) => (Some(turn), request.shown.texts.contains(&saying)),
+            Item::Memory(_) | Item::Summary(_) => (None, false),
+        };
+        if shows || request.shown.items.contains(&found.hit.item.id()) {
+            aside.push((found.hit, Reason::Shown));
+        } else if turn.is_some_and(|turn| asks(turn, saying)) {
+            aside.push((found.hit, Reason::Asked));
+        } else {
+            let speaker = turn.map(|turn| speaker(turn).to_owned());
+            match said.get(&(speaker.clone(), saying)) {
+                // The newest takes the best place of all that say so.
+                Some(place) if found.hit.item.created_at() > kept[*place].hit.item.created_at() => {
+                    let id = found.hit.item.id();
+                    aside.push((std::mem::replace(&mut kept[*place], found).hit, Reason::Again(id)));
+                }
+                Some(place) => {
+                    let id = kept[*place].hit.item.id();
+                    aside.push((found.hit, Reason::Again(id)));
+                }
+                None => {
+                    said.insert((speaker, saying), kept.len());
+                    kept.push(found);
+                }
+            }
+        }
+    }
+    (kept, aside)
 }

@@ -1,18 +1,8 @@
 //! From relevance to the order that is served: recency, then diversity.
 
-pub(super) const MICROS_A_DAY: f32 = 86_400_000_000.0;
-
 /// How much something said `age_days` ago counts for being recent: document 4's formula. The future counts as now.
 pub fn recency(age_days: f32) -> f32 {
     (-age_days.max(0.0) / 30.0).exp()
-}
-
-/// How far, in days, a moment lies from the nearest of some spans of time, given in microseconds; nothing inside one. A
-/// question that names a time asks for what was said around it, and not for what was said last.
-pub(super) fn days_from(moment: i64, spans: &[(i64, i64)]) -> Option<f32> {
-    let distance =
-        |(start, end): &(i64, i64)| start.saturating_sub(moment).max(moment.saturating_sub(*end)).max(0);
-    spans.iter().map(distance).min().map(|micros| micros as f32 / MICROS_A_DAY)
 }
 
 /// Relevance and recency together: document 4's formula, with `weight` from 0 to 1.

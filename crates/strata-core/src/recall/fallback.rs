@@ -1,7 +1,8 @@
 //! What stands in when a user's items are not ranked in memory, or when no word of the question is known.
 
+use super::aside::set_hits_aside;
 use super::narrow::{LOOKED_THROUGH, narrow};
-use super::request::{Plan, RecallRequest};
+use super::request::{Order, Plan, RecallRequest};
 use super::scope::Scope;
 use super::{Candidate, Found};
 use crate::engine::Engine;
@@ -14,6 +15,15 @@ use crate::store::{Hit, TextMatch, TextQuery};
 /// memory, whose calibration knows places better than scores.
 const STORE_RELEVANCE: (f32, f32) = (6.0, 2.0);
 
+/// How many times as many hits are read as are wanted.
+const ASIDE_TIMES: usize = 4;
+
+/// A hit, and whether it is the user's own.
+pub(super) struct FoundHit {
+    pub(super) hit: Hit,
+    pub(super) own: bool,
+}
+
 impl Engine {
     /// Candidates from the store's own text index.
     pub(super) async fn candidates_of_store(
@@ -22,14 +32,26 @@ impl Engine {
         request: &RecallRequest,
         plan: &Plan,
     ) -> Result<Found> {
-        let query = text_query(request, plan.scope, TextMatch::Words, plan.pool);
+        // Some of the best take no place.
+        let query = text_query(request, plan.scope, TextMatch::Words, plan.pool * ASIDE_TIMES);
         let hits = self.search_in(&owners, query, request).await?;
+        let all = hits.len().min(plan.pool);
+        let (mut hits, aside) = match request.order {
+            Order::Served => set_hits_aside(request, hits),
+            Order::Relevance => (hits, Vec::new()),
+        };
+        hits.truncate(plan.pool);
+        // What all users share, and what takes no place, is no find in a session.
+        let own = hits.iter().filter(|hit| hit.own).count();
+        let term_hits = if plan.scope == Scope::Session { own } else { all };
+        let hits: Vec<Hit> = hits.into_iter().map(|found| found.hit).collect();
         let (height, fall) = STORE_RELEVANCE;
         let relevance = |place: usize| 1.0 / (1.0 + (fall * (place as f32 + 1.0).ln() - height).exp());
         let candidates: Vec<Candidate> =
             hits.iter().enumerate().map(|(place, hit)| candidate(hit, relevance(place))).collect();
         Ok(Found {
-            term_hits: hits.len() as u32,
+            term_hits: term_hits as u32,
+            aside: aside.iter().map(|(hit, reason)| (candidate(hit, 1.0), *reason)).collect(),
             scope: plan.scope,
             owners,
             path: if candidates.is_empty() { RetrievalPath::None } else { RetrievalPath::Fts },
@@ -47,6 +69,11 @@ impl Engine {
         let matching = TextMatch::Similar { min_similarity: settings.min_similarity };
         let query = text_query(request, found.scope, matching, settings.default_top_k as usize);
         let hits = self.search_in(&found.owners, query, request).await?;
+        let hits = match request.order {
+            Order::Served => set_hits_aside(request, hits).0,
+            Order::Relevance => hits,
+        };
+        let hits: Vec<Hit> = hits.into_iter().map(|found| found.hit).collect();
         found.similar_hits = hits.len() as u32;
         if hits.is_empty() {
             return Ok(());
@@ -67,19 +94,22 @@ impl Engine {
         owners: &[UserId],
         mut query: TextQuery,
         request: &RecallRequest,
-    ) -> Result<Vec<Hit>> {
+    ) -> Result<Vec<FoundHit>> {
         let wanted = query.limit as usize;
         if request.filter.is_some() {
             query.limit = query.limit.max(LOOKED_THROUGH);
         }
-        let mut hits = Vec::new();
-        for owner in owners {
+        let mut hits: Vec<FoundHit> = Vec::new();
+        for (place, owner) in owners.iter().enumerate() {
             let mut found = self.store.search(owner, &query).await?;
             narrow(request, owner, &mut found);
-            hits.extend(found);
+            hits.extend(found.into_iter().map(|hit| FoundHit { hit, own: place == 0 }));
         }
-        if owners.len() > 1 {
-            hits.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.item.id().cmp(&b.item.id())));
+        if hits.iter().any(|found| !found.own) {
+            hits.sort_by(|a, b| {
+                let by_id = || a.hit.item.id().cmp(&b.hit.item.id());
+                b.hit.score.total_cmp(&a.hit.score).then_with(by_id)
+            });
         }
         hits.truncate(wanted);
         Ok(hits)

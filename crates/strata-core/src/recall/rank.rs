@@ -138,9 +138,11 @@ fn rank_asks(inputs: &Inputs<'_>, whole: &Lexical, limit: usize) -> (Ranking, bo
     let term_hits = rankings.iter().map(|(ranking, _)| ranking.term_hits).max().unwrap_or_default();
     let vector_hits = rankings.iter().map(|(ranking, _)| ranking.vector_hits).max().unwrap_or_default();
     let encoded = rankings.first().is_some_and(|(_, encoded)| *encoded);
-    let aside = Aside::of_all(rankings.iter_mut().map(|(ranking, _)| std::mem::take(&mut ranking.aside)));
-    let mut items = asks::in_turns(rankings.into_iter().map(|(ranking, _)| ranking.items).collect());
+    let (lists, asides): (Vec<_>, Vec<_>) =
+        rankings.into_iter().map(|(ranking, _)| (ranking.items, ranking.aside)).unzip();
+    let mut items = asks::in_turns(lists);
     items.truncate(limit);
+    let aside = Aside::of_all(asides, &items);
     (Ranking { items, term_hits, vector_hits, aside }, encoded)
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::aside::Reason;
 use super::budget::{Share, share};
-use super::diversity::{MICROS_A_DAY, days_from, mmr, with_recency};
+use super::diversity::{mmr, with_recency};
 use super::narrow::LOOKED_THROUGH;
 use super::request::{Order, Plan, RecallRequest, Recalled, RecalledItem};
 use super::scope::Scope;
@@ -22,6 +22,8 @@ use crate::vector::Vector;
 
 /// How many candidates a cross-encoder reads: document 4 takes three times what is wanted.
 const RERANKED_TIMES: usize = 3;
+
+const MICROS_A_DAY: f32 = 86_400_000_000.0;
 
 /// How many times as many recent turns are read as are wanted: some have no text.
 const BLANK_TIMES: u32 = 4;
@@ -140,13 +142,11 @@ impl Engine {
         let relevant: Vec<&Candidate> =
             found.candidates.iter().filter(|candidate| candidate.relevance >= plan.score_threshold).collect();
         let age_days = |candidate: &Candidate| (now - candidate.created_at) as f32 / MICROS_A_DAY;
+        // Who names a time asks for what was said then, and not for what was said last.
+        let weight = if found.names_time { 0.0 } else { plan.recency_weight };
         let scores: Vec<f32> = relevant
             .iter()
-            .map(|candidate| {
-                let distance = days_from(candidate.created_at, &found.times);
-                let distance = distance.unwrap_or_else(|| age_days(candidate));
-                with_recency(candidate.relevance, distance, plan.recency_weight)
-            })
+            .map(|candidate| with_recency(candidate.relevance, age_days(candidate), weight))
             .collect();
         let vectors: Vec<Option<Vector>> =
             relevant.iter().map(|candidate| vector_of(found, candidate)).collect();

@@ -31,7 +31,15 @@ async fn a_question_asked_many_times_still_finds_its_answer() {
             assert!(replies <= 1, "{found:?}");
         }
     }
-    // Also where the index is loaded anew and knows only what it read.
+    // Also where the store's own index serves,
+    let by_store = World::with(|settings| settings.recall.index_max_items = 1);
+    by_store.say("s", "My locker code is 4417.").await;
+    for number in 0..60 {
+        asked(&by_store, &format!("s{number}"), QUESTION, "I do not know that code.").await;
+    }
+    let found = by_store.ask(QUESTION).await;
+    assert_eq!(found, ["My locker code is 4417.", "I do not know that code."]);
+    // and where the index is loaded anew and knows only what it read.
     let found = world.another_engine().recall(&world.user, &RecallRequest::new(QUESTION)).await.unwrap();
     assert!(contents(&found)[0].contains("4417"), "{found:?}");
 }
