@@ -14,6 +14,7 @@ mod index;
 mod read;
 mod row;
 mod schema;
+mod scrub;
 mod search;
 #[cfg(test)]
 mod tests;

@@ -118,6 +118,26 @@ async fn a_write_waits_for_another_process_and_then_says_so() {
     assert_eq!(store.apply(&ann(), changes()).await.unwrap().turns[0].seq, 1);
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_new_file_is_its_owners_alone_and_an_old_ones_mode_stays() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = folder();
+    let mode = |name: &str| folder.path().join(name).metadata().unwrap().permissions().mode() & 0o777;
+    let path = folder.path().join("strata.db");
+    let store = open(&path);
+    append(&store, &ann(), "s", &["bread and salt"]).await;
+    store.backup(folder.path().join("copy.db")).await.unwrap();
+    for name in ["strata.db", "strata.db-wal", "strata.db-shm", "copy.db"] {
+        assert_eq!(mode(name), 0o600, "{name}");
+    }
+    store.close().await.unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+    open(&path).close().await.unwrap();
+    assert_eq!(mode("strata.db"), 0o640);
+}
+
 #[test]
 fn many_may_make_the_same_file_at_once() {
     for _ in 0..20 {

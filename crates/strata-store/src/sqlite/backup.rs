@@ -8,6 +8,7 @@ use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 use strata_core::Error;
 
+use super::connection::create_private;
 use super::error::{Fault, Outcome};
 
 /// Copies the database to `target`, which must not exist. It appears there whole or not at all.
@@ -28,7 +29,7 @@ pub(crate) fn backup(conn: &Connection, target: &Path) -> Outcome<()> {
 
 /// One step over all pages: it reads one snapshot, beside which writers go on.
 fn copy(source: &Connection, partial: &Path) -> Outcome<()> {
-    File::create_new(partial).map_err(|error| cannot_write(partial, error))?;
+    create_private(partial).map_err(|error| cannot_write(partial, error))?;
     let mut copy = Connection::open(partial)?;
     let step = Backup::new(source, &mut copy)?.step(-1)?;
     if step != StepResult::Done {

@@ -1,5 +1,6 @@
 //! Opening connections: how durable, how patient, how much memory; and the pool that reads run on.
 
+use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -54,6 +55,8 @@ pub(crate) fn open_writer(path: &Path, options: &SqliteOptions) -> Outcome<Conne
     use_wal(&conn, options.busy_timeout)?;
     conn.pragma_update(None, "synchronous", "FULL")?;
     conn.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    // What is deleted within a page that is written anyhow is filled with zeros. For the rest see `scrub.rs`.
+    conn.query_row("PRAGMA secure_delete = FAST", [], |_| Ok(()))?;
     conn.pragma_update(None, "journal_size_limit", 64 << 20)?;
     set_up(&conn, WRITER_CACHE_KIB)?;
     schema::migrate(&mut conn, path)?;
@@ -126,6 +129,10 @@ fn open_checked(path: &Path, options: &SqliteOptions) -> Outcome<Connection> {
     if path.is_dir() {
         return Err(Error::invalid(format!("`{}` is a folder; name a file in it", path.display())).into());
     }
+    if !path.exists() {
+        // Where it cannot be made, or somebody was faster, opening it says so or finds it.
+        let _ = create_private(path);
+    }
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags)?;
@@ -140,6 +147,16 @@ fn open_checked(path: &Path, options: &SqliteOptions) -> Outcome<Connection> {
     // In one snapshot: another process may be making a store of the file just now.
     in_snapshot(&conn, |conn| schema::inspect(conn, path))?;
     Ok(conn)
+}
+
+/// Makes a new file that only its owner can read: what people said is nobody else's business. SQLite gives the log beside it
+/// the same mode.
+pub(super) fn create_private(path: &Path) -> std::io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 /// The connections that reads run on, opened as they are needed.

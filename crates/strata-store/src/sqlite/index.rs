@@ -209,7 +209,7 @@ pub(crate) fn unindexed(conn: &Connection) -> Outcome<u64> {
 pub(crate) fn clear(conn: &Connection) -> Outcome<()> {
     conn.execute_batch(
         "INSERT INTO text_index (text_index) VALUES ('delete-all');
-         UPDATE indexed SET upto = 0;
+         UPDATE indexed SET upto = 0 WHERE kind >= 0;
          UPDATE users SET indexed_items = 0, indexed_terms = 0;",
     )?;
     Ok(())

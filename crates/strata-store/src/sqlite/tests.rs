@@ -8,6 +8,7 @@ use strata_core::store::{Change, ChangeSet, CheckDepth, Forget, ItemKinds, TextM
 use strata_core::{ErrorKind, SessionId, Store};
 use tempfile::TempDir;
 
+use super::scrub::Step;
 use super::writer::{Asked, Indexing, Thread, Writer};
 use super::{SqliteOptions, SqliteStore, connection};
 
@@ -278,4 +279,61 @@ async fn an_append_is_flushed_at_its_commit_also_after_indexing() {
         thread.index(10);
         assert_eq!(level(&thread), 1);
     }
+}
+
+#[tokio::test]
+async fn scrubbing_may_end_after_any_step() {
+    let folder = folder();
+    let path = folder.path().join("strata.db");
+    let store = open(&path, Indexing::Behind);
+    for round in 0..40 {
+        let said = format!(
+            "the zanzibarquux of round{round} {}",
+            (0..200).map(|word| format!("w{word}r{round} ")).collect::<String>()
+        );
+        append(&store, &ann(), if round % 2 == 0 { "s" } else { "kept" }, &[&said]).await;
+        if round % 10 == 9 {
+            all_indexed(&store).await;
+        }
+    }
+    let forget = Change::Forget(Forget::Session(SessionId::new("s").unwrap()));
+    store.apply(&ann(), ChangeSet::one(at(1), forget)).await.unwrap();
+    drop(store);
+
+    let mut steps = 0;
+    loop {
+        let conn = connection::open_writer(&path, &SqliteOptions::default()).unwrap();
+        let mut thread = Thread::new(conn, Indexing::Off);
+        let step = thread.scrub_step().unwrap();
+        drop(thread);
+        let store = open(&path, Indexing::Off);
+        assert_eq!(store.check(CheckDepth::Thorough).await.unwrap().problems, Vec::<String>::new());
+        assert_eq!(found(&store, &ann(), &words("w7r33")).await.len(), 1);
+        assert!(found(&store, &ann(), &words("w7r32")).await.is_empty());
+        steps += 1;
+        if step == Step::Done {
+            break;
+        }
+    }
+    assert!(steps > 1, "one step did it all");
+}
+
+#[tokio::test]
+async fn pages_that_nothing_uses_are_written_over_in_a_large_file() {
+    let folder = folder();
+    let path = folder.path().join("strata.db");
+    let conn = connection::open_writer(&path, &SqliteOptions::default()).unwrap();
+    let mut thread = Thread::new(conn, Indexing::Off);
+    let secret = "zanzibarquux ".repeat(20_000);
+    thread
+        .conn
+        .execute_batch(&format!("CREATE TABLE t (x); INSERT INTO t VALUES ('{secret}'); DROP TABLE t"))
+        .unwrap();
+    let unused =
+        |conn: &Connection| conn.query_row("PRAGMA freelist_count", [], |row| row.get::<_, i64>(0)).unwrap();
+    assert!(unused(&thread.conn) > 50);
+    thread.overwrite_unused().unwrap();
+    drop(thread);
+    let bytes = std::fs::read(&path).unwrap();
+    assert!(!bytes.windows(12).any(|window| window == b"zanzibarquux"));
 }

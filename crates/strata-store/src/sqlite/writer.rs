@@ -4,7 +4,7 @@
 //! together. Each change set stands in a savepoint of its own, so that one that fails goes alone.
 //!
 //! When nothing waits, the thread brings the text index up to date; under constant load it does so every now and then, so
-//! that the part which searches must read themselves stays short.
+//! that the part which searches must read themselves stays short. Then it scrubs what was forgotten ([`super::scrub`]).
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,6 +21,7 @@ use super::apply;
 use super::connection::closed;
 use super::error::{Outcome, repeat};
 use super::index;
+use super::scrub::Scrubbing;
 
 /// The most calls that wait. More wait at the door, so that a burst cannot fill the memory.
 const QUEUE: usize = 4_096;
@@ -178,6 +179,7 @@ pub(super) struct Thread {
     /// When indexing last had nothing left to do, or was last done.
     indexed_at: Instant,
     reindexing: Vec<oneshot::Sender<Result<()>>>,
+    pub(super) scrubbing: Scrubbing,
 }
 
 /// Whether the thread goes on.
@@ -190,17 +192,25 @@ enum Next {
 impl Thread {
     pub(super) fn new(conn: Connection, indexing: Indexing) -> Self {
         // At least one: what a crash or another process has left is looked for once.
-        Self { conn, indexing, flush: None, unindexed: 1, indexed_at: Instant::now(), reindexing: Vec::new() }
+        Self {
+            conn,
+            indexing,
+            flush: None,
+            unindexed: 1,
+            indexed_at: Instant::now(),
+            reindexing: Vec::new(),
+            scrubbing: Scrubbing::default(),
+        }
     }
 
     fn run(mut self, calls: &Receiver<Waiting>) {
-        // Waits for the first call only until it is quiet, then indexes; waits for ever once all is indexed.
+        // Waits for the first call only until it is quiet, then indexes and scrubs; waits for ever once all is done.
         let mut quiet = Duration::ZERO;
         loop {
-            let first = if self.has_to_index() {
-                calls.recv_timeout(quiet)
-            } else {
-                calls.recv().map_err(Into::into)
+            let patience = if self.has_to_index() { Some(quiet) } else { self.scrubbing.wait };
+            let first = match patience {
+                Some(patience) => calls.recv_timeout(patience),
+                None => calls.recv().map_err(Into::into),
             };
             match first {
                 Ok(first) => {
@@ -215,7 +225,11 @@ impl Thread {
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     quiet = Duration::ZERO;
-                    self.index(QUIET_BATCH);
+                    if self.has_to_index() {
+                        self.index(QUIET_BATCH);
+                    } else {
+                        self.scrub_when_quiet();
+                    }
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -271,6 +285,7 @@ impl Thread {
                 }
             },
             Call::Close { answer } => {
+                self.scrub_at_close();
                 let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
                 if let Err(error) = self.conn.query_row(checkpoint, [], |_| Ok(())) {
                     // Another process reads: it will do so when it closes.
@@ -293,7 +308,7 @@ impl Thread {
 
     /// Does `work` in a transaction. That the disk is flushed as asked is settled before it begins: where it cannot be,
     /// nothing is written.
-    fn in_transaction<T>(
+    pub(super) fn in_transaction<T>(
         &mut self,
         flush: Flush,
         work: impl FnOnce(&Connection) -> Outcome<T>,
@@ -318,9 +333,11 @@ impl Thread {
         let mut served = Vec::with_capacity(group.len());
         let mut waiting = group.into_iter();
         let mut appended = 0;
+        let mut forgets = false;
         let committed = self.in_transaction(Flush::AtCommit, |conn| {
             for asked in waiting.by_ref() {
                 let items = asked.items();
+                forgets |= asked.forgets();
                 let one = asked.serve(conn);
                 appended += if one.error().is_none() { items } else { 0 };
                 // A full or broken disk may have ended the whole transaction, and with it the calls before this one.
@@ -343,6 +360,9 @@ impl Thread {
             self.indexed_at = Instant::now();
         }
         self.unindexed += appended;
+        if forgets {
+            self.notice_forgotten();
+        }
         served.into_iter().for_each(Served::answer);
     }
 
@@ -353,6 +373,7 @@ impl Thread {
                 self.unindexed =
                     if indexed < most { 0 } else { self.unindexed.saturating_sub(indexed).max(1) };
                 if self.unindexed == 0 {
+                    self.notice_forgotten();
                     self.reindexing.drain(..).for_each(|answer| {
                         let _ = answer.send(Ok(()));
                     });
@@ -384,6 +405,16 @@ impl Asked {
         match self {
             Self::Apply { changes, .. } => indexable(changes),
             Self::Lease { .. } => 0,
+        }
+    }
+
+    /// Whether it destroys something.
+    fn forgets(&self) -> bool {
+        match self {
+            Self::Apply { changes, .. } => {
+                changes.changes.iter().any(|change| matches!(change, Change::Forget(_)))
+            }
+            Self::Lease { .. } => false,
         }
     }
 

@@ -6,6 +6,7 @@ use strata_core::{MemoryId, SessionId};
 
 use super::super::error::Outcome;
 use super::super::index::{self, Kind};
+use super::super::scrub;
 use super::{Writing, unknown};
 
 /// The memories that are bound elsewhere or nowhere and that only turns of one session say. Ids are stored as bytes and named
@@ -29,6 +30,7 @@ impl Writing<'_> {
             )?,
             Forget::User => self.forget_user()?,
         }
+        scrub::mark(self.conn)?;
         if self.applied.removed != before {
             let sql = "UPDATE users SET revision = revision + 1, epoch = epoch + 1 WHERE id = ?1 RETURNING revision";
             self.revision = self.conn.prepare_cached(sql)?.query_row([self.user_id], |row| row.get(0))?;
