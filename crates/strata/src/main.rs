@@ -21,9 +21,6 @@ use commands::{Command, Context};
 use failure::{Failure, Outcome};
 use output::Output;
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let mut output = Output::new();
