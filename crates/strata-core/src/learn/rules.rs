@@ -11,15 +11,16 @@
 mod chinese;
 mod claim;
 mod compare;
+mod compound;
 mod english;
 mod sentence;
+mod since;
 #[cfg(test)]
 mod tests;
 mod value;
 
 use super::{MAX_STATEMENTS, Plan, Said, Statement};
 use crate::memory::{Memory, MemoryKind};
-use crate::time;
 use claim::{Hold, Reading};
 pub use sentence::is_question;
 use sentence::{Clause, Language};
@@ -72,11 +73,7 @@ fn statement(said: &Said<'_>, clause: &Clause, reading: &Reading) -> Statement {
         (true, false) => ASKED_FOR,
         (false, false) => *confidence,
     };
-    let since =
-        (*begins && claim.hold == Hold::Now).then(|| time::parse(&clause.text, said.at)).and_then(|spans| {
-            let span = spans.into_iter().next()?;
-            (span.start <= said.at).then_some(span.start)
-        });
+    let since = (*begins && claim.hold == Hold::Now).then(|| since::begin(&clause.text, said.at)).flatten();
     let content = match *kind {
         MemoryKind::Todo | MemoryKind::Fact if claim.errand.is_some() || claim.hold == Hold::Planned => {
             sentence::with_dates(content, said.at)

@@ -3,6 +3,7 @@
 //! Traditional characters are read as simplified ones, and statements are written as the message is ([`script`]). Start reading at [`read`].
 
 mod head;
+mod plan;
 mod script;
 mod table;
 mod thing;
@@ -17,6 +18,7 @@ use super::claim::{Arity, Claim, Errand, Hold, Reading, Rule, Verb, fill};
 use super::value;
 use crate::{text, time};
 use head::Head;
+pub(super) use plan::is_pet;
 pub(super) use script::as_written;
 
 struct Table {
@@ -92,8 +94,12 @@ pub(super) fn read(clause: &str, who: &str, at: Timestamp, before: &mut Option<S
         replaced(clause.trim_end_matches(['了', '啦', '哦', '呀', '啊', '吧', '嘛', '哈', '呢']), clause);
     let clause = rewrite(&clause);
     let thing = thing::read(&clause, who, old.as_deref(), before);
-    if !thing.is_empty() {
+    if let Some(first) = thing.first() {
+        *before = Some(first.claim.subject.clone());
         return thing;
+    }
+    if let Some(death) = plan::death(&clause, who, at) {
+        return vec![death];
     }
     let found = subject(&clause, who).or_else(|| {
         let subject = before.as_ref().filter(|_| follows(&clause))?;
@@ -164,9 +170,9 @@ fn rewrite(clause: &str) -> String {
 
 /// Whether a clause without a subject goes on speaking of the one before.
 fn follows(clause: &str) -> bool {
-    const STARTS: [&str; 22] = [
+    const STARTS: [&str; 25] = [
         "现在", "目前", "在", "也", "还", "又", "而且", "并且", "不过", "但", "就", "已经", "喜欢", "讨厌",
-        "住", "是", "叫", "今年", "最", "对", "不", "打算",
+        "住", "是", "叫", "今年", "最", "对", "不", "打算", "改", "每天", "每周",
     ];
     STARTS.iter().any(|start| clause.starts_with(start))
 }
@@ -174,7 +180,8 @@ fn follows(clause: &str) -> bool {
 fn as_subject(key: &str, who: &str) -> Subject {
     let kin = key.strip_prefix("user's ").map(str::to_owned);
     let display = kin.as_ref().map_or_else(|| who.to_owned(), |kin| format!("{who}的{kin}"));
-    Subject { key: key.to_owned(), display, kin, named: false }
+    let key = kin.as_ref().map_or_else(|| key.to_owned(), |kin| format!("user's {}", value::noun(kin)));
+    Subject { key, display, kin, named: false }
 }
 
 /// The user, or somebody of theirs, and what follows.
@@ -186,6 +193,11 @@ fn subject<'t>(clause: &'t str, who: &str) -> Option<(Subject, &'t str)> {
         );
         Regex::new(&pattern).ok()
     });
+    static FAMILY: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(&format!("^(?<kin>{})", words::FAMILY)).ok());
+    if let Some(kin) = FAMILY.as_ref().and_then(|family| family.captures(clause)?.name("kin")) {
+        return Some((as_subject(&format!("user's {}", kin.as_str()), who), &clause[kin.end()..]));
+    }
     let found = USER.as_ref()?.captures(clause)?;
     let lead = &clause[..found.name("user")?.start()];
     if let Some(kin) = found.name("kin") {
@@ -213,7 +225,7 @@ fn subject<'t>(clause: &'t str, who: &str) -> Option<(Subject, &'t str)> {
 }
 
 fn may_be_a_name(name: &str) -> bool {
-    const NO_NAME: &str = "你您他她它这那哪谁有没不是会要就都也还很太最只再又的了着过和跟与或但而在从把被让对为什么怎吗呢吧啊哦嗯好请帮给想能可以大家人们今明昨早晚上下现最后然因所如虽其每各某一二三四五六七八九十两几多少";
+    const NO_NAME: &str = "我说讲觉认为告诉问你您他她它这那哪谁有没不是会要就都也还很太最只再又的了着过和跟与或但而在从把被让对为什么怎吗呢吧啊哦嗯好请帮给想能可以大家人们今明昨早晚上下现最后然因所如虽其每各某一二三四五六七八九十两几多少";
     name.chars().all(|c| ('\u{4E00}'..='\u{9FFF}').contains(&c) && !NO_NAME.contains(c))
 }
 
@@ -222,6 +234,8 @@ fn of_somebody(subject: &Subject, rest: &str, who: &str, at: Timestamp, old: Opt
     let whole = rest.trim_end_matches(['。', '！', '!', '.', ' ', '~', '～']);
     let plain = whole.trim_end_matches(['了', '啦', '哦', '呀', '啊', '吧', '嘛', '哈', '呢', '的']);
     let over = plain.len() < whole.len() && whole[plain.len()..].contains(['了', '啦']);
+    let (plain, lasting) = plan::without_lasting(plain);
+    let ahead = || !over && time::parse(plain, at).iter().any(|span| span.start > at);
     let bare = without_times(plain, at);
     for text in [bare.as_str(), plain] {
         let (head, predicate) = head::parse(text);
@@ -233,6 +247,8 @@ fn of_somebody(subject: &Subject, rest: &str, who: &str, at: Timestamp, old: Opt
             };
             let group = |name: &str| found.name(name).map_or("", |group| group.as_str());
             let Some(hold) = head.hold_of(rule.verb, over) else { continue };
+            // What begins next month is meant.
+            let hold = if rule.verb == Verb::Begin && !head.done && ahead() { Hold::Planned } else { hold };
             if !is_fit(rule, subject, group("v"), hold)
                 || rule.verb == Verb::Begin
                     && rule.slot == "home"
@@ -245,18 +261,22 @@ fn of_somebody(subject: &Subject, rest: &str, who: &str, at: Timestamp, old: Opt
             {
                 continue;
             }
-            return vec![reading(
-                rule,
-                subject,
-                head,
-                [group("v"), group("t"), group("n")],
-                hold,
-                old,
-                (plain, who),
-            )];
+            let mut read =
+                reading(rule, subject, head, [group("v"), group("t"), group("n")], hold, old, (plain, who));
+            read.begins |= lasting && hold == Hold::Now;
+            // A decision keeps the time that it names.
+            if rule.slot.starts_with("decision") && text != plain && old.is_none() {
+                return of_decision(read, subject, plain, who);
+            }
+            return vec![read];
         }
     }
-    Vec::new()
+    plan::planned(subject, plain, (&bare, ahead), who)
+}
+
+fn of_decision(read: Reading, subject: &Subject, plain: &str, who: &str) -> Vec<Reading> {
+    let content = format!("{}{}", subject.display, in_third_person(plain, who));
+    vec![Reading { content, ..read }]
 }
 
 fn reading(
@@ -301,6 +321,7 @@ fn reading(
         subject: key,
         slot,
         value: value::terms(value),
+        detail: value::terms(tail),
         old: old.map(value::terms),
         arity,
         hold,
@@ -366,7 +387,7 @@ fn is_fit(rule: &Rule, subject: &Subject, value: &str, hold: Hold) -> bool {
     if VAGUE.as_ref().is_some_and(|vague| vague.is_match(value)) && rule.verb != Verb::Todo {
         return false;
     }
-    if value.is_empty() && rule.verb != Verb::End {
+    if value.is_empty() && rule.verb != Verb::End && !(rule.slot == "partner" && hold.denies()) {
         return false;
     }
     let user = subject.key == "user" && !subject.named;
@@ -377,7 +398,10 @@ fn is_fit(rule: &Rule, subject: &Subject, value: &str, hold: Hold) -> bool {
         "todo" | "decision" | "decision for {n}" | "plan" => user,
         // Only what somebody does not eat or drink says something of them.
         "eat" | "smoke" | "alcohol" if subject.named => false,
-        "eat" => hold.denies(),
+        "eat" => hold.denies() || rule.verb == Verb::Begin,
+        "owned" if rule.verb == Verb::State => hold.denies(),
+        "has" if rule.say == "有{v}" && rule.pattern.starts_with("有?") => hold.denies(),
+        "routine" | "taste" => hold == Hold::Now,
         "name" => subject.kin.is_some() || user,
         "origin" if rule.say == "是{v}人" => !words::NO_ORIGIN.split('|').any(|no| value.ends_with(no)),
         "home" | "origin" => {

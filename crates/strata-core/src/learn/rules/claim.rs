@@ -69,6 +69,8 @@ pub(super) struct Claim {
     pub(super) slot: String,
     /// The value's terms; none where the sentence says only that whatever it was is over.
     pub(super) value: BTreeSet<String>,
+    /// What is said beside the value (how, when, over what); compared only where a sentence says that this changed.
+    pub(super) detail: BTreeSet<String>,
     /// The value that the sentence says is wrong or replaced («not Anna», «instead of Postgres»).
     pub(super) old: Option<BTreeSet<String>>,
     /// How many values there can be.

@@ -168,16 +168,29 @@ pub(super) fn ends(new: &Claim, known: &Claim) -> bool {
 }
 
 fn judge(new: &Claim, known: &Claim) -> Verdict {
-    if new.subject != known.subject {
+    if !is_same_one(&new.subject, &known.subject) {
         return Verdict::Unrelated;
+    }
+    if new.slot == "death" {
+        return judge_death(new, known);
     }
     if new.errand.is_some() || known.errand.is_some() {
         return judge_errands(new, known);
     }
+    let changed = new.hold == Hold::Now && known.hold == Hold::Now && has_changed(new, known);
+    if changed {
+        return Verdict::Replaces;
+    }
     if !slots_meet(new, known) {
         return Verdict::Unrelated;
     }
-    let same = !known.value.is_empty() && new.value == known.value;
+    let same = !known.value.is_empty() && new.value == known.value && !is_another_time(new, known);
+    let gone = new.hold.denies() && ["owned", "has"].contains(&new.slot.as_str());
+    // «I sold my car» is about whatever car it was; «my old car» may be another one.
+    if gone && !new.detail.is_empty() {
+        return Verdict::Unrelated;
+    }
+    let same = same || gone && names_slot(new, known);
     let corrected = new.old.as_ref().is_some_and(|old| {
         !old.is_empty()
             && (*old == known.value || known.slot.starts_with("decision") && old.is_subset(&known.value))
@@ -207,6 +220,61 @@ fn judge(new: &Claim, known: &Claim) -> Verdict {
     }
 }
 
+/// Whether two subjects are one: the same words, or a name beside what its bearer is to the user («Leo», «my son Leo»).
+fn is_same_one(one: &str, other: &str) -> bool {
+    let names = |name: &str, kin: &str| {
+        kin.starts_with("user's ")
+            && kin.split(' ').count() > 2
+            && kin.strip_suffix(name).is_some_and(|kin| kin.ends_with(' '))
+    };
+    one == other || names(one, other) || names(other, one)
+}
+
+/// Whether what was said beside the value is what changed, or a couple made an end of being single.
+fn has_changed(new: &Claim, known: &Claim) -> bool {
+    let couple = ["partner", "spouse"].contains(&new.slot.as_str()) || is_couple(&new.slot);
+    if couple && known.slot == "marital status" {
+        return ["single", "单身"].iter().any(|single| known.value == super::value::terms(single));
+    }
+    if new.slot != known.slot || new.value.is_empty() {
+        return false;
+    }
+    // «On Wednesdays, not Mondays».
+    let other_time = new.old.as_ref().is_some_and(|old| !old.is_empty() && old.is_subset(&known.detail));
+    // «Prefers coffee over tea» after «prefers tea».
+    let reversed = new.slot == "favourite"
+        && !known.value.is_empty()
+        && new.value != known.value
+        && known.value.is_subset(&new.detail)
+        && (known.detail.is_empty() || new.value.is_subset(&known.detail));
+    new.value == known.value && other_time && new.detail != known.detail || reversed
+}
+
+/// What is done on Mondays and on Wednesdays is done twice.
+fn is_another_time(new: &Claim, known: &Claim) -> bool {
+    let both = !new.detail.is_empty() && !known.detail.is_empty();
+    ["plays", "routine"].contains(&new.slot.as_str()) && both && new.detail != known.detail
+}
+
+/// Whether the value of a claim is the noun of another's slot: «the car» and what «my car is».
+fn names_slot(new: &Claim, known: &Claim) -> bool {
+    text::analyse(&known.slot).into_iter().collect::<BTreeSet<_>>() == new.value
+}
+
+/// An animal that died is not had any more; what is known of people stays.
+fn judge_death(new: &Claim, known: &Claim) -> Verdict {
+    let is_pet = |noun: &str| english::is_pet(noun) || chinese::is_pet(noun);
+    let named = known.slot.strip_prefix("name of ").is_some_and(is_pet)
+        && !new.value.is_empty()
+        && known.value == new.value;
+    let unnamed = known.slot == "has" && new.value.is_empty() && known.value == new.detail;
+    match known.slot.as_str() {
+        "death" if known.value == new.value && known.detail == new.detail => Verdict::Same,
+        _ if known.hold == Hold::Now && (named || unnamed) => Verdict::Denies,
+        _ => Verdict::Unrelated,
+    }
+}
+
 fn judge_errands(new: &Claim, known: &Claim) -> Verdict {
     match (new.errand, known.errand) {
         (Some(a), Some(b)) if a == b && new.value == known.value => Verdict::Same,
@@ -226,31 +294,21 @@ fn judge_errands(new: &Claim, known: &Claim) -> Verdict {
 /// Whether two claims are about the same respect. What ends reaches further than what is: who sold the Golf neither has nor drives it,
 /// and a couple that broke up is one under whatever name it was known.
 fn slots_meet(new: &Claim, known: &Claim) -> bool {
-    const COUPLES: [&str; 13] = [
-        "boyfriend",
-        "girlfriend",
-        "partner",
-        "husband",
-        "wife",
-        "spouse",
-        "fiance",
-        "妻子",
-        "丈夫",
-        "男朋友",
-        "女朋友",
-        "男友",
-        "女友",
-    ];
-    let couple = |slot: &str| {
-        slot == "spouse" || slot.strip_prefix("name of ").is_some_and(|noun| COUPLES.contains(&noun))
-    };
+    let couple = |slot: &str| slot == "spouse" || is_couple(slot);
     match new.slot.as_str() {
         slot if slot == known.slot => true,
-        "owned" => {
-            ["has", "vehicle"].contains(&known.slot.as_str())
-                || text::analyse(&known.slot).into_iter().collect::<BTreeSet<_>>() == new.value
-        }
+        "owned" if ["has", "vehicle"].contains(&known.slot.as_str()) => true,
+        "owned" | "has" => new.hold.denies() && names_slot(new, known),
+        // Who gave coffee up does not drink it with pleasure.
+        "eat" => new.hold == Hold::NoLonger && known.slot == "like",
         "partner" => new.hold.denies() && couple(&known.slot),
         slot => slot.starts_with("decision") && known.slot.starts_with("decision") && new.old.is_some(),
     }
+}
+
+/// Whether a slot is the name of somebody's other half.
+fn is_couple(slot: &str) -> bool {
+    const COUPLES: &str =
+        "boyfriend girlfriend partner husband wife spouse fiance 妻子 丈夫 男朋友 女朋友 男友 女友";
+    slot.strip_prefix("name of ").is_some_and(|noun| COUPLES.split(' ').any(|couple| couple == noun))
 }

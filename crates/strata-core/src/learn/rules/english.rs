@@ -4,6 +4,7 @@
 //! the same, which is the point: messages and memories are read alike. Start reading at [`read`].
 
 mod head;
+mod plan;
 mod say;
 mod subject;
 mod table;
@@ -20,6 +21,7 @@ use super::value;
 use crate::memory::MemoryKind;
 use crate::time;
 use head::Head;
+pub(super) use plan::is_pet;
 use subject::Subject;
 
 /// A table with its patterns compiled: one pass says which rules match, the first of them is then asked for its groups.
@@ -77,6 +79,7 @@ fn expand(pattern: &str) -> String {
         ("LANG", words::LANG),
         ("NUM", words::NUM),
         ("WHEN", words::WHEN),
+        ("HEALTH", words::HEALTH),
     ];
     lists
         .iter()
@@ -104,6 +107,9 @@ pub(super) fn read(clause: &str, who: &str, at: Timestamp) -> Vec<Reading> {
     let Some(head) = head::parse(predicate) else { return Vec::new() };
     let whole = format!("{}{}", head.verb, head.rest);
     let bare = without_times(&whole, at);
+    if let Some(death) = plan::death(&subject, &head, who, at) {
+        return vec![death];
+    }
     match &subject {
         Subject::Thing { .. } => of_thing(&subject, &head, &whole, who),
         Subject::Kin { noun, .. } => {
@@ -168,6 +174,7 @@ fn name_of(noun: &str, subject: &Subject, head: &Head, who: &str) -> Vec<Reading
         subject: owner.to_lowercase(),
         slot: format!("name of {}", value::noun(noun)),
         value: value::terms(name.as_str()),
+        detail: Default::default(),
         old: head.old.as_deref().map(value::terms),
         arity: if single || head.changed && *is_name { Arity::One } else { Arity::Many },
         hold: Hold::Now,
@@ -202,6 +209,7 @@ fn of_thing(subject: &Subject, head: &Head, whole: &str, who: &str) -> Vec<Readi
             subject: owner.as_deref().unwrap_or("user").to_lowercase(),
             slot: value::slot(&slot),
             value: value::terms(plain),
+            detail: Default::default(),
             old: head.old.as_deref().map(value::terms),
             arity: Arity::One,
             hold: Hold::Now,
@@ -263,12 +271,17 @@ fn of_somebody(
     for found in RULES.matches(bare).chain(RULES.matches(again)) {
         let rule = found.rule;
         let Some(hold) = head.hold_of(rule.verb) else { continue };
-        if !is_fit(rule, subject, found.value, hold) {
+        if !is_fit(rule, subject, &found, hold) {
             continue;
+        }
+        // Nobody plans their age.
+        if hold == Hold::Planned && rule.slot == "age" {
+            return Vec::new();
         }
         // Plans, todos and what is past keep the times they name; a state is told of as it is now.
         let timed = matches!(hold, Hold::Planned | Hold::Once)
-            || matches!(rule.verb, Verb::Todo | Verb::Did | Verb::Deed | Verb::Plan);
+            || matches!(rule.verb, Verb::Todo | Verb::Did | Verb::Deed | Verb::Plan)
+            || ["routine", "training"].contains(&rule.slot);
         let full = if timed && whole != bare { RULES.at(found.place, whole) } else { None };
         let full = full.filter(|full| !full.value.is_empty());
         let spoken = full.as_ref().unwrap_or(&found);
@@ -283,7 +296,7 @@ fn of_somebody(
             })
             .collect();
     }
-    planned(subject, head, whole, bare, who, at)
+    plan::planned(subject, head, whole, bare, who, at)
 }
 
 fn claim(subject: &Subject, head: &Head, found: &Found<'_>, hold: Hold) -> Claim {
@@ -312,6 +325,7 @@ fn claim(subject: &Subject, head: &Head, found: &Found<'_>, hold: Hold) -> Claim
         subject: subject.key(),
         slot,
         value: value::terms(found.value),
+        detail: value::terms(found.tail),
         old: old.map(value::terms),
         arity,
         hold,
@@ -319,42 +333,9 @@ fn claim(subject: &Subject, head: &Head, found: &Found<'_>, hold: Hold) -> Claim
     }
 }
 
-/// What somebody will do, where it says when: «I'm flying to Tokyo next Friday».
-fn planned(
-    subject: &Subject,
-    head: &Head,
-    whole: &str,
-    bare: &str,
-    who: &str,
-    at: Timestamp,
-) -> Vec<Reading> {
-    let dated = time::parse(whole, at).iter().any(|span| span.end > at);
-    let sure = head.planned || head.future && dated || head.progressive && dated && head.is_journey();
-    if !sure
-        || !matches!(subject, Subject::User | Subject::Kin { .. })
-        || head.negated
-        || points_back(whole)
-        || is_vague(whole)
-        || whole.len() < 8
-    {
-        return Vec::new();
-    }
-    let claim = Claim {
-        subject: subject.key(),
-        slot: "plan".to_owned(),
-        value: value::terms(bare),
-        old: head.old.as_deref().map(value::terms),
-        arity: Arity::Many,
-        hold: Hold::Planned,
-        errand: None,
-    };
-    let content = format!("{} plans to {}", subject.display(who), say::in_third_person(whole));
-    vec![Reading { claim, content, kind: MemoryKind::Fact, confidence: 0.8, begins: false }]
-}
-
 /// Several values that one sentence names («tea and coffee»), each beside how it is said.
 fn pieces<'t>(rule: &Rule, value: &'t str, said: &'t str) -> Vec<(&'t str, &'t str)> {
-    const LISTS: [&str; 6] = ["like", "language", "allergy", "fear", "plays", "collects"];
+    const LISTS: [&str; 7] = ["like", "language", "allergy", "fear", "plays", "collects", "health"];
     if !LISTS.contains(&rule.slot) || value != said {
         return vec![(value, said)];
     }
@@ -371,8 +352,11 @@ fn pieces<'t>(rule: &Rule, value: &'t str, said: &'t str) -> Vec<(&'t str, &'t s
 }
 
 /// Whether a rule may say this: values that say nothing by themselves make no memory.
-fn is_fit(rule: &Rule, subject: &Subject, value: &str, hold: Hold) -> bool {
-    let ends = rule.verb == Verb::End;
+fn is_fit(rule: &Rule, subject: &Subject, found: &Found<'_>, hold: Hold) -> bool {
+    let (ends, value) = (rule.verb == Verb::End, found.value);
+    if value.is_empty() && !hold.denies() {
+        return false;
+    }
     if value.chars().count() > 160 || value.split_whitespace().count() > 25 || is_vague(value) {
         return false;
     }
@@ -406,6 +390,10 @@ fn is_fit(rule: &Rule, subject: &Subject, value: &str, hold: Hold) -> bool {
         "field" => !value.contains(" to ") && value.split_whitespace().count() <= 3,
         "learning" => !value.starts_with("about") && !value.starts_with("more") && !value.starts_with("new "),
         "like" => value.split_whitespace().count() <= 10 && is_general(value) && !ends_pointing_back(value),
+        "has" if rule.say == "have any {v}" => hold.denies(),
+        "uses" => hold != Hold::Once && !points_back(value),
+        "routine" | "training" => hold == Hold::Now && !points_back(value),
+        "children" => hold == Hold::Now,
         "has" => ![" for ", " of ", " with ", " in "].iter().any(|word| value.contains(word)),
         "employer" => !["the moment", "home", "night", "least", "all", "a time", "hours"].contains(&value),
         _ => true,

@@ -10,7 +10,7 @@ use jiff::tz::Offset;
 use regex::Regex;
 
 use super::claim::{Arity, Claim, Hold, Reading};
-use super::{chinese, english, value};
+use super::{chinese, compound, english, value};
 use crate::memory::MemoryKind;
 use crate::time::{self, Precision};
 
@@ -79,7 +79,7 @@ pattern!(
 );
 pattern!(
     SAME_SUBJECT,
-    r"(?i)^(?P<first>(?:i|we)(?:'m|'ve)?\b.*?),? (?:and|but)(?: also| now| then)? (?P<second>(?:live|work|study|have|love|hate|like|drive|speak|play|own|prefer|need|moved|started|joined|adopted|bought|am|got|enjoy|collect|support|can't stand|don't|do not|dislike|no longer|used to|weigh|earn|learn)\b.+)$"
+    r"(?i)^(?P<first>(?:i|we)(?:'m|'ve)?\b.*?),? (?:and|but)(?: also| now| then)? (?P<second>(?:live|work|study|have|love|hate|like|drive|speak|play|own|prefer|need|moved|started|joined|adopted|bought|am|got|enjoy|collect|support|grew up|was born|can't stand|don't|do not|dislike|no longer|used to|weigh|earn|learn)\b.+)$"
 );
 pattern!(
     CHINESE_QUESTION,
@@ -88,7 +88,13 @@ pattern!(
 pattern!(CHINESE_SUPPOSED, r"如果|假如|要是|假设|倘若|万一|想象一下|假装|的话|若是|即使|就算|扮演|假定");
 pattern!(
     CHINESE_LEAD,
-    r"^(?:(?:不对|说错了|我说错了|搞错了|记错了|更正一下|纠正一下|更正|等等|等一下|对了|哦对了|哦|啊|嗯|哎|唉|诶|哈哈|好的|好吧|好|那|其实|话说|顺便说一下|顺便说|顺便|另外|还有|而且|但是|不过|可是|所以|然后|因为|虽然|总之|反正|你知道吗|告诉你|跟你说|我跟你说|说起来|事实上|实际上|老实说|说实话|最新消息|更新一下|抱歉|对不起|不好意思|是的|不是|没错|没有|后来|结果|今天|你好|您好|嗨|谢谢|算了)[，,：:！!\s]+|(?:其实|不过|但是|但|可是|而且|另外|所以|然后|因为|虽然|对了|顺便说一下|说实话|老实说|事实上|实际上|后来|结果))"
+    r"^(?:(?:不对|说错了|我说错了|搞错了|记错了|更正一下|纠正一下|更正|等等|等一下|对了|哦对了|哦|啊|嗯|哎|唉|诶|哈哈|好的|好吧|好|那|其实|话说|顺便说一下|顺便说|顺便|另外|还有|而且|但是|不过|可是|所以|然后|因为|虽然|总之|反正|你知道吗|告诉你|跟你说|我跟你说|说起来|事实上|实际上|老实说|说实话|最新消息|更新一下|抱歉|对不起|不好意思|是的|不是|没错|没有|后来|结果|今天|你好|您好|嗨|谢谢|算了)[，,：:！!\s]+|(?:(?:医生|大夫|牙医|检查结果?|化验结果?|体检报告|报告)(?:说|显示|发现|告诉我|确认)[，,]?)|(?:其实|不过|但是|但|可是|而且|另外|所以|然后|因为|虽然|对了|顺便说一下|说实话|老实说|事实上|实际上|后来|结果))"
+);
+pattern!(CHINESE_ALMOST, r"差点|差一点|险些|本来想|本想|本来打算|本来要|原本想|原本打算");
+pattern!(CHINESE_CORRECTS, r"不对|说错|搞错|记错|更正|纠正|打错|写错");
+pattern!(
+    REMINDED,
+    r"^(?P<what>[^，,]{4,30})[，,](?:到时候?|记得|请|麻烦你?)*提醒(?:一下)?我(?:一下|下|一声|哦|吧|啊|喔)*$"
 );
 pattern!(CHINESE_HEDGE, r"可能|也许|大概|好像|或许|估计|似乎|应该是|我觉得|我想我|说不定|没准|貌似");
 pattern!(
@@ -206,7 +212,8 @@ fn english_clauses(sentence: &str, clauses: &mut Vec<Clause>) {
     if is(&QUESTION, sentence) || is(&SUPPOSED, sentence) || is(&REPORTED, sentence) {
         return;
     }
-    for text in split_english(sentence) {
+    let unfolded = compound::unfold(sentence);
+    for text in unfolded.unwrap_or_else(|| split_english(sentence)) {
         let mut text = text.trim();
         while let Some(lead) = ENGLISH_LEAD.as_ref().and_then(|lead| lead.find(text)) {
             text = &text[lead.end()..];
@@ -280,10 +287,20 @@ fn chinese_clauses(sentence: &str, clauses: &mut Vec<Clause>) {
     if asks || is(&CHINESE_SUPPOSED, sentence) {
         return;
     }
+    let corrected = corrected_chinese(&simplified, sentence);
+    let sentence = corrected.as_deref().unwrap_or(sentence);
+    let reminded = REMINDED.as_ref().and_then(|reminded| reminded.captures(sentence)).map(|found| {
+        format!(
+            "提醒我{}",
+            found["what"].trim_start_matches('我').replacen("需要", "", 1).replacen('要', "", 1)
+        )
+    });
+    let sentence = reminded.as_deref().unwrap_or(sentence);
     // 不是甲，而是乙 is one clause; so is 有只猫，叫团子.
     let joined = sentence
         .replace("，而是", "而是")
         .replace(",而是", "而是")
+        .replace("，叫我", "；叫我")
         .replace("，叫", "叫")
         .replace("，名字叫", "叫")
         .replace("，名叫", "叫");
@@ -299,7 +316,7 @@ fn chinese_clauses(sentence: &str, clauses: &mut Vec<Clause>) {
         {
             part = part[lead.end()..].trim_start();
         }
-        if is(&CHINESE_QUESTION, part) {
+        if is(&CHINESE_QUESTION, part) || is(&CHINESE_ALMOST, part) {
             continue;
         }
         let hedged = is(&CHINESE_HEDGE, part);
@@ -311,6 +328,13 @@ fn chinese_clauses(sentence: &str, clauses: &mut Vec<Clause>) {
             clauses.push(Clause { text, language: Language::Chinese, hedged, asked_for });
         }
     }
+}
+
+/// 不对，是搬到台南: what is put right without a subject is the speaker's.
+fn corrected_chinese(whole: &str, rest: &str) -> Option<String> {
+    let lead = whole.get(..whole.len().checked_sub(rest.len())?)?;
+    let said = rest.strip_prefix("应该是").or_else(|| rest.strip_prefix('是'))?;
+    (is(&CHINESE_CORRECTS, lead) && !said.contains(['我', '，', ','])).then(|| format!("我{said}"))
 }
 
 /// What the user asked to be remembered and no rule reads, as it was said but in the third person.
@@ -330,6 +354,7 @@ pub(super) fn as_it_stands(clause: &Clause, who: &str) -> Option<Reading> {
         subject: String::new(),
         slot: "said".to_owned(),
         value: value::terms(text),
+        detail: Default::default(),
         old: None,
         arity: Arity::Many,
         hold: Hold::Now,

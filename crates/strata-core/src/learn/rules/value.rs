@@ -56,11 +56,15 @@ const SAME: &[(&str, &str)] = &[
     ("月薪", "工资"),
     ("电邮", "邮箱"),
     ("闺女", "女儿"),
+    ("素食者", "素"),
+    ("素食主义者", "素"),
+    ("素食", "素"),
+    ("全素", "纯素"),
 ];
 
 /// Words that add nothing to a value.
 const LIGHT: &str = "eating drinking playing eat drink play doing going to some any really very own new old kind kinds all lot lots of quite anymore also listen listening \
-    watch watching read reading use on year years euro euros dollar dollars month per";
+    watch watching read reading use music on year years euro euros dollar dollars month per";
 
 /// The terms by which values are compared.
 pub(super) fn terms(value: &str) -> BTreeSet<String> {

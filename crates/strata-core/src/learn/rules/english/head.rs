@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::super::claim::{Hold, Verb};
+use super::super::since;
 use super::verbs::{Form, lemma};
 use super::words::ADVERBS;
 
@@ -109,6 +110,8 @@ pub(super) fn parse(predicate: &str) -> Option<Head> {
                 i += 1;
             }
             "now" => head.changed = true,
+            // What almost happened did not.
+            "almost" | "nearly" if !is_frequency(next) => return None,
             _ if is_adverb(word) => {}
             "would" | "could" | "might" | "may" | "should" | "wish" | "shall" => head.modal = true,
             "can" if at(i + 1) == "not" && ["stand", "bear"].contains(&at(i + 2)) => {
@@ -127,6 +130,10 @@ pub(super) fn parse(predicate: &str) -> Option<Head> {
             "am" | "is" | "are" | "was" | "were" | "been" | "be"
                 if is_future(&words, &lower, next_word(&lower, i + 1)) =>
             {
+                // «Was going to» says what did not come about.
+                if matches!(word, "was" | "were") {
+                    return None;
+                }
                 head.future = true;
                 i = next_word(&lower, i + 1) + 1;
             }
@@ -174,6 +181,7 @@ pub(super) fn parse(predicate: &str) -> Option<Head> {
                     i += 1;
                 }
                 "now" => head.changed = true,
+                "almost" | "nearly" => return None,
                 word if is_adverb(word) => {}
                 _ => break,
             }
@@ -200,6 +208,11 @@ fn next_word(lower: &[String], mut i: usize) -> usize {
         i += 1;
     }
     i
+}
+
+/// «Almost always» tells of a habit.
+fn is_frequency(word: &str) -> bool {
+    ["always", "never", "every", "exclusively", "entirely", "only", "daily"].contains(&word)
 }
 
 fn is_adverb(word: &str) -> bool {
@@ -249,6 +262,8 @@ fn finish(head: &mut Head, rest: String) -> String {
     static BUT: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"(?i)^(?<lead> (?:in |at |on |for |to |an? )*)(?<old>[^,]+?),? but (?:rather |actually )?(?:in |at |on |for |to )?(?:an? )?(?<new>[^,]+)$").ok()
     });
+    static LASTING: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(&format!("(?i) for {}$", since::LASTING)).ok());
     let mut rest = rest.trim_end().trim_end_matches([',', '.', '!', ':', ';', ')', '(']).to_owned();
     if head.negated
         && let Some(found) = BUT.as_ref().and_then(|but| but.captures(&rest))
@@ -263,8 +278,17 @@ fn finish(head: &mut Head, rest: String) -> String {
         rest = found["new"].to_owned();
     }
     trim_tags(head, &mut rest);
+    let mut rest = cut(&rest).to_owned();
+    trim_tags(head, &mut rest);
     head.since |= rest.contains(" since ");
-    cut(&rest).to_owned()
+    match LASTING.as_ref().and_then(|lasting| lasting.find(&rest)) {
+        // Three years of living somewhere end where the living did.
+        Some(lasting) if head.perfect && !head.negated => {
+            head.since = true;
+            rest[..lasting.start()].to_owned()
+        }
+        _ => rest,
+    }
 }
 
 fn trim_tags(head: &mut Head, rest: &mut String) {

@@ -3,18 +3,23 @@
 use super::super::claim::{Hold, Verb, fill};
 use super::Found;
 use super::head::Head;
+use super::plan;
 use super::subject::Subject;
 use super::verbs::third_person;
 
 /// The claim as a sentence that stands on its own.
 pub(super) fn content(subject: &Subject, head: &Head, found: &Found<'_>, hold: Hold, who: &str) -> String {
-    let (subject, rule) = (subject.display(who), found.rule);
+    let (plural, subject, rule) = (plan::is_plural(subject), subject.display(who), found.rule);
     // What happened is told in the words it was told in.
     let as_said = hold == Hold::Once || rule.verb == Verb::Did && rule.say == "{v}";
     if as_said {
         return format!("{subject} {}", in_third_person(&head.as_said()));
     }
-    let said = in_third_person(fill(rule.say, found.value, found.tail, found.noun).trim());
+    let old = found.old.or(head.old.as_deref());
+    // A sentence that names what was before needs no correction at its end.
+    let names_old = rule.say.contains("{o}");
+    let say = rule.say.replace("{o}", old.unwrap_or_default());
+    let said = in_third_person(fill(&say, found.value, found.tail, found.noun).trim());
     let (first, rest) = said
         .split_once(' ')
         .map_or((said.as_str(), String::new()), |(first, rest)| (first, format!(" {rest}")));
@@ -22,16 +27,25 @@ pub(super) fn content(subject: &Subject, head: &Head, found: &Found<'_>, hold: H
     let hold = if rule.verb == Verb::Opposite { hold.flipped() } else { hold };
     let verbs = match hold {
         _ if finite => format!("{first}{rest}"),
-        _ if rule.verb == Verb::Plan => format!("{}{rest}", third_person(first)),
-        Hold::Now | Hold::Once => format!("{}{rest}", third_person(first)),
-        Hold::Not if first == "be" => format!("is not{rest}"),
-        Hold::Not => format!("does not {first}{rest}"),
+        _ if rule.verb == Verb::Plan => format!("{}{rest}", finite_form(first, plural)),
+        Hold::Now | Hold::Once => format!("{}{rest}", finite_form(first, plural)),
+        Hold::Not if first == "be" => format!("{} not{rest}", finite_form(first, plural)),
+        Hold::Not => format!("{} not {first}{rest}", finite_form("do", plural)),
         Hold::NoLonger if head.used_to => format!("used to {first}{rest}"),
-        Hold::NoLonger if first == "be" => format!("is no longer{rest}"),
-        Hold::NoLonger => format!("no longer {}{rest}", third_person(first)),
-        Hold::Planned => format!("plans to {first}{rest}"),
+        Hold::NoLonger if first == "be" => format!("{} no longer{rest}", finite_form(first, plural)),
+        Hold::NoLonger => format!("no longer {}{rest}", finite_form(first, plural)),
+        Hold::Planned => format!("{} to {first}{rest}", finite_form("plan", plural)),
     };
-    format!("{subject} {verbs}{}", corrected(found.old.or(head.old.as_deref())))
+    format!("{subject} {verbs}{}", corrected(old.filter(|_| !names_old)))
+}
+
+/// The present tense: of several, the base form.
+fn finite_form(base: &str, plural: bool) -> String {
+    match base {
+        "be" if plural => "are".to_owned(),
+        _ if plural => base.to_owned(),
+        _ => third_person(base),
+    }
 }
 
 /// What a value is said to replace, kept in the sentence so that whoever compares it later knows.

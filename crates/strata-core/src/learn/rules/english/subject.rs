@@ -159,9 +159,14 @@ fn owned(owner: Option<String>, rest: &str) -> Option<(Subject, &str)> {
     ))
 }
 
+/// Whether a noun names several people or animals.
+pub(super) fn is_plural(noun: &str) -> bool {
+    words::PLURAL.split_whitespace().any(|plural| plural == noun)
+}
+
 /// A noun phrase and the predicate after it: the first word that can only be a verb in its place.
 fn split_at_verb(text: &str) -> Option<(&str, &str)> {
-    let mut at = 0;
+    let (mut at, mut several) = (0, false);
     for (place, word) in text.split(' ').enumerate() {
         let lower = word.to_lowercase();
         let verb = matches!(
@@ -180,7 +185,9 @@ fn split_at_verb(text: &str) -> Option<(&str, &str)> {
                 | "might"
                 | "no"
         ) || matches!(lemma(&lower), Some((_, Form::Third | Form::Past)))
-            || matches!(lower.as_str(), "live" | "work" | "love" | "like" | "also" | "now" | "just");
+            || matches!(lower.as_str(), "live" | "work" | "love" | "like" | "also" | "now" | "just")
+            || several && matches!(lemma(&lower), Some((_, Form::Base)));
+        several = is_plural(&lower);
         if place > 0 && verb {
             return Some((text[..at].trim_end(), &text[at..]));
         }
@@ -200,6 +207,14 @@ pub(super) fn may_have(noun: &str, owned: bool, slot: &str, value: &str) -> bool
     let number = value.contains(|c: char| c.is_ascii_digit()) && value.split_whitespace().count() <= 6;
     if slot == "{n} when" {
         return is(&APPOINTMENT);
+    }
+    let about_words = noun
+        .rsplit(' ')
+        .next()
+        .is_some_and(|last| words::NO_ATTRIBUTE.split_whitespace().any(|no| no == last));
+    let clause = ["whether", "that", "how", "what", "why", "if", "when", "where", "who"];
+    if about_words || value.split_whitespace().next().is_some_and(|first| clause.contains(&first)) {
+        return false;
     }
     if noun.contains("favourite") {
         return owned && value.split_whitespace().count() <= 8;

@@ -30,9 +30,10 @@ pub(super) const RULES: &[Rule] = rules! {
     // Work and study.
     "employer" Fact One State r"(?:work|be employed|be a JOB|work as an? [\w ]+?) (?:at|for|by) (?<v>ORG)(?<t> (?:as|in|on|since|doing|from) .*)?" => "work at {v}{t}";
     "employer" Fact One Begin r"(?:join|(?:start|get|take|accept|land)(?: working| work| (?:a|my|the)(?: \w+)? (?:job|position|role)) (?:at|with|for)|start at|switch(?: jobs)? to) (?<v>NAMED)(?<t> (?:as|in) .*)?" => "work at {v}{t}";
+    "employer" Fact One End r"(?:leave|quit|lose|resign from) (?:my|our|their|his|her|the) (?:old )?(?:job|position|role|post) (?:at|with|in) (?<v>(?:the )?NAMED|the \w+)" => "work at {v}";
     "employer" Fact One End r"(?:leave|quit|resign from|be (?:fired|laid off) from) (?<v>NAMED)" => "work at {v}";
     "employer" Fact One End r"(?:(?:leave|quit|lose) (?:my|their|his|her|the) (?<v>)job|(?:get|be) (?:fired|laid off))" => "work at the same job";
-    "occupation" Fact One State r"(?:work|be employed) as (?:an? )?(?<v>[\w -]+?)(?<t> (?:at|for|in|with|on) .*)?" => "work as a {v}{t}";
+    "occupation" Fact One State r"(?:work|be employed)(?<n> (?:night|day|early|late) shifts| part-time| full-time| nights)? as (?:an? )?(?<v>[\w -]+?)(?<t> (?:at|for|in|with|on) .*)?" => "work{n} as a {v}{t}";
     "occupation" Fact One Begin r"(?:(?:start|begin)(?: work(?:ing)?| a(?: new)? job)? as|get promoted to|be promoted to|become|train as|retrain as) (?:an? )?(?<v>JOB)(?<t> (?:at|for|in) .*)?" => "work as a {v}{t}";
     "occupation" Fact Soft State r"be (?:currently )?an? (?<v>JOB)(?<t> (?:at|for|in|by|with|who) .*)?" => "be a {v}{t}";
     "status" Fact Many State r"be (?<v>retired|unemployed|self-employed|freelance|on parental leave|on sabbatical|between jobs)" => "be {v}";
@@ -45,18 +46,23 @@ pub(super) const RULES: &[Rule] = rules! {
     "name" Fact One State r"(?:be (?:called|named)|go by) (?<v>NAMED)" => "be called {v}";
     "name of {n}" Fact Many State r"(?:have|own|get|adopt) (?:an?|one|another|two|my|the)(?: \w+)?? (?<n>KIN)(?: who is| that is|,)? (?:called|named) (?<v>.+)" => "have a {n} named {v}";
     "number of {n}" Fact One State r"have (?:got )?(?<v>NUM) (?:\w+ )??(?<n>KIN|THING)" => "have {v} {n}";
+    "children" Fact Many Begin r"have (?:an? )?(?<v>baby(?: boy| girl)?|(?:little |baby )(?:boy|girl))(?:,? (?:named|called)|,) (?<t>NAMED)" => "have a {v} named {t}";
+    "children" Fact Many Begin r"have an? (?<v>baby(?: boy| girl)?)" => "have a {v}";
+    "has" Fact Many State r"have any (?<v>KIN|THING)" => "have any {v}";
+    "spouse" Fact One Begin r"get married to (?<v>NAMED)(?<t> in .*)?" => "be married to {v}";
     "spouse" Fact One State r"be married to (?<v>NAMED)" => "be married to {v}";
     "partner" Fact One State r"(?:be dating|be engaged to|date|be in a relationship with|be going out with) (?<v>NAMED)" => "be dating {v}";
     "partner" Fact One End r"(?:break up|split up|separate|get divorced|divorce)(?: with| from)? (?<v>NAMED)" => "be together with {v}";
     "partner" Fact One State r"be together with (?<v>NAMED)" => "be together with {v}";
+    "partner" Fact One State r"be together with (?:my|their|his|her) (?<n>KIN)(?<v>)" => "be together with their {n}";
     "partner" Fact One End r"(?:break up|split up|separate) with (?:my|their|his|her) (?<n>KIN)(?<v>)" => "be together with their {n}";
     "marital status" Fact One State r"be (?:now )?(?<v>single|married|engaged|divorced|widowed|separated)" => "be {v}";
     "marital status" Fact One Begin r"get (?<v>married|engaged|divorced)(?<t> (?:to|in|on|last|this) .*)?" => "be {v}{t}";
     "vehicle" Fact Soft State r"drive (?:an?|the) (?<v>.+)" => "drive a {v}";
+    "owned" Fact Many State r"own the (?<t>old )?(?<v>.+)" => "own the {t}{v}";
     "has" Fact Many State r"(?:have|own|keep) (?:an?|the|some) (?<v>(?:\w+ ){0,2}(?:KIN|THING))" => "have a {v}";
     "has" Fact Many Begin r"(?:buy|get|adopt) (?:my(?:self)? )?(?:an?|some) (?<v>(?:[\w-]+ ){0,3}(?:KIN|THING))(?<t> (?:called|named|from|for) .*)?" => "have a {v}{t}";
-    "owned" Fact Many State r"own the (?<v>.+)" => "own the {v}";
-    "owned" Fact Many End r"(?:sell|give away|trade in|lose|get rid of) (?:my|our|the|their) (?:old )?(?<v>(?:[\w-]+ ?){1,3})" => "own the {v}";
+    "owned" Fact Many End r"(?:sell|give away|trade in|lose|get rid of) (?:my|our|the|their) (?<t>old )?(?<v>(?:[\w-]+ ?){1,3})" => "own the {t}{v}";
     // Body and health.
     "age" Fact One State r"be (?<v>NUM)(?: years? old| years of age)?" => "be {v} years old";
     "age" Fact One Begin r"turn (?<v>NUM)" => "be {v} years old";
@@ -67,11 +73,15 @@ pub(super) const RULES: &[Rule] = rules! {
     "allergy" Fact Many State r"have an? (?:\w+ )?allergy to (?<v>.+)" => "be allergic to {v}";
     "diet" Preference One State r"be (?:an? )?(?<v>vegan|vegetarian|pescatarian|flexitarian|omnivore|carnivore)" => "be {v}";
     "diet" Preference One Begin r"(?:go|become|turn) (?:an? )?(?<v>vegan|vegetarian|pescatarian|flexitarian)" => "be {v}";
-    "health" Fact Many State r"(?:be|have|suffer from) (?<v>(?:an? )?(?:\w+ )?(?:intolerant|intolerance|diabetes|diabetic|asthma|adhd|dyslexia|dyslexic|celiac|coeliac|migraines|insomnia|epilepsy|colou?r-?blind|left-handed|pregnant))" => "have the condition: {v}";
+    "expecting" Fact Many State r"be (?:\w+ )?(?<v>pregnant)(?<t> with .*)?" => "be {v}{t}";
+    "health" Fact Many State r"be (?<v>HEALTH(?:(?:,|,? and) HEALTH)*)" => "be {v}";
+    "health" Fact Many State r"(?:have|suffer from) (?<v>(?:an? )?(?:\w+ )?(?:intolerance|diabetes|asthma|adhd|dyslexia|celiac|coeliac|migraines|insomnia|epilepsy|arthritis|eczema|anemia|anaemia)(?: disease)?)" => "have {v}";
     "health" Fact Many State r"have the condition: (?<v>.+)" => "have the condition: {v}";
     "fear" Fact Many State r"be (?:\w+ )?(?:afraid|scared|terrified) of (?<v>.+)" => "be afraid of {v}";
-    "eat" Preference Many State r"(?:eat|drink) (?<v>(?:any )?\w+(?: \w+)?)" => "eat or drink {v}";
+    "eat" Preference Many State r"(?:eat or )?(?<n>eat|drink) (?:any )?(?<v>\w+(?: \w+)?)" => "{n} {v}";
     "eat" Preference Many Opposite r"avoid (?:eating |drinking )?(?<v>\w+(?: \w+)?)" => "avoid {v}";
+    "routine" Fact Many State r"(?<v>take \d[\d.,]* ?(?:mg|mcg|g|ml|iu|units?|tablets?|pills?|drops|capsules?)(?: of)? [\w -]+?)(?<t> (?:every|each|daily|once|twice|three times|in the|at|before|after|with) ?.*)?" => "{v}{t}";
+    "routine" Fact Many State r"(?<v>(?:take|run|jog|swim|cycle|walk|meditate|practi[sc]e|work out|exercise|train|get up|wake up|go|do|teach|volunteer|cook|bake|read|write)\b(?: [\w'-]+){0,4}?)(?<t> (?:every (?:single )?(?:other )?(?:day|morning|evening|night|afternoon|week|weekday|weekend|month|year|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)|daily|(?:once|twice|three times|four times|five times) a (?:day|week|month|year)|on (?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days)(?: .*)?)" => "{v}{t}";
     "habit" Fact Many State r"(?<v>smoke|drink)(?: cigarettes| alcohol)?" => "{v}";
     // Tastes and skills.
     "favourite" Preference Many State r"prefer (?<v>.+?)(?<t> (?:to|over|rather than) .+)?" => "prefer {v}{t}";
@@ -81,6 +91,9 @@ pub(super) const RULES: &[Rule] = rules! {
     "language" Fact Many State r"(?:speak|be fluent in|be a native speaker of) (?:(?:fluent|native|some|good|a little|a bit of) )?(?<v>LANG)(?<t> (?:at|with|fluently|natively|every) ?.*)?" => "speak {v}{t}";
     "learning" Fact Many State r"(?:learn|take up|be taking up|practi[sc]e) (?:to (?:play |speak |do )?|how to )?(?<v>(?:the )?(?:LANG|SPORT|SKILL))(?<t> (?:for|at|with|every|on|in|by) .*)?" => "learn {v}{t}";
     "plays" Fact Many State r"play (?<v>(?:the )?SPORT)(?<t> (?:in|for|with|at|on|every) .*)?" => "play {v}{t}";
+    "training" Fact Many State r"(?:train|prepare|study) for (?<v>(?:the |an? |my |their |our )?[\w' -]*?(?:marathon|triathlon|ironman|race|exam|exams|test|competition|tournament|championship|10k|5k|finals|licen[cs]e|certification)(?: in .*| on .*| next .*)?)" => "be training for {v}";
+    "uses" Fact Many Deed r"(?:switch|change|move|migrate) (?:over )?from (?<o>[\w ]+?) to (?<v>NAMED)" => "switched from {o} to {v}";
+    "uses" Fact Many State r"use (?<v>(?:an? |the )?NAMED)(?<t> (?:for|at|on|as) .*)?" => "use {v}{t}";
     "team" Preference Soft State r"(?:support|be a supporter of) (?<v>NAMED)" => "support {v}";
     "collects" Fact Many State r"collect (?<v>.+)" => "collect {v}";
     // Decisions, todos, plans.
@@ -129,7 +142,14 @@ pub(super) const REWRITES: &[(&str, &str)] = &[
         r"^(?:the|my|our) (?<v>[\w ]+?) (?:is|are|has been|have been) (?:now |finally |already |all )?(?:done|finished|completed|sent|submitted|paid|booked|sorted|sorted out|handed in)$",
         "I finished the $v",
     ),
-    (r"^(?:please )?(?:just )?call me (?<v>[A-Z]\w+)$", "My name is $v"),
+    (
+        r"^(?:please )?(?:just )?call me (?-i:(?<v>[A-Z]\w+))(?:,? (?:please|short for .*|instead))?$",
+        "My name is $v",
+    ),
+    (
+        r"^(?<s>i|we) have no (?<v>siblings|brothers|sisters|brothers or sisters|children|kids|pets|car|cats|dogs)$",
+        "$s do not have any $v",
+    ),
     (r"^(?:everyone|everybody|people|friends|my friends) calls? me (?<v>[A-Z]\w+)$", "My name is $v"),
     (
         r"^(?:ok(?:ay)?,? )?let us (?:go with|use|pick|choose|take|settle on|stick with) (?<v>.+)$",

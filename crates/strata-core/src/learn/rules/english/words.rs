@@ -5,7 +5,22 @@ pub(super) const KIN: &str = "wife|husband|spouse|partner|boyfriend|girlfriend|f
     daughters?|kids?|child|children|baby|twins|grandmother|grandma|grandfather|grandpa|grandson|granddaughter|grandchildren|aunt|uncle|\
     cousins?|nieces?|nephews?|mother-in-law|father-in-law|sister-in-law|brother-in-law|best friend|friends?|neighbou?rs?|roommates?|\
     flatmates?|colleagues?|coworkers?|co-workers?|boss|manager|mentor|teacher|doctor|dentist|therapist|landlord|landlady|coach|\
-    cats?|dogs?|puppy|puppies|kittens?|rabbits?|hamsters?|parrots?|horses?|pony|tortoise|turtles?|guinea pigs?|goldfish|fish|birds?|snakes?|pets?";
+    cats?|dogs?|puppy|puppies|kittens?|rabbits?|hamsters?|parrots?|horses?|pony|tortoise|turtles?|guinea pigs?|golden retriever|german shepherd|border collie|labrador|retriever|poodle|beagle|corgi|terrier|husky|dachshund|bulldog|spaniel|collie|tabby|goldfish|fish|birds?|snakes?|pets?";
+
+/// Those who are several by their name, so that their verb is plural.
+pub(super) const PLURAL: &str = "parents children kids twins siblings sisters brothers sons daughters grandparents grandchildren friends neighbours neighbors \
+    roommates flatmates colleagues coworkers co-workers cousins nieces nephews cats dogs puppies kittens rabbits hamsters parrots horses \
+    turtles birds snakes pets";
+
+/// Animals among them.
+pub(super) const PETS: &str = "cat dog puppy kitten rabbit hamster parrot horse pony tortoise turtle goldfish fish bird snake pet guinea-pig golden-retriever \
+    german-shepherd border-collie labrador retriever poodle beagle corgi terrier husky dachshund bulldog spaniel collie tabby";
+
+/// What somebody's words and work are about and not they themselves: «my question is», «my guess is», «my output is».
+pub(super) const NO_ATTRIBUTE: &str = "question point problem idea guess issue concern understanding answer opinion thought thoughts worry assumption theory suggestion \
+    advice request doubt hope wish feeling impression reason example argument view take hypothesis conclusion intuition fear task prompt message \
+    code output input function query error array list loop program script variable result results matrix equation test file formula string \
+    solution calculation response expectation recommendation choice";
 
 /// Those of whom there is only one at a time.
 pub(super) const SINGLE: &str = "wife husband spouse partner boyfriend girlfriend fiancé fiancée mother mom mum father dad landlord landlady boss manager \
@@ -100,5 +115,8 @@ pub(super) const NO_ERRAND: &str = r"^(?:be|know|understand|say|admit|ask|see|th
 
 /// Words that are taken out between subject and verb.
 pub(super) const ADVERBS: &str = "also really still just now currently actually always recently finally already absolutely definitely totally truly usually often sometimes \
-    basically only even honestly personally even ever almost officially formerly previously originally mostly mainly generally both \
+    basically only even honestly personally even ever officially formerly previously originally mostly mainly generally both \
     genuinely simply certainly obviously literally quite kinda sort once newly lately presently sadly luckily happily myself";
+
+/// How somebody's body is, said with «be».
+pub(super) const HEALTH: &str = "(?:lactose |gluten |milk )?intolerant|(?:type \\d )?diabetic|asthmatic|dyslexic|autistic|celiac|coeliac|epileptic|colou?r-?blind|left-handed|right-handed|short-sighted|near-sighted|anemic|anaemic";
