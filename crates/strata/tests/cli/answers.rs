@@ -26,11 +26,12 @@ fn a_search_finds_turns_and_memories_in_their_scope() {
         texts
     };
     let (trip, work) = ("I moved to Lisbon in March", "the report about Lisbon is due");
-    assert_eq!(found(&[]), ["Ada likes Lisbon", trip, work]);
+    let shared = "Lisbon is in Portugal";
+    assert_eq!(found(&[]), ["Ada likes Lisbon", trip, shared, work]);
     assert_eq!(found(&["--session", "trip", "--scope", "session"]), ["Ada likes Lisbon", trip]);
     assert_eq!(found(&["--session", "trip", "--scope", "user"]), ["Ada likes Lisbon", trip, work]);
-    assert_eq!(found(&["--scope", "global"]), ["Ada likes Lisbon", trip, "Lisbon is in Portugal", work]);
-    assert_eq!(found(&["--user", "eve"]), ["eve hates Lisbon"]);
+    assert_eq!(found(&["--scope", "global"]), ["Ada likes Lisbon", trip, shared, work]);
+    assert_eq!(found(&["--user", "eve"]), [shared, "eve hates Lisbon"]);
     assert_eq!(found(&["--limit", "1"]).len(), 1);
 
     let table = machine.run(&["search", "lisbon"]).ok();
