@@ -17,6 +17,7 @@ pub mod learn;
 pub mod lexicon;
 pub mod memory;
 pub mod metric;
+pub mod moment;
 pub mod ports;
 pub mod prompt;
 pub mod recall;

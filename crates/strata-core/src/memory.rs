@@ -60,6 +60,9 @@ pub const TODO_FIELD: &str = "todo";
 /// The field of a memory's metadata that says that somebody brought it back: it is not evicted again.
 pub const RESTORED_FIELD: &str = "restored_at";
 
+/// The field of an edited memory's metadata that says when its first statement was recorded.
+pub const FIRST_RECORDED_FIELD: &str = "first_recorded_at";
+
 /// How far a todo is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -117,6 +120,24 @@ pub struct Memory {
 }
 
 impl Memory {
+    /// Whether its statement was given by hand in place of another one.
+    pub fn is_edited(&self) -> bool {
+        self.metadata.contains_key(FIRST_RECORDED_FIELD)
+    }
+
+    /// When its first statement was recorded, however often it was edited since.
+    pub fn first_recorded_at(&self) -> Timestamp {
+        let first = self.metadata.get(FIRST_RECORDED_FIELD).and_then(|first| first.as_str()?.parse().ok());
+        first.unwrap_or(self.recorded_at)
+    }
+
+    /// What the client attached, without what Strata notes there about edits.
+    pub fn client_metadata(&self) -> Metadata {
+        let mut metadata = self.metadata.clone();
+        metadata.remove(FIRST_RECORDED_FIELD);
+        metadata
+    }
+
     /// Whether this was believed at `moment`: known by then, not yet closed, not yet hidden.
     pub fn believed_at(&self, moment: Timestamp) -> bool {
         self.recorded_at <= moment

@@ -16,21 +16,25 @@ mod tools;
 use std::io;
 use std::sync::Arc;
 
+use axum::Json;
+use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::request::Parts;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, post};
 use http_body_util::BodyExt;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ErrorData, Implementation, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
-    ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, ErrorCode, ErrorData, Implementation,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::{QuitReason, RequestContext, RoleServer};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ServerHandler, ServiceExt};
+use serde::de::IgnoredAny;
+use serde_json::json;
 use strata_core::{SessionId, UserId};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -138,22 +142,47 @@ pub(crate) fn over_http(app: &App) -> MethodRouter<App> {
         Arc::new(NeverSessionManager::default()),
         config,
     );
-    post(move |caller: Caller, mut request: Request| async move {
-        request.extensions_mut().insert(caller);
-        let response = service.handle(request).await;
-        as_json(response.map(axum::body::Body::new)).await
+    let max_body_bytes = app.settings().max_body_bytes;
+    post(move |caller: Caller, request: Request| async move {
+        let (mut parts, body) = request.into_parts();
+        parts.extensions.insert(caller);
+        let is_json = is_json(&parts.headers);
+        let body = match to_bytes(body, max_body_bytes).await {
+            Ok(body) => body,
+            Err(_) => return too_large(max_body_bytes).into_response(),
+        };
+        if is_json && let Err(error) = serde_json::from_slice::<IgnoredAny>(&body) {
+            return refused(ErrorCode::PARSE_ERROR, format!("this is no JSON: {error}"));
+        }
+        let response = service.handle(Request::from_parts(parts, Body::from(body))).await;
+        // The transport says so of JSON that is no message of the protocol.
+        if is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+            return refused(ErrorCode::INVALID_REQUEST, "this is no message of JSON-RPC".to_owned());
+        }
+        as_json(response.map(Body::new)).await
     })
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    kind.is_some_and(|value| value.starts_with("application/json"))
+}
+
+fn too_large(max_body_bytes: usize) -> ApiError {
+    let message = format!("the body is larger than {max_body_bytes} bytes or broke off; send less at once");
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+}
+
+/// A message that cannot be read is answered in the protocol's own words; it has no id that could be named.
+fn refused(code: ErrorCode, message: String) -> Response {
+    let error = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": code.0, "message": message } });
+    (StatusCode::BAD_REQUEST, Json(error)).into_response()
 }
 
 /// Failures of the transport (a wrong `Accept`, no JSON-RPC) come as plain text; here every failure is JSON.
 async fn as_json(response: Response) -> Response {
     let status = response.status();
-    let is_json = response
-        .headers()
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .is_some_and(|value| value.starts_with("application/json"));
-    if is_json || !(status.is_client_error() || status.is_server_error()) {
+    if is_json(response.headers()) || !(status.is_client_error() || status.is_server_error()) {
         return response;
     }
     let body = response.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();

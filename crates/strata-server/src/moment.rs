@@ -1,9 +1,10 @@
-//! Moments as clients write them: RFC 3339, or seconds since 1970 as a number.
+//! Moments as clients write them: RFC 3339, a date, or seconds since 1970 as a number.
 
 use std::fmt;
 
 use jiff::Timestamp;
 use serde::de::{Deserialize, Deserializer, Visitor};
+use strata_core::moment::{parse_as_of, parse_moment};
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, OneOfBuilder, SchemaFormat, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -13,9 +14,22 @@ const EARLIEST: i64 = -62_135_596_800;
 
 /// A moment in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Moment(pub(crate) Timestamp);
+pub(crate) struct Moment {
+    at: Timestamp,
+    last: Timestamp,
+}
 
 impl Moment {
+    /// The moment; of a date, its first.
+    pub(crate) fn at(self) -> Timestamp {
+        self.at
+    }
+
+    /// Up to when to look: a date is meant with all of its day.
+    pub(crate) fn as_of(self) -> Timestamp {
+        self.last
+    }
+
     /// Reads a moment from a query, where numbers are text too.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if let Ok(seconds) = text.parse::<i64>() {
@@ -29,14 +43,17 @@ impl Moment {
 
     fn from_text(text: &str) -> Result<Self, String> {
         let shown: String = text.chars().take(64).collect();
-        let timestamp = text.parse::<Timestamp>().map_err(|_| {
-            format!("`{shown}` is no time; write it as `2026-01-31T12:00:00Z` or in seconds since 1970")
-        })?;
-        Self::checked(timestamp, shown)
+        let read = |text: &str| Ok::<_, String>((parse_moment(text)?, parse_as_of(text)?));
+        let (at, last) = read(text).map_err(|reason| format!("{reason}, or seconds since 1970"))?;
+        Ok(Self { last, ..Self::checked(at, shown)? })
     }
 
     fn checked(timestamp: Timestamp, shown: impl fmt::Display) -> Result<Self, String> {
-        if timestamp.as_second() < EARLIEST { Err(out_of_range(shown)) } else { Ok(Self(timestamp)) }
+        if timestamp.as_second() < EARLIEST {
+            Err(out_of_range(shown))
+        } else {
+            Ok(Self { at: timestamp, last: timestamp })
+        }
     }
 
     fn from_seconds(seconds: i64) -> Result<Self, String> {
@@ -69,7 +86,7 @@ impl<'de> Deserialize<'de> for Moment {
             type Value = Moment;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a time as `2026-01-31T12:00:00Z` or in seconds since 1970")
+                f.write_str("a time as `2026-01-31T12:00:00Z`, a date or seconds since 1970")
             }
 
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Moment, E> {
@@ -101,7 +118,7 @@ impl PartialSchema for Moment {
         let text = ObjectBuilder::new()
             .schema_type(Type::String)
             .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
-            .description(Some("RFC 3339"));
+            .description(Some("RFC 3339; a date alone, as `2026-01-31`, is taken too"));
         let number = ObjectBuilder::new()
             .schema_type(Type::Number)
             .description(Some("seconds since 1970"))
@@ -122,19 +139,30 @@ mod tests {
         for (json, expected) in [
             ("\"2026-01-31T12:00:00Z\"", "2026-01-31T12:00:00Z"),
             ("\"2026-01-31T12:00:00.25+02:00\"", "2026-01-31T10:00:00.25Z"),
+            ("\"2026-01-31\"", "2026-01-31T00:00:00Z"),
             ("0", "1970-01-01T00:00:00Z"),
             ("-1", "1969-12-31T23:59:59Z"),
             ("1700000000.125", "2023-11-14T22:13:20.125Z"),
         ] {
-            assert_eq!(serde_json::from_str::<Moment>(json).unwrap().0.to_string(), expected, "{json}");
+            assert_eq!(serde_json::from_str::<Moment>(json).unwrap().at().to_string(), expected, "{json}");
         }
-        for json in
-            ["\"yesterday\"", "\"\"", "\"2026-01-31\"", "1700000000000000", "1e300", "true", "null", "{}"]
-        {
+        for json in [
+            "\"yesterday\"",
+            "\"\"",
+            "\"2026-13-31\"",
+            "\"2026-01-31T12:00:00\"",
+            "1700000000000000",
+            "1e300",
+            "true",
+            "null",
+            "{}",
+        ] {
             assert!(serde_json::from_str::<Moment>(json).is_err(), "{json}");
         }
-        assert_eq!(Moment::parse("0").unwrap().0, Timestamp::UNIX_EPOCH);
-        assert_eq!(Moment::parse("1.5").unwrap().0.as_millisecond(), 1500);
+        let day = Moment::parse("2026-01-31").unwrap();
+        assert_eq!(day.as_of().to_string(), "2026-01-31T23:59:59.999999Z");
+        assert_eq!(Moment::parse("0").unwrap().at(), Timestamp::UNIX_EPOCH);
+        assert_eq!(Moment::parse("1.5").unwrap().at().as_millisecond(), 1500);
         for text in ["1.7e12x", "nan", "inf", "1e300", ""] {
             assert!(Moment::parse(text).is_err(), "{text}");
         }

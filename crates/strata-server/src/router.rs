@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::http::{Method, StatusCode};
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::MethodRouter;
 use tower_http::catch_panic::CatchPanicLayer;
 
@@ -34,6 +34,7 @@ pub fn router(app: App) -> Router {
         .layer(from_fn_with_state(app.clone(), admitted))
         .layer(from_fn_with_state(app.clone(), guarded))
         .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn(routes::detail::detailed))
         .layer(from_fn_with_state(app.clone(), observed))
         .with_state(app)
 }

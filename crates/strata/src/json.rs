@@ -4,7 +4,7 @@ mod job;
 mod learning;
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use strata_core::engine::SummaryReport;
 use strata_core::prompt::{Cut, Layer, Prompt};
 use strata_core::recall::{Recalled, RecalledItem, Scope};
@@ -163,9 +163,11 @@ pub(crate) struct MemoryJson<'a> {
     run_id: Option<&'a SessionId>,
     scope: Scope,
     kind: &'static str,
+    #[serde(serialize_with = "shortest")]
     confidence: f32,
-    metadata: &'a Metadata,
+    metadata: Metadata,
     created_at: Timestamp,
+    updated_at: Timestamp,
     valid_from: Timestamp,
     valid_to: Option<Timestamp>,
     replaced_by: Option<Uuid>,
@@ -189,8 +191,9 @@ impl<'a> MemoryJson<'a> {
             },
             kind: memory.kind.as_str(),
             confidence: memory.confidence,
-            metadata: &memory.metadata,
-            created_at: memory.recorded_at,
+            metadata: memory.client_metadata(),
+            created_at: memory.first_recorded_at(),
+            updated_at: memory.hidden.map_or(memory.recorded_at, |hidden| hidden.at),
             valid_from: memory.valid_from,
             valid_to: memory.valid_to,
             replaced_by: memory.replaced_by.map(|id| id.0),
@@ -198,6 +201,12 @@ impl<'a> MemoryJson<'a> {
             source: SourceJson::of_memory(memory),
         }
     }
+}
+
+/// Writes the shortest number that reads back as the same `f32`, also where it passes through a [`serde_json::Value`], which
+/// knows only `f64`.
+fn shortest<S: Serializer>(number: &f32, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(number.to_string().parse().unwrap_or_else(|_| f64::from(*number)))
 }
 
 /// The turns that say so.
@@ -246,7 +255,9 @@ struct ResultJson<'a> {
     id: Uuid,
     memory: &'a str,
     truncated: bool,
+    #[serde(serialize_with = "shortest")]
     score: f32,
+    #[serde(serialize_with = "shortest")]
     relevance: f32,
     kind: &'static str,
     created_at: Timestamp,

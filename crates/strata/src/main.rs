@@ -9,7 +9,6 @@ mod failure;
 mod json;
 mod logging;
 mod output;
-mod times;
 
 use std::process::ExitCode;
 

@@ -6,7 +6,7 @@ use super::{Engine, to_micros};
 use crate::error::{Error, Result};
 use crate::filter::{Filter, Subject};
 use crate::id::{MemoryId, SessionId, TurnId, UserId};
-use crate::memory::{Memory, MemoryKind, RESTORED_FIELD};
+use crate::memory::{FIRST_RECORDED_FIELD, Memory, MemoryKind, RESTORED_FIELD};
 use crate::store::{Change, ChangeSet, Forget, MemoryQuery, MemorySelect, Page, Removed};
 use crate::turn::{Hidden, HiddenReason, Metadata};
 
@@ -156,8 +156,12 @@ impl Engine {
         if let Some(metadata) = &metadata {
             self.check_metadata("`metadata`", metadata)?;
         }
+        let former = self.memory(user, id).await?;
+        let first = former.first_recorded_at().to_string();
+        let mut metadata = metadata.unwrap_or(former.metadata);
+        metadata.insert(FIRST_RECORDED_FIELD.to_owned(), first.into());
         let archive_as = MemoryId(self.ids.next());
-        let change = Change::ReviseMemory { id, archive_as, content, metadata };
+        let change = Change::ReviseMemory { id, archive_as, content, metadata: Some(metadata) };
         self.store.apply(user, ChangeSet::one(self.now(), change)).await?;
         self.memory(user, id).await
     }

@@ -85,7 +85,8 @@ pub enum Change {
     /// Adds a memory.
     AddMemory(Box<Memory>),
     /// Gives a memory a new statement under the same id. What it said until now stays as a closed memory named
-    /// `archive_as`, replaced by this one.
+    /// `archive_as`, replaced by this one, and keeps the turns that said it: they did
+    /// not say what is given now, unless that is the same.
     ReviseMemory {
         /// The memory.
         id: MemoryId,

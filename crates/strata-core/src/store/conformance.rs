@@ -121,6 +121,7 @@ macro_rules! conformance_suite {
                 chooses_by_session_agent_and_kind,
                 pages_through_memories,
                 revising_keeps_the_id_and_the_old_statement,
+                revising_metadata_alone_keeps_the_sources,
                 revising_replaces_metadata_only_if_given,
                 revising_refuses_an_archive_id_that_exists,
                 revising_drops_the_old_statements_vectors,

@@ -350,3 +350,28 @@ async fn pages_that_were_named_may_ask_and_read() {
         assert_ne!(answer.status, 204, "{origin}");
     }
 }
+
+#[tokio::test]
+async fn what_mem0s_clients_are_refused_stands_in_detail() {
+    let server = server();
+    let reader = NewKey {
+        scopes: "read".parse().unwrap(),
+        limits: KeyLimits { per_minute: Some(1), ..KeyLimits::default() },
+        ..bound("ada")
+    };
+    let (_, secret) = make(&server, 1, reader).await;
+    let key = format!("Bearer {secret}");
+    let shown = [("authorization", key.as_str())];
+    let told = |answer: Answer, status: u16| {
+        assert_eq!(answer.status, status, "{}", answer.body);
+        let told = answer.json();
+        assert!(told["detail"].is_string() && told["detail"] == told["error"]["message"], "{told}");
+    };
+    told(get(&server, "/memories", &[]).await, 401);
+    told(get(&server, "/v1/entities/", &[]).await, 401);
+    let said = json!({"text": "x"});
+    told(call(&server, Method::POST, "/memories", &shown, said).await, 403);
+    assert_eq!(get(&server, "/memories", &shown).await.status, 200);
+    told(get(&server, "/memories", &shown).await, 429);
+    assert!(get(&server, "/sessions", &[]).await.json().get("detail").is_none());
+}

@@ -57,13 +57,13 @@ impl MemoryAnswer {
         };
         Self {
             id: memory.id.to_string(),
+            metadata: memory.client_metadata(),
+            created_at: memory.first_recorded_at().to_string(),
             memory: memory.content,
             kind: memory.kind.as_str(),
             scope,
             session_id: memory.session.map(String::from),
             agent_id: memory.agent,
-            metadata: memory.metadata,
-            created_at: memory.recorded_at.to_string(),
             valid_from: memory.valid_from.to_string(),
             valid_to: memory.valid_to.map(|moment| moment.to_string()),
             replaced_by: memory.replaced_by.map(|id| id.to_string()),
@@ -144,7 +144,7 @@ impl Found {
             Item::Summary(_) => ("summary", None, None),
         };
         let metadata = match &item {
-            Item::Memory(memory) => memory.metadata.clone(),
+            Item::Memory(memory) => memory.client_metadata(),
             Item::Turn(_) | Item::Summary(_) => Map::new(),
         };
         Self {

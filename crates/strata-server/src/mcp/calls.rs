@@ -173,10 +173,11 @@ fn item_kinds(kinds: Option<&[String]>) -> Result<ItemKinds, ApiError> {
     Ok(wanted)
 }
 
+/// Up to when to look.
 fn moment(name: &str, text: Option<&str>) -> Result<Option<jiff::Timestamp>, ApiError> {
     let moment = text.map(Moment::parse).transpose();
     let moment = moment.map_err(|reason| ApiError::invalid(format!("`{name}`: {reason}")))?;
-    Ok(moment.map(|moment| moment.0))
+    Ok(moment.map(Moment::as_of))
 }
 
 async fn add(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {

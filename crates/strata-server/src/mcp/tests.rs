@@ -166,6 +166,19 @@ async fn the_door_has_the_guards_and_limits_of_the_others() {
     check(&[good[0], good[1], ("host", "evil.example")], &ping, 403, "forbidden_host").await;
     check(&[good[0], good[1], ("x-strata-user", "*")], &ping, 400, "invalid").await;
     check(&good, &"x".repeat(2_000), 413, "too_large").await;
+    for (body, code) in [("{\"jsonrpc\": \"2.0\", ", -32700), ("", -32700), ("{}", -32600), ("[1]", -32600)] {
+        let mut request = request(Method::POST, "/mcp");
+        for (name, value) in good {
+            request = request.header(name, value);
+        }
+        let answer = server.send(request.body(Body::from(body)).unwrap()).await;
+        assert_eq!(answer.status, 400, "{body}: {}", answer.body);
+        let told = answer.json();
+        assert_eq!(
+            (&told["jsonrpc"], &told["id"], &told["error"]["code"]),
+            (&json!("2.0"), &Value::Null, &json!(code))
+        );
+    }
     let answer = server.get("/mcp").await;
     assert_eq!((answer.status.as_u16(), answer.header("allow")), (405, Some("POST")));
 }

@@ -7,7 +7,6 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::middleware::from_fn;
 use axum::routing::{delete, get, post, put};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -18,7 +17,6 @@ use strata_core::recall::{MAX_LIMIT, RecallRequest, Scope};
 use strata_core::store::{Item, ItemKinds, MemoryQuery, MemorySelect, Page};
 use strata_core::{Error, Filter, Memory, MemoryId, Role, SessionId, UserId};
 
-use super::detail::detailed;
 use super::filters::{filter, user_of};
 use super::memories::checked_agent;
 use super::memory::{owner_of, present, steps};
@@ -41,9 +39,9 @@ const PAGE: u32 = 100;
 const MAX_ENTITIES: u32 = 1_000;
 
 pub(crate) fn routes() -> Vec<Route> {
-    let add = || post(add_memories).layer(from_fn(detailed));
-    let list = || post(list_memories).layer(from_fn(detailed));
-    let search = || post(search_memories).layer(from_fn(detailed));
+    let add = || post(add_memories);
+    let list = || post(list_memories);
+    let search = || post(search_memories);
     vec![
         ("/v1/ping/", get(ping)),
         ("/v3/memories/add/", add()),
@@ -51,16 +49,13 @@ pub(crate) fn routes() -> Vec<Route> {
         ("/v2/memories/", list()),
         ("/v3/memories/search/", search()),
         ("/v2/memories/search/", search()),
-        ("/v1/memories/", post(add_memories).delete(delete_memories).layer(from_fn(detailed))),
-        (
-            "/v1/memories/{id}/",
-            get(get_memory).put(update_memory).delete(delete_memory).layer(from_fn(detailed)),
-        ),
-        ("/v1/memories/{id}/history/", get(history).layer(from_fn(detailed))),
-        ("/v1/batch/", put(update_many).delete(delete_many).layer(from_fn(detailed))),
-        ("/v1/entities/", get(list_entities).layer(from_fn(detailed))),
-        ("/v2/entities/{type}/{name}/", delete(delete_entity).layer(from_fn(detailed))),
-        ("/reset", post(reset).layer(from_fn(detailed))),
+        ("/v1/memories/", post(add_memories).delete(delete_memories)),
+        ("/v1/memories/{id}/", get(get_memory).put(update_memory).delete(delete_memory)),
+        ("/v1/memories/{id}/history/", get(history)),
+        ("/v1/batch/", put(update_many).delete(delete_many)),
+        ("/v1/entities/", get(list_entities)),
+        ("/v2/entities/{type}/{name}/", delete(delete_entity)),
+        ("/reset", post(reset)),
     ]
 }
 
@@ -148,7 +143,7 @@ async fn add_memories(
         .map(|content| NewMemory {
             session: session.clone(),
             agent: agent.clone(),
-            valid_from: timestamp.map(|moment| moment.0),
+            valid_from: timestamp.map(Moment::at),
             metadata: metadata.clone(),
             ..NewMemory::new(content)
         })
@@ -205,9 +200,9 @@ fn shown(owner: &UserId, memory: Memory, score: Option<f32>) -> Value {
         "agent_id": memory.agent,
         "app_id": memory.metadata.get("app_id"),
         "run_id": memory.session,
-        "metadata": memory.metadata,
+        "metadata": memory.client_metadata(),
         "categories": memory.metadata.get("categories").cloned().unwrap_or_else(|| json!([])),
-        "created_at": memory.recorded_at,
+        "created_at": memory.first_recorded_at(),
         "updated_at": memory.hidden.map_or(memory.recorded_at, |hidden| hidden.at),
     });
     if let Some(score) = score {

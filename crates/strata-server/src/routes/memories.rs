@@ -8,7 +8,6 @@ use std::collections::HashMap;
 
 use axum::Json;
 use axum::extract::State;
-use axum::middleware::from_fn;
 use axum::routing::post;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -18,7 +17,6 @@ use strata_core::{ErrorKind, Memory, SessionId, Turn, TurnId, UserId};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::detail::detailed;
 use super::filters::{filter, user_of};
 use super::params::{Limit, Name, Offset, UserName, page};
 use super::sessions::RemovedCounts;
@@ -31,10 +29,7 @@ use crate::moment::Moment;
 use crate::router::Route;
 
 pub(crate) fn routes() -> Vec<Route> {
-    vec![(
-        "/memories",
-        post(add::add_memories).get(list_memories).delete(delete_memories).layer(from_fn(detailed)),
-    )]
+    vec![("/memories", post(add::add_memories).get(list_memories).delete(delete_memories))]
 }
 
 /// A memory.
@@ -59,7 +54,7 @@ pub(crate) struct MemoryResponse {
     /// What the client attached.
     #[schema(value_type = Object)]
     metadata: Metadata,
-    /// When this statement was recorded.
+    /// When its first statement was recorded; an edit leaves it.
     created_at: Timestamp,
     /// When it last changed.
     updated_at: Timestamp,
@@ -108,6 +103,8 @@ impl MemoryResponse {
         Self {
             id: memory.id.0,
             source: sources.of(&memory),
+            metadata: memory.client_metadata(),
+            created_at: memory.first_recorded_at(),
             memory: memory.content,
             user_id: (!is_global).then(|| user.as_str().to_owned()),
             agent_id: memory.agent,
@@ -115,8 +112,6 @@ impl MemoryResponse {
             scope,
             kind: memory.kind.into(),
             confidence: memory.confidence,
-            metadata: memory.metadata,
-            created_at: memory.recorded_at,
             updated_at: memory.hidden.map_or(memory.recorded_at, |hidden| hidden.at),
             valid_from: memory.valid_from,
             valid_to: memory.valid_to,
@@ -251,7 +246,7 @@ async fn list_memories(
     let as_of = params.as_of.as_deref().map(Moment::parse).transpose();
     let as_of = as_of.map_err(|reason| ApiError::invalid(format!("`as_of`: {reason}")))?;
     let query = MemoryQuery {
-        select: MemorySelect::Current { as_of: as_of.map(|moment| moment.0) },
+        select: MemorySelect::Current { as_of: as_of.map(Moment::as_of) },
         session: params.run_id.map(SessionId::new).transpose()?,
         agent: params.agent_id.map(checked_agent).transpose()?,
         kind: params.kind.as_deref().map(str::parse).transpose()?,

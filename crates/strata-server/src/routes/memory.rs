@@ -4,7 +4,6 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::middleware::from_fn;
 use axum::routing::{get, post};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -14,7 +13,6 @@ use strata_core::{Error, Memory, MemoryId, UserId};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::detail::detailed;
 use super::memories::{DeletedResponse, MemoryResponse, OwnScope, Source, Sources, owner, owner_to_change};
 use super::params::UserName;
 use super::vocabulary::Kind;
@@ -26,8 +24,8 @@ use crate::router::Route;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
-        ("/memories/{id}", get(get_memory).put(revise_memory).delete(delete_memory).layer(from_fn(detailed))),
-        ("/memories/{id}/history", get(get_history).layer(from_fn(detailed))),
+        ("/memories/{id}", get(get_memory).put(revise_memory).delete(delete_memory)),
+        ("/memories/{id}/history", get(get_history)),
         ("/memories/{id}/restore", post(restore_memory)),
     ]
 }
@@ -339,6 +337,34 @@ mod tests {
         assert_eq!(server.write(Method::PUT, &own, again).await.json()["metadata"], json!({"b": 2}));
         server.delete(&own).await;
         insta::assert_snapshot!("history", server.get(&format!("{path}/history?user_id=ada")).await.shown());
+    }
+
+    #[tokio::test]
+    async fn an_edit_by_hand_names_no_turn_and_keeps_when_it_was_made() {
+        let server = TestServer::new();
+        let said = json!({"messages": [{"role": "user", "content": "I live in Ghent."}], "user_id": "ada"});
+        let added = server.post("/memories", said).await.json();
+        let id = added["results"][0]["id"].as_str().unwrap().to_owned();
+        let own = format!("/memories/{id}?user_id=ada");
+        let before = server.get(&own).await.json();
+        assert_eq!(before["source"]["turns"].as_array().unwrap().len(), 1, "{before}");
+        server.write(Method::PUT, &own, json!({"text": "Lives in Namur"})).await;
+        let edited = server.write(Method::PUT, &own, json!({"text": "Lives in Liège"})).await.json();
+        assert_eq!(edited["created_at"], before["created_at"]);
+        assert!(edited["updated_at"].as_str() > before["updated_at"].as_str(), "{edited}");
+        assert_eq!((&edited["source"]["turns"], &edited["metadata"]), (&json!([]), &before["metadata"]));
+        let history = server.get(&format!("/memories/{id}/history?user_id=ada")).await.json();
+        let told = |step: usize| history[step]["explanation"].as_str().unwrap().to_owned();
+        assert!(
+            told(0).contains("“I live in Ghent.”")
+                && told(0).contains("«Lives in Namur» took its place (edited by hand)"),
+            "{history}"
+        );
+        assert!(!told(1).contains("Ghent") && told(2).contains("(edited by hand)"), "{history}");
+        // A date is taken with all of its day.
+        let on = |day: &str| format!("/memories?user_id=ada&as_of={day}");
+        assert_eq!(server.get(&on("2026-03-01")).await.json()["results"].as_array().unwrap().len(), 1);
+        assert_eq!(server.get(&on("2026-02-28")).await.json()["results"], json!([]));
     }
 
     #[tokio::test]

@@ -143,7 +143,7 @@ async fn list_requests(
     let since = params.since.as_deref().map(Moment::parse).transpose();
     let since = since.map_err(|reason| ApiError::invalid(format!("`since`: {reason}")))?;
     let limit = limit(&params.limit)?;
-    let rows = app.engine().requests(&user, since.map(|moment| moment.0), limit).await?;
+    let rows = app.engine().requests(&user, since.map(Moment::at), limit).await?;
     Ok(Json(RequestsResponse { requests: rows.iter().map(|row| RequestResponse::new(&user, row)).collect() }))
 }
 

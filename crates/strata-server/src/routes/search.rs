@@ -2,7 +2,6 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use jiff::Timestamp;
@@ -17,7 +16,6 @@ use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Type};
 use utoipa::openapi::{Ref, RefOr, Schema};
 use uuid::Uuid;
 
-use super::detail::detailed;
 use super::filters::{filter, user_of};
 use super::memories::{Source, SourceTurn, Sources, checked_agent};
 use super::trace::TraceResponse;
@@ -34,7 +32,7 @@ use crate::telemetry::set_request_id;
 pub(crate) const MAX_TOKENS: u32 = 10_000_000;
 
 pub(crate) fn routes() -> Vec<Route> {
-    vec![("/search", post(search).layer(from_fn(detailed)))]
+    vec![("/search", post(search))]
 }
 
 /// A question to memory.
@@ -171,7 +169,7 @@ impl SearchRequest {
             scope: self.scope.map(Into::into),
             kinds: item_kinds(self.kinds)?,
             filter,
-            as_of: self.as_of.map(|moment| moment.0),
+            as_of: self.as_of.map(Moment::as_of),
             limit,
             score_threshold: share("threshold", self.threshold)?,
             recency_weight: share("recency_weight", self.recency_weight)?,
@@ -289,7 +287,7 @@ impl FoundItem {
         };
         let (agent_id, metadata) = match &item {
             Item::Turn(turn) => (None, turn.metadata.clone()),
-            Item::Memory(memory) => (memory.agent.clone(), memory.metadata.clone()),
+            Item::Memory(memory) => (memory.agent.clone(), memory.client_metadata()),
             Item::Summary(_) => (None, Metadata::new()),
         };
         Self {
@@ -302,7 +300,10 @@ impl FoundItem {
             score,
             relevance,
             kind,
-            created_at: item.created_at(),
+            created_at: match &item {
+                Item::Memory(memory) => memory.first_recorded_at(),
+                item => item.created_at(),
+            },
             valid_from,
             valid_to,
             session_id: item.session().map(|session| session.as_str().to_owned()),

@@ -92,7 +92,7 @@ impl MessageRequest {
 
     pub(crate) fn into_message(self) -> NewMessage {
         let Self { role, content, name, created_at, metadata } = self;
-        let created_at = created_at.map(|moment| moment.0);
+        let created_at = created_at.map(Moment::at);
         let metadata = metadata.unwrap_or_default();
         NewMessage { name, created_at, metadata, ..NewMessage::new(role.into(), content) }
     }

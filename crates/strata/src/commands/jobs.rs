@@ -4,9 +4,9 @@ use clap::Subcommand;
 use serde_json::json;
 use strata_core::job::{Job, JobStatus};
 use strata_core::store::{JobQuery, Page};
-use strata_core::{Engine, JobId, SessionId, UserId};
+use strata_core::{Engine, Error, ErrorKind, JobId, SessionId, UserId};
 
-use super::{Context, JsonArgs, UserArgs};
+use super::{Context, JsonArgs};
 use crate::failure::Outcome;
 use crate::json::JobJson;
 use crate::output::{Output, note};
@@ -22,7 +22,7 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// List jobs, the newest first
-    #[command(after_help = "Example:\n  strata jobs list --status dead --all-users")]
+    #[command(after_help = "Example:\n  strata jobs list --status dead --user ada")]
     List(ListArgs),
     /// Show one job: how far it is, what went wrong, what it did and spent
     #[command(after_help = "Example:\n  strata jobs show 0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d8e --json")]
@@ -36,9 +36,10 @@ enum Action {
 
 #[derive(Debug, clap::Args)]
 struct ListArgs {
-    #[command(flatten)]
-    user: UserArgs,
-    /// The jobs of all users
+    /// Only those of this user [default: of all users]
+    #[arg(long, value_name = "USER")]
+    user: Option<UserId>,
+    /// The jobs of all users, as without `--user`
     #[arg(long, conflicts_with = "user")]
     all_users: bool,
     /// Only those of this session
@@ -59,8 +60,9 @@ struct OneArgs {
     /// The job
     #[arg(value_name = "ID")]
     id: JobId,
-    #[command(flatten)]
-    user: UserArgs,
+    /// Whose it is [default: whoever has it]
+    #[arg(long, value_name = "USER")]
+    user: Option<UserId>,
     #[command(flatten)]
     json: JsonArgs,
 }
@@ -72,19 +74,36 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     let engine = context.engine_to_read().await?;
     match args.action {
         Action::List(args) => list(args, &engine, output).await,
-        Action::Show(OneArgs { id, user: UserArgs { user }, json }) => {
-            show(&engine.job(&user, id).await?, json, output)
-        }
-        Action::Retry(OneArgs { id, user: UserArgs { user }, json }) => {
+        Action::Show(OneArgs { id, user, json }) => show(&find(&engine, user, id).await?, json, output),
+        Action::Retry(OneArgs { id, user, json }) => {
+            let user = find(&engine, user, id).await?.user;
             show(&engine.retry_job(&user, id).await?, json, output)
         }
     }
 }
 
+/// A job, of a user or of whoever has it.
+async fn find(engine: &Engine, user: Option<UserId>, id: JobId) -> Outcome<Job> {
+    if let Some(user) = user {
+        return Ok(engine.job(&user, id).await?);
+    }
+    for user in users(engine).await? {
+        match engine.job(&user, id).await {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            found => return Ok(found?),
+        }
+    }
+    Err(Error::not_found(format!("job `{id}` does not exist; `strata jobs list` shows those there are"))
+        .into())
+}
+
 async fn list(args: ListArgs, engine: &Engine, output: &mut Output) -> Outcome {
-    let ListArgs { user: UserArgs { user }, all_users, session, status, limit, json } = args;
+    let ListArgs { user, all_users: _, session, status, limit, json } = args;
     let query = JobQuery { id: None, status, session, limit };
-    let users = if all_users { users(engine).await? } else { vec![user] };
+    let users = match user {
+        Some(user) => vec![user],
+        None => users(engine).await?,
+    };
     let mut jobs = Vec::new();
     for user in &users {
         jobs.extend(engine.jobs(user, &query).await?);

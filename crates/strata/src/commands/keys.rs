@@ -12,13 +12,13 @@ use serde_json::json;
 use strata::SystemSecrets;
 use strata_core::engine::NewKey;
 use strata_core::key::{ApiKey, KeyLimits, KeyState, Scopes};
+use strata_core::moment::parse_as_of;
 use strata_core::store::{KeyQuery, Page};
 use strata_core::{Engine, KeyId, UserId};
 
 use super::{Context, JsonArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, note};
-use crate::times::parse_as_of;
 
 /// Make, list and revoke API keys
 ///
@@ -80,7 +80,7 @@ struct CreateArgs {
     /// Bound to nobody, with every scope: `--user '*' --scopes read,write,admin`
     #[arg(long, conflicts_with_all = ["user", "scopes"])]
     admin: bool,
-    /// Until when it is good: `90d`, `12h`, a date (all of its day, UTC) or a time as in RFC 3339
+    /// Until when it is good: `90d`, `12h`, `30m`, `45s`, a date (all of its day, UTC) or a time as in RFC 3339
     #[arg(long, value_name = "WHEN")]
     expires: Option<Expiry>,
     /// What it is for, in your words
@@ -107,13 +107,16 @@ impl FromStr for Expiry {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let hours = match text.strip_suffix('d') {
-            Some(days) => days.parse::<u32>().ok().and_then(|days| i64::from(days).checked_mul(24)),
-            None => text.strip_suffix('h').and_then(|hours| hours.parse::<u32>().ok()).map(i64::from),
-        };
-        match hours {
-            Some(hours) if hours > 0 => Ok(Self::In(SignedDuration::from_hours(hours))),
-            _ => parse_as_of(text).map(Self::At).map_err(|error| format!("{error}, or `90d`, or `12h`")),
+        let units = [('d', 24 * 60 * 60), ('h', 60 * 60), ('m', 60), ('s', 1)];
+        let seconds = units.into_iter().find_map(|(unit, seconds)| {
+            let number: u32 = text.strip_suffix(unit)?.parse().ok()?;
+            Some(i64::from(number) * seconds)
+        });
+        match seconds {
+            Some(seconds) if seconds > 0 => Ok(Self::In(SignedDuration::from_secs(seconds))),
+            _ => parse_as_of(text)
+                .map(Self::At)
+                .map_err(|error| format!("{error}, or `90d`, `12h`, `30m`, `45s`")),
         }
     }
 }
@@ -275,9 +278,11 @@ mod tests {
         let hours = |hours| Ok(Expiry::In(SignedDuration::from_hours(hours)));
         assert_eq!("90d".parse::<Expiry>(), hours(90 * 24));
         assert_eq!("12h".parse::<Expiry>(), hours(12));
+        assert_eq!("30m".parse::<Expiry>(), Ok(Expiry::In(SignedDuration::from_mins(30))));
+        assert_eq!("45s".parse::<Expiry>(), Ok(Expiry::In(SignedDuration::from_secs(45))));
         let day = parse_as_of("2026-12-31").unwrap();
         assert_eq!("2026-12-31".parse::<Expiry>(), Ok(Expiry::At(day)));
-        for wrong in ["", "d", "0d", "-1d", "1.5d", "90", "90 d", "1y", "tomorrow", "99999999999d"] {
+        for wrong in ["", "d", "0d", "0m", "-1d", "1.5d", "90", "90 d", "1y", "tomorrow", "99999999999d"] {
             let error = wrong.parse::<Expiry>().unwrap_err();
             assert!(error.contains("`90d`"), "{wrong}: {error}");
         }

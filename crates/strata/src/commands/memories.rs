@@ -6,6 +6,7 @@ use clap::Subcommand;
 use jiff::Timestamp;
 use serde_json::json;
 use strata_core::engine::{HistoryStep, MemoryEdit};
+use strata_core::moment::parse_as_of;
 use strata_core::store::{MemoryQuery, MemorySelect, Page};
 use strata_core::{Engine, Filter, Memory, MemoryId, MemoryKind, SessionId, UserId};
 
@@ -13,7 +14,6 @@ use super::{Context, JsonArgs, text_or_stdin};
 use crate::failure::{Failure, Outcome};
 use crate::json::{HistoryJson, MemoryJson, RemovedJson};
 use crate::output::{Output, confirm, note};
-use crate::times::parse_as_of;
 
 /// List, show, edit, delete and forget memories
 #[derive(Debug, clap::Args)]
@@ -289,8 +289,9 @@ fn show(user: &UserId, memory: &Memory, json: JsonArgs, output: &mut Output) -> 
         let turns: Vec<String> = memory.source_turns.iter().map(ToString::to_string).collect();
         output.line(format_args!("said in turns {}", turns.join(", ")))?;
     }
-    if !memory.metadata.is_empty() {
-        output.line(format_args!("metadata {}", serde_json::Value::Object(memory.metadata.clone())))?;
+    let metadata = memory.client_metadata();
+    if !metadata.is_empty() {
+        output.line(format_args!("metadata {}", serde_json::Value::Object(metadata)))?;
     }
     Ok(())
 }

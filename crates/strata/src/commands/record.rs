@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer};
 use strata_core::engine::NewMessage;
+use strata_core::moment::parse_moment;
 use strata_core::turn::Metadata;
 use strata_core::{Engine, Role, SessionId, UserId};
 use tokio::sync::mpsc;
@@ -17,7 +18,6 @@ use super::learn::{Report, drain, eager_engine};
 use super::{Context, JsonArgs, UserArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Output};
-use crate::times::parse_moment;
 
 /// Append turns from stdin
 ///

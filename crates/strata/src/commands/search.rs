@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use strata_core::metric::RetrievalPath;
+use strata_core::moment::parse_as_of;
 use strata_core::recall::{RecallRequest, RecalledItem, Scope};
 use strata_core::{Filter, SessionId};
 
@@ -10,7 +11,6 @@ use super::{Context, JsonArgs, UserArgs};
 use crate::failure::Outcome;
 use crate::json::{RecalledJson, kind_of};
 use crate::output::{self, Output};
-use crate::times::parse_as_of;
 
 /// Find what was said and remembered
 #[derive(Debug, clap::Args)]

@@ -173,3 +173,27 @@ fn open_todos_are_listed_from_summaries() {
     let refused = machine.run(&["sessions", "points", "rumours"]).failed(2);
     assert!(refused.contains("`facts`"), "{refused}");
 }
+
+#[test]
+fn jobs_are_shown_of_all_users_unless_one_is_named() {
+    let machine = Machine::new();
+    for user in ["ada", "bob"] {
+        machine.feed(&["record", "--user", user], r#"{"role": "user", "content": "I like trams"}"#).ok();
+    }
+    let all = machine.run(&["jobs", "list", "--json"]).json();
+    let owners: Vec<_> = all["jobs"].as_array().unwrap().iter().map(|job| job["user_id"].clone()).collect();
+    assert!(owners.contains(&"ada".into()) && owners.contains(&"bob".into()), "{all}");
+    let hers = machine.run(&["jobs", "list", "--user", "ada"]).ok();
+    assert!(hers.contains("ada") && !hers.contains("bob"), "{hers}");
+    let id = all["jobs"][0]["id"].as_str().unwrap();
+    assert!(machine.run(&["jobs", "show", id]).ok().contains("extract of user"));
+}
+
+#[test]
+fn numbers_are_as_short_as_over_http() {
+    let machine = Machine::new();
+    machine.feed(&["record", "--learn"], r#"{"role": "user", "content": "I live in Lisbon."}"#).ok();
+    let list = machine.run(&["memories", "list", "--json"]).ok();
+    let confidence = list.lines().find(|line| line.contains("confidence")).unwrap().trim();
+    assert!(confidence.len() < "\"confidence\": 0.12345,".len(), "{confidence}");
+}

@@ -140,3 +140,28 @@ fn a_reader_that_has_seen_enough_is_no_error() {
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
 }
+
+#[test]
+fn what_a_command_has_forgotten_is_in_no_file() {
+    let machine = Machine::new();
+    machine.record("kept", &["bread and salt"]);
+    machine.record("gone", &["the zanzibarquux is in the cellar"]);
+    let id = machine.add(&["keeps another zanzibarquux"]);
+    machine.run(&["search", "where is the zanzibarquux?", "--session", "gone"]).ok();
+    let holding = || {
+        let folder = std::fs::read_dir(machine.store().parent().unwrap()).unwrap();
+        let files = folder.map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
+        files
+            .filter(|path| {
+                let bytes = std::fs::read(path).unwrap();
+                bytes.windows(12).any(|window| window == b"zanzibarquux")
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_ne!(holding(), Vec::<std::path::PathBuf>::new());
+    machine.run(&["memories", "forget", &id, "--yes"]).ok();
+    machine.run(&["sessions", "delete", "gone", "--yes"]).ok();
+    assert_eq!(holding(), Vec::<std::path::PathBuf>::new());
+    assert!(machine.run(&["search", "salt"]).ok().contains("bread and salt"));
+    machine.run(&["doctor"]).ok();
+}

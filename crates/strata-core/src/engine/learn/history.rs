@@ -38,6 +38,8 @@ pub struct HistoryStep {
     pub replacement: Option<String>,
     /// The turns that said what took its place.
     pub replaced_because: Vec<Quote>,
+    /// Whether somebody gave what took its place by hand.
+    pub replaced_by_hand: bool,
 }
 
 impl Engine {
@@ -54,17 +56,37 @@ impl Engine {
             said.map(quote).collect()
         };
         let step = |memory: &Memory| {
-            let replacement = memories.iter().find(|other| Some(other.id) == memory.replaced_by);
+            let replacement = next_edit(&memories, memory)
+                .or_else(|| memories.iter().find(|other| Some(other.id) == memory.replaced_by));
             HistoryStep {
                 said: quotes(memory),
                 replaced_by: memory.replaced_by,
                 replacement: replacement.map(|memory| memory.content.clone()),
                 replaced_because: replacement.map(quotes).unwrap_or_default(),
+                replaced_by_hand: replacement.is_some_and(is_by_hand),
                 memory: memory.clone(),
             }
         };
         Ok(memories.iter().map(step).collect())
     }
+}
+
+/// The former statement that followed another one by hand: both name the memory that they were statements of.
+fn next_edit<'a>(memories: &'a [Memory], memory: &Memory) -> Option<&'a Memory> {
+    memory.replaced_by?;
+    memories.iter().find(|other| {
+        other.id != memory.id
+            && other.is_edited()
+            && other.replaced_by == memory.replaced_by
+            && Some(other.valid_from) == memory.valid_to
+    })
+}
+
+/// What is said of a statement that no turn said.
+const BY_HAND: &str = " (edited by hand)";
+
+fn is_by_hand(memory: &Memory) -> bool {
+    memory.is_edited() && memory.source_turns.is_empty()
 }
 
 fn quote(turn: &Turn) -> Quote {
@@ -77,13 +99,16 @@ fn quote(turn: &Turn) -> Quote {
 
 impl fmt::Display for HistoryStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { memory, said, replaced_by, replacement, replaced_because } = self;
+        let Self { memory, said, replaced_by, replacement, replaced_because, replaced_by_hand } = self;
         let day = |at: Timestamp| at.strftime("%Y-%m-%d").to_string();
         let taken_back = memory.hidden.filter(|hidden| hidden.reason == HiddenReason::Abandoned);
         let is_open = memory.valid_to.is_none() && taken_back.is_none();
         let verb = if is_open { "is believed" } else { "was believed" };
         write!(f, "«{}» {verb} since {}", memory.content, day(memory.valid_from))?;
         write_quotes(f, said)?;
+        if is_by_hand(memory) {
+            f.write_str(BY_HAND)?;
+        }
         if let Some(hidden) = taken_back {
             write!(
                 f,
@@ -106,6 +131,9 @@ impl fmt::Display for HistoryStep {
             (Some(replacement), _) => {
                 write!(f, ", when «{replacement}» took its place")?;
                 write_quotes(f, replaced_because)?;
+                if *replaced_by_hand {
+                    f.write_str(BY_HAND)?;
+                }
             }
             (None, Some(id)) => write!(f, ", when memory {id} took its place")?,
             (None, None) => {}

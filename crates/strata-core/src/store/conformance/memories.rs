@@ -146,7 +146,8 @@ pub async fn pages_through_memories(store: &dyn Store) {
     assert_eq!(store.memories(&ann(), &query).await.unwrap().len(), 2);
 }
 
-/// A revised memory has its new statement under its old id; the old statement stays as a closed memory, replaced by it.
+/// A revised memory has its new statement under its old id and no source; the old statement stays as a closed memory,
+/// replaced by it, with what said so.
 pub async fn revising_keeps_the_id_and_the_old_statement(store: &dyn Store) {
     let first = Memory {
         session: Some(session("s")),
@@ -162,6 +163,7 @@ pub async fn revising_keeps_the_id_and_the_old_statement(store: &dyn Store) {
         content: "likes coffee".to_owned(),
         valid_from: at(10),
         recorded_at: at(10),
+        source_turns: Vec::new(),
         ..first.clone()
     };
     assert_eq!(one(store, &ann(), first.id).await, expected);
@@ -169,6 +171,14 @@ pub async fn revising_keeps_the_id_and_the_old_statement(store: &dyn Store) {
         Memory { id: archived, valid_to: Some(at(10)), replaced_by: Some(first.id), ..first.clone() };
     assert_eq!(one(store, &ann(), archived).await, expected);
     assert_eq!(contents(&current(store, &ann()).await), ["likes coffee"]);
+}
+
+/// Who changes nothing but the metadata leaves what said so.
+pub async fn revising_metadata_alone_keeps_the_sources(store: &dyn Store) {
+    let said = Memory { source_turns: vec![TurnId(fresh())], ..memory("likes tea") };
+    let id = add(store, &ann(), said.clone()).await;
+    revise(store, 1, id, "likes tea").await;
+    assert_eq!(one(store, &ann(), id).await.source_turns, said.source_turns);
 }
 
 /// New metadata replaces the old; without it the old stays.

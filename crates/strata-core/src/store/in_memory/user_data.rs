@@ -339,7 +339,16 @@ impl UserData {
             ..memory.clone()
         };
         let metadata = metadata.unwrap_or_else(|| memory.metadata.clone());
-        let revised = Memory { content, metadata, valid_from: at, recorded_at: at, ..memory };
+        let says_the_same = content == memory.content;
+        let revised = Memory {
+            source_turns: if says_the_same { memory.source_turns.clone() } else { Vec::new() },
+            source_summary: memory.source_summary.filter(|_| says_the_same),
+            content,
+            metadata,
+            valid_from: at,
+            recorded_at: at,
+            ..memory
+        };
         self.add_memory(archived)?;
         self.touch(ItemId::Memory(id));
         self.memories.put(id, revised);

@@ -133,7 +133,7 @@ impl AddRequest {
         let said = messages.into_iter().filter(|message| message.role == Role::User).map(|message| {
             let mut metadata = metadata.clone();
             metadata.extend(message.metadata.unwrap_or_default());
-            let valid_from = message.created_at.map(|moment| moment.0);
+            let valid_from = message.created_at.map(crate::moment::Moment::at);
             NewMemory { metadata, valid_from, ..NewMemory::new(message.content) }
         });
         Ok(said.collect())

@@ -68,7 +68,9 @@ impl Writing<'_> {
         self.add_memory(&archived)?;
         self.conn
             .prepare_cached(
-                "UPDATE memories SET content = ?2, metadata = ?3, valid_from = ?4, recorded_at = ?4, revision = ?5
+                "UPDATE memories SET content = ?2, metadata = ?3, valid_from = ?4, recorded_at = ?4, revision = ?5,
+                     source_turns = CASE content WHEN ?2 THEN source_turns END,
+                     source_summary = CASE content WHEN ?2 THEN source_summary END
                  WHERE row = ?1",
             )?
             .execute(params![

@@ -1,16 +1,16 @@
-//! Moments as people write them: RFC 3339, or a date in UTC.
+//! Moments as people write them: RFC 3339, or a date in UTC. The command line, HTTP and MCP all read them here.
 
 use jiff::Timestamp;
 use jiff::civil::{Date, Time};
 use jiff::tz::TimeZone;
 
 /// The moment that `text` names; a date is its first moment.
-pub(crate) fn parse_moment(text: &str) -> Result<Timestamp, String> {
+pub fn parse_moment(text: &str) -> Result<Timestamp, String> {
     parse(text, Time::midnight())
 }
 
 /// Up to when to look; a date is meant with all of its day.
-pub(crate) fn parse_as_of(text: &str) -> Result<Timestamp, String> {
+pub fn parse_as_of(text: &str) -> Result<Timestamp, String> {
     parse(text, Time::constant(23, 59, 59, 999_999_000))
 }
 
