@@ -129,6 +129,19 @@ fn memory_can_be_asked_about_itself() {
 }
 
 #[test]
+fn what_is_forgotten_by_number_is_not_answered_from_its_turn() {
+    let machine = Machine::new();
+    let lines = ["I live in Lisbon.", "/memories", "/forget 1", "Where do I live?", "/why"];
+    let said = chat(&machine, &[], &lines).ok();
+    let after = said.split("forgotten:").nth(1).unwrap_or_else(|| panic!("nothing was forgotten: {said}"));
+    let (forgotten, answered) = after.split_once("the message that said it is no longer recalled").unwrap();
+    assert!(forgotten.contains("Lisbon"), "{said}");
+    assert!(!answered.contains("Lisbon"), "{said}");
+    assert!(answered.contains("nothing was recalled"), "{said}");
+    assert_eq!(turns(&machine)[0], "user: I live in Lisbon. (hidden)");
+}
+
+#[test]
 fn a_new_session_knows_the_user() {
     let machine = Machine::new();
     let ran = chat(&machine, &["--user", "ada"], &["I live in Lisbon.", "/new", "Where do I live?"]);

@@ -4,7 +4,8 @@ use std::io;
 
 use strata::{ChatReply, Memory, MemoryItem, RecalledItem, ReplyStatus};
 use strata_core::recall::{Trace, TraceCandidate};
-use strata_core::{ErrorKind, MemoryId};
+use strata_core::store::TurnQuery;
+use strata_core::{ErrorKind, MemoryId, TurnId};
 
 use crate::failure::{Failure, Outcome};
 use crate::json::kind_of;
@@ -13,7 +14,7 @@ use crate::output::{Output, note};
 const HELP: &str = "\
 /why            what was recalled for the last reply, and why
 /memories       what is believed now
-/forget ID      destroy a memory: its number in /memories, or its id
+/forget ID      destroy a memory (its number in /memories, or its id), and take what said it out of recall
 /forget that    destroy what was learned from your last message, and take that message out of recall
 /new            begin another session; what is known of you stays
 /help           this list
@@ -164,10 +165,36 @@ impl<'a> Talk<'a> {
             }
         };
         let memory = self.memory.engine().memory(self.memory.user_id(), id).await?;
+        let said_by = self.said_by(id).await?;
         self.memory.forget(id).await?;
         self.output.line("forgotten:")?;
         self.output.text(&memory.content)?;
+        if !said_by.is_empty() {
+            let said =
+                if said_by.len() == 1 { "message that said it is" } else { "messages that said it are" };
+            self.memory.engine().hide_turns(self.memory.user_id(), said_by).await?;
+            self.output.line(format_args!(
+                "the {said} no longer recalled; the record of the session keeps what was said"
+            ))?;
+        }
         Ok(())
+    }
+
+    /// The turns a memory and its former statements come from, as far as they are recalled. Left there, the next question
+    /// would be answered with them.
+    async fn said_by(&self, id: MemoryId) -> Outcome<Vec<TurnId>> {
+        let (engine, user) = (self.memory.engine(), self.memory.user_id());
+        let mut said_by = Vec::new();
+        for version in engine.memory_history(user, id).await? {
+            said_by.extend(version.source_turns);
+            if version.id == id {
+                break;
+            }
+        }
+        said_by.sort_unstable();
+        said_by.dedup();
+        let turns = engine.store().turns(user, &TurnQuery::Ids(said_by)).await?;
+        Ok(turns.into_iter().filter(|turn| turn.hidden.is_none()).map(|turn| turn.id).collect())
     }
 
     /// What the last message said leaves memory and recall.
