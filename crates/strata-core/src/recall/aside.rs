@@ -56,6 +56,13 @@ pub(crate) enum Reason {
     Again(ItemId),
 }
 
+impl Reason {
+    /// Whether its words being those of the question tells nothing about what is known.
+    pub(crate) fn is_no_find(self) -> bool {
+        matches!(self, Self::Shown | Self::Asked)
+    }
+}
+
 /// What steps aside.
 #[derive(Debug, Default)]
 pub(crate) struct Aside {

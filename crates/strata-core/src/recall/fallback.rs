@@ -35,11 +35,12 @@ impl Engine {
         // Some of the best take no place.
         let query = text_query(request, plan.scope, TextMatch::Words, plan.pool * ASIDE_TIMES);
         let hits = self.search_in(&owners, query, request).await?;
-        let all = hits.len().min(plan.pool);
+        let all = hits.len();
         let (mut hits, aside) = match request.order {
             Order::Served => set_hits_aside(request, hits),
             Order::Relevance => (hits, Vec::new()),
         };
+        let all = (all - aside.iter().filter(|(_, reason)| reason.is_no_find()).count()).min(plan.pool);
         hits.truncate(plan.pool);
         // What all users share, and what takes no place, is no find in a session.
         let own = hits.iter().filter(|hit| hit.own).count();

@@ -170,6 +170,11 @@ fn rank_one(inputs: &Inputs<'_>, lexical: &Lexical, limit: usize) -> (Ranking, b
         })
         .collect();
     let aside = super::aside::set_aside(inputs, &mut best, HOP_TO.max(limit), limit);
+    let no_finds = aside
+        .items
+        .iter()
+        .filter(|(scored, reason)| reason.is_no_find() && lexical.has_term[scored.doc as usize]);
+    term_hits -= no_finds.count() as u32;
     // What a score is made of is only kept of those that stay.
     keep_best(index, &mut best, HOP_TO.max(limit));
     let mut scored: Vec<Ranked> = best

@@ -15,9 +15,11 @@ use crate::engine::Engine;
 use crate::error::Result;
 use crate::filter::Subject;
 use crate::id::{ItemId, RequestId, UserId};
+use crate::index::Saying;
 use crate::metric::{ErrorStage, RetrievalPath};
 use crate::ports::Reranker;
 use crate::store::{Item, MemoryQuery, MemorySelect, TurnQuery};
+use crate::turn::Turn;
 use crate::vector::Vector;
 
 /// How many candidates a cross-encoder reads: document 4 takes three times what is wanted.
@@ -180,7 +182,11 @@ impl Engine {
         if let Some(filter) = &request.filter {
             turns.retain(|turn| filter.matches(Subject::Turn(user, turn)));
         }
-        turns.retain(|turn| !turn.content.trim().is_empty());
+        let is_shown = |turn: &Turn| {
+            request.shown.items.contains(&ItemId::Turn(turn.id))
+                || request.shown.texts.contains(&Saying::new(&turn.content))
+        };
+        turns.retain(|turn| !turn.content.trim().is_empty() && !is_shown(turn));
         turns.truncate(plan.limit);
         recalled.path = if turns.is_empty() { RetrievalPath::None } else { RetrievalPath::Window };
         recalled.items.extend(turns.into_iter().map(|turn| RecalledItem {

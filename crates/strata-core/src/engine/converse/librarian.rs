@@ -27,7 +27,14 @@ pub(super) fn reply(
         return (lines.join("\n"), Vec::new());
     }
     let shown = worth_showing(recalled);
-    lines.push(if shown.is_empty() { words.nothing } else { words.remembered }.to_owned());
+    // Recent turns stand in where nothing fits; they are relevant to nothing.
+    let fits = shown.iter().any(|found| found.relevance > 0.0);
+    let head = match (shown.is_empty(), fits) {
+        (true, _) => words.nothing,
+        (false, true) => words.remembered,
+        (false, false) => words.recent,
+    };
+    lines.push(head.to_owned());
     lines.extend(shown.iter().map(|found| {
         let day = found.item.created_at().strftime("%Y-%m-%d");
         let content = found.shortened.as_deref().unwrap_or_else(|| found.item.content());
@@ -86,6 +93,7 @@ struct Words {
     before: &'static str,
     noted: &'static str,
     remembered: &'static str,
+    recent: &'static str,
     nothing: &'static str,
 }
 
@@ -97,6 +105,7 @@ const ENGLISH: Words = Words {
     before: "before: ",
     noted: "Noted, word for word. Ask me about it whenever you like.",
     remembered: "This is what I remember:",
+    recent: "I am not sure. This is what was said last:",
     nothing: "I remember nothing about that yet.",
 };
 
@@ -108,5 +117,26 @@ const CHINESE: Words = Words {
     before: "原来是：",
     noted: "已经一字不差地记下了，随时可以问我。",
     remembered: "我记得这些：",
+    recent: "我不确定。最近说过这些：",
     nothing: "关于这个，我还没有任何记忆。",
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recall::tests::fixture::{World, contents};
+
+    #[tokio::test]
+    async fn recent_turns_that_stand_in_are_told_as_such() {
+        let world = World::new();
+        world.say("s", "The kettle is broken.").await;
+        let recalled = world.recall(&crate::recall::RecallRequest::new("qqqq?")).await;
+        assert_eq!(contents(&recalled), ["The kettle is broken."]);
+        for (question, head) in [("qqqq?", ENGLISH.recent), ("锅呢？", CHINESE.recent)] {
+            let (text, shown) = reply(question, &[], recalled.items.clone());
+            assert!(text.starts_with(&format!("{head}\n• The kettle is broken. (")), "{text}");
+            assert_eq!(shown.len(), 1);
+        }
+        assert_eq!(reply("qqqq?", &[], Vec::new()).0, ENGLISH.nothing);
+    }
+}

@@ -4,6 +4,7 @@ use super::fixture::*;
 use crate::engine::NewMessage;
 use crate::id::{ItemId, TurnId};
 use crate::index::Saying;
+use crate::metric::RetrievalPath;
 use crate::recall::{Order, Outcome, RecallRequest, Shown};
 use crate::turn::Role;
 
@@ -42,6 +43,21 @@ async fn a_question_asked_many_times_still_finds_its_answer() {
     // and where the index is loaded anew and knows only what it read.
     let found = world.another_engine().recall(&world.user, &RecallRequest::new(QUESTION)).await.unwrap();
     assert!(contents(&found)[0].contains("4417"), "{found:?}");
+}
+
+/// What a prompt shows anyway has the question's words: that is no find, and recent turns stand in as they would without.
+#[tokio::test]
+async fn the_question_itself_does_not_pass_for_something_known() {
+    for index_max_items in [1_000, 1] {
+        let world = World::with(|settings| settings.recall.index_max_items = index_max_items);
+        world.say("s", "The kettle is broken.").await;
+        asked(&world, "t", "qqqq?", " ").await;
+        let texts = [Saying::new("qqqq?")].into();
+        let shown = Shown { texts, ..Shown::default() };
+        let recalled = world.recall(&RecallRequest { shown, ..RecallRequest::new("qqqq?") }).await;
+        assert_eq!((recalled.path, recalled.fts_hits), (RetrievalPath::Window, 0));
+        assert_eq!(contents(&recalled), ["The kettle is broken."]);
+    }
 }
 
 #[tokio::test]
