@@ -129,6 +129,13 @@ impl Client {
         Ok((elapsed, serde_json::from_slice(&answer).context("the answer is no JSON")?))
     }
 
+    /// Reads a document.
+    pub(crate) fn get(&mut self, path: &str) -> Result<Value> {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.host);
+        self.stream.get_mut().write_all(request.as_bytes())?;
+        serde_json::from_slice(&self.read_answer()?).context("the answer is no JSON")
+    }
+
     fn read_answer(&mut self) -> Result<Vec<u8>> {
         let mut line = String::new();
         self.stream.read_line(&mut line)?;

@@ -84,7 +84,8 @@ impl Engine {
             .map(|turn| Heard { key: key(turn.role, &turn.content, &turn.metadata), role: turn.role })
             .collect();
         let _place = self.queues.enter(user, session).await;
-        for tried in 0.. {
+        let mut tried = 0;
+        loop {
             let (turn_count, state) = self.session_now(user, session).await?;
             let (stored, alignment) = self.aligned(user, session, turn_count, &heard).await?;
             let mut turns = messages[alignment.known.min(messages.len())..].to_vec();
@@ -92,20 +93,11 @@ impl Engine {
             let most = self.settings.max_turns_per_call;
             turns.drain(..turns.len().saturating_sub(most));
             let opening = Opening { session, turn_count, state, stored: &stored, alignment: &alignment };
-            let (exchange, mut first) = self.opened(user, opening, &mut turns, now);
-            let left: Vec<&Turn> =
-                stored.iter().filter(|turn| alignment.abandoned.contains(&turn.seq)).collect();
-            first.extend(self.unlearned(user, session, &left, now).await?);
-            match self.append_after(user, session, first, turns, None, now).await {
-                Ok(applied) => {
-                    self.recorded.fetch_add(applied.turns.len() as u64, Ordering::Relaxed);
-                    return Ok(exchange);
-                }
-                Err(error) if was_overtaken(&error) && tried < MAX_TRIES => {}
-                Err(error) => return Err(error),
+            match self.open(user, opening, turns, now).await {
+                Err(error) if was_overtaken(&error) && tried < MAX_TRIES => tried += 1,
+                result => return result,
             }
         }
-        Err(Error::internal("a loop without an end has ended"))
     }
 
     /// Appends a message whose reply is awaited, whatever it says: for a client that leaves the conversation to the session.
@@ -118,24 +110,37 @@ impl Engine {
         let now = self.now();
         let turn = self.new_turn(message, now)?;
         let _place = self.queues.enter(user, session).await;
-        for tried in 0.. {
+        let mut tried = 0;
+        loop {
             let (turn_count, state) = self.session_now(user, session).await?;
             let stored = self.last_turns(user, session, turn_count, NEAR).await?;
             let after = stored.last().map(|turn| turn.seq);
             let alignment = Alignment { after, known: 0, abandoned: Vec::new(), is_certain: true };
             let opening = Opening { session, turn_count, state, stored: &stored, alignment: &alignment };
-            let mut turns = vec![turn.clone()];
-            let (exchange, first) = self.opened(user, opening, &mut turns, now);
-            match self.append_after(user, session, first, turns, None, now).await {
-                Ok(applied) => {
-                    self.recorded.fetch_add(applied.turns.len() as u64, Ordering::Relaxed);
-                    return Ok(exchange);
-                }
-                Err(error) if was_overtaken(&error) && tried < MAX_TRIES => {}
-                Err(error) => return Err(error),
+            match self.open(user, opening, vec![turn.clone()], now).await {
+                Err(error) if was_overtaken(&error) && tried < MAX_TRIES => tried += 1,
+                result => return result,
             }
         }
-        Err(Error::internal("a loop without an end has ended"))
+    }
+
+    /// Appends turns to a session as it was found, and notes that a reply is awaited; what was learned on a branch that is
+    /// left is taken back.
+    async fn open(
+        &self,
+        user: &UserId,
+        opening: Opening<'_>,
+        mut turns: Vec<NewTurn>,
+        now: Timestamp,
+    ) -> Result<Exchange> {
+        let Opening { session, stored, alignment, .. } = opening;
+        let left: Vec<&Turn> = stored.iter().filter(|turn| alignment.abandoned.contains(&turn.seq)).collect();
+        let unlearned = self.unlearned(user, session, &left, now).await?;
+        let (exchange, mut first) = self.opened(user, opening, &mut turns, now);
+        first.extend(unlearned);
+        let applied = self.append_after(user, session, first, turns, None, now).await?;
+        self.recorded.fetch_add(applied.turns.len() as u64, Ordering::Relaxed);
+        Ok(exchange)
     }
 
     /// The visible ones of a session's last turns.
