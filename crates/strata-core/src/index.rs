@@ -27,7 +27,7 @@ mod vocabulary;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
-pub(crate) use document::{Doc, Document, Place};
+pub(crate) use document::{Doc, Document, Marks, Place};
 pub(crate) use features::{TermHash, is_latin, question_terms, question_words, speaker, spoken, term_hash};
 pub(crate) use user::UserIndex;
 

@@ -23,10 +23,9 @@ mod serve;
 pub(crate) mod tests;
 mod trace;
 mod validity;
+mod visible;
 
 use std::collections::HashSet;
-
-use jiff::Timestamp;
 
 pub use budget::{Budget, Share, cut, share};
 pub use diversity::{mmr, recency, with_recency};
@@ -51,6 +50,7 @@ use aside::{Reason, Rules};
 use question::Question;
 use rank::{Inputs, Ranking, Scored};
 use request::Plan;
+use visible::Visible;
 
 /// How often a ranking is made again for what it has to read, at the most.
 const MOST_READINGS: usize = 4;
@@ -310,13 +310,12 @@ impl Asked<'_> {
     fn rank(&self, index: &UserIndex, passing: Option<&HashSet<ItemId>>) -> Ranking {
         let Self { request, plan, question, vectors } = *self;
         let number = request.session.as_ref().map(|session| index.session(session));
-        let session = number.filter(|_| plan.scope == Scope::Session);
-        let visible = |doc: Doc| is_visible(&index.documents[doc as usize], session, passing, request);
+        let visible = &Visible::new(index, request, plan.scope, passing);
         let rules = (request.order == Order::Served)
             .then(|| Rules::new(index, &request.query, question, &request.shown, number.flatten()));
         let reads_chinese = plan.encoder_reads_chinese;
         let rules = rules.as_ref();
-        let inputs = Inputs { index, question, vectors, reads_chinese, visible: &visible, rules };
+        let inputs = Inputs { index, question, vectors, reads_chinese, visible, rules };
         rank::rank(&inputs, plan.pool, plan.limit)
     }
 }
@@ -379,19 +378,6 @@ impl Found {
     }
 }
 
-/// Whether a request may see an item.
-fn is_visible(
-    document: &Document,
-    session: Option<Option<u32>>,
-    passing: Option<&HashSet<ItemId>>,
-    request: &RecallRequest,
-) -> bool {
-    document.visible(request.as_of.map(Timestamp::as_microsecond))
-        && document.is_one_of(request.kinds)
-        && is_in_session(document, session)
-        && passing.is_none_or(|passing| passing.contains(&document.id))
-}
-
 /// How many items of the request's session share a term with the question; counting ends at `enough`.
 fn hits_in_session(
     index: &UserIndex,
@@ -400,15 +386,15 @@ fn hits_in_session(
     question: &Question,
     enough: u32,
 ) -> u32 {
-    let session = request.session.as_ref().map(|session| index.session(session));
-    let number = session.flatten();
+    let number = request.session.as_ref().and_then(|session| index.session(session));
+    let visible = Visible::new(index, request, Scope::Session, passing);
     let rules = (request.order == Order::Served)
         .then(|| Rules::new(index, &request.query, question, &request.shown, number));
     let is_find = |doc: Doc| rules.as_ref().is_none_or(|rules| !rules.is_no_find(index, doc));
     let mut hits = HashSet::new();
     for (term, _) in &question.terms {
         for (doc, _) in index.terms.get(*term).iter() {
-            if is_visible(&index.documents[*doc as usize], session, passing, request) && is_find(*doc) {
+            if visible.sees(*doc) && is_find(*doc) {
                 hits.insert(*doc);
                 if hits.len() >= enough as usize {
                     return enough;
@@ -417,13 +403,4 @@ fn hits_in_session(
         }
     }
     hits.len() as u32
-}
-
-/// Whether an item belongs to the session asked for; memories bound to no session belong to all. A session without any
-/// item has no number: then only unbound memories remain.
-fn is_in_session(document: &Document, session: Option<Option<u32>>) -> bool {
-    match session {
-        None => true,
-        Some(number) => document.session == u32::MAX || Some(document.session) == number,
-    }
 }

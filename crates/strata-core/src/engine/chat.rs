@@ -158,9 +158,13 @@ impl Engine {
         self.tokens.count(text)
     }
 
-    /// Notes the row of a chat's request. It is written behind, as those of searches are.
-    pub fn note_chat(&self, user: &UserId, row: RequestMetric) {
+    /// Notes the row of a chat's request, which is written behind, as those of searches are; and takes what was said into
+    /// the user's index now, when nobody waits for it.
+    pub async fn note_chat(&self, user: &UserId, row: RequestMetric) {
         self.note_metric(user, row);
+        if let Err(error) = self.freshen(user).await {
+            tracing::debug!(%error, "a user's index stays as it was until the next question");
+        }
     }
 }
 

@@ -45,6 +45,33 @@ impl Place {
     }
 }
 
+/// What an item is, where recall sees it now; nothing where it does not. A byte apart from the rest, because every question
+/// asks it of every item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Marks(u8);
+
+impl Marks {
+    fn of_kind(kind: ItemKind) -> Self {
+        Self(1 << kind as u8)
+    }
+
+    pub(crate) fn of_kinds(kinds: ItemKinds) -> Self {
+        let turns = if kinds.turns { Self::of_kind(ItemKind::Turn).0 } else { 0 };
+        let memories = if kinds.memories { Self::of_kind(ItemKind::Memory).0 } else { 0 };
+        Self(turns | memories)
+    }
+
+    pub(crate) fn of(document: &Document) -> Self {
+        if document.visible(None) { Self::of_kind(document.kind()) } else { Self::default() }
+    }
+
+    /// Whether it has one of the others.
+    #[inline]
+    pub(crate) fn is_one_of(self, others: Self) -> bool {
+        self.0 & others.0 != 0
+    }
+}
+
 /// An item without its text. Moments are microseconds since the epoch; `i64::MAX` stands for «never».
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Document {

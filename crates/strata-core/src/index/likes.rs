@@ -19,7 +19,7 @@ const BLOCK: usize = 64;
 const PART: usize = 16;
 
 /// How many words of questions are remembered. Those that come again are common words, of which a language has few.
-const REMEMBERED: usize = 128;
+const REMEMBERED: usize = 512;
 
 /// A word's number, and its cosine.
 type Near = (u32, f32);

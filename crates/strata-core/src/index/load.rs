@@ -86,7 +86,7 @@ impl Loading {
         if let Some(former) = self.index.doc(&document.id) {
             let is_turn = matches!(document.id, ItemId::Turn(_));
             if is_turn || self.index.says(former, &said(), &words.clone().collect::<Vec<_>>()) {
-                self.index.documents[former as usize] = document;
+                self.index.put(former, document);
                 return;
             }
             self.index.leave_out(former);

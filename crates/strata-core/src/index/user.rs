@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 
-use super::document::{Doc, Document, NO_DOC, Place};
+use super::document::{Doc, Document, Marks, NO_DOC, Place};
 use super::features::{Features, TermHash};
 use super::learned::Learned;
 use super::means::MeanLengths;
@@ -26,6 +26,7 @@ pub(crate) struct UserIndex {
     pub(crate) documents: Vec<Document>,
     /// One a document.
     pub(crate) places: Vec<Place>,
+    marks: Vec<Marks>,
     pub(crate) terms: Terms,
     pub(crate) words: Words,
     pub(crate) vectors: Vectors,
@@ -55,7 +56,8 @@ impl UserIndex {
         let mut document = Document { session, ..Document::of(item) };
         // What a turn says never changes: a known one comes again because its visibility did.
         if let (ItemId::Turn(_), Some(&doc)) = (document.id, self.numbers.get(&document.id)) {
-            self.documents[doc as usize].hidden_at = document.hidden_at;
+            let hidden_at = document.hidden_at;
+            self.put(doc, Document { hidden_at, ..self.documents[doc as usize].clone() });
             return;
         }
         if let Item::Memory(memory) = item {
@@ -69,7 +71,7 @@ impl UserIndex {
         self.words.look_up(lexicon);
         if let Some(&former) = self.numbers.get(&document.id) {
             if self.says(former, &features.terms, &words) {
-                self.documents[former as usize] = document;
+                self.put(former, document);
                 self.sayings.note(former, item);
                 return;
             }
@@ -91,8 +93,21 @@ impl UserIndex {
         }
         self.learned.placed(&document);
         self.places.push(Place::new(document.word_count));
+        self.marks.push(Marks::of(&document));
         self.documents.push(document);
         self.link(doc);
+    }
+
+    /// Replaces what is known of the item at a place, apart from what it says.
+    pub(super) fn put(&mut self, doc: Doc, document: Document) {
+        self.marks[doc as usize] = Marks::of(&document);
+        self.documents[doc as usize] = document;
+    }
+
+    /// What the item at a place is, where recall sees it now.
+    #[inline]
+    pub(crate) fn mark(&self, doc: Doc) -> Marks {
+        self.marks[doc as usize]
     }
 
     /// Whether the item at a place says just this. What a turn says never changes.
@@ -104,6 +119,7 @@ impl UserIndex {
     pub(super) fn leave_out(&mut self, doc: Doc) {
         self.statements.remove(&doc);
         self.documents[doc as usize].superseded = true;
+        self.marks[doc as usize] = Marks::default();
         self.superseded += 1;
     }
 
@@ -111,6 +127,7 @@ impl UserIndex {
     pub(super) fn reserve(&mut self, items: usize) {
         self.documents.reserve(items);
         self.places.reserve(items);
+        self.marks.reserve(items);
         self.numbers.reserve(items);
     }
 
@@ -193,7 +210,10 @@ impl UserIndex {
     /// About how many bytes the index takes.
     pub(crate) fn bytes(&self) -> usize {
         let documents = self.documents.len()
-            * (size_of::<Document>() + size_of::<Place>() + size_of::<(ItemId, Doc)>() * 2);
+            * (size_of::<Document>()
+                + size_of::<Place>()
+                + size_of::<Marks>()
+                + size_of::<(ItemId, Doc)>() * 2);
         let turns: usize = self.turns.iter().map(|turns| turns.capacity() * size_of::<Doc>()).sum();
         let terms: usize = self.statements.values().map(|terms| terms.len() * 8 + 32).sum();
         let sessions = self.sessions.len() * 120 + turns + terms;

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::fallback::FoundHit;
 use super::question::Question;
-use super::rank::{Inputs, Ranked, Scored, better};
+use super::rank::{Inputs, Ranked, Scored, best_of};
 use super::request::{RecallRequest, Shown};
 use crate::id::ItemId;
 use crate::index::{Doc, Document, Saying, UserIndex, speaker, term_hash};
@@ -134,29 +134,31 @@ impl<'a> Rules<'a> {
     }
 }
 
-/// Takes out of the best `most` what takes no place, so that what is left of them are at least `wanted`, where there are so
-/// many.
-pub(crate) fn set_aside(inputs: &Inputs<'_>, best: &mut Vec<Scored>, most: usize, wanted: usize) -> Aside {
-    let Some(rules) = inputs.rules else { return Aside::default() };
+/// The best `most` of all items without what takes no place among them. More are looked at where fewer than `wanted`
+/// would be left.
+pub(crate) fn set_aside(
+    inputs: &Inputs<'_>,
+    all: &[Scored],
+    most: usize,
+    wanted: usize,
+) -> (Vec<Scored>, Aside) {
     let index = inputs.index;
-    let mut count = most.min(best.len());
+    let mut count = most.min(all.len());
     loop {
-        if count < best.len() && count > 0 {
-            best.select_nth_unstable_by(count - 1, |a, b| better(index, a, b));
-        }
-        let Judged { reasons, unknown } = judge(index, rules, &best[..count]);
-        if count - reasons.len() >= wanted || count == best.len() || !unknown.is_empty() {
-            let mut items: Vec<(Scored, Reason)> =
-                reasons.iter().map(|(place, reason)| (best[*place], *reason)).collect();
-            items.sort_unstable_by(|(a, _), (b, _)| better(index, a, b));
-            let mut place = 0;
-            best.retain(|_| {
-                place += 1;
-                !reasons.contains_key(&(place - 1))
+        let mut best = best_of(index, all, count);
+        let Some(rules) = inputs.rules else { return (best, Aside::default()) };
+        let Judged { reasons, unknown } = judge(index, rules, &best);
+        if count - reasons.len() >= wanted || count == all.len() || !unknown.is_empty() {
+            let mut items = Vec::with_capacity(reasons.len());
+            let mut places = 0..;
+            best.retain(|scored| {
+                let reason = places.next().and_then(|place| reasons.get(&place));
+                items.extend(reason.map(|reason| (*scored, *reason)));
+                reason.is_none()
             });
-            return Aside { items, unknown };
+            return (best, Aside { items, unknown });
         }
-        count = (count * 4).min(best.len());
+        count = (count * 4).min(all.len());
     }
 }
 

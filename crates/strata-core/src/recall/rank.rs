@@ -10,6 +10,7 @@ use super::asks;
 use super::lexical::Lexical;
 use super::likeness::{Likeness, MOST};
 use super::question::Question;
+use super::visible::Visible;
 use crate::index::{Doc, UserIndex};
 use crate::vector::Vector;
 
@@ -26,7 +27,7 @@ const TIME_WEIGHT: f32 = 0.3;
 /// Likeness to the best few answers lifts an item: how much, to how many, and among how many.
 const HOP_WEIGHT: f32 = 0.3;
 const HOP_FROM: usize = 5;
-const HOP_TO: usize = 200;
+const HOP_TO: usize = 80;
 const _: () = assert!(HOP_FROM <= MOST, "likeness compares with so many at once");
 
 /// An item that the encoder could not read is brought to the scale of those it could: fitted on the answers of public
@@ -87,7 +88,7 @@ pub(crate) struct Inputs<'a> {
     /// Whether the encoder that made the vectors knows Chinese.
     pub(crate) reads_chinese: bool,
     /// Which items may be seen.
-    pub(crate) visible: &'a dyn Fn(Doc) -> bool,
+    pub(crate) visible: &'a Visible<'a>,
     /// What else takes no place, if anything.
     pub(crate) rules: Option<&'a Rules<'a>>,
 }
@@ -160,23 +161,22 @@ fn rank_one(inputs: &Inputs<'_>, lexical: &Lexical, limit: usize) -> (Ranking, b
         ..Parts::default()
     };
     let (mut term_hits, mut vector_hits) = (0, 0);
-    let docs = (0..index.documents.len() as Doc).filter(|doc| visible(*doc));
-    let mut best: Vec<Scored> = docs
-        .map(|doc| {
-            let cosine = encoder.cosine(doc);
-            term_hits += u32::from(lexical.has_term[doc as usize]);
-            vector_hits += u32::from(cosine.is_some());
-            Scored { doc, score: parts(doc, cosine).score() }
-        })
-        .collect();
-    let aside = super::aside::set_aside(inputs, &mut best, HOP_TO.max(limit), limit);
+    let mut all: Vec<Scored> = Vec::with_capacity(index.documents.len());
+    for doc in (0..index.documents.len() as Doc).filter(|doc| visible.sees(*doc)) {
+        let cosine = encoder.cosine(doc);
+        term_hits += u32::from(lexical.has_term[doc as usize]);
+        vector_hits += u32::from(cosine.is_some());
+        all.push(Scored { doc, score: parts(doc, cosine).score() });
+    }
+    let most = HOP_TO.max(limit);
+    let (mut best, aside) = super::aside::set_aside(inputs, &all, most, limit);
+    best.truncate(most);
     let no_finds = aside
         .items
         .iter()
         .filter(|(scored, reason)| reason.is_no_find() && lexical.has_term[scored.doc as usize]);
     term_hits -= no_finds.count() as u32;
     // What a score is made of is only kept of those that stay.
-    keep_best(index, &mut best, HOP_TO.max(limit));
     let mut scored: Vec<Ranked> = best
         .into_iter()
         .map(|Scored { doc, score }| {
@@ -232,16 +232,16 @@ impl<'a> EncoderScores<'a> {
     }
 
     fn cosine(&self, doc: Doc) -> Option<f32> {
-        let readable = self.reads_chinese || self.index.documents[doc as usize].latin;
-        let vector = self.vector.filter(|_| readable)?;
+        let vector = self.vector?;
         let (values, scale) = self.index.vectors.get(doc)?;
-        Some(crate::dot::dot(values, &vector.values) as f32 * scale * vector.scale)
+        let readable = self.reads_chinese || self.index.documents[doc as usize].latin;
+        readable.then(|| crate::dot::dot(values, &vector.values) as f32 * scale * vector.scale)
     }
 }
 
 fn is_timely(inputs: &Inputs<'_>, doc: Doc) -> bool {
-    let said = inputs.index.documents[doc as usize].created_at;
     inputs.question.times.iter().any(|span| {
+        let said = inputs.index.documents[doc as usize].created_at;
         let (start, end) = super::question::whole_days(span);
         start <= said && said < end
     })
@@ -306,6 +306,30 @@ where
     Scored: for<'a> From<&'a T>,
 {
     scored.sort_unstable_by(|a, b| better(index, a, b));
+}
+
+/// The best `count` of many, best first.
+pub(super) fn best_of(index: &UserIndex, all: &[Scored], count: usize) -> Vec<Scored> {
+    let mut best: Vec<Scored> = Vec::with_capacity(2 * count);
+    // Whatever comes behind it is not among the best.
+    let mut least: Option<Scored> = None;
+    for scored in all {
+        let is_in = match &least {
+            Some(least) if scored.score == least.score => better(index, scored, least) == Ordering::Less,
+            Some(least) => scored.score > least.score,
+            None => count > 0,
+        };
+        if is_in {
+            best.push(*scored);
+            if best.len() == 2 * count {
+                best.select_nth_unstable_by(count - 1, |a, b| better(index, a, b));
+                best.truncate(count);
+                least = best.last().copied();
+            }
+        }
+    }
+    keep_best(index, &mut best, count);
+    best
 }
 
 fn keep_best<T>(index: &UserIndex, scored: &mut Vec<T>, count: usize)

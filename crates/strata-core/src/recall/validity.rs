@@ -10,7 +10,8 @@ use super::aside::Reason;
 use super::rank::{Parts, Ranked};
 use super::request::{Plan, RecallRequest};
 use super::scope::Scope;
-use super::{Candidate, Found, is_visible};
+use super::visible::Visible;
+use super::{Candidate, Found};
 use crate::id::{ItemId, MemoryId, TurnId};
 use crate::index::{Doc, UserIndex};
 
@@ -98,11 +99,7 @@ fn may_be_seen(index: &UserIndex, doc: Doc, scope: Scope, request: &RecallReques
     if request.filter.is_some() {
         return false;
     }
-    let session = match (scope, &request.session) {
-        (Scope::Session, Some(session)) => Some(index.session(session)),
-        _ => None,
-    };
-    is_visible(&index.documents[doc as usize], session, None, request)
+    Visible::new(index, request, scope, None).sees(doc)
 }
 
 /// Keeps what holds now in front in an order of places among `candidates`, whatever recency and diversity made of it.

@@ -134,7 +134,7 @@ async fn keep(
         Err(error) => tracing::error!(%error, "a chat could not be recorded"),
     }
     if let Some(row) = row {
-        engine.note_chat(user, row);
+        engine.note_chat(user, row).await;
     }
 }
 

@@ -188,6 +188,6 @@ async fn a_chat_is_told_what_was_said_elsewhere_but_not_what_it_shows_itself() {
     assert!(!block.contains("Bello"), "{block}");
     assert_eq!(memory.row.context_items, 1);
     assert_eq!(world.engine.waiting_requests(), 0, "the row waits for the model's answer");
-    world.engine.note_chat(&world.user, memory.row);
+    world.engine.note_chat(&world.user, memory.row).await;
     assert_eq!(world.engine.request(&world.user, id).await.unwrap().query, "where does the dog sleep");
 }
