@@ -7,6 +7,7 @@
 
 mod aside;
 mod asks;
+mod best;
 mod budget;
 mod diversity;
 mod fallback;

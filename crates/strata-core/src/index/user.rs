@@ -85,7 +85,7 @@ impl UserIndex {
     }
 
     /// Gives an item the next place; `terms` tells what it says, where it may say something else later.
-    pub(super) fn place(&mut self, document: Document, terms: impl FnOnce() -> Box<[(TermHash, u8)]>) {
+    pub(crate) fn place(&mut self, document: Document, terms: impl FnOnce() -> Box<[(TermHash, u8)]>) {
         let doc = self.documents.len() as Doc;
         self.numbers.insert(document.id, doc);
         if !matches!(document.id, ItemId::Turn(_)) {

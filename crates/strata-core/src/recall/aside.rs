@@ -9,9 +9,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::best::Scores;
 use super::fallback::FoundHit;
 use super::question::Question;
-use super::rank::{Inputs, Ranked, Scored, best_of};
+use super::rank::{Inputs, Ranked, Scored};
 use super::request::{RecallRequest, Shown};
 use crate::id::ItemId;
 use crate::index::{Doc, Document, Saying, UserIndex, speaker, term_hash};
@@ -138,17 +139,17 @@ impl<'a> Rules<'a> {
 /// would be left.
 pub(crate) fn set_aside(
     inputs: &Inputs<'_>,
-    all: &[Scored],
+    scores: &Scores<'_>,
     most: usize,
     wanted: usize,
 ) -> (Vec<Scored>, Aside) {
-    let index = inputs.index;
-    let mut count = most.min(all.len());
+    let mut count = most;
     loop {
-        let mut best = best_of(index, all, count);
+        let mut best = scores.best(count);
         let Some(rules) = inputs.rules else { return (best, Aside::default()) };
-        let Judged { reasons, unknown } = judge(index, rules, &best);
-        if count - reasons.len() >= wanted || count == all.len() || !unknown.is_empty() {
+        let Judged { reasons, unknown } = judge(inputs.index, rules, &best);
+        let is_all = best.len() < count;
+        if best.len() - reasons.len() >= wanted || is_all || !unknown.is_empty() {
             let mut items = Vec::with_capacity(reasons.len());
             let mut places = 0..;
             best.retain(|scored| {
@@ -158,7 +159,7 @@ pub(crate) fn set_aside(
             });
             return (best, Aside { items, unknown });
         }
-        count = (count * 4).min(all.len());
+        count *= 4;
     }
 }
 

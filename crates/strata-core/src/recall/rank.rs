@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 
 use super::aside::{Aside, Rules};
 use super::asks;
+use super::best::Scores;
 use super::lexical::Lexical;
 use super::likeness::{Likeness, MOST};
 use super::question::Question;
@@ -160,16 +161,19 @@ fn rank_one(inputs: &Inputs<'_>, lexical: &Lexical, limit: usize) -> (Ranking, b
         timely: is_timely(inputs, doc),
         ..Parts::default()
     };
-    let (mut term_hits, mut vector_hits) = (0, 0);
-    let mut all: Vec<Scored> = Vec::with_capacity(index.documents.len());
-    for doc in (0..index.documents.len() as Doc).filter(|doc| visible.sees(*doc)) {
-        let cosine = encoder.cosine(doc);
-        term_hits += u32::from(lexical.has_term[doc as usize]);
-        vector_hits += u32::from(cosine.is_some());
-        all.push(Scored { doc, score: parts(doc, cosine).score() });
-    }
+    let docs = 0..index.documents.len() as Doc;
+    let values = if unread || !question.times.is_empty() {
+        let score = |doc: Doc| parts(doc, encoder.cosine(doc)).score();
+        docs.map(|doc| if visible.sees(doc) { score(doc) } else { f32::NEG_INFINITY }).collect()
+    } else {
+        let lexical = lexical.terms.iter().zip(&lexical.words);
+        lexical.zip(docs).map(|((terms, words), _)| terms + words).collect()
+    };
+    let scores = Scores { index, visible, values };
+    let mut term_hits = scores.count(|doc| lexical.has_term[doc as usize]);
+    let vector_hits = if unread { scores.count(|doc| encoder.reads(doc)) } else { 0 };
     let most = HOP_TO.max(limit);
-    let (mut best, aside) = super::aside::set_aside(inputs, &all, most, limit);
+    let (mut best, aside) = super::aside::set_aside(inputs, &scores, most, limit);
     best.truncate(most);
     let no_finds = aside
         .items
@@ -233,9 +237,17 @@ impl<'a> EncoderScores<'a> {
 
     fn cosine(&self, doc: Doc) -> Option<f32> {
         let vector = self.vector?;
-        let (values, scale) = self.index.vectors.get(doc)?;
-        let readable = self.reads_chinese || self.index.documents[doc as usize].latin;
-        readable.then(|| crate::dot::dot(values, &vector.values) as f32 * scale * vector.scale)
+        let (values, scale) = self.index.vectors.get(doc).filter(|_| self.is_readable(doc))?;
+        Some(crate::dot::dot(values, &vector.values) as f32 * scale * vector.scale)
+    }
+
+    /// Whether an item is compared.
+    fn reads(&self, doc: Doc) -> bool {
+        self.vector.is_some() && self.index.vectors.get(doc).is_some() && self.is_readable(doc)
+    }
+
+    fn is_readable(&self, doc: Doc) -> bool {
+        self.reads_chinese || self.index.documents[doc as usize].latin
     }
 }
 
@@ -308,35 +320,14 @@ where
     scored.sort_unstable_by(|a, b| better(index, a, b));
 }
 
-/// The best `count` of many, best first.
-pub(super) fn best_of(index: &UserIndex, all: &[Scored], count: usize) -> Vec<Scored> {
-    let mut best: Vec<Scored> = Vec::with_capacity(2 * count);
-    // Whatever comes behind it is not among the best.
-    let mut least: Option<Scored> = None;
-    for scored in all {
-        let is_in = match &least {
-            Some(least) if scored.score == least.score => better(index, scored, least) == Ordering::Less,
-            Some(least) => scored.score > least.score,
-            None => count > 0,
-        };
-        if is_in {
-            best.push(*scored);
-            if best.len() == 2 * count {
-                best.select_nth_unstable_by(count - 1, |a, b| better(index, a, b));
-                best.truncate(count);
-                least = best.last().copied();
-            }
-        }
-    }
-    keep_best(index, &mut best, count);
-    best
-}
-
-fn keep_best<T>(index: &UserIndex, scored: &mut Vec<T>, count: usize)
+/// Leaves the best `count`, best first.
+pub(super) fn keep_best<T>(index: &UserIndex, scored: &mut Vec<T>, count: usize)
 where
     Scored: for<'a> From<&'a T>,
 {
-    if scored.len() > count && count > 0 {
+    if count == 0 {
+        scored.clear();
+    } else if scored.len() > count {
         scored.select_nth_unstable_by(count - 1, |a, b| better(index, a, b));
         scored.truncate(count);
     }
