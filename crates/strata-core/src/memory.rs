@@ -119,7 +119,22 @@ pub struct Memory {
     pub hidden: Option<Hidden>,
 }
 
+/// How many turns a memory names that say so. Whoever says something more often than that need not be quoted each time.
+const MAX_SOURCES: usize = 16;
+
 impl Memory {
+    /// Adds turns that say the same to those that a memory came from, up to a limit, and tells whether that changed anything.
+    /// One that came from none was given by hand, and holds whatever becomes of what was said.
+    pub fn confirm(sources: &mut Vec<TurnId>, turns: &[TurnId]) -> bool {
+        let before = sources.len();
+        for turn in turns {
+            if before > 0 && sources.len() < MAX_SOURCES && !sources.contains(turn) {
+                sources.push(*turn);
+            }
+        }
+        sources.len() > before
+    }
+
     /// Whether its statement was given by hand in place of another one.
     pub fn is_edited(&self) -> bool {
         self.metadata.contains_key(FIRST_RECORDED_FIELD)

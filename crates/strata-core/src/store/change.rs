@@ -113,6 +113,14 @@ pub enum Change {
         /// The fields.
         note: Metadata,
     },
+    /// Says that these turns say the same as a memory that came from turns: they join its sources, as
+    /// [`Memory::confirm`] does.
+    ConfirmMemory {
+        /// The memory.
+        id: MemoryId,
+        /// The turns.
+        turns: Vec<TurnId>,
+    },
     /// Goes on only while no memory of the user was added or changed after a revision, and nothing was destroyed since an
     /// epoch: otherwise a conflict that may be tried again. What was worked out from the memories travels with this and comes
     /// before what changes them.

@@ -136,6 +136,7 @@ macro_rules! conformance_suite {
                 refuses_changes_of_an_unknown_memory,
                 takes_a_memory_of_a_session_without_turns,
                 notes_fields_in_a_memorys_metadata,
+                confirms_a_memory_by_further_turns,
                 expects_the_memories_that_were_read,
             }
             summaries {

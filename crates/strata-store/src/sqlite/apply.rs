@@ -72,6 +72,7 @@ fn items_changed(change: &Change) -> usize {
         Change::AddMemory(_)
         | Change::CloseMemory { .. }
         | Change::NoteMemory { .. }
+        | Change::ConfirmMemory { .. }
         | Change::HideMemory { .. } => 1,
         Change::PutState { .. }
         | Change::ExpectMemories { .. }
@@ -159,6 +160,7 @@ impl<'a> Writing<'a> {
             }
             Change::CloseMemory { id, valid_to, replaced_by } => self.close_memory(id, valid_to, replaced_by),
             Change::NoteMemory { id, note } => self.note_memory(id, note),
+            Change::ConfirmMemory { id, turns } => self.confirm_memory(id, &turns),
             Change::ExpectMemories { revision, epoch } => self.expect_memories(revision, epoch),
             Change::HideMemory { id, hidden } => self.hide_memory(id, hidden),
             Change::PutVectors(vectors) => {

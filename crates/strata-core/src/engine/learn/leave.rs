@@ -88,12 +88,12 @@ impl Engine {
             let mut found = others.iter().filter(|turn| turn.id == *id);
             found.any(|turn| turn.hidden.is_none_or(|hidden| hidden.reason != HiddenReason::Abandoned))
         };
-        // The statement that a person replaced is kept under a newer id, with the same sources.
+        // The statement that a person replaced is kept under a newer id, with the sources that it had then.
         let is_revised = |memory: &Memory| {
             memories.iter().any(|former| {
                 former.replaced_by == Some(memory.id)
                     && former.id > memory.id
-                    && former.source_turns == memory.source_turns
+                    && memory.source_turns.starts_with(&former.source_turns)
             })
         };
         let gone = touched.into_iter().filter(|memory| !memory.source_turns.iter().any(counts));

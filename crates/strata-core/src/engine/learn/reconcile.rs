@@ -7,6 +7,8 @@
 //!   believed then; it stays, and names what took its place.
 //! - A statement that is older than the memory it contradicts, because a session was read late, does not win: it is added as
 //!   history, closed by the memory that came after it.
+//! - A statement that is known already is not added again; its turns join those that say so, so that forgetting the first who
+//!   said it does not take it away.
 //! - Statements of one batch are applied one after the other, so that a later one may end an earlier one.
 
 use std::collections::BTreeSet;
@@ -17,7 +19,7 @@ use super::ask::ask;
 use super::{Event, InferredEvent, Work};
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::id::{MemoryId, RequestId, SessionId, UserId};
+use crate::id::{MemoryId, RequestId, SessionId, TurnId, UserId};
 use crate::learn::{Fate, Novelty, Owner, Plan, Statement, TodoEnd, answer, normalised, questions, rules};
 use crate::memory::{Memory, TODO_FIELD};
 use crate::ports::Spent;
@@ -58,7 +60,8 @@ impl Engine {
         // Before anything is read: what changes after this moment is noticed.
         let head = self.store.head(user).await?;
         let (known, near) = self.neighbourhood(user, target, &heard).await?;
-        let mut book = Book { engine: self, target, known, changes: Vec::new(), events: Vec::new() };
+        let mut book =
+            Book { engine: self, target, known, again: Vec::new(), changes: Vec::new(), events: Vec::new() };
         let heard = book.without_equals(heard);
         let mut spent = Spent::default();
         let mut by = "rules";
@@ -69,6 +72,7 @@ impl Engine {
             }
             None => book.judge_by_rules(&heard),
         }
+        book.confirm_repeated();
         let Book { mut changes, events, .. } = book;
         if !changes.is_empty() {
             changes.insert(0, Change::ExpectMemories { revision: head.revision, epoch: head.epoch });
@@ -175,6 +179,8 @@ struct Book<'a> {
     target: &'a Target,
     /// What is believed: neighbours, and what was added.
     known: Vec<Memory>,
+    /// What was said again among what is judged.
+    again: Vec<Statement>,
     changes: Vec<Change>,
     events: Vec<InferredEvent>,
 }
@@ -186,14 +192,41 @@ impl Book<'_> {
         let mut new = Vec::new();
         for one in heard {
             let text = normalised(&one.statement.content);
-            let equal = self.known.iter().find(|memory| normalised(&memory.content) == text).cloned();
-            match equal {
-                Some(memory) => self.tell(&memory, Event::None, None),
+            match self.equal(&text).cloned() {
+                Some(memory) => self.hear_again(&memory, &one.statement),
                 None if seen.insert(text) => new.push(one),
-                None => {}
+                None => self.again.push(one.statement),
             }
         }
         new
+    }
+
+    /// What is believed word for word.
+    fn equal(&self, text: &str) -> Option<&Memory> {
+        self.known.iter().find(|memory| normalised(&memory.content) == text)
+    }
+
+    /// Something that is known was said once more: should the turns be forgotten that said it first, these still say it.
+    fn hear_again(&mut self, memory: &Memory, statement: &Statement) {
+        self.confirm(memory.id, &statement.turns);
+        self.tell(memory, Event::None, None);
+    }
+
+    fn confirm(&mut self, id: MemoryId, turns: &[TurnId]) {
+        let Some(known) = self.known.iter_mut().find(|known| known.id == id) else { return };
+        if Memory::confirm(&mut known.source_turns, turns) {
+            self.changes.push(Change::ConfirmMemory { id, turns: turns.to_vec() });
+        }
+    }
+
+    /// What was said more than once, and is believed now that it has been judged, was said by all of these turns.
+    fn confirm_repeated(&mut self) {
+        for statement in std::mem::take(&mut self.again) {
+            let id = self.equal(&normalised(&statement.content)).map(|memory| memory.id);
+            if let Some(id) = id {
+                self.confirm(id, &statement.turns);
+            }
+        }
     }
 
     /// Lets the rules judge, message by message.
@@ -222,13 +255,13 @@ impl Book<'_> {
         let mut added: Vec<MemoryId> = Vec::new();
         for (place, one) in heard.iter().enumerate() {
             match plan.new[place] {
-                Novelty::Duplicate { of } => self.tell(&judged[of], Event::None, None),
+                Novelty::Duplicate { of } => self.hear_again(&judged[of], &one.statement),
                 Novelty::Repeated { .. } => {}
                 Novelty::Add => {
                     // Of what was added by the same plan the judge knew nothing.
                     let (mut ended, repeats) = self.among(one, &added);
                     if let Some(memory) = repeats {
-                        self.tell(&memory, Event::None, None);
+                        self.hear_again(&memory, &one.statement);
                         continue;
                     }
                     let fates = judged.iter().zip(&plan.known);

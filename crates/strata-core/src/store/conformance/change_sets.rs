@@ -123,6 +123,7 @@ pub async fn a_failing_change_undoes_every_kind_of_change(store: &dyn Store) {
         Change::CloseMemory { id: known, valid_to: at(1), replaced_by: None },
         Change::HideMemory { id: known, hidden: deleted(1) },
         Change::NoteMemory { id: known, note: object(serde_json::json!({"new": 1})) },
+        Change::ConfirmMemory { id: known, turns: ids.clone() },
         Change::PutVectors(vec![vector(1.0)]),
         Change::EnqueueJob(Box::new(job(None, 3))),
         Change::EnqueueOnce(Box::new(job(None, 3))),

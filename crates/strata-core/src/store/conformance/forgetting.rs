@@ -252,6 +252,12 @@ pub async fn destroys_what_only_a_session_says(store: &dyn Store) {
     left.sort();
     assert_eq!(left, ["by hand", "in both", "of unknown turns", "only there"]);
     assert!(found(store, &ann(), &words("here elsewhere")).await.is_empty());
+    // Of what both said, the one that is gone says nothing any more.
+    let again = append(store, &ann(), "again", &["three"]).await;
+    let both = select(store, &ann(), MemorySelect::All).await;
+    let both = both.iter().find(|memory| memory.content == "in both").unwrap().id;
+    apply(store, &ann(), Change::ConfirmMemory { id: both, turns: again }).await;
+    assert_eq!(forget(store, Forget::Session(session("again"))).await.memories, 0);
     for purpose in SESSION_PURPOSES {
         let left = [("gone", 0), ("kept", 7)];
         for (name, expected) in left {
@@ -259,4 +265,7 @@ pub async fn destroys_what_only_a_session_says(store: &dyn Store) {
             assert_eq!(store.progress(&ann(), &space).await.unwrap(), expected, "{space}");
         }
     }
+    assert_eq!(forget(store, Forget::Session(session("kept"))).await.memories, 2);
+    let left = select(store, &ann(), MemorySelect::All).await;
+    assert_eq!(left.len(), 2, "{left:?}");
 }

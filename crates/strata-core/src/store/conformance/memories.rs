@@ -370,6 +370,25 @@ pub async fn notes_fields_in_a_memorys_metadata(store: &dyn Store) {
     assert_eq!(refuse(store, &bob(), note(json!({}))).await, ErrorKind::NotFound);
 }
 
+/// Turns that say the same join those that a memory came from, each once and not without end; one that came from none stays
+/// so. Nothing else changes.
+pub async fn confirms_a_memory_by_further_turns(store: &dyn Store) {
+    let turns: Vec<TurnId> = (0..40).map(|_| TurnId(fresh())).collect();
+    let said = Memory { source_turns: turns[..2].to_vec(), ..memory("said") };
+    add(store, &ann(), said.clone()).await;
+    let confirm = |id, turns: &[TurnId]| Change::ConfirmMemory { id, turns: turns.to_vec() };
+    apply(store, &ann(), confirm(said.id, &turns[1..4])).await;
+    let confirmed = Memory { source_turns: turns[..4].to_vec(), ..said.clone() };
+    assert_eq!(one(store, &ann(), said.id).await, confirmed);
+    apply(store, &ann(), confirm(said.id, &turns)).await;
+    assert_eq!(one(store, &ann(), said.id).await.source_turns, turns[..16]);
+    let by_hand = memory("by hand");
+    add(store, &ann(), by_hand.clone()).await;
+    apply(store, &ann(), confirm(by_hand.id, &turns)).await;
+    assert_eq!(one(store, &ann(), by_hand.id).await, by_hand);
+    assert_eq!(refuse(store, &bob(), confirm(said.id, &turns)).await, ErrorKind::NotFound);
+}
+
 /// What was worked out from memories is refused, to be tried again, if a memory changed since or something was destroyed;
 /// turns and other users do not matter.
 pub async fn expects_the_memories_that_were_read(store: &dyn Store) {
@@ -389,6 +408,7 @@ pub async fn expects_the_memories_that_were_read(store: &dyn Store) {
         Change::HideMemory { id, hidden: deleted(1) },
         Change::CloseMemory { id, valid_to: at(1), replaced_by: None },
         Change::NoteMemory { id, note: object(json!({"x": 1})) },
+        Change::ConfirmMemory { id, turns: vec![TurnId(fresh())] },
         Change::Forget(crate::store::Forget::Memory(id)),
     ] {
         let head = store.head(&ann()).await.unwrap();

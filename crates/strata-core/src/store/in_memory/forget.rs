@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use super::user_data::{UserData, unknown};
 use crate::error::Result;
-use crate::id::{ItemId, MemoryId, SessionId, TurnId};
+use crate::id::{ItemId, MemoryId, SessionId};
 use crate::memory::Memory;
 use crate::store::{Forget, Removed, SESSION_PURPOSES, session_space};
 
@@ -52,9 +52,10 @@ impl UserData {
     }
 
     fn forget_session(&mut self, session: &SessionId, removed: &mut Removed) -> Result<()> {
-        let said_here = |id: &TurnId| self.turns.get(id).is_some_and(|turn| turn.session == *session);
         let bound = self.memories.rows().values().filter(|memory| {
-            let only_here = !memory.source_turns.is_empty() && memory.source_turns.iter().all(said_here);
+            // Turns that were destroyed before say nothing any more.
+            let mut said = memory.source_turns.iter().filter_map(|id| self.turns.get(id)).peekable();
+            let only_here = said.peek().is_some() && said.all(|turn| turn.session == *session);
             memory.session.as_ref() == Some(session) || only_here
         });
         let bound: BTreeSet<MemoryId> = bound.map(|memory| memory.id).collect();

@@ -168,6 +168,9 @@ impl UserData {
             }
             Change::CloseMemory { id, valid_to, replaced_by } => self.close_memory(id, valid_to, replaced_by),
             Change::NoteMemory { id, note } => self.change_memory(id, |memory| memory.metadata.extend(note)),
+            Change::ConfirmMemory { id, turns } => self.change_memory(id, |memory| {
+                Memory::confirm(&mut memory.source_turns, &turns);
+            }),
             Change::ExpectMemories { revision, epoch } => self.expect_memories(revision, epoch),
             Change::HideMemory { id, hidden } => self.change_memory(id, |memory| memory.hidden = hidden),
             Change::PutVectors(vectors) => {

@@ -9,15 +9,12 @@ use super::super::index::{self, Kind};
 use super::super::scrub;
 use super::{Writing, unknown};
 
-/// The memories that are bound elsewhere or nowhere and that only turns of one session say. Ids are stored as bytes and named
-/// in a memory's sources as text.
+/// The memories that are bound elsewhere or nowhere and that only turns of one session say; turns that were destroyed before
+/// say nothing any more. Ids are stored as bytes and named in a memory's sources as text.
 const SAID_ONLY_HERE: &str = "SELECT m.row FROM memories m
      WHERE m.user_id = ?1 AND m.source_turns IS NOT NULL AND m.session IS NOT ?2
-       AND NOT EXISTS (
-           SELECT 1 FROM json_each(m.source_turns) source
-           WHERE NOT EXISTS (
-               SELECT 1 FROM turns t
-               WHERE t.user_id = ?1 AND t.id = unhex(source.value, '-') AND t.session_id = ?3))";
+       AND (SELECT min(t.session_id = ?3) FROM json_each(m.source_turns) source
+            JOIN turns t ON t.user_id = ?1 AND t.id = unhex(source.value, '-'))";
 
 impl Writing<'_> {
     pub(super) fn forget(&mut self, what: Forget) -> Outcome<()> {

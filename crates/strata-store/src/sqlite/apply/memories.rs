@@ -2,8 +2,9 @@
 
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, params};
+use serde::de::DeserializeOwned;
 use strata_core::turn::{Hidden, Metadata};
-use strata_core::{Error, Memory, MemoryId, SessionId};
+use strata_core::{Error, Memory, MemoryId, SessionId, TurnId};
 
 use super::super::error::{Fault, Outcome, damaged};
 use super::super::index;
@@ -131,20 +132,33 @@ impl Writing<'_> {
 
     pub(super) fn note_memory(&self, id: MemoryId, note: Metadata) -> Outcome<()> {
         let row = self.memory_row(id)?;
-        let stored: Option<String> = self
-            .conn
-            .prepare_cached("SELECT metadata FROM memories WHERE row = ?1")?
-            .query_row([row], |found| found.get(0))?;
-        let mut merged: Metadata = stored
-            .map(|text| serde_json::from_str(&text))
-            .transpose()
-            .map_err(|error| damaged("memories", row, format!("column `metadata`: {error}")))?
-            .unwrap_or_default();
+        let stored = "SELECT metadata FROM memories WHERE row = ?1";
+        let mut merged: Metadata = self.memory_json(stored, "metadata", row)?;
         merged.extend(note);
         self.conn
             .prepare_cached("UPDATE memories SET metadata = ?2, revision = ?3 WHERE row = ?1")?
             .execute(params![row, metadata(&merged)?, self.revision])?;
         Ok(())
+    }
+
+    pub(super) fn confirm_memory(&self, id: MemoryId, turns: &[TurnId]) -> Outcome<()> {
+        let row = self.memory_row(id)?;
+        let stored = "SELECT source_turns FROM memories WHERE row = ?1";
+        let mut sources: Vec<TurnId> = self.memory_json(stored, "source_turns", row)?;
+        Memory::confirm(&mut sources, turns);
+        let sources = if sources.is_empty() { None } else { Some(json(&sources)?) };
+        self.conn
+            .prepare_cached("UPDATE memories SET source_turns = ?2, revision = ?3 WHERE row = ?1")?
+            .execute(params![row, sources, self.revision])?;
+        Ok(())
+    }
+
+    /// What a column of a memory holds as JSON; the default where it holds nothing.
+    fn memory_json<T: DeserializeOwned + Default>(&self, sql: &str, column: &str, row: i64) -> Outcome<T> {
+        let stored: Option<String> = self.conn.prepare_cached(sql)?.query_row([row], |found| found.get(0))?;
+        let read = stored.map(|text| serde_json::from_str(&text)).transpose();
+        let read = read.map_err(|error| damaged("memories", row, format!("column `{column}`: {error}")))?;
+        Ok(read.unwrap_or_default())
     }
 
     pub(super) fn expect_memories(&self, revision: u64, epoch: u64) -> Outcome<()> {

@@ -260,6 +260,34 @@ async fn forgetting_a_session_removes_what_was_learned_from_it_alone() {
 }
 
 #[tokio::test]
+async fn what_is_said_again_outlives_the_session_that_said_it_first() {
+    let world = world();
+    for (name, said) in [("first", "I live in Lisbon"), ("second", "I live in Lisbon."), ("third", "Hello!")]
+    {
+        world.say(name, said).await;
+        world.engine.learn_all().await.unwrap();
+    }
+    // Twice in one batch.
+    world.say("fourth", "I live in Lisbon").await;
+    world.say("fourth", "I have a dog").await;
+    world.say("fourth", "I live in Lisbon!").await;
+    world.engine.learn_all().await.unwrap();
+    let lisbon = saying(&world, "The user lives in Lisbon").await;
+    assert_eq!(lisbon.source_turns.len(), 4);
+    let forget = async |name: &str| {
+        world.clock.forward(60);
+        world.engine.delete_session(&world.user, &session(name)).await.unwrap().memories
+    };
+    assert_eq!(forget("first").await, 0);
+    assert_eq!(forget("third").await, 0);
+    assert_eq!(saying(&world, "The user lives in Lisbon").await.id, lisbon.id);
+    assert_eq!(forget("fourth").await, 1, "the dog");
+    assert_eq!(believed(&world).await, ["The user lives in Lisbon"]);
+    assert_eq!(forget("second").await, 1, "nobody says it any more");
+    assert!(believed(&world).await.is_empty());
+}
+
+#[tokio::test]
 async fn a_jobs_result_says_what_it_did_and_spent_but_not_what_was_said() {
     let world = world();
     learn(&world, "I live in Lisbon", vec![states(&[("The user lives in Lisbon", 1)])]).await;
