@@ -1,6 +1,7 @@
 //! Substrings and misspellings: what is tried when no term matches.
 
-use std::collections::HashSet;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
 
 use super::normalise::fold;
 use super::{MAX_TERM_CHARS, is_stop_word};
@@ -18,6 +19,8 @@ pub fn trigram_similarity(a: &str, b: &str) -> f32 {
 pub struct SimilarWords {
     folded: String,
     words: Vec<Trigrams>,
+    /// How much words of texts resemble the question's: ten thousand texts have ten times as many words as different ones.
+    known: RefCell<HashMap<Box<str>, f32>>,
 }
 
 impl SimilarWords {
@@ -31,7 +34,7 @@ impl SimilarWords {
         if words.is_empty() {
             words = distinct.iter().map(|word| Trigrams::of(word)).collect();
         }
-        Self { folded, words }
+        Self { folded, words, known: RefCell::default() }
     }
 
     /// 1 for a text that holds the question as a substring, else the similarity of the two words, one from each, that
@@ -44,15 +47,18 @@ impl SimilarWords {
         if text.contains(&self.folded) {
             return 1.0;
         }
-        let mut best = 0.0_f32;
-        for word in words(&text) {
-            let word = Trigrams::of(word);
-            for own in &self.words {
-                if own.most_similarity(&word) > best {
-                    best = best.max(own.similarity(&word));
-                }
-            }
+        words(&text).map(|word| self.likeness(word)).fold(0.0, f32::max)
+    }
+
+    /// The similarity of a word to the one of the question that it resembles most.
+    fn likeness(&self, word: &str) -> f32 {
+        let mut known = self.known.borrow_mut();
+        if let Some(known) = known.get(word) {
+            return *known;
         }
+        let trigrams = Trigrams::of(word);
+        let best = self.words.iter().map(|own| own.similarity(&trigrams)).fold(0.0, f32::max);
+        known.insert(word.into(), best);
         best
     }
 }
@@ -79,11 +85,5 @@ impl Trigrams {
     fn similarity(&self, other: &Self) -> f32 {
         let shared = self.0.iter().filter(|trigram| other.0.binary_search(trigram).is_ok()).count();
         shared as f32 / (self.0.len() + other.0.len() - shared) as f32
-    }
-
-    /// What the similarity can be at the most, by the number of trigrams alone.
-    fn most_similarity(&self, other: &Self) -> f32 {
-        let (a, b) = (self.0.len() as f32, other.0.len() as f32);
-        a.min(b) / a.max(b)
     }
 }
