@@ -41,35 +41,88 @@ pub(crate) fn dots(rows: &[i8], vector: &[i8], products: &mut [i32]) {
     dots_portable(rows, vector, products);
 }
 
+/// As [`dots`] for two vectors, which share the loads of the rows where the processor has the registers for it.
+pub(crate) fn dots_of_two(rows: &[i8], vectors: [&[i8]; 2], products: [&mut [i32]; 2]) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::is_x86_feature_detected as has;
+        let fit = vectors[0].len() == vectors[1].len() && vectors[0].len().is_multiple_of(64);
+        if fit && has!("avx512f") && has!("avx512vnni") {
+            // SAFETY: the processor has just been asked for the features that the function needs.
+            #[allow(
+                unsafe_code,
+                reason = "a function compiled for a processor feature can only be called so"
+            )]
+            return unsafe { dots_of_two_vnni(rows, vectors, products) };
+        }
+    }
+    for (vector, products) in vectors.into_iter().zip(products) {
+        dots(rows, vector, products);
+    }
+}
+
 fn dots_portable(rows: &[i8], vector: &[i8], products: &mut [i32]) {
     for (row, product) in rows.chunks_exact(vector.len().max(1)).zip(products) {
         *product = dot_portable(row, vector);
     }
 }
 
-/// The instruction multiplies bytes without a sign with such that have one. So the rows are moved up by 128, and what
-/// that adds, the same for all rows, is taken off again.
+/// Sixty-four components, moved up by 128: the instruction multiplies bytes without a sign with such that have one. What that
+/// adds is the same for all rows, and is taken off again.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn load_up(bytes: &[i8; 64]) -> std::arch::x86_64::__m512i {
+    use std::arch::x86_64::{_mm512_set1_epi8, _mm512_xor_si512};
+    _mm512_xor_si512(load(bytes), _mm512_set1_epi8(i8::MIN))
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn load(bytes: &[i8; 64]) -> std::arch::x86_64::__m512i {
+    // SAFETY: an unaligned load of the sixty-four bytes that the reference points to.
+    #[allow(unsafe_code, reason = "a load into a register takes a pointer")]
+    unsafe {
+        std::arch::x86_64::_mm512_loadu_si512(bytes.as_ptr().cast())
+    }
+}
+
+/// Writes the sums across the lanes of four registers, less what moving the rows up added.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn store_sums([a, b, c, d]: [std::arch::x86_64::__m512i; 4], excess: i32, products: &mut [i32; 4]) {
+    use std::arch::x86_64::{
+        _mm_add_epi32, _mm_set1_epi32, _mm_storeu_si128, _mm_sub_epi32, _mm512_add_epi32,
+        _mm512_extracti32x4_epi32, _mm512_unpackhi_epi32, _mm512_unpackhi_epi64, _mm512_unpacklo_epi32,
+        _mm512_unpacklo_epi64,
+    };
+    // Sums of pairs until each quarter holds a share of each row, then the quarters.
+    let ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+    let cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
+    let abcd = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
+    let low = _mm_add_epi32(_mm512_extracti32x4_epi32::<0>(abcd), _mm512_extracti32x4_epi32::<1>(abcd));
+    let high = _mm_add_epi32(_mm512_extracti32x4_epi32::<2>(abcd), _mm512_extracti32x4_epi32::<3>(abcd));
+    let sum = _mm_sub_epi32(_mm_add_epi32(low, high), _mm_set1_epi32(excess));
+    // SAFETY: an unaligned store into the sixteen bytes of the array.
+    #[allow(unsafe_code, reason = "a store from a register takes a pointer")]
+    unsafe {
+        _mm_storeu_si128(products.as_mut_ptr().cast(), sum);
+    }
+}
+
+/// What moving the rows up by 128 adds to each product.
+#[cfg(target_arch = "x86_64")]
+fn excess(vector: &[i8]) -> i32 {
+    128 * vector.iter().map(|value| i32::from(*value)).sum::<i32>()
+}
+
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512vnni")]
 fn dots_vnni(rows: &[i8], vector: &[i8], products: &mut [i32]) {
-    use std::arch::x86_64::{
-        __m512i, _mm_add_epi32, _mm_set1_epi32, _mm_storeu_si128, _mm_sub_epi32, _mm512_add_epi32,
-        _mm512_dpbusd_epi32, _mm512_extracti32x4_epi32, _mm512_loadu_si512, _mm512_set1_epi8,
-        _mm512_setzero_si512, _mm512_unpackhi_epi32, _mm512_unpackhi_epi64, _mm512_unpacklo_epi32,
-        _mm512_unpacklo_epi64, _mm512_xor_si512,
-    };
-    #[target_feature(enable = "avx512f")]
-    #[inline]
-    fn load(bytes: &[i8; 64]) -> __m512i {
-        // SAFETY: an unaligned load of the sixty-four bytes that the reference points to.
-        #[allow(unsafe_code, reason = "a load into a register takes a pointer")]
-        unsafe {
-            _mm512_loadu_si512(bytes.as_ptr().cast())
-        }
-    }
-    let length = vector.len().max(1);
-    let up = _mm512_set1_epi8(i8::MIN);
-    let excess = _mm_set1_epi32(128 * vector.iter().map(|value| i32::from(*value)).sum::<i32>());
+    use std::arch::x86_64::{_mm512_dpbusd_epi32, _mm512_setzero_si512};
+    let (length, excess) = (vector.len().max(1), excess(vector));
     let parts = vector.as_chunks::<64>().0;
     let (fours, rest) = products.as_chunks_mut::<4>();
     for (rows, products) in rows.chunks_exact(4 * length).zip(&mut *fours) {
@@ -79,26 +132,50 @@ fn dots_vnni(rows: &[i8], vector: &[i8], products: &mut [i32]) {
         let mut sums = [_mm512_setzero_si512(); 4];
         for ((((part, a), b), c), d) in parts.iter().zip(a).zip(b).zip(c).zip(d) {
             let part = load(part);
-            sums[0] = _mm512_dpbusd_epi32(sums[0], _mm512_xor_si512(load(a), up), part);
-            sums[1] = _mm512_dpbusd_epi32(sums[1], _mm512_xor_si512(load(b), up), part);
-            sums[2] = _mm512_dpbusd_epi32(sums[2], _mm512_xor_si512(load(c), up), part);
-            sums[3] = _mm512_dpbusd_epi32(sums[3], _mm512_xor_si512(load(d), up), part);
+            sums[0] = _mm512_dpbusd_epi32(sums[0], load_up(a), part);
+            sums[1] = _mm512_dpbusd_epi32(sums[1], load_up(b), part);
+            sums[2] = _mm512_dpbusd_epi32(sums[2], load_up(c), part);
+            sums[3] = _mm512_dpbusd_epi32(sums[3], load_up(d), part);
         }
-        // Sums of pairs until each quarter holds a share of each row, then the quarters.
-        let [a, b, c, d] = sums;
-        let ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
-        let cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
-        let abcd = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
-        let low = _mm_add_epi32(_mm512_extracti32x4_epi32::<0>(abcd), _mm512_extracti32x4_epi32::<1>(abcd));
-        let high = _mm_add_epi32(_mm512_extracti32x4_epi32::<2>(abcd), _mm512_extracti32x4_epi32::<3>(abcd));
-        let sum = _mm_sub_epi32(_mm_add_epi32(low, high), excess);
-        // SAFETY: an unaligned store into the sixteen bytes of the array.
-        #[allow(unsafe_code, reason = "a store from a register takes a pointer")]
-        unsafe {
-            _mm_storeu_si128(products.as_mut_ptr().cast(), sum);
-        }
+        store_sums(sums, excess, products);
     }
     dots_portable(rows.get(fours.len() * 4 * length..).unwrap_or_default(), vector, rest);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512vnni")]
+fn dots_of_two_vnni(rows: &[i8], [one, other]: [&[i8]; 2], [of_one, of_other]: [&mut [i32]; 2]) {
+    use std::arch::x86_64::{_mm512_dpbusd_epi32, _mm512_setzero_si512};
+    let (length, excesses) = (one.len().max(1), (excess(one), excess(other)));
+    let parts = one.as_chunks::<64>().0.iter().zip(other.as_chunks::<64>().0);
+    let ((fours, rest), (other_fours, other_rest)) =
+        (of_one.as_chunks_mut::<4>(), of_other.as_chunks_mut::<4>());
+    for ((rows, of_one), of_other) in rows.chunks_exact(4 * length).zip(&mut *fours).zip(other_fours) {
+        let rows = rows.as_chunks::<64>().0;
+        let (first, second) = rows.split_at(rows.len() / 2);
+        let ((a, b), (c, d)) = (first.split_at(first.len() / 2), second.split_at(second.len() / 2));
+        let (mut sums, mut others) = ([_mm512_setzero_si512(); 4], [_mm512_setzero_si512(); 4]);
+        for (((((one, other), a), b), c), d) in parts.clone().zip(a).zip(b).zip(c).zip(d) {
+            let (one, other) = (load(one), load(other));
+            let row = load_up(a);
+            sums[0] = _mm512_dpbusd_epi32(sums[0], row, one);
+            others[0] = _mm512_dpbusd_epi32(others[0], row, other);
+            let row = load_up(b);
+            sums[1] = _mm512_dpbusd_epi32(sums[1], row, one);
+            others[1] = _mm512_dpbusd_epi32(others[1], row, other);
+            let row = load_up(c);
+            sums[2] = _mm512_dpbusd_epi32(sums[2], row, one);
+            others[2] = _mm512_dpbusd_epi32(others[2], row, other);
+            let row = load_up(d);
+            sums[3] = _mm512_dpbusd_epi32(sums[3], row, one);
+            others[3] = _mm512_dpbusd_epi32(others[3], row, other);
+        }
+        store_sums(sums, excesses.0, of_one);
+        store_sums(others, excesses.1, of_other);
+    }
+    let left = rows.get(fours.len() * 4 * length..).unwrap_or_default();
+    dots_portable(left, one, rest);
+    dots_portable(left, other, other_rest);
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -219,6 +296,13 @@ mod tests {
             let mut products = vec![7; expected.len()];
             dots(&rows, &vector, &mut products);
             prop_assert_eq!(&products, &expected);
+            let other: Vec<i8> = vector.iter().map(|value| value.wrapping_mul(3)).collect();
+            let expected_other: Vec<i32> =
+                rows.chunks_exact(other.len().max(1)).map(|row| dot_portable(row, &other)).collect();
+            let mut products_other = vec![7; expected.len()];
+            products.fill(7);
+            dots_of_two(&rows, [&vector, &other], [&mut products, &mut products_other]);
+            prop_assert_eq!((&products, &products_other), (&expected, &expected_other));
             #[cfg(target_arch = "x86_64")]
             if step >= 16 && std::arch::is_x86_feature_detected!("avx2") {
                 products.fill(7);

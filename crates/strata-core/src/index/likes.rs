@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::postings::Words;
-use crate::dot::dots;
+use crate::dot::{dots, dots_of_two};
 use crate::lexicon::DIMENSION;
 use crate::vector::Vector;
 
@@ -53,18 +53,28 @@ impl Words {
         let mut likes = self.likes().of(asked);
         let first = asked.iter().zip(&likes).filter(|((_, direction), _)| direction.scale > 0.0);
         let first = first.map(|(_, like)| like.compared / BLOCK).min().unwrap_or(usize::MAX);
-        let mut products = [0; BLOCK];
-        // All directions look at a block of words while it is in the processor's nearest cache.
+        let (mut one, mut other) = ([0; BLOCK], [0; BLOCK]);
+        // All directions look at a block of words while it is in the processor's nearest cache, two at a time.
         for (block, rows) in vectors.chunks(BLOCK * DIMENSION).enumerate().skip(first) {
             let start = block * BLOCK;
-            let products = &mut products[..rows.len() / DIMENSION];
-            let end = start + products.len();
+            let end = start + rows.len() / DIMENSION;
+            let (one, other) = (&mut one[..end - start], &mut other[..end - start]);
             let (scales, numeric) = (&scales[start..end], &numeric[start..end]);
-            for ((_, direction), like) in asked.iter().zip(&mut likes) {
-                if direction.scale > 0.0 && like.compared <= start {
-                    dots(rows, &direction.values, products);
-                    gather(products, scales, numeric, direction.scale, least, start, &mut like.near);
+            let take = |products: &[i32], direction: &Vector, like: &mut Like| {
+                gather(products, scales, numeric, direction.scale, least, start, &mut like.near);
+            };
+            let is_due = |like: &Like, direction: &Vector| direction.scale > 0.0 && like.compared <= start;
+            let directions = asked.iter().map(|(_, direction)| *direction).zip(&mut likes);
+            let mut directions = directions.filter(|(direction, like)| is_due(like, direction));
+            while let Some((direction, like)) = directions.next() {
+                match directions.next() {
+                    Some((second, second_like)) => {
+                        dots_of_two(rows, [&direction.values, &second.values], [&mut *one, &mut *other]);
+                        take(other, second, second_like);
+                    }
+                    None => dots(rows, &direction.values, one),
                 }
+                take(one, direction, like);
             }
         }
         let found = likes.iter().map(|like| like.near.clone()).collect();
