@@ -31,7 +31,7 @@ const LENGTH_BITS: u32 = 6;
 const LONG_TAIL: i64 = 20_000;
 
 /// What is indexed. The number is the one in the tables `indexed` and `vectors`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     Turn = 0,
     Memory = 1,

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use rusqlite::{Connection, OptionalExtension, params};
 use strata_core::store::{Hit, Item, TextMatch, TextQuery};
 use strata_core::text::{self, SimilarWords};
-use strata_core::{ItemId, Memory, UserId};
+use strata_core::{Memory, UserId};
 
 use super::error::Outcome;
 use super::index::{self, Key, Kind, Tail, Totals};
@@ -129,7 +129,7 @@ impl Visible<'_> {
                 if hits.len() >= limit.saturating_add(if is_tie { TIES } else { 0 }) {
                     return Ok(newest_first(hits, limit));
                 }
-                if let Some(item) = self.item(*key)? {
+                if let Some(item) = self.item(key.kind(), key.row())? {
                     hits.push(Hit { item, score: *score });
                 }
             }
@@ -150,8 +150,8 @@ impl Visible<'_> {
         Ok(())
     }
 
-    fn item(&self, key: Key) -> Outcome<Option<Item>> {
-        match key.kind() {
+    fn item(&self, kind: Kind, row: i64) -> Outcome<Option<Item>> {
+        match kind {
             Kind::Turn => {
                 let sql = format!(
                     "SELECT {} FROM turns t JOIN sessions s ON s.id = t.session_id
@@ -162,14 +162,14 @@ impl Visible<'_> {
                 let mut select = self.conn.prepare_cached(&sql)?;
                 let session = self.session.map(|(row, _)| row);
                 let mut rows =
-                    select.query(params![key.row(), self.user_id, session, self.query.as_of.map(micros)])?;
+                    select.query(params![row, self.user_id, session, self.query.as_of.map(micros)])?;
                 Ok(rows.next()?.map(row::turn).transpose()?.map(Item::Turn))
             }
             Kind::Memory => {
                 let sql =
                     format!("SELECT {} FROM memories m WHERE m.row = ?1 AND m.user_id = ?2", row::MEMORY);
                 let mut select = self.conn.prepare_cached(&sql)?;
-                let mut rows = select.query([key.row(), self.user_id])?;
+                let mut rows = select.query([row, self.user_id])?;
                 let memory = rows.next()?.map(row::memory).transpose()?;
                 Ok(memory.filter(|memory| self.shows(memory)).map(Item::Memory))
             }
@@ -193,23 +193,40 @@ impl Visible<'_> {
             let score = similar.score(content);
             (score > 0.0 && score >= min_similarity).then_some(score)
         };
-        let mut hits = Vec::new();
+        let mut found = Vec::new();
         if self.query.kinds.turns {
-            self.similar_turns(&resembles, compared, &mut hits)?;
+            self.similar_turns(&resembles, compared, &mut found)?;
         }
         if self.query.kinds.memories {
-            self.similar_memories(&resembles, compared, &mut hits)?;
+            self.similar_memories(&resembles, compared, &mut found)?;
         }
         if totals.items > compared {
-            let seen: HashSet<ItemId> = hits.iter().map(|hit| hit.item.id()).collect();
+            let seen: HashSet<(Kind, i64)> = found.iter().map(|one| (one.kind, one.row)).collect();
             for key in self.keys_of_similar_terms(&similar, min_similarity * STEM_SLACK)? {
-                let Some(item) = self.item(key)?.filter(|item| !seen.contains(&item.id())) else { continue };
+                if seen.contains(&(key.kind(), key.row())) {
+                    continue;
+                }
+                let Some(item) = self.item(key.kind(), key.row())? else { continue };
                 if let Some(score) = resembles(item.content()) {
-                    hits.push(Hit { item, score });
+                    let created_at = micros(item.created_at());
+                    found.push(Resembling { score, created_at, kind: key.kind(), row: key.row() });
                 }
             }
         }
-        Ok(newest_first(hits, self.query.limit as usize))
+        // Many may resemble a question of common words: only those that are given back are read whole.
+        found.sort_unstable_by(|a, b| {
+            let newest = || (b.created_at, b.row).cmp(&(a.created_at, a.row));
+            b.score.total_cmp(&a.score).then_with(newest)
+        });
+        let limit = self.query.limit as usize;
+        let mut hits = Vec::new();
+        for Resembling { score, kind, row, .. } in found {
+            if hits.len() == limit {
+                break;
+            }
+            hits.extend(self.item(kind, row)?.map(|item| Hit { item, score }));
+        }
+        Ok(newest_first(hits, limit))
     }
 
     /// The newest items in the index that hold a term like the question.
@@ -240,22 +257,21 @@ impl Visible<'_> {
         &self,
         resembles: &dyn Fn(&str) -> Option<f32>,
         compared: i64,
-        hits: &mut Vec<Hit>,
+        found: &mut Vec<Resembling>,
     ) -> Outcome<()> {
-        let sql = format!(
-            "SELECT {} FROM turns t INDEXED BY turns_recent JOIN sessions s ON s.id = t.session_id
-             WHERE t.user_id = ?1 AND (?2 IS NULL OR t.session_id = ?2) AND (?3 IS NULL OR t.created_at <= ?3)
-               AND t.hidden_at IS NULL
-             ORDER BY t.created_at DESC LIMIT ?4",
-            row::TURN
-        );
-        let mut select = self.conn.prepare_cached(&sql)?;
+        let mut select = self.conn.prepare_cached(
+            "SELECT row, created_at, content FROM turns INDEXED BY turns_recent
+             WHERE user_id = ?1 AND (?2 IS NULL OR session_id = ?2) AND (?3 IS NULL OR created_at <= ?3)
+               AND hidden_at IS NULL
+             ORDER BY created_at DESC LIMIT ?4",
+        )?;
         let session = self.session.map(|(row, _)| row);
         let as_of = self.query.as_of.map(micros);
         let mut rows = select.query(params![self.user_id, session, as_of, compared])?;
-        while let Some(found) = rows.next()? {
-            if let Some(score) = resembles(content(found)?) {
-                hits.push(Hit { item: Item::Turn(row::turn(found)?), score });
+        while let Some(turn) = rows.next()? {
+            if let Some(score) = resembles(content(turn)?) {
+                let (row, created_at) = (turn.get(0)?, turn.get(1)?);
+                found.push(Resembling { score, created_at, kind: Kind::Turn, row });
             }
         }
         Ok(())
@@ -265,23 +281,29 @@ impl Visible<'_> {
         &self,
         resembles: &dyn Fn(&str) -> Option<f32>,
         compared: i64,
-        hits: &mut Vec<Hit>,
+        found: &mut Vec<Resembling>,
     ) -> Outcome<()> {
-        let sql = format!(
-            "SELECT {} FROM memories m WHERE m.user_id = ?1 ORDER BY m.recorded_at DESC LIMIT ?2",
-            row::MEMORY
-        );
-        let mut select = self.conn.prepare_cached(&sql)?;
+        let mut select = self.conn.prepare_cached(
+            "SELECT row, recorded_at, content FROM memories WHERE user_id = ?1
+             ORDER BY recorded_at DESC LIMIT ?2",
+        )?;
         let mut rows = select.query([self.user_id, compared])?;
-        while let Some(found) = rows.next()? {
-            let Some(score) = resembles(content(found)?) else { continue };
-            let memory = row::memory(found)?;
-            if self.shows(&memory) {
-                hits.push(Hit { item: Item::Memory(memory), score });
+        while let Some(memory) = rows.next()? {
+            if let Some(score) = resembles(content(memory)?) {
+                let (row, created_at) = (memory.get(0)?, memory.get(1)?);
+                found.push(Resembling { score, created_at, kind: Kind::Memory, row });
             }
         }
         Ok(())
     }
+}
+
+/// An item that resembles a question, not read yet and perhaps not to be seen.
+struct Resembling {
+    score: f32,
+    created_at: i64,
+    kind: Kind,
+    row: i64,
 }
 
 /// The content, by name, without copying it: most rows are only looked at.
