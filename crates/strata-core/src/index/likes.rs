@@ -33,6 +33,8 @@ pub(crate) struct Likes {
 #[derive(Default)]
 struct Remembered {
     words: HashMap<Box<str>, Like>,
+    /// The cosine above which a word counts as near.
+    least: f32,
     /// Rises with each question, to tell which words have not come for longest.
     questions: u64,
 }
@@ -45,12 +47,21 @@ struct Like {
     question: u64,
 }
 
+impl Remembered {
+    /// Begins anew where another nearness counts than before.
+    fn begin(&mut self, least: f32) {
+        if self.least != least {
+            *self = Self { least, ..Self::default() };
+        }
+    }
+}
+
 impl Words {
-    /// For each given word with its direction, the user's words whose cosine with it is above `least`, which is the same at
-    /// each call, rising, with that cosine. Words with digits are left out: 2022 is near 2023 in every embedding, and wrong.
+    /// For each given word with its direction, the user's words whose cosine with it is above `least`, rising, with that
+    /// cosine. Should `least` change, what is remembered is of no use any more. Words with digits are left out: 2022 is near 2023 in every embedding, and wrong.
     pub(crate) fn near(&self, asked: &[(&str, &Vector)], least: f32) -> Vec<Vec<Near>> {
         let (vectors, scales, numeric) = self.rows();
-        let mut likes = self.likes().of(asked);
+        let mut likes = self.likes().of(asked, least);
         let first = asked.iter().zip(&likes).filter(|((_, direction), _)| direction.scale > 0.0);
         let first = first.map(|(_, like)| like.compared / BLOCK).min().unwrap_or(usize::MAX);
         let (mut one, mut other) = ([0; BLOCK], [0; BLOCK]);
@@ -78,7 +89,7 @@ impl Words {
             }
         }
         let found = likes.iter().map(|like| like.near.clone()).collect();
-        self.likes().keep(asked, likes, vectors.len() / DIMENSION);
+        self.likes().keep(asked, likes, least, vectors.len() / DIMENSION);
         found
     }
 }
@@ -106,15 +117,17 @@ fn gather(
 
 impl Likes {
     /// What is remembered of each word.
-    fn of(&self, asked: &[(&str, &Vector)]) -> Vec<Like> {
-        let remembered = self.lock();
+    fn of(&self, asked: &[(&str, &Vector)], least: f32) -> Vec<Like> {
+        let mut remembered = self.lock();
+        remembered.begin(least);
         asked.iter().map(|(text, _)| remembered.words.get(*text).cloned().unwrap_or_default()).collect()
     }
 
     /// Remembers what was found among so many words, and forgets what has not come for longest.
-    fn keep(&self, asked: &[(&str, &Vector)], likes: Vec<Like>, words: usize) {
+    fn keep(&self, asked: &[(&str, &Vector)], likes: Vec<Like>, least: f32, words: usize) {
         let whole = words / BLOCK * BLOCK;
         let mut remembered = self.lock();
+        remembered.begin(least);
         remembered.questions += 1;
         let question = remembered.questions;
         for ((text, direction), mut like) in asked.iter().zip(likes) {
@@ -175,13 +188,13 @@ mod tests {
     }
 
     /// Every word compared by itself.
-    fn plainly(words: &Words, direction: &Vector) -> Vec<Near> {
+    fn plainly(words: &Words, direction: &Vector, least: f32) -> Vec<Near> {
         let cosine = |word: u32| {
             let (values, scale) = words.vector(word);
             crate::dot::dot(values, &direction.values) as f32 * direction.scale * scale
         };
         let all = (0..words.len() as u32).map(|word| (word, cosine(word)));
-        all.filter(|(word, cosine)| *cosine > LEAST && !words.is_numeric(*word)).collect()
+        all.filter(|(word, cosine)| *cosine > least && !words.is_numeric(*word)).collect()
     }
 
     #[test]
@@ -202,11 +215,18 @@ mod tests {
                     asked.iter().map(|(text, vector)| (text.as_str(), vector)).collect();
                 let found = words.near(&asked, LEAST);
                 let expected: Vec<Vec<Near>> =
-                    asked.iter().map(|(_, vector)| plainly(&words, vector)).collect();
+                    asked.iter().map(|(_, vector)| plainly(&words, vector, LEAST)).collect();
                 assert_eq!(found, expected, "{entered} words");
             }
         }
-        assert!(directions.iter().any(|(_, vector)| plainly(&words, vector).len() > 5));
+        assert!(directions.iter().any(|(_, vector)| plainly(&words, vector, LEAST).len() > 5));
+        for least in [LEAST + 0.05, LEAST] {
+            let asked: Vec<(&str, &Vector)> =
+                directions[..9].iter().map(|(text, vector)| (text.as_str(), vector)).collect();
+            let expected: Vec<Vec<Near>> =
+                asked.iter().map(|(_, vector)| plainly(&words, vector, least)).collect();
+            assert_eq!(words.near(&asked, least), expected, "{least}");
+        }
         assert!(words.likes().lock().words.len() <= REMEMBERED);
         assert!(words.likes().bytes() > 0);
     }

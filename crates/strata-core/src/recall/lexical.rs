@@ -16,9 +16,10 @@ const K1: f32 = 1.2;
 /// Below this cosine two words have nothing to do with each other.
 const UNRELATED: f32 = 0.25;
 
-/// Below this cosine the likeness of two words is left out of account: so little changes no ranking, and most of the words
-/// that are like one of a question are like it no more than that.
-const LEAST_LIKE: f32 = 0.32;
+/// With more items than the first number, the likeness of two words is left out of account below the second: among so many
+/// a faint likeness changes no ranking, and most of the words that are like one of a question are like it no more than
+/// that. Among few it may be all that leads to an answer.
+const FAINT: (usize, f32) = (2_000, 0.32);
 
 /// How much of the match of the turn before it an item inherits, and of the turn after it.
 const FROM_PREVIOUS: f32 = 0.5;
@@ -143,7 +144,8 @@ fn matches(index: &UserIndex, question: &Question) -> Vec<Vec<(u32, f32)>> {
         .iter()
         .map(|word| (word.text.as_str(), if word.numeric { &nowhere } else { &word.word.vector }))
         .collect();
-    let mut matches = index.words.near(&directions, LEAST_LIKE);
+    let least = if index.len() > FAINT.0 { FAINT.1 } else { UNRELATED };
+    let mut matches = index.words.near(&directions, least);
     for (_, matched) in matches.iter_mut().flatten() {
         *matched = (*matched - UNRELATED) / (1.0 - UNRELATED);
     }
