@@ -10,8 +10,11 @@ use std::path::Path;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
-use strata_core::learn::{Fate, Novelty, Plan, Said, Statement, rules};
-use strata_core::{Error, Memory, MemoryId, Result, TurnId, text};
+use strata_core::{Error, Memory, MemoryId, Result, TurnId};
+use strata_engine::learn::rules;
+use strata_engine::learn::{Said, Statement};
+use strata_language::plan::{Fate, Novelty, Plan};
+use strata_language::text;
 use uuid::Uuid;
 
 /// What a message did to what is known, or has to do. Where it did several things, the first of these.
@@ -220,7 +223,7 @@ fn run_dialogue(dialogue: &Dialogue, findings: &mut Findings) -> Result<()> {
         let said = Said { turn: TurnId(Uuid::nil()), name: None, text, at };
         let statements = rules::extract(&said);
         let plan = rules::reconcile(&statements, &memories);
-        plan.check(memories.len(), statements.len())?;
+        plan.check(memories.len(), statements.len()).map_err(Error::invalid)?;
         let ended = plan.known.iter().filter(|fate| **fate != Fate::Keep).count();
         let event = event(&plan);
         let spurious = match wanted {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
-use strata_core::recall::Order;
+use strata_engine::recall::Order;
 
 use crate::metrics::{Slot, Summary};
 

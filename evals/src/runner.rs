@@ -10,10 +10,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use strata_core::engine::NewMessage;
-use strata_core::recall::{Order, RecallRequest, Scope};
+use strata_core::scope::Scope;
 use strata_core::store::{Head, Item};
-use strata_core::{Engine, Error, Result, Role, SessionId, TurnId, UserId};
+use strata_core::turn::NewMessage;
+use strata_core::{Error, Result, Role, SessionId, TurnId, UserId};
+use strata_engine::Engine;
+use strata_engine::recall::{Order, RecallRequest};
 use tokio::task::JoinSet;
 
 use crate::clock::EvalClock;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use strata_core::recall::Order;
+use strata_engine::recall::Order;
 
 use crate::metrics::{Metrics, NAMES, Summary};
 use crate::report::{Latency, OrderReport, Report};

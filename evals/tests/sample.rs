@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use evals::{EvalClock, Options, Progress, Report, Set, load, run, sets, table};
-use strata_core::engine::Settings;
 use strata_core::ports::{Clock, IdSource, TokenCounter};
-use strata_core::recall::Order;
 use strata_core::store::InMemoryStore;
-use strata_core::{Engine, ErrorKind, Result, Store};
+use strata_core::{ErrorKind, Result, Store};
+use strata_engine::Engine;
+use strata_engine::Settings;
+use strata_engine::recall::Order;
 use uuid::Uuid;
 
 #[derive(Default)]

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Result;
+use strata_context::ContextManager;
 use strata_core::context::{ContextCompactor, ContextData, HistoryEntry};
-use strata_store::ContextManager;
 
 use crate::Bench;
 use crate::corpus::{Corpus, Random};

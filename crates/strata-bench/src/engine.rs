@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use jiff::Timestamp;
-use strata_core::engine::Settings;
+use strata_core::Store;
 use strata_core::ports::{Clock, IdSource};
-use strata_core::{Engine, Store};
+use strata_engine::Engine;
+use strata_engine::Settings;
 use strata_models::{BuiltinLexicon, Tokenizer};
 use uuid::Uuid;
 

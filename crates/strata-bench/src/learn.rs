@@ -9,8 +9,9 @@ use std::time::Instant;
 
 use anyhow::Result;
 use jiff::{SignedDuration, Timestamp};
-use strata_core::learn::{Said, rules as built_in};
 use strata_core::{Memory, MemoryId, MemoryKind, TurnId};
+use strata_engine::learn::Said;
+use strata_engine::learn::rules as built_in;
 use uuid::Uuid;
 
 use crate::Bench;
@@ -63,7 +64,9 @@ fn rules(bench: &mut Bench, report: &mut Report) -> Result<()> {
         let start = Instant::now();
         let mut plans = 0;
         for statements in stated.iter().filter(|statements| !statements.is_empty()) {
-            built_in::reconcile(statements, &known).check(known.len(), statements.len())?;
+            built_in::reconcile(statements, &known)
+                .check(known.len(), statements.len())
+                .map_err(anyhow::Error::msg)?;
             plans += 1;
         }
         reconciled.push(plans as f64 / start.elapsed().as_secs_f64());
@@ -74,7 +77,7 @@ fn rules(bench: &mut Bench, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-fn memory(at: Timestamp) -> impl FnMut(strata_core::learn::Statement) -> Memory {
+fn memory(at: Timestamp) -> impl FnMut(strata_engine::learn::Statement) -> Memory {
     let mut number = 0;
     move |statement| {
         number += 1;

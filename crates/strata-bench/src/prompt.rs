@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Result;
-use strata_core::engine::{NewMessage, PromptRequest};
 use strata_core::ports::TokenCounter;
-use strata_core::{Engine, Role, SessionId, UserId};
+use strata_core::turn::NewMessage;
+use strata_core::{Role, SessionId, UserId};
+use strata_engine::Engine;
+use strata_engine::PromptRequest;
 use strata_models::Tokenizer;
 
 use crate::corpus::{Corpus, Random};

@@ -13,7 +13,7 @@ mod session;
 pub use compact::{CompactionLimits, ContextCompactor};
 pub use document::{ContextData, Environment, HistoryEntry};
 pub use fold::SUMMARY_HEADING;
-pub(crate) use session::counts_usage;
+pub use session::counts_usage;
 pub use session::{ContextChanges, SessionParts, SummaryRewrite, changes, of_session};
 
 pub use crate::state::{Task, TokenUsage, ToolStats};

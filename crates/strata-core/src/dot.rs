@@ -17,7 +17,7 @@ pub fn dot(a: &[i8], b: &[i8]) -> i32 {
 /// Writes the inner product of each row of a table, whose rows are as long as the vector, to `products`, one a row.
 ///
 /// Four rows at a time share the loads of the vector and the sum across a register's lanes.
-pub(crate) fn dots(rows: &[i8], vector: &[i8], products: &mut [i32]) {
+pub fn dots(rows: &[i8], vector: &[i8], products: &mut [i32]) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::is_x86_feature_detected as has;
@@ -42,7 +42,7 @@ pub(crate) fn dots(rows: &[i8], vector: &[i8], products: &mut [i32]) {
 }
 
 /// As [`dots`] for two vectors, which share the loads of the rows where the processor has the registers for it.
-pub(crate) fn dots_of_two(rows: &[i8], vectors: [&[i8]; 2], products: [&mut [i32]; 2]) {
+pub fn dots_of_two(rows: &[i8], vectors: [&[i8]; 2], products: [&mut [i32]; 2]) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::is_x86_feature_detected as has;

@@ -110,7 +110,8 @@ impl SessionId {
     }
 }
 
-pub(crate) fn check_name(name: &str, what: &str) -> Result<()> {
+/// Checks that a name is neither empty nor too long and holds no control character.
+pub fn check_name(name: &str, what: &str) -> Result<()> {
     let length = name.chars().count();
     if length == 0 {
         return Err(Error::invalid(format!("{what} id is empty; give it at least one character")));

@@ -116,7 +116,7 @@ pub fn mean(lexicon: &dyn Lexicon, text: &str) -> Vec<f32> {
 }
 
 /// Adds `weight` times a vector.
-pub(crate) fn add(sum: &mut [f32], values: &[i8], weight: f32) {
+pub fn add(sum: &mut [f32], values: &[i8], weight: f32) {
     add_numbers(sum, values, weight, i8::clone);
 }
 

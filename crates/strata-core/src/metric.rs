@@ -5,39 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::id::{ItemId, RequestId, SessionId};
-use crate::recall::{Scope, Trace};
-
-/// Which path gave the recalled items.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RetrievalPath {
-    /// Full text.
-    Fts,
-    /// Trigrams: substrings and misspellings.
-    Trgm,
-    /// Vectors.
-    Vector,
-    /// The most recent turns.
-    Window,
-    /// Nothing but summaries.
-    SummariesOnly,
-    /// Nothing at all.
-    None,
-}
-
-impl RetrievalPath {
-    /// The name stores and clients use.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Fts => "fts",
-            Self::Trgm => "trgm",
-            Self::Vector => "vector",
-            Self::Window => "window",
-            Self::SummariesOnly => "summaries_only",
-            Self::None => "none",
-        }
-    }
-}
+use crate::scope::Scope;
+use crate::trace::{RetrievalPath, Trace};
 
 /// Where a request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -133,14 +102,14 @@ impl TraceSource {
 
 impl RequestMetric {
     /// Keeps what was given, best first, unless a whole trace is kept.
-    pub(crate) fn keep_served(&mut self, items: impl Iterator<Item = ItemId>) {
+    pub fn keep_served(&mut self, items: impl Iterator<Item = ItemId>) {
         if self.trace.is_none() {
             self.trace = serde_json::to_value(Given { served: items.collect() }).ok();
         }
     }
 
     /// What was given, best first, where the row says so beside its trace.
-    pub(crate) fn served(&self) -> Option<Vec<ItemId>> {
+    pub fn served(&self) -> Option<Vec<ItemId>> {
         Given::deserialize(self.trace.as_ref()?).ok().map(|given| given.served)
     }
 

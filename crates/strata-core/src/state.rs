@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::lenient_int;
 use crate::turn::Metadata;
-use crate::whole;
 
 /// Everything kept about a session beside its turns.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -100,10 +100,10 @@ pub struct Task {
     #[serde(default)]
     pub progress: f64,
     /// Seconds since the epoch.
-    #[serde(deserialize_with = "whole::number")]
+    #[serde(deserialize_with = "lenient_int::number")]
     pub created_at: i64,
     /// Seconds since the epoch.
-    #[serde(deserialize_with = "whole::number")]
+    #[serde(deserialize_with = "lenient_int::number")]
     pub updated_at: i64,
     /// Fields of the client's own.
     #[serde(flatten)]
@@ -115,13 +115,13 @@ pub struct Task {
 #[serde(default)]
 pub struct ToolStats {
     /// All calls.
-    #[serde(deserialize_with = "whole::number")]
+    #[serde(deserialize_with = "lenient_int::number")]
     pub total_calls: u64,
     /// Calls by the tool's name.
-    #[serde(deserialize_with = "whole::by_name")]
+    #[serde(deserialize_with = "lenient_int::by_name")]
     pub by_tool: BTreeMap<String, u64>,
     /// Calls that failed.
-    #[serde(deserialize_with = "whole::number")]
+    #[serde(deserialize_with = "lenient_int::number")]
     pub failures: u64,
     /// Fields of the client's own.
     #[serde(flatten)]
@@ -133,13 +133,13 @@ pub struct ToolStats {
 #[serde(default)]
 pub struct TokenUsage {
     /// Tokens the model was shown.
-    #[serde(deserialize_with = "whole::number")]
+    #[serde(deserialize_with = "lenient_int::number")]
     pub total_input: u64,
     /// Tokens the model produced.
-    #[serde(deserialize_with = "whole::number")]
+    #[serde(deserialize_with = "lenient_int::number")]
     pub total_output: u64,
     /// Both, for this session.
-    #[serde(deserialize_with = "whole::number")]
+    #[serde(deserialize_with = "lenient_int::number")]
     pub by_session: u64,
     /// Fields of the client's own.
     #[serde(flatten)]

@@ -154,3 +154,34 @@ impl NewTurn {
         Turn { id, session, seq, role, name, content, created_at, token_count, metadata, hidden }
     }
 }
+
+/// A message to record.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewMessage {
+    /// Who said it.
+    pub role: Role,
+    /// The speaker's name, if there is one.
+    pub name: Option<String>,
+    /// What was said.
+    pub content: String,
+    /// When it was said; now where the client does not say.
+    pub created_at: Option<Timestamp>,
+    /// What the client attaches.
+    pub metadata: Metadata,
+    /// Set when it must not be recalled, as for an error.
+    pub hidden: Option<Hidden>,
+}
+
+impl NewMessage {
+    /// A plain message.
+    pub fn new(role: Role, content: impl Into<String>) -> Self {
+        Self {
+            role,
+            name: None,
+            content: content.into(),
+            created_at: None,
+            metadata: Metadata::new(),
+            hidden: None,
+        }
+    }
+}

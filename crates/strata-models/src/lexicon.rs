@@ -10,9 +10,10 @@ mod pieces;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use strata_core::Result;
 use strata_core::lexicon::{DIMENSION, Lexicon, Word, WordRows, WordRowsMut, mean, rarity};
 use strata_core::ports::{Embedder, EmbedderCost, Passage};
-use strata_core::{Result, text};
+use strata_language::text;
 
 use chinese::Chinese;
 use pieces::Pieces;

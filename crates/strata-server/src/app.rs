@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use strata_core::Engine;
 use strata_core::context::CompactionLimits;
+use strata_engine::Engine;
 use tokio::sync::Semaphore;
 
 use crate::keys::Keys;

@@ -1,7 +1,7 @@
 //! Strata over HTTP and MCP: the REST routes, tools for agents, operations and the OpenAPI document.
 //!
 //! What is deliberately absent: SQL, a concrete store, the command line and the environment. The server is handed an
-//! [`Engine`](strata_core::Engine) and talks to nothing else. Wire types live beside their routes and are converted at the
+//! [`Engine`](strata_engine::Engine) and talks to nothing else. Wire types live beside their routes and are converted at the
 //! edge, so that no client freezes the core.
 //!
 //! Start reading at [`router()`], then at one file under `routes`: each holds a route's request, response, handler and

@@ -12,10 +12,11 @@ use axum::response::Response;
 use http_body_util::BodyExt;
 use jiff::Timestamp;
 use serde_json::Value;
-use strata_core::engine::Settings as EngineSettings;
 use strata_core::ports::{ChatAnswer, ChatModel, ChatRequest, Clock, IdSource, Spent, TokenCounter};
 use strata_core::store::{Head, InMemoryStore};
-use strata_core::{Engine, Store, UserId};
+use strata_core::{Store, UserId};
+use strata_engine::Engine;
+use strata_engine::Settings as EngineSettings;
 use tower::ServiceExt;
 use uuid::Uuid;
 

@@ -3,9 +3,6 @@
 //! Each backend has a module of its own and shares nothing with the others but the port, [`strata_core::Store`]. What is
 //! deliberately absent: HTTP, model calls, configuration, and any rule about what to store: that is the core's.
 
-mod context;
-pub mod import;
 mod sqlite;
 
-pub use context::{ContextManager, MemoryError, Version};
 pub use sqlite::{SqliteOptions, SqliteStore};

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use jiff::Timestamp;
-use strata_core::engine::{Ending, NewMessage, Settings};
 use strata_core::ports::{Clock, IdSource, TokenCounter};
-use strata_core::{Engine, Role, SessionId, Store, UserId};
+use strata_core::turn::NewMessage;
+use strata_core::{Role, SessionId, Store, UserId};
+use strata_engine::Engine;
+use strata_engine::{Ending, Settings};
 use strata_store::{SqliteOptions, SqliteStore};
 
 const CHATS: u64 = 32;

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use jiff::Timestamp;
-use strata_core::engine::{NewMessage, Settings};
 use strata_core::job::JobStatus;
 use strata_core::ports::{Clock, IdSource, TokenCounter};
 use strata_core::store::{JobQuery, MemoryQuery, MemorySelect};
-use strata_core::{Engine, Role, SessionId, Store, UserId};
+use strata_core::turn::NewMessage;
+use strata_core::{Role, SessionId, Store, UserId};
+use strata_engine::Engine;
+use strata_engine::Settings;
 use strata_store::{SqliteOptions, SqliteStore};
 
 /// A clock that is set by hand, ids that count, a token a word.

@@ -1,7 +1,7 @@
 //! Memory for an agent that calls its model itself: it asks for the messages to send, and records what was said and what its
 //! tools gave. `cargo run --example agent` needs no model: a function stands in for it.
 
-use strata::engine::NewMessage;
+use strata::NewMessage;
 use strata::prompt::{PromptBody, PromptFormat};
 use strata::{Memory, Role};
 

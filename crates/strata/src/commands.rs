@@ -31,7 +31,8 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use serde::de::DeserializeOwned;
 use strata::config::{Config, StoreUrl};
-use strata_core::{Engine, Store, UserId};
+use strata_core::{Store, UserId};
+use strata_engine::Engine;
 
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;

@@ -18,10 +18,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use strata_core::engine::{EmbedItems, Settings};
-use strata_core::prompt::PromptSettings;
-use strata_core::recall::{Budget, MAX_LIMIT, RecallSettings};
 use strata_core::{Error, Result};
+use strata_engine::prompt::PromptSettings;
+use strata_engine::recall::{Budget, MAX_LIMIT, RecallSettings};
+use strata_engine::{EmbedItems, Settings};
 use strata_models::Tokenizer;
 use strata_server::Reach;
 

@@ -5,15 +5,16 @@ mod learning;
 
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
-use strata_core::engine::SummaryReport;
-use strata_core::prompt::{Cut, Layer, Prompt};
-use strata_core::recall::{Recalled, RecalledItem, Scope};
+use strata_core::scope::Scope;
 use strata_core::store::{Item, Removed};
 use strata_core::summary::SummaryStats;
 use strata_core::turn::Metadata;
 use strata_core::{Memory, Session, SessionId, Turn, UserId};
+use strata_engine::SummaryReport;
+use strata_engine::prompt::{Cut, Layer, Prompt};
+use strata_engine::recall::{Recalled, RecalledItem};
+use strata_import::ImportReport;
 use strata_server::wire::{SummaryResponse, TraceResponse};
-use strata_store::import::ImportReport;
 use uuid::Uuid;
 
 pub(crate) use job::JobJson;

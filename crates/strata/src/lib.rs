@@ -1,7 +1,7 @@
 //! Memory for any LLM application: what the `strata` binary is made of, for Rust programs that embed it.
 //!
 //! Start reading at [`Memory`], which is all that most programs need; [`engine()`] and [`open_store`] are what it is made of.
-//! What is deliberately absent: domain logic, which lives in `strata-core`.
+//! What is deliberately absent: domain logic, which lives in `strata-engine`.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -25,20 +25,20 @@ use std::sync::Arc;
 
 pub use memory::{Memory, MemoryBuilder};
 pub use store::{open_sqlite, open_store};
-pub use strata_core::engine::{ChatReply, ReplyStatus};
-pub use strata_core::recall::{RecallRequest, Recalled, RecalledItem};
+pub use strata_core::ports;
 pub use strata_core::{
-    Engine, Error, ErrorKind, Memory as MemoryItem, MemoryId, MemoryKind, Result, Role, SessionId, Turn,
+    Error, ErrorKind, Memory as MemoryItem, MemoryId, MemoryKind, NewMessage, Result, Role, SessionId, Turn,
     TurnId, UserId,
 };
-pub use strata_core::{engine, ports, prompt};
+pub use strata_engine::recall::{RecallRequest, Recalled, RecalledItem};
+pub use strata_engine::{ChatReply, Engine, NewMemory, ReplyStatus, prompt};
 pub use system::{SystemClock, SystemIds, SystemSecrets, SystemTimer};
 pub use worker::{Worker, WorkerSettings};
 
 use config::{Config, EmbedderChoice};
 use strata_core::Store;
 use strata_core::ports::{Clock, Embedder};
-use strata_core::prompt::PromptSettings;
+use strata_engine::prompt::PromptSettings;
 use strata_models::BuiltinLexicon;
 use strata_models::onnx::{OnnxEncoder, OnnxReranker};
 use strata_models::remote::RemoteEmbedder;

@@ -9,13 +9,15 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use strata_core::engine::{ChatReply, NewMemory, NewMessage, PromptRequest, Recorded, ReplyStatus, Talk};
 use strata_core::job::JobStatus;
 use strata_core::ports::ChatModel;
-use strata_core::prompt::{Prompt, PromptFormat};
-use strata_core::recall::{RecallRequest, Recalled, RecalledItem};
 use strata_core::store::{JobQuery, MemoryQuery, MemorySelect, Page, Removed};
-use strata_core::{Engine, Memory as MemoryItem, MemoryId, Result, SessionId, UserId};
+use strata_core::turn::NewMessage;
+use strata_core::{Memory as MemoryItem, MemoryId, Result, SessionId, UserId};
+use strata_engine::Engine;
+use strata_engine::prompt::{Prompt, PromptFormat};
+use strata_engine::recall::{RecallRequest, Recalled, RecalledItem};
+use strata_engine::{ChatReply, NewMemory, PromptRequest, Recorded, ReplyStatus, Talk};
 
 use crate::config::Config;
 use crate::{SystemTimer, Worker, WorkerSettings};

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use strata_core::engine::to_micros;
 use strata_core::key::{SECRET_BYTES, SecretSource};
 use strata_core::ports::{Clock, IdSource, Timer};
 use strata_core::{Error, Result};
+use strata_engine::to_micros;
 use uuid::{ContextV7, Uuid};
 
 /// The machine's wall clock.

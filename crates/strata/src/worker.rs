@@ -8,8 +8,9 @@ mod learning;
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use strata_core::Result;
 use strata_core::store::Page;
-use strata_core::{Engine, Result};
+use strata_engine::Engine;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 

@@ -4,10 +4,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use strata::engine::{NewMemory, NewMessage};
 use strata::ports::{ChatAnswer, ChatModel, ChatRequest};
 use strata::prompt::{PromptBody, PromptFormat};
 use strata::{Error, ErrorKind, Memory, MemoryBuilder, MemoryKind, RecallRequest, ReplyStatus, Result, Role};
+use strata::{NewMemory, NewMessage};
 use tempfile::TempDir;
 
 /// A file that is opened again and again.

@@ -8,12 +8,15 @@ use std::time::Duration;
 
 use evals::{EvalClock, Options};
 use strata::{SystemIds, open_sqlite};
-use strata_core::engine::{NewMemory, NewMessage, Settings};
-use strata_core::metric::{ErrorStage, RetrievalPath};
+use strata_core::metric::ErrorStage;
 use strata_core::ports::{Clock, Embedder};
-use strata_core::recall::{Order, RecallRequest, Recalled};
 use strata_core::store::{Change, ChangeSet, Segment};
-use strata_core::{Engine, Role, SessionId, UserId};
+use strata_core::trace::RetrievalPath;
+use strata_core::turn::NewMessage;
+use strata_core::{Role, SessionId, UserId};
+use strata_engine::Engine;
+use strata_engine::recall::{Order, RecallRequest, Recalled};
+use strata_engine::{NewMemory, Settings};
 use strata_models::onnx::{OnnxEncoder, OnnxReranker};
 use strata_models::remote::RemoteEmbedder;
 use strata_models::{BuiltinLexicon, Tokenizer};
@@ -134,7 +137,7 @@ async fn a_cold_index_comes_from_segments_of_the_file() {
     say(&engine, "b", &["The boat is called Albatross"]).await;
     engine.maintain_all().await.unwrap();
     let store = Arc::clone(engine.store());
-    let space = strata_core::index::SEGMENT_SPACE;
+    let space = strata_engine::index::SEGMENT_SPACE;
     let segments = store.segments(&ann(), space, 0).await.unwrap();
     assert_eq!(segments.len(), 1);
     let query =

@@ -25,34 +25,67 @@ const WEB_FRAMEWORKS: &[&str] = &["axum", "rmcp", "utoipa"];
 
 const BOUNDARIES: &[Boundary] = &[
     Boundary {
-        name: "strata-core",
+        name: "strata-language",
         siblings: &[],
         never: &[DATABASES, MODELS, RUNTIMES, SETTINGS, WEB, WEB_FRAMEWORKS],
     },
     Boundary {
+        name: "strata-core",
+        siblings: &["strata-language"],
+        never: &[DATABASES, MODELS, RUNTIMES, SETTINGS, WEB, WEB_FRAMEWORKS],
+    },
+    Boundary {
+        name: "strata-engine",
+        siblings: &["strata-language", "strata-core"],
+        never: &[DATABASES, MODELS, RUNTIMES, SETTINGS, WEB, WEB_FRAMEWORKS],
+    },
+    // A store's tests run the use-cases over it; the store itself needs the contract alone.
+    Boundary {
         name: "strata-store",
+        siblings: &["strata-language", "strata-core", "strata-engine"],
+        never: &[MODELS, SETTINGS, WEB, WEB_FRAMEWORKS],
+    },
+    Boundary {
+        name: "strata-context",
         siblings: &["strata-core"],
+        never: &[DATABASES, MODELS, SETTINGS, WEB, WEB_FRAMEWORKS],
+    },
+    Boundary {
+        name: "strata-import",
+        siblings: &["strata-core", "strata-engine", "strata-store"],
         never: &[MODELS, SETTINGS, WEB, WEB_FRAMEWORKS],
     },
     Boundary {
         name: "strata-models",
-        siblings: &["strata-core"],
+        siblings: &["strata-language", "strata-core"],
         never: &[DATABASES, SETTINGS, WEB_FRAMEWORKS],
     },
-    Boundary { name: "strata-server", siblings: &["strata-core"], never: &[DATABASES, MODELS, SETTINGS] },
+    Boundary {
+        name: "strata-server",
+        siblings: &["strata-core", "strata-engine"],
+        never: &[DATABASES, MODELS, SETTINGS],
+    },
     Boundary {
         name: "strata",
-        siblings: &["strata-core", "strata-store", "strata-models", "strata-server", "strata-evals"],
+        siblings: &[
+            "strata-core",
+            "strata-engine",
+            "strata-store",
+            "strata-import",
+            "strata-models",
+            "strata-server",
+            "strata-evals",
+        ],
         never: &[],
     },
     Boundary {
         name: "strata-evals",
-        siblings: &["strata-core", "strata-store", "strata-models"],
+        siblings: &["strata-language", "strata-core", "strata-engine", "strata-store", "strata-models"],
         never: &[SETTINGS, WEB_FRAMEWORKS],
     },
     Boundary {
         name: "strata-bench",
-        siblings: &["strata-core", "strata-store", "strata-models"],
+        siblings: &["strata-core", "strata-engine", "strata-store", "strata-context", "strata-models"],
         never: &[],
     },
     Boundary { name: "xtask", siblings: &[], never: &[] },

@@ -8,10 +8,11 @@ use anyhow::{Result, ensure};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use strata_core::engine::{Ended, NewMessage};
 use strata_core::ports::{ChatAnswer, ChatModel, ChatRequest, Clock, Spent, TokenCounter};
 use strata_core::store::InMemoryStore;
+use strata_core::turn::NewMessage;
 use strata_core::{Role, SessionId, Store, UserId};
+use strata_engine::Ended;
 use strata_models::Tokenizer;
 
 use super::chat::Chat;

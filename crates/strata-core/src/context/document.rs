@@ -7,9 +7,9 @@ use serde::ser::SerializeSeq;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
+use crate::lenient_int;
 use crate::state::{Task, TokenUsage, ToolStats};
 use crate::turn::Metadata;
-use crate::whole;
 
 /// A session's working context.
 ///
@@ -121,7 +121,7 @@ pub struct Environment {
     #[serde(deserialize_with = "null_as_default")]
     pub workspace: String,
     /// Seconds since the epoch.
-    #[serde(deserialize_with = "whole::number_or_null")]
+    #[serde(deserialize_with = "lenient_int::number_or_null")]
     pub last_update: i64,
     /// What was measured then.
     pub system_snapshot: Value,
@@ -180,13 +180,13 @@ struct WireHistory {
 #[derive(Deserialize)]
 #[serde(expecting = "an entry of the history, an object")]
 struct EntryRead {
-    #[serde(default, deserialize_with = "whole::number_or_null")]
+    #[serde(default, deserialize_with = "lenient_int::number_or_null")]
     timestamp: i64,
     #[serde(default, deserialize_with = "null_as_default")]
     role: String,
     #[serde(default, deserialize_with = "null_as_default")]
     content: String,
-    #[serde(default, deserialize_with = "whole::optional")]
+    #[serde(default, deserialize_with = "lenient_int::optional")]
     token_count: Option<usize>,
     #[serde(flatten)]
     unknown: Metadata,

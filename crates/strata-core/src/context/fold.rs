@@ -4,7 +4,7 @@
 //! length within three quarters of the room, older ones are shortened to about a sentence, and the oldest become a number
 //! in one line («… 120 earlier entries»). What stood before the heading was written by somebody else and is left alone.
 
-use unicode_segmentation::GraphemeCursor;
+use strata_language::sentences::grapheme_border;
 
 use super::compact::CompactionLimits;
 use super::document::HistoryEntry;
@@ -168,15 +168,6 @@ fn cut(line: &str, max_chars: usize) -> String {
     let word = || head.rfind(' ').filter(|end| *end > half);
     let end = sentence.filter(|end| *end > half).or_else(word).unwrap_or(limit);
     format!("{}…", line[..grapheme_border(line, end)].trim_end())
-}
-
-/// The last border between graphemes at or before `end`, which is a border between characters.
-fn grapheme_border(text: &str, end: usize) -> usize {
-    let mut cursor = GraphemeCursor::new(end, text.len(), true);
-    match cursor.is_boundary(text, 0) {
-        Ok(true) => end,
-        _ => cursor.prev_boundary(text, 0).ok().flatten().unwrap_or(0),
-    }
 }
 
 #[cfg(test)]

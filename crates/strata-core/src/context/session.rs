@@ -10,13 +10,13 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::document::{ContextData, Environment, HistoryEntry};
-use crate::engine::NewMessage;
 use crate::error::{Error, Result};
 use crate::id::MemoryId;
 use crate::memory::Memory;
 use crate::session::Session;
 use crate::state::State;
 use crate::summary::Summary;
+use crate::turn::NewMessage;
 use crate::turn::{Metadata, Turn};
 
 /// Under this name a summary that was written through a context says from which turn on the history goes on.
@@ -50,7 +50,7 @@ impl SessionParts {
     }
 
     /// Whether the summary covers the oldest `count` entries of the history.
-    pub(crate) fn covers(&self, count: usize) -> bool {
+    pub fn covers(&self, count: usize) -> bool {
         let last = count.checked_sub(1).and_then(|last| self.visible_turns().nth(last));
         last.is_some_and(|turn| self.summary.as_ref().is_some_and(|summary| summary.end_seq >= turn.seq))
     }
@@ -272,7 +272,7 @@ fn changed_state(state: &State, before: &ContextData, after: &ContextData) -> Re
 }
 
 /// Whether the client has counted what was said itself.
-pub(crate) fn counts_usage(state: &State, new: &State) -> bool {
+pub fn counts_usage(state: &State, new: &State) -> bool {
     new.tool_stats != state.tool_stats || new.token_usage != state.token_usage
 }
 

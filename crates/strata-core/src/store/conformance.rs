@@ -6,7 +6,7 @@
 //!
 //! ```ignore
 //! async fn store() -> (std::sync::Arc<dyn Store>, tempfile::TempDir) { … }
-//! strata_core::conformance_suite!(store);
+//! crate::conformance_suite!(store);
 //! ```
 //!
 //! The backend's crate needs `tokio` with `macros` and `rt-multi-thread` among its dev-dependencies. What only one

@@ -3,9 +3,9 @@
 use axum::body::Body;
 use axum::http::Method;
 use serde_json::{Value, json};
-use strata_core::engine::NewKey;
 use strata_core::key::{KeyLimits, SECRET_BYTES, Scopes, SecretSource};
 use strata_core::{Result, UserId};
+use strata_engine::NewKey;
 
 use super::*;
 use crate::testing::{Answer, TestServer, request};

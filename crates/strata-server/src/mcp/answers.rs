@@ -3,10 +3,11 @@
 use rmcp::schemars::{self, JsonSchema};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use strata_core::recall::{RecalledItem, TraceCandidate};
 use strata_core::store::Item;
+use strata_core::trace::TraceCandidate;
 use strata_core::turn::HiddenReason;
 use strata_core::{Memory, UserId};
+use strata_engine::recall::RecalledItem;
 
 use crate::routes::trace::{CandidateKind, OutcomeName};
 

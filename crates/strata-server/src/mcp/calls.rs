@@ -4,11 +4,12 @@ use rmcp::model::{CallToolResult, ContentBlock, ErrorData, JsonObject};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Number, Value};
-use strata_core::engine::{MemoryEdit, NewMemory};
-use strata_core::metric::RetrievalPath;
-use strata_core::recall::{RecallRequest, Recalled};
 use strata_core::store::{ItemKinds, MemoryQuery, MemorySelect, Page};
-use strata_core::{Filter, ItemId, MemoryId, RequestId, SessionId, TurnId};
+use strata_core::trace::RetrievalPath;
+use strata_core::{ItemId, MemoryId, RequestId, SessionId, TurnId};
+use strata_engine::Filter;
+use strata_engine::recall::{RecallRequest, Recalled};
+use strata_engine::{MemoryEdit, NewMemory};
 
 use super::answers::{
     Added, AddedAnswer, CandidateAnswer, DeletedAnswer, ExplainAnswer, Found, MemoriesAnswer, MemoryAnswer,

@@ -1,8 +1,8 @@
 use axum::body::Body;
 use axum::http::Method;
 use serde_json::{Value, json};
-use strata_core::engine::NewKey;
 use strata_core::key::{SECRET_BYTES, SecretSource};
+use strata_engine::NewKey;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
 use crate::testing::{Answer, TestServer, request};

@@ -9,11 +9,12 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
-use strata_core::engine::align::key;
-use strata_core::engine::{ChatMemory, ChatQuestion, ChatSnapshot, Ending, NewMessage};
-use strata_core::index::Saying;
 use strata_core::metric::RequestMetric;
+use strata_core::turn::NewMessage;
 use strata_core::{RequestId, SessionId, UserId};
+use strata_engine::align::key;
+use strata_engine::index::Saying;
+use strata_engine::{ChatMemory, ChatQuestion, ChatSnapshot, Ending};
 use tokio::task::JoinHandle;
 use utoipa::{IntoParams, ToSchema};
 
@@ -236,7 +237,7 @@ impl Exchange<'_> {
         let said = place.map(|place| self.body.messages[place].said.as_str()).unwrap_or_default();
         let question = Box::new(ChatQuestion {
             session: self.session.clone(),
-            question: strata_core::prompt::strip_injected(said).into_owned(),
+            question: strata_engine::prompt::strip_injected(said).into_owned(),
             shown: heard
                 .iter()
                 .map(|message| key(message.role, &message.content, &message.metadata))

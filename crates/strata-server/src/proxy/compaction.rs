@@ -1,7 +1,7 @@
 //! Long chats: older messages of the client's give way to a summary, where that is asked for.
 
-use strata_core::prompt::{Compaction, Message as SaidMessage, MessageSize, compacted, summary_share};
 use strata_core::{Role, SessionId, UserId};
+use strata_engine::prompt::{Compaction, Message as SaidMessage, MessageSize, compacted, summary_share};
 
 use super::sessions::hash;
 use super::wire::ChatBody;

@@ -3,9 +3,11 @@
 
 use std::time::{Duration, Instant};
 
-use strata_core::engine::{Ending, Exchange, NewMessage};
 use strata_core::metric::{ErrorStage, RequestMetric};
-use strata_core::{Engine, Role, SessionId, UserId};
+use strata_core::turn::NewMessage;
+use strata_core::{Role, SessionId, UserId};
+use strata_engine::Engine;
+use strata_engine::{Ending, Exchange};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 

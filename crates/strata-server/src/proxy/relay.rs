@@ -12,7 +12,7 @@ use std::time::Duration;
 use axum::body::{Bytes, HttpBody};
 use axum::http::StatusCode;
 use hyper::body::Frame;
-use strata_core::engine::Ending;
+use strata_engine::Ending;
 use tokio::sync::oneshot;
 use tokio::time::Sleep;
 

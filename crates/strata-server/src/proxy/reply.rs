@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use strata_core::Role;
-use strata_core::engine::NewMessage;
-use strata_core::engine::align::TOOL_CALLS;
 use strata_core::sse::EventReader;
+use strata_core::turn::NewMessage;
+use strata_engine::align::TOOL_CALLS;
 
 use super::wire::compact_calls;
 

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use serde_json::{Map, Value, json};
 use strata_core::Role;
-use strata_core::engine::NewMessage;
-use strata_core::engine::align::{TOOL_CALL_ID, TOOL_CALLS};
-use strata_core::recall::MAX_LIMIT;
+use strata_core::turn::NewMessage;
+use strata_engine::align::{TOOL_CALL_ID, TOOL_CALLS};
+use strata_engine::recall::MAX_LIMIT;
 
 use super::raw::{self, Edits, Member};
 use crate::error::ApiError;

@@ -1,7 +1,8 @@
 //! Filters as clients send them, and the user that they are about.
 
 use serde_json::{Map, Value};
-use strata_core::{Filter, UserId};
+use strata_core::UserId;
+use strata_engine::Filter;
 
 use crate::error::ApiError;
 use crate::identity::Caller;

@@ -7,9 +7,9 @@ use axum::extract::State;
 use axum::routing::{get, post};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use strata_core::engine::MemoryEdit;
 use strata_core::turn::{HiddenReason, Metadata};
 use strata_core::{Error, Memory, MemoryId, UserId};
+use strata_engine::MemoryEdit;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 

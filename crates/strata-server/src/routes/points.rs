@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::routing::get;
 use serde::{Deserialize, Serialize};
 use strata_core::SessionId;
-use strata_core::engine::StructuredPoint;
+use strata_engine::StructuredPoint;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 

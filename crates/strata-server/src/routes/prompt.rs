@@ -6,9 +6,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
-use strata_core::engine::{PromptRequest, Prompted};
-use strata_core::prompt::{Cut, Layer, Prompt, PromptBody, PromptFormat};
 use strata_core::{Error, SessionId};
+use strata_engine::prompt::{Cut, Layer, Prompt, PromptBody, PromptFormat};
+use strata_engine::{PromptRequest, Prompted};
 use utoipa::ToSchema;
 
 use super::params::SessionPath;

@@ -6,7 +6,7 @@ use axum::routing::get;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use strata_core::metric::{ErrorStage, RequestMetric, TraceSource};
-use strata_core::recall::Trace;
+use strata_core::trace::Trace;
 use strata_core::{ItemId, TurnId, UserId};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use strata_core::SessionId;
-use strata_core::engine::SummaryVersion;
 use strata_core::summary::SummaryStats;
+use strata_engine::SummaryVersion;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 

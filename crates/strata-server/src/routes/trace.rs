@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use strata_core::ItemId;
-use strata_core::recall::{Explanation, Outcome, Trace, TraceCandidate};
+use strata_core::trace::{Explanation, Outcome, Trace, TraceCandidate};
 use utoipa::ToSchema;
 use uuid::Uuid;
 

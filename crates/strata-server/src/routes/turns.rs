@@ -7,8 +7,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use strata_core::engine::NewMessage;
 use strata_core::turn::Metadata;
+use strata_core::turn::NewMessage;
 use utoipa::ToSchema;
 use uuid::Uuid;
 

@@ -111,11 +111,11 @@ impl TryFrom<String> for Scope {
     type Error = Error;
 
     fn try_from(name: String) -> Result<Self, Error> {
-        name.parse::<strata_core::recall::Scope>().map(Self::from)
+        name.parse::<strata_core::scope::Scope>().map(Self::from)
     }
 }
 
-impl From<Scope> for strata_core::recall::Scope {
+impl From<Scope> for strata_core::scope::Scope {
     fn from(scope: Scope) -> Self {
         match scope {
             Scope::Session => Self::Session,
@@ -125,12 +125,12 @@ impl From<Scope> for strata_core::recall::Scope {
     }
 }
 
-impl From<strata_core::recall::Scope> for Scope {
-    fn from(scope: strata_core::recall::Scope) -> Self {
+impl From<strata_core::scope::Scope> for Scope {
+    fn from(scope: strata_core::scope::Scope) -> Self {
         match scope {
-            strata_core::recall::Scope::Session => Self::Session,
-            strata_core::recall::Scope::User => Self::User,
-            strata_core::recall::Scope::Global => Self::Global,
+            strata_core::scope::Scope::Session => Self::Session,
+            strata_core::scope::Scope::User => Self::User,
+            strata_core::scope::Scope::Global => Self::Global,
         }
     }
 }

@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use rusqlite::{Connection, OptionalExtension, params};
-use strata_core::text;
+use strata_language::text;
 
 use super::error::Outcome;
 

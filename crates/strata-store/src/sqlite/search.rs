@@ -4,8 +4,9 @@ use std::collections::{BTreeSet, HashSet};
 
 use rusqlite::{Connection, OptionalExtension, params};
 use strata_core::store::{Hit, Item, TextMatch, TextQuery};
-use strata_core::text::{self, SimilarWords};
 use strata_core::{Memory, UserId};
+use strata_language::text;
+use strata_language::text::SimilarWords;
 
 use super::error::Outcome;
 use super::index::{self, Key, Kind, Tail, Totals};

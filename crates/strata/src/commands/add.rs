@@ -1,8 +1,9 @@
 //! `strata add`: a statement to remember as it is, or something said to learn from.
 
-use strata_core::engine::{Event, InferredEvent, NewMemory, NewMessage};
-use strata_core::recall::Scope;
+use strata_core::scope::Scope;
+use strata_core::turn::NewMessage;
 use strata_core::{MemoryKind, Role, SessionId, UserId};
+use strata_engine::{Event, InferredEvent, NewMemory};
 
 use super::{Context, JsonArgs, UserArgs, text_or_stdin};
 use crate::failure::{Failure, Outcome};

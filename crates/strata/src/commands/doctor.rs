@@ -7,10 +7,10 @@ use serde::Serialize;
 use serde_json::json;
 use strata::SystemClock;
 use strata_core::Store;
-use strata_core::index::SEGMENT_SPACE;
 use strata_core::key::KeyState;
 use strata_core::ports::{Clock, Embedder};
 use strata_core::store::{CheckDepth, Health, KeyQuery, Page};
+use strata_engine::index::SEGMENT_SPACE;
 
 use super::{Context, JsonArgs, serve};
 use crate::failure::{Failure, Outcome};

@@ -11,7 +11,7 @@ use serde::Serialize;
 use strata::config::StoreUrl;
 use strata_core::Store;
 use strata_core::ports::Clock;
-use strata_core::recall::Order;
+use strata_engine::recall::Order;
 
 use super::{Context, JsonArgs};
 use crate::failure::{Failure, Outcome};

@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 
 use strata_core::metric::RequestMetric;
-use strata_core::recall::{Scope, Trace, TraceCandidate};
+use strata_core::scope::Scope;
 use strata_core::store::{MemoryQuery, MemorySelect, TurnQuery};
-use strata_core::{Engine, ItemId, RequestId, TurnId, UserId};
+use strata_core::trace::{Trace, TraceCandidate};
+use strata_core::{ItemId, RequestId, TurnId, UserId};
+use strata_engine::Engine;
 use strata_server::wire::{ExplanationResponse, TracedRequestResponse};
 
 use super::{Context, JsonArgs, UserArgs};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 use indicatif::{ProgressBar, ProgressStyle};
-use strata_store::import::{self, BadRows, ImportOptions, ImportProgress, ImportReport};
+use strata_import::{BadRows, ImportOptions, ImportProgress, ImportReport};
 
 use super::{Context, JsonArgs, UserArgs};
 use crate::failure::Outcome;
@@ -57,7 +57,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     if let Ok(style) = ProgressStyle::with_template("{bar:40} {msg} {eta}") {
         bar.set_style(style);
     }
-    let report = import::sqlite(&file, &engine, &options, |progress| show(&bar, progress)).await;
+    let report = strata_import::sqlite(&file, &engine, &options, |progress| show(&bar, progress)).await;
     bar.finish_and_clear();
     let report = report?;
     if json {

@@ -4,7 +4,8 @@ use clap::Subcommand;
 use serde_json::json;
 use strata_core::job::{Job, JobStatus};
 use strata_core::store::{JobQuery, Page};
-use strata_core::{Engine, Error, ErrorKind, JobId, SessionId, UserId};
+use strata_core::{Error, ErrorKind, JobId, SessionId, UserId};
+use strata_engine::Engine;
 
 use super::{Context, JsonArgs};
 use crate::failure::Outcome;

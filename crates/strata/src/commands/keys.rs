@@ -10,11 +10,12 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use serde_json::json;
 use strata::SystemSecrets;
-use strata_core::engine::NewKey;
 use strata_core::key::{ApiKey, KeyLimits, KeyState, Scopes};
 use strata_core::moment::parse_as_of;
 use strata_core::store::{KeyQuery, Page};
-use strata_core::{Engine, KeyId, UserId};
+use strata_core::{KeyId, UserId};
+use strata_engine::Engine;
+use strata_engine::NewKey;
 
 use super::{Context, JsonArgs};
 use crate::failure::{Failure, Outcome};

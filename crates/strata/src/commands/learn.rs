@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use indicatif::ProgressBar;
 use serde::Serialize;
-use strata_core::Engine;
-use strata_core::engine::{Ended, Learned};
 use strata_core::job::{Job, JobStatus};
 use strata_core::ports::Spent;
 use strata_core::store::JobQuery;
+use strata_engine::Engine;
+use strata_engine::{Ended, Learned};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 

@@ -5,10 +5,11 @@ mod edit;
 use clap::Subcommand;
 use jiff::Timestamp;
 use serde_json::json;
-use strata_core::engine::{HistoryStep, MemoryEdit};
 use strata_core::moment::parse_as_of;
 use strata_core::store::{MemoryQuery, MemorySelect, Page};
-use strata_core::{Engine, Filter, Memory, MemoryId, MemoryKind, SessionId, UserId};
+use strata_core::{Memory, MemoryId, MemoryKind, SessionId, UserId};
+use strata_engine::{Engine, Filter};
+use strata_engine::{HistoryStep, MemoryEdit};
 
 use super::{Context, JsonArgs, text_or_stdin};
 use crate::failure::{Failure, Outcome};

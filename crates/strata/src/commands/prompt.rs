@@ -1,8 +1,8 @@
 //! `strata prompt`: what the model is to be shown for a question.
 
 use strata_core::SessionId;
-use strata_core::engine::PromptRequest;
-use strata_core::prompt::{PromptBody, PromptFormat};
+use strata_engine::PromptRequest;
+use strata_engine::prompt::{PromptBody, PromptFormat};
 
 use super::{Context, JsonArgs, UserArgs, text_or_stdin};
 use crate::failure::Outcome;

@@ -8,10 +8,11 @@ use std::io::{self, BufRead, BufReader, IsTerminal, Read};
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer};
-use strata_core::engine::NewMessage;
 use strata_core::moment::parse_moment;
 use strata_core::turn::Metadata;
-use strata_core::{Engine, Role, SessionId, UserId};
+use strata_core::turn::NewMessage;
+use strata_core::{Role, SessionId, UserId};
+use strata_engine::Engine;
 use tokio::sync::mpsc;
 
 use super::learn::{Report, drain, eager_engine};

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use indicatif::ProgressBar;
 use serde_json::json;
+use strata_core::Store;
 use strata_core::store::CheckDepth;
-use strata_core::{Engine, Store};
+use strata_engine::Engine;
 
 use super::{Context, JsonArgs};
 use crate::failure::{Failure, Outcome};

@@ -1,10 +1,12 @@
 //! `strata search`: what memory holds on a question.
 
 use jiff::Timestamp;
-use strata_core::metric::RetrievalPath;
+use strata_core::SessionId;
 use strata_core::moment::parse_as_of;
-use strata_core::recall::{RecallRequest, RecalledItem, Scope};
-use strata_core::{Filter, SessionId};
+use strata_core::scope::Scope;
+use strata_core::trace::RetrievalPath;
+use strata_engine::Filter;
+use strata_engine::recall::{RecallRequest, RecalledItem};
 
 use super::explain::show_trace;
 use super::{Context, JsonArgs, UserArgs};

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use strata::config::Config;
-use strata_core::Engine;
 use strata_core::key::KeyState;
 use strata_core::store::{KeyQuery, Page};
+use strata_engine::Engine;
 use tokio::net::TcpListener;
 
 use super::Context;

@@ -9,12 +9,13 @@ use clap::Subcommand;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::json;
-use strata_core::engine::{StructuredPoint, SummaryReport, SummaryVersion};
-use strata_core::learn::structured::Field;
 use strata_core::store::Page;
 use strata_core::summary::{Summary, SummaryStats};
 use strata_core::turn::Metadata;
-use strata_core::{Engine, Role, Session, SessionId, Turn, UserId};
+use strata_core::{Role, Session, SessionId, Turn, UserId};
+use strata_engine::Engine;
+use strata_engine::learn::structured::Field;
+use strata_engine::{StructuredPoint, SummaryReport, SummaryVersion};
 use strata_server::wire::PointResponse;
 
 use super::{Context, JsonArgs, UserArgs};

@@ -1,7 +1,7 @@
 //! The known settings: one table, from which defaults, `strata config` and the suggestions come.
 
-use strata_core::engine::Settings;
-use strata_core::prompt::PromptSettings;
+use strata_engine::Settings;
+use strata_engine::prompt::PromptSettings;
 use strata_models::Tokenizer;
 
 /// A setting that Strata knows.

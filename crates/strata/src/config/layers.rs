@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn the_defaults_are_those_of_the_core() {
         let config = Config::load(&sources()).unwrap();
-        assert_eq!(config.engine, strata_core::engine::Settings::default());
+        assert_eq!(config.engine, strata_engine::Settings::default());
         assert_eq!(config.listen.to_string(), "127.0.0.1:8100");
         assert_eq!(config.log, None);
         assert_eq!(config.log_format, LogFormat::Text);

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use strata_core::learn::summarising::{SummaryPrompt, SummaryPrompts, SummarySettings};
-use strata_core::learn::window::WindowSettings;
-use strata_core::learn::{LearnInto, LearnSettings};
 use strata_core::ports::TokenCounter;
 use strata_core::{Error, Result};
+use strata_engine::learn::summarising::{SummaryPrompt, SummaryPrompts, SummarySettings};
+use strata_engine::learn::window::WindowSettings;
+use strata_engine::learn::{LearnInto, LearnSettings};
 use strata_models::chat::{ChatOptions, OpenAiChat};
 
 use super::layers::Layers;

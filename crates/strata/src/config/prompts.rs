@@ -1,8 +1,8 @@
 //! How prompts are made and contexts compacted.
 
 use strata_core::context::CompactionLimits;
-use strata_core::prompt::{FilterSettings, Profile, PromptSettings, SummarySettings};
 use strata_core::{Error, Result};
+use strata_engine::prompt::{FilterSettings, Profile, PromptSettings, SummarySettings};
 
 use super::layers::Layers;
 

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 use strata_core::UserId;
-use strata_core::engine::{HistoryStep, InferredEvent, Quote};
+use strata_engine::{HistoryStep, InferredEvent, Quote};
 use uuid::Uuid;
 
 use super::MemoryJson;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use strata_core::Engine;
-use strata_core::engine::{Ended, Learned};
+use strata_engine::Engine;
+use strata_engine::{Ended, Learned};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 

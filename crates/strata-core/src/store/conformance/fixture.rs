@@ -10,13 +10,14 @@ use crate::id::{JobId, KeyId, LeaseId, MemoryId, RequestId, SessionId, SummaryId
 use crate::job::{Job, JobStatus};
 use crate::key::{ApiKey, KeyHash, KeyLimits, Scopes};
 use crate::memory::{Memory, MemoryKind};
-use crate::metric::{RequestMetric, RetrievalPath};
-use crate::recall::Scope;
+use crate::metric::RequestMetric;
+use crate::scope::Scope;
 use crate::store::{
     Applied, Change, ChangeSet, Hit, ItemKinds, LeaseRequest, MemoryQuery, MemorySelect, Store, TextMatch,
     TextQuery, TurnQuery,
 };
 use crate::summary::{Strategy, Summary, SummaryStatus};
+use crate::trace::RetrievalPath;
 use crate::turn::{Hidden, HiddenReason, Metadata, NewTurn, Role, Turn};
 
 /// A UUID that no other call has given, in ascending order.

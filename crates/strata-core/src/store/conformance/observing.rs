@@ -5,12 +5,13 @@ use serde_json::json;
 use super::fixture::*;
 use crate::error::ErrorKind;
 use crate::id::{LeaseId, RequestId, UserId};
-use crate::metric::{ErrorStage, RequestMetric, RetrievalPath};
-use crate::recall::Scope;
+use crate::metric::{ErrorStage, RequestMetric};
+use crate::scope::Scope;
 use crate::store::{
     Change, ChangeSet, CheckDepth, JobQuery, KeyQuery, LeaseRequest, MemoryQuery, MemorySelect, MetricQuery,
     Page, Store, SummaryQuery, TurnQuery,
 };
+use crate::trace::RetrievalPath;
 
 async fn log(store: &dyn Store, request: RequestMetric) -> RequestId {
     let id = request.id;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::id::ItemId;
-use crate::text;
+use strata_language::text;
 
 /// How soon more of the same term stops counting. Lucene's and Elasticsearch's default; on our Chinese and English
 /// benchmark conversations values from 0.9 to 1.5 differ by less than half a point of recall.

@@ -17,9 +17,9 @@ use crate::store::{
     SummaryQuery, TextMatch, TextQuery, TurnQuery,
 };
 use crate::summary::{Summary, SummaryStatus};
-use crate::text::SimilarWords;
 use crate::turn::Turn;
 use crate::vector::ItemVector;
+use strata_language::text::SimilarWords;
 
 impl UserData {
     pub(super) fn head(&self) -> Head {

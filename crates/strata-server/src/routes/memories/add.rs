@@ -6,10 +6,11 @@
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use strata_core::engine::{Event, InferredEvent, NewMemory, NewMessage};
-use strata_core::learn::Owner;
 use strata_core::turn::Metadata;
+use strata_core::turn::NewMessage;
 use strata_core::{Error, Memory, Role as CoreRole, SessionId, UserId};
+use strata_engine::learn::Owner;
+use strata_engine::{Event, InferredEvent, NewMemory};
 use utoipa::ToSchema;
 use uuid::Uuid;
 

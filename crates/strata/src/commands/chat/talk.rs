@@ -3,8 +3,8 @@
 use std::io;
 
 use strata::{ChatReply, Memory, MemoryItem, RecalledItem, ReplyStatus};
-use strata_core::recall::{Trace, TraceCandidate};
 use strata_core::store::TurnQuery;
+use strata_core::trace::{Trace, TraceCandidate};
 use strata_core::{ErrorKind, MemoryId, TurnId};
 
 use crate::failure::{Failure, Outcome};
@@ -239,9 +239,9 @@ impl<'a> Talk<'a> {
 /// Where recall looked.
 fn places(trace: &Trace) -> &'static str {
     match trace.scope {
-        strata_core::recall::Scope::Session => "this session",
-        strata_core::recall::Scope::User => "all your sessions",
-        strata_core::recall::Scope::Global => "all your sessions and what all share",
+        strata_core::scope::Scope::Session => "this session",
+        strata_core::scope::Scope::User => "all your sessions",
+        strata_core::scope::Scope::Global => "all your sessions and what all share",
     }
 }
 

@@ -1,0 +1,245 @@
+//! Which of a client's messages a session has already, and where the new ones go.
+//!
+//! Clients of chat models are stateless: they send the whole conversation with every request, or what they kept of it. A
+//! session is the record of it, and several conversations may share one. So a session is read as a forest: each turn
+//! follows another, by default the visible one before it ([`Follows`]). The messages heard are matched along those
+//! paths, from their end, which is robust against clients that trim the beginning, change an old tool result or put other
+//! instructions in front. What comes after the last match is new. What was stored after it was said on a branch that the
+//! client has left: it is abandoned, unless so much of it hangs on so little evidence that it is more likely another
+//! conversation that began alike.
+//!
+//! All of it is pure, and bounded whatever is sent: see [`MAX_HEARD`], [`MAX_SAME`].
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use serde_json::Value;
+
+use crate::prompt::strip_injected;
+use strata_core::turn::{Metadata, Role, Turn};
+
+/// The key of a turn's metadata that says which turn it follows, where that is not the visible one before it: a `seq`, or
+/// `null` where it begins a conversation.
+pub const FOLLOWS: &str = "follows";
+
+/// The key of a turn's metadata for the calls that a reply asks for, each with an `id`.
+pub const TOOL_CALLS: &str = "tool_calls";
+
+/// The key of a turn's metadata for the call that a tool answers.
+pub const TOOL_CALL_ID: &str = "tool_call_id";
+
+/// How many of the messages are compared, from the last: more than any window of a chat model holds in turns.
+const MAX_HEARD: usize = 1_024;
+
+/// How many messages with the same words are compared with a turn: a thousand times «ok» must not cost a million steps.
+const MAX_SAME: usize = 16;
+
+/// How many turns may be abandoned for each message that matched. Greetings are answered alike by the same model: two
+/// messages that match are not worth a hundred turns, but an edit within the last few exchanges is an edit.
+const ABANDONED_PER_MATCH: usize = 4;
+
+/// How many turns may be abandoned when a single question matched: a reply that came back otherwise than it was said, and
+/// the question after it. Questions are short and repeat themselves; replies seldom do.
+const ABANDONED_BY_QUESTION: usize = 2;
+
+/// Which turn a turn follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Follows {
+    /// The visible one before it.
+    Previous,
+    /// None: it begins a conversation.
+    Nothing,
+    /// The one at this `seq`.
+    Turn(u64),
+}
+
+impl Follows {
+    /// What a turn's metadata says.
+    pub fn read(metadata: &Metadata) -> Self {
+        match metadata.get(FOLLOWS) {
+            Some(Value::Null) => Self::Nothing,
+            Some(value) => value.as_u64().map_or(Self::Previous, Self::Turn),
+            None => Self::Previous,
+        }
+    }
+
+    /// Writes it into a turn's metadata.
+    pub fn write(self, metadata: &mut Metadata) {
+        match self {
+            Self::Previous => drop(metadata.remove(FOLLOWS)),
+            Self::Nothing => drop(metadata.insert(FOLLOWS.to_owned(), Value::Null)),
+            Self::Turn(seq) => drop(metadata.insert(FOLLOWS.to_owned(), seq.into())),
+        }
+    }
+}
+
+/// A visible turn of a session, as far as alignment looks at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stored {
+    /// Its place.
+    pub seq: u64,
+    /// What was said, see [`key`].
+    pub key: u64,
+    /// Who said it.
+    pub role: Role,
+    /// What it follows.
+    pub follows: Follows,
+}
+
+impl From<&Turn> for Stored {
+    fn from(turn: &Turn) -> Self {
+        Self {
+            seq: turn.seq,
+            key: key(turn.role, &turn.content, &turn.metadata),
+            role: turn.role,
+            follows: Follows::read(&turn.metadata),
+        }
+    }
+}
+
+/// A message that a client sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heard {
+    /// What was said, see [`key`].
+    pub key: u64,
+    /// Who said it.
+    pub role: Role,
+}
+
+/// Where a client's messages stand in a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Alignment {
+    /// The stored turn after which the new messages go; `None` where they begin a conversation.
+    pub after: Option<u64>,
+    /// How many of the messages are stored, or were before what the session remembers.
+    pub known: usize,
+    /// Stored turns on a branch that was left, by `seq`.
+    pub abandoned: Vec<u64>,
+    /// Whether turns before those compared could change the answer.
+    pub is_certain: bool,
+}
+
+/// A number for what was said: the same for texts that differ in white space or in what Strata injected, and for replies
+/// that ask for the same calls.
+pub fn key(role: Role, content: &str, metadata: &Metadata) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    role.as_str().hash(&mut hasher);
+    for word in strip_injected(content).split_whitespace() {
+        hasher.write(word.as_bytes());
+        hasher.write_u8(b' ');
+    }
+    let calls = metadata.get(TOOL_CALLS).and_then(Value::as_array).into_iter().flatten();
+    for id in calls.filter_map(|call| call.get("id")).chain(metadata.get(TOOL_CALL_ID)) {
+        id.as_str().hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// Aligns what was heard, the newest last, with the visible turns of a session, by ascending `seq`. `stored` may begin
+/// anywhere.
+pub fn align(stored: &[Stored], heard: &[Heard]) -> Alignment {
+    let first = heard.len().saturating_sub(MAX_HEARD);
+    let compared = &heard[first..];
+    let forest = Forest::new(stored);
+    let best = forest.best_matches(compared);
+    for (place, found) in best.iter().enumerate().rev() {
+        let Some(Match { turn, run }) = *found else { continue };
+        let descendants = forest.descendants(turn);
+        let is_last = place + 1 == compared.len();
+        let is_whole = run == place + 1 && first == 0;
+        let last_question = forest.last_question();
+        let is_convincing = match (is_last, run) {
+            // The question itself: with what came before it, or alone where it is the last one of the session too.
+            (true, 1) => is_whole && last_question == Some(turn),
+            (false, 1) => is_whole || descendants.len() <= ABANDONED_BY_QUESTION,
+            _ => true,
+        };
+        if !is_convincing {
+            continue;
+        }
+        let most = match (run, stored[turn].role) {
+            (1, Role::User) => ABANDONED_BY_QUESTION,
+            _ => ABANDONED_PER_MATCH * run,
+        };
+        let abandoned = if descendants.len() <= most { descendants } else { Vec::new() };
+        return Alignment {
+            after: Some(stored[turn].seq),
+            known: first + place + 1,
+            abandoned: abandoned.into_iter().map(|turn| stored[turn].seq).collect(),
+            is_certain: run > 1 || is_whole,
+        };
+    }
+    Alignment { after: None, known: first, abandoned: Vec::new(), is_certain: false }
+}
+
+/// A stored turn that says what a message says, and how many messages before it match as well, itself included.
+#[derive(Debug, Clone, Copy)]
+struct Match {
+    turn: usize,
+    run: usize,
+}
+
+/// A session's turns with the turn that each follows, as places in `stored`.
+struct Forest<'a> {
+    stored: &'a [Stored],
+    parents: Vec<Option<usize>>,
+}
+
+impl<'a> Forest<'a> {
+    fn new(stored: &'a [Stored]) -> Self {
+        let parent = |place: usize| match stored[place].follows {
+            Follows::Previous => place.checked_sub(1),
+            Follows::Nothing => None,
+            Follows::Turn(seq) => stored[..place].binary_search_by_key(&seq, |turn| turn.seq).ok(),
+        };
+        Self { stored, parents: (0..stored.len()).map(parent).collect() }
+    }
+
+    /// For each message the turn that matches it with the longest run before it; of equals the newest.
+    fn best_matches(&self, heard: &[Heard]) -> Vec<Option<Match>> {
+        let mut places: HashMap<u64, Vec<usize>> = HashMap::new();
+        for (place, message) in heard.iter().enumerate().rev() {
+            let places = places.entry(message.key).or_default();
+            if places.len() < MAX_SAME {
+                places.push(place);
+            }
+        }
+        let mut best: Vec<Option<Match>> = vec![None; heard.len()];
+        // For each turn the messages that it matches, with their runs.
+        let mut runs: Vec<Vec<(usize, usize)>> = Vec::with_capacity(self.stored.len());
+        for (turn, stored) in self.stored.iter().enumerate() {
+            let before = self.parents[turn].map(|parent| &runs[parent]);
+            let mut own = Vec::new();
+            for &place in places.get(&stored.key).into_iter().flatten() {
+                let earlier = before.into_iter().flatten().find(|(other, _)| other + 1 == place);
+                let run = 1 + earlier.map_or(0, |(_, run)| *run);
+                own.push((place, run));
+                if best[place].is_none_or(|best| run >= best.run) {
+                    best[place] = Some(Match { turn, run });
+                }
+            }
+            runs.push(own);
+        }
+        best
+    }
+
+    /// All turns that follow `root`, directly or not.
+    fn descendants(&self, root: usize) -> Vec<usize> {
+        let mut below = vec![false; self.stored.len()];
+        let mut found = Vec::new();
+        for turn in root + 1..self.stored.len() {
+            if self.parents[turn].is_some_and(|parent| parent == root || below[parent]) {
+                below[turn] = true;
+                found.push(turn);
+            }
+        }
+        found
+    }
+
+    fn last_question(&self) -> Option<usize> {
+        self.stored.iter().rposition(|turn| turn.role == Role::User)
+    }
+}
+
+#[cfg(test)]
+mod tests;

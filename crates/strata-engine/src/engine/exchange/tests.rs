@@ -1,0 +1,193 @@
+//! Exchanges over the reference store.
+
+use serde_json::json;
+
+use super::*;
+use crate::recall::tests::fixture::*;
+use strata_core::store::{JobQuery, Store};
+
+fn messages(texts: &[&str]) -> Vec<NewMessage> {
+    let roles = [Role::User, Role::Assistant].into_iter().cycle();
+    texts.iter().zip(roles).map(|(text, role)| NewMessage::new(role, *text)).collect()
+}
+
+fn reply(text: &str) -> Ending {
+    Ending::Complete(NewMessage::new(Role::Assistant, text))
+}
+
+impl World {
+    async fn exchange(&self, said: &[&str], ending: Ending) {
+        let exchange = self.engine.open_exchange(&self.user, &session("s"), &messages(said)).await.unwrap();
+        self.engine.close_exchange(&self.user, exchange, ending).await.unwrap();
+    }
+
+    /// Every turn as `role: content`, a hidden one with why.
+    async fn turns(&self) -> Vec<String> {
+        let turns = self.engine.turns(&self.user, &session("s"), None, 100).await.unwrap();
+        let shown = |turn: Turn| {
+            let why = turn.hidden.map(|hidden| format!(" ({})", hidden.reason.as_str()));
+            format!("{}: {}{}", turn.role.as_str(), turn.content, why.unwrap_or_default())
+        };
+        turns.into_iter().map(shown).collect()
+    }
+
+    async fn jobs(&self) -> Vec<Job> {
+        let query = JobQuery { limit: 100, ..JobQuery::default() };
+        let jobs = self.store.jobs(&self.user, &query).await.unwrap();
+        jobs.into_iter().filter(|job| job.kind == JobKind::Reply.as_str()).collect()
+    }
+
+    /// Works on what is due, and says whether a reply was given up.
+    async fn work(&self) -> bool {
+        let done = self.engine.learn_all().await.unwrap();
+        done.iter().any(|done| done.kind == JobKind::Reply.as_str() && done.ended == Ended::Done)
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_is_recorded_once_however_often_it_is_sent() {
+    let world = World::new();
+    world.exchange(&["one"], reply("two")).await;
+    world.exchange(&["one", "two", "three"], reply("four")).await;
+    world.exchange(&["one", " two\n", "three", "four", "five"], reply("six")).await;
+    let all =
+        ["user: one", "assistant: two", "user: three", "assistant: four", "user: five", "assistant: six"];
+    assert_eq!(world.turns().await, all);
+    assert_eq!(world.jobs().await, [], "nothing is awaited any more");
+    let turns = world.engine.turns(&world.user, &session("s"), None, 9).await.unwrap();
+    let follows: Vec<_> = turns.iter().map(|turn| Follows::read(&turn.metadata)).collect();
+    assert_eq!(follows[0], Follows::Nothing);
+    assert_eq!((follows[1], follows[2]), (Follows::Turn(0), Follows::Previous));
+}
+
+#[tokio::test]
+async fn a_reply_made_again_and_a_question_said_otherwise_leave_recall() {
+    let world = World::new();
+    world.exchange(&["one"], reply("two")).await;
+    world.exchange(&["one"], reply("two again")).await;
+    assert_eq!(world.turns().await, ["user: one", "assistant: two (abandoned)", "assistant: two again"]);
+    world.exchange(&["one", "two again", "three"], reply("four")).await;
+    world.exchange(&["one", "two again", "other"], reply("fifth")).await;
+    let all = [
+        "user: one",
+        "assistant: two (abandoned)",
+        "assistant: two again",
+        "user: three (abandoned)",
+        "assistant: four (abandoned)",
+        "user: other",
+        "assistant: fifth",
+    ];
+    assert_eq!(world.turns().await, all);
+}
+
+#[tokio::test]
+async fn a_failure_and_what_broke_off_are_marked() {
+    let world = World::new();
+    world.exchange(&["one"], Ending::Failed(NewMessage::new(Role::Assistant, "429: slow down"))).await;
+    world.exchange(&["one"], Ending::Interrupted(NewMessage::new(Role::Assistant, ""))).await;
+    world.exchange(&["one"], Ending::Interrupted(NewMessage::new(Role::Assistant, "half"))).await;
+    let all = ["user: one", "assistant: 429: slow down (error)", "assistant:  (error)", "assistant: half"];
+    assert_eq!(world.turns().await, all, "a retry stores the question once");
+    let turns = world.engine.turns(&world.user, &session("s"), None, 9).await.unwrap();
+    assert_eq!(turns[3].metadata[INTERRUPTED], json!(true));
+}
+
+#[tokio::test]
+async fn a_reply_whose_process_died_is_known_to_be_interrupted() {
+    let world = World::new();
+    let dead = world.engine.open_exchange(&world.user, &session("s"), &messages(&["one"])).await.unwrap();
+    assert!(!world.work().await, "it is awaited");
+    world.clock.forward(31);
+    assert!(world.work().await, "nobody has awaited it for half a minute");
+    assert_eq!(world.turns().await, ["user: one", "assistant:  (error)"]);
+    assert_eq!(world.jobs().await, []);
+    // It was not dead, only slow.
+    world.engine.close_exchange(&world.user, dead, reply("two")).await.unwrap();
+    assert_eq!(world.turns().await, ["user: one", "assistant:  (error)", "assistant: two"]);
+}
+
+#[tokio::test]
+async fn a_reply_is_awaited_no_longer_than_any_job() {
+    let world = World::with(|settings| settings.learn.lease_secs = 5);
+    let open = world.engine.open_exchange(&world.user, &session("s"), &messages(&["one"])).await;
+    assert_eq!(world.engine.exchange_hold(), std::time::Duration::from_secs(5) / 3);
+    let mut exchange = open.unwrap();
+    world.clock.forward(4);
+    world.engine.hold_exchange(&world.user, &mut exchange).await.unwrap();
+    world.clock.forward(4);
+    assert!(!world.work().await, "it is held");
+    world.clock.forward(2);
+    assert!(world.work().await);
+    assert_eq!(world.turns().await, ["user: one", "assistant:  (error)"]);
+}
+
+#[tokio::test]
+async fn a_reply_that_takes_long_is_held() {
+    let world = World::new();
+    let open = world.engine.open_exchange(&world.user, &session("s"), &messages(&["one"])).await;
+    let mut exchange = open.unwrap();
+    for _ in 0..5 {
+        world.clock.forward(20);
+        world.engine.hold_exchange(&world.user, &mut exchange).await.unwrap();
+    }
+    assert!(!world.work().await);
+    world.engine.close_exchange(&world.user, exchange, reply("two")).await.unwrap();
+    assert_eq!(world.turns().await, ["user: one", "assistant: two"]);
+}
+
+#[tokio::test]
+async fn what_was_forgotten_meanwhile_stays_forgotten() {
+    let world = World::new();
+    let open =
+        async || world.engine.open_exchange(&world.user, &session("s"), &messages(&["one"])).await.unwrap();
+    let exchange = open().await;
+    world.engine.delete_session(&world.user, &session("s")).await.unwrap();
+    world.engine.close_exchange(&world.user, exchange, reply("two")).await.unwrap();
+    assert!(world.engine.session(&world.user, &session("s")).await.is_err());
+    assert_eq!(world.jobs().await, []);
+    open().await;
+    world.engine.delete_session(&world.user, &session("s")).await.unwrap();
+    world.clock.forward(31);
+    assert!(world.work().await);
+    assert!(world.engine.session(&world.user, &session("s")).await.is_err());
+}
+
+#[tokio::test]
+async fn what_cannot_be_kept_is_made_to_fit() {
+    let world = World::with(|settings| settings.max_turn_bytes = 10);
+    let exchange = world
+        .engine
+        .open_exchange(&world.user, &session("s"), &messages(&["长长长长长 a\0b"]))
+        .await
+        .unwrap();
+    world.engine.close_exchange(&world.user, exchange, reply("a\0b")).await.unwrap();
+    assert_eq!(world.turns().await, ["user: 长长长", "assistant: a\u{fffd}b"]);
+}
+
+#[tokio::test]
+async fn a_chat_is_told_what_was_said_elsewhere_but_not_what_it_shows_itself() {
+    let world = World::new();
+    world.say("other", "the dog sleeps in the flat").await;
+    world.exchange(&["the dog is called Bello"], reply("noted")).await;
+    let question = super::super::ChatQuestion {
+        session: session("s"),
+        question: "where does the dog sleep".to_owned(),
+        shown: ["the dog is called Bello", "noted", "where does the dog sleep"]
+            .iter()
+            .zip([Role::User, Role::Assistant, Role::User])
+            .map(|(text, role)| key(role, text, &Metadata::new()))
+            .collect(),
+        score_threshold: Some(0.0),
+        ..Default::default()
+    };
+    let id = strata_core::id::RequestId(world.engine.next_id());
+    let snapshot = world.engine.chat_snapshot(&world.user, &question.session).await.unwrap();
+    let memory = world.engine.chat_memory(&world.user, id, &question, snapshot).await.unwrap();
+    let block = memory.block.unwrap();
+    assert!(block.contains("[user] the dog sleeps in the flat"), "{block}");
+    assert!(!block.contains("Bello"), "{block}");
+    assert_eq!(memory.row.context_items, 1);
+    assert_eq!(world.engine.waiting_requests(), 0, "the row waits for the model's answer");
+    world.engine.note_chat(&world.user, memory.row).await;
+    assert_eq!(world.engine.request(&world.user, id).await.unwrap().query, "where does the dog sleep");
+}

@@ -1,0 +1,31 @@
+//! Asking a chat model for something that can be read, with one try to mend what it answered.
+
+use crate::learn::questions::repair;
+use strata_core::error::Result;
+use strata_core::ports::{ChatModel, ChatRequest, Spent};
+
+/// What `read` makes of the model's answer. One that cannot be read is shown to the model once, with what is wrong with it.
+/// Every call is added to `spent`, whatever came of it.
+pub(crate) async fn ask<T>(
+    model: &dyn ChatModel,
+    request: &ChatRequest,
+    read: impl Fn(&str) -> Result<T>,
+    spent: &mut Spent,
+) -> Result<T> {
+    let text = complete(model, request, spent).await?;
+    let error = match read(&text) {
+        Ok(found) => return Ok(found),
+        Err(error) => error,
+    };
+    tracing::debug!(model = model.model(), %error, "an answer could not be read; the model is asked to mend it");
+    let text = complete(model, &repair(request, &text, error.message()), spent).await?;
+    read(&text)
+}
+
+async fn complete(model: &dyn ChatModel, request: &ChatRequest, spent: &mut Spent) -> Result<String> {
+    let answered = model.complete(request).await;
+    let mut cost = answered.as_ref().map(|answer| answer.spent).unwrap_or_default();
+    cost.calls = cost.calls.max(1);
+    *spent += cost;
+    Ok(answered?.text)
+}

@@ -1,0 +1,176 @@
+//! An engine whose time moves with every look at it and whose model says what it was told to say.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use crate::engine::{Engine, Learned, Settings};
+use crate::learn::LearnSettings;
+use crate::prompt::EstimatedTokens;
+use strata_core::error::{Error, Result};
+use strata_core::ports::{ChatAnswer, ChatModel, ChatRequest, Clock, IdSource, Spent};
+use strata_core::store::conformance::fixture::{ann, at, session};
+use strata_core::store::{InMemoryStore, Store};
+use strata_core::summary::Summary;
+use strata_core::turn::NewMessage;
+use strata_core::turn::Role;
+
+/// A millisecond passes with every look.
+#[derive(Default)]
+pub(in crate::engine::learn) struct Ticking(AtomicI64);
+
+impl Ticking {
+    pub(in crate::engine::learn) fn advance(&self, seconds: i64) {
+        self.0.fetch_add(seconds * 1_000, Ordering::Relaxed);
+    }
+}
+
+impl Clock for Ticking {
+    fn now(&self) -> Timestamp {
+        let millis = self.0.fetch_add(1, Ordering::Relaxed);
+        at(0) + jiff::SignedDuration::from_millis(millis)
+    }
+}
+
+#[derive(Default)]
+struct Counter(AtomicU64);
+
+impl IdSource for Counter {
+    fn next(&self) -> Uuid {
+        Uuid::from_u64_pair(7, self.0.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// What a model does when it is asked.
+pub(in crate::engine::learn) enum Reply {
+    /// It answers.
+    Says(String),
+    /// It fails.
+    Fails(Error),
+    /// It never answers.
+    Hangs,
+    /// A round is recorded before it answers.
+    AfterRound(String),
+}
+
+/// Says what it was told to say, and keeps what it was asked.
+#[derive(Default)]
+pub(in crate::engine::learn) struct Scripted {
+    replies: Mutex<VecDeque<Reply>>,
+    asked: Mutex<Vec<String>>,
+    engine: Mutex<Option<Engine>>,
+}
+
+impl Scripted {
+    pub(in crate::engine::learn) fn will(&self, reply: Reply) {
+        self.replies.lock().unwrap().push_back(reply);
+    }
+
+    pub(in crate::engine::learn) fn says(&self, text: &str) {
+        self.will(Reply::Says(text.to_owned()));
+    }
+
+    /// Forgets what it was still to say.
+    pub(in crate::engine::learn) fn say_no_more(&self) {
+        self.replies.lock().unwrap().clear();
+    }
+
+    /// What it was asked, each request as its messages in order; what was asked before is forgotten.
+    pub(in crate::engine::learn) fn take_asked(&self) -> Vec<String> {
+        std::mem::take(&mut *self.asked.lock().unwrap())
+    }
+}
+
+#[async_trait]
+impl ChatModel for Scripted {
+    fn model(&self) -> &str {
+        "scripted"
+    }
+
+    async fn complete(&self, request: &ChatRequest) -> Result<ChatAnswer> {
+        // Extraction has tests of its own: here it finds nothing.
+        if request.schema.as_ref().is_some_and(|schema| schema.name != "summary") {
+            return Ok(ChatAnswer { text: r#"{"statements": []}"#.to_owned(), spent: Spent::default() });
+        }
+        let messages: Vec<&str> = request.messages.iter().map(|message| message.content.as_str()).collect();
+        self.asked.lock().unwrap().push(messages.join("\n---\n"));
+        let spent = Spent { calls: 1, input_tokens: 10, output_tokens: 5 };
+        let reply = self.replies.lock().unwrap().pop_front();
+        match reply {
+            Some(Reply::Says(text)) => Ok(ChatAnswer { text, spent }),
+            Some(Reply::Fails(error)) => Err(error),
+            Some(Reply::Hangs) => std::future::pending().await,
+            Some(Reply::AfterRound(text)) => {
+                let engine = self.engine.lock().unwrap().clone().unwrap();
+                round(&engine).await;
+                Ok(ChatAnswer { text, spent })
+            }
+            None => Err(Error::internal("nothing was told to be said")),
+        }
+    }
+}
+
+pub(in crate::engine::learn) struct Fixture {
+    pub(in crate::engine::learn) engine: Engine,
+    pub(in crate::engine::learn) model: Arc<Scripted>,
+    pub(in crate::engine::learn) clock: Arc<Ticking>,
+}
+
+/// An engine with a scripted model that waits for nothing.
+pub(in crate::engine::learn) fn with_model(change: impl FnOnce(&mut LearnSettings)) -> Fixture {
+    let Fixture { engine, model, clock } = without_model(change);
+    let engine = engine.with_chat_model(Arc::clone(&model) as Arc<dyn ChatModel>);
+    *model.engine.lock().unwrap() = Some(engine.clone());
+    Fixture { engine, model, clock }
+}
+
+/// An engine that learns by rules.
+pub(in crate::engine::learn) fn without_model(change: impl FnOnce(&mut LearnSettings)) -> Fixture {
+    let mut settings = Settings::default();
+    settings.learn.delay_secs = Some(0);
+    change(&mut settings.learn);
+    let clock = Arc::new(Ticking::default());
+    let store: Arc<dyn Store> = Arc::new(InMemoryStore::new());
+    let ids = Arc::new(Counter::default());
+    let engine =
+        Engine::new(store, Arc::clone(&clock) as Arc<dyn Clock>, ids, Arc::new(EstimatedTokens), settings);
+    Fixture { engine, model: Arc::default(), clock }
+}
+
+pub(in crate::engine::learn) async fn say(engine: &Engine, role: Role, content: &str) {
+    engine.record(&ann(), &session("s"), vec![NewMessage::new(role, content)], None).await.unwrap();
+}
+
+/// The next round: a question and an answer that say which turns they are.
+pub(in crate::engine::learn) async fn round(engine: &Engine) {
+    let seq =
+        engine.store().session(&ann(), &session("s")).await.unwrap().map_or(0, |session| session.turn_count);
+    say(engine, Role::User, &format!("Is turn {seq} a question?")).await;
+    say(engine, Role::Assistant, &format!("Turn {} answers it.", seq + 1)).await;
+}
+
+/// Works on `summarise` jobs until none is due. Jobs of other kinds are done as they come.
+pub(in crate::engine::learn) async fn summarise(engine: &Engine) -> Vec<Learned> {
+    let learned = engine.learn_all().await.unwrap();
+    learned.into_iter().filter(|learned| learned.kind == "summarise").collect()
+}
+
+/// The session's summaries of a strategy, oldest first.
+pub(in crate::engine::learn) async fn rows(engine: &Engine, strategy: &str) -> Vec<Summary> {
+    let mut rows = engine.summaries(&ann(), &session("s"), 1_000).await.unwrap();
+    rows.retain(|row| row.strategy.as_str() == strategy);
+    rows.sort_by_key(|row| row.created_at);
+    rows
+}
+
+/// An answer with a summary and nothing else.
+pub(in crate::engine::learn) fn answer(summary: &str) -> String {
+    serde_json::json!({
+        "summary": summary, "facts": [], "preferences": [], "decisions": [], "todos": [], "entities": []
+    })
+    .to_string()
+}

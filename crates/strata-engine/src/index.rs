@@ -1,0 +1,243 @@
+//! An index in memory of all of a user's items: exact statistics, the same for every backend.
+//!
+//! Ranking needs to know all of a user's items at once: how rare a term is, what stands next to what, what the best score
+//! is. Databases do not tell that alike, and what they tell depends on everybody else's data. So a user's items are kept
+//! as numbers in memory while that user asks questions. An index is loaded on demand from stored segments, brought up to
+//! date with the store's feed before each question (also with what another process wrote), and dropped when all indexes
+//! together exceed a budget of bytes. Nothing here is the truth: everything can be built again from the store.
+//!
+//! Start reading at [`Indexes::fresh`], then [`user::UserIndex`].
+
+mod document;
+mod features;
+mod learned;
+mod likes;
+mod lists;
+mod load;
+mod maintain;
+mod means;
+mod postings;
+mod saying;
+mod segment;
+#[cfg(test)]
+mod tests;
+mod user;
+mod vocabulary;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+
+pub(crate) use document::{Doc, Document, Marks, Place};
+pub(crate) use features::{TermHash, is_latin, question_terms, question_words, speaker, spoken, term_hash};
+pub(crate) use user::UserIndex;
+
+pub use saying::Saying;
+
+pub(crate) use maintain::{SEGMENT_ITEMS, write_segment};
+pub use segment::SEGMENT_SPACE;
+
+use strata_core::error::Result;
+use strata_core::id::UserId;
+use strata_core::lexicon::Lexicon;
+use strata_core::memory::Memory;
+use strata_core::store::{Head, Item, Store};
+
+/// How many items one read of the feed brings.
+const FEED_BATCH: u32 = 2_000;
+
+/// The indexes of the users who asked last.
+pub struct Indexes {
+    lexicon: Arc<dyn Lexicon>,
+    budget: usize,
+    users: Mutex<Users>,
+}
+
+#[derive(Default)]
+struct Users {
+    slots: HashMap<UserId, Slot>,
+    /// Rises with each use, to tell who has waited longest.
+    uses: u64,
+}
+
+struct Slot {
+    index: Arc<RwLock<UserIndex>>,
+    bytes: usize,
+    used: u64,
+}
+
+/// A user's index, up to date when it was handed out.
+pub(crate) struct FreshIndex(Arc<RwLock<UserIndex>>);
+
+impl FreshIndex {
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, UserIndex> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what all memories were learned from.
+    pub(crate) fn note_memories(&self, memories: &[Memory]) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).learned.complete(memories);
+    }
+
+    /// Notes what items say that came from segments.
+    pub(crate) fn note_sayings(&self, items: impl IntoIterator<Item = Item>) {
+        let mut index = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        for item in items {
+            if let Some(doc) = index.doc(&item.id()) {
+                index.sayings.note(doc, &item);
+            }
+        }
+    }
+}
+
+impl Indexes {
+    /// Indexes that together take about `budget` bytes.
+    pub fn new(lexicon: Arc<dyn Lexicon>, budget: usize) -> Self {
+        Self { lexicon, budget, users: Mutex::default() }
+    }
+
+    /// The words and their vectors.
+    pub fn lexicon(&self) -> &dyn Lexicon {
+        self.lexicon.as_ref()
+    }
+
+    /// About how many bytes all indexes take, and how many there are.
+    pub fn usage(&self) -> (usize, usize) {
+        let users = self.lock();
+        (users.slots.values().map(|slot| slot.bytes).sum(), users.slots.len())
+    }
+
+    /// Drops a user's index; the next question loads it again.
+    pub fn forget(&self, user: &UserId) {
+        self.lock().slots.remove(user);
+    }
+
+    /// The user's index with everything in it that the store had at `head`, which was just read, and the vectors of
+    /// `model`.
+    pub(crate) async fn fresh(
+        &self,
+        store: &dyn Store,
+        user: &UserId,
+        mut head: Head,
+        model: Option<&str>,
+    ) -> Result<FreshIndex> {
+        let mut known = self.lock().slots.get(user).map(|slot| Arc::clone(&slot.index));
+        if let Some(index) = &known {
+            let (seen, worn) = {
+                let index = index.read().unwrap_or_else(PoisonError::into_inner);
+                (index.head, index.is_worn())
+            };
+            if seen.revision > head.revision {
+                // Another question has fed it with what was written since the head was read. Should it still be ahead
+                // then, the store went back to an older copy of itself.
+                head = store.head(user).await?;
+            }
+            // Something was destroyed, or much of the index is out of date: begin anew.
+            if seen.epoch != head.epoch || seen.revision > head.revision || worn {
+                known = None;
+            }
+        }
+        let index = match known {
+            Some(index) => index,
+            None => Arc::new(RwLock::new(self.load(store, user, head).await?)),
+        };
+        self.catch_up(store, user, &index, head).await?;
+        if let Some(model) = model {
+            self.catch_up_vectors(store, user, &index, model, head).await?;
+        }
+        self.keep(user, &index);
+        Ok(FreshIndex(index))
+    }
+
+    /// An index from the stored segments.
+    async fn load(&self, store: &dyn Store, user: &UserId, head: Head) -> Result<UserIndex> {
+        let stored = store.segments(user, SEGMENT_SPACE, 0).await?;
+        let (mut segments, mut revision) = (Vec::with_capacity(stored.len()), 0);
+        for segment in &stored {
+            let read = segment::decode(&segment.bytes).filter(|_| segment.first <= revision + 1);
+            // A segment that cannot be read is passed over together with those after it: the feed brings the items.
+            let Some(read) = read else {
+                tracing::warn!(space = SEGMENT_SPACE, first = segment.first, "a stored segment is damaged");
+                break;
+            };
+            segments.push(read);
+            revision = segment.last;
+        }
+        let mut index = load::load(&segments, self.lexicon());
+        index.head = Head { revision, epoch: head.epoch, vectors: 0 };
+        index.look_for_closed();
+        Ok(index)
+    }
+
+    async fn catch_up(
+        &self,
+        store: &dyn Store,
+        user: &UserId,
+        index: &RwLock<UserIndex>,
+        head: Head,
+    ) -> Result<()> {
+        loop {
+            let after = index.read().unwrap_or_else(PoisonError::into_inner).head.revision;
+            if after >= head.revision {
+                return Ok(());
+            }
+            // No more than there can be, most often: a store may answer a small question faster than a large one.
+            let limit = u32::try_from(head.revision - after).unwrap_or(FEED_BATCH).min(FEED_BATCH);
+            let changes = store.feed(user, after, limit).await?;
+            let mut index = index.write().unwrap_or_else(PoisonError::into_inner);
+            // Another question may have fed the index meanwhile; then look again.
+            if index.head.revision != after {
+                continue;
+            }
+            let full = changes.len() >= limit as usize;
+            for (revision, item) in changes {
+                index.add_item(&item, self.lexicon.as_ref());
+                index.head.revision = revision;
+            }
+            if !full {
+                // Revisions without an item, as of a change of state, are nothing to index.
+                index.head.revision = index.head.revision.max(head.revision);
+            }
+        }
+    }
+
+    async fn catch_up_vectors(
+        &self,
+        store: &dyn Store,
+        user: &UserId,
+        index: &RwLock<UserIndex>,
+        model: &str,
+        head: Head,
+    ) -> Result<()> {
+        let after = {
+            let index = index.read().unwrap_or_else(PoisonError::into_inner);
+            if index.vectors.model == model { index.head.vectors } else { 0 }
+        };
+        if after < head.vectors {
+            let vectors = store.vectors_since(user, model, after).await?;
+            let mut index = index.write().unwrap_or_else(PoisonError::into_inner);
+            index.add_vectors(model, vectors);
+            // And no further: what was stored since the head was read may be of items that the index does not have yet.
+            index.head.vectors = index.head.vectors.max(head.vectors);
+        }
+        Ok(())
+    }
+
+    /// Remembers an index, and drops those that were not used for longest while all together are too large.
+    fn keep(&self, user: &UserId, index: &Arc<RwLock<UserIndex>>) {
+        let bytes = index.read().unwrap_or_else(PoisonError::into_inner).bytes();
+        let mut users = self.lock();
+        users.uses += 1;
+        let used = users.uses;
+        users.slots.insert(user.clone(), Slot { index: Arc::clone(index), bytes, used });
+        let mut total: usize = users.slots.values().map(|slot| slot.bytes).sum();
+        while total > self.budget && users.slots.len() > 1 {
+            let oldest = users.slots.iter().min_by_key(|(_, slot)| slot.used).map(|(user, _)| user.clone());
+            let Some(slot) = oldest.and_then(|user| users.slots.remove(&user)) else { break };
+            total -= slot.bytes;
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Users> {
+        self.users.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,233 @@
+//! Which of a user's words are like a word of a question.
+//!
+//! Each word of a question is compared with every word of the user, which is most of what recall does. Questions share
+//! most of their words, so what a word was found to be like is remembered, and only the words that the user has added since
+//! are compared.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::postings::Words;
+use strata_core::dot::{dots, dots_of_two};
+use strata_core::lexicon::DIMENSION;
+use strata_core::vector::Vector;
+
+/// Words compared with one direction before the next direction's turn: 16 KiB of vectors.
+const BLOCK: usize = 64;
+
+/// Words of which it is first asked whether any is near: few are.
+const PART: usize = 16;
+
+/// How many words of questions are remembered. Those that come again are common words, of which a language has few.
+const REMEMBERED: usize = 512;
+
+/// A word's number, and its cosine.
+type Near = (u32, f32);
+
+/// What words of questions were found to be like.
+#[derive(Default)]
+pub(crate) struct Likes {
+    remembered: Mutex<Remembered>,
+}
+
+#[derive(Default)]
+struct Remembered {
+    words: HashMap<Box<str>, Like>,
+    /// The cosine above which a word counts as near.
+    least: f32,
+    /// Rises with each question, to tell which words have not come for longest.
+    questions: u64,
+}
+
+#[derive(Clone, Default)]
+struct Like {
+    /// How many of the user's words were compared: whole blocks.
+    compared: usize,
+    near: Vec<Near>,
+    question: u64,
+}
+
+impl Remembered {
+    /// Begins anew where another nearness counts than before.
+    fn begin(&mut self, least: f32) {
+        if self.least != least {
+            *self = Self { least, ..Self::default() };
+        }
+    }
+}
+
+impl Words {
+    /// For each given word with its direction, the user's words whose cosine with it is above `least`, rising, with that
+    /// cosine. Should `least` change, what is remembered is of no use any more. Words with digits are left out: 2022 is near 2023 in every embedding, and wrong.
+    pub(crate) fn near(&self, asked: &[(&str, &Vector)], least: f32) -> Vec<Vec<Near>> {
+        let (vectors, scales, numeric) = self.rows();
+        let mut likes = self.likes().of(asked, least);
+        let first = asked.iter().zip(&likes).filter(|((_, direction), _)| direction.scale > 0.0);
+        let first = first.map(|(_, like)| like.compared / BLOCK).min().unwrap_or(usize::MAX);
+        let (mut one, mut other) = ([0; BLOCK], [0; BLOCK]);
+        // All directions look at a block of words while it is in the processor's nearest cache, two at a time.
+        for (block, rows) in vectors.chunks(BLOCK * DIMENSION).enumerate().skip(first) {
+            let start = block * BLOCK;
+            let end = start + rows.len() / DIMENSION;
+            let (one, other) = (&mut one[..end - start], &mut other[..end - start]);
+            let (scales, numeric) = (&scales[start..end], &numeric[start..end]);
+            let take = |products: &[i32], direction: &Vector, like: &mut Like| {
+                gather(products, scales, numeric, direction.scale, least, start, &mut like.near);
+            };
+            let is_due = |like: &Like, direction: &Vector| direction.scale > 0.0 && like.compared <= start;
+            let directions = asked.iter().map(|(_, direction)| *direction).zip(&mut likes);
+            let mut directions = directions.filter(|(direction, like)| is_due(like, direction));
+            while let Some((direction, like)) = directions.next() {
+                match directions.next() {
+                    Some((second, second_like)) => {
+                        dots_of_two(rows, [&direction.values, &second.values], [&mut *one, &mut *other]);
+                        take(other, second, second_like);
+                    }
+                    None => dots(rows, &direction.values, one),
+                }
+                take(one, direction, like);
+            }
+        }
+        let found = likes.iter().map(|like| like.near.clone()).collect();
+        self.likes().keep(asked, likes, least, vectors.len() / DIMENSION);
+        found
+    }
+}
+
+/// Takes those of a block's words that are near.
+fn gather(
+    products: &[i32],
+    scales: &[f32],
+    numeric: &[bool],
+    scale: f32,
+    least: f32,
+    start: usize,
+    near: &mut Vec<Near>,
+) {
+    let cosine = |(product, own): (&i32, &f32)| *product as f32 * scale * own;
+    for (part, (products, scales)) in products.chunks(PART).zip(scales.chunks(PART)).enumerate() {
+        let pairs = products.iter().zip(scales);
+        if pairs.clone().fold(false, |any, pair| any | (cosine(pair) > least)) {
+            let words = pairs.map(cosine).zip(start + part * PART..);
+            let is_near = |(cosine, word): &(f32, usize)| *cosine > least && !numeric[word - start];
+            near.extend(words.filter(is_near).map(|(cosine, word)| (word as u32, cosine)));
+        }
+    }
+}
+
+impl Likes {
+    /// What is remembered of each word.
+    fn of(&self, asked: &[(&str, &Vector)], least: f32) -> Vec<Like> {
+        let mut remembered = self.lock();
+        remembered.begin(least);
+        asked.iter().map(|(text, _)| remembered.words.get(*text).cloned().unwrap_or_default()).collect()
+    }
+
+    /// Remembers what was found among so many words, and forgets what has not come for longest.
+    fn keep(&self, asked: &[(&str, &Vector)], likes: Vec<Like>, least: f32, words: usize) {
+        let whole = words / BLOCK * BLOCK;
+        let mut remembered = self.lock();
+        remembered.begin(least);
+        remembered.questions += 1;
+        let question = remembered.questions;
+        for ((text, direction), mut like) in asked.iter().zip(likes) {
+            if direction.scale > 0.0 {
+                // The last block grows, and is compared again.
+                like.near.truncate(like.near.partition_point(|(word, _)| (*word as usize) < whole));
+                like.near.shrink_to_fit();
+                let like = Like { compared: whole, question, ..like };
+                remembered.words.insert((*text).into(), like);
+            }
+        }
+        while remembered.words.len() > REMEMBERED {
+            let oldest = remembered.words.iter().min_by_key(|(_, like)| like.question);
+            let Some(text) = oldest.map(|(text, _)| text.clone()) else { break };
+            remembered.words.remove(&text);
+        }
+    }
+
+    /// About how many bytes they take.
+    pub(super) fn bytes(&self) -> usize {
+        let remembered = self.lock();
+        remembered.words.values().map(|like| like.near.capacity() * size_of::<Near>() + 80).sum()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Remembered> {
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use strata_core::lexicon::{Lexicon, Word};
+
+    /// Words whose directions lie about anywhere.
+    struct Scattered;
+
+    impl Lexicon for Scattered {
+        fn for_each_word(&self, text: &str, emit: &mut dyn FnMut(&str)) {
+            text.split(' ').for_each(emit);
+        }
+
+        fn word(&self, word: &str) -> Word {
+            let mut state = word.bytes().fold(7_u32, |state, byte| state.wrapping_mul(31) ^ u32::from(byte));
+            let mut next = || {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (state >> 8) as f32 / (1 << 24) as f32 - 0.4
+            };
+            Word::new(&std::array::from_fn::<f32, DIMENSION, _>(|_| next()), 0.5)
+        }
+    }
+
+    const LEAST: f32 = 0.16;
+
+    /// Letters for digits: words with digits are left out.
+    fn name(number: usize) -> String {
+        number.to_string().bytes().map(|digit| char::from(b'a' + digit - b'0')).collect()
+    }
+
+    /// Every word compared by itself.
+    fn plainly(words: &Words, direction: &Vector, least: f32) -> Vec<Near> {
+        let cosine = |word: u32| {
+            let (values, scale) = words.vector(word);
+            strata_core::dot::dot(values, &direction.values) as f32 * direction.scale * scale
+        };
+        let all = (0..words.len() as u32).map(|word| (word, cosine(word)));
+        all.filter(|(word, cosine)| *cosine > least && !words.is_numeric(*word)).collect()
+    }
+
+    #[test]
+    fn what_is_remembered_is_what_would_be_found() {
+        let mut words = Words::default();
+        let directions: Vec<(String, Vector)> =
+            (0..REMEMBERED + 20).map(|word| (name(word), Scattered.word(&name(word)).vector)).collect();
+        let mut entered = 0;
+        for more in [0, 1, 63, 64, 70, 3, 500] {
+            for number in entered..entered + more {
+                words.enter(&if number % 7 == 0 { number.to_string() } else { name(number) });
+            }
+            entered += more;
+            words.look_up(&Scattered);
+            // A few at a time, some of them again, and in the end more than are remembered.
+            for asked in directions.chunks(9).chain(directions[..20].chunks(4)) {
+                let asked: Vec<(&str, &Vector)> =
+                    asked.iter().map(|(text, vector)| (text.as_str(), vector)).collect();
+                let found = words.near(&asked, LEAST);
+                let expected: Vec<Vec<Near>> =
+                    asked.iter().map(|(_, vector)| plainly(&words, vector, LEAST)).collect();
+                assert_eq!(found, expected, "{entered} words");
+            }
+        }
+        assert!(directions.iter().any(|(_, vector)| plainly(&words, vector, LEAST).len() > 5));
+        for least in [LEAST + 0.05, LEAST] {
+            let asked: Vec<(&str, &Vector)> =
+                directions[..9].iter().map(|(text, vector)| (text.as_str(), vector)).collect();
+            let expected: Vec<Vec<Near>> =
+                asked.iter().map(|(_, vector)| plainly(&words, vector, least)).collect();
+            assert_eq!(words.near(&asked, least), expected, "{least}");
+        }
+        assert!(words.likes().lock().words.len() <= REMEMBERED);
+        assert!(words.likes().bytes() > 0);
+    }
+}

@@ -1,0 +1,139 @@
+//! Work behind the scenes that makes a cold index quick to load: segments, written as a user's items grow, and merged.
+//!
+//! Small segments leave little to be analysed when an index is loaded; few large ones are quick to read, because each
+//! repeats most of a user's words. So a small one is written as soon as there are items for it, and when some have
+//! gathered they become one, together with those before them that are no larger than all after them. Of a hundred
+//! thousand items there are then about a dozen segments, and each item was written about ten times.
+
+use super::segment::FORMER_SPACES;
+use super::user::{entry_of, is_indexed};
+use super::{SEGMENT_SPACE, segment};
+use strata_core::error::{ErrorKind, Result};
+use strata_core::id::UserId;
+use strata_core::lexicon::Lexicon;
+use strata_core::store::{Change, ChangeSet, Segment, SegmentSize, Store};
+
+/// Items a small segment. What is not in a segment yet is analysed when the index is loaded, at about 40 µs an item.
+pub(crate) const SEGMENT_ITEMS: u32 = 64;
+
+/// How many segments gather before they are merged.
+const MERGED_AT_ONCE: usize = 8;
+
+/// No segment grows larger by merging, because whoever records waits while it is written: about twenty thousand items.
+const LARGEST_BYTES: u64 = 2 << 20;
+
+/// Writes the next segment of a user's items, if there are enough for one. Says whether it did.
+pub(crate) async fn write_segment(
+    store: &dyn Store,
+    lexicon: &dyn Lexicon,
+    user: &UserId,
+    now: jiff::Timestamp,
+) -> Result<bool> {
+    let epoch = store.head(user).await?.epoch;
+    let after = store.progress(user, SEGMENT_SPACE).await?;
+    let items = store.feed(user, after, SEGMENT_ITEMS).await?;
+    let Some((last, _)) = items.last() else { return Ok(false) };
+    if items.len() < SEGMENT_ITEMS as usize {
+        return Ok(false);
+    }
+    let entries: Vec<_> =
+        items.iter().filter(|(_, item)| is_indexed(item)).map(|(_, item)| entry_of(item, lexicon)).collect();
+    let segment = Segment {
+        space: SEGMENT_SPACE.to_owned(),
+        first: after + 1,
+        last: *last,
+        bytes: segment::encode(&entries),
+    };
+    let mut changes = vec![Change::PutSegment { segment, epoch }];
+    if after == 0 {
+        changes.extend(FORMER_SPACES.map(|space| Change::DropSegments { space: space.to_owned() }));
+    }
+    if apply(store, user, ChangeSet::new(now, changes)).await? {
+        merge_segments(store, user, epoch, now).await?;
+    }
+    Ok(true)
+}
+
+/// Merges a user's last segments, if enough have gathered.
+async fn merge_segments(store: &dyn Store, user: &UserId, epoch: u64, now: jiff::Timestamp) -> Result<()> {
+    let sizes = store.segment_sizes(user, SEGMENT_SPACE).await?;
+    let Some(from) = merged_from(&sizes) else { return Ok(()) };
+    let segments = store.segments(user, SEGMENT_SPACE, from).await?;
+    let (Some(first), Some(last)) = (segments.first(), segments.last()) else { return Ok(()) };
+    // One that cannot be read stays, and an index passes over it.
+    let Some(bytes) = segment::merge(segments.iter().map(|segment| segment.bytes.as_slice())) else {
+        tracing::warn!(space = SEGMENT_SPACE, first = first.first, "a stored segment is damaged");
+        return Ok(());
+    };
+    let segment = Segment { space: SEGMENT_SPACE.to_owned(), first: first.first, last: last.last, bytes };
+    apply(store, user, ChangeSet::one(now, Change::MergeSegments { segment, epoch })).await?;
+    Ok(())
+}
+
+/// The first revision of the segments to merge: of all that are no larger than those after them together, if they are
+/// enough.
+fn merged_from(sizes: &[SegmentSize]) -> Option<u64> {
+    let (mut merged, mut after) = (0, 0);
+    for (place, size) in sizes.iter().rev().enumerate() {
+        if after + size.bytes > LARGEST_BYTES {
+            break;
+        }
+        if size.bytes <= after {
+            merged = place + 1;
+        }
+        after += size.bytes;
+    }
+    let first = sizes.len() - merged;
+    (merged >= MERGED_AT_ONCE).then(|| sizes[first].first)
+}
+
+/// Says whether the changes were made. Where they were not, another process was faster, or something was destroyed
+/// meanwhile: the next round looks again.
+async fn apply(store: &dyn Store, user: &UserId, changes: ChangeSet) -> Result<bool> {
+    match store.apply(user, changes).await {
+        Err(error) if error.kind() == ErrorKind::Conflict => Ok(false),
+        result => result.map(|_| true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a hundred thousand items of some bytes each come to: the segments at the end, the most there were at once, and
+    /// how often an item was written.
+    fn grown(bytes: impl Fn(u64) -> u64) -> (Vec<u64>, usize, u64) {
+        let (mut sizes, mut most, mut written, mut all) = (Vec::<SegmentSize>::new(), 0, 0, 0);
+        for number in 1..=100_000 / u64::from(SEGMENT_ITEMS) {
+            let bytes = bytes(number);
+            sizes.push(SegmentSize { first: number, last: number, bytes });
+            (written, all) = (written + bytes, all + bytes);
+            if let Some(from) = merged_from(&sizes) {
+                let kept = sizes.iter().position(|size| size.first == from).unwrap();
+                let bytes = sizes.drain(kept..).map(|size| size.bytes).sum();
+                sizes.push(SegmentSize { first: from, last: number, bytes });
+                written += bytes;
+            }
+            most = most.max(sizes.len());
+        }
+        (sizes.iter().map(|size| size.bytes).collect(), most, written / all)
+    }
+
+    /// The bytes of a segment, by its number.
+    type Sizes = fn(u64) -> u64;
+
+    #[test]
+    fn segments_stay_few_and_are_not_written_often() {
+        let sizes: [(&str, Sizes); 4] = [
+            ("alike", |_| 6_000),
+            ("shrinking", |number| 8_000 - number),
+            ("growing", |number| 4_000 + number),
+            ("uneven", |number| 3_000 + number * 7_919 % 6_000 + if number % 97 == 0 { 100_000 } else { 0 }),
+        ];
+        for (name, bytes) in sizes {
+            let (sizes, most, written) = grown(bytes);
+            assert!(most <= 24 && written <= 12, "{name}: {most} segments, written {written} times");
+            assert!(sizes.iter().all(|bytes| *bytes <= LARGEST_BYTES), "{name}: {sizes:?}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What tells one text from another, where its words alone do not: «I like tea» and «I do not like tea» have the same ones.
+//!
+//! Only what is compared word for word needs this, so it is known of what came in since the index was loaded, and of what
+//! was asked for; the rest is read when it matters (see `recall::aside`).
+
+use hashbrown::HashMap;
+
+use super::document::Doc;
+use strata_core::store::Item;
+use strata_language::rules::is_question;
+use strata_language::text::fold;
+
+/// How many characters of a text are read.
+const MOST_READ: usize = 1_000;
+
+/// A text as it is compared with others: case, width, punctuation and white space do not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Saying {
+    hash: u64,
+    /// Whether it asks something, in whatever form.
+    pub(crate) asks: bool,
+    /// Whether it asks for something that it does not name: «what is my code», «我住在哪里», and not «is it 4417?».
+    pub(crate) is_open: bool,
+}
+
+impl Saying {
+    /// Reads a text.
+    pub fn new(text: &str) -> Self {
+        if let Some((end, _)) = text.char_indices().nth(MOST_READ) {
+            // Nobody says so much twice by chance; its length stands for the rest.
+            let hash = hash(fold(&text[..end]).chars()) ^ (text.trim().len() as u64).rotate_left(32);
+            return Self { hash, asks: false, is_open: false };
+        }
+        let folded = fold(text);
+        let letters = || folded.chars().filter(|c| c.is_alphanumeric());
+        // Of nothing but signs, the signs count.
+        let hash = match letters().next() {
+            Some(_) => hash(letters()),
+            None => hash(folded.chars()),
+        };
+        Self { hash, asks: is_question(text), is_open: is_open(&folded) }
+    }
+}
+
+/// FNV-1a over characters, in 64 bits: two of a user's texts share a number once in a million users.
+fn hash(characters: impl Iterator<Item = char>) -> u64 {
+    characters.fold(0xcbf2_9ce4_8422_2325, |hash, c| {
+        (hash ^ u64::from(u32::from(c))).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// What a question is asked with, folded.
+const ASKED_WITH: [&str; 9] = ["what", "where", "who", "whom", "whose", "which", "why", "how", "when"];
+/// «When I was young» asks nothing; «when did I» does.
+const AFTER_WHEN: [&str; 14] =
+    ["do", "does", "did", "is", "are", "am", "was", "were", "will", "would", "should", "can", "have", "has"];
+/// What people put in front of a question.
+const IN_FRONT: [&str; 24] = [
+    "please", "tell", "remind", "me", "do", "you", "know", "remember", "can", "could", "again", "hey", "hi",
+    "hello", "and", "so", "but", "ok", "okay", "well", "sorry", "now", "of", "about",
+];
+/// The same in Chinese; traditional characters are folded into simplified ones.
+const CHINESE: [&str; 12] =
+    ["什么", "怎么", "怎样", "哪", "谁", "几", "多少", "多大", "多久", "为何", "啥", "何时"];
+
+fn is_open(folded: &str) -> bool {
+    if CHINESE.iter().any(|word| folded.contains(word)) {
+        return true;
+    }
+    // Clitics stand apart: «what's» asks with «what».
+    let mut words = folded.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    if words.clone().skip_while(|word| *word == "please").take(2).eq(["tell", "me"]) {
+        return true;
+    }
+    let Some(first) = words.find(|word| !IN_FRONT.contains(word)) else { return false };
+    ASKED_WITH.contains(&first)
+        && (first != "when" || words.next().is_some_and(|next| next == "s" || AFTER_WHEN.contains(&next)))
+}
+
+/// The sayings that are known.
+#[derive(Default)]
+pub(crate) struct Sayings(HashMap<Doc, Saying>);
+
+impl Sayings {
+    pub(crate) fn note(&mut self, doc: Doc, item: &Item) {
+        self.0.insert(doc, Saying::new(item.content()));
+    }
+
+    pub(crate) fn get(&self, doc: Doc) -> Option<Saying> {
+        self.0.get(&doc).copied()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.capacity() * (size_of::<(Doc, Saying)>() + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_words_are_the_same_text_whatever_their_dress() {
+        let same = |a: &str, b: &str| Saying::new(a) == Saying::new(b);
+        assert!(same("My code is 4417.", "my  code is 4417!"));
+        assert!(same("我住在臺北。", "我住在台北"));
+        assert!(same("👍", " 👍 ") && !same("👍", "👎"));
+        assert!(!same("I like tea", "I do not like tea"));
+        assert!(!same("From Rome to Paris", "From Paris to Rome"));
+        let long = "so much to say ".repeat(80);
+        assert!(same(&long, &long) && !same(&long, &format!("{long} and more")));
+        assert!(!same("You live here.", "You live here?"), "one states, the other asks");
+    }
+
+    #[test]
+    fn an_open_question_does_not_name_what_it_asks_for() {
+        let open = |text: &str| Saying::new(text).is_open;
+        for text in [
+            "What is my locker code?",
+            "what's my locker code",
+            "Tell me what my code is",
+            "Please tell me my code",
+            "Remind me what my code is",
+            "Do you remember where I live?",
+            "When did I move?",
+            "我住在哪里？",
+            "我的密碼是什麼",
+        ] {
+            assert!(open(text), "{text}");
+        }
+        for text in [
+            "My locker code is 4417.",
+            "My locker code is 4417, right?",
+            "Is my locker code 4417?",
+            "When I was in Rome I ate pizza",
+            "Remind me to buy milk",
+            "我的密码是4417吗？",
+            "我住在成都。",
+        ] {
+            assert!(!open(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! All of one user's items, ready for ranking.
+
+use hashbrown::HashMap;
+
+use super::document::{Doc, Document, Marks, NO_DOC, Place};
+use super::features::{Features, TermHash};
+use super::learned::Learned;
+use super::means::MeanLengths;
+use super::postings::{Terms, Words};
+use super::saying::Sayings;
+use super::segment::Entry;
+use strata_core::id::{ItemId, SessionId};
+use strata_core::lexicon::Lexicon;
+use strata_core::store::{Head, Item, StoredVector};
+
+/// Turns further apart than this, in microseconds, are no neighbours: an hour, after which people speak of something
+/// else.
+const NEIGHBOUR_GAP: u64 = 3_600_000_000;
+
+/// An index of everything a user has.
+///
+/// It is exact up to [`UserIndex::head`]: what the store has changed since is fed in before a question is answered.
+#[derive(Default)]
+pub(crate) struct UserIndex {
+    pub(crate) head: Head,
+    pub(crate) documents: Vec<Document>,
+    /// One a document.
+    pub(crate) places: Vec<Place>,
+    marks: Vec<Marks>,
+    pub(crate) terms: Terms,
+    pub(crate) words: Words,
+    pub(crate) vectors: Vectors,
+    /// What items say word for word, of those of which it is known.
+    pub(crate) sayings: Sayings,
+    /// Where memories come from.
+    pub(crate) learned: Learned,
+    pub(super) lengths: MeanLengths,
+    numbers: HashMap<ItemId, Doc>,
+    sessions: HashMap<SessionId, u32>,
+    /// The turns of each session, by the session's number and then by `seq`: a turn that was hidden comes later in the
+    /// feed than those said after it.
+    turns: Vec<Vec<Doc>>,
+    /// The terms of what may be said anew under its id: memories and summaries.
+    statements: HashMap<Doc, Box<[(TermHash, u8)]>>,
+    /// Items whose place a newer version has taken.
+    superseded: usize,
+}
+
+impl UserIndex {
+    /// Takes in an item that is new or has changed.
+    pub(crate) fn add_item(&mut self, item: &Item, lexicon: &dyn Lexicon) {
+        if !is_indexed(item) {
+            return;
+        }
+        let session = item.session().map_or(u32::MAX, |session| self.session_number(session));
+        let mut document = Document { session, ..Document::of(item) };
+        // What a turn says never changes: a known one comes again because its visibility did.
+        if let (ItemId::Turn(_), Some(&doc)) = (document.id, self.numbers.get(&document.id)) {
+            let hidden_at = document.hidden_at;
+            self.put(doc, Document { hidden_at, ..self.documents[doc as usize].clone() });
+            return;
+        }
+        if let Item::Memory(memory) = item {
+            self.learned.note(memory);
+        }
+        let features = Features::of(item, lexicon);
+        document.word_count = features.word_count;
+        document.latin = features.latin;
+        let words: Vec<_> =
+            features.words.iter().map(|(word, count)| (self.words.enter(word), *count)).collect();
+        self.words.look_up(lexicon);
+        if let Some(&former) = self.numbers.get(&document.id) {
+            if self.says(former, &features.terms, &words) {
+                self.put(former, document);
+                self.sayings.note(former, item);
+                return;
+            }
+            self.take_out(former);
+        }
+        let doc = self.documents.len() as Doc;
+        self.terms.add(doc, &features.terms);
+        self.words.add(doc, &words);
+        self.sayings.note(doc, item);
+        self.place(document, || features.terms.into());
+    }
+
+    /// Gives an item the next place; `terms` tells what it says, where it may say something else later.
+    pub(crate) fn place(&mut self, document: Document, terms: impl FnOnce() -> Box<[(TermHash, u8)]>) {
+        let doc = self.documents.len() as Doc;
+        self.numbers.insert(document.id, doc);
+        if !matches!(document.id, ItemId::Turn(_)) {
+            self.statements.insert(doc, terms());
+        }
+        self.learned.placed(&document);
+        self.places.push(Place::new(document.word_count));
+        self.marks.push(Marks::of(&document));
+        self.documents.push(document);
+        self.link(doc);
+    }
+
+    /// Replaces what is known of the item at a place, apart from what it says.
+    pub(super) fn put(&mut self, doc: Doc, document: Document) {
+        self.marks[doc as usize] = Marks::of(&document);
+        self.documents[doc as usize] = document;
+    }
+
+    /// What the item at a place is, where recall sees it now.
+    #[inline]
+    pub(crate) fn mark(&self, doc: Doc) -> Marks {
+        self.marks[doc as usize]
+    }
+
+    /// Whether the item at a place says just this. What a turn says never changes.
+    pub(super) fn says(&self, doc: Doc, terms: &[(TermHash, u8)], words: &[(u32, u8)]) -> bool {
+        self.statements.get(&doc).is_none_or(|said| **said == *terms && self.words.of(doc) == words)
+    }
+
+    /// Leaves a place of an index whose lists are still to be made empty.
+    pub(super) fn leave_out(&mut self, doc: Doc) {
+        self.statements.remove(&doc);
+        self.documents[doc as usize].superseded = true;
+        self.marks[doc as usize] = Marks::default();
+        self.superseded += 1;
+    }
+
+    /// Makes room for so many more items.
+    pub(super) fn reserve(&mut self, items: usize) {
+        self.documents.reserve(items);
+        self.places.reserve(items);
+        self.marks.reserve(items);
+        self.numbers.reserve(items);
+    }
+
+    /// Leaves a place empty, so that statistics are those of an index that never knew the former statement.
+    fn take_out(&mut self, doc: Doc) {
+        if let Some(terms) = self.statements.get(&doc) {
+            self.terms.remove(doc, terms);
+        }
+        self.words.remove(doc);
+        self.vectors.take_out(doc);
+        self.leave_out(doc);
+    }
+
+    /// How many items there are.
+    pub(crate) fn len(&self) -> usize {
+        self.documents.len() - self.superseded
+    }
+
+    /// Joins a turn with those before and after it in its session.
+    fn link(&mut self, doc: Doc) {
+        let Document { id: ItemId::Turn(_), session, seq, .. } = self.documents[doc as usize] else { return };
+        let Some(turns) = self.turns.get_mut(session as usize) else { return };
+        let place = seq as usize;
+        if turns.len() <= place {
+            turns.resize(place + 1, NO_DOC);
+        }
+        turns[place] = doc;
+        let at = |place: Option<usize>| place.and_then(|place| turns.get(place)).copied().unwrap_or(NO_DOC);
+        let (previous, next) = (at(place.checked_sub(1)), at(place.checked_add(1)));
+        self.join(previous, doc);
+        self.join(doc, next);
+    }
+
+    fn join(&mut self, first: Doc, second: Doc) {
+        if first == NO_DOC || second == NO_DOC {
+            return;
+        }
+        let said = |doc: Doc| self.documents[doc as usize].created_at;
+        if said(first).abs_diff(said(second)) <= NEIGHBOUR_GAP {
+            self.places[first as usize].next = second;
+            self.places[second as usize].previous = first;
+        }
+    }
+
+    pub(super) fn session_number(&mut self, session: &SessionId) -> u32 {
+        if let Some(number) = self.sessions.get(session) {
+            return *number;
+        }
+        let number = self.turns.len() as u32;
+        self.turns.push(Vec::new());
+        self.sessions.insert(session.clone(), number);
+        number
+    }
+
+    /// The number of a session that has items.
+    pub(crate) fn session(&self, session: &SessionId) -> Option<u32> {
+        self.sessions.get(session).copied()
+    }
+
+    /// The place of an item.
+    pub(crate) fn doc(&self, item: &ItemId) -> Option<Doc> {
+        self.numbers.get(item).copied()
+    }
+
+    /// Whether so much of the index is out of date that building it anew saves memory and time.
+    pub(crate) fn is_worn(&self) -> bool {
+        self.superseded > 1_000 && self.superseded * 4 > self.documents.len()
+    }
+
+    /// Takes in vectors of one model, of items that are in the index; those of another model replace all.
+    pub(crate) fn add_vectors(&mut self, model: &str, vectors: impl IntoIterator<Item = StoredVector>) {
+        self.vectors.select(model);
+        for stored in vectors {
+            if let Some(doc) = self.doc(&stored.vector.item) {
+                self.vectors.put(doc, &stored.vector.vector.values, stored.vector.vector.scale);
+            }
+        }
+    }
+
+    /// About how many bytes the index takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let documents = self.documents.len()
+            * (size_of::<Document>()
+                + size_of::<Place>()
+                + size_of::<Marks>()
+                + size_of::<(ItemId, Doc)>() * 2);
+        let turns: usize = self.turns.iter().map(|turns| turns.capacity() * size_of::<Doc>()).sum();
+        let terms: usize = self.statements.values().map(|terms| terms.len() * 8 + 32).sum();
+        let sessions = self.sessions.len() * 120 + turns + terms;
+        documents
+            + sessions
+            + self.terms.bytes()
+            + self.words.bytes()
+            + self.vectors.values.capacity()
+            + self.sayings.bytes()
+            + self.learned.bytes()
+            + self.lengths.bytes()
+    }
+}
+
+/// One vector an item, of one model.
+#[derive(Default)]
+pub(crate) struct Vectors {
+    pub(crate) model: String,
+    pub(crate) dimension: usize,
+    values: Vec<i8>,
+    /// 0 where an item has no vector.
+    scales: Vec<f32>,
+    pub(crate) count: usize,
+}
+
+impl Vectors {
+    fn select(&mut self, model: &str) {
+        if self.model != model {
+            *self = Self { model: model.to_owned(), ..Self::default() };
+        }
+    }
+
+    fn put(&mut self, doc: Doc, values: &[i8], scale: f32) {
+        if self.dimension == 0 {
+            self.dimension = values.len();
+        }
+        if values.len() != self.dimension || self.dimension == 0 {
+            return;
+        }
+        let doc = doc as usize;
+        if self.scales.len() <= doc {
+            self.scales.resize(doc + 1, 0.0);
+            self.values.resize((doc + 1) * self.dimension, 0);
+        }
+        self.count += usize::from(scale > 0.0);
+        self.count -= usize::from(self.scales[doc] > 0.0);
+        self.scales[doc] = scale;
+        self.values[doc * self.dimension..(doc + 1) * self.dimension].copy_from_slice(values);
+    }
+
+    fn take_out(&mut self, doc: Doc) {
+        if let Some(scale) = self.scales.get_mut(doc as usize).filter(|scale| **scale > 0.0) {
+            *scale = 0.0;
+            self.count -= 1;
+        }
+    }
+
+    /// An item's vector and its scale.
+    pub(crate) fn get(&self, doc: Doc) -> Option<(&[i8], f32)> {
+        let scale = *self.scales.get(doc as usize)?;
+        let start = doc as usize * self.dimension;
+        (scale > 0.0).then(|| (&self.values[start..start + self.dimension], scale))
+    }
+}
+
+/// Whether an item is ranked. What has no text says nothing: a reply that only calls a tool, a message that is a picture.
+/// Summaries are a layer of the prompt of their own (document 4), rewritten as a session grows:
+/// in the index they would only stand in the way of what they summarise.
+pub(crate) fn is_indexed(item: &Item) -> bool {
+    !matches!(item, Item::Summary(_)) && !item.content().trim().is_empty()
+}
+
+/// What a segment holds of an item.
+pub(crate) fn entry_of(item: &Item, lexicon: &dyn Lexicon) -> Entry {
+    let features = Features::of(item, lexicon);
+    let document = Document { word_count: features.word_count, latin: features.latin, ..Document::of(item) };
+    Entry { document, session: item.session().cloned(), features }
+}

@@ -1,0 +1,132 @@
+//! What a model is asked: the instructions, which a user may replace, and the data, which follow them as JSON lines so that
+//! nothing a user said can pass for an instruction's end.
+
+use serde_json::{Value, json};
+
+use super::{LearnSettings, Said, Statement};
+use strata_core::memory::Memory;
+use strata_core::ports::{AnswerSchema, ChatMessage, ChatRequest};
+use strata_core::turn::Role;
+
+/// The built-in instructions for extraction.
+pub const EXTRACT_PROMPT: &str = include_str!("prompts/extract.txt");
+
+/// The built-in instructions for reconciliation.
+pub const RECONCILE_PROMPT: &str = include_str!("prompts/reconcile.txt");
+
+/// Where a model's answer is cut off that does not come to an end: room for thoughts before it, and for each message or number
+/// that it has to speak of.
+const MAX_ANSWER_TOKENS: usize = 2_048;
+const MAX_TOKENS_EACH: usize = 256;
+
+/// Asks what the user's messages state.
+pub fn extraction(said: &[Said<'_>], settings: &LearnSettings) -> ChatRequest {
+    let lines = said.iter().zip(1..).map(|(said, number)| {
+        let mut line = json!({
+            "message": number,
+            "said_on": said.at.strftime("%Y-%m-%d %A").to_string(),
+            "text": shown(said.text, settings.max_message_chars),
+        });
+        if let Some(name) = said.name {
+            line["name"] = name.into();
+        }
+        line.to_string()
+    });
+    let prompt = settings.extract_prompt.as_deref().unwrap_or(EXTRACT_PROMPT);
+    let data = format!("Messages:\n{}", lines.collect::<Vec<_>>().join("\n"));
+    request(prompt, data, said.len(), AnswerSchema { name: "statements", schema: statements_schema() })
+}
+
+/// Asks what becomes of known memories and new statements. Ids are numbers from 1: a model that has to copy a UUID makes
+/// mistakes, and pays for it.
+pub fn reconciliation(new: &[&Statement], known: &[&Memory], settings: &LearnSettings) -> ChatRequest {
+    let most = settings.max_message_chars;
+    let day = |at: jiff::Timestamp| at.strftime("%Y-%m-%d").to_string();
+    let memories = known.iter().zip(1..).map(|(memory, id)| {
+        let (kind, text) = (memory.kind.as_str(), shown(&memory.content, most));
+        json!({"id": id, "kind": kind, "since": day(memory.valid_from), "text": text}).to_string()
+    });
+    let statements = new.iter().zip(known.len() + 1..).map(|(statement, id)| {
+        let (kind, text) = (statement.kind.as_str(), shown(&statement.content, most));
+        json!({"id": id, "kind": kind, "text": text}).to_string()
+    });
+    let prompt = settings.reconcile_prompt.as_deref().unwrap_or(RECONCILE_PROMPT);
+    let data = format!(
+        "Existing memories:\n{}\n\nNew statements:\n{}",
+        memories.collect::<Vec<_>>().join("\n"),
+        statements.collect::<Vec<_>>().join("\n")
+    );
+    let each = known.len() + new.len();
+    request(prompt, data, each, AnswerSchema { name: "memories", schema: memories_schema() })
+}
+
+/// Shows a model its answer and what is wrong with it.
+pub fn repair(request: &ChatRequest, answer: &str, wrong: &str) -> ChatRequest {
+    let mut request = request.clone();
+    request.messages.push(ChatMessage { role: Role::Assistant, content: answer.to_owned() });
+    let content = format!("This cannot be used: {wrong}. Answer again, with the JSON alone.");
+    request.messages.push(ChatMessage { role: Role::User, content });
+    request
+}
+
+fn request(prompt: &str, data: String, each: usize, schema: AnswerSchema) -> ChatRequest {
+    ChatRequest {
+        messages: vec![
+            ChatMessage { role: Role::System, content: prompt.trim().to_owned() },
+            ChatMessage { role: Role::User, content: data },
+        ],
+        schema: Some(schema),
+        max_tokens: u32::try_from(MAX_ANSWER_TOKENS + each * MAX_TOKENS_EACH).ok(),
+    }
+}
+
+/// The whole text, or its beginning and its end.
+fn shown(text: &str, most: usize) -> String {
+    let length = text.chars().count();
+    if length <= most {
+        return text.to_owned();
+    }
+    let half = most / 2;
+    let head: String = text.chars().take(half).collect();
+    let tail: String = text.chars().skip(length - half).collect();
+    format!("{head} […] {tail}")
+}
+
+fn statements_schema() -> Value {
+    list_schema(
+        "statements",
+        json!({
+            "content": {"type": "string"},
+            "kind": {"type": "string", "enum": ["fact", "preference", "todo", "decision"]},
+            "confidence": {"type": "number"},
+            "message": {"type": "integer"},
+            "since": {"type": ["string", "null"]},
+        }),
+    )
+}
+
+fn memories_schema() -> Value {
+    list_schema(
+        "memories",
+        json!({
+            "id": {"type": "integer"},
+            "event": {"type": "string", "enum": ["NONE", "ADD", "UPDATE", "DELETE", "DONE", "DROPPED"]},
+            "by": {"type": ["integer", "null"]},
+        }),
+    )
+}
+
+/// An object that holds a list of objects, in the form that servers with strict schemas take: everything required, nothing
+/// else allowed.
+fn list_schema(name: &str, properties: Value) -> Value {
+    let required: Vec<&String> =
+        properties.as_object().map(|object| object.keys().collect()).unwrap_or_default();
+    let item = json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false});
+    let mut fields = serde_json::Map::new();
+    fields.insert(name.to_owned(), json!({"type": "array", "items": item}));
+    json!({"type": "object", "properties": fields, "required": [name], "additionalProperties": false})
+}
+
+#[cfg(test)]
+#[path = "questions/tests.rs"]
+mod tests;

@@ -1,0 +1,355 @@
+//! What a summary says in parts (document 3, V1.1-3): facts, preferences, decisions, todos and entities, computable beside the
+//! text.
+//!
+//! Each [`Point`] knows the turn up to which it was said, so that it leaves with the window. Todos stay until they are done
+//! or dropped. What a model answers is read with patience: strings or objects, missing fields, too many of them. What the
+//! rules find comes from [`rules::extract`] and is settled by [`rules::reconcile`], as memories are.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::{Fate, Novelty, Said, Statement, normalised, rules};
+use strata_core::error::{Error, Result};
+use strata_core::id::MemoryId;
+use strata_core::memory::{Memory, MemoryKind};
+use strata_core::ports::AnswerSchema;
+use strata_core::turn::{Metadata, Role, Turn};
+use strata_language::sentences::beginning;
+
+/// The most points of a field; of more the oldest go. A window of seven rounds seldom states more than twenty things.
+const MAX_POINTS: usize = 24;
+
+/// The most characters of a point: about two sentences.
+const MAX_POINT_CHARS: usize = 240;
+
+/// One of the parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Field {
+    /// What is so.
+    Facts,
+    /// What somebody likes or wants done in a certain way.
+    Preferences,
+    /// What was settled.
+    Decisions,
+    /// What is to be done.
+    Todos,
+    /// Who and what it is about.
+    Entities,
+}
+
+impl Field {
+    /// All of them, in document 3's order.
+    pub const ALL: [Self; 5] = [Self::Facts, Self::Preferences, Self::Decisions, Self::Todos, Self::Entities];
+
+    /// The name in rows and answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Facts => "facts",
+            Self::Preferences => "preferences",
+            Self::Decisions => "decisions",
+            Self::Todos => "todos",
+            Self::Entities => "entities",
+        }
+    }
+}
+
+impl std::str::FromStr for Field {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|field| field.as_str() == name).ok_or_else(|| {
+            Error::invalid(format!(
+                "field `{}` is unknown; use `facts`, `preferences`, `decisions`, `todos` or `entities`",
+                name.chars().take(64).collect::<String>()
+            ))
+        })
+    }
+}
+
+/// One of the things that a summary says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Point {
+    /// What it says.
+    pub text: String,
+    /// The turn up to which it was said; `None` where somebody else wrote it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
+}
+
+impl<'de> Deserialize<'de> for Point {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        Self::read(&value)
+            .ok_or_else(|| serde::de::Error::custom("a point is a text or an object with `text`"))
+    }
+}
+
+impl Point {
+    fn new(text: &str, seq: Option<u64>) -> Option<Self> {
+        let text = text.trim().trim_start_matches(['-', '*', '•']).trim();
+        (!text.is_empty()).then(|| Self { text: beginning(text, MAX_POINT_CHARS), seq })
+    }
+
+    /// A text, a number, or an object that has the text under one of the names that models give it.
+    fn read(value: &Value) -> Option<Self> {
+        const NAMES: [&str; 12] = [
+            "text",
+            "content",
+            "name",
+            "fact",
+            "preference",
+            "decision",
+            "todo",
+            "task",
+            "entity",
+            "description",
+            "title",
+            "value",
+        ];
+        match value {
+            Value::String(text) => Self::new(text, None),
+            Value::Number(number) => Self::new(&number.to_string(), None),
+            Value::Object(object) => {
+                let text = NAMES.iter().find_map(|name| object.get(*name)?.as_str())?;
+                Self::new(text, object.get("seq").and_then(Value::as_u64))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What a summary says in parts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Structured {
+    /// What is so.
+    #[serde(default)]
+    pub facts: Vec<Point>,
+    /// What somebody likes or wants done in a certain way.
+    #[serde(default)]
+    pub preferences: Vec<Point>,
+    /// What was settled.
+    #[serde(default)]
+    pub decisions: Vec<Point>,
+    /// What is to be done.
+    #[serde(default)]
+    pub todos: Vec<Point>,
+    /// Who and what it is about.
+    #[serde(default)]
+    pub entities: Vec<Point>,
+}
+
+impl Structured {
+    /// The points of a field.
+    pub fn field(&self, field: Field) -> &[Point] {
+        match field {
+            Field::Facts => &self.facts,
+            Field::Preferences => &self.preferences,
+            Field::Decisions => &self.decisions,
+            Field::Todos => &self.todos,
+            Field::Entities => &self.entities,
+        }
+    }
+
+    fn field_mut(&mut self, field: Field) -> &mut Vec<Point> {
+        match field {
+            Field::Facts => &mut self.facts,
+            Field::Preferences => &mut self.preferences,
+            Field::Decisions => &mut self.decisions,
+            Field::Todos => &mut self.todos,
+            Field::Entities => &mut self.entities,
+        }
+    }
+
+    /// Whether nothing was made out.
+    pub fn is_empty(&self) -> bool {
+        Field::ALL.into_iter().all(|field| self.field(field).is_empty())
+    }
+
+    /// What a row holds, whoever wrote it: fields that are no lists and points that are no texts are passed over.
+    pub fn of_row(value: &Value) -> Self {
+        let mut structured = Self::default();
+        for field in Field::ALL {
+            let points = value.get(field.as_str()).and_then(Value::as_array).into_iter().flatten();
+            structured.field_mut(field).extend(points.filter_map(Point::read));
+        }
+        structured
+    }
+
+    /// What a row keeps.
+    pub fn to_row(&self) -> Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// Leaves out what was said before `start`. Todos stay: leaving the window does not do them.
+    pub fn slide(&mut self, start: u64) {
+        for field in Field::ALL.into_iter().filter(|field| *field != Field::Todos) {
+            self.field_mut(field).retain(|point| point.seq.is_none_or(|seq| seq >= start));
+        }
+    }
+
+    /// Adds what a model found in the turns up to `end`. Its todos, where it lists any or says that there are none, are all
+    /// that are open; a todo that was known keeps its turn.
+    pub fn absorb(&mut self, answer: &Answered, end: u64) {
+        for field in Field::ALL {
+            let Some(new) = answer.points(field) else { continue };
+            let known = self.field_mut(field);
+            if field == Field::Todos {
+                let before = std::mem::take(known);
+                for text in new {
+                    let was =
+                        before.iter().find(|point| normalised(&point.text) == normalised(text)).cloned();
+                    known.extend(was.or_else(|| Point::new(text, Some(end))));
+                }
+            } else {
+                for text in new {
+                    known.retain(|point| normalised(&point.text) != normalised(text));
+                    known.extend(Point::new(text, Some(end)));
+                }
+            }
+        }
+        self.bound();
+    }
+
+    /// Adds what the rules find in turns, and lets go of what they end or replace.
+    pub fn observe(&mut self, turns: &[&Turn]) {
+        for turn in turns {
+            for entity in entities(&turn.content) {
+                self.entities.retain(|point| normalised(&point.text) != normalised(&entity));
+                self.entities.extend(Point::new(&entity, Some(turn.seq)));
+            }
+            if turn.role == Role::User {
+                let said = Said {
+                    turn: turn.id,
+                    name: turn.name.as_deref(),
+                    text: &turn.content,
+                    at: turn.created_at,
+                };
+                self.reconcile(&rules::extract(&said), turn.seq);
+            }
+        }
+        self.bound();
+    }
+
+    fn reconcile(&mut self, statements: &[Statement], seq: u64) {
+        if statements.is_empty() {
+            return;
+        }
+        let kinds = [
+            (Field::Facts, MemoryKind::Fact),
+            (Field::Preferences, MemoryKind::Preference),
+            (Field::Decisions, MemoryKind::Decision),
+            (Field::Todos, MemoryKind::Todo),
+        ];
+        let places: Vec<(Field, usize)> = kinds
+            .iter()
+            .flat_map(|(field, _)| (0..self.field(*field).len()).map(|place| (*field, place)))
+            .collect();
+        let kind_of =
+            |field| kinds.iter().find(|(of, _)| *of == field).map_or(MemoryKind::Fact, |(_, kind)| *kind);
+        let known: Vec<Memory> = places
+            .iter()
+            .map(|(field, place)| as_memory(kind_of(*field), &self.field(*field)[*place]))
+            .collect();
+        let plan = rules::reconcile(statements, &known);
+        if plan.check(known.len(), statements.len()).is_err() {
+            return;
+        }
+        for ((field, place), fate) in places.iter().zip(&plan.known).rev() {
+            if *fate != Fate::Keep {
+                self.field_mut(*field).remove(*place);
+            }
+        }
+        // That a todo is done is a fact; the statement that says so is added like any other.
+        for (statement, novelty) in statements.iter().zip(&plan.new) {
+            if *novelty == Novelty::Add {
+                let field = kinds
+                    .iter()
+                    .find(|(_, kind)| *kind == statement.kind)
+                    .map_or(Field::Facts, |(of, _)| *of);
+                self.field_mut(field).extend(Point::new(&statement.content, Some(seq)));
+            }
+        }
+    }
+
+    fn bound(&mut self) {
+        for field in Field::ALL {
+            let points = self.field_mut(field);
+            let over = points.len().saturating_sub(MAX_POINTS);
+            points.drain(..over);
+        }
+    }
+}
+
+fn as_memory(kind: MemoryKind, point: &Point) -> Memory {
+    Memory {
+        id: MemoryId(Uuid::nil()),
+        session: None,
+        agent: None,
+        kind,
+        content: point.text.clone(),
+        confidence: 1.0,
+        valid_from: Timestamp::UNIX_EPOCH,
+        valid_to: None,
+        recorded_at: Timestamp::UNIX_EPOCH,
+        replaced_by: None,
+        source_turns: Vec::new(),
+        source_summary: None,
+        metadata: Metadata::new(),
+        hidden: None,
+    }
+}
+
+/// A model's answer to a request for a summary with its parts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Answered {
+    /// The text.
+    pub summary: String,
+    points: [Option<Vec<String>>; 5],
+}
+
+impl Answered {
+    /// What is asked of a model.
+    pub fn schema() -> AnswerSchema {
+        let texts = json!({"type": "array", "items": {"type": "string"}});
+        let mut properties = Map::from_iter([("summary".to_owned(), json!({"type": "string"}))]);
+        properties.extend(Field::ALL.map(|field| (field.as_str().to_owned(), texts.clone())));
+        let required: Vec<String> = properties.keys().cloned().collect();
+        let schema = json!({
+            "type": "object", "properties": properties, "required": required, "additionalProperties": false
+        });
+        AnswerSchema { name: "summary", schema }
+    }
+
+    /// Reads an answer: the text is needed, the parts may be missing. *Invalid* where there is no text.
+    pub fn of(value: &Value) -> Result<Self> {
+        let text =
+            value.get("summary").or_else(|| value.get("text")).and_then(Value::as_str).unwrap_or_default();
+        let summary = text.trim().to_owned();
+        if summary.is_empty() {
+            return Err(Error::invalid("the answer has no `summary`; give one with at least a sentence"));
+        }
+        // Some models put the parts one level down, as document 3 stores them.
+        let parts = value.get("structured").unwrap_or(value);
+        let points = Field::ALL.map(|field| {
+            let points = parts.get(field.as_str())?.as_array()?;
+            Some(points.iter().filter_map(Point::read).map(|point| point.text).collect())
+        });
+        Ok(Self { summary, points })
+    }
+
+    /// What it lists for a field; `None` where it says nothing of it.
+    pub fn points(&self, field: Field) -> Option<&[String]> {
+        let place = Field::ALL.iter().position(|other| *other == field)?;
+        self.points[place].as_deref()
+    }
+}
+
+mod entities;
+
+pub use entities::entities;
+
+#[cfg(test)]
+mod tests;

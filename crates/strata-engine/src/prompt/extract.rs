@@ -1,0 +1,418 @@
+//! Reading what was said into the state, by the rules of profiles.
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
+use serde_json::{Map, Value};
+
+use super::filter::{FilterSettings, RawLogs, strip};
+use super::profile::{Profile, Rule};
+use strata_core::error::{Error, Result};
+use strata_core::state::{DiagnosticState, State};
+use strata_core::turn::Role;
+use strata_language::sentences::head_end;
+use strata_language::sentences::{beginning, first_sentence};
+
+/// The most characters of one value: about two lines of a prompt.
+const MAX_VALUE_CHARS: usize = 240;
+
+/// The most bytes of a message that are read, from its beginning and as many from its end: conclusions stand there, and
+/// recording does not wait for a document to be searched.
+const MAX_READ_BYTES: usize = 32 * 1024;
+
+/// The most memory of a compiled pattern. Enough for alternatives of words in both languages.
+const MAX_PATTERN_BYTES: usize = 4 * 1024 * 1024;
+
+/// The state as an assistant's reply leaves it, by the rules of [`Profile::diagnostic`].
+pub fn extract_state_updates(response: &str, mut state: State) -> State {
+    Rules::built_in().observe(Role::Assistant, response, &FilterSettings::default(), &mut state);
+    state
+}
+
+/// Profiles, made ready for reading.
+#[derive(Debug, Clone, Default)]
+pub struct Rules {
+    profiles: Vec<Ready>,
+}
+
+#[derive(Debug, Clone)]
+struct Ready {
+    profile: Profile,
+    rules: Vec<ReadyRule>,
+    statuses: Vec<(String, Regex, Option<Regex>)>,
+    /// Which of the rules match at all, in one pass.
+    any: RegexSet,
+}
+
+#[derive(Debug, Clone)]
+struct ReadyRule {
+    how: How,
+    from: Vec<Role>,
+    unless: Option<Regex>,
+    unless_line: Option<Regex>,
+    keep: bool,
+}
+
+#[derive(Debug, Clone)]
+enum How {
+    Pattern(Regex),
+    /// A heading, and the field its items go into.
+    Section(Regex, String),
+}
+
+impl Rules {
+    /// Those of [`Profile::diagnostic`], made ready once.
+    pub fn built_in() -> &'static Self {
+        static BUILT_IN: LazyLock<Rules> =
+            LazyLock::new(|| Rules::new(&[Profile::diagnostic()]).unwrap_or_default());
+        &BUILT_IN
+    }
+
+    /// Compiles profiles; *invalid* where one refers to what it does not have, or a pattern cannot be read.
+    pub fn new(profiles: &[Profile]) -> Result<Self> {
+        let mut names = HashSet::new();
+        for profile in profiles {
+            let named = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+            if profile.name.is_empty() || profile.name.len() > 40 || !profile.name.chars().all(named) {
+                return Err(Error::invalid(format!(
+                    "profile `{}` has a name that is no word; use up to 40 letters, digits, `_` and `-`",
+                    profile.name.chars().take(64).collect::<String>()
+                )));
+            }
+            if !names.insert(&profile.name) {
+                return Err(Error::invalid(format!("profile `{}` is given twice; rename one", profile.name)));
+            }
+        }
+        Ok(Self { profiles: profiles.iter().map(Ready::new).collect::<Result<_>>()? })
+    }
+
+    /// The profiles, in the order given.
+    pub fn profiles(&self) -> impl Iterator<Item = &Profile> {
+        self.profiles.iter().map(|ready| &ready.profile)
+    }
+
+    /// Reads a message into the state. Says whether it told anything new.
+    pub fn observe(&self, role: Role, content: &str, filter: &FilterSettings, state: &mut State) -> bool {
+        let ends = both_ends(content);
+        // Addresses and words in a raw log are its own, not the diagnosis's.
+        let text = strip(&ends, filter, RawLogs::Removed);
+        let mut changed = false;
+        for ready in &self.profiles {
+            let mut fields = fields_of(&ready.profile, state);
+            if ready.observe(role, &text, &mut fields) {
+                put_fields(&ready.profile, fields, state);
+                changed = true;
+            }
+        }
+        changed
+    }
+}
+
+/// The fields of a profile, as JSON.
+pub(super) fn fields_of(profile: &Profile, state: &State) -> Map<String, Value> {
+    let value = if profile.name == "diagnostic" {
+        serde_json::to_value(&state.diagnostic).ok()
+    } else {
+        state.extra.get(&key(profile)).cloned()
+    };
+    match value {
+        Some(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    }
+}
+
+fn put_fields(profile: &Profile, fields: Map<String, Value>, state: &mut State) {
+    if profile.name == "diagnostic" {
+        // A profile of this name that does not fill document 0's fields leaves the state as it was.
+        if let Ok(diagnostic) = serde_json::from_value::<DiagnosticState>(Value::Object(fields)) {
+            state.diagnostic = diagnostic;
+        }
+    } else {
+        state.extra.insert(key(profile), Value::Object(fields));
+    }
+}
+
+fn key(profile: &Profile) -> String {
+    format!("profile:{}", profile.name)
+}
+
+/// The beginning and the end of a long text, on lines of their own.
+fn both_ends(text: &str) -> std::borrow::Cow<'_, str> {
+    if text.len() <= 2 * MAX_READ_BYTES {
+        return text.into();
+    }
+    let border = |at: usize| (at..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    let (head, tail) = (border(MAX_READ_BYTES), border(text.len() - MAX_READ_BYTES));
+    format!("{}\n\n{}", &text[..head], &text[tail..]).into()
+}
+
+impl Ready {
+    fn new(profile: &Profile) -> Result<Self> {
+        let known: HashSet<&str> = profile.fields.iter().map(|field| field.name.as_str()).collect();
+        let check = |name: &str| {
+            if known.contains(name) {
+                return Ok(());
+            }
+            Err(Error::invalid(format!(
+                "profile `{}` has no field `{name}`, which one of its rules fills; add the field or rename the group",
+                profile.name
+            )))
+        };
+        for field in &profile.fields {
+            field.resets.iter().chain(&field.settles).try_for_each(|name| check(name))?;
+        }
+        let mut rules = Vec::new();
+        let mut patterns = Vec::new();
+        for rule in &profile.rules {
+            let (ready, pattern) = ready_rule(profile, rule)?;
+            match &ready.how {
+                How::Pattern(regex) => regex.capture_names().flatten().try_for_each(check)?,
+                How::Section(_, field) => check(field)?,
+            }
+            rules.push(ready);
+            patterns.push(pattern);
+        }
+        let statuses = profile.status.iter().flat_map(|status| &status.rules);
+        let statuses = statuses.map(|rule| {
+            let unless = rule.unless.as_deref().map(|unless| compile(profile, unless)).transpose()?;
+            Ok((rule.value.clone(), compile(profile, &rule.pattern)?, unless))
+        });
+        let any = RegexSetBuilder::new(&patterns).size_limit(4 * MAX_PATTERN_BYTES).build();
+        let any = any.map_err(|error| unreadable(profile, "all of its patterns", error))?;
+        Ok(Self { statuses: statuses.collect::<Result<_>>()?, profile: profile.clone(), rules, any })
+    }
+
+    /// Reads a message into the fields. Says whether anything changed.
+    fn observe(&self, role: Role, text: &str, fields: &mut Map<String, Value>) -> bool {
+        let before = fields.clone();
+        let mut told = HashSet::new();
+        for place in self.any.matches(text) {
+            let rule = &self.rules[place];
+            if !rule.from.contains(&role) {
+                continue;
+            }
+            match &rule.how {
+                How::Pattern(regex) => {
+                    for captures in regex.captures_iter(text) {
+                        let named = regex.capture_names().flatten();
+                        for (name, found) in named.filter_map(|name| Some((name, captures.name(name)?))) {
+                            let line = line_at(text, found.start());
+                            self.tell(rule, name, found.as_str(), line, fields, &mut told);
+                        }
+                    }
+                }
+                How::Section(heading, field) => {
+                    for item in section_items(heading, text) {
+                        self.tell(rule, field, item, item, fields, &mut told);
+                    }
+                }
+            }
+        }
+        self.reset(&before, fields, &told);
+        let is_new = *fields != before;
+        self.set_status(role, text, is_new, fields);
+        *fields != before
+    }
+
+    /// Takes in one value of a field.
+    fn tell(
+        &self,
+        rule: &ReadyRule,
+        name: &str,
+        found: &str,
+        line: &str,
+        fields: &mut Map<String, Value>,
+        told: &mut HashSet<String>,
+    ) {
+        let Some(field) = self.profile.fields.iter().find(|field| field.name == name) else { return };
+        let value = tidy_value(found);
+        let is_question = value.ends_with(['?', '？']);
+        let matches =
+            |regex: &Option<Regex>, text: &str| regex.as_ref().is_some_and(|regex| regex.is_match(text));
+        if value.is_empty()
+            || is_question
+            || matches(&rule.unless, &value)
+            || matches(&rule.unless_line, line)
+        {
+            return;
+        }
+        told.insert(name.to_owned());
+        if !field.list {
+            if !(rule.keep && fields.get(name).is_some_and(|known| !known.is_null())) {
+                fields.insert(name.to_owned(), Value::String(value));
+            }
+            return;
+        }
+        if let Some(settled) = &field.settles
+            && let Some(Value::Array(items)) = fields.get_mut(settled)
+        {
+            items.retain(|item| item.as_str().is_none_or(|item| likeness(item, &value) == Likeness::Other));
+        }
+        let Value::Array(items) = fields.entry(name.to_owned()).or_insert_with(|| Value::Array(Vec::new()))
+        else {
+            return;
+        };
+        add_item(items, value, field.max);
+    }
+
+    /// Empties the fields that depend on one that changed.
+    fn reset(&self, before: &Map<String, Value>, fields: &mut Map<String, Value>, told: &HashSet<String>) {
+        for field in &self.profile.fields {
+            let Some(dependent) = &field.resets else { continue };
+            let was = before.get(&field.name).filter(|was| !was.is_null());
+            if was.is_some() && was != fields.get(&field.name) && !told.contains(dependent) {
+                fields.insert(dependent.clone(), Value::Null);
+            }
+        }
+    }
+
+    fn set_status(&self, role: Role, text: &str, is_new: bool, fields: &mut Map<String, Value>) {
+        let Some(status) = &self.profile.status else { return };
+        let said = (role != Role::Tool).then(|| {
+            let sentences = || text.split_inclusive(['\n', '。', '！', '？', '.', '!', '?', '；', ';']);
+            self.statuses.iter().find(|(_, pattern, unless)| {
+                // Most messages say nothing of it: one pass over the whole tells.
+                pattern.is_match(text)
+                    && sentences().any(|sentence| {
+                        pattern.is_match(sentence)
+                            && !sentence.ends_with(['?', '？'])
+                            && !unless.as_ref().is_some_and(|unless| unless.is_match(sentence))
+                    })
+            })
+        });
+        let now = match said.flatten() {
+            Some((value, ..)) => value,
+            None if is_new => &status.active,
+            None if fields.contains_key(&status.field) => return,
+            None => &status.initial,
+        };
+        // An untouched profile stays absent from the state.
+        if !fields.is_empty() || now != &status.initial {
+            fields.insert(status.field.clone(), Value::String(now.clone()));
+        }
+    }
+}
+
+fn ready_rule(profile: &Profile, rule: &Rule) -> Result<(ReadyRule, String)> {
+    let compiled =
+        |pattern: &Option<String>| pattern.as_deref().map(|text| compile(profile, text)).transpose();
+    let (how, pattern) = match (&rule.pattern, &rule.section, &rule.field) {
+        (Some(pattern), None, None) => (How::Pattern(compile(profile, pattern)?), pattern.clone()),
+        // Whether a heading is there is decided line by line; the set cannot.
+        (None, Some(heading), Some(field)) => {
+            (How::Section(compile(profile, heading)?, field.clone()), String::new())
+        }
+        _ => {
+            return Err(Error::invalid(format!(
+                "a rule of profile `{}` has to have either a `pattern`, or a `section` and a `field`",
+                profile.name
+            )));
+        }
+    };
+    let from = rule.from.clone().unwrap_or_else(|| vec![Role::Assistant, Role::Tool]);
+    let (unless, unless_line) = (compiled(&rule.unless)?, compiled(&rule.unless_line)?);
+    Ok((ReadyRule { how, from, unless, unless_line, keep: rule.keep }, pattern))
+}
+
+fn compile(profile: &Profile, pattern: &str) -> Result<Regex> {
+    let regex = RegexBuilder::new(pattern).size_limit(MAX_PATTERN_BYTES).build();
+    regex.map_err(|error| unreadable(profile, &format!("pattern `{pattern}`"), error))
+}
+
+fn unreadable(profile: &Profile, what: &str, error: regex::Error) -> Error {
+    Error::invalid(format!("{what} of profile `{}` cannot be read: {error}", profile.name)).with_source(error)
+}
+
+/// The line that holds the byte at `at`.
+fn line_at(text: &str, at: usize) -> &str {
+    let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+    let end = text[at..].find('\n').map_or(text.len(), |newline| at + newline);
+    &text[start..end]
+}
+
+/// The items of the lists under a heading: the bulleted lines that follow it, until something else does.
+fn section_items<'a>(heading: &Regex, text: &'a str) -> Vec<&'a str> {
+    let mut items = Vec::new();
+    let mut inside = false;
+    for line in text.lines() {
+        let bare = line.trim();
+        if let (true, Some(item)) = (inside, bullet(bare)) {
+            items.push(item);
+        } else if !bare.is_empty() {
+            let name = bare.trim_matches(['#', '*', '_', ' ', ':', '：', '【', '】']);
+            inside = name.len() <= 60 && bullet(bare).is_none() && heading.is_match(name);
+        }
+    }
+    items
+}
+
+/// What a list item says.
+fn bullet(line: &str) -> Option<&str> {
+    let item = line.strip_prefix(['-', '*', '•', '·']).filter(|rest| rest.starts_with(' '));
+    let numbered = || {
+        let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
+        (rest.len() < line.len()).then_some(rest)?.strip_prefix(['.', ')', '、'])
+    };
+    item.or_else(numbered).map(str::trim)
+}
+
+/// A value without emphasis, on one line, of one sentence, without its full stop.
+fn tidy_value(found: &str) -> String {
+    let plain = found.replace("**", "").replace('`', "");
+    let line = plain.split_whitespace().collect::<Vec<_>>().join(" ");
+    let sentence = first_sentence(&line);
+    let sentence = &sentence[..head_end(sentence, MAX_VALUE_CHARS * 4)];
+    beginning(sentence, MAX_VALUE_CHARS)
+        .trim_end_matches(['.', '。', ';', '；', ',', '，', ':', '：', ' '])
+        .to_owned()
+}
+
+/// How two statements relate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Likeness {
+    /// The first says all that the second says.
+    Covers,
+    /// The second says more.
+    Covered,
+    Other,
+}
+
+fn likeness(first: &str, second: &str) -> Likeness {
+    let fold = |text: &str| -> String {
+        text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    };
+    // One name within another is another name: only of phrases does the longer one say more.
+    let is_phrase = |text: &str| text.contains(' ') || !text.is_ascii();
+    let phrases = is_phrase(first) && is_phrase(second);
+    let (first, second) = (fold(first), fold(second));
+    if first == second {
+        Likeness::Covers
+    } else if first.is_empty() || second.is_empty() || !phrases {
+        Likeness::Other
+    } else if first.contains(&second) {
+        Likeness::Covers
+    } else if second.contains(&first) {
+        Likeness::Covered
+    } else {
+        Likeness::Other
+    }
+}
+
+/// Adds what the list does not say yet; what says less makes room, as does the oldest.
+fn add_item(items: &mut Vec<Value>, value: String, max: usize) {
+    let mut place = None;
+    for (at, item) in items.iter().enumerate() {
+        match likeness(item.as_str().unwrap_or_default(), &value) {
+            Likeness::Covers => return,
+            Likeness::Covered => place = place.or(Some(at)),
+            Likeness::Other => {}
+        }
+    }
+    match place {
+        Some(at) => items[at] = Value::String(value),
+        None => items.push(Value::String(value)),
+    }
+    let over = items.len().saturating_sub(max);
+    items.drain(..over);
+}

@@ -1,0 +1,296 @@
+//! The flat renderer: one text, byte for byte document 0's «Prompt Output Format».
+//!
+//! When the budget does not hold all layers they give way in this order: the oldest recent messages, which go into the
+//! summary in a few words, down to the last exchange; the summary's oldest parts, then all of it; the oldest items of what
+//! is known, down to three a list; the last exchange; what is known. The question never does.
+
+use super::extract::Rules;
+use super::layers::{Context, device_address, layer, plain, recent_start};
+use super::summary::{build_summary_with, condense};
+use super::{
+    Cut, EstimatedTokens, Message, Prompt, PromptBody, PromptSettings, count_all, filter_content_with,
+    is_device, label, note_cut, replace_cut,
+};
+use strata_core::ports::TokenCounter;
+use strata_core::state::State;
+
+/// Messages of the last exchange, which stay while anything older can go.
+const LAST_EXCHANGE: usize = 2;
+
+/// What a flat prompt is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct FlatLayers<'a> {
+    /// The current request.
+    pub question: &'a str,
+    /// What is known.
+    pub state: &'a State,
+    /// What was said before `recent`.
+    pub summary: &'a str,
+    /// What was said last, oldest first and as it was said.
+    pub recent: &'a [Message],
+    /// Whether the request is about a device, so that the model is told to use what is known of it.
+    pub is_device: bool,
+}
+
+/// A prompt, and the summary that it leaves to be stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuiltPrompt {
+    /// The prompt.
+    pub prompt: Prompt,
+    /// The summary with what left the recent messages.
+    pub summary: String,
+    /// How many of the messages, from the first, are in the summary now.
+    pub evicted: usize,
+}
+
+/// Document 0's `build_prompt`: `messages` are those that `summary` does not cover. With more than twice the recent
+/// exchanges, the oldest are folded into the summary. Tokens are estimated.
+pub fn build_prompt(
+    question: &str,
+    messages: &[Message],
+    state: &State,
+    summary: &str,
+    is_device: bool,
+) -> BuiltPrompt {
+    let settings = PromptSettings::default();
+    let layers = FlatLayers { question, state, summary, recent: messages, is_device };
+    build_prompt_with(layers, Rules::built_in(), &settings, &EstimatedTokens)
+}
+
+/// As [`build_prompt`], with settings of one's own.
+pub fn build_prompt_with(
+    layers: FlatLayers<'_>,
+    rules: &Rules,
+    settings: &PromptSettings,
+    tokens: &dyn TokenCounter,
+) -> BuiltPrompt {
+    let evicted = recent_start(layers.recent, settings.recent_exchanges);
+    let (leaving, recent) = layers.recent.split_at(evicted);
+    let summary = build_summary_with(layers.summary, leaving, 0, &settings.filter, &settings.summary);
+    let prompt = flat(FlatLayers { summary: &summary, recent, ..layers }, rules, settings, tokens);
+    BuiltPrompt { prompt, summary, evicted }
+}
+
+/// Renders the layers, all of `recent` among them, within the budget.
+pub fn flat(
+    layers: FlatLayers<'_>,
+    rules: &Rules,
+    settings: &PromptSettings,
+    tokens: &dyn TokenCounter,
+) -> Prompt {
+    let mut sheet = Sheet::new(layers, rules, settings, tokens);
+    let mut cut = Vec::new();
+    // Tokens are counted part by part while layers give way. Joined, a text may have a token more here and there: then
+    // some more gives way.
+    let mut aim = settings.max_tokens;
+    loop {
+        while sheet.tokens() > aim && sheet.give_way(&mut cut) {}
+        let text = sheet.text();
+        let total = tokens.count(&text);
+        if total <= settings.max_tokens || sheet.is_bare() {
+            return Prompt { body: PromptBody::Text(text), tokens: total, layers: sheet.layers(), cut };
+        }
+        aim = sheet.tokens().min(aim).saturating_sub(total - settings.max_tokens);
+    }
+}
+
+/// A prompt in the making.
+struct Sheet<'a> {
+    question: String,
+    question_tokens: u32,
+    contexts: Vec<(Context, u32)>,
+    notes: Vec<(String, u32)>,
+    summary: (String, u32),
+    recent: Vec<Line<'a>>,
+    settings: &'a PromptSettings,
+    tokens: &'a dyn TokenCounter,
+}
+
+/// A recent message as it is shown.
+struct Line<'a> {
+    text: String,
+    tokens: u32,
+    message: &'a Message,
+}
+
+impl<'a> Sheet<'a> {
+    fn new(
+        layers: FlatLayers<'a>,
+        rules: &Rules,
+        settings: &'a PromptSettings,
+        tokens: &'a dyn TokenCounter,
+    ) -> Self {
+        let FlatLayers { question, state, summary, recent: messages, is_device } = layers;
+        let question = enriched(question, state, settings);
+        let contexts: Vec<_> = Context::all(rules, state).into_iter().map(|c| counted(c, tokens)).collect();
+        let about = |context: &Context| is_device || context.tag != "diagnostic_context";
+        let mut notes: Vec<_> = contexts
+            .iter()
+            .filter(|(context, _)| about(context))
+            .filter_map(|(c, _)| c.note.clone())
+            .collect();
+        if notes.is_empty() && is_device && !summary.is_empty() {
+            notes.extend(rules.profiles().find(|p| p.name == "diagnostic").and_then(|p| p.note.clone()));
+        }
+        let notes = notes.into_iter().map(|note| {
+            let note = format!("<note>{note}</note>");
+            let count = tokens.count(&note) + 1;
+            (note, count)
+        });
+        let recent = messages.iter().filter_map(|message| {
+            let content = filter_content_with(&message.content, &settings.filter);
+            let text = format!("{}: {}", label(message.role), plain(content.trim_end()));
+            let tokens = tokens.count(&text) + 1;
+            (!content.trim().is_empty()).then_some(Line { text, tokens, message })
+        });
+        Self {
+            question_tokens: tokens.count(&question),
+            question,
+            contexts,
+            notes: notes.collect(),
+            summary: counted_summary(plain(summary), tokens),
+            recent: recent.collect(),
+            settings,
+            tokens,
+        }
+    }
+
+    fn tokens(&self) -> u32 {
+        let parts = self.contexts.iter().map(|(_, count)| *count);
+        let parts = parts.chain(self.notes.iter().map(|(_, count)| *count));
+        let parts = parts.chain([self.question_tokens, self.summary.1, self.recent_tokens()]);
+        parts.fold(0, u32::saturating_add)
+    }
+
+    fn recent_tokens(&self) -> u32 {
+        let tags = if self.recent.is_empty() { 0 } else { self.tokens.count(RECENT_TAGS) };
+        self.recent.iter().fold(tags, |sum, line| sum.saturating_add(line.tokens))
+    }
+
+    /// Whether nothing is left that could give way.
+    fn is_bare(&self) -> bool {
+        self.contexts.is_empty()
+            && self.notes.is_empty()
+            && self.summary.0.is_empty()
+            && self.recent.is_empty()
+    }
+
+    /// Lets the next thing give way. Says whether there was one.
+    fn give_way(&mut self, cut: &mut Vec<Cut>) -> bool {
+        if self.recent.len() > LAST_EXCHANGE {
+            self.fold_oldest();
+            note_cut(cut, "recent_conversation", 1, "oldest messages, which went into the summary");
+        } else if !self.summary.0.is_empty() {
+            let shorter = condense(&self.summary.0, self.summary.0.chars().count() / 2);
+            // Below a few entries a summary says nothing.
+            let shorter = if shorter.chars().count() < MIN_SUMMARY_CHARS { String::new() } else { shorter };
+            let what = if shorter.is_empty() { ALL } else { "its oldest parts" };
+            replace_cut(cut, "conversation_summary", what);
+            self.summary = counted_summary(shorter, self.tokens);
+        } else if let Some((name, gone)) = self.shorten_context() {
+            note_cut(cut, &name, gone, "oldest items");
+        } else if !self.recent.is_empty() {
+            self.recent.remove(0);
+            note_cut(cut, "recent_conversation", 1, "messages");
+        } else if let Some((context, _)) = self.contexts.pop() {
+            replace_cut(cut, &context.tag, ALL);
+        } else if self.notes.pop().is_some() {
+            replace_cut(cut, "note", ALL);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// Moves the oldest recent message into the summary.
+    fn fold_oldest(&mut self) {
+        let oldest = self.recent.remove(0);
+        let (filter, settings) = (&self.settings.filter, &self.settings.summary);
+        let oldest = std::slice::from_ref(oldest.message);
+        let summary = build_summary_with(&self.summary.0, oldest, 0, filter, settings);
+        self.summary = counted_summary(plain(&summary), self.tokens);
+    }
+
+    fn shorten_context(&mut self) -> Option<(String, usize)> {
+        let tokens = self.tokens;
+        self.contexts.iter_mut().rev().find_map(|(context, count)| {
+            let gone = context.shorten();
+            *count = counted(context.clone(), tokens).1;
+            (gone > 0).then(|| (context.tag.clone(), gone))
+        })
+    }
+
+    fn text(&self) -> String {
+        let mut text = self.question.clone();
+        for (context, _) in &self.contexts {
+            text.push_str(&format!("\n\n<{0}>\n{1}\n</{0}>", context.tag, context.text()));
+        }
+        for (note, _) in &self.notes {
+            text.push_str("\n\n");
+            text.push_str(note);
+        }
+        if !self.summary.0.is_empty() {
+            text.push_str(&format!(
+                "\n\n<conversation_summary>\n{}\n</conversation_summary>",
+                self.summary.0
+            ));
+        }
+        if !self.recent.is_empty() {
+            text.push_str("\n\n<recent_conversation>");
+            for line in &self.recent {
+                text.push('\n');
+                text.push_str(&line.text);
+            }
+            text.push_str("\n</recent_conversation>");
+        }
+        text
+    }
+
+    fn layers(&self) -> Vec<super::Layer> {
+        let contexts = self.contexts.iter().map(|(context, count)| layer(context.tag.clone(), *count));
+        let notes = count_all(self.notes.iter().map(|(note, _)| note.as_str()), self.tokens);
+        let layers = [layer("question", self.question_tokens)].into_iter().chain(contexts);
+        let rest = [
+            layer("note", notes),
+            layer("conversation_summary", self.summary.1),
+            layer("recent_conversation", self.recent_tokens()),
+        ];
+        layers.chain(rest).flatten().collect()
+    }
+}
+
+const RECENT_TAGS: &str = "\n\n<recent_conversation>\n\n</recent_conversation>";
+const SUMMARY_TAGS: &str = "\n\n<conversation_summary>\n\n</conversation_summary>";
+
+const ALL: &str = "all of it";
+
+/// A summary with fewer characters than this is left out rather than shortened.
+const MIN_SUMMARY_CHARS: usize = 100;
+
+fn counted(context: Context, tokens: &dyn TokenCounter) -> (Context, u32) {
+    let count = tokens.count(&format!("\n\n<{0}>\n{1}\n</{0}>", context.tag, context.text()));
+    (context, count)
+}
+
+fn counted_summary(summary: String, tokens: &dyn TokenCounter) -> (String, u32) {
+    let count = if summary.is_empty() { 0 } else { count_all([summary.as_str(), SUMMARY_TAGS], tokens) };
+    (summary, count)
+}
+
+/// The question, enriched where a setting says how and it names a device.
+fn enriched(question: &str, state: &State, settings: &PromptSettings) -> String {
+    match (&settings.enrichment, device_address(question)) {
+        (Some(template), Some(address)) => {
+            let name = state.diagnostic.device_name.as_deref().unwrap_or(address);
+            // The question comes last: what it holds is not looked at again.
+            let template = template.replace("{device_ip}", address).replace("{device_name}", name);
+            template.replace("{question}", question)
+        }
+        _ => question.to_owned(),
+    }
+}
+
+/// Whether the note about devices belongs into a prompt: the request or the session is about one.
+pub(crate) fn speaks_of_device(question: &str, state: &State) -> bool {
+    is_device(question) || state.diagnostic.device_ip.is_some() || state.diagnostic.device_name.is_some()
+}

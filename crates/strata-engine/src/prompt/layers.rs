@@ -1,0 +1,173 @@
+//! The layers that both renderers show: which messages are recent, and what is known as text.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::{Map, Value};
+
+use super::extract::{Rules, fields_of};
+use super::profile::{ADDRESS, NO_DEVICE, Profile};
+use super::{Layer, Message};
+use strata_core::state::{DiagnosticState, DiagnosticStatus, State};
+use strata_core::turn::Role;
+
+/// What the built-in profile tells the model (document 0).
+pub const NOTE: &str = "Use diagnostic_context and conversation_summary to avoid\n\
+                        re-downloading logs already analyzed. Reuse existing findings.";
+
+/// How many items of a list stay when everything else has given way.
+const LEAST_ITEMS: usize = 3;
+
+/// Where the recent messages begin: the last `exchanges` questions and answers, with what tools and instructions said
+/// between them, though never more than twice as many of all.
+pub fn recent_start(messages: &[Message], exchanges: usize) -> usize {
+    let (mut spoken, mut all) = (0, 0);
+    for (place, message) in messages.iter().enumerate().rev() {
+        let is_spoken = matches!(message.role, Role::User | Role::Assistant);
+        spoken += usize::from(is_spoken);
+        all += 1;
+        if spoken > 2 * exchanges || all > 4 * exchanges {
+            return place + 1;
+        }
+    }
+    0
+}
+
+/// Whether a text names a device by its address.
+pub fn is_device(text: &str) -> bool {
+    device_address(text).is_some()
+}
+
+/// The device's address in a text.
+pub(super) fn device_address(text: &str) -> Option<&str> {
+    static PATTERNS: LazyLock<Option<(Regex, Regex)>> =
+        LazyLock::new(|| Some((Regex::new(ADDRESS).ok()?, Regex::new(NO_DEVICE).ok()?)));
+    let (address, no_device) = PATTERNS.as_ref()?;
+    let found = address.captures_iter(text).filter_map(|captures| captures.name("device_ip"));
+    found.map(|found| found.as_str()).find(|found| !no_device.is_match(found))
+}
+
+/// What one profile knows, as the lines of its layer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Context {
+    pub(super) tag: String,
+    pub(super) note: Option<String>,
+    lines: Vec<Line>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Line {
+    /// A label and its value.
+    Value(String),
+    /// A label and names after it.
+    Names(String, Vec<String>),
+    /// A label and items under it.
+    Items(String, Vec<String>),
+}
+
+impl Context {
+    /// The contexts of all profiles that know something.
+    pub(super) fn all(rules: &Rules, state: &State) -> Vec<Self> {
+        let contexts = rules.profiles().map(|profile| Self {
+            tag: format!("{}_context", profile.name),
+            note: profile.note.clone(),
+            lines: if profile.name == "diagnostic" {
+                diagnostic_lines(&state.diagnostic)
+            } else {
+                profile_lines(profile, &fields_of(profile, state))
+            },
+        });
+        contexts.filter(|context| !context.lines.is_empty()).collect()
+    }
+
+    /// The lines as text.
+    pub(super) fn text(&self) -> String {
+        let lines = self.lines.iter().map(|line| match line {
+            Line::Value(line) => line.clone(),
+            Line::Names(label, names) => format!("{label}: {}", names.join(", ")),
+            Line::Items(label, items) => {
+                items.iter().fold(format!("{label}:"), |text, item| text + "\n  - " + item)
+            }
+        });
+        plain(&lines.collect::<Vec<_>>().join("\n"))
+    }
+
+    /// Leaves the older half of the longest list out. Says how many items went; 0 where the lists are short already.
+    pub(super) fn shorten(&mut self) -> usize {
+        let lists = self.lines.iter_mut().filter_map(|line| match line {
+            Line::Names(_, items) | Line::Items(_, items) => Some(items),
+            Line::Value(_) => None,
+        });
+        let Some(longest) = lists.max_by_key(|items| items.len()) else { return 0 };
+        let over = longest.len().saturating_sub(LEAST_ITEMS);
+        let gone = over.min(longest.len().div_ceil(2));
+        longest.drain(..gone);
+        gone
+    }
+}
+
+fn diagnostic_lines(state: &DiagnosticState) -> Vec<Line> {
+    let mut lines = Vec::new();
+    match (&state.device_name, &state.device_ip) {
+        (Some(name), Some(address)) => lines.push(Line::Value(format!("Device: {name} ({address})"))),
+        (Some(device), None) | (None, Some(device)) => lines.push(Line::Value(format!("Device: {device}"))),
+        (None, None) => {}
+    }
+    lines.extend(state.last_log_file.iter().map(|file| Line::Value(format!("Last log: {file}"))));
+    if !state.downloaded_logs.is_empty() {
+        lines.push(Line::Names("Downloaded".to_owned(), state.downloaded_logs.clone()));
+    }
+    let lists = [
+        ("Key findings", &state.findings),
+        ("Hypotheses", &state.hypotheses),
+        ("Root causes", &state.root_causes),
+    ];
+    let lists = lists.into_iter().filter(|(_, items)| !items.is_empty());
+    lines.extend(lists.map(|(label, items)| Line::Items(label.to_owned(), items.clone())));
+    // Document 0 shows no status. That the work is over is worth a line; that it goes on is what the rest says.
+    if state.status == DiagnosticStatus::Resolved {
+        lines.push(Line::Value("Status: resolved".to_owned()));
+    }
+    lines
+}
+
+fn profile_lines(profile: &Profile, fields: &Map<String, Value>) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for field in &profile.fields {
+        match fields.get(&field.name) {
+            Some(Value::String(value)) if !value.is_empty() => {
+                lines.push(Line::Value(format!("{}: {value}", field.label)));
+            }
+            Some(Value::Array(items)) if !items.is_empty() => {
+                let items =
+                    items.iter().map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned));
+                lines.push(Line::Items(field.label.clone(), items.collect()));
+            }
+            _ => {}
+        }
+    }
+    if let Some(status) = &profile.status
+        && let Some(Value::String(value)) = fields.get(&status.field)
+        && *value != status.initial
+    {
+        lines.push(Line::Value(format!("Status: {value}")));
+    }
+    lines
+}
+
+/// A text in which nothing ends or begins a layer: what was said must not pass for what Strata says.
+pub(super) fn plain(text: &str) -> String {
+    static TAGS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        let tags = r"<(/?(?:[A-Za-z0-9_-]{1,40}_context|note|conversation_summary|recent_conversation|strata_memory)>)";
+        Regex::new(tags).ok()
+    });
+    match TAGS.as_ref() {
+        Some(tags) if text.contains('<') => tags.replace_all(text, "&lt;$1").into_owned(),
+        _ => text.to_owned(),
+    }
+}
+
+/// A layer's entry, if it has any text.
+pub(super) fn layer(name: impl Into<String>, tokens: u32) -> Option<Layer> {
+    (tokens > 0).then(|| Layer { name: name.into(), tokens })
+}

@@ -1,0 +1,297 @@
+//! The rolling summary: what leaves the recent turns, in a few words, without a model.
+//!
+//! A summary is a list of entries, `User: …` and `Assistant: …`, oldest first. It never grows beyond its bound: the newest
+//! half stays as it is, the older half is condensed to first sentences, and what does not fit then is left out whole and
+//! counted in the first line. No sentence is cut to make room.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use super::filter::{FilterSettings, RawLogs, strip};
+use super::{Message, SummarySettings, label};
+use strata_core::turn::Role;
+use strata_language::sentences::{beginning, ending, first_sentence};
+
+/// The most characters of a condensed entry: about what a sentence takes.
+const MAX_CONDENSED_CHARS: usize = 120;
+
+/// A message in a few words: a user's first 300 characters, the first and last paragraph of everything else, without
+/// markers, logs and long code. Empty where nothing is left.
+pub fn compress_message(role: Role, content: &str) -> String {
+    compress_message_with(role, content, &FilterSettings::default(), &SummarySettings::default())
+}
+
+/// As [`compress_message`], with settings of one's own.
+pub fn compress_message_with(
+    role: Role,
+    content: &str,
+    filter: &FilterSettings,
+    settings: &SummarySettings,
+) -> String {
+    let content = strip(content, filter, RawLogs::Removed);
+    let most = settings.entry_chars;
+    if role == Role::User {
+        return beginning(&content, most);
+    }
+    let paragraphs = || content.split("\n\n").map(str::trim).filter(|paragraph| !paragraph.is_empty());
+    // A heading says nothing without what it stands over.
+    let says_something = |paragraph: &&str| !paragraph.starts_with('#') || paragraph.contains('\n');
+    let first = paragraphs().find(says_something).or_else(|| paragraphs().next()).unwrap_or_default();
+    let from_the_end = content.rsplit("\n\n").map(str::trim).filter(|paragraph| !paragraph.is_empty());
+    let last = from_the_end.into_iter().find(says_something).unwrap_or(first);
+    if std::ptr::eq(first, last) {
+        return beginning(first, most);
+    }
+    let adjacent = content[offset(&content, first) + first.len()..offset(&content, last)].trim().is_empty();
+    let between = if adjacent { "\n" } else { "\n...\n" };
+    let room = most.saturating_sub(between.len());
+    // Each gets half, and what one does not need the other may have.
+    let for_first = (room / 2).max(room.saturating_sub(last.chars().count()));
+    let first = beginning(first, for_first);
+    let last = ending(last, room - first.chars().count());
+    format!("{first}{between}{last}")
+}
+
+fn offset(text: &str, part: &str) -> usize {
+    part.as_ptr() as usize - text.as_ptr() as usize
+}
+
+/// The summary with what has just left the recent turns.
+pub fn build_summary(existing: &str, turns_to_evict: &[Message]) -> String {
+    build_summary_with(existing, turns_to_evict, 0, &FilterSettings::default(), &SummarySettings::default())
+}
+
+/// As [`build_summary`], with settings of one's own, and with `skipped` messages before `turns_to_evict` that nobody read.
+pub fn build_summary_with(
+    existing: &str,
+    turns_to_evict: &[Message],
+    skipped: u64,
+    filter: &FilterSettings,
+    settings: &SummarySettings,
+) -> String {
+    let mut entries = Entries::of(existing);
+    entries.left_out += skipped;
+    for message in turns_to_evict {
+        let text = compress_message_with(message.role, &message.content, filter, settings);
+        if !text.is_empty() {
+            entries.list.push(Cow::Owned(format!("{}: {}", label(message.role), quoted(&text))));
+        }
+    }
+    entries.fit(settings.max_chars);
+    entries.text()
+}
+
+/// A summary of at most `max_chars` characters that says the same.
+pub(super) fn condense(summary: &str, max_chars: usize) -> String {
+    let mut entries = Entries::of(summary);
+    entries.fit(max_chars);
+    entries.text()
+}
+
+/// How entries begin: as they are written here, and as the working context's compaction writes them into the same chain.
+const LABELS: [&str; 8] =
+    ["User: ", "Assistant: ", "System: ", "Tool: ", "- user: ", "- assistant: ", "- system: ", "- tool: "];
+
+/// A text in which no line looks like the beginning of another entry.
+fn quoted(text: &str) -> Cow<'_, str> {
+    let starts = |line: &str| LABELS.iter().any(|label| line.starts_with(label));
+    if !text.lines().skip(1).any(starts) {
+        return Cow::Borrowed(text);
+    }
+    let mut lines = text.lines();
+    let mut quoted = lines.next().unwrap_or_default().to_owned();
+    for line in lines {
+        quoted.push_str(if starts(line) { "\n " } else { "\n" });
+        quoted.push_str(line);
+    }
+    Cow::Owned(quoted)
+}
+
+/// A summary taken apart.
+struct Entries<'a> {
+    /// How many messages were left out altogether.
+    left_out: u64,
+    /// Oldest first.
+    list: Vec<Cow<'a, str>>,
+}
+
+const LEFT_OUT_BEGIN: &str = "[… ";
+const LEFT_OUT_END: &str = " earlier messages left out]";
+
+impl<'a> Entries<'a> {
+    fn of(summary: &'a str) -> Self {
+        let summary = summary.trim_end();
+        let (first, rest) = summary.split_once('\n').unwrap_or((summary, ""));
+        let count = first.strip_prefix(LEFT_OUT_BEGIN).and_then(|line| line.strip_suffix(LEFT_OUT_END));
+        let (left_out, body) = match count.and_then(|count| count.parse().ok()) {
+            Some(left_out) => (left_out, rest),
+            None => (0, summary),
+        };
+        let mut starts = Vec::new();
+        let mut offset = 0;
+        let mut labelled = false;
+        for line in body.split_inclusive('\n') {
+            let has_label = LABELS.iter().any(|label| line.starts_with(label));
+            labelled |= has_label;
+            // A summary that somebody else wrote may begin without labels: then each line is an entry.
+            if has_label || !labelled {
+                starts.push(offset);
+            }
+            offset += line.len();
+        }
+        let ends = starts.iter().skip(1).copied().chain([body.len()]);
+        let list = starts.iter().zip(ends).map(|(start, end)| Cow::Borrowed(body[*start..end].trim_end()));
+        Self { left_out, list: list.collect() }
+    }
+
+    fn fit(&mut self, max_chars: usize) {
+        let length = |entry: &Cow<'_, str>| entry.chars().count() + 1;
+        let mut chars: usize = self.list.iter().map(length).sum();
+        // The line that counts is there as soon as anything has been left out.
+        let line =
+            |left_out: u64| if left_out == 0 { 0 } else { left_out_line(left_out).chars().count() + 1 };
+        if chars + line(self.left_out) <= max_chars {
+            return;
+        }
+        let mut newest = 0;
+        let whole = self.list.iter().rev().take_while(|entry| {
+            newest += length(entry);
+            newest <= max_chars / 2
+        });
+        let older = self.list.len() - whole.count();
+        for entry in &mut self.list[..older] {
+            if chars + line(self.left_out) <= max_chars {
+                return;
+            }
+            let short = condensed(entry);
+            chars -= entry.chars().count() - short.chars().count();
+            *entry = Cow::Owned(short);
+        }
+        let mut dropped = 0;
+        while dropped < self.list.len() && chars + line(self.left_out) > max_chars {
+            chars -= length(&self.list[dropped]);
+            dropped += 1;
+            self.left_out += 1;
+        }
+        self.list.drain(..dropped);
+        if self.list.is_empty() && line(self.left_out) > max_chars {
+            self.left_out = 0;
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        if self.left_out > 0 {
+            text.push_str(&left_out_line(self.left_out));
+        }
+        for entry in &self.list {
+            let separator = if text.is_empty() { "" } else { "\n" };
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{separator}{entry}");
+        }
+        text
+    }
+}
+
+fn left_out_line(count: u64) -> String {
+    format!("{LEFT_OUT_BEGIN}{count}{LEFT_OUT_END}")
+}
+
+/// An entry's first sentence. Never longer than the entry.
+fn condensed(entry: &str) -> String {
+    let label = LABELS.iter().find(|label| entry.starts_with(**label)).copied().unwrap_or_default();
+    let text = &entry[label.len()..];
+    let short = format!("{label}{}", beginning(first_sentence(text), MAX_CONDENSED_CHARS));
+    if short.len() < entry.len() { short } else { entry.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_user_is_quoted_and_an_assistant_is_summed_up() {
+        let long = "Why does it swing? ".repeat(40);
+        let user = compress_message(Role::User, &long);
+        assert!(user.chars().count() <= 300 && user.ends_with("swing?"), "{user}");
+        let reply =
+            "## Analysis\n\nDownloaded a.log.\n\nA long table.\n\n[2026-02-19 23:24:45] raw\n\nAll is well.";
+        assert_eq!(compress_message(Role::Assistant, reply), "Downloaded a.log.\n...\nAll is well.");
+        assert_eq!(compress_message(Role::Assistant, "One.\n\nTwo."), "One.\nTwo.");
+        assert_eq!(compress_message(Role::Assistant, "Only one."), "Only one.");
+        assert_eq!(compress_message(Role::Assistant, "<!-- PLOTLY_CHART:x -->"), "");
+        let long = format!("{}\n\n…\n\n{}", "第一段很长。".repeat(60), "最后一段也很长。".repeat(60));
+        let short = compress_message(Role::Assistant, &long);
+        assert!(
+            short.chars().count() <= 300 && short.starts_with("第一段") && short.ends_with("也很长。"),
+            "{short}"
+        );
+    }
+
+    #[test]
+    fn a_summary_grows_by_entries() {
+        let turns = [
+            Message::new(Role::User, "10.1.1.47 plot temp control"),
+            Message::new(Role::Assistant, "Downloaded a.log."),
+        ];
+        let summary = build_summary("", &turns);
+        assert_eq!(summary, "User: 10.1.1.47 plot temp control\nAssistant: Downloaded a.log.");
+        let summary = build_summary(&summary, &[Message::new(Role::User, "and\nUser: now?")]);
+        assert!(summary.ends_with("Assistant: Downloaded a.log.\nUser: and\n User: now?"), "{summary}");
+    }
+
+    #[test]
+    fn the_oldest_is_condensed_and_then_counted() {
+        let settings = SummarySettings { max_chars: 400, ..SummarySettings::default() };
+        let filter = FilterSettings::default();
+        let mut summary = String::new();
+        for number in 0..40 {
+            let text =
+                format!("Question {number} is this. It has a second sentence that explains it further.");
+            summary = build_summary_with(&summary, &[Message::new(Role::User, text)], 0, &filter, &settings);
+            assert!(summary.chars().count() <= 400);
+        }
+        insta::assert_snapshot!(summary, @"
+        [… 31 earlier messages left out]
+        User: Question 31 is this.
+        User: Question 32 is this.
+        User: Question 33 is this.
+        User: Question 34 is this.
+        User: Question 35 is this.
+        User: Question 36 is this.
+        User: Question 37 is this.
+        User: Question 38 is this. It has a second sentence that explains it further.
+        User: Question 39 is this. It has a second sentence that explains it further.
+        ");
+    }
+
+    proptest! {
+        #[test]
+        fn a_summary_is_bounded_for_ever(
+            texts in proptest::collection::vec("[a-z .。\n西]{0,400}", 0..40),
+            max_chars in 0_usize..800,
+        ) {
+            let settings = SummarySettings { max_chars, ..SummarySettings::default() };
+            let mut summary = String::new();
+            for text in texts {
+                let message = Message::new(Role::Assistant, text);
+                summary = build_summary_with(&summary, &[message], 0, &FilterSettings::default(), &settings);
+                prop_assert!(summary.chars().count() <= max_chars);
+            }
+        }
+
+        #[test]
+        fn every_message_is_an_entry_or_counted(count in 1_usize..60, max_chars in 100_usize..800) {
+            let settings = SummarySettings { max_chars, ..SummarySettings::default() };
+            let mut summary = String::new();
+            for number in 0..count {
+                let message = Message::new(Role::User, format!("message {number}. more of it."));
+                summary = build_summary_with(&summary, &[message], 0, &FilterSettings::default(), &settings);
+            }
+            let entries = Entries::of(&summary);
+            prop_assert_eq!(entries.list.len() as u64 + entries.left_out, count as u64);
+        }
+    }
+}

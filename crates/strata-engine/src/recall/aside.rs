@@ -1,0 +1,290 @@
+//! What is good enough to be served and still takes no place: the question itself, what was said again, and what whoever
+//! asks has in front of them.
+//!
+//! A question that was asked before is the best match of the same question, and no answer to it. Whoever says the same
+//! ten times would fill the list with it. Such items step aside before places are given out, so that those behind them
+//! move up. Words tell which items to look at, and what they say word for word decides ([`crate::index::Saying`]); where
+//! that is not known yet it is asked for, and the ranking is made anew. Only the served order knows these rules: by
+//! relevance alone, everything is there.
+
+use std::collections::{HashMap, HashSet};
+
+use super::best::Scores;
+use super::fallback::FoundHit;
+use super::question::Question;
+use super::rank::{Inputs, Ranked, Scored};
+use super::request::{RecallRequest, Shown};
+use crate::index::{Doc, Document, Saying, UserIndex, speaker, term_hash};
+use strata_core::id::ItemId;
+use strata_core::store::{Hit, Item};
+use strata_core::turn::{Role, Turn};
+use strata_language::text::analyse;
+
+/// Of items that say the same, those count as equally good whose scores are this near to the best of them. What is further
+/// off was said in another connection, and that was better.
+const AS_GOOD: f32 = 0.9;
+
+/// How many words more than the question a turn may have that repeats it: its speaker's name.
+const NAME_WORDS: usize = 3;
+
+/// Words that ask, and add nothing to what is asked for.
+const ASKING: [&str; 26] = [
+    "user", "tell", "remind", "please", "know", "remember", "again", "我", "你", "的", "是", "了", "吗",
+    "呢", "在", "请", "请问", "什么", "多少", "哪里", "哪儿", "哪", "谁", "怎么", "告诉", "现在",
+];
+
+/// What takes no place for one request.
+pub(crate) struct Rules<'a> {
+    question: Saying,
+    shown: &'a Shown,
+    /// The number of the session it is asked in.
+    session: Option<u32>,
+    /// The numbers of the question's words, and of those that only ask.
+    words: Vec<u32>,
+    asking: Vec<u32>,
+    /// Who the user is, as documents know it.
+    user: u32,
+}
+
+/// Why an item takes no place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// It is shown anyway.
+    Shown,
+    /// It asks the same.
+    Asked,
+    /// This item says the same, later.
+    Again(ItemId),
+}
+
+impl Reason {
+    /// Whether its words being those of the question tells nothing about what is known.
+    pub(crate) fn is_no_find(self) -> bool {
+        matches!(self, Self::Shown | Self::Asked)
+    }
+}
+
+/// What steps aside.
+#[derive(Debug, Default)]
+pub(crate) struct Aside {
+    /// Best first.
+    pub(crate) items: Vec<(Scored, Reason)>,
+    /// Items of which it must be known what they say.
+    pub(crate) unknown: Vec<ItemId>,
+}
+
+impl Aside {
+    /// What steps aside for each of several questions, but not for what another one found.
+    pub(super) fn of_all(asides: Vec<Self>, found: &[Ranked]) -> Self {
+        let mut all = Self::default();
+        let mut taken: HashSet<Doc> = found.iter().map(|item| item.doc).collect();
+        for aside in asides {
+            all.items.extend(aside.items.into_iter().filter(|(scored, _)| taken.insert(scored.doc)));
+            all.unknown.extend(aside.unknown);
+        }
+        all.items.sort_by(|(a, _), (b, _)| b.score.total_cmp(&a.score));
+        all.unknown.sort_unstable();
+        all.unknown.dedup();
+        all
+    }
+}
+
+impl<'a> Rules<'a> {
+    pub(crate) fn new(
+        index: &UserIndex,
+        query: &str,
+        question: &Question,
+        shown: &'a Shown,
+        session: Option<u32>,
+    ) -> Self {
+        let mut words: Vec<u32> =
+            question.words.iter().filter_map(|word| index.words.number(&word.text)).collect();
+        words.sort_unstable();
+        let asking = ASKING.iter().filter_map(|word| index.words.number(word)).collect();
+        Self { question: Saying::new(query), shown, session, words, asking, user: term_hash("user") }
+    }
+
+    /// Whether an item is no find, as far as that is known without reading it.
+    pub(crate) fn is_no_find(&self, index: &UserIndex, doc: Doc) -> bool {
+        let document = &index.documents[doc as usize];
+        let saying = index.sayings.get(doc);
+        let asks = || saying.is_none_or(|saying| self.asks_the_same(document, saying));
+        self.shown.items.contains(&document.id)
+            || saying.is_some_and(|saying| is_shown(self, document, saying))
+            || (self.may_ask(index, doc, document) && asks())
+    }
+
+    /// Whether an item may be the question again, by its words.
+    fn may_ask(&self, index: &UserIndex, doc: Doc, document: &Document) -> bool {
+        if !matches!(document.id, ItemId::Turn(_)) {
+            return false;
+        }
+        let words = index.words.of(doc);
+        let asked = |word: u32| self.words.binary_search(&word).is_ok();
+        if document.speaker == self.user {
+            words.iter().all(|(word, _)| asked(*word) || self.asking.contains(word))
+        } else {
+            words.len() <= self.words.len() + NAME_WORDS
+                && words.iter().filter(|(word, _)| asked(*word)).count() == self.words.len()
+        }
+    }
+
+    /// Whether a turn with the question's words asks nothing but what is asked now.
+    fn asks_the_same(&self, document: &Document, saying: Saying) -> bool {
+        (saying == self.question && saying.asks) || (saying.is_open && document.speaker == self.user)
+    }
+}
+
+/// The best `most` of all items without what takes no place among them. More are looked at where fewer than `wanted`
+/// would be left.
+pub(crate) fn set_aside(
+    inputs: &Inputs<'_>,
+    scores: &Scores<'_>,
+    most: usize,
+    wanted: usize,
+) -> (Vec<Scored>, Aside) {
+    let mut count = most;
+    loop {
+        let mut best = scores.best(count);
+        let Some(rules) = inputs.rules else { return (best, Aside::default()) };
+        let Judged { reasons, unknown } = judge(inputs.index, rules, &best);
+        let is_all = best.len() < count;
+        if best.len() - reasons.len() >= wanted || is_all || !unknown.is_empty() {
+            let mut items = Vec::with_capacity(reasons.len());
+            let mut places = 0..;
+            best.retain(|scored| {
+                let reason = places.next().and_then(|place| reasons.get(&place));
+                items.extend(reason.map(|reason| (*scored, *reason)));
+                reason.is_none()
+            });
+            return (best, Aside { items, unknown });
+        }
+        count *= 4;
+    }
+}
+
+/// What takes no place of a list, by places in it.
+struct Judged {
+    reasons: HashMap<usize, Reason>,
+    unknown: Vec<ItemId>,
+}
+
+fn judge(index: &UserIndex, rules: &Rules<'_>, best: &[Scored]) -> Judged {
+    let (mut reasons, mut unknown) = (HashMap::new(), Vec::new());
+    let mut words: Vec<(u32, u64, usize)> = Vec::with_capacity(best.len());
+    for (place, Scored { doc, .. }) in best.iter().enumerate() {
+        let document = &index.documents[*doc as usize];
+        if rules.shown.items.contains(&document.id) {
+            reasons.insert(place, Reason::Shown);
+            continue;
+        }
+        let saying = index.sayings.get(*doc);
+        let may_ask = rules.may_ask(index, *doc, document);
+        let may_be_shown = !rules.shown.texts.is_empty() && rules.session == Some(document.session);
+        match saying {
+            Some(saying) if is_shown(rules, document, saying) => {
+                reasons.insert(place, Reason::Shown);
+            }
+            Some(saying) if may_ask && rules.asks_the_same(document, saying) => {
+                reasons.insert(place, Reason::Asked);
+            }
+            None if may_ask || may_be_shown => unknown.push(document.id),
+            _ => words.push((document.speaker, words_of(index, *doc), place)),
+        }
+    }
+    words.sort_unstable();
+    for alike in words.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)).filter(|alike| alike.len() > 1) {
+        let places: Vec<usize> = alike.iter().map(|(_, _, place)| *place).collect();
+        said_again(index, best, &places, &mut reasons, &mut unknown);
+    }
+    Judged { reasons, unknown }
+}
+
+/// Whether a turn's text is shown anyway.
+fn is_shown(rules: &Rules<'_>, document: &Document, saying: Saying) -> bool {
+    matches!(document.id, ItemId::Turn(_)) && rules.shown.texts.contains(&saying)
+}
+
+/// Of items with the same words, all but the newest of those that say the same and are as good as the best of them.
+fn said_again(
+    index: &UserIndex,
+    best: &[Scored],
+    places: &[usize],
+    reasons: &mut HashMap<usize, Reason>,
+    unknown: &mut Vec<ItemId>,
+) {
+    let mut same: HashMap<Saying, Vec<usize>> = HashMap::new();
+    for place in places {
+        let doc = best[*place].doc;
+        match index.sayings.get(doc) {
+            Some(saying) => same.entry(saying).or_default().push(*place),
+            None => unknown.push(index.documents[doc as usize].id),
+        }
+    }
+    for places in same.into_values() {
+        let top = places.iter().map(|place| best[*place].score).fold(f32::MIN, f32::max);
+        let document = |place: usize| &index.documents[best[place].doc as usize];
+        let newest = places
+            .iter()
+            .copied()
+            .filter(|place| best[*place].score >= AS_GOOD * top)
+            .max_by_key(|place| (document(*place).created_at, document(*place).id));
+        let Some(newest) = newest else { continue };
+        let others = places.iter().filter(|place| **place != newest);
+        reasons.extend(others.map(|place| (*place, Reason::Again(document(newest).id))));
+    }
+}
+
+/// The words of an item as one number. Items with the same words share one; should others, it costs a comparison.
+fn words_of(index: &UserIndex, doc: Doc) -> u64 {
+    index.words.of(doc).iter().fold(0xcbf2_9ce4_8422_2325, |hash, (word, count)| {
+        (hash ^ u64::from(*word) ^ u64::from(*count) << 32).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// The same for the hits of a store's own index, whose texts are there.
+pub(super) fn set_hits_aside(
+    request: &RecallRequest,
+    hits: Vec<FoundHit>,
+) -> (Vec<FoundHit>, Vec<(Hit, Reason)>) {
+    let question = Saying::new(&request.query);
+    let terms: HashSet<String> =
+        analyse(&request.query).into_iter().chain(analyse(&ASKING.join(" "))).collect();
+    let asks = |turn: &Turn, saying: Saying| {
+        let is_users = turn.role == Role::User && turn.name.is_none();
+        let says_no_more = || analyse(&turn.content).iter().all(|term| terms.contains(term));
+        (saying == question && saying.asks) || (saying.is_open && is_users && says_no_more())
+    };
+    let (mut kept, mut aside): (Vec<FoundHit>, Vec<(Hit, Reason)>) = (Vec::new(), Vec::new());
+    let mut said: HashMap<(Option<String>, Saying), usize> = HashMap::new();
+    for found in hits {
+        let saying = Saying::new(found.hit.item.content());
+        let (turn, shows) = match &found.hit.item {
+            Item::Turn(turn) => (Some(turn), request.shown.texts.contains(&saying)),
+            Item::Memory(_) | Item::Summary(_) => (None, false),
+        };
+        if shows || request.shown.items.contains(&found.hit.item.id()) {
+            aside.push((found.hit, Reason::Shown));
+        } else if turn.is_some_and(|turn| asks(turn, saying)) {
+            aside.push((found.hit, Reason::Asked));
+        } else {
+            let speaker = turn.map(|turn| speaker(turn).to_owned());
+            match said.get(&(speaker.clone(), saying)) {
+                // The newest takes the best place of all that say so.
+                Some(place) if found.hit.item.created_at() > kept[*place].hit.item.created_at() => {
+                    let id = found.hit.item.id();
+                    aside.push((std::mem::replace(&mut kept[*place], found).hit, Reason::Again(id)));
+                }
+                Some(place) => {
+                    let id = kept[*place].hit.item.id();
+                    aside.push((found.hit, Reason::Again(id)));
+                }
+                None => {
+                    said.insert((speaker, saying), kept.len());
+                    kept.push(found);
+                }
+            }
+        }
+    }
+    (kept, aside)
+}

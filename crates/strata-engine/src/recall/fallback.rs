@@ -1,0 +1,140 @@
+//! What stands in when a user's items are not ranked in memory, or when no word of the question is known.
+
+use super::aside::set_hits_aside;
+use super::narrow::{LOOKED_THROUGH, narrow};
+use super::request::{Order, Plan, RecallRequest};
+use super::{Candidate, Found};
+use crate::engine::Engine;
+use strata_core::error::Result;
+use strata_core::id::UserId;
+use strata_core::scope::Scope;
+use strata_core::store::{Hit, TextMatch, TextQuery};
+use strata_core::trace::RetrievalPath;
+
+/// How relevant the best full-text hit of a store counts, and how fast that falls with the place: as in the ranking in
+/// memory, whose calibration knows places better than scores.
+const STORE_RELEVANCE: (f32, f32) = (6.0, 2.0);
+
+/// How many times as many hits are read as are wanted.
+const ASIDE_TIMES: usize = 4;
+
+/// A hit, and whether it is the user's own.
+pub(super) struct FoundHit {
+    pub(super) hit: Hit,
+    pub(super) own: bool,
+}
+
+impl Engine {
+    /// Candidates from the store's own text index.
+    pub(super) async fn candidates_of_store(
+        &self,
+        owners: Vec<UserId>,
+        request: &RecallRequest,
+        plan: &Plan,
+    ) -> Result<Found> {
+        // Some of the best take no place.
+        let query = text_query(request, plan.scope, TextMatch::Words, plan.pool * ASIDE_TIMES);
+        let hits = self.search_in(&owners, query, request).await?;
+        let all = hits.len();
+        let (mut hits, aside) = match request.order {
+            Order::Served => set_hits_aside(request, hits),
+            Order::Relevance => (hits, Vec::new()),
+        };
+        let all = (all - aside.iter().filter(|(_, reason)| reason.is_no_find()).count()).min(plan.pool);
+        hits.truncate(plan.pool);
+        // What all users share, and what takes no place, is no find in a session.
+        let own = hits.iter().filter(|hit| hit.own).count();
+        let term_hits = if plan.scope == Scope::Session { own } else { all };
+        let hits: Vec<Hit> = hits.into_iter().map(|found| found.hit).collect();
+        let (height, fall) = STORE_RELEVANCE;
+        let relevance = |place: usize| 1.0 / (1.0 + (fall * (place as f32 + 1.0).ln() - height).exp());
+        let candidates: Vec<Candidate> =
+            hits.iter().enumerate().map(|(place, hit)| candidate(hit, relevance(place))).collect();
+        Ok(Found {
+            term_hits: term_hits as u32,
+            aside: aside.iter().map(|(hit, reason)| (candidate(hit, 1.0), *reason)).collect(),
+            scope: plan.scope,
+            owners,
+            path: if candidates.is_empty() { RetrievalPath::None } else { RetrievalPath::Fts },
+            candidates,
+            ..Found::default()
+        })
+    }
+
+    /// Adds what holds the question as a substring or resembles its words: the trigram fallback of document 3.
+    pub(super) async fn add_similar(&self, request: &RecallRequest, found: &mut Found) -> Result<()> {
+        let settings = &self.settings.recall;
+        if request.query.trim().chars().count() < settings.min_query_len {
+            return Ok(());
+        }
+        let matching = TextMatch::Similar { min_similarity: settings.min_similarity };
+        let query = text_query(request, found.scope, matching, settings.default_top_k as usize);
+        let hits = self.search_in(&found.owners, query, request).await?;
+        let hits = match request.order {
+            Order::Served => set_hits_aside(request, hits).0,
+            Order::Relevance => hits,
+        };
+        let hits: Vec<Hit> = hits.into_iter().map(|found| found.hit).collect();
+        found.similar_hits = hits.len() as u32;
+        if hits.is_empty() {
+            return Ok(());
+        }
+        found.path = RetrievalPath::Trgm;
+        // A similarity says how well the letters fit, which is more than a guess from vectors and less than a match.
+        let similar: Vec<Candidate> =
+            hits.iter().map(|hit| candidate(hit, 0.5 + 0.4 * hit.score.min(1.0))).collect();
+        found.candidates.retain(|known| similar.iter().all(|hit| hit.id != known.id));
+        found.candidates.splice(0..0, similar);
+        found.candidates.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
+        Ok(())
+    }
+
+    /// One search among the items of all given owners.
+    async fn search_in(
+        &self,
+        owners: &[UserId],
+        mut query: TextQuery,
+        request: &RecallRequest,
+    ) -> Result<Vec<FoundHit>> {
+        let wanted = query.limit as usize;
+        if request.filter.is_some() {
+            query.limit = query.limit.max(LOOKED_THROUGH);
+        }
+        let mut hits: Vec<FoundHit> = Vec::new();
+        for (place, owner) in owners.iter().enumerate() {
+            let mut found = self.store.search(owner, &query).await?;
+            narrow(request, owner, &mut found);
+            hits.extend(found.into_iter().map(|hit| FoundHit { hit, own: place == 0 }));
+        }
+        if hits.iter().any(|found| !found.own) {
+            hits.sort_by(|a, b| {
+                let by_id = || a.hit.item.id().cmp(&b.hit.item.id());
+                b.hit.score.total_cmp(&a.hit.score).then_with(by_id)
+            });
+        }
+        hits.truncate(wanted);
+        Ok(hits)
+    }
+}
+
+fn text_query(request: &RecallRequest, scope: Scope, matching: TextMatch, limit: usize) -> TextQuery {
+    TextQuery {
+        text: request.query.clone(),
+        matching,
+        session: request.session.clone().filter(|_| scope == Scope::Session),
+        kinds: request.kinds,
+        as_of: request.as_of,
+        limit: limit as u32,
+    }
+}
+
+fn candidate(hit: &Hit, relevance: f32) -> Candidate {
+    Candidate {
+        id: hit.item.id(),
+        created_at: hit.item.created_at().as_microsecond(),
+        score: hit.score,
+        relevance,
+        ranked: None,
+        replaced_by: None,
+    }
+}

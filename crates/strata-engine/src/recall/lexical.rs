@@ -1,0 +1,312 @@
+//! What words say about how well an item answers a question: BM25 over terms, and late interaction over word vectors.
+//!
+//! Both give each item the share of the question's weight that it covers, from 0 to 1. Three things differ from the
+//! textbook, each measured on public conversations (`docs/recall.md`): lengths are normalised absolutely, not against the
+//! mean of the store, because what makes a turn long has nothing to do with the others; an item inherits part of what its
+//! neighbours match, word by word, because people answer in other words than they were asked in; and a common word counts
+//! less by its general frequency, because a user's own few turns do not tell which words are common.
+
+use super::question::{Question, repeated};
+use crate::index::{Doc, Place, UserIndex};
+use strata_core::vector::Vector;
+
+/// How soon more of the same term stops counting: Lucene's and Elasticsearch's default.
+const K1: f32 = 1.2;
+
+/// Below this cosine two words have nothing to do with each other.
+const UNRELATED: f32 = 0.25;
+
+/// With more items than the first number, the likeness of two words is left out of account below the second: among so many
+/// a faint likeness changes no ranking, and most of the words that are like one of a question are like it no more than
+/// that. Among few it may be all that leads to an answer.
+const FAINT: (usize, f32) = (2_000, 0.32);
+
+/// How much of the match of the turn before it an item inherits, and of the turn after it.
+const FROM_PREVIOUS: f32 = 0.5;
+const FROM_NEXT: f32 = 0.25;
+
+/// How much of the whole message's matches a question in it gets: «When is Ann's birthday? What does she like?»
+const FROM_WHOLE: f32 = 0.25;
+
+/// A word that more than one in so many items match is a common one.
+const COMMON: usize = 4;
+
+/// The lexical scores of all of a user's items.
+pub(crate) struct Lexical {
+    /// BM25, as a share of the question's weight.
+    pub(crate) terms: Vec<f32>,
+    /// Late interaction, as a share of the question's weight.
+    pub(crate) words: Vec<f32>,
+    /// Which items have a term of the question themselves.
+    pub(crate) has_term: Vec<bool>,
+    /// For each word of the question, the words of the user's vocabulary that match it, rising, and how well.
+    matches: Vec<Vec<(u32, f32)>>,
+}
+
+impl Lexical {
+    pub(crate) fn new(index: &UserIndex, question: &Question) -> Self {
+        let mut spread = Spread::new(index);
+        let mut has_term = vec![false; index.documents.len()];
+        let terms = score_terms(index, question, &mut spread, &mut has_term);
+        let matches = matches(index, question);
+        let words = score_words(index, question, &matches, &mut spread);
+        Self { terms, words, has_term, matches }
+    }
+
+    /// As the scores of a question in a message that `whole` is of: what it leaves to a pronoun stands elsewhere in it.
+    pub(crate) fn within(mut self, whole: &Self) -> Self {
+        let lean = |own: &mut [f32], whole: &[f32]| {
+            for (own, whole) in own.iter_mut().zip(whole) {
+                *own = (*own + FROM_WHOLE * whole) / (1.0 + FROM_WHOLE);
+            }
+        };
+        lean(&mut self.terms, &whole.terms);
+        lean(&mut self.words, &whole.words);
+        self.has_term.clone_from(&whole.has_term);
+        self
+    }
+
+    /// How well an item matches each word of the question, without its neighbours.
+    pub(crate) fn coverage(&self, index: &UserIndex, doc: Doc) -> Vec<f32> {
+        let best = |matches: &Vec<(u32, f32)>| {
+            let found = |(word, _): &(u32, u8)| matches.binary_search_by_key(word, |(word, _)| *word).ok();
+            index.words.of(doc).iter().filter_map(found).map(|at| matches[at].1).fold(0.0, f32::max)
+        };
+        self.matches.iter().map(best).collect()
+    }
+}
+
+/// How much a term or word tells that `holding` of `count` items have.
+fn inverse_frequency(count: usize, holding: f32) -> f32 {
+    (1.0 + (count as f32 - holding + 0.5) / (holding + 0.5)).ln()
+}
+
+fn score_terms(
+    index: &UserIndex,
+    question: &Question,
+    spread: &mut Spread,
+    has_term: &mut [bool],
+) -> Vec<f32> {
+    let count = index.len();
+    let mut scores = spread.scores();
+    let mut total = 0.0;
+    for (hash, times) in &question.terms {
+        let postings = index.terms.get(*hash);
+        let weight = inverse_frequency(count, postings.len() as f32) * repeated(*times);
+        total += weight;
+        for (doc, times) in postings.iter() {
+            has_term[*doc as usize] = true;
+            let times = f32::from(*times);
+            spread.offer(*doc, times / (times + K1));
+        }
+        spread.add_to(&mut scores, |_| weight);
+    }
+    normalise(scores, total)
+}
+
+fn score_words(
+    index: &UserIndex,
+    question: &Question,
+    matches: &[Vec<(u32, f32)>],
+    spread: &mut Spread,
+) -> Vec<f32> {
+    let count = index.len();
+    let mut scores = spread.scores();
+    let mut total = 0.0;
+    for (question_word, matches) in question.words.iter().zip(matches) {
+        for (word, matched) in matches {
+            for doc in index.words.postings(*word).iter() {
+                spread.offer(*doc, *matched);
+            }
+        }
+        let mut weight = 0.0;
+        spread.add_to(&mut scores, |holding| {
+            weight = question_word.weight * inverse_frequency(count, holding);
+            weight
+        });
+        total += weight;
+    }
+    normalise(scores, total)
+}
+
+fn normalise(mut scores: Vec<f32>, total: f32) -> Vec<f32> {
+    if total > 0.0 {
+        scores.iter_mut().for_each(|score| *score /= total);
+    }
+    scores
+}
+
+/// For each word of the question, the words of the user's vocabulary that match it, rising, and how well from 0 to 1.
+fn matches(index: &UserIndex, question: &Question) -> Vec<Vec<(u32, f32)>> {
+    let nowhere = Vector { scale: 0.0, values: Vec::new() };
+    let directions: Vec<(&str, &Vector)> = question
+        .words
+        .iter()
+        .map(|word| (word.text.as_str(), if word.numeric { &nowhere } else { &word.word.vector }))
+        .collect();
+    let least = if index.len() > FAINT.0 { FAINT.1 } else { UNRELATED };
+    let mut matches = index.words.near(&directions, least);
+    for (_, matched) in matches.iter_mut().flatten() {
+        *matched = (*matched - UNRELATED) / (1.0 - UNRELATED);
+    }
+    for (matches, question_word) in matches.iter_mut().zip(&question.words) {
+        let Some(word) = index.words.number(&question_word.text) else { continue };
+        match matches.binary_search_by_key(&word, |(word, _)| *word) {
+            Ok(at) => matches[at].1 = 1.0,
+            Err(at) => matches.insert(at, (word, 1.0)),
+        }
+    }
+    matches
+}
+
+/// Gathers the matches of one word over all items and lets neighbours share them.
+///
+/// A list is written to in any case and grows only where an item is new to it: nobody can guess which item has been seen,
+/// and a wrong guess costs the processor more than the whole step.
+struct Spread<'a> {
+    places: &'a [Place],
+    own: Vec<f32>,
+    touched: Vec<Doc>,
+    touched_count: usize,
+    /// One more than there are items: the last stands for the neighbour that an item has not.
+    shared: Vec<f32>,
+    reached: Vec<Doc>,
+    reached_count: usize,
+}
+
+impl<'a> Spread<'a> {
+    fn new(index: &'a UserIndex) -> Self {
+        Self::over(&index.places)
+    }
+
+    fn over(places: &'a [Place]) -> Self {
+        let count = places.len();
+        Self {
+            places,
+            own: vec![0.0; count],
+            touched: vec![0; count + 1],
+            touched_count: 0,
+            shared: vec![0.0; count + 1],
+            reached: vec![0; count + 2],
+            reached_count: 0,
+        }
+    }
+
+    /// Scores to add to: one an item, and one for the neighbour that an item has not.
+    fn scores(&self) -> Vec<f32> {
+        vec![0.0; self.places.len() + 1]
+    }
+
+    /// An item matches with `value`, which is above 0; of several matches the best counts.
+    #[inline]
+    fn offer(&mut self, doc: Doc, value: f32) {
+        let own = &mut self.own[doc as usize];
+        self.touched[self.touched_count] = doc;
+        self.touched_count += usize::from(*own == 0.0);
+        *own = own.max(value.max(f32::MIN_POSITIVE));
+    }
+
+    /// Adds the matches, shared with neighbours, to `scores`, by the weight that `weigh` gives for how many items match,
+    /// softly counted; then is ready for the next word.
+    fn add_to(&mut self, scores: &mut [f32], weigh: impl FnOnce(f32) -> f32) {
+        let docs = &self.touched[..self.touched_count];
+        let weight = weigh(docs.iter().map(|doc| self.own[*doc as usize]).sum());
+        if self.touched_count * COMMON > self.places.len() {
+            self.touched_count = 0;
+            self.add_everywhere(scores, weight);
+        } else {
+            self.add_where_it_matches(scores, weight);
+        }
+    }
+
+    fn add_where_it_matches(&mut self, scores: &mut [f32], weight: f32) {
+        let touched = std::mem::take(&mut self.touched);
+        for doc in &touched[..std::mem::take(&mut self.touched_count)] {
+            let Place { previous, next, length_norm } = self.places[*doc as usize];
+            let value = std::mem::take(&mut self.own[*doc as usize]) * length_norm;
+            self.reach(*doc, value);
+            self.reach(next, FROM_PREVIOUS * value);
+            self.reach(previous, FROM_NEXT * value);
+        }
+        for doc in &self.reached[..std::mem::take(&mut self.reached_count)] {
+            scores[*doc as usize] += weight * std::mem::take(&mut self.shared[*doc as usize]);
+        }
+        self.touched = touched;
+    }
+
+    /// As [`Spread::add_where_it_matches`]. A common word matches much of what there is: then going through all
+    /// items in their order costs less than going through those that match in any.
+    fn add_everywhere(&mut self, scores: &mut [f32], weight: f32) {
+        let missing = self.places.len();
+        let own = self.own.iter_mut().zip(self.places);
+        for ((own, place), shared) in own.zip(&mut self.shared) {
+            *shared = std::mem::take(own) * place.length_norm;
+        }
+        let at = |doc: Doc| self.shared[(doc as usize).min(missing)];
+        for ((place, own), score) in self.places.iter().zip(&self.shared).zip(scores) {
+            let best = own.max(FROM_PREVIOUS * at(place.previous)).max(FROM_NEXT * at(place.next));
+            *score += weight * best;
+        }
+        self.shared.fill(0.0);
+    }
+
+    #[inline]
+    fn reach(&mut self, doc: Doc, value: f32) {
+        let place = (doc as usize).min(self.places.len());
+        let shared = &mut self.shared[place];
+        self.reached[self.reached_count] = place as Doc;
+        self.reached_count += usize::from(*shared == 0.0);
+        *shared = shared.max(value.max(f32::MIN_POSITIVE));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ITEMS: usize = 40;
+
+    /// Items in one row, joined where `joined` says so.
+    fn places(joined: &[bool], lengths: &[u32]) -> Vec<Place> {
+        let mut places: Vec<Place> = lengths.iter().map(|length| Place::new(*length)).collect();
+        for (first, joined) in joined.iter().enumerate().take(ITEMS - 1) {
+            if *joined {
+                places[first].next = first as Doc + 1;
+                places[first + 1].previous = first as Doc;
+            }
+        }
+        places
+    }
+
+    proptest! {
+        #[test]
+        fn common_and_rare_words_are_shared_alike(
+            joined in proptest::collection::vec(any::<bool>(), ITEMS),
+            lengths in proptest::collection::vec(0_u32..60, ITEMS),
+            matched in proptest::collection::vec((0..ITEMS as Doc, 0.01_f32..1.0), 0..80),
+        ) {
+            let places = places(&joined, &lengths);
+            let score = |is_common: bool| {
+                let mut spread = Spread::over(&places);
+                let mut scores = spread.scores();
+                // Twice, to see that nothing is left of the first word.
+                for round in [1.0, 0.5] {
+                    for (doc, value) in &matched {
+                        spread.offer(*doc, value * round);
+                    }
+                    if is_common {
+                        spread.touched_count = 0;
+                        spread.add_everywhere(&mut scores, 0.7);
+                    } else {
+                        spread.add_where_it_matches(&mut scores, 0.7);
+                    }
+                }
+                scores.truncate(ITEMS);
+                scores
+            };
+            prop_assert_eq!(score(true), score(false));
+        }
+    }
+}

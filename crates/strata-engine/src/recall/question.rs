@@ -1,0 +1,105 @@
+//! A question as ranking reads it.
+
+use jiff::Timestamp;
+
+use super::asks;
+use crate::index::{TermHash, is_latin, question_terms, question_words};
+use strata_core::lexicon::{DIMENSION, Lexicon, Word, add};
+use strata_core::vector::Vector;
+use strata_language::time;
+use strata_language::time::{Precision, TimeSpan};
+
+/// A question, analysed.
+pub(crate) struct Question {
+    pub(crate) text: String,
+    /// Its distinct terms with their counts.
+    pub(crate) terms: Vec<(TermHash, u8)>,
+    /// Its distinct words.
+    pub(crate) words: Vec<QuestionWord>,
+    /// The direction of all its words together.
+    pub(crate) mean: Vector,
+    /// The times it names.
+    pub(crate) times: Vec<TimeSpan>,
+    /// Whether an encoder that knows no Chinese can read it.
+    pub(crate) latin: bool,
+    /// The questions in it, where it asks several things at once.
+    pub(crate) asks: Vec<Self>,
+}
+
+/// A word of a question.
+pub(crate) struct QuestionWord {
+    pub(crate) text: String,
+    pub(crate) word: Word,
+    /// How much it counts: its rarity, more where the question repeats it.
+    pub(crate) weight: f32,
+    /// Whether it holds a digit: numbers match only themselves.
+    pub(crate) numeric: bool,
+}
+
+impl Question {
+    /// Reads a question asked at `now`, and those in it.
+    pub(crate) fn new(text: &str, now: Timestamp, lexicon: &dyn Lexicon) -> Self {
+        let mut asks: Vec<Self> =
+            asks::asks(text).into_iter().map(|ask| Self::one(ask, now, lexicon)).collect();
+        asks.retain(Self::stands_alone);
+        if !(2..=asks::MOST).contains(&asks.len()) {
+            asks.clear();
+        }
+        Self { asks, ..Self::one(text, now, lexicon) }
+    }
+
+    /// Whether it says what it asks for: «really?» and «is it?» do not.
+    fn stands_alone(&self) -> bool {
+        !self.words.is_empty() && (self.words.len() > 1 || self.text.split_whitespace().count() > 1)
+    }
+
+    /// Each thing that is asked: itself, or the questions in it.
+    pub(crate) fn each(&self) -> &[Self] {
+        if self.asks.is_empty() { std::slice::from_ref(self) } else { &self.asks }
+    }
+
+    fn one(text: &str, now: Timestamp, lexicon: &dyn Lexicon) -> Self {
+        let mut mean = [0.0; DIMENSION];
+        let words = question_words(text, lexicon)
+            .into_iter()
+            .map(|(text, count)| {
+                let word = lexicon.word(&text);
+                add(&mut mean, &word.vector.values, f32::from(count) * word.weight * word.vector.scale);
+                QuestionWord {
+                    weight: word.rarity * repeated(count),
+                    numeric: text.chars().any(char::is_numeric),
+                    text,
+                    word,
+                }
+            })
+            .collect();
+        Self {
+            text: text.to_owned(),
+            terms: question_terms(text),
+            words,
+            mean: Vector::quantise(&mean),
+            times: times(text, now),
+            latin: is_latin(text),
+            asks: Vec::new(),
+        }
+    }
+}
+
+/// How much a word or term counts that stands `count` times in a question.
+pub(crate) fn repeated(count: u8) -> f32 {
+    (1.0 + f32::from(count)).log2()
+}
+
+/// The times that a question names. Today is left out: «how are you today» asks for nothing that was said today.
+fn times(text: &str, now: Timestamp) -> Vec<TimeSpan> {
+    let mut times = time::parse(text, now);
+    times.retain(|span| span.precision > Precision::Day || !span.contains(now));
+    times
+}
+
+/// A span as microseconds, widened to whole days: what is known by its date alone counts as said at midnight.
+pub(crate) fn whole_days(span: &TimeSpan) -> (i64, i64) {
+    const DAY: i64 = 86_400_000_000;
+    let (start, end) = (span.start.as_microsecond(), span.end.as_microsecond());
+    (start.div_euclid(DAY) * DAY, end.saturating_add(DAY - 1).div_euclid(DAY) * DAY)
+}

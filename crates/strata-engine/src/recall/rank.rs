@@ -1,0 +1,359 @@
+//! The relevance ranking of a user's items for a question.
+//!
+//! Scores are fused, what resembles the best answers is lifted (the other half of an answer often stands elsewhere), and
+//! of statements that answer the same thing the newest comes first. `docs/recall.md` has the figures behind each constant.
+
+use std::cmp::Ordering;
+
+use super::aside::{Aside, Rules};
+use super::asks;
+use super::best::Scores;
+use super::lexical::Lexical;
+use super::likeness::{Likeness, MOST};
+use super::question::Question;
+use super::visible::Visible;
+use crate::index::{Doc, UserIndex};
+use strata_core::vector::Vector;
+
+/// How much the cosine of the means counts beside terms and words, and below which it says nothing.
+const MEAN_WEIGHT: f32 = 0.15;
+const MEAN_UNRELATED: f32 = 0.25;
+
+/// How much terms and words count beside the encoder's cosine.
+const LEXICAL_WEIGHT: f32 = 0.3;
+
+/// An item from a time that the question names counts so much more.
+const TIME_WEIGHT: f32 = 0.3;
+
+/// Likeness to the best few answers lifts an item: how much, to how many, and among how many.
+const HOP_WEIGHT: f32 = 0.3;
+const HOP_FROM: usize = 5;
+const HOP_TO: usize = 80;
+const _: () = assert!(HOP_FROM <= MOST, "likeness compares with so many at once");
+
+/// An item that the encoder could not read is brought to the scale of those it could: fitted on the answers of public
+/// English questions, by both scores.
+const TO_ENCODED: (f32, f32) = (0.34, 0.47);
+
+/// How much of the relevance is nearness to the best score; the rest says that an item is among those one would serve,
+/// which keeps recency and diversity from pushing out what belongs in.
+const NEARNESS: f32 = 0.6;
+const PLACE_STEEPNESS: i32 = 20;
+
+/// Below this share of the best score an item's place stops counting.
+const LEAST_MATCH: f32 = 0.005;
+
+/// Below the first value even the best score means nothing, from the second on it counts in full.
+const MEANINGFUL: (f32, f32) = (0.02, 0.06);
+const MEANINGFUL_ENCODED: (f32, f32) = (0.2, 0.45);
+
+/// One item's place in the ranking, with what brought it there.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Ranked {
+    pub(crate) doc: Doc,
+    /// All parts together.
+    pub(crate) score: f32,
+    /// From 0 to 1, comparable between questions.
+    pub(crate) relevance: f32,
+    pub(crate) parts: Parts,
+}
+
+/// What a score is made of.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Parts {
+    /// BM25, as a share of the question's weight.
+    pub(crate) terms: f32,
+    /// Late interaction, as a share of the question's weight.
+    pub(crate) words: f32,
+    /// The cosine of the means of word vectors.
+    pub(crate) mean: f32,
+    /// The encoder's cosine, where the item has a vector.
+    pub(crate) encoder: Option<f32>,
+    /// Whether other items were compared by the encoder, so that a score without one needs its scale.
+    pub(crate) unread: bool,
+    /// Whether it is from a time that the question names.
+    pub(crate) timely: bool,
+    /// What likeness to the best answers added.
+    pub(crate) likeness: f32,
+    /// By how many places being newer than a like statement moved it up, or being older moved it down.
+    pub(crate) fresher_by: i32,
+}
+
+/// What a ranking is made from.
+#[derive(Clone, Copy)]
+pub(crate) struct Inputs<'a> {
+    pub(crate) index: &'a UserIndex,
+    pub(crate) question: &'a Question,
+    /// The vector of each thing asked, in the space of the index's vectors.
+    pub(crate) vectors: &'a [Option<Vector>],
+    /// Whether the encoder that made the vectors knows Chinese.
+    pub(crate) reads_chinese: bool,
+    /// Which items may be seen.
+    pub(crate) visible: &'a Visible<'a>,
+    /// What else takes no place, if anything.
+    pub(crate) rules: Option<&'a Rules<'a>>,
+}
+
+/// A ranking, and how many items it was taken from.
+pub(crate) struct Ranking {
+    /// The best items, best first.
+    pub(crate) items: Vec<Ranked>,
+    /// Visible items that share a term with the question.
+    pub(crate) term_hits: u32,
+    /// Visible items that were compared by their vectors.
+    pub(crate) vector_hits: u32,
+    /// What was good enough and takes no place.
+    pub(crate) aside: Aside,
+}
+
+/// Ranks the visible items and gives the best `limit`, of which `served` shall be served.
+pub(crate) fn rank(inputs: &Inputs<'_>, limit: usize, served: usize) -> Ranking {
+    let whole = Lexical::new(inputs.index, inputs.question);
+    let (mut ranking, encoded) = if inputs.question.asks.is_empty() {
+        rank_one(inputs, &whole, limit)
+    } else {
+        rank_asks(inputs, &whole, limit)
+    };
+    calibrate(&mut ranking.items, encoded, served);
+    ranking
+}
+
+/// Ranks for each question of several, and lets their answers take turns. One that nothing answers gets none.
+fn rank_asks(inputs: &Inputs<'_>, whole: &Lexical, limit: usize) -> (Ranking, bool) {
+    let mut rankings: Vec<(Ranking, bool)> = inputs
+        .question
+        .asks
+        .iter()
+        .enumerate()
+        .map(|(place, ask)| {
+            let vectors = inputs.vectors.get(place..=place).unwrap_or_default();
+            let lexical = Lexical::new(inputs.index, ask).within(whole);
+            rank_one(&Inputs { question: ask, vectors, ..*inputs }, &lexical, limit)
+        })
+        .collect();
+    let means = |(ranking, encoded): &(Ranking, bool)| {
+        ranking.items.first().is_some_and(|item| meaning(item.score, *encoded) > 0.0)
+    };
+    if rankings.iter().any(means) {
+        rankings.retain(means);
+    }
+    let term_hits = rankings.iter().map(|(ranking, _)| ranking.term_hits).max().unwrap_or_default();
+    let vector_hits = rankings.iter().map(|(ranking, _)| ranking.vector_hits).max().unwrap_or_default();
+    let encoded = rankings.first().is_some_and(|(_, encoded)| *encoded);
+    let (lists, asides): (Vec<_>, Vec<_>) =
+        rankings.into_iter().map(|(ranking, _)| (ranking.items, ranking.aside)).unzip();
+    let mut items = asks::in_turns(lists);
+    items.truncate(limit);
+    let aside = Aside::of_all(asides, &items);
+    (Ranking { items, term_hits, vector_hits, aside }, encoded)
+}
+
+/// Ranks for one question, and tells whether an encoder took part.
+fn rank_one(inputs: &Inputs<'_>, lexical: &Lexical, limit: usize) -> (Ranking, bool) {
+    let Inputs { index, question, visible, .. } = inputs;
+    let encoder = EncoderScores::new(inputs);
+    let unread = encoder.is_used();
+    let parts = |doc: Doc, encoder: Option<f32>| Parts {
+        terms: lexical.terms[doc as usize],
+        words: lexical.words[doc as usize],
+        encoder,
+        unread,
+        timely: is_timely(inputs, doc),
+        ..Parts::default()
+    };
+    let docs = 0..index.documents.len() as Doc;
+    let values = if unread || !question.times.is_empty() {
+        let score = |doc: Doc| parts(doc, encoder.cosine(doc)).score();
+        docs.map(|doc| if visible.sees(doc) { score(doc) } else { f32::NEG_INFINITY }).collect()
+    } else {
+        let lexical = lexical.terms.iter().zip(&lexical.words);
+        lexical.zip(docs).map(|((terms, words), _)| terms + words).collect()
+    };
+    let scores = Scores { index, visible, values };
+    let mut term_hits = scores.count(|doc| lexical.has_term[doc as usize]);
+    let vector_hits = if unread { scores.count(|doc| encoder.reads(doc)) } else { 0 };
+    let most = HOP_TO.max(limit);
+    let (mut best, aside) = super::aside::set_aside(inputs, &scores, most, limit);
+    best.truncate(most);
+    let no_finds = aside
+        .items
+        .iter()
+        .filter(|(scored, reason)| reason.is_no_find() && lexical.has_term[scored.doc as usize]);
+    term_hits -= no_finds.count() as u32;
+    // What a score is made of is only kept of those that stay.
+    let mut scored: Vec<Ranked> = best
+        .into_iter()
+        .map(|Scored { doc, score }| {
+            let parts = parts(doc, encoder.cosine(doc));
+            Ranked { doc, score, relevance: 0.0, parts }
+        })
+        .collect();
+    let unread_docs: Vec<Doc> =
+        scored.iter().filter(|item| item.parts.encoder.is_none()).map(|item| item.doc).collect();
+    let cosines = index.mean_cosines(&unread_docs, &question.mean);
+    for (item, cosine) in scored.iter_mut().filter(|item| item.parts.encoder.is_none()).zip(cosines) {
+        item.parts.mean = (cosine - MEAN_UNRELATED).max(0.0) * index.places[item.doc as usize].length_norm;
+        item.score = item.parts.score();
+    }
+    sort(index, &mut scored);
+    hop(index, &mut scored);
+    keep_best(index, &mut scored, limit);
+    super::fresh::newest_first(inputs, lexical, &mut scored);
+    (Ranking { items: scored, term_hits, vector_hits, aside }, unread)
+}
+
+impl Parts {
+    fn score(&self) -> f32 {
+        let lexical = self.terms + self.words;
+        let score = match self.encoder {
+            Some(cosine) => cosine + LEXICAL_WEIGHT * lexical,
+            None if self.unread => TO_ENCODED.0 + TO_ENCODED.1 * (lexical + MEAN_WEIGHT * self.mean),
+            None => lexical + MEAN_WEIGHT * self.mean,
+        };
+        score * if self.timely { 1.0 + TIME_WEIGHT } else { 1.0 }
+    }
+}
+
+/// The encoder's cosines, where it can read both the question and the item.
+struct EncoderScores<'a> {
+    index: &'a UserIndex,
+    vector: Option<&'a Vector>,
+    reads_chinese: bool,
+}
+
+impl<'a> EncoderScores<'a> {
+    fn new(inputs: &Inputs<'a>) -> Self {
+        let Inputs { index, question, reads_chinese, .. } = *inputs;
+        let fits = |vector: &&Vector| {
+            (question.latin || reads_chinese) && vector.values.len() == index.vectors.dimension
+        };
+        let vector = inputs.vectors.first().and_then(Option::as_ref);
+        Self { index, vector: vector.filter(fits), reads_chinese }
+    }
+
+    fn is_used(&self) -> bool {
+        self.vector.is_some() && self.index.vectors.count > 0
+    }
+
+    fn cosine(&self, doc: Doc) -> Option<f32> {
+        let vector = self.vector?;
+        let (values, scale) = self.index.vectors.get(doc).filter(|_| self.is_readable(doc))?;
+        Some(strata_core::dot::dot(values, &vector.values) as f32 * scale * vector.scale)
+    }
+
+    /// Whether an item is compared.
+    fn reads(&self, doc: Doc) -> bool {
+        self.vector.is_some() && self.index.vectors.get(doc).is_some() && self.is_readable(doc)
+    }
+
+    fn is_readable(&self, doc: Doc) -> bool {
+        self.reads_chinese || self.index.documents[doc as usize].latin
+    }
+}
+
+fn is_timely(inputs: &Inputs<'_>, doc: Doc) -> bool {
+    inputs.question.times.iter().any(|span| {
+        let said = inputs.index.documents[doc as usize].created_at;
+        let (start, end) = super::question::whole_days(span);
+        start <= said && said < end
+    })
+}
+
+/// The direction of an item: the weighted mean of its words.
+pub(crate) fn mean_vector(index: &UserIndex, doc: Doc) -> Vector {
+    Vector::quantise(&index.mean(doc))
+}
+
+/// Lifts what resembles the best few answers.
+fn hop(index: &UserIndex, scored: &mut [Ranked]) {
+    let Some(best) = scored.first().map(|item| item.score).filter(|best| *best > 0.0) else { return };
+    let from: Vec<Doc> = scored.iter().take(HOP_FROM).map(|item| item.doc).collect();
+    let weights: Vec<f32> =
+        scored.iter().take(HOP_FROM).map(|item| (item.score.max(0.0) / best).powi(2)).collect();
+    let total: f32 = weights.iter().sum();
+    let likeness = Likeness::new(index);
+    let likeness = likeness.with(&from);
+    for item in scored.iter_mut().take(HOP_TO) {
+        let cosines = likeness.cosines(item.doc);
+        let others = from.iter().zip(&weights).zip(cosines).filter(|((doc, _), _)| **doc != item.doc);
+        let like: f32 = others.map(|((_, weight), cosine)| weight * cosine).sum();
+        item.parts.likeness = HOP_WEIGHT * best * like / total;
+        item.score += item.parts.likeness;
+    }
+    sort(index, scored);
+}
+
+/// An item with its score.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Scored {
+    pub(crate) doc: Doc,
+    pub(crate) score: f32,
+}
+
+impl From<&Self> for Scored {
+    fn from(scored: &Self) -> Self {
+        *scored
+    }
+}
+
+impl From<&Ranked> for Scored {
+    fn from(ranked: &Ranked) -> Self {
+        Self { doc: ranked.doc, score: ranked.score }
+    }
+}
+
+/// Best first; of equal scores, what was recorded first, which ids tell: places in the index also depend on what was
+/// hidden or revised since.
+pub(super) fn better<T>(index: &UserIndex, a: &T, b: &T) -> Ordering
+where
+    Scored: for<'a> From<&'a T>,
+{
+    let (a, b) = (Scored::from(a), Scored::from(b));
+    let id = |item: Scored| index.documents[item.doc as usize].id.uuid();
+    b.score.total_cmp(&a.score).then_with(|| id(a).cmp(&id(b)))
+}
+
+fn sort<T>(index: &UserIndex, scored: &mut [T])
+where
+    Scored: for<'a> From<&'a T>,
+{
+    scored.sort_unstable_by(|a, b| better(index, a, b));
+}
+
+/// Leaves the best `count`, best first.
+pub(super) fn keep_best<T>(index: &UserIndex, scored: &mut Vec<T>, count: usize)
+where
+    Scored: for<'a> From<&'a T>,
+{
+    if count == 0 {
+        scored.clear();
+    } else if scored.len() > count {
+        scored.select_nth_unstable_by(count - 1, |a, b| better(index, a, b));
+        scored.truncate(count);
+    }
+    sort(index, scored);
+}
+
+/// How much the best score of a question means, from 0 to 1.
+fn meaning(best: f32, encoded: bool) -> f32 {
+    let (low, high) = if encoded { MEANINGFUL_ENCODED } else { MEANINGFUL };
+    ((best - low) / (high - low)).clamp(0.0, 1.0)
+}
+
+/// Turns places and scores into relevance from 0 to 1, so that a threshold means the same for every question.
+///
+/// Scores of different questions cannot be compared: a long question is never covered in full. The place among the best
+/// and the share of the best score can, and a best score that is next to nothing makes everything irrelevant.
+pub(super) fn calibrate(scored: &mut [Ranked], encoded: bool, served: usize) {
+    let (Some(best), Some(worst)) = (scored.first().map(|i| i.score), scored.last().map(|i| i.score)) else {
+        return;
+    };
+    let meaningful = meaning(best, encoded);
+    for (place, item) in scored.iter_mut().enumerate() {
+        let nearness = if best > worst { (item.score - worst) / (best - worst) } else { 1.0 };
+        let among = 1.0 / (1.0 + ((place as f32 + 1.0) / (served as f32 + 0.5)).powi(PLACE_STEEPNESS));
+        // In a small store even what has nothing to do with the question is among the first.
+        let matched = (item.score / (LEAST_MATCH * best).max(f32::MIN_POSITIVE)).clamp(0.0, 1.0);
+        item.relevance = meaningful * (NEARNESS * nearness + (1.0 - NEARNESS) * among * matched);
+    }
+}

@@ -1,0 +1,329 @@
+//! From candidates to what is given back: the cross-encoder, the threshold, recency, diversity and the budget.
+
+use std::collections::HashMap;
+
+use super::aside::Reason;
+use super::budget::{Share, share};
+use super::diversity::{mmr, with_recency};
+use super::narrow::LOOKED_THROUGH;
+use super::request::{Order, Plan, RecallRequest, Recalled, RecalledItem};
+use super::trace::TraceLog;
+use super::validity::keep_current_first;
+use super::{Candidate, Found, mean_vector};
+use crate::engine::Engine;
+use crate::filter::Subject;
+use crate::index::Saying;
+use strata_core::error::Result;
+use strata_core::id::{ItemId, RequestId, UserId};
+use strata_core::metric::ErrorStage;
+use strata_core::ports::Reranker;
+use strata_core::scope::Scope;
+use strata_core::store::{Item, MemoryQuery, MemorySelect, TurnQuery};
+use strata_core::trace::Outcome;
+use strata_core::trace::RetrievalPath;
+use strata_core::turn::Turn;
+use strata_core::vector::Vector;
+
+/// How many candidates a cross-encoder reads: document 4 takes three times what is wanted.
+const RERANKED_TIMES: usize = 3;
+
+const MICROS_A_DAY: f32 = 86_400_000_000.0;
+
+/// How many times as many recent turns are read as are wanted: some have no text.
+const BLANK_TIMES: u32 = 4;
+
+impl Engine {
+    pub(super) async fn serve(
+        &self,
+        user: &UserId,
+        request: &RecallRequest,
+        plan: &Plan,
+        request_id: RequestId,
+        mut found: Found,
+    ) -> Result<Recalled> {
+        let mut trace = request.explain.then(|| TraceLog::new(request, &found));
+        let mut items = HashMap::new();
+        if let Some(reranker) = &self.reranker {
+            items = self.rerank(reranker.as_ref(), request, plan, &mut found).await?;
+            if let Some(trace) = &mut trace {
+                trace.rerank(&found.candidates);
+            }
+        }
+        let chosen = match request.order {
+            Order::Relevance => by_relevance(plan, &found, trace.as_mut()),
+            Order::Served => self.choose(request, plan, &found, trace.as_mut()),
+        };
+        let chosen = if chosen.is_empty() { asked_before(request, plan, &found) } else { chosen };
+        items.extend(self.load(&found.owners, chosen.iter().map(|(candidate, _)| candidate.id)).await?);
+        let mut recalled = Recalled {
+            request_id,
+            items: Vec::new(),
+            path: found.path,
+            scope: found.scope,
+            expansion: found.expansion.clone(),
+            fts_hits: found.term_hits,
+            trgm_hits: found.similar_hits,
+            vector_hits: found.vector_hits,
+            tokens: 0,
+            truncated: false,
+            error_stage: found.error_stage,
+            trace: None,
+        };
+        for (candidate, score) in chosen {
+            if let Some(item) = items.remove(&candidate.id) {
+                let relevance = candidate.relevance;
+                recalled.items.push(RecalledItem { item, shortened: None, score, relevance });
+            }
+        }
+        let nothing_fits =
+            recalled.items.is_empty() && found.term_hits == 0 && request.order == Order::Served;
+        // Recent turns are relevant to nothing: whoever names a threshold wants none.
+        let wants_recent = request.score_threshold.is_none_or(|least| least <= 0.0);
+        if nothing_fits && wants_recent && request.kinds.turns {
+            self.add_recent(user, request, plan, &mut recalled).await?;
+            if let Some(trace) = &mut trace {
+                trace.add_recent(&recalled.items);
+            }
+        }
+        self.apply_budget(plan, &mut recalled, trace.as_mut());
+        if let Some(trace) = &mut trace {
+            trace.finish(&recalled);
+        }
+        recalled.trace = trace.map(|TraceLog(trace)| trace);
+        Ok(recalled)
+    }
+
+    /// Lets a cross-encoder judge the best candidates, which then are all there is; one that fails is noted and done
+    /// without. Gives back the items that were read for it.
+    async fn rerank(
+        &self,
+        reranker: &dyn Reranker,
+        request: &RecallRequest,
+        plan: &Plan,
+        found: &mut Found,
+    ) -> Result<HashMap<ItemId, Item>> {
+        let read = found.candidates.len().min(plan.limit * RERANKED_TIMES);
+        let ids = found.candidates[..read].iter().map(|candidate| candidate.id);
+        let items = self.load(&found.owners, ids).await?;
+        let text = |candidate: &Candidate| items.get(&candidate.id).map_or("", Item::content).to_owned();
+        let texts: Vec<String> = found.candidates[..read].iter().map(text).collect();
+        if texts.is_empty() {
+            return Ok(items);
+        }
+        match reranker.score(&request.query, &texts).await {
+            Ok(scores) if scores.len() == read && scores.iter().all(|score| !score.is_nan()) => {
+                found.candidates.truncate(read);
+                for (candidate, score) in found.candidates.iter_mut().zip(scores) {
+                    candidate.relevance = 1.0 / (1.0 + (-score).exp());
+                }
+                found.candidates.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
+            }
+            Ok(scores) => {
+                tracing::warn!(
+                    expected = read,
+                    given = scores.len(),
+                    "the cross-encoder gave no sound scores"
+                );
+                found.error_stage = Some(ErrorStage::Retrieval);
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the cross-encoder failed; recall goes on without");
+                found.error_stage = Some(ErrorStage::Retrieval);
+            }
+        }
+        Ok(items)
+    }
+
+    /// The candidates that are relevant enough, recent and unlike each other, with their final scores.
+    fn choose(
+        &self,
+        request: &RecallRequest,
+        plan: &Plan,
+        found: &Found,
+        trace: Option<&mut TraceLog>,
+    ) -> Vec<(Candidate, f32)> {
+        let now = request.as_of.unwrap_or_else(|| self.now()).as_microsecond();
+        let relevant: Vec<&Candidate> =
+            found.candidates.iter().filter(|candidate| candidate.relevance >= plan.score_threshold).collect();
+        let age_days = |candidate: &Candidate| (now - candidate.created_at) as f32 / MICROS_A_DAY;
+        // Who names a time asks for what was said then, and not for what was said last.
+        let weight = if found.names_time { 0.0 } else { plan.recency_weight };
+        let scores: Vec<f32> = relevant
+            .iter()
+            .map(|candidate| with_recency(candidate.relevance, age_days(candidate), weight))
+            .collect();
+        let vectors: Vec<Option<Vector>> =
+            relevant.iter().map(|candidate| vector_of(found, candidate)).collect();
+        let similarity = |a: usize, b: usize| match (&vectors[a], &vectors[b]) {
+            (Some(a), Some(b)) => a.cosine(b).max(0.0),
+            _ => 0.0,
+        };
+        let mut order = mmr(&scores, plan.limit, plan.mmr_lambda, similarity);
+        keep_current_first(&relevant, &mut order);
+        if let Some(trace) = trace {
+            for (candidate, score) in relevant.iter().zip(&scores) {
+                trace.scored(candidate.id, age_days(candidate), *score);
+            }
+        }
+        order.into_iter().map(|place| (relevant[place].clone(), scores[place])).collect()
+    }
+
+    /// The last fallback of document 3: the most recent turns.
+    async fn add_recent(
+        &self,
+        user: &UserId,
+        request: &RecallRequest,
+        plan: &Plan,
+        recalled: &mut Recalled,
+    ) -> Result<()> {
+        let session = request.session.clone().filter(|_| recalled.scope == Scope::Session);
+        let looked_through = (plan.limit as u32).saturating_mul(BLANK_TIMES);
+        let limit = request.filter.as_ref().map_or(looked_through, |_| LOOKED_THROUGH);
+        let recent = TurnQuery::Recent { session, as_of: request.as_of, limit };
+        let mut turns = self.store.turns(user, &recent).await?;
+        if let Some(filter) = &request.filter {
+            turns.retain(|turn| filter.matches(Subject::Turn(user, turn)));
+        }
+        let is_shown = |turn: &Turn| {
+            request.shown.items.contains(&ItemId::Turn(turn.id))
+                || request.shown.texts.contains(&Saying::new(&turn.content))
+        };
+        turns.retain(|turn| !turn.content.trim().is_empty() && !is_shown(turn));
+        turns.truncate(plan.limit);
+        recalled.path = if turns.is_empty() { RetrievalPath::None } else { RetrievalPath::Window };
+        recalled.items.extend(turns.into_iter().map(|turn| RecalledItem {
+            item: Item::Turn(turn),
+            shortened: None,
+            score: 0.0,
+            relevance: 0.0,
+        }));
+        Ok(())
+    }
+
+    fn apply_budget(&self, plan: &Plan, recalled: &mut Recalled, mut trace: Option<&mut TraceLog>) {
+        let Some(budget) = plan.budget else {
+            recalled.tokens = recalled.items.iter().map(|item| self.tokens_of(&item.item)).sum();
+            return;
+        };
+        let texts =
+            recalled.items.iter().map(|item| (item.item.content(), matches!(item.item, Item::Turn(_))));
+        // Turns were counted when they were recorded; counting again may have to unpack a vocabulary first.
+        let counted: HashMap<&str, u32> =
+            recalled.items.iter().filter_map(|item| counted(&item.item)).collect();
+        let count = |text: &str| counted.get(text).copied().unwrap_or_else(|| self.tokens.count(text));
+        let shares = share(texts, budget, count);
+        let mut shares = shares.into_iter();
+        recalled.items.retain_mut(|item| match shares.next() {
+            Some(Share::Whole { tokens }) => {
+                recalled.tokens += tokens;
+                true
+            }
+            Some(Share::Cut { text, tokens }) => {
+                recalled.tokens += tokens;
+                recalled.truncated = true;
+                item.shortened = Some(text);
+                true
+            }
+            Some(Share::Dropped(reason)) => {
+                recalled.truncated = true;
+                if let Some(trace) = trace.as_deref_mut() {
+                    trace.settle(item.item.id(), Outcome::OverBudget(reason.to_owned()));
+                }
+                false
+            }
+            None => true,
+        });
+    }
+
+    /// The tokens of what is shown of an item.
+    pub(crate) fn tokens_shown(&self, item: &RecalledItem) -> u32 {
+        match &item.shortened {
+            Some(text) => self.tokens.count(text),
+            None => self.tokens_of(&item.item),
+        }
+    }
+
+    fn tokens_of(&self, item: &Item) -> u32 {
+        match item {
+            Item::Turn(turn) if turn.token_count > 0 => turn.token_count,
+            Item::Turn(turn) => self.tokens.count(&turn.content),
+            Item::Memory(memory) => self.tokens.count(&memory.content),
+            Item::Summary(summary) => summary.output_tokens,
+        }
+    }
+
+    /// The items of the given ids, whichever of the owners has them.
+    pub(super) async fn load(
+        &self,
+        owners: &[UserId],
+        ids: impl Iterator<Item = ItemId>,
+    ) -> Result<HashMap<ItemId, Item>> {
+        let (mut turns, mut memories) = (Vec::new(), Vec::new());
+        for id in ids {
+            match id {
+                ItemId::Turn(id) => turns.push(id),
+                ItemId::Memory(id) => memories.push(id),
+                ItemId::Summary(_) => {}
+            }
+        }
+        let mut items = HashMap::new();
+        for owner in owners {
+            if !turns.is_empty() {
+                let found = self.store.turns(owner, &TurnQuery::Ids(turns.clone())).await?;
+                items.extend(found.into_iter().map(|turn| (ItemId::Turn(turn.id), Item::Turn(turn))));
+            }
+            if !memories.is_empty() {
+                let query = MemoryQuery::new(MemorySelect::Ids(memories.clone()));
+                let found = self.store.memories(owner, &query).await?;
+                items.extend(
+                    found.into_iter().map(|memory| (ItemId::Memory(memory.id), Item::Memory(memory))),
+                );
+            }
+        }
+        Ok(items)
+    }
+}
+
+/// The most relevant candidates, whatever the threshold.
+fn by_relevance(plan: &Plan, found: &Found, trace: Option<&mut TraceLog>) -> Vec<(Candidate, f32)> {
+    if let Some(trace) = trace {
+        for candidate in &found.candidates {
+            trace.settle(candidate.id, Outcome::NotChosen);
+        }
+    }
+    let best = found.candidates.iter().take(plan.limit);
+    best.map(|candidate| (candidate.clone(), candidate.relevance)).collect()
+}
+
+/// Where there is nothing else, the same question from before: the newest, because one tells as much as all.
+fn asked_before(request: &RecallRequest, plan: &Plan, found: &Found) -> Vec<(Candidate, f32)> {
+    if request.order == Order::Relevance {
+        return Vec::new();
+    }
+    let asked = found.aside.iter().filter(|(candidate, reason)| {
+        *reason == Reason::Asked && candidate.relevance >= plan.score_threshold
+    });
+    let newest = asked.max_by_key(|(candidate, _)| (candidate.created_at, candidate.id));
+    newest.map(|(candidate, _)| (candidate.clone(), candidate.relevance)).into_iter().collect()
+}
+
+/// A turn's text and its tokens, where they are known.
+fn counted(item: &Item) -> Option<(&str, u32)> {
+    match item {
+        Item::Turn(turn) if turn.token_count > 0 => Some((&turn.content, turn.token_count)),
+        _ => None,
+    }
+}
+
+/// The direction of a candidate: the encoder's where it has one, else the mean of its words.
+fn vector_of(found: &Found, candidate: &Candidate) -> Option<Vector> {
+    let (place, ranked) = candidate.ranked.as_ref()?;
+    let index = found.indexes.get(*place)?.read();
+    // One space for all: the encoder's only where it ranked the items too.
+    if ranked.parts.encoder.is_some()
+        && let Some((values, scale)) = index.vectors.get(ranked.doc)
+    {
+        return Some(Vector { scale, values: values.to_vec() });
+    }
+    Some(mean_vector(&index, ranked.doc))
+}

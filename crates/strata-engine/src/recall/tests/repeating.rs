@@ -1,0 +1,201 @@
+//! What takes no place: the question from before, what was said again, and what a prompt shows anyway.
+
+use super::fixture::*;
+use crate::index::Saying;
+use crate::recall::{Order, RecallRequest, Shown};
+use strata_core::id::{ItemId, TurnId};
+use strata_core::trace::Outcome;
+use strata_core::trace::RetrievalPath;
+use strata_core::turn::NewMessage;
+use strata_core::turn::Role;
+
+const QUESTION: &str = "What is my locker code?";
+
+/// Asks in a session of its own, and is answered without knowledge.
+async fn asked(world: &World, session_name: &str, question: &str, reply: &str) -> TurnId {
+    let messages = vec![NewMessage::new(Role::User, question), NewMessage::new(Role::Assistant, reply)];
+    let recorded = world.engine.record(&world.user, &session(session_name), messages, None).await.unwrap();
+    recorded.turns[0].id
+}
+
+#[tokio::test]
+async fn a_question_asked_many_times_still_finds_its_answer() {
+    let world = World::new();
+    world.say("s", "By the way, my locker code is 4417 and my bike is a red Gazelle.").await;
+    for number in 0..300 {
+        world.clock.forward(60);
+        asked(&world, &format!("s{number}"), QUESTION, "I do not know that.").await;
+        if number % 50 == 49 || number == 7 {
+            let found = world.ask(QUESTION).await;
+            assert!(found[0].contains("4417"), "asked {number} times: {found:?}");
+            assert!(!found.contains(&QUESTION.to_owned()), "{found:?}");
+            let replies = found.iter().filter(|text| *text == "I do not know that.").count();
+            assert!(replies <= 1, "{found:?}");
+        }
+    }
+    // Also where the store's own index serves,
+    let by_store = World::with(|settings| settings.recall.index_max_items = 1);
+    by_store.say("s", "My locker code is 4417.").await;
+    for number in 0..60 {
+        asked(&by_store, &format!("s{number}"), QUESTION, "I do not know that code.").await;
+    }
+    let found = by_store.ask(QUESTION).await;
+    assert_eq!(found, ["My locker code is 4417.", "I do not know that code."]);
+    // and where the index is loaded anew and knows only what it read.
+    let found = world.another_engine().recall(&world.user, &RecallRequest::new(QUESTION)).await.unwrap();
+    assert!(contents(&found)[0].contains("4417"), "{found:?}");
+}
+
+/// What a prompt shows anyway has the question's words: that is no find, and recent turns stand in as they would without.
+#[tokio::test]
+async fn the_question_itself_does_not_pass_for_something_known() {
+    for index_max_items in [1_000, 1] {
+        let world = World::with(|settings| settings.recall.index_max_items = index_max_items);
+        world.say("s", "The kettle is broken.").await;
+        asked(&world, "t", "qqqq?", " ").await;
+        let texts = [Saying::new("qqqq?")].into();
+        let shown = Shown { texts, ..Shown::default() };
+        let recalled = world.recall(&RecallRequest { shown, ..RecallRequest::new("qqqq?") }).await;
+        assert_eq!((recalled.path, recalled.fts_hits), (RetrievalPath::Window, 0));
+        assert_eq!(contents(&recalled), ["The kettle is broken."]);
+    }
+}
+
+#[tokio::test]
+async fn an_index_from_segments_reads_what_it_has_to_know() {
+    let world = World::new();
+    world.say("s", "My locker code is 4417.").await;
+    for number in 0..400 {
+        asked(&world, &format!("s{number}"), QUESTION, &format!("Sorry, number {number}.")).await;
+    }
+    while world.engine.maintain().await.unwrap() {}
+    let engine = world.another_engine();
+    let recalled = engine.recall(&world.user, &RecallRequest::new(QUESTION)).await.unwrap();
+    let found = contents(&recalled);
+    assert!(found[0].contains("4417") && !found.contains(&QUESTION.to_owned()), "{found:?}");
+}
+
+#[tokio::test]
+async fn another_wording_of_the_question_is_no_answer_either() {
+    let world = World::new();
+    world.say("s", "By the way, my locker code is 4417 and my bike is a red Gazelle.").await;
+    for (number, wording) in [
+        "what's my locker code",
+        "Tell me my locker code",
+        "What is my locker code again?",
+        "Remind me what my locker code is",
+        "What was my locker code?",
+        "Which locker code?",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        asked(&world, &format!("s{number}"), wording, &format!("Sorry, number {number}.")).await;
+    }
+    let recalled = world.recall(&explained(QUESTION)).await;
+    let found = contents(&recalled);
+    assert!(found[0].contains("4417"), "{found:?}");
+    assert!(found[1..].iter().all(|text| text.starts_with("Sorry")), "{found:?}");
+    // Chinese, in whichever characters.
+    let world = World::new();
+    world.say("s", "我的柜子密码是4417").await;
+    asked(&world, "a", "我的柜子密码是什么？", "我不知道。").await;
+    asked(&world, "b", "我的櫃子密碼是什麼？", "我不知道。").await;
+    assert_eq!(world.ask("我的柜子密码是什么？").await, ["我的柜子密码是4417", "我不知道。"]);
+}
+
+#[tokio::test]
+async fn a_question_that_says_something_is_kept() {
+    let world = World::new();
+    for text in ["My locker code is 4417, right?", "Did you know that my locker code is easy?"] {
+        world.say(text, text).await;
+    }
+    let found = world.ask(QUESTION).await;
+    assert_eq!(found.len(), 2, "{found:?}");
+    // The same words can state what is asked.
+    let world = World::new();
+    world.say("s", "My locker code is 4417.").await;
+    world.say("t", "Is my locker code 4417?").await;
+    assert_eq!(world.ask("Is my locker code 4417?").await, ["My locker code is 4417."]);
+}
+
+#[tokio::test]
+async fn a_statement_that_is_searched_for_is_found() {
+    let world = World::new();
+    world.say("s", "My locker code is 4417.").await;
+    assert_eq!(world.ask("My locker code is 4417.").await, ["My locker code is 4417."]);
+}
+
+#[tokio::test]
+async fn the_question_from_before_is_served_where_there_is_nothing_else() {
+    let world = World::new();
+    let first = asked(&world, "a", QUESTION, "").await;
+    world.clock.forward(60);
+    let second = asked(&world, "b", QUESTION, "").await;
+    let recalled = world.recall(&explained(QUESTION)).await;
+    assert_eq!(ids(&recalled), [ItemId::Turn(second)]);
+    assert_eq!(traced(&recalled, first.0).unwrap().outcome, Outcome::SameQuestion);
+    let outcome = world.engine.explain(&world.user, recalled.request_id, ItemId::Turn(first)).await.unwrap();
+    assert!(outcome.reason.ends_with("it asks the same, which is no answer"), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn what_was_said_again_takes_one_place() {
+    let world = World::new();
+    let mut said = Vec::new();
+    for number in 0..8 {
+        world.clock.forward(60);
+        said.push(world.say(&format!("s{number}"), "The trip starts at noon!").await);
+    }
+    world.say("t", "the trip does not start at noon").await;
+    world.say("u", "the trip to Rome").await;
+    let recalled = world.recall(&explained("When does the trip start? At noon?")).await;
+    let mut found = contents(&recalled);
+    found.sort();
+    assert_eq!(found, ["The trip starts at noon!", "the trip does not start at noon", "the trip to Rome"]);
+    assert!(ids(&recalled).contains(&ItemId::Turn(said[7])), "the newest");
+    let outcome = &traced(&recalled, said[0].0).unwrap().outcome;
+    assert_eq!(*outcome, Outcome::SaidAgain(said[7].to_string()));
+    // Another speaker's words are another matter.
+    let message =
+        NewMessage { name: Some("Bo".to_owned()), ..NewMessage::new(Role::User, "The trip starts at noon!") };
+    world.engine.record(&world.user, &session("b"), vec![message], None).await.unwrap();
+    assert_eq!(world.recall(&RecallRequest::new("When does the trip start? At noon?")).await.items.len(), 4);
+    // By relevance alone everything is there.
+    let all =
+        RecallRequest { order: Order::Relevance, limit: Some(50), ..RecallRequest::new("trip at noon") };
+    assert_eq!(world.recall(&all).await.items.len(), 11);
+}
+
+#[tokio::test]
+async fn a_session_of_questions_has_too_little() {
+    let world = World::new();
+    world.say("elsewhere", "My locker code is 4417.").await;
+    for number in 0..5 {
+        asked(&world, "s", QUESTION, &format!("Sorry, number {number}.")).await;
+    }
+    let recalled = world.recall(&within(QUESTION, "s")).await;
+    assert_eq!(contents(&recalled)[0], "My locker code is 4417.", "{recalled:?}");
+    assert!(recalled.expansion.is_some());
+}
+
+#[tokio::test]
+async fn what_a_prompt_shows_takes_no_place() {
+    let world = World::new();
+    let answer = world.say("elsewhere", "the trip goes to Rome").await;
+    let mut texts = Vec::new();
+    for number in 0..80 {
+        texts.push(format!("Where does the trip go to, and the trip number {number}?"));
+    }
+    let said = world.say_all("s", &texts.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let question = "Where does the trip go to?";
+    let shown = Shown { texts: texts.iter().map(|text| Saying::new(text)).collect(), ..Shown::default() };
+    // What is shown is no hit, so that the session has too few.
+    let by_text = RecallRequest { shown, ..within(question, "s") };
+    assert_eq!(ids(&world.recall(&by_text).await), [ItemId::Turn(answer)]);
+    let shown = Shown { items: said.iter().map(|id| ItemId::Turn(*id)).collect(), ..Shown::default() };
+    let by_id = RecallRequest { shown, explain: true, ..within(question, "s") };
+    let recalled = world.recall(&by_id).await;
+    assert_eq!(ids(&recalled), [ItemId::Turn(answer)]);
+    assert_eq!(traced(&recalled, said[0].0).unwrap().outcome, Outcome::Shown);
+}

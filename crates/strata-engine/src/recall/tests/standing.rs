@@ -1,0 +1,159 @@
+//! What holds now, what was said then, and what says nothing: validity, named times, thresholds and blank turns.
+
+use super::fixture::*;
+use crate::recall::{Order, RecallRequest};
+use strata_core::id::ItemId;
+use strata_core::store::{ItemKinds, MemoryQuery, MemorySelect, Store};
+use strata_core::trace::RetrievalPath;
+use strata_core::turn::NewMessage;
+use strata_core::turn::Role;
+
+/// Says something on a day and learns from it.
+async fn tell(world: &World, day: &str, text: &str) -> strata_core::id::TurnId {
+    world.clock.set(day);
+    let turn = world.say_on(day, &format!("on {day}"), text).await;
+    world.engine.learn_all().await.unwrap();
+    turn
+}
+
+async fn current(world: &World) -> Vec<String> {
+    let query = MemoryQuery::new(MemorySelect::Current { as_of: None });
+    let memories = world.store.memories(&world.user, &query).await.unwrap();
+    memories.into_iter().map(|memory| memory.content).collect()
+}
+
+#[tokio::test]
+async fn what_was_replaced_stands_behind_what_replaced_it() {
+    for (first, then, questions) in [
+        ("I live in Ghent.", "I moved to Bruges.", &["Where do I live?", "What city do I live in?"][..]),
+        ("I work at Siemens.", "Actually, I work at Bosch now.", &["Where do I work?"]),
+        ("My manager is Tom.", "My manager is now Lucy.", &["Who is my manager?"]),
+        ("我住在成都。", "我搬到重庆了。", &["我住在哪里？", "Where does the user live?"]),
+        ("I live in Ghent.", "I moved to Bruges.", &["我住在哪里？", "I live in Ghent"]),
+    ] {
+        let world = World::new();
+        let stale = tell(&world, "2024-03-01", first).await;
+        tell(&world, "2024-04-20", then).await;
+        world.clock.set("2024-06-01");
+        let current = current(&world).await;
+        let [current] = &current[..] else { panic!("{then}: {current:?}") };
+        let engines = [&world.engine, &world.another_engine()];
+        for (question, engine) in
+            questions.iter().flat_map(|question| engines.map(|engine| (question, engine)))
+        {
+            for order in [Order::Served, Order::Relevance] {
+                let request = RecallRequest {
+                    order,
+                    limit: Some(9),
+                    score_threshold: Some(0.0),
+                    ..explained(question)
+                };
+                let recalled = engine.recall(&world.user, &request).await.unwrap();
+                let found = contents(&recalled);
+                let place = |text: &str| found.iter().position(|other| other == text);
+                let (old, new) = (place(first), place(current));
+                assert!(new.is_some() && (old.is_none() || new < old), "{question} {order:?}: {found:?}");
+                let candidate = traced(&recalled, stale.0).unwrap();
+                assert!(candidate.replaced_by.is_some(), "{question} {order:?}: {candidate:?}");
+                assert!(candidate.reason().contains("; it was replaced by `"), "{}", candidate.reason());
+            }
+        }
+        // As of a day before, nothing was replaced.
+        let then = RecallRequest { as_of: Some(moment("2024-04-01")), ..explained(questions[0]) };
+        let recalled = world.recall(&then).await;
+        assert_eq!(traced(&recalled, stale.0).unwrap().replaced_by, None, "{first}");
+    }
+}
+
+#[tokio::test]
+async fn an_index_from_segments_knows_what_was_replaced() {
+    let world = World::new();
+    let stale = tell(&world, "2024-03-01", "I live in Ghent.").await;
+    tell(&world, "2024-04-20", "I moved to Bruges.").await;
+    for number in 0..300 {
+        world.say("s", &format!("note number {number}")).await;
+    }
+    while world.engine.maintain().await.unwrap() {}
+    let engine = world.another_engine();
+    let recalled = engine.recall(&world.user, &explained("Where do I live?")).await.unwrap();
+    assert_eq!(contents(&recalled)[0], "The user lives in Bruges");
+    assert!(traced(&recalled, stale.0).unwrap().replaced_by.is_some());
+}
+
+#[tokio::test]
+async fn a_turn_that_still_says_something_true_is_not_out_of_date() {
+    let world = World::new();
+    let turn = tell(&world, "2024-03-01", "I live in Ghent. My manager is Tom.").await;
+    tell(&world, "2024-04-20", "I moved to Bruges.").await;
+    let recalled = world.recall(&explained("Who is my manager?")).await;
+    assert_eq!(traced(&recalled, turn.0).unwrap().replaced_by, None);
+    // Without memories nothing stands in its place.
+    let kinds = ItemKinds { turns: true, memories: false };
+    let turns = RecallRequest { kinds, ..explained("Where do I live?") };
+    assert!(world.recall(&turns).await.items.iter().all(|found| matches!(found.item.id(), ItemId::Turn(_))));
+}
+
+#[tokio::test]
+async fn what_was_said_twice_and_replaced_is_out_of_date() {
+    let world = World::new();
+    tell(&world, "2024-03-01", "I live in Ghent.").await;
+    tell(&world, "2024-03-20", "I live in Ghent!").await;
+    tell(&world, "2024-04-20", "I moved to Bruges.").await;
+    world.clock.set("2024-06-01");
+    let found = world.ask("Where do I live?").await;
+    assert_eq!(found[0], "The user lives in Bruges", "{found:?}");
+}
+
+#[tokio::test]
+async fn a_named_time_goes_before_what_was_said_last() {
+    let world = World::new();
+    world.clock.set("2024-11-15");
+    let august = world.say_on("2024-08-04", "a", "I climbed the Matterhorn").await;
+    let november = world.say_on("2024-11-04", "b", "I climbed the Eiger").await;
+    // Beside what has nothing to do with it, both are near.
+    for text in ["the dog sleeps", "tea is ready", "a red lamp"] {
+        world.say_on("2024-11-05", text, text).await;
+    }
+    for question in
+        ["What have I climbed in August?", "what climbed in August", "climbed 八月", "climbed 今年夏天"]
+    {
+        let recalled = world.recall(&explained(question)).await;
+        assert_eq!(ids(&recalled)[0], ItemId::Turn(august), "{question}: {recalled:#?}");
+    }
+    let recalled = world.recall(&RecallRequest::new("What have I climbed?")).await;
+    assert_eq!(ids(&recalled)[0], ItemId::Turn(november), "no time is named, the last counts: {recalled:#?}");
+}
+
+#[tokio::test]
+async fn a_threshold_that_was_named_holds_for_recent_turns_too() {
+    let world = World::new();
+    world.say("s", "the dog sleeps").await;
+    let ask = async |score_threshold| {
+        let request = RecallRequest { score_threshold, ..RecallRequest::new("qqqq zzzz") };
+        let recalled = world.recall(&request).await;
+        (recalled.path, recalled.items.len())
+    };
+    assert_eq!(ask(None).await, (RetrievalPath::Window, 1));
+    assert_eq!(ask(Some(0.5)).await, (RetrievalPath::None, 0));
+    assert_eq!(ask(Some(0.01)).await.1, 0);
+    assert_eq!(ask(Some(0.0)).await.1, 1, "everything is let through");
+}
+
+#[tokio::test]
+async fn a_turn_without_text_is_never_recalled() {
+    let world = World::new();
+    world.say("s", "the user likes the assistant").await;
+    let blank = |role| NewMessage::new(role, " \n");
+    for number in 0..10 {
+        let messages = vec![blank(Role::User), blank(Role::Assistant)];
+        world.engine.record(&world.user, &session(&format!("b{number}")), messages, None).await.unwrap();
+    }
+    for question in ["user", "assistant", "qqqq zzzz"] {
+        for score_threshold in [None, Some(0.0)] {
+            let request = RecallRequest { score_threshold, ..RecallRequest::new(question) };
+            let found = contents(&world.recall(&request).await);
+            assert!(found.iter().all(|text| !text.trim().is_empty()), "{question}: {found:?}");
+        }
+    }
+    assert_eq!(world.ask("user").await, ["the user likes the assistant"]);
+}

@@ -1,0 +1,126 @@
+//! Writes the trace while a recall runs.
+
+use strata_core::id::ItemId;
+use strata_core::trace::{Outcome, Trace, TraceCandidate};
+
+use super::aside::Reason;
+use super::request::{RecallRequest, Recalled, RecalledItem};
+use super::{Candidate, Found};
+
+/// The trace of a recall under way.
+pub(super) struct TraceLog(pub(super) Trace);
+
+impl From<Reason> for Outcome {
+    fn from(reason: Reason) -> Self {
+        match reason {
+            Reason::Shown => Self::Shown,
+            Reason::Asked => Self::SameQuestion,
+            Reason::Again(item) => Self::SaidAgain(item.to_string()),
+        }
+    }
+}
+
+impl TraceLog {
+    pub(super) fn new(request: &RecallRequest, found: &Found) -> Self {
+        let behind = found.candidates.len() as u32 + 1;
+        let aside = found.aside.iter().zip(behind..).map(|((candidate, reason), place)| {
+            let outcome = Outcome::from(*reason);
+            TraceCandidate { outcome, ..new_candidate(candidate, place) }
+        });
+        let candidates =
+            found.candidates.iter().zip(1..).map(|(candidate, place)| new_candidate(candidate, place));
+        let candidates = candidates.chain(aside);
+        Self(Trace {
+            query: request.query.clone(),
+            scope: found.scope,
+            expansion: found.expansion.clone(),
+            path: found.path,
+            fts_hits: found.term_hits,
+            trgm_hits: found.similar_hits,
+            vector_hits: found.vector_hits,
+            candidates: candidates.collect(),
+        })
+    }
+
+    /// A cross-encoder has judged: its order and relevance take the place of the former. What it did not read, because
+    /// others were better, keeps its relevance and comes after.
+    pub(super) fn rerank(&mut self, candidates: &[Candidate]) {
+        let read = |known: &&mut TraceCandidate| !known.was_excluded();
+        for known in self.0.candidates.iter_mut().filter(read) {
+            match candidates.iter().zip(1..).find(|(candidate, _)| candidate.id == known.item) {
+                Some((candidate, place)) => {
+                    known.place = place;
+                    known.relevance = candidate.relevance;
+                }
+                None => known.outcome = Outcome::NotChosen,
+            }
+        }
+        let read = |known: &TraceCandidate| known.outcome != Outcome::NotChosen && !known.was_excluded();
+        self.0.candidates.sort_by_key(|known| (known.was_excluded(), !read(known), known.place));
+        for (known, place) in self.0.candidates.iter_mut().zip(1..) {
+            known.place = place;
+        }
+    }
+
+    /// The most recent turns stand in for everything else.
+    pub(super) fn add_recent(&mut self, items: &[RecalledItem]) {
+        let known = self.0.candidates.len() as u32;
+        for (item, place) in items.iter().zip(known + 1..) {
+            let id = item.item.id();
+            if self.candidate(id).is_none() {
+                let created_at = item.item.created_at().as_microsecond();
+                let candidate =
+                    Candidate { id, created_at, score: 0.0, relevance: 0.0, ranked: None, replaced_by: None };
+                self.0.candidates.push(new_candidate(&candidate, place));
+            }
+        }
+    }
+
+    fn candidate(&mut self, item: ItemId) -> Option<&mut TraceCandidate> {
+        self.0.candidates.iter_mut().find(|candidate| candidate.item == item)
+    }
+
+    /// A candidate passed the threshold.
+    pub(super) fn scored(&mut self, item: ItemId, age_days: f32, served_score: f32) {
+        if let Some(candidate) = self.candidate(item) {
+            candidate.age_days = Some(age_days);
+            candidate.served_score = Some(served_score);
+            candidate.outcome = Outcome::NotChosen;
+        }
+    }
+
+    pub(super) fn settle(&mut self, item: ItemId, outcome: Outcome) {
+        if let Some(candidate) = self.candidate(item) {
+            candidate.outcome = outcome;
+        }
+    }
+
+    /// Notes what was given back.
+    pub(super) fn finish(&mut self, recalled: &Recalled) {
+        self.0.path = recalled.path;
+        for (item, place) in recalled.items.iter().zip(1..) {
+            self.settle(item.item.id(), Outcome::Served(place));
+        }
+    }
+}
+
+pub(super) fn new_candidate(candidate: &Candidate, place: u32) -> TraceCandidate {
+    let parts = candidate.ranked.as_ref().map(|(_, ranked)| ranked.parts);
+    TraceCandidate {
+        item: candidate.id,
+        place,
+        terms: parts.map(|parts| parts.terms),
+        words: parts.map(|parts| parts.words),
+        mean: parts.filter(|parts| parts.encoder.is_none()).map(|parts| parts.mean),
+        encoder: parts.and_then(|parts| parts.encoder),
+        timely: parts.is_some_and(|parts| parts.timely),
+        likeness: parts.map(|parts| parts.likeness),
+        fresher_by: parts.map_or(0, |parts| parts.fresher_by),
+        score: candidate.score,
+        relevance: candidate.relevance,
+        age_days: None,
+        served_score: None,
+        replaced_by: candidate.replaced_by.map(|item| item.uuid()),
+        outcome: Outcome::BelowThreshold,
+    }
+}

@@ -1,0 +1,119 @@
+//! What holds now before what held once: a turn from which only replaced memories were learned stands behind the memory
+//! that took their place.
+//!
+//! Turns are never closed, because they were said; but «I live in Ghent» matches «where do I live» better than «the user
+//! moved to Bruges» ever will. Learning has found out which of the two holds. Its answer takes the turn's place.
+
+use jiff::Timestamp;
+
+use super::aside::Reason;
+use super::rank::{Parts, Ranked};
+use super::request::{Plan, RecallRequest};
+use super::visible::Visible;
+use super::{Candidate, Found};
+use crate::index::{Doc, UserIndex};
+use strata_core::id::{ItemId, MemoryId, TurnId};
+use strata_core::scope::Scope;
+
+/// Puts current memories in front of the turns that they make out of date. Scores stay with the places.
+pub(super) fn current_first(found: &mut Found, request: &RecallRequest, plan: &Plan) {
+    let places: Vec<(f32, f32)> =
+        found.candidates.iter().map(|found| (found.score, found.relevance)).collect();
+    let mut at = 0;
+    let mut moved = false;
+    while at < found.candidates.len() {
+        if let Some((current, from)) = current_of(found, at, request) {
+            found.candidates[at].replaced_by = Some(current.id);
+            match from {
+                Some(from) if from < at => {}
+                _ => {
+                    let current = from.map(|from| found.candidates.remove(from)).unwrap_or(current);
+                    found.candidates.insert(at, current);
+                    moved = true;
+                    at += 1;
+                }
+            }
+        }
+        at += 1;
+    }
+    if !moved {
+        return;
+    }
+    found.candidates.truncate(plan.pool);
+    let last = places.last().copied().unwrap_or_default();
+    for (place, candidate) in found.candidates.iter_mut().enumerate() {
+        (candidate.score, candidate.relevance) = places.get(place).copied().unwrap_or(last);
+        if let Some((_, ranked)) = &mut candidate.ranked {
+            (ranked.score, ranked.relevance) = (candidate.score, candidate.relevance);
+        }
+    }
+}
+
+/// The memory that makes a candidate out of date, and its place among the candidates where it has one.
+fn current_of(found: &Found, at: usize, request: &RecallRequest) -> Option<(Candidate, Option<usize>)> {
+    let candidate = &found.candidates[at];
+    let (ItemId::Turn(turn), Some((place, _))) = (candidate.id, &candidate.ranked) else { return None };
+    let index = found.indexes.get(*place)?.read();
+    let replacements = replacements(found, &index, turn, request);
+    let known = replacements.iter().filter_map(|memory| {
+        let id = ItemId::Memory(*memory);
+        found.candidates.iter().position(|other| other.id == id)
+    });
+    if let Some(from) = known.min() {
+        return Some((found.candidates[from].clone(), Some(from)));
+    }
+    let docs = replacements.iter().filter_map(|memory| index.doc(&ItemId::Memory(*memory)));
+    let doc = docs.into_iter().find(|doc| may_be_seen(&index, *doc, found.scope, request))?;
+    let document = &index.documents[doc as usize];
+    let (score, relevance) = (candidate.score, candidate.relevance);
+    let ranked = Ranked { doc, score, relevance, parts: Parts::default() };
+    let (id, created_at) = (document.id, document.created_at);
+    Some((
+        Candidate { id, created_at, score, relevance, ranked: Some((*place, ranked)), replaced_by: None },
+        None,
+    ))
+}
+
+/// What took the place of all that a turn says. One from which nothing was learned because it was known already says what
+/// those say that it stands for.
+fn replacements(found: &Found, index: &UserIndex, turn: TurnId, request: &RecallRequest) -> Vec<MemoryId> {
+    let as_of = request.as_of.map(Timestamp::as_microsecond);
+    let said = index.doc(&ItemId::Turn(turn)).map(|doc| index.documents[doc as usize].created_at);
+    let learned_later = |memory: &MemoryId| {
+        let doc = index.doc(&ItemId::Memory(*memory));
+        doc.map(|doc| index.documents[doc as usize].created_at) > said
+    };
+    if index.learned.knows(turn) {
+        return index.replacements(turn, as_of);
+    }
+    let again = |(candidate, reason): &(Candidate, Reason)| match candidate.id {
+        ItemId::Turn(other) if *reason == Reason::Again(ItemId::Turn(turn)) => Some(other),
+        _ => None,
+    };
+    let others = found.aside.iter().filter_map(again);
+    others.flat_map(|other| index.replacements(other, as_of)).filter(learned_later).collect()
+}
+
+fn may_be_seen(index: &UserIndex, doc: Doc, scope: Scope, request: &RecallRequest) -> bool {
+    // What a filter lets pass is among the candidates, or nobody knows.
+    if request.filter.is_some() {
+        return false;
+    }
+    Visible::new(index, request, scope, None).sees(doc)
+}
+
+/// Keeps what holds now in front in an order of places among `candidates`, whatever recency and diversity made of it.
+pub(super) fn keep_current_first(candidates: &[&Candidate], order: &mut [usize]) {
+    for at in 0..order.len() {
+        let Some(current) = candidates[order[at]].replaced_by else { continue };
+        if order[..at].iter().any(|place| candidates[*place].id == current) {
+            continue;
+        }
+        let Some(place) = candidates.iter().position(|candidate| candidate.id == current) else { continue };
+        // It goes where the turn is, and the turn where it was, or out.
+        match order.iter().position(|other| *other == place) {
+            Some(later) => order.swap(at, later),
+            None => order[at] = place,
+        }
+    }
+}

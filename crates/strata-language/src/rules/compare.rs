@@ -1,0 +1,312 @@
+//! Compares what is new with what is known, claim by claim, and makes the plan.
+//!
+//! The worst that can happen is that a memory ends which is still true. So a memory ends only where every claim that it makes is
+//! replaced, denied or done; whatever no rule reads is at most recognised as said already, and a hedged statement ends nothing.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+
+use super::claim::{Arity, Claim, Errand, Hold};
+use super::sentence::{self, Language};
+use super::statement::Known;
+use super::{chinese, english};
+use crate::normalised;
+use crate::plan::{Fate, Novelty, Plan, TodoEnd};
+use crate::text;
+
+/// Below this a statement is too unsure to end anything.
+const SURE_ENOUGH: f32 = 0.5;
+
+/// What a new claim means for a known one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Verdict {
+    Unrelated,
+    Same,
+    /// Another value in its place.
+    Replaces,
+    /// It is not so.
+    Denies,
+    /// The todo is over; the likeness of the two decides between several.
+    Ends(TodoEnd, f32),
+}
+
+/// A text as the comparison sees it.
+struct Read {
+    /// The same text claims the same, whatever a grammar makes of it.
+    text: String,
+    claims: Vec<Claim>,
+    terms: BTreeSet<String>,
+    negative: bool,
+}
+
+impl Read {
+    fn of(content: &str) -> Self {
+        let mut claims = Vec::new();
+        let mut subject = None;
+        for clause in sentence::clauses(content) {
+            let readings = match clause.language {
+                Language::English => english::read(&clause.text, "The user", Timestamp::UNIX_EPOCH),
+                Language::Chinese => chinese::read(&clause.text, "用户", Timestamp::UNIX_EPOCH, &mut subject),
+            };
+            claims.extend(readings.into_iter().map(|reading| reading.claim));
+        }
+        let folded = text::fold(content);
+        let denials = [" not ", "n't ", " no longer ", " never ", "不", "没", "别"];
+        Self {
+            text: normalised(content),
+            claims,
+            terms: text::analyse(content).into_iter().filter(|term| term != "user").collect(),
+            negative: denials.iter().any(|denial| folded.contains(denial)),
+        }
+    }
+
+    /// Whether this says what `known` says already.
+    fn repeats(&self, known: &Self) -> bool {
+        if self.text == known.text {
+            return true;
+        }
+        if self.claims.is_empty() || known.claims.is_empty() {
+            return self.terms == known.terms && self.negative == known.negative;
+        }
+        let said = |claim: &Claim| known.claims.iter().any(|other| judge(claim, other) == Verdict::Same);
+        self.claims.iter().all(said)
+    }
+
+    /// What becomes of `known` because of this, if anything: each of its claims has to end.
+    fn ends(&self, known: &Self) -> Option<Verdict> {
+        if self.text == known.text {
+            return None;
+        }
+        let mut last = None;
+        for claim in &known.claims {
+            let verdicts = self.claims.iter().map(|own| judge(own, claim));
+            last = Some(
+                verdicts
+                    .into_iter()
+                    .find(|verdict| !matches!(verdict, Verdict::Unrelated | Verdict::Same))?,
+            );
+        }
+        last
+    }
+}
+
+/// The complete enumeration.
+pub(super) fn plan(new: &[(&str, f32)], known: &[Known<'_>]) -> Plan {
+    let mut plan = Plan::add_all(known.len(), new.len());
+    let read_known: Vec<Option<Read>> =
+        known.iter().map(|known| known.is_current.then(|| Read::of(known.content))).collect();
+    let read_new: Vec<Read> = new.iter().map(|(content, _)| Read::of(content)).collect();
+    for (place, (_, confidence)) in new.iter().enumerate() {
+        let own = &read_new[place];
+        let same = read_known.iter().zip(&plan.known).position(|(other, fate)| {
+            *fate == Fate::Keep && other.as_ref().is_some_and(|other| own.repeats(other))
+        });
+        let ending =
+            if *confidence < SURE_ENOUGH { Vec::new() } else { endings(own, &read_known, &plan, place) };
+        match same {
+            // It says the same as one memory and contradicts another: it takes the place of both.
+            Some(same) if !ending.is_empty() => {
+                let taken = plan.new.contains(&Novelty::Duplicate { of: same });
+                if !taken {
+                    plan.known[same] = Fate::Update { by: place };
+                }
+            }
+            Some(same) => {
+                plan.new[place] = Novelty::Duplicate { of: same };
+                continue;
+            }
+            None => {
+                let earlier = (0..place)
+                    .find(|earlier| plan.new[*earlier] == Novelty::Add && own.repeats(&read_new[*earlier]));
+                if let Some(of) = earlier.filter(|_| ending.is_empty()) {
+                    plan.new[place] = Novelty::Repeated { of };
+                    continue;
+                }
+            }
+        }
+        for (memory, fate) in ending {
+            plan.known[memory] = fate;
+        }
+    }
+    plan
+}
+
+/// The memories that end because of a statement.
+fn endings(own: &Read, known: &[Option<Read>], plan: &Plan, by: usize) -> Vec<(usize, Fate)> {
+    let mut found = Vec::new();
+    let mut todos: Vec<(usize, TodoEnd, f32)> = Vec::new();
+    for (place, other) in known.iter().enumerate() {
+        let (Some(other), fate) = (other, plan.known[place]) else { continue };
+        // One that is gone already may be gone for a better reason: «used to live in A, now lives in B» replaces A.
+        let open = matches!(fate, Fate::Keep | Fate::Delete { .. });
+        if !open || plan.new.contains(&Novelty::Duplicate { of: place }) {
+            continue;
+        }
+        match own.ends(other) {
+            Some(Verdict::Replaces) => found.push((place, Fate::Update { by })),
+            Some(Verdict::Denies) if fate == Fate::Keep => found.push((place, Fate::Delete { by })),
+            Some(Verdict::Ends(how, likeness)) if fate == Fate::Keep => todos.push((place, how, likeness)),
+            _ => {}
+        }
+    }
+    todos.sort_by(|a, b| b.2.total_cmp(&a.2));
+    match todos.as_slice() {
+        // Two todos that fit equally well: nobody can say which of them was done.
+        [first, second, ..] if first.2 == second.2 => {}
+        [(place, how, _), ..] => found.push((*place, Fate::End { by, how: *how })),
+        [] => {}
+    }
+    found
+}
+
+/// Whether a claim ends another.
+pub(super) fn ends(new: &Claim, known: &Claim) -> bool {
+    !matches!(judge(new, known), Verdict::Unrelated | Verdict::Same)
+}
+
+fn judge(new: &Claim, known: &Claim) -> Verdict {
+    if !is_same_one(&new.subject, &known.subject) {
+        return Verdict::Unrelated;
+    }
+    if new.slot == "death" {
+        return judge_death(new, known);
+    }
+    if new.errand.is_some() || known.errand.is_some() {
+        return judge_errands(new, known);
+    }
+    let changed = new.hold == Hold::Now && known.hold == Hold::Now && has_changed(new, known);
+    if changed {
+        return Verdict::Replaces;
+    }
+    if !slots_meet(new, known) {
+        return Verdict::Unrelated;
+    }
+    let same = !known.value.is_empty() && new.value == known.value && !is_another_time(new, known);
+    let gone = new.hold.denies() && ["owned", "has"].contains(&new.slot.as_str());
+    // «I sold my car» is about whatever car it was; «my old car» may be another one.
+    if gone && !new.detail.is_empty() {
+        return Verdict::Unrelated;
+    }
+    let same = same || gone && names_slot(new, known);
+    let corrected = new.old.as_ref().is_some_and(|old| {
+        !old.is_empty()
+            && (*old == known.value || known.slot.starts_with("decision") && old.is_subset(&known.value))
+    });
+    if corrected && matches!(known.hold, Hold::Now | Hold::Planned) && !same {
+        return if new.hold.denies() { Verdict::Denies } else { Verdict::Replaces };
+    }
+    match (new.hold, known.hold) {
+        (Hold::Now, Hold::Now) | (Hold::Planned, Hold::Planned) => {
+            let known_better =
+                new.arity == Arity::One && !new.value.is_empty() && new.value.is_subset(&known.value);
+            match (same || known_better, new.arity) {
+                (true, _) => Verdict::Same,
+                (false, Arity::One) => Verdict::Replaces,
+                (false, Arity::Soft | Arity::Many) => Verdict::Unrelated,
+            }
+        }
+        // What was planned has come about.
+        (Hold::Now, Hold::Planned) if same => Verdict::Replaces,
+        (Hold::Not | Hold::NoLonger, Hold::Now | Hold::Planned) if same || new.value.is_empty() => {
+            Verdict::Denies
+        }
+        (Hold::Now, Hold::Not | Hold::NoLonger) if same => Verdict::Denies,
+        (Hold::Not | Hold::NoLonger, Hold::Not | Hold::NoLonger) if same => Verdict::Same,
+        (Hold::Once, Hold::Once) if same => Verdict::Same,
+        _ => Verdict::Unrelated,
+    }
+}
+
+/// Whether two subjects are one: the same words, or a name beside what its bearer is to the user («Leo», «my son Leo»).
+fn is_same_one(one: &str, other: &str) -> bool {
+    let names = |name: &str, kin: &str| {
+        kin.starts_with("user's ")
+            && kin.split(' ').count() > 2
+            && kin.strip_suffix(name).is_some_and(|kin| kin.ends_with(' '))
+    };
+    one == other || names(one, other) || names(other, one)
+}
+
+/// Whether what was said beside the value is what changed, or a couple made an end of being single.
+fn has_changed(new: &Claim, known: &Claim) -> bool {
+    let couple = ["partner", "spouse"].contains(&new.slot.as_str()) || is_couple(&new.slot);
+    if couple && known.slot == "marital status" {
+        return ["single", "单身"].iter().any(|single| known.value == super::value::terms(single));
+    }
+    if new.slot != known.slot || new.value.is_empty() {
+        return false;
+    }
+    // «On Wednesdays, not Mondays».
+    let other_time = new.old.as_ref().is_some_and(|old| !old.is_empty() && old.is_subset(&known.detail));
+    // «Prefers coffee over tea» after «prefers tea».
+    let reversed = new.slot == "favourite"
+        && !known.value.is_empty()
+        && new.value != known.value
+        && known.value.is_subset(&new.detail)
+        && (known.detail.is_empty() || new.value.is_subset(&known.detail));
+    new.value == known.value && other_time && new.detail != known.detail || reversed
+}
+
+/// What is done on Mondays and on Wednesdays is done twice.
+fn is_another_time(new: &Claim, known: &Claim) -> bool {
+    let both = !new.detail.is_empty() && !known.detail.is_empty();
+    ["plays", "routine"].contains(&new.slot.as_str()) && both && new.detail != known.detail
+}
+
+/// Whether the value of a claim is the noun of another's slot: «the car» and what «my car is».
+fn names_slot(new: &Claim, known: &Claim) -> bool {
+    text::analyse(&known.slot).into_iter().collect::<BTreeSet<_>>() == new.value
+}
+
+/// An animal that died is not had any more; what is known of people stays.
+fn judge_death(new: &Claim, known: &Claim) -> Verdict {
+    let is_pet = |noun: &str| english::is_pet(noun) || chinese::is_pet(noun);
+    let named = known.slot.strip_prefix("name of ").is_some_and(is_pet)
+        && !new.value.is_empty()
+        && known.value == new.value;
+    let unnamed = known.slot == "has" && new.value.is_empty() && known.value == new.detail;
+    match known.slot.as_str() {
+        "death" if known.value == new.value && known.detail == new.detail => Verdict::Same,
+        _ if known.hold == Hold::Now && (named || unnamed) => Verdict::Denies,
+        _ => Verdict::Unrelated,
+    }
+}
+
+fn judge_errands(new: &Claim, known: &Claim) -> Verdict {
+    match (new.errand, known.errand) {
+        (Some(a), Some(b)) if a == b && new.value == known.value => Verdict::Same,
+        (Some(end @ (Errand::Done | Errand::Dropped)), Some(Errand::Open)) => {
+            let meets = !new.value.is_empty()
+                && !known.value.is_empty()
+                && (new.value.is_subset(&known.value) || known.value.is_subset(&new.value));
+            let shared = new.value.intersection(&known.value).count() as f32;
+            let likeness = shared / new.value.union(&known.value).count().max(1) as f32;
+            let how = if end == Errand::Done { TodoEnd::Done } else { TodoEnd::Dropped };
+            if meets { Verdict::Ends(how, likeness) } else { Verdict::Unrelated }
+        }
+        _ => Verdict::Unrelated,
+    }
+}
+
+/// Whether two claims are about the same respect. What ends reaches further than what is: who sold the Golf neither has nor drives it,
+/// and a couple that broke up is one under whatever name it was known.
+fn slots_meet(new: &Claim, known: &Claim) -> bool {
+    let couple = |slot: &str| slot == "spouse" || is_couple(slot);
+    match new.slot.as_str() {
+        slot if slot == known.slot => true,
+        "owned" if ["has", "vehicle"].contains(&known.slot.as_str()) => true,
+        "owned" | "has" => new.hold.denies() && names_slot(new, known),
+        // Who gave coffee up does not drink it with pleasure.
+        "eat" => new.hold == Hold::NoLonger && known.slot == "like",
+        "partner" => new.hold.denies() && couple(&known.slot),
+        slot => slot.starts_with("decision") && known.slot.starts_with("decision") && new.old.is_some(),
+    }
+}
+
+/// Whether a slot is the name of somebody's other half.
+fn is_couple(slot: &str) -> bool {
+    const COUPLES: &str =
+        "boyfriend girlfriend partner husband wife spouse fiance 妻子 丈夫 男朋友 女朋友 男友 女友";
+    slot.strip_prefix("name of ").is_some_and(|noun| COUPLES.split(' ').any(|couple| couple == noun))
+}
