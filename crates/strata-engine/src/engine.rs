@@ -1,59 +1,38 @@
-//! The use-cases, over the ports: what the command line, the server and a Rust program all call.
-//!
-//! An [`Engine`] owns no state of its own beside its settings: everything lasting is in the store.
-
-pub mod align;
-mod chat;
-mod context;
-mod converse;
-mod embedding;
-mod exchange;
-mod explain;
-mod import;
-mod keys;
-mod learn;
-mod memories;
-mod prompt;
-mod queue;
-mod record;
-mod requests;
-mod sessions;
+//! The front over the use-cases: each part holds only the ports that it needs, and here they are wired.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use jiff::Timestamp;
 
-pub use chat::{ChatMemory, ChatQuestion, ChatSnapshot};
-pub use converse::{ChatReply, ReplyStatus, Talk};
-pub use embedding::EmbedItems;
-pub use exchange::{Ending, Exchange, INTERRUPTED};
-pub use import::{ImportedParts, ImportedSession, ImportedSummary, ReadInto};
-pub use keys::NewKey;
-pub use learn::{
-    Ended, Event, HistoryStep, InferredEvent, JobKind, Learned, Quote, StructuredPoint, SummaryReport,
-    SummaryVersion, TextNode, TextSummary,
-};
-pub use memories::{MemoryEdit, NewMemory};
-pub use prompt::{PromptRequest, Prompted};
-pub use record::Recorded;
-
-use crate::index::Indexes;
-use crate::learn::LearnSettings;
-use crate::recall::RecallSettings;
 use strata_core::error::{Error, Result};
 use strata_core::lexicon::Lexicon;
-use strata_core::ports::{ChatModel, Clock, Embedder, IdSource, Reranker, TokenCounter};
+use strata_core::ports::{ChatModel, Clock, Compute, Embedder, IdSource, InlineCompute, Reranker, TokenCounter};
 use strata_core::store::Store;
 
-/// What the use-cases may be told beside their input.
-#[derive(Debug, Clone, PartialEq)]
+use crate::contexts::Contexts;
+use crate::conversation::Conversation;
+use crate::imports::Imports;
+use crate::index::Indexes;
+use crate::jobs::Jobs;
+use crate::keys::Keys;
+use crate::learn::LearnSettings;
+use crate::learning::Learning;
+use crate::limits::Limits;
+use crate::maintenance::{EmbedItems, Maintenance};
+use crate::memories::Memories;
+use crate::prompt::{PromptRules, PromptSettings};
+use crate::prompting::Prompting;
+use crate::recall::{Recall, RecallSettings, RequestLog};
+use crate::recording::{Queues, Recording};
+use crate::requests::Requests;
+use crate::sessions::Sessions;
+use crate::summaries::Summaries;
+
+/// The settings of the use-cases.
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Settings {
-    /// The most bytes of one turn or memory, its metadata counted apart under the same limit. 1 MiB: a long document
-    /// still fits, a runaway client does not fill the disk.
-    pub max_turn_bytes: usize,
-    /// The most turns in one call.
-    pub max_turns_per_call: usize,
+    /// What one call may store.
+    pub limits: Limits,
     /// Which items are embedded.
     pub embed: EmbedItems,
     /// How recall works.
@@ -62,38 +41,56 @@ pub struct Settings {
     pub learn: LearnSettings,
 }
 
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            max_turn_bytes: 1024 * 1024,
-            max_turns_per_call: 1000,
-            embed: EmbedItems::Auto,
-            recall: RecallSettings::default(),
-            learn: LearnSettings::default(),
-        }
-    }
-}
-
-/// The use-cases.
+/// The use-cases, each in its part. An engine owns no state of its own: everything lasting is in the store.
 #[derive(Clone)]
 pub struct Engine {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) ids: Arc<dyn IdSource>,
-    pub(crate) tokens: Arc<dyn TokenCounter>,
-    pub(crate) settings: Settings,
+    /// Appends turns, and records exchanges with a model.
+    pub recording: Recording,
+    /// Answers questions from memory.
+    pub recall: Recall,
+    /// The rows and traces of recalls.
+    pub requests: Requests,
+    /// Makes prompts, and the memory block of a chat.
+    pub prompting: Prompting,
+    /// Answers a message through a model, or from memory alone.
+    pub conversation: Conversation,
+    /// Learns from what was recorded.
+    pub learning: Learning,
+    /// Summaries of sessions and texts.
+    pub summaries: Summaries,
+    /// The jobs that wait, run or failed.
+    pub jobs: Jobs,
+    /// Memories: added, edited, deleted, forgotten.
+    pub memories: Memories,
+    /// Sessions, their turns and states.
+    pub sessions: Sessions,
+    /// Working contexts as JSON documents.
+    pub contexts: Contexts,
+    /// What other programs have recorded.
+    pub imports: Imports,
+    /// API keys.
+    pub keys: Keys,
+    /// Segments and vectors, made in the background.
+    pub maintenance: Maintenance,
+    wiring: Wiring,
+}
+
+/// What the parts are made of.
+#[derive(Clone)]
+struct Wiring {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+    tokens: Arc<dyn TokenCounter>,
+    compute: Arc<dyn Compute>,
+    settings: Arc<Settings>,
+    prompts: Arc<PromptRules>,
     /// Without a lexicon, recall uses the store's own text index.
-    pub(crate) indexes: Option<Arc<Indexes>>,
-    pub(crate) embedder: Option<Arc<dyn Embedder>>,
-    pub(crate) reranker: Option<Arc<dyn Reranker>>,
-    /// Without one, learning goes by rules.
-    pub(crate) chat_model: Option<Arc<dyn ChatModel>>,
-    pub(crate) waiting: Arc<requests::Waiting>,
-    pub(crate) prompting: Arc<prompt::Prompting>,
-    /// Shared by clones: who writes to which session just now.
-    pub(crate) queues: Arc<queue::Queues>,
-    /// How many turns were recorded, by this engine and its clones.
-    pub(crate) recorded: Arc<AtomicU64>,
+    indexes: Option<Arc<Indexes>>,
+    embedder: Option<Arc<dyn Embedder>>,
+    reranker: Option<Arc<dyn Reranker>>,
+    /// Without a model, learning goes by rules.
+    model: Option<Arc<dyn ChatModel>>,
 }
 
 impl Engine {
@@ -105,101 +102,248 @@ impl Engine {
         tokens: Arc<dyn TokenCounter>,
         settings: Settings,
     ) -> Self {
-        let waiting = Self::new_waiting();
-        let prompting = prompt::Prompting::built_in();
-        Self {
+        Wiring {
             store,
-            clock,
+            clock: Arc::new(MicrosecondClock(clock)),
             ids,
             tokens,
-            settings,
+            compute: Arc::new(InlineCompute),
+            settings: Arc::new(settings),
+            prompts: PromptRules::built_in(),
             indexes: None,
             embedder: None,
             reranker: None,
-            chat_model: None,
-            waiting,
-            prompting,
-            queues: Arc::default(),
-            recorded: Arc::default(),
+            model: None,
         }
+        .engine()
+    }
+
+    /// Runs ranking, loading and long token counts through `compute`. Without it they run where they are asked for.
+    #[must_use]
+    pub fn with_compute(self, compute: Arc<dyn Compute>) -> Self {
+        Wiring { compute, ..self.wiring }.engine()
     }
 
     /// Ranks with the words and vectors of a lexicon, in memory.
     #[must_use]
-    pub fn with_lexicon(mut self, lexicon: Arc<dyn Lexicon>) -> Self {
-        self.indexes = Some(Arc::new(Indexes::new(lexicon, self.settings.recall.index_bytes)));
-        self
+    pub fn with_lexicon(self, lexicon: Arc<dyn Lexicon>) -> Self {
+        let indexes = Indexes::new(lexicon, self.wiring.settings.recall.index_bytes);
+        Wiring { indexes: Some(Arc::new(indexes)), ..self.wiring }.engine()
     }
 
     /// Compares by an encoder's vectors too.
     #[must_use]
-    pub fn with_embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
-        self.embedder = Some(embedder);
-        self
+    pub fn with_embedder(self, embedder: Arc<dyn Embedder>) -> Self {
+        Wiring { embedder: Some(embedder), ..self.wiring }.engine()
     }
 
     /// Lets a cross-encoder judge the best candidates.
     #[must_use]
-    pub fn with_reranker(mut self, reranker: Arc<dyn Reranker>) -> Self {
-        self.reranker = Some(reranker);
-        self
+    pub fn with_reranker(self, reranker: Arc<dyn Reranker>) -> Self {
+        Wiring { reranker: Some(reranker), ..self.wiring }.engine()
+    }
+
+    /// Lets a chat model extract, reconcile and summarise; without one the rules do.
+    #[must_use]
+    pub fn with_chat_model(self, model: Arc<dyn ChatModel>) -> Self {
+        Wiring { model: Some(model), ..self.wiring }.engine()
+    }
+
+    /// Makes prompts and reads states by other settings than the defaults; *invalid* where a profile cannot be right.
+    pub fn with_prompts(self, settings: PromptSettings) -> Result<Self> {
+        if settings.enrichment.as_ref().is_some_and(|template| !template.contains("{question}")) {
+            return Err(Error::invalid("`enrichment` does not hold `{question}`; the request would be lost"));
+        }
+        let prompts = Arc::new(PromptRules::new(settings)?);
+        Ok(Wiring { prompts, ..self.wiring }.engine())
     }
 
     /// The store underneath, for operations that no use-case covers: checks, closing.
     pub fn store(&self) -> &Arc<dyn Store> {
-        &self.store
+        &self.wiring.store
     }
 
     /// The settings in force.
     pub fn settings(&self) -> &Settings {
-        &self.settings
-    }
-
-    /// How many turns this engine and its clones have recorded: what works in the background can tell whether it is in the
-    /// way.
-    pub fn recorded_turns(&self) -> u64 {
-        self.recorded.load(Ordering::Relaxed)
+        &self.wiring.settings
     }
 
     /// A fresh id, for what a caller has to name itself: a request, an answer.
     pub fn next_id(&self) -> uuid::Uuid {
-        self.ids.next()
+        self.wiring.ids.next()
     }
 
     /// The time now, to the microsecond.
     pub fn now(&self) -> Timestamp {
-        to_micros(self.clock.now())
+        self.wiring.clock.now()
+    }
+}
+
+impl Wiring {
+    fn engine(self) -> Engine {
+        let Settings { limits, embed, recall, learn } = &*self.settings;
+        let (recall, learn) = (Arc::new(recall.clone()), Arc::new(learn.clone()));
+        let log = RequestLog::new(self.store.clone(), self.clock.clone());
+        let jobs = self.jobs(&learn);
+        let queues = Arc::<Queues>::default();
+        let recall = self.recall(recall, log.clone());
+        let sessions = self.sessions(*limits, queues.clone());
+        let recording = self.recording(*limits, queues, jobs.clone());
+        let memories = self.memories(*limits);
+        let summaries = self.summaries(&learn, jobs.clone(), sessions.clone());
+        let prompting = self.prompting(recall.clone(), recording.clone(), *limits);
+        let learning = self.learning(learn, &recall, &recording, &summaries);
+        Engine {
+            requests: Requests { store: self.store.clone(), recall: recall.clone(), log },
+            conversation: Conversation {
+                clock: self.clock.clone(),
+                ids: self.ids.clone(),
+                recording: recording.clone(),
+                prompting: prompting.clone(),
+                learning: learning.clone(),
+            },
+            contexts: Contexts {
+                store: self.store.clone(),
+                clock: self.clock.clone(),
+                ids: self.ids.clone(),
+                tokens: self.tokens.clone(),
+                limits: *limits,
+                sessions: sessions.clone(),
+                recording: recording.clone(),
+                memories: memories.clone(),
+            },
+            imports: Imports {
+                store: self.store.clone(),
+                clock: self.clock.clone(),
+                tokens: self.tokens.clone(),
+                limits: *limits,
+                recording: recording.clone(),
+            },
+            keys: Keys { store: self.store.clone(), clock: self.clock.clone(), ids: self.ids.clone() },
+            maintenance: Maintenance {
+                store: self.store.clone(),
+                clock: self.clock.clone(),
+                compute: self.compute.clone(),
+                indexes: self.indexes.clone(),
+                embedder: self.embedder.clone(),
+                embed: *embed,
+            },
+            recording,
+            recall,
+            prompting,
+            learning,
+            summaries,
+            jobs,
+            memories,
+            sessions,
+            wiring: self,
+        }
     }
 
-    pub(crate) fn check_size(&self, what: &str, text: &str) -> Result<()> {
-        let (bytes, most) = (text.len(), self.settings.max_turn_bytes);
-        if bytes > most {
-            return Err(Error::too_large(format!(
-                "{what} has {bytes} bytes; the most is {most} (setting `max_turn_bytes`)"
-            )));
+    fn jobs(&self, learn: &Arc<LearnSettings>) -> Jobs {
+        Jobs {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            ids: self.ids.clone(),
+            settings: learn.clone(),
+            has_model: self.model.is_some(),
         }
-        Ok(())
     }
 
-    pub(crate) fn check_text(&self, what: &str, text: &str) -> Result<()> {
-        // PostgreSQL cannot keep a NUL in text: what one backend takes, all must take.
-        if text.contains('\0') {
-            return Err(Error::invalid(format!("{what} holds a NUL character; remove it")));
+    fn recall(&self, settings: Arc<RecallSettings>, log: RequestLog) -> Recall {
+        Recall {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            ids: self.ids.clone(),
+            tokens: self.tokens.clone(),
+            compute: self.compute.clone(),
+            settings,
+            indexes: self.indexes.clone(),
+            embedder: self.embedder.clone(),
+            reranker: self.reranker.clone(),
+            log,
         }
-        self.check_size(what, text)
     }
 
-    pub(crate) fn check_metadata(&self, what: &str, metadata: &strata_core::turn::Metadata) -> Result<()> {
-        let text = serde_json::to_string(metadata)
-            .map_err(|error| Error::invalid(format!("{what} is no JSON")).with_source(error))?;
-        if text.contains("\\u0000") {
-            return Err(Error::invalid(format!("{what} holds a NUL character; remove it")));
+    fn sessions(&self, limits: Limits, queues: Arc<Queues>) -> Sessions {
+        Sessions { store: self.store.clone(), clock: self.clock.clone(), limits, queues }
+    }
+
+    fn recording(&self, limits: Limits, queues: Arc<Queues>, jobs: Jobs) -> Recording {
+        Recording {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            ids: self.ids.clone(),
+            tokens: self.tokens.clone(),
+            compute: self.compute.clone(),
+            limits,
+            prompts: self.prompts.clone(),
+            queues,
+            recorded: Arc::default(),
+            jobs,
         }
-        self.check_size(what, &text)
+    }
+
+    fn memories(&self, limits: Limits) -> Memories {
+        Memories { store: self.store.clone(), clock: self.clock.clone(), ids: self.ids.clone(), limits }
+    }
+
+    fn summaries(&self, learn: &Arc<LearnSettings>, jobs: Jobs, sessions: Sessions) -> Summaries {
+        Summaries {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            ids: self.ids.clone(),
+            tokens: self.tokens.clone(),
+            settings: learn.clone(),
+            model: self.model.clone(),
+            jobs,
+            sessions,
+        }
+    }
+
+    fn prompting(&self, recall: Recall, recording: Recording, limits: Limits) -> Prompting {
+        Prompting {
+            clock: self.clock.clone(),
+            ids: self.ids.clone(),
+            tokens: self.tokens.clone(),
+            limits,
+            prompts: self.prompts.clone(),
+            recall,
+            recording,
+        }
+    }
+
+    fn learning(
+        &self,
+        settings: Arc<LearnSettings>,
+        recall: &Recall,
+        recording: &Recording,
+        summaries: &Summaries,
+    ) -> Learning {
+        Learning {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            ids: self.ids.clone(),
+            settings,
+            model: self.model.clone(),
+            jobs: recording.jobs.clone(),
+            recording: recording.clone(),
+            recall: recall.clone(),
+            summaries: summaries.clone(),
+        }
+    }
+}
+
+/// Cuts the time to the microsecond, which is what every backend keeps.
+struct MicrosecondClock(Arc<dyn Clock>);
+
+impl Clock for MicrosecondClock {
+    fn now(&self) -> Timestamp {
+        to_micros(self.0.now())
     }
 }
 
 /// Cuts a timestamp to the microsecond, which is what every backend keeps.
-pub fn to_micros(timestamp: Timestamp) -> Timestamp {
+pub(crate) fn to_micros(timestamp: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(timestamp.as_microsecond()).unwrap_or(timestamp)
 }

@@ -1,14 +1,44 @@
 //! Strata's use-cases over the ports of `strata-core`: record, recall, prompt, learn.
 //!
 //! What is deliberately absent: databases, HTTP, the file system, environment variables, the wall clock and a runtime.
-//! Time, ids, tokens, models and storage come in through ports. Start reading at [`Engine`].
+//! Time, ids, tokens, models and storage come in through ports. Start reading at [`Engine`], which lists the parts.
 
+mod ask;
+mod contexts;
+mod conversation;
 mod engine;
 pub mod filter;
+mod imports;
 pub mod index;
+mod jobs;
+mod keys;
 pub mod learn;
+mod learning;
+mod limits;
+mod maintenance;
+mod memories;
 pub mod prompt;
+mod prompting;
 pub mod recall;
+mod recording;
+mod requests;
+mod sessions;
+mod summaries;
 
-pub use engine::*;
+pub use contexts::Contexts;
+pub use conversation::{ChatReply, Conversation, ReplyStatus, Talk};
+pub use engine::{Engine, Settings};
 pub use filter::Filter;
+pub use imports::{ImportedParts, ImportedSession, ImportedSummary, Imports, ReadInto};
+pub use jobs::{Ended, Event, InferredEvent, JobKind, Jobs, Learned};
+pub use keys::{Keys, NewKey};
+pub use learning::Learning;
+pub use limits::Limits;
+pub use maintenance::{EmbedItems, Maintenance};
+pub use memories::{HistoryStep, Memories, MemoryEdit, NewMemory, Quote};
+pub use prompting::{ChatMemory, ChatQuestion, ChatSnapshot, PromptRequest, Prompted, Prompting};
+pub use recall::Recall;
+pub use recording::{Ending, Exchange, INTERRUPTED, Recorded, Recording, align};
+pub use requests::Requests;
+pub use sessions::Sessions;
+pub use summaries::{StructuredPoint, Summaries, SummaryReport, SummaryVersion, TextNode, TextSummary};

@@ -14,6 +14,7 @@ mod fallback;
 mod fresh;
 mod lexical;
 mod likeness;
+mod log;
 mod narrow;
 mod question;
 mod rank;
@@ -25,9 +26,14 @@ mod trace;
 mod validity;
 mod visible;
 
+use std::sync::Arc;
+use strata_core::ports::{Clock, Compute, IdSource, Reranker, TokenCounter};
+use strata_core::store::Store;
+use crate::index::Indexes;
 use std::collections::HashSet;
 
 pub use budget::{Budget, Share, cut, share};
+pub use log::RequestLog;
 pub use diversity::{mmr, recency, with_recency};
 pub use request::{
     MAX_LIMIT, MAX_QUERY_CHARS, Order, RecallRequest, RecallSettings, Recalled, RecalledItem, Shown,
@@ -35,7 +41,6 @@ pub use request::{
 
 pub(crate) use rank::{Ranked, mean_vector};
 
-use crate::engine::Engine;
 use crate::index::{Doc, Document, FreshIndex, UserIndex};
 use strata_core::error::Result;
 use strata_core::id::{ItemId, RequestId, UserId};
@@ -55,17 +60,32 @@ use visible::Visible;
 /// How often a ranking is made again for what it has to read, at the most.
 const MOST_READINGS: usize = 4;
 
-impl Engine {
+/// Answers questions from memory.
+#[derive(Clone)]
+pub struct Recall {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) tokens: Arc<dyn TokenCounter>,
+    pub(crate) compute: Arc<dyn Compute>,
+    pub(crate) settings: Arc<RecallSettings>,
+    pub(crate) indexes: Option<Arc<Indexes>>,
+    pub(crate) embedder: Option<Arc<dyn Embedder>>,
+    pub(crate) reranker: Option<Arc<dyn Reranker>>,
+    pub(crate) log: RequestLog,
+}
+
+impl Recall {
     /// Answers a question from memory, and notes what that took.
-    pub async fn recall(&self, user: &UserId, request: &RecallRequest) -> Result<Recalled> {
+    pub async fn ask(&self, user: &UserId, request: &RecallRequest) -> Result<Recalled> {
         let began = self.clock.now();
-        let plan = request.plan(&self.settings.recall)?;
+        let plan = request.plan(&self.settings)?;
         let id = RequestId(self.ids.next());
         // A filter is not kept with the row, so that asking again would explain another question: the trace is kept.
         let traced = request.filter.is_some().then(|| RecallRequest { explain: true, ..request.clone() });
         let mut recalled = self.recall_planned(user, traced.as_ref().unwrap_or(request), plan, id).await;
         let elapsed = self.clock.now().duration_since(began);
-        self.note_request(user, request, id, recalled.as_ref().ok(), elapsed);
+        self.log.note_request(user, request, id, recalled.as_ref().ok(), elapsed);
         if let Ok(recalled) = &mut recalled
             && !request.explain
         {
@@ -75,13 +95,13 @@ impl Engine {
     }
 
     /// As [`Engine::recall`], under the id of an earlier request and without a row of its own.
-    pub(crate) async fn recall_unnoted(
+    pub(crate) async fn ask_unnoted(
         &self,
         user: &UserId,
         request: &RecallRequest,
         id: RequestId,
     ) -> Result<Recalled> {
-        let plan = request.plan(&self.settings.recall)?;
+        let plan = request.plan(&self.settings)?;
         self.recall_planned(user, request, plan, id).await
     }
 
@@ -95,7 +115,7 @@ impl Engine {
         let mut found = self.candidates(user, request, &plan).await?;
         // In memory this was settled before anything was ranked.
         if found.expansion.is_none()
-            && let Some(reason) = plan.expansion(request, found.term_hits, &self.settings.recall)
+            && let Some(reason) = plan.expansion(request, found.term_hits, &self.settings)
         {
             let wider = Plan { scope: Scope::User, ..plan.clone() };
             found = Found { expansion: Some(reason), ..self.candidates(user, request, &wider).await? };
@@ -110,7 +130,7 @@ impl Engine {
     pub(crate) async fn freshen(&self, user: &UserId) -> Result<()> {
         let Some(indexes) = &self.indexes else { return Ok(()) };
         let head = self.store.head(user).await?;
-        if head.revision <= self.settings.recall.index_max_items {
+        if head.revision <= self.settings.index_max_items {
             let model = self.embedder.as_ref().map(|embedder| embedder.model());
             indexes.fresh(self.store.as_ref(), user, head, model).await?;
         }
@@ -119,7 +139,7 @@ impl Engine {
 
     /// The ranked candidates of a scope.
     async fn candidates(&self, user: &UserId, request: &RecallRequest, plan: &Plan) -> Result<Found> {
-        let now = request.as_of.unwrap_or_else(|| self.now());
+        let now = request.as_of.unwrap_or_else(|| self.clock.now());
         let Some(indexes) = &self.indexes else {
             return self.candidates_of_store(plan.scope.owners(user, plan.shared), request, plan).await;
         };
@@ -132,7 +152,7 @@ impl Engine {
                 heads.push(head);
             }
         }
-        if heads.iter().any(|head| head.revision > self.settings.recall.index_max_items) {
+        if heads.iter().any(|head| head.revision > self.settings.index_max_items) {
             return self.candidates_of_store(owners, request, plan).await;
         }
         let model = self.embedder.as_ref().map(|embedder| embedder.model());
@@ -144,7 +164,7 @@ impl Engine {
             fresh.push(indexes.fresh(self.store.as_ref(), owner, head, model).await?);
         }
         // A session and all sessions of a user are in one index: hits are counted first, and only one scope is ranked.
-        let least = self.settings.recall.min_fts_hits;
+        let least = self.settings.min_fts_hits;
         let hits = || {
             // What all users share is in no session.
             fresh.iter().zip(&passing).take(1).map(|(index, passing)| {
@@ -152,7 +172,7 @@ impl Engine {
             })
         };
         let expansion = match plan.scope {
-            Scope::Session => plan.expansion(request, hits().sum(), &self.settings.recall),
+            Scope::Session => plan.expansion(request, hits().sum(), &self.settings),
             Scope::User | Scope::Global => None,
         };
         let plan = &match &expansion {
@@ -215,7 +235,7 @@ impl Engine {
         for ask in question.each() {
             // Reading Chinese with an encoder that knows none would cost time and find nothing. An embedder that failed
             // is not asked again: it may have taken its time.
-            let readable = ask.latin || self.settings.recall.encoder_reads_chinese;
+            let readable = ask.latin || self.settings.encoder_reads_chinese;
             vectors.push(match readable && found.error_stage.is_none() {
                 true => question_vector(embedder.as_ref(), ask, dimension, found).await,
                 false => None,

@@ -4,7 +4,6 @@ use super::aside::set_hits_aside;
 use super::narrow::{LOOKED_THROUGH, narrow};
 use super::request::{Order, Plan, RecallRequest};
 use super::{Candidate, Found};
-use crate::engine::Engine;
 use strata_core::error::Result;
 use strata_core::id::UserId;
 use strata_core::scope::Scope;
@@ -24,7 +23,7 @@ pub(super) struct FoundHit {
     pub(super) own: bool,
 }
 
-impl Engine {
+impl Recall {
     /// Candidates from the store's own text index.
     pub(super) async fn candidates_of_store(
         &self,
@@ -63,7 +62,7 @@ impl Engine {
 
     /// Adds what holds the question as a substring or resembles its words: the trigram fallback of document 3.
     pub(super) async fn add_similar(&self, request: &RecallRequest, found: &mut Found) -> Result<()> {
-        let settings = &self.settings.recall;
+        let settings = &self.settings;
         if request.query.trim().chars().count() < settings.min_query_len {
             return Ok(());
         }

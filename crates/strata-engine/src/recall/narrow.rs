@@ -6,7 +6,6 @@
 use std::collections::HashSet;
 
 use super::request::RecallRequest;
-use crate::engine::Engine;
 use crate::filter::{Filter, Subject};
 use strata_core::error::Result;
 use strata_core::id::{ItemId, UserId};
@@ -18,7 +17,7 @@ const READ_AT_ONCE: u32 = 5_000;
 /// How many hits of a store's own index, or recent turns, are looked through for those that a filter lets pass.
 pub(super) const LOOKED_THROUGH: u32 = 10_000;
 
-impl Engine {
+impl Recall {
     /// What of an owner's items the request's filter lets pass; all of them where this is `None`.
     pub(super) async fn let_through(
         &self,

@@ -10,7 +10,6 @@ use super::request::{Order, Plan, RecallRequest, Recalled, RecalledItem};
 use super::trace::TraceLog;
 use super::validity::keep_current_first;
 use super::{Candidate, Found, mean_vector};
-use crate::engine::Engine;
 use crate::filter::Subject;
 use crate::index::Saying;
 use strata_core::error::Result;
@@ -32,7 +31,7 @@ const MICROS_A_DAY: f32 = 86_400_000_000.0;
 /// How many times as many recent turns are read as are wanted: some have no text.
 const BLANK_TIMES: u32 = 4;
 
-impl Engine {
+impl Recall {
     pub(super) async fn serve(
         &self,
         user: &UserId,
@@ -142,7 +141,7 @@ impl Engine {
         found: &Found,
         trace: Option<&mut TraceLog>,
     ) -> Vec<(Candidate, f32)> {
-        let now = request.as_of.unwrap_or_else(|| self.now()).as_microsecond();
+        let now = request.as_of.unwrap_or_else(|| self.clock.now()).as_microsecond();
         let relevant: Vec<&Candidate> =
             found.candidates.iter().filter(|candidate| candidate.relevance >= plan.score_threshold).collect();
         let age_days = |candidate: &Candidate| (now - candidate.created_at) as f32 / MICROS_A_DAY;

@@ -1,0 +1,113 @@
+//! API keys: made once, recognised by their secret, taken back.
+
+use std::sync::Arc;
+use strata_core::ports::{Clock, IdSource};
+use strata_core::store::Store;
+use crate::engine::to_micros;
+use jiff::Timestamp;
+
+use super::{to_micros};
+use strata_core::error::{Error, Result};
+use strata_core::id::{KeyId, UserId, check_name};
+use strata_core::key::{ApiKey, KeyLimits, KeySecret, Scopes, SecretSource};
+use strata_core::store::{Change, ChangeSet, KeyQuery, Page};
+
+/// A key to make.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewKey {
+    /// Whom it speaks for; [`UserId::global`] for a key that is bound to nobody.
+    pub user: UserId,
+    /// What it is for.
+    pub name: Option<String>,
+    /// What it may do.
+    pub scopes: Scopes,
+    /// From when on it is no longer good.
+    pub expires_at: Option<Timestamp>,
+    /// How much it may ask.
+    pub limits: KeyLimits,
+}
+
+impl NewKey {
+    /// A key of `user` that reads and writes, without an end or limits.
+    pub fn new(user: UserId) -> Self {
+        Self { user, name: None, scopes: Scopes::default(), expires_at: None, limits: KeyLimits::default() }
+    }
+}
+
+/// API keys: created once, found by their secret, revoked.
+#[derive(Clone)]
+pub struct Keys {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn IdSource>,
+}
+
+impl Keys {
+    /// Makes a key. Its secret is given here and never again: only its hash is stored.
+    pub async fn create(&self, new: NewKey, source: &dyn SecretSource) -> Result<(ApiKey, KeySecret)> {
+        let NewKey { user, name, scopes, expires_at, limits } = new;
+        let now = self.clock.now();
+        if let Some(name) = &name {
+            check_name(name, "key")
+                .map_err(|error| Error::invalid(error.message().replace("key id", "the key's name")))?;
+        }
+        if scopes == (Scopes { read: false, write: false, admin: false }) {
+            return Err(Error::invalid("the key may do nothing; give it a scope"));
+        }
+        if let Some(end) = expires_at.filter(|end| *end <= now) {
+            return Err(Error::invalid(format!(
+                "the key would end at `{end}`, which is over; choose a later time"
+            )));
+        }
+        for (what, limit) in
+            [("requests a minute", limits.per_minute), ("requests at once", limits.concurrent)]
+        {
+            if limit == Some(0) {
+                return Err(Error::invalid(format!(
+                    "`0` {what} are none; leave the limit out or give at least 1"
+                )));
+            }
+        }
+        let secret = KeySecret::generate(source)?;
+        let key = ApiKey {
+            id: KeyId(self.ids.next()),
+            user,
+            name,
+            scopes,
+            hash: secret.hash(),
+            prefix: secret.prefix(),
+            created_at: now,
+            expires_at: expires_at.map(to_micros),
+            revoked_at: None,
+            limits,
+        };
+        self.store.apply(&key.user, ChangeSet::one(now, Change::AddKey(Box::new(key.clone())))).await?;
+        Ok((key, secret))
+    }
+
+    /// The key that a secret belongs to, however it stands; none where the secret is nobody's.
+    pub async fn find(&self, secret: &KeySecret) -> Result<Option<ApiKey>> {
+        let hash = secret.hash();
+        let key = self.store.key_by_hash(&hash).await?;
+        // The lookup tells by its time at most how a hash begins, of which nobody can choose a secret. What it found is
+        // compared as a whole, in constant time, so that no store's idea of equality decides who comes in.
+        Ok(key.filter(|key| key.hash.matches(&hash)))
+    }
+
+    /// Keys of all users, the newest first.
+    pub async fn list(&self, query: &KeyQuery) -> Result<Vec<ApiKey>> {
+        self.store.keys(query).await
+    }
+
+    /// Takes a key back, for good; *not found* where there is none with this id.
+    pub async fn revoke(&self, id: KeyId) -> Result<ApiKey> {
+        let query = KeyQuery { id: Some(id), user: None, revoked: true, page: Page::first(1) };
+        let key = self.store.keys(&query).await?.pop();
+        let key = key.ok_or_else(|| {
+            Error::not_found(format!("key `{id}` does not exist; `strata keys list` shows those that do"))
+        })?;
+        let now = self.clock.now();
+        self.store.apply(&key.user, ChangeSet::one(now, Change::RevokeKey { id })).await?;
+        Ok(ApiKey { revoked_at: Some(key.revoked_at.unwrap_or(now)), ..key })
+    }
+}

@@ -1,0 +1,253 @@
+//! Extraction: from turns that nobody has learned from yet to statements, by the model or the rules.
+//!
+//! How far a session has been learned from is progress of its own space, moved on in the change set that stores what was
+//! learned. So turns are read once, whoever reads them: a job, another that took it over, or somebody who waits for the answer.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+
+use super::ask::ask;
+use super::leave::left_space;
+use super::reconcile::{Heard, Target};
+use super::{Ended, JobKind, Work, after, was_overtaken};
+use crate::learn::rules;
+use crate::learn::{LearnInto, Owner, Said, Statement, answer, questions};
+use crate::prompt::strip_injected;
+use strata_core::error::{Error, Result};
+use strata_core::id::{LeaseId, SessionId, TurnId, UserId};
+use strata_core::job::Job;
+use strata_core::ports::Spent;
+use strata_core::store::{Change, TurnQuery, session_space};
+use strata_core::turn::{Role, Turn};
+
+/// How often memories are looked at again that somebody changed meanwhile.
+const TRIES: usize = 8;
+
+/// What to do when the model cannot be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// The work can be tried again later.
+    TryLater,
+    /// It has to be done now, by the rules.
+    UseRules,
+}
+
+/// Turns of a session that are learned from together.
+pub(super) struct Batch {
+    session: SessionId,
+    /// The first `seq` and the one behind the last.
+    from: u64,
+    to: u64,
+    /// How often a branch of the session had been left: what is said on one that is left meanwhile is not learned.
+    times_left: u64,
+    /// The session's turns at the time.
+    turn_count: u64,
+    /// The user's turns that recall sees.
+    said: Vec<Turn>,
+    /// Whose what they say becomes.
+    owner: Owner,
+}
+
+/// What the user's turns state.
+#[derive(Default)]
+pub(super) struct Extracted {
+    statements: Vec<Statement>,
+    /// `rules`, or the model's name.
+    by: String,
+    spent: Spent,
+}
+
+impl Learning {
+    /// Does an `extract` job and writes what it made. Memories that change meanwhile are looked at again; the turns are read by
+    /// the model once.
+    pub(super) async fn extract_job(&self, job: &Job, lease: LeaseId) -> Result<(Ended, Work)> {
+        let Some(session) = &job.session else {
+            return Err(Error::invalid("the job names no session; extraction works on one"));
+        };
+        let is_last = job.attempts >= self.settings.max_attempts.max(1);
+        let patience = if is_last { Patience::UseRules } else { Patience::TryLater };
+        let mut extracted: Option<([u64; 3], Extracted)> = None;
+        let mut overtaken = None;
+        // What was spent on tries that came to nothing.
+        let mut spent = Spent::default();
+        for _ in 0..TRIES {
+            let Some(batch) = self.batch(&job.user, session).await? else {
+                return self.jobs.settle(job, lease, Work { spent, ..Work::default() }).await;
+            };
+            if let Some(run_at) = self.worth_waiting(job, &batch) {
+                return self.jobs.settle(job, lease, Work { later: Some(run_at), ..Work::default() }).await;
+            }
+            let known = extracted.take().filter(|(of, _)| *of == batch.read());
+            let mut found = match known {
+                Some((_, found)) => found,
+                None => self.extract(&batch, patience).await?,
+            };
+            let mut work = self.learned(&job.user, &batch, &found).await?;
+            work.spent += std::mem::take(&mut spent);
+            spent = work.spent;
+            match self.jobs.settle(job, lease, work).await {
+                Err(error) if was_overtaken(&error) => overtaken = Some(error),
+                settled => return settled,
+            }
+            found.spent = Spent::default();
+            extracted = Some((batch.read(), found));
+        }
+        Err(overtaken.unwrap_or_else(|| Error::internal("learning made no progress")))
+    }
+
+    /// The next turns of a session to learn from; `None` where there are none. The next line says why it may be fewer than wait:
+    /// one batch has one owner, and not more of the user's turns than a model reads well at once.
+    pub(super) async fn batch(&self, user: &UserId, session: &SessionId) -> Result<Option<Batch>> {
+        let settings = &self.settings;
+        let space = session_space("learn", session);
+        let from = self.store.progress(user, &space).await?;
+        let times_left = self.recording.times_left(user, session).await?;
+        let Some(found) = self.store.session(user, session).await? else { return Ok(None) };
+        let limit = settings.batch_turns.max(1);
+        let query = TurnQuery::Range { session: session.clone(), after: from.checked_sub(1), limit };
+        let turns = self.store.turns(user, &query).await?;
+        let most = match &self.model {
+            Some(_) => 2 * settings.model_batch.max(1) as usize,
+            None => usize::MAX,
+        };
+        let mut batch = Batch {
+            session: session.clone(),
+            from,
+            to: from,
+            times_left,
+            turn_count: found.turn_count,
+            said: Vec::new(),
+            owner: Owner::default(),
+        };
+        for turn in turns {
+            let is_said = turn.role == Role::User
+                && turn.hidden.is_none()
+                && !strip_injected(&turn.content).trim().is_empty();
+            let owner = Owner::read(&turn.metadata);
+            if is_said && (batch.said.len() == most || (!batch.said.is_empty() && owner != batch.owner)) {
+                break;
+            }
+            batch.to = turn.seq + 1;
+            if is_said {
+                batch.owner = owner;
+                batch.said.push(turn);
+            }
+        }
+        Ok((batch.to > batch.from).then_some(batch))
+    }
+
+    /// Until when a batch waits for more, so that several turns share a model's call.
+    fn worth_waiting(&self, job: &Job, batch: &Batch) -> Option<Timestamp> {
+        let until = after(job.created_at, self.jobs.delay());
+        let is_full = batch.said.len() >= self.settings.model_batch.max(1) as usize
+            || batch.to < batch.turn_count;
+        (!is_full && self.clock.now() < until).then_some(until)
+    }
+
+    /// What a batch states: by the model, or by the rules where there is none, where the turns lie too far back, or where the
+    /// model fails.
+    pub(super) async fn extract(&self, batch: &Batch, patience: Patience) -> Result<Extracted> {
+        let settings = &self.settings;
+        let texts: Vec<Cow<'_, str>> = batch.said.iter().map(|turn| strip_injected(&turn.content)).collect();
+        let said: Vec<Said<'_>> =
+            batch.said.iter().zip(&texts).map(|(turn, text)| said(turn, text)).collect();
+        let behind = batch.turn_count.saturating_sub(batch.to);
+        let mut spent = Spent::default();
+        if let Some(model) = self.model.as_ref().filter(|_| behind <= settings.model_backlog)
+            && !said.is_empty()
+        {
+            let request = questions::extraction(&said, settings);
+            let read = |text: &str| answer::statements(text, &said);
+            match ask(model.as_ref(), &request, read, &mut spent).await {
+                Ok(statements) => {
+                    return Ok(Extracted { statements, by: model.model().to_owned(), spent });
+                }
+                Err(error) if error.is_retryable() && patience == Patience::TryLater => return Err(error),
+                Err(error) => {
+                    tracing::warn!(%error, session = %batch.session, "the model extracted nothing; the rules do");
+                }
+            }
+        }
+        let statements = said.iter().flat_map(rules::extract).collect();
+        Ok(Extracted { statements, by: "rules".to_owned(), spent })
+    }
+
+    /// What is written for a batch: the memories, how far the session has been learned from, and the jobs that follow.
+    pub(super) async fn learned(&self, user: &UserId, batch: &Batch, found: &Extracted) -> Result<Work> {
+        let now = self.clock.now();
+        let target = Target {
+            session: self.bound_to(batch),
+            within: batch.session.clone(),
+            owner: batch.owner.clone(),
+        };
+        let heard = found.statements.iter().filter_map(|statement| heard(statement, batch, now)).collect();
+        let mut work = self.reconcile(user, &target, heard).await?;
+        work.spent += found.spent;
+        work.details.insert("extracted_by".to_owned(), found.by.clone().into());
+        work.details.insert("turns".to_owned(), vec![batch.from, batch.to].into());
+        let space = session_space("learn", &batch.session);
+        work.changes.insert(0, Change::ExpectProgress { space: space.clone(), revision: batch.from });
+        let left = Change::ExpectProgress { space: left_space(&batch.session), revision: batch.times_left };
+        work.changes.insert(1, left);
+        work.changes.push(Change::SetProgress { space, revision: batch.to });
+        let mut follow =
+            |kind, run_at| work.changes.push(self.jobs.enqueue_once(user, &batch.session, kind, run_at, now));
+        if batch.to < batch.turn_count {
+            follow(JobKind::Extract, now);
+        }
+        if self.is_over_full(user, &batch.session, batch.turn_count).await? {
+            follow(JobKind::Evict, now);
+        }
+        if self.summaries.may_need_summary(user, &batch.session, batch.turn_count).await? {
+            follow(JobKind::Summarise, after(now, self.jobs.delay()));
+        }
+        Ok(work)
+    }
+
+    fn bound_to(&self, batch: &Batch) -> Option<SessionId> {
+        match self.settings.into {
+            LearnInto::User if !batch.owner.in_session => None,
+            LearnInto::User | LearnInto::Session => Some(batch.session.clone()),
+        }
+    }
+}
+
+impl Batch {
+    /// What was read: the same for the same turns.
+    fn read(&self) -> [u64; 3] {
+        [self.from, self.to, self.times_left]
+    }
+
+    /// Whether a turn is in it, or before it.
+    pub(super) fn covers(&self, seq: u64) -> bool {
+        self.to > seq
+    }
+
+    /// Whether it begins after a turn.
+    pub(super) fn is_behind(&self, seq: u64) -> bool {
+        self.from > seq
+    }
+}
+
+fn said<'a>(turn: &'a Turn, text: &'a str) -> Said<'a> {
+    Said { turn: turn.id, name: turn.name.as_deref(), text, at: turn.created_at }
+}
+
+/// A statement with when it was said: with the last of its turns, and never in the future. One that names none of the batch's
+/// turns counts as said in all of them; one without content is none.
+fn heard(statement: &Statement, batch: &Batch, now: Timestamp) -> Option<Heard> {
+    if statement.content.trim().is_empty() {
+        return None;
+    }
+    let mut statement = statement.clone();
+    statement.content = statement.content.trim().to_owned();
+    let is_here = |id: &TurnId| batch.said.iter().any(|turn| turn.id == *id);
+    statement.turns.retain(is_here);
+    if statement.turns.is_empty() {
+        statement.turns = batch.said.iter().map(|turn| turn.id).collect();
+    }
+    let turns = batch.said.iter().filter(|turn| statement.turns.contains(&turn.id));
+    let at = turns.map(|turn| turn.created_at).max()?.min(now);
+    Some(Heard { statement, at })
+}

@@ -1,0 +1,59 @@
+//! What may be stored: sizes, and characters that some backend cannot keep.
+
+use strata_core::error::{Error, Result};
+use strata_core::state::State;
+use strata_core::turn::Metadata;
+
+/// The bounds of what one call may store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The most bytes of one turn or memory; its metadata is counted apart under the same limit. 1 MiB: a long document
+    /// still fits, a runaway client does not fill the disk.
+    pub max_turn_bytes: usize,
+    /// The most turns in one call.
+    pub max_turns_per_call: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_turn_bytes: 1024 * 1024, max_turns_per_call: 1000 }
+    }
+}
+
+impl Limits {
+    pub(crate) fn check_size(&self, what: &str, text: &str) -> Result<()> {
+        let (bytes, most) = (text.len(), self.max_turn_bytes);
+        if bytes > most {
+            return Err(Error::too_large(format!(
+                "{what} has {bytes} bytes; the most is {most} (setting `max_turn_bytes`)"
+            )));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn check_text(&self, what: &str, text: &str) -> Result<()> {
+        // PostgreSQL cannot keep a NUL in text: what one backend takes, all must take.
+        if text.contains('\0') {
+            return Err(Error::invalid(format!("{what} holds a NUL character; remove it")));
+        }
+        self.check_size(what, text)
+    }
+
+    pub(crate) fn check_metadata(&self, what: &str, metadata: &Metadata) -> Result<()> {
+        let text = serde_json::to_string(metadata)
+            .map_err(|error| Error::invalid(format!("{what} is no JSON")).with_source(error))?;
+        if text.contains("\\u0000") {
+            return Err(Error::invalid(format!("{what} holds a NUL character; remove it")));
+        }
+        self.check_size(what, &text)
+    }
+
+    pub(crate) fn check_state(&self, state: &State) -> Result<()> {
+        let text = serde_json::to_string(state)
+            .map_err(|error| Error::invalid("the state is no JSON").with_source(error))?;
+        if text.contains("\\u0000") {
+            return Err(Error::invalid("the state holds a NUL character; remove it"));
+        }
+        self.check_size("the state", &text)
+    }
+}

@@ -1,0 +1,151 @@
+//! Work behind the scenes: vectors of what was recorded, and segments that make a cold index quick to load.
+//!
+//! Nothing here is waited for by anybody. A worker calls [`Engine::maintain`] from time to time; what is not done yet is
+//! served without.
+
+use std::sync::Arc;
+use strata_core::ports::{Clock, Compute};
+use strata_core::store::Store;
+use crate::index::Indexes;
+use serde::{Deserialize, Serialize};
+
+use crate::index::{SEGMENT_ITEMS, SEGMENT_SPACE, spoken, write_segment};
+use strata_core::error::{Error, Result};
+use strata_core::id::UserId;
+use strata_core::ports::{Embedder, EmbedderCost, Passage};
+use strata_core::store::{Change, ChangeSet, Item, TurnQuery};
+use strata_core::summary::Strategy;
+use strata_core::vector::{ItemVector, Vector};
+
+/// Items embedded at once: small enough that a question never waits long for the processor.
+const EMBED_BATCH: u32 = 32;
+
+/// Users looked after in one round.
+const USERS_A_ROUND: u32 = 64;
+
+/// Which items are embedded (document 3 says never all turns, document 4 embeds them).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EmbedItems {
+    /// All with a local encoder, only derived ones where embedding costs money.
+    #[default]
+    Auto,
+    /// Memories, summaries, and turns marked with `high_value` in their metadata.
+    Derived,
+    /// Everything.
+    All,
+}
+
+/// Segments and vectors, made in the background.
+#[derive(Clone)]
+pub struct Maintenance {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) compute: Arc<dyn Compute>,
+    pub(crate) indexes: Option<Arc<Indexes>>,
+    pub(crate) embedder: Option<Arc<dyn Embedder>>,
+    pub(crate) embed: EmbedItems,
+}
+
+impl Maintenance {
+    /// Does some of the work that waits, for any user, and says whether any was done.
+    pub async fn maintain(&self) -> Result<bool> {
+        let mut worked = false;
+        if let Some(indexes) = &self.indexes {
+            let gap = u64::from(SEGMENT_ITEMS) - 1;
+            for user in self.store.behind(SEGMENT_SPACE, gap, USERS_A_ROUND).await? {
+                worked |= write_segment(self.store.as_ref(), indexes.lexicon(), &user, self.clock.now()).await?;
+            }
+        }
+        if let Some(embedder) = &self.embedder {
+            let mut failure = None;
+            for user in self.store.behind(embedder.model(), 0, USERS_A_ROUND).await? {
+                // One user's text that cannot be embedded keeps nobody else waiting.
+                match self.embed_some(embedder.as_ref(), &user).await {
+                    Ok(embedded) => worked |= embedded,
+                    Err(error) => failure = Some(error),
+                }
+            }
+            if let Some(error) = failure.filter(|_| !worked) {
+                return Err(error);
+            }
+        }
+        Ok(worked)
+    }
+
+    /// Works until nothing waits.
+    pub async fn maintain_all(&self) -> Result<()> {
+        while self.maintain().await? {}
+        Ok(())
+    }
+
+    /// Embeds a user's next items. Says whether there were any.
+    async fn embed_some(&self, embedder: &dyn Embedder, user: &UserId) -> Result<bool> {
+        let model = embedder.model();
+        let after = self.store.progress(user, model).await?;
+        let head = self.store.head(user).await?;
+        let items = self.store.feed(user, after, EMBED_BATCH).await?;
+        let full = items.len() >= EMBED_BATCH as usize;
+        let last = items.last().map_or(after, |(revision, _)| *revision);
+        // Revisions that hold no item are passed over with the items before them.
+        let upto = if full { last } else { last.max(head.revision) };
+        let wanted: Vec<&Item> =
+            items.iter().map(|(_, item)| item).filter(|item| self.is_embedded(embedder, item)).collect();
+        let mut passages = Vec::with_capacity(wanted.len());
+        for item in &wanted {
+            passages
+                .push(Passage { context: self.said_before(user, item, &items).await?, text: spoken(item) });
+        }
+        let vectors =
+            if passages.is_empty() { Vec::new() } else { embedder.embed_passages(&passages).await? };
+        if vectors.len() != passages.len() {
+            return Err(Error::unavailable(format!(
+                "embedder `{model}` gave {} vectors for {} texts; they are embedded again later",
+                vectors.len(),
+                passages.len()
+            )));
+        }
+        let vectors = wanted.iter().zip(vectors).map(|(item, values)| ItemVector {
+            item: item.id(),
+            model: model.to_owned(),
+            vector: Vector::quantise(&values),
+        });
+        let changes = vec![
+            Change::PutVectors(vectors.collect()),
+            Change::SetProgress { space: model.to_owned(), revision: upto },
+        ];
+        self.store.apply(user, ChangeSet::new(self.clock.now(), changes)).await?;
+        Ok(upto > after)
+    }
+
+    fn is_embedded(&self, embedder: &dyn Embedder, item: &Item) -> bool {
+        let all = match self.settings.embed {
+            EmbedItems::All => true,
+            EmbedItems::Derived => false,
+            EmbedItems::Auto => embedder.cost() == EmbedderCost::Local,
+        };
+        match item {
+            Item::Turn(turn) => {
+                let marked = turn.metadata.get("high_value").and_then(serde_json::Value::as_bool);
+                turn.hidden.is_none() && !turn.content.trim().is_empty() && (all || marked == Some(true))
+            }
+            // A rolling summary is rewritten every few turns and shown with its session whole, never searched for.
+            Item::Summary(summary) => summary.strategy != Strategy::Rolling,
+            Item::Memory(_) => true,
+        }
+    }
+
+    /// What was said just before a turn in its session.
+    async fn said_before(&self, user: &UserId, item: &Item, batch: &[(u64, Item)]) -> Result<Option<String>> {
+        let Item::Turn(turn) = item else { return Ok(None) };
+        let Some(seq) = turn.seq.checked_sub(1) else { return Ok(None) };
+        let known = batch.iter().map(|(_, item)| item).find(
+            |other| matches!(other, Item::Turn(other) if other.session == turn.session && other.seq == seq),
+        );
+        if let Some(known) = known {
+            return Ok(Some(spoken(known)));
+        }
+        let query = TurnQuery::Range { session: turn.session.clone(), after: seq.checked_sub(1), limit: 1 };
+        Ok(self.store.turns(user, &query).await?.pop().map(|turn| spoken(&Item::Turn(turn))))
+    }
+}

@@ -1,0 +1,231 @@
+//! Memories: stored as they are given, edited with their history kept, deleted, restored and forgotten.
+
+use std::sync::Arc;
+use strata_core::ports::{Clock, IdSource};
+use strata_core::store::Store;
+use crate::limits::Limits;
+use jiff::Timestamp;
+
+use super::{to_micros};
+use crate::filter::{Filter, Subject};
+use strata_core::error::{Error, Result};
+use strata_core::id::{MemoryId, SessionId, TurnId, UserId};
+use strata_core::memory::{FIRST_RECORDED_FIELD, Memory, MemoryKind, RESTORED_FIELD};
+use strata_core::store::{Change, ChangeSet, Forget, MemoryQuery, MemorySelect, Page, Removed};
+use strata_core::turn::{Hidden, HiddenReason, Metadata};
+
+/// A statement to remember as it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewMemory {
+    /// The statement.
+    pub content: String,
+    /// What kind of statement it is.
+    pub kind: MemoryKind,
+    /// Binds it to one session.
+    pub session: Option<SessionId>,
+    /// The agent it belongs to.
+    pub agent: Option<String>,
+    /// How sure the caller is, from 0 to 1.
+    pub confidence: f32,
+    /// Since when it is so; now where the caller does not say.
+    pub valid_from: Option<Timestamp>,
+    /// The turns that say so.
+    pub source_turns: Vec<TurnId>,
+    /// What the client attaches.
+    pub metadata: Metadata,
+}
+
+impl NewMemory {
+    /// A fact that holds in all sessions, of which the caller is sure.
+    pub fn new(content: impl Into<String>) -> Self {
+        Self {
+            content: content.into(),
+            kind: MemoryKind::Fact,
+            session: None,
+            agent: None,
+            confidence: 1.0,
+            valid_from: None,
+            source_turns: Vec::new(),
+            metadata: Metadata::new(),
+        }
+    }
+}
+
+/// A person's change of a memory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MemoryEdit {
+    /// The new statement.
+    pub content: String,
+    /// New metadata; `None` keeps the old.
+    pub metadata: Option<Metadata>,
+}
+
+/// Memories: added as they are given, edited with their history kept, deleted, restored and forgotten.
+#[derive(Clone)]
+pub struct Memories {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) limits: Limits,
+}
+
+impl Memories {
+    /// Stores statements as they are, together or not at all.
+    pub async fn add(&self, user: &UserId, memories: Vec<NewMemory>) -> Result<Vec<Memory>> {
+        if memories.is_empty() {
+            return Err(Error::invalid("no memory was given; send at least one"));
+        }
+        let now = self.clock.now();
+        let memories =
+            memories.into_iter().map(|memory| self.memory_at(memory, now)).collect::<Result<Vec<_>>>()?;
+        let changes = memories.iter().cloned().map(|memory| Change::AddMemory(Box::new(memory))).collect();
+        self.store.apply(user, ChangeSet::new(now, changes)).await?;
+        Ok(memories)
+    }
+
+    pub(super) fn memory_at(&self, memory: NewMemory, now: Timestamp) -> Result<Memory> {
+        let NewMemory { content, kind, session, agent, confidence, valid_from, source_turns, metadata } =
+            memory;
+        self.check_statement(&content)?;
+        self.limits.check_metadata("`metadata`", &metadata)?;
+        if let Some(agent) = &agent {
+            // An agent's name follows the rules of the other names.
+            SessionId::new(agent.as_str())
+                .map_err(|error| Error::invalid(error.message().replace("session", "agent")))?;
+        }
+        if !(0.0..=1.0).contains(&confidence) {
+            return Err(Error::invalid(format!("`confidence` is `{confidence}`; it goes from 0 to 1")));
+        }
+        Ok(Memory {
+            id: MemoryId(self.ids.next()),
+            session,
+            agent,
+            kind,
+            content,
+            confidence,
+            valid_from: valid_from.map_or(now, to_micros),
+            valid_to: None,
+            recorded_at: now,
+            replaced_by: None,
+            source_turns,
+            source_summary: None,
+            metadata,
+            hidden: None,
+        })
+    }
+
+    fn check_statement(&self, content: &str) -> Result<()> {
+        self.limits.check_text("the memory", content)?;
+        if content.trim().is_empty() {
+            return Err(Error::invalid("the memory is empty; say what to remember"));
+        }
+        Ok(())
+    }
+
+    /// One memory, whatever its state; *not found* where there is none.
+    pub async fn get(&self, user: &UserId, id: MemoryId) -> Result<Memory> {
+        let query = MemoryQuery::new(MemorySelect::Ids(vec![id]));
+        self.store.memories(user, &query).await?.pop().ok_or_else(|| unknown_memory(id))
+    }
+
+    /// Who has a memory, among all users but the shared bucket: for callers who may ask for anybody.
+    pub async fn owner_of(&self, id: MemoryId) -> Result<Option<UserId>> {
+        self.store.owner_of(id).await
+    }
+
+    /// The memories a query selects.
+    pub async fn list(&self, user: &UserId, query: &MemoryQuery) -> Result<Vec<Memory>> {
+        self.store.memories(user, query).await
+    }
+
+    /// As [`Engine::memories`], of those that a filter lets pass.
+    pub async fn filtered(
+        &self,
+        user: &UserId,
+        query: &MemoryQuery,
+        filter: &Filter,
+    ) -> Result<Vec<Memory>> {
+        if filter.is_only(user) {
+            return self.list(user, query).await;
+        }
+        let all = MemoryQuery { page: Page::first(u32::MAX), ..query.clone() };
+        let mut memories = self.store.memories(user, &all).await?;
+        memories.retain(|memory| filter.matches(Subject::Memory(user, memory)));
+        let offset = usize::try_from(query.page.offset).unwrap_or(usize::MAX);
+        Ok(memories.into_iter().skip(offset).take(query.page.limit as usize).collect())
+    }
+
+    /// All that a memory replaced, itself, and all that replaced it, oldest first.
+    pub async fn history(&self, user: &UserId, id: MemoryId) -> Result<Vec<Memory>> {
+        let query = MemoryQuery::new(MemorySelect::History(id));
+        let history = self.store.memories(user, &query).await?;
+        if history.is_empty() { Err(unknown_memory(id)) } else { Ok(history) }
+    }
+
+    /// Gives a memory a new statement under its id; the old one stays in its history.
+    pub async fn revise(&self, user: &UserId, id: MemoryId, edit: MemoryEdit) -> Result<Memory> {
+        let MemoryEdit { content, metadata } = edit;
+        self.check_statement(&content)?;
+        if let Some(metadata) = &metadata {
+            self.limits.check_metadata("`metadata`", metadata)?;
+        }
+        let former = self.get(user, id).await?;
+        let first = former.first_recorded_at().to_string();
+        let mut metadata = metadata.unwrap_or(former.metadata);
+        metadata.insert(FIRST_RECORDED_FIELD.to_owned(), first.into());
+        let archive_as = MemoryId(self.ids.next());
+        let change = Change::ReviseMemory { id, archive_as, content, metadata: Some(metadata) };
+        self.store.apply(user, ChangeSet::one(self.clock.now(), change)).await?;
+        self.get(user, id).await
+    }
+
+    /// Takes a memory out of recall and lists. It can be restored until it is forgotten.
+    pub async fn delete(&self, user: &UserId, id: MemoryId) -> Result<()> {
+        let now = self.clock.now();
+        let hidden = Some(Hidden { reason: HiddenReason::Deleted, at: now });
+        self.store.apply(user, ChangeSet::one(now, Change::HideMemory { id, hidden })).await?;
+        Ok(())
+    }
+
+    /// Deletes the memories a query selects, together, and says how many.
+    pub async fn delete_all(&self, user: &UserId, query: &MemoryQuery) -> Result<u64> {
+        let now = self.clock.now();
+        let hidden = Some(Hidden { reason: HiddenReason::Deleted, at: now });
+        let memories = self.store.memories(user, query).await?;
+        let changes: Vec<_> =
+            memories.iter().map(|memory| Change::HideMemory { id: memory.id, hidden }).collect();
+        let count = changes.len() as u64;
+        self.store.apply(user, ChangeSet::new(now, changes)).await?;
+        Ok(count)
+    }
+
+    /// Brings a deleted or evicted memory back. It is not evicted again.
+    pub async fn restore(&self, user: &UserId, id: MemoryId) -> Result<Memory> {
+        let now = self.clock.now();
+        let was_evicted =
+            self.get(user, id).await?.hidden.map(|hidden| hidden.reason) == Some(HiddenReason::Evicted);
+        let mut changes = vec![Change::HideMemory { id, hidden: None }];
+        if was_evicted {
+            let note = Metadata::from_iter([(RESTORED_FIELD.to_owned(), now.to_string().into())]);
+            changes.push(Change::NoteMemory { id, note });
+        }
+        self.store.apply(user, ChangeSet::new(now, changes)).await?;
+        self.get(user, id).await
+    }
+
+    /// Destroys a memory and its former statements.
+    pub async fn forget(&self, user: &UserId, id: MemoryId) -> Result<Removed> {
+        let change = Change::Forget(Forget::Memory(id));
+        Ok(self.store.apply(user, ChangeSet::one(self.clock.now(), change)).await?.removed)
+    }
+
+    /// Destroys all memories of a user; the turns stay.
+    pub async fn forget_all(&self, user: &UserId) -> Result<Removed> {
+        let change = Change::Forget(Forget::Memories);
+        Ok(self.store.apply(user, ChangeSet::one(self.clock.now(), change)).await?.removed)
+    }
+}
+
+fn unknown_memory(id: MemoryId) -> Error {
+    Error::not_found(format!("memory `{id}` does not exist for this user"))
+}

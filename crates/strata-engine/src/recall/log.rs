@@ -1,0 +1,202 @@
+//! One row for each recall, written in the background: the answer to «why did it forget?».
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
+
+use strata_core::error::{ErrorKind, Result};
+use strata_core::id::{RequestId, UserId};
+use strata_core::metric::{ErrorStage, RequestMetric};
+use strata_core::ports::Clock;
+use strata_core::scope::Scope;
+use strata_core::store::{Change, ChangeSet, Store};
+use strata_core::trace::RetrievalPath;
+
+use crate::recall::{RecallRequest, Recalled};
+
+/// Rows of requests. A row is noted at once and written by [`RequestLog::flush`], off the caller's path.
+#[derive(Clone)]
+pub struct RequestLog {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    unwritten: Arc<Unwritten>,
+}
+
+/// The most rows that wait to be written. Beyond, the oldest are dropped, counted and logged.
+const MAX_WAITING: usize = 10_000;
+
+/// How many rows are written at once.
+const BATCH: usize = 500;
+
+/// Rows that wait to be written.
+#[derive(Default)]
+struct Unwritten {
+    rows: Mutex<VecDeque<(UserId, RequestMetric)>>,
+    /// Those that somebody writes just now. Locked after `rows`.
+    writing: Mutex<Vec<(UserId, RequestMetric)>>,
+}
+
+impl Unwritten {
+    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<(UserId, RequestMetric)>> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_writing(&self) -> std::sync::MutexGuard<'_, Vec<(UserId, RequestMetric)>> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A row that is not in the store yet. One that is in neither place was written or never was.
+    fn find(&self, user: &UserId, id: RequestId) -> Option<RequestMetric> {
+        let (rows, writing) = (self.lock(), self.lock_writing());
+        let mut unwritten = rows.iter().chain(writing.iter());
+        let found = unwritten.find(|(owner, row)| owner == user && row.id == id);
+        found.map(|(_, row)| row.clone())
+    }
+}
+
+/// Rows that are being written. Whatever is left of them goes back when this is dropped.
+struct Batch<'a> {
+    rows: VecDeque<(UserId, RequestMetric)>,
+    ids: HashSet<RequestId>,
+    waiting: &'a Unwritten,
+}
+
+impl<'a> Batch<'a> {
+    fn take(waiting: &'a Unwritten) -> Self {
+        let mut rows = waiting.lock();
+        let count = rows.len().min(BATCH);
+        let rows: VecDeque<_> = rows.drain(..count).collect();
+        waiting.lock_writing().extend(rows.iter().cloned());
+        Self { ids: rows.iter().map(|(_, row)| row.id).collect(), rows, waiting }
+    }
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self.waiting.lock();
+        for row in self.rows.drain(..).rev() {
+            waiting.push_front(row);
+        }
+        self.waiting.lock_writing().retain(|(_, row)| !self.ids.contains(&row.id));
+    }
+}
+
+impl RequestLog {
+    pub(crate) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+        Self { store, clock, unwritten: Arc::default() }
+    }
+
+    /// Notes what a recall did. The row is written by [`RequestLog::flush`], off the caller's path.
+    pub(crate) fn note_request(
+        &self,
+        user: &UserId,
+        request: &RecallRequest,
+        id: RequestId,
+        recalled: Option<&Recalled>,
+        elapsed: SignedDuration,
+    ) {
+        let metric = self.row(request, id, recalled, elapsed);
+        self.note(user, metric);
+    }
+
+    /// The row of a recall, or of one that failed.
+    pub(crate) fn row(
+        &self,
+        request: &RecallRequest,
+        id: RequestId,
+        recalled: Option<&Recalled>,
+        elapsed: SignedDuration,
+    ) -> RequestMetric {
+        RequestMetric {
+            id,
+            session: request.session.clone(),
+            created_at: self.clock.now(),
+            query: request.query.clone(),
+            fts_hits: recalled.map_or(0, |recalled| recalled.fts_hits),
+            trgm_hits: recalled.map_or(0, |recalled| recalled.trgm_hits),
+            vector_hits: recalled.map_or(0, |recalled| recalled.vector_hits),
+            used_fallback: recalled
+                .is_some_and(|recalled| matches!(recalled.path, RetrievalPath::Trgm | RetrievalPath::Window)),
+            retrieval_path: recalled.map_or(RetrievalPath::None, |recalled| recalled.path),
+            scope: request.scope.unwrap_or(if request.session.is_some() {
+                Scope::Session
+            } else {
+                Scope::User
+            }),
+            scope_used: recalled.map_or(Scope::User, |recalled| recalled.scope),
+            expansion: recalled.and_then(|recalled| recalled.expansion.clone()),
+            context_items: recalled.map_or(0, |recalled| recalled.items.len() as u32),
+            estimated_tokens: recalled.map_or(0, |recalled| recalled.tokens),
+            truncated: recalled.is_some_and(|recalled| recalled.truncated),
+            latency_retrieval_us: u64::try_from(elapsed.as_micros()).unwrap_or(0),
+            latency_llm_us: None,
+            error_stage: recalled.map_or(Some(ErrorStage::Retrieval), |recalled| recalled.error_stage),
+            trace: recalled
+                .and_then(|recalled| recalled.trace.as_ref())
+                .and_then(|trace| serde_json::to_value(trace).ok()),
+        }
+    }
+
+    /// Notes a row. It is written by [`RequestLog::flush`], off the caller's path.
+    pub(crate) fn note(&self, user: &UserId, metric: RequestMetric) {
+        let mut waiting = self.unwritten.lock();
+        if waiting.len() >= MAX_WAITING {
+            waiting.pop_front();
+            tracing::warn!(
+                most = MAX_WAITING,
+                "request rows come faster than they are written; the oldest was dropped"
+            );
+        }
+        waiting.push_back((user.clone(), metric));
+    }
+
+    /// How many request rows wait to be written.
+    pub fn waiting(&self) -> usize {
+        self.unwritten.lock().len()
+    }
+
+    /// Writes the request rows that wait. What could not be written waits on, also when the caller goes away.
+    pub async fn flush(&self) -> Result<()> {
+        loop {
+            let mut batch = Batch::take(&self.unwritten);
+            let Some(user) = batch.rows.front().map(|(user, _)| user.clone()) else { return Ok(()) };
+            let count = batch.rows.iter().take_while(|(other, _)| *other == user).count();
+            match self.write_rows(&user, batch.rows.iter().take(count)).await {
+                Ok(()) => drop(batch.rows.drain(..count)),
+                // A caller went away after the store had written, so that one of the rows is there already: one by one.
+                Err(error) if error.kind() == ErrorKind::Conflict => {
+                    let written = self.write_rows(&user, batch.rows.iter().take(1)).await;
+                    if let Err(error) = written
+                        && error.kind() != ErrorKind::Conflict
+                    {
+                        return Err(error);
+                    }
+                    batch.rows.pop_front();
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn write_rows<'a>(
+        &self,
+        user: &UserId,
+        rows: impl Iterator<Item = &'a (UserId, RequestMetric)>,
+    ) -> Result<()> {
+        let changes = rows.map(|(_, metric)| Change::AddRequest(Box::new(metric.clone()))).collect();
+        self.store.apply(user, ChangeSet::new(self.clock.now(), changes)).await?;
+        Ok(())
+    }
+
+    /// Removes request rows older than `before` of a user.
+    pub async fn prune(&self, user: &UserId, before: Timestamp) -> Result<()> {
+        self.store.apply(user, ChangeSet::one(self.clock.now(), Change::PruneRequests { before })).await?;
+        Ok(())
+    }
+
+    /// A row that is not in the store yet.
+    pub(crate) fn find_unwritten(&self, user: &UserId, id: RequestId) -> Option<RequestMetric> {
+        self.unwritten.find(user, id)
+    }
+}

@@ -1,0 +1,195 @@
+//! The rolling summary in the store: moved on by steps, read with the few turns that it does not cover.
+//!
+//! Each version names the one it was built on. Within [`VERSION_TURNS`] turns a version is moved on in place, so that the
+//! chain grows by 6,000 characters for that many turns and not for every step.
+
+use jiff::Timestamp;
+
+use super::Prompting;
+use crate::prompt::{Message, PromptSettings, build_summary_with, recent_start};
+use strata_core::error::Result;
+use strata_core::id::{SessionId, SummaryId, UserId};
+use strata_core::store::{Change, ChangeSet, SummaryQuery, TurnQuery};
+use strata_core::summary::{Strategy, Summary, SummaryStatus};
+use strata_core::turn::{NewTurn, Turn};
+
+/// The most turns that one fold reads. Of more the oldest are counted as left out, which the summary's bound would do to
+/// them anyway: 512 first sentences are several times what it holds.
+const MAX_FOLD: u64 = 512;
+
+/// After how many turns a version is left as it is and another built on it.
+const VERSION_TURNS: u64 = 120;
+
+/// The last rolling summary and the turns that it does not cover.
+pub(crate) struct Unfolded {
+    pub(super) summary: Option<Summary>,
+    /// Turns that nobody will read, between the summary and `turns`.
+    pub(super) skipped: u64,
+    /// Without hidden ones, by `seq`.
+    pub(super) turns: Vec<Turn>,
+}
+
+impl Unfolded {
+    /// The summary's text, and that turns after it were left out.
+    pub(crate) fn text(&self, settings: &PromptSettings) -> String {
+        let existing = self.summary.as_ref().map_or("", |summary| &summary.text);
+        if self.skipped == 0 {
+            return existing.to_owned();
+        }
+        build_summary_with(existing, &[], self.skipped, &settings.filter, &settings.summary)
+    }
+}
+
+impl Recording {
+    /// The session's summaries of all strategies, the one that reaches furthest first.
+    pub async fn summaries(&self, user: &UserId, session: &SessionId, limit: u32) -> Result<Vec<Summary>> {
+        let query = SummaryQuery { session: session.clone(), strategy: None, status: None, limit };
+        let summaries = self.store.summaries(user, &query).await?;
+        if summaries.is_empty() {
+            self.sessions.get(user, session).await?;
+        }
+        Ok(summaries)
+    }
+
+    pub(crate) async fn unfolded(
+        &self,
+        user: &UserId,
+        session: &SessionId,
+        turn_count: u64,
+    ) -> Result<Unfolded> {
+        if turn_count == 0 {
+            return Ok(Unfolded { summary: None, skipped: 0, turns: Vec::new() });
+        }
+        let query = SummaryQuery {
+            session: session.clone(),
+            strategy: Some(Strategy::Rolling),
+            status: Some(SummaryStatus::Completed),
+            limit: 1,
+        };
+        let summary = self.store.summaries(user, &query).await?.pop();
+        let covered = summary.as_ref().map_or(0, |summary| summary.end_seq + 1);
+        let first = covered.max(turn_count.saturating_sub(MAX_FOLD));
+        let query = TurnQuery::Range {
+            session: session.clone(),
+            after: first.checked_sub(1),
+            limit: MAX_FOLD as u32,
+        };
+        let mut turns = self.store.turns(user, &query).await?;
+        turns.retain(|turn| turn.hidden.is_none() && turn.seq < turn_count);
+        Ok(Unfolded { summary, skipped: first - covered, turns })
+    }
+
+    /// The change that moves the summary on, when `new` turns after the first `turn_count` complete a step.
+    pub(super) async fn fold(
+        &self,
+        user: &UserId,
+        session: &SessionId,
+        turn_count: u64,
+        new: &[NewTurn],
+    ) -> Result<Option<Change>> {
+        let step = self.prompts.settings.fold_step.max(1) as u64;
+        // Most turns complete no step, and need not look.
+        if turn_count / step == (turn_count + new.len() as u64) / step {
+            return Ok(None);
+        }
+        let unfolded = self.unfolded(user, session, turn_count).await?;
+        let new = new.iter().zip(turn_count..).filter(|(turn, _)| turn.hidden.is_none());
+        let new =
+            new.map(|(turn, seq)| (seq, turn.token_count, Message::new(turn.role, turn.content.clone())));
+        let now = self.clock.now();
+        Ok(self
+            .folded(session, &unfolded, new.collect(), now)
+            .map(|summary| Change::PutSummary(Box::new(summary))))
+    }
+
+    /// Whether recording has left more to a prompt than a few steps: another program has recorded, or nobody has replied.
+    pub(super) fn is_behind(&self, unfolded: &Unfolded) -> bool {
+        let PromptSettings { recent_exchanges, fold_step, .. } = self.prompts.settings;
+        unfolded.skipped > 0 || unfolded.turns.len() > 4 * recent_exchanges + 3 * fold_step.max(1)
+    }
+
+    /// Moves the summary on for a prompt, and stores it for the next one. That it could not be stored is no reason not to
+    /// answer.
+    pub(super) async fn catch_up(&self, user: &UserId, session: &SessionId, unfolded: Unfolded) -> Unfolded {
+        let now = self.clock.now();
+        let Some(summary) = self.folded(session, &unfolded, Vec::new(), now) else { return unfolded };
+        let change = ChangeSet::one(now, Change::PutSummary(Box::new(summary.clone())));
+        if let Err(error) = self.store.apply(user, change).await {
+            tracing::warn!(%error, %session, "the rolling summary could not be stored; the next prompt tries again");
+        }
+        let mut turns = unfolded.turns;
+        turns.retain(|turn| turn.seq > summary.end_seq);
+        Unfolded { summary: Some(summary), skipped: 0, turns }
+    }
+
+    /// The summary with all but the recent turns, if that is at least a step.
+    fn folded(
+        &self,
+        session: &SessionId,
+        unfolded: &Unfolded,
+        new: Vec<(u64, u32, Message)>,
+        now: Timestamp,
+    ) -> Option<Summary> {
+        let PromptRules { settings, .. } = &*self.prompts;
+        let began = self.clock.now();
+        let stored = unfolded
+            .turns
+            .iter()
+            .map(|turn| (turn.seq, turn.token_count, Message::new(turn.role, turn.content.clone())));
+        let mut places = Vec::new();
+        let mut messages = Vec::new();
+        for (seq, tokens, message) in stored.chain(new) {
+            places.push((seq, tokens));
+            messages.push(message);
+        }
+        let leaving = recent_start(&messages, settings.recent_exchanges);
+        if leaving < settings.fold_step.max(1) {
+            return None;
+        }
+        let existing = unfolded.summary.as_ref();
+        let text = existing.map_or("", |summary| &summary.text);
+        let (messages, skipped) = (&messages[..leaving], unfolded.skipped);
+        let text = build_summary_with(text, messages, skipped, &settings.filter, &settings.summary);
+        let end_seq = places[leaving - 1].0;
+        let input = places[..leaving].iter().fold(0, |sum: u32, (_, tokens)| sum.saturating_add(*tokens));
+        let elapsed = self.clock.now().duration_since(began).as_millis();
+        let output_tokens = self.tokens.count(&text);
+        let generation_ms = u32::try_from(elapsed).ok();
+        Some(match existing {
+            // What somebody structured is not written over.
+            Some(version)
+                if version.end_seq / VERSION_TURNS == end_seq / VERSION_TURNS
+                    && version.structured.is_none() =>
+            {
+                let input_tokens = version.input_tokens.saturating_add(input);
+                let version = version.clone();
+                Summary {
+                    end_seq,
+                    text,
+                    input_tokens,
+                    output_tokens,
+                    generation_ms,
+                    updated_at: now,
+                    ..version
+                }
+            }
+            _ => Summary {
+                id: SummaryId(self.ids.next()),
+                session: session.clone(),
+                strategy: Strategy::Rolling,
+                level: 0,
+                start_seq: 0,
+                end_seq,
+                base_id: existing.map(|base| base.id),
+                status: SummaryStatus::Completed,
+                text,
+                structured: existing.and_then(|base| base.structured.clone()),
+                input_tokens: input,
+                output_tokens,
+                generation_ms,
+                created_at: now,
+                updated_at: now,
+            },
+        })
+    }
+}

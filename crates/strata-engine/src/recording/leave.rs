@@ -1,0 +1,136 @@
+//! Leaving a branch: what only its turns said is no longer believed, and what that had replaced holds again.
+//!
+//! Nothing is overwritten. A memory that only abandoned turns say leaves recall, marked as they are; it stays in its history.
+//! What it had taken the place of is believed anew, as a memory of its own that takes its place in turn, so that as-of reads
+//! still return what was believed in between.
+//!
+//! Learning and leaving may happen at once. Leaving goes on only while nobody changes the memories meanwhile, and counts how
+//! often the session was left; learning goes on only while that count stays ([`Engine::times_left`]). So whichever comes
+//! second looks again.
+
+use std::collections::HashSet;
+
+use jiff::Timestamp;
+
+use strata_core::error::Result;
+use strata_core::id::{MemoryId, SessionId, TurnId, UserId};
+use strata_core::memory::{Memory, TODO_FIELD};
+use strata_core::store::{Change, MemoryQuery, MemorySelect, TurnQuery, session_space};
+use strata_core::turn::{Hidden, HiddenReason, Role, Turn};
+
+impl Recording {
+    /// How often a branch of a session was left on which the user had said something.
+    pub(super) async fn times_left(&self, user: &UserId, session: &SessionId) -> Result<u64> {
+        self.store.progress(user, &left_space(session)).await
+    }
+
+    /// What leaving these turns of a session changes in what was learned. It begins with the expectation that nobody changes
+    /// the memories meanwhile.
+    pub(crate) async fn unlearned(
+        &self,
+        user: &UserId,
+        session: &SessionId,
+        left: &[&Turn],
+        now: Timestamp,
+    ) -> Result<Vec<Change>> {
+        // Only what the user says is learned from.
+        if !left.iter().any(|turn| turn.role == Role::User) {
+            return Ok(Vec::new());
+        }
+        // Before anything is read: what changes after this moment is noticed.
+        let head = self.store.head(user).await?;
+        let times = self.times_left(user, session).await?;
+        let memories = self.store.memories(user, &MemoryQuery::new(MemorySelect::All)).await?;
+        let gone = self.said_by_none_but(user, left, &memories).await?;
+        let mut changes = vec![Change::ExpectMemories { revision: head.revision, epoch: head.epoch }];
+        let hidden = Some(Hidden { reason: HiddenReason::Abandoned, at: now });
+        for memory in memories.iter().filter(|memory| gone.contains(&memory.id)) {
+            changes.push(Change::HideMemory { id: memory.id, hidden });
+            if memory.valid_to.is_some() {
+                continue;
+            }
+            let mut successor = None;
+            for former in replaced(memory.id, &memories, &gone) {
+                let again = self.again(former, now);
+                successor = successor.or(Some(again.id));
+                changes.push(Change::AddMemory(Box::new(again)));
+            }
+            if successor.is_some() {
+                changes.push(Change::CloseMemory { id: memory.id, valid_to: now, replaced_by: successor });
+            }
+        }
+        changes.push(Change::SetProgress { space: left_space(session), revision: times + 1 });
+        Ok(changes)
+    }
+
+    /// The visible memories that one of these turns says, and no other that still counts. What a person has worded
+    /// otherwise since is that person's word.
+    async fn said_by_none_but(
+        &self,
+        user: &UserId,
+        left: &[&Turn],
+        memories: &[Memory],
+    ) -> Result<HashSet<MemoryId>> {
+        let left: HashSet<TurnId> = left.iter().map(|turn| turn.id).collect();
+        let is_touched = |memory: &&Memory| {
+            memory.hidden.is_none() && memory.source_turns.iter().any(|turn| left.contains(turn))
+        };
+        let touched: Vec<&Memory> = memories.iter().filter(is_touched).collect();
+        let others =
+            touched.iter().flat_map(|memory| &memory.source_turns).filter(|turn| !left.contains(turn));
+        let others: Vec<TurnId> = others.copied().collect();
+        let others = match others.is_empty() {
+            true => Vec::new(),
+            false => self.store.turns(user, &TurnQuery::Ids(others)).await?,
+        };
+        let counts = |id: &TurnId| {
+            let mut found = others.iter().filter(|turn| turn.id == *id);
+            found.any(|turn| turn.hidden.is_none_or(|hidden| hidden.reason != HiddenReason::Abandoned))
+        };
+        // The statement that a person replaced is kept under a newer id, with the sources that it had then.
+        let is_revised = |memory: &Memory| {
+            memories.iter().any(|former| {
+                former.replaced_by == Some(memory.id)
+                    && former.id > memory.id
+                    && memory.source_turns.starts_with(&former.source_turns)
+            })
+        };
+        let gone = touched.into_iter().filter(|memory| !memory.source_turns.iter().any(counts));
+        Ok(gone.filter(|memory| !is_revised(memory)).map(|memory| memory.id).collect())
+    }
+
+    /// A memory that was closed and is believed again.
+    fn again(&self, former: &Memory, now: Timestamp) -> Memory {
+        let mut metadata = former.metadata.clone();
+        metadata.remove(TODO_FIELD);
+        Memory {
+            id: MemoryId(self.ids.next()),
+            valid_to: None,
+            recorded_at: now,
+            replaced_by: None,
+            metadata,
+            ..former.clone()
+        }
+    }
+}
+
+/// What a memory took the place of, through others that are gone too, and what is not.
+fn replaced<'a>(id: MemoryId, memories: &'a [Memory], gone: &HashSet<MemoryId>) -> Vec<&'a Memory> {
+    let mut found = Vec::new();
+    let mut open = vec![id];
+    let mut seen = HashSet::from([id]);
+    while let Some(id) = open.pop() {
+        for former in memories.iter().filter(|memory| memory.replaced_by == Some(id)) {
+            match seen.insert(former.id) {
+                true if gone.contains(&former.id) => open.push(former.id),
+                true if former.hidden.is_none() => found.push(former),
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+pub(super) fn left_space(session: &SessionId) -> String {
+    session_space("left", session)
+}

@@ -1,0 +1,129 @@
+//! Recording: turns, durable before they are acknowledged.
+
+use std::borrow::Cow;
+use std::sync::atomic::Ordering;
+
+use jiff::Timestamp;
+
+use super::{to_micros};
+use crate::prompt::strip_injected;
+use strata_core::error::{Error, Result};
+use strata_core::id::{SessionId, TurnId, UserId};
+use strata_core::store::{AppendedTurn, Change, ChangeSet, Idempotency};
+use strata_core::turn::{NewMessage, NewTurn};
+
+/// The longest idempotency key, in characters.
+const MAX_KEY_CHARS: usize = 256;
+
+/// The longest speaker's name, in characters: the limit OpenAI sets for `name`.
+pub(super) const MAX_SPEAKER_CHARS: usize = 64;
+
+/// What recording did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorded {
+    /// The turns with their places.
+    pub turns: Vec<AppendedTurn>,
+    /// Whether an earlier call with the same key had recorded them.
+    pub replayed: bool,
+}
+
+impl Recording {
+    /// Appends messages to a session. When it returns they are durable, numbered without gaps, and found by the next
+    /// search. With an idempotency key, a repeated call records nothing and answers as the first did.
+    ///
+    /// A reply or a tool's result is also read into the session's state, and now and then the rolling summary moves on, in
+    /// the same change set. What [`crate::prompt::chat`] injected is not recorded.
+    pub async fn record(
+        &self,
+        user: &UserId,
+        session: &SessionId,
+        messages: Vec<NewMessage>,
+        idempotency_key: Option<&str>,
+    ) -> Result<Recorded> {
+        let most = self.limits.max_turns_per_call;
+        if messages.is_empty() {
+            return Err(Error::invalid("no message was given; send at least one in `messages`"));
+        }
+        if messages.len() > most {
+            return Err(Error::too_large(format!(
+                "{} messages in one call; the most is {most} (setting `max_turns_per_call`), so send several calls",
+                messages.len()
+            )));
+        }
+        let idempotency = idempotency_key.map(|key| self.idempotency(key, session, &messages)).transpose()?;
+        let now = self.clock.now();
+        let turns = messages.into_iter().map(|message| self.new_turn(message, now)).collect::<Result<_>>()?;
+        let applied = self.append(user, session, turns, idempotency, now).await?;
+        self.recorded.fetch_add(applied.turns.len() as u64, Ordering::Relaxed);
+        Ok(Recorded { turns: applied.turns, replayed: applied.replayed })
+    }
+
+    /// Removes what was answered under a user's idempotency keys before `before`: a call that is repeated later records
+    /// its messages again.
+    pub async fn prune_answers(&self, user: &UserId, before: Timestamp) -> Result<()> {
+        self.store.apply(user, ChangeSet::one(self.clock.now(), Change::PruneIdempotency { before })).await?;
+        Ok(())
+    }
+
+    pub(super) fn new_turn(&self, message: NewMessage, now: Timestamp) -> Result<NewTurn> {
+        let NewMessage { role, name, content, created_at, metadata, hidden } = message;
+        self.limits.check_text("`content`", &content)?;
+        // What Strata itself put into a prompt was not said.
+        let content = match strip_injected(&content) {
+            Cow::Borrowed(_) => content,
+            Cow::Owned(said) => said,
+        };
+        self.limits.check_metadata("`metadata`", &metadata)?;
+        if let Some(name) = &name {
+            self.limits.check_text("`name`", name)?;
+            if name.chars().count() > MAX_SPEAKER_CHARS {
+                return Err(Error::invalid(format!("`name` is longer than {MAX_SPEAKER_CHARS} characters")));
+            }
+        }
+        Ok(NewTurn {
+            id: TurnId(self.ids.next()),
+            token_count: self.tokens.count(&content),
+            created_at: created_at.map_or(now, to_micros),
+            role,
+            name,
+            content,
+            metadata,
+            hidden,
+        })
+    }
+
+    fn idempotency(&self, key: &str, session: &SessionId, messages: &[NewMessage]) -> Result<Idempotency> {
+        let length = key.chars().count();
+        if length == 0 || length > MAX_KEY_CHARS || key.chars().any(char::is_control) {
+            return Err(Error::invalid(format!(
+                "the idempotency key has {length} characters; use 1 to {MAX_KEY_CHARS} without control characters"
+            )));
+        }
+        let mut fingerprint = Fingerprint::new();
+        fingerprint.field(session.as_str());
+        for message in messages {
+            fingerprint.field(message.role.as_str());
+            fingerprint.field(message.name.as_deref().unwrap_or_default());
+            fingerprint.field(&message.content);
+            fingerprint.field(&message.created_at.map(|at| at.to_string()).unwrap_or_default());
+            fingerprint.field(&serde_json::Value::Object(message.metadata.clone()).to_string());
+        }
+        Ok(Idempotency { key: key.to_owned(), fingerprint: fingerprint.0 })
+    }
+}
+
+/// FNV-1a over fields with their lengths. It guards against a client's mistake, not against an attacker: who can choose
+/// the key can as well choose another.
+struct Fingerprint(u64);
+
+impl Fingerprint {
+    fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn field(&mut self, text: &str) {
+        for byte in (text.len() as u64).to_le_bytes().iter().chain(text.as_bytes()) {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+}

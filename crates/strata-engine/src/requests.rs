@@ -1,0 +1,186 @@
+//! One row for each recall, written behind it: what makes «it forgot» a question with an answer.
+
+use std::sync::Arc;
+use strata_core::store::Store;
+use crate::recall::{Recall, RequestLog};
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::explain::why_no_candidate;
+use crate::recall::{MAX_LIMIT, RecallRequest, Recalled};
+use strata_core::error::{Error, ErrorKind, Result};
+use strata_core::id::{ItemId, RequestId, UserId};
+use strata_core::metric::{ErrorStage, RequestMetric};
+use strata_core::scope::Scope;
+use strata_core::store::{Change, ChangeSet, MetricQuery, TurnQuery};
+use strata_core::trace::RetrievalPath;
+use strata_core::trace::{Explanation, Outcome, Trace, TraceCandidate};
+
+/// The rows and traces of recalls.
+#[derive(Clone)]
+pub struct Requests {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) recall: Recall,
+    pub(crate) log: RequestLog,
+}
+
+impl Requests {
+    /// The user's request rows, newest first, those that wait to be written included.
+    pub async fn list(
+        &self,
+        user: &UserId,
+        since: Option<Timestamp>,
+        limit: u32,
+    ) -> Result<Vec<RequestMetric>> {
+        self.log.flush().await?;
+        self.store.requests(user, &MetricQuery { id: None, since, limit }).await
+    }
+
+    /// One request's row; *not found* where there is none.
+    pub async fn get(&self, user: &UserId, id: RequestId) -> Result<RequestMetric> {
+        self.log.flush().await?;
+        // The worker may have taken the row and be at writing it: flushing does not wait for that.
+        if let Some(row) = self.log.find_unwritten(user, id) {
+            return Ok(row);
+        }
+        let query = MetricQuery { id: Some(id), since: None, limit: 1 };
+        let row = self.store.requests(user, &query).await?.pop();
+        row.ok_or_else(|| Error::not_found(format!("request `{id}` does not exist for this user")))
+    }
+
+    /// The trace of an earlier request: the one that was kept with it, or one made by asking again as of then, which
+    /// leaves no row of its own. Where the row says what was given, the trace says the same.
+    /// [`RequestMetric::trace_source`] tells which it is.
+    pub async fn trace(&self, user: &UserId, id: RequestId) -> Result<Trace> {
+        let row = self.get(user, id).await?;
+        self.trace_of(user, row).await
+    }
+
+    /// As [`Engine::trace`], for a row that was read already.
+    pub async fn trace_of(&self, user: &UserId, row: RequestMetric) -> Result<Trace> {
+        let served = row.served();
+        if let Some(trace) = row.trace.and_then(|trace| serde_json::from_value(trace).ok()) {
+            return Ok(trace);
+        }
+        // A chat may ask nothing in words, as with an image: then nothing was looked for.
+        if row.query.trim().is_empty() {
+            return Ok(Trace {
+                query: row.query,
+                scope: row.scope_used,
+                expansion: row.expansion,
+                path: row.retrieval_path,
+                fts_hits: 0,
+                trgm_hits: 0,
+                vector_hits: 0,
+                candidates: Vec::new(),
+            });
+        }
+        let request = RecallRequest {
+            session: row.session,
+            scope: Some(row.scope_used),
+            // Whether a scope was named is not kept; most name none.
+            shared: true,
+            as_of: Some(row.created_at),
+            // What was asked for is not kept; what was given back is, and the trace should agree with it.
+            limit: Some(row.context_items.clamp(1, MAX_LIMIT)),
+            explain: true,
+            ..RecallRequest::new(row.query)
+        };
+        let recalled = self.recall.ask_unnoted(user, &request, row.id).await?;
+        let trace = recalled.trace;
+        let trace =
+            trace.ok_or_else(|| Error::internal("a recall that was to be explained gave no trace"))?;
+        match served {
+            Some(served) => self.as_given(user, trace, &served).await,
+            None => Ok(trace),
+        }
+    }
+
+    /// A trace that was made anew, with what was given then. The question itself is no candidate, though it is stored now.
+    async fn as_given(&self, user: &UserId, mut trace: Trace, served: &[ItemId]) -> Result<Trace> {
+        let turns = trace.candidates.iter().filter_map(|candidate| match candidate.item {
+            ItemId::Turn(id) if !served.contains(&candidate.item) => Some(id),
+            _ => None,
+        });
+        let mut said = self.store.turns(user, &TurnQuery::Ids(turns.collect())).await?;
+        said.retain(|turn| turn.content.trim() == trace.query.trim());
+        trace.candidates.retain(|candidate| said.iter().all(|turn| ItemId::Turn(turn.id) != candidate.item));
+        for (item, place) in served.iter().zip(trace.candidates.len() as u32 + 1..) {
+            if trace.candidates.iter().all(|candidate| candidate.item != *item) {
+                trace.candidates.push(unranked(*item, place));
+            }
+        }
+        for (candidate, place) in trace.candidates.iter_mut().zip(1..) {
+            candidate.place = place;
+            let given = served.iter().zip(1..).find(|(item, _)| **item == candidate.item);
+            match given {
+                Some((_, number)) => candidate.outcome = Outcome::Served(number),
+                None if matches!(candidate.outcome, Outcome::Served(_)) => {
+                    candidate.outcome = Outcome::NotChosen
+                }
+                None => {}
+            }
+        }
+        Ok(trace)
+    }
+
+    /// Why an item was or was not recalled by a request.
+    pub async fn explain(&self, user: &UserId, id: RequestId, item: ItemId) -> Result<Explanation> {
+        let row = self.get(user, id).await?;
+        let trace = self.trace_of(user, row.clone()).await?;
+        if let Some(candidate) =
+            trace.candidates.iter().find(|candidate| candidate.item.uuid() == item.uuid())
+        {
+            let reason = format!("it was candidate {} by relevance: {}", candidate.place, candidate.reason());
+            return Ok(Explanation { item: candidate.item, reason, candidate: Some(candidate.clone()) });
+        }
+        let item = self.find_item(user, item).await?;
+        Ok(Explanation { item: item.id(), reason: why_no_candidate(&row, &item), candidate: None })
+    }
+
+}
+
+/// An item that was given and that asking again does not find.
+fn unranked(item: ItemId, place: u32) -> TraceCandidate {
+    TraceCandidate {
+        item,
+        place,
+        terms: None,
+        words: None,
+        mean: None,
+        encoder: None,
+        timely: false,
+        likeness: None,
+        fresher_by: 0,
+        score: 0.0,
+        relevance: 0.0,
+        age_days: None,
+        served_score: None,
+        replaced_by: None,
+        outcome: Outcome::NotChosen,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recall::tests::fixture::World;
+
+    #[tokio::test]
+    async fn a_row_that_somebody_is_writing_is_found() {
+        let world = World::new();
+        world.say("s", "a journey by train").await;
+        let asked = world.recall(&RecallRequest::new("journey")).await.request_id;
+        let batch = Batch::take(&world.engine.waiting);
+        assert_eq!(world.engine.waiting_requests(), 0);
+        assert_eq!(world.engine.request(&world.user, asked).await.unwrap().query, "journey");
+        let stranger = UserId::new("eve").unwrap();
+        assert!(world.engine.request(&stranger, asked).await.is_err());
+        drop(batch);
+        assert_eq!(world.engine.waiting_requests(), 1, "what was not written waits on");
+        assert_eq!(world.engine.request(&world.user, asked).await.unwrap().query, "journey");
+        assert!(world.engine.waiting.lock_writing().is_empty());
+    }
+}

@@ -1,0 +1,94 @@
+//! Sessions and their turns.
+
+use std::sync::Arc;
+use strata_core::ports::Clock;
+use strata_core::store::Store;
+use crate::limits::Limits;
+use crate::recording::{MAX_TRIES, Queues, session_now};
+use crate::jobs::was_overtaken;
+use strata_core::state::State;
+use strata_core::error::{Error, Result};
+use strata_core::id::{SessionId, TurnId, UserId};
+use strata_core::session::Session;
+use strata_core::store::{Change, ChangeSet, Forget, Page, Removed, TurnQuery};
+use strata_core::turn::{Hidden, HiddenReason, Turn};
+
+/// Sessions with their turns and states.
+#[derive(Clone)]
+pub struct Sessions {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) limits: Limits,
+    pub(crate) queues: Arc<Queues>,
+}
+
+impl Sessions {
+    /// The user's sessions, the last written to first.
+    pub async fn list(&self, user: &UserId, page: Page) -> Result<Vec<Session>> {
+        self.store.sessions(user, page).await
+    }
+
+    /// One session; *not found* where there is none.
+    pub async fn get(&self, user: &UserId, session: &SessionId) -> Result<Session> {
+        self.store.session(user, session).await?.ok_or_else(|| unknown_session(session))
+    }
+
+    /// A session's turns by `seq`, hidden ones included; *not found* where there is no such session.
+    pub async fn turns(
+        &self,
+        user: &UserId,
+        session: &SessionId,
+        after: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<Turn>> {
+        let query = TurnQuery::Range { session: session.clone(), after, limit };
+        let turns = self.store.turns(user, &query).await?;
+        if turns.is_empty() && self.store.session(user, session).await?.is_none() {
+            return Err(unknown_session(session));
+        }
+        Ok(turns)
+    }
+
+    /// Takes turns out of recall and learning. They stay in the session's record.
+    pub async fn hide_turns(&self, user: &UserId, ids: Vec<TurnId>) -> Result<()> {
+        let now = self.clock.now();
+        let hidden = Some(Hidden { reason: HiddenReason::Deleted, at: now });
+        self.store.apply(user, ChangeSet::one(now, Change::HideTurns { ids, hidden })).await?;
+        Ok(())
+    }
+
+    /// Destroys a session with its turns, summaries and the memories bound to it, and says what went.
+    pub async fn delete(&self, user: &UserId, session: &SessionId) -> Result<Removed> {
+        let change = Change::Forget(Forget::Session(session.clone()));
+        Ok(self.store.apply(user, ChangeSet::one(self.clock.now(), change)).await?.removed)
+    }
+
+    /// A session's state; *not found* where there is no such session.
+    pub async fn state(&self, user: &UserId, session: &SessionId) -> Result<State> {
+        Ok(self.get(user, session).await?.state)
+    }
+
+    /// Replaces a session's state with one that somebody edited; the session is created if it does not exist. How far the
+    /// turns have been read stays as it is, whatever `state` says of it.
+    pub async fn put_state(&self, user: &UserId, session: &SessionId, mut state: State) -> Result<State> {
+        self.limits.check_state(&state)?;
+        let _place = self.queues.enter(user, session).await;
+        let mut tries = 0;
+        loop {
+            let (turn_count, before) = session_now(self.store.as_ref(), user, session).await?;
+            state.observed = before.observed;
+            let expect =
+                Change::ExpectSession { session: session.clone(), turn_count, state: Box::new(before) };
+            let put = Change::PutState { session: session.clone(), state: Box::new(state.clone()) };
+            match self.store.apply(user, ChangeSet::new(self.clock.now(), vec![expect, put])).await {
+                Ok(_) => return Ok(state),
+                Err(error) if was_overtaken(&error) && tries < MAX_TRIES => tries += 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+fn unknown_session(session: &SessionId) -> Error {
+    Error::not_found(format!("session `{session}` does not exist for this user"))
+}

@@ -1,0 +1,387 @@
+//! The sliding window in the store (document 1): a `processing` row first, then the text, then `completed` together with the
+//! job's end.
+//!
+//! The states that a session can be in when a job begins: no `processing` row, and one is inserted; one that an earlier attempt
+//! left behind, whose lease has ended with it, and it is taken over with its id, range and base; one that somebody else works
+//! on, and the job has nothing to do. The store allows one `processing` row a session, whoever tries.
+//!
+//! Each version names the last *completed* one as its base, so that one that failed leaves no hole in the chain. What is
+//! deliberately absent: how a summary is worded ([`crate::learn::summarising`], [`crate::learn::extractive`]).
+
+use std::sync::Arc;
+use strata_core::ports::{ChatModel, Clock, IdSource, TokenCounter};
+use strata_core::store::Store;
+use crate::jobs::Jobs;
+use crate::learn::LearnSettings;
+use crate::sessions::Sessions;
+use jiff::Timestamp;
+
+use super::ask::ask;
+use super::{Ended, JobKind, Work, after};
+use crate::learn::answer;
+use crate::learn::extractive::{self, Part};
+use crate::learn::structured::{Answered, Structured};
+use crate::learn::summarising::{self, WindowQuestion};
+use crate::learn::tree::Level;
+use crate::learn::window::{Progress, Window};
+use strata_core::error::{Error, ErrorKind, Result};
+use strata_core::id::{LeaseId, SessionId, SummaryId, UserId};
+use strata_core::job::Job;
+use strata_core::ports::Spent;
+use strata_core::session::Session;
+use strata_core::store::{Change, ChangeSet, SummaryQuery, TurnQuery};
+use strata_core::summary::{Strategy, Summary, SummaryStatus};
+use strata_core::turn::{NewTurn, Role, Turn};
+use strata_language::sentences::beginning;
+
+/// The most turns that a job looks at to see whether a summary is due.
+const MAX_LOOK: u64 = 1_000;
+
+/// A window's summary has at least this many tokens and at most that many: it is read with every request.
+const TARGET_TOKENS: std::ops::RangeInclusive<u32> = 80..=300;
+
+/// What of a session a job found.
+struct Found {
+    base: Option<Summary>,
+    /// A row that an earlier attempt left behind.
+    begun: Option<Summary>,
+    window: Window,
+    /// The visible turns of the window and of the base, by `seq`.
+    turns: Vec<Turn>,
+}
+
+/// Summaries of sessions: the sliding window, the tree, and what readers get of them.
+#[derive(Clone)]
+pub struct Summaries {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) tokens: Arc<dyn TokenCounter>,
+    pub(crate) settings: Arc<LearnSettings>,
+    pub(crate) model: Option<Arc<dyn ChatModel>>,
+    pub(crate) jobs: Jobs,
+    pub(crate) sessions: Sessions,
+}
+
+impl Summaries {
+    /// Whether so many turns have no summary that document 3's trigger may be due: nobody may ever answer them.
+    pub(super) async fn may_need_summary(
+        &self,
+        user: &UserId,
+        session: &SessionId,
+        turn_count: u64,
+    ) -> Result<bool> {
+        let settings = &self.settings.summaries;
+        let every = settings.window.summarise_every_user_turns;
+        if !settings.enable_summarization || every == 0 {
+            return Ok(false);
+        }
+        let base = self.latest(user, session, SummaryStatus::Completed).await?;
+        Ok(turn_count.saturating_sub(base.map_or(0, |base| base.end_seq + 1)) >= every)
+    }
+
+    /// Does a `summarise` job: the window where it is due, and a step of the tree.
+    pub(super) async fn summarise_job(&self, job: &Job, lease: LeaseId) -> Result<(Ended, Work)> {
+        let Some(session) = &job.session else { return self.jobs.settle(job, lease, Work::default()).await };
+        let Some(stored) = self.store.session(&job.user, session).await? else {
+            return self.jobs.settle(job, lease, Work::default()).await;
+        };
+        let Some(found) = self.find_window(job, &stored).await? else {
+            let work = self.grow_tree(&job.user, &stored).await?;
+            return self.jobs.settle(job, lease, work).await;
+        };
+        let Some(row) = self.begin(job, &found).await? else {
+            tracing::debug!("Summarization already in progress for {session}");
+            return self.jobs.settle(job, lease, Work::default()).await;
+        };
+        let began = self.clock.now();
+        let (mut done, spent) = match self.summarised(&row, &found).await {
+            Ok(made) => made,
+            Err(error) => return Err(self.give_up(job, row, error).await),
+        };
+        done.generation_ms = self.millis_since(began);
+        done.updated_at = self.clock.now();
+        let mut work = Work { spent, ..Work::default() };
+        work.details.insert("summary".to_owned(), done.id.to_string().into());
+        work.changes.push(Change::PutSummary(Box::new(done.clone())));
+        // The tree has a job of its own, so that the window does not wait for it.
+        if self.tree_is_due(&job.user, &stored).await? {
+            let now = self.clock.now();
+            work.changes.push(self.jobs.enqueue_once(&job.user, session, JobKind::Summarise, now, now));
+        }
+        let settled = self.jobs.settle(job, lease, work).await?;
+        if settled.0 == Ended::Done {
+            log_completed(session, &done);
+        }
+        Ok(settled)
+    }
+
+    pub(super) fn millis_since(&self, began: Timestamp) -> Option<u32> {
+        u32::try_from(self.clock.now().duration_since(began).as_millis()).ok()
+    }
+
+    /// The window that is due, with the turns that it needs; `None` where none is.
+    async fn find_window(&self, job: &Job, session: &Session) -> Result<Option<Found>> {
+        let settings = self.settings.summaries.window;
+        let base = self.latest(&job.user, &session.id, SummaryStatus::Completed).await?;
+        let begun = self.latest(&job.user, &session.id, SummaryStatus::Processing).await?;
+        if let Some(row) = begun {
+            let window = Window { start: row.start_seq, end: row.end_seq };
+            let turns = self.window_turns(&job.user, &session.id, base.as_ref(), window).await?;
+            return Ok(Some(Found { base, begun: Some(row), window, turns }));
+        }
+        // Document 1 does not trigger while a summary is being made: what came then waits for the next round.
+        let came_meanwhile =
+            |base: &Summary| session.updated_at > base.created_at && session.updated_at < base.updated_at;
+        if base.as_ref().is_some_and(came_meanwhile) {
+            tracing::debug!("Summarization already in progress for {}", session.id);
+            return Ok(None);
+        }
+        let covered = base.as_ref().map_or(0, |base| base.end_seq + 1);
+        let look =
+            settings.summarise_every_user_turns.saturating_mul(2).max(settings.memory_rolling_window_size);
+        let first = covered.max(session.turn_count.saturating_sub(look.clamp(2, MAX_LOOK)));
+        let tail = self.visible(&job.user, &session.id, first, session.turn_count).await?;
+        let Some(end) = end_of_due(&settings, &tail) else {
+            if tail.is_empty() {
+                tracing::debug!("No new messages to summarize for {}", session.id);
+            }
+            return Ok(None);
+        };
+        let window = settings.range(end);
+        let turns = self.window_turns(&job.user, &session.id, base.as_ref(), window).await?;
+        let new = window.after(base.as_ref().map(|base| base.end_seq));
+        if !new.is_some_and(|new| turns.iter().any(|turn| says_something(turn, new))) {
+            tracing::debug!("No new messages to summarize for {}", session.id);
+            return Ok(None);
+        }
+        Ok(Some(Found { base, begun: None, window, turns }))
+    }
+
+    /// The visible turns of a window, and those before it that the base still speaks of.
+    async fn window_turns(
+        &self,
+        user: &UserId,
+        session: &SessionId,
+        base: Option<&Summary>,
+        window: Window,
+    ) -> Result<Vec<Turn>> {
+        let size = self.settings.summaries.window.memory_rolling_window_size;
+        let base = base.filter(|base| base.end_seq >= window.start);
+        let first = base.map_or(window.start, |base| base.start_seq.min(window.start));
+        let first = first.max(window.start.saturating_sub(size.max(2)));
+        self.visible(user, session, first, window.end + 1).await
+    }
+
+    /// The visible turns from `first` up to but not including `end`.
+    pub(super) async fn visible(
+        &self,
+        user: &UserId,
+        session: &SessionId,
+        first: u64,
+        end: u64,
+    ) -> Result<Vec<Turn>> {
+        if first >= end {
+            return Ok(Vec::new());
+        }
+        let limit = u32::try_from(end - first).unwrap_or(u32::MAX);
+        let query = TurnQuery::Range { session: session.clone(), after: first.checked_sub(1), limit };
+        let mut turns = self.store.turns(user, &query).await?;
+        turns.retain(|turn| turn.hidden.is_none() && turn.seq < end);
+        Ok(turns)
+    }
+
+    /// The window summary that reaches furthest, of those in a state.
+    pub(super) async fn latest(
+        &self,
+        user: &UserId,
+        session: &SessionId,
+        status: SummaryStatus,
+    ) -> Result<Option<Summary>> {
+        let query = SummaryQuery {
+            session: session.clone(),
+            strategy: Some(Strategy::Window),
+            status: Some(status),
+            limit: 1,
+        };
+        Ok(self.store.summaries(user, &query).await?.pop())
+    }
+
+    /// Inserts the `processing` row, or takes over the one that was left behind; `None` where somebody else is at it.
+    async fn begin(&self, job: &Job, found: &Found) -> Result<Option<Summary>> {
+        let now = self.clock.now();
+        if let Some(row) = &found.begun {
+            let held_until = after(row.updated_at, u64::from(self.settings.lease_secs));
+            // A job that is begun for the first time has left nothing behind.
+            if job.attempts <= 1 && now < held_until {
+                return Ok(None);
+            }
+            tracing::info!(job = %job.id, "a summary that was left unfinished is taken over");
+        }
+        let base_id = found.base.as_ref().map(|base| base.id);
+        let row = match &found.begun {
+            Some(row) => Summary { base_id, updated_at: now, ..row.clone() },
+            None => Summary {
+                id: SummaryId(self.ids.next()),
+                session: job.session.clone().ok_or_else(|| Error::internal("a summary needs a session"))?,
+                strategy: Strategy::Window,
+                level: 0,
+                start_seq: found.window.start,
+                end_seq: found.window.end,
+                base_id,
+                status: SummaryStatus::Processing,
+                text: String::new(),
+                structured: None,
+                input_tokens: 0,
+                output_tokens: 0,
+                generation_ms: None,
+                created_at: now,
+                updated_at: now,
+            },
+        };
+        let put = Change::PutSummary(Box::new(row.clone()));
+        match self.store.apply(&job.user, ChangeSet::one(now, put)).await {
+            Ok(_) => Ok(Some(row)),
+            Err(error) if error.kind() == ErrorKind::Conflict => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The row with its text and parts.
+    async fn summarised(&self, row: &Summary, found: &Found) -> Result<(Summary, Spent)> {
+        let Found { base, window, turns, .. } = found;
+        let base = base.as_ref();
+        let inside: Vec<&Turn> = turns.iter().filter(|turn| turn.seq >= window.start).collect();
+        let is_new = |turn: &&Turn| base.is_none_or(|base| turn.seq > base.end_seq);
+        let new: Vec<&Turn> = inside.iter().copied().filter(is_new).collect();
+        let tokens: u64 = inside.iter().map(|turn| u64::from(turn.token_count)).sum();
+        let target =
+            Level::of(tokens).target_tokens(tokens).clamp(*TARGET_TOKENS.start(), *TARGET_TOKENS.end());
+        let mut structured =
+            base.and_then(|base| base.structured.as_ref()).map(Structured::of_row).unwrap_or_default();
+        structured.slide(window.start);
+        let mut spent = Spent::default();
+        let (text, read) = match &self.model {
+            // Where everything new was hidden meanwhile, there is nothing to ask.
+            Some(model) if !new.is_empty() => {
+                // A base that ends before the window has nothing to say of it.
+                let previous = base.filter(|base| base.end_seq >= window.start);
+                let left: Vec<&Turn> = turns.iter().filter(|turn| turn.seq < window.start).collect();
+                let todos: Vec<String> = structured.todos.iter().map(|todo| todo.text.clone()).collect();
+                let todos: Vec<&str> = todos.iter().map(String::as_str).collect();
+                let question = WindowQuestion {
+                    previous: previous.map(|base| base.text.as_str()).filter(|text| !text.is_empty()),
+                    todos: &todos,
+                    left: &left,
+                    new: &new,
+                    window: *window,
+                    target,
+                    max_message_chars: self.settings.max_message_chars,
+                };
+                let request = summarising::window(&question, &self.settings.summaries.prompts);
+                let read = |text: &str| answer::find(text, Answered::of);
+                let answered = ask(model.as_ref(), &request, read, &mut spent).await?;
+                structured.absorb(&answered, window.end);
+                let text = summarising::read_text(&answered.summary)?;
+                let before: u64 = previous.map_or(0, |base| u64::from(base.output_tokens));
+                let said: u64 = new.iter().map(|turn| u64::from(turn.token_count)).sum();
+                (beginning(&text, most_chars(target)), before + said)
+            }
+            _ => {
+                structured.observe(&new);
+                (self.extracted(&inside, target, tokens), tokens)
+            }
+        };
+        let summary = Summary {
+            status: SummaryStatus::Completed,
+            output_tokens: self.tokens.count(&text),
+            text,
+            structured: Some(structured.to_row()),
+            input_tokens: u32::try_from(read).unwrap_or(u32::MAX),
+            ..row.clone()
+        };
+        Ok((summary, spent))
+    }
+
+    /// What the turns say, without a model, in about `target` of their `tokens`.
+    pub(super) fn extracted(&self, turns: &[&Turn], target: u32, tokens: u64) -> String {
+        let parts: Vec<Part<'_>> =
+            turns.iter().map(|turn| Part { speaker: Some(turn.role), text: &turn.content }).collect();
+        let chars: u64 = turns.iter().map(|turn| turn.content.chars().count() as u64).sum();
+        let budget = chars_for(target, chars, tokens);
+        let summary = extractive::summarise(&parts, budget);
+        if !summary.is_empty() {
+            return summary;
+        }
+        // Nothing but manners: then they are the summary, because an empty one is none.
+        let texts: Vec<&str> =
+            turns.iter().map(|turn| turn.content.trim()).filter(|text| !text.is_empty()).collect();
+        beginning(&texts.join("\n"), budget)
+    }
+
+    /// Marks a summary as failed when its job will not be tried again, and passes the error on. Until then the row stays as
+    /// it is: the next attempt takes it over.
+    async fn give_up(&self, job: &Job, row: Summary, error: Error) -> Error {
+        if job.attempts < self.settings.max_attempts.max(1) {
+            return error;
+        }
+        let now = self.clock.now();
+        let row = Summary { status: SummaryStatus::Failed, updated_at: now, ..row };
+        let id = row.id;
+        match self.store.apply(&job.user, ChangeSet::one(now, Change::PutSummary(Box::new(row)))).await {
+            Ok(_) => tracing::debug!("Memory {id} status updated to failed"),
+            Err(error) => tracing::warn!(%error, %id, "a summary could not be marked as failed"),
+        }
+        error
+    }
+}
+
+/// The turn at which a due summary ends; `None` where neither trigger is due. A summary ends with a round, unless so many
+/// turns of the user's follow it that they are due by themselves.
+fn end_of_due(settings: &crate::learn::window::WindowSettings, tail: &[Turn]) -> Option<u64> {
+    let last = tail.last()?.seq;
+    let user_turns = |from: &[Turn]| from.iter().filter(|turn| turn.role == Role::User).count() as u64;
+    let is_due = |last_saved_seq, round_ended, user_turns| {
+        settings.is_due(Progress { last_saved_seq, round_ended, user_turns, processing: false })
+    };
+    let round = tail.iter().rposition(|turn| turn.role != Role::User);
+    let unanswered = round.map_or(tail, |round| &tail[round + 1..]);
+    if is_due(last, false, user_turns(unanswered)) {
+        return Some(last);
+    }
+    let round = round.map(|round| tail[round].seq);
+    round
+        .filter(|end| is_due(*end, true, user_turns(tail)))
+        .or_else(|| is_due(last, false, user_turns(tail)).then_some(last))
+}
+
+fn says_something(turn: &Turn, window: Window) -> bool {
+    (window.start..=window.end).contains(&turn.seq) && !turn.content.trim().is_empty()
+}
+
+/// How many characters so many tokens are in a text of these.
+pub(super) fn chars_for(target: u32, chars: u64, tokens: u64) -> usize {
+    let chars = u64::from(target).saturating_mul(chars) / tokens.max(1);
+    // A text in which a token has fewer than one or more than eight characters is no text.
+    usize::try_from(chars).unwrap_or(usize::MAX).clamp(target as usize, target as usize * 8)
+}
+
+/// The most characters of a model's summary: a model that does not keep to its length must not fill every prompt.
+pub(super) fn most_chars(target: u32) -> usize {
+    target as usize * 12
+}
+
+fn log_completed(session: &SessionId, done: &Summary) {
+    let Summary { id, start_seq, end_seq, generation_ms, .. } = done;
+    tracing::debug!("Memory {id} status updated to completed");
+    if *start_seq > 0 {
+        tracing::info!("Sliding window: dropping seq 0-{} for {session}", start_seq - 1);
+    }
+    let ms = generation_ms.unwrap_or(0);
+    tracing::info!("Summarized messages {start_seq}-{end_seq} for {session} in {ms}ms");
+}
+
+#[cfg(test)]
+pub(super) mod fixture;
+#[cfg(test)]
+mod tests;
