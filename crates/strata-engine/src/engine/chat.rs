@@ -14,6 +14,7 @@ use strata_core::error::Result;
 use strata_core::id::{RequestId, SessionId, UserId};
 use strata_core::metric::RequestMetric;
 use strata_core::scope::Scope;
+use strata_core::session::Session;
 use strata_core::state::State;
 use strata_core::store::Item;
 use strata_core::turn::Role;
@@ -59,7 +60,7 @@ impl Engine {
     /// Reads what a question is answered from: the session, and the user's index brought up to date. Afterwards the question
     /// may be recorded while [`Engine::chat_memory`] ranks.
     pub async fn chat_snapshot(&self, user: &UserId, session: &SessionId) -> Result<ChatSnapshot> {
-        let (turn_count, state) = self.session_now(user, session).await?;
+        let Session { turn_count, state, .. } = self.session_now(user, session).await?;
         self.freshen(user).await?;
         Ok(ChatSnapshot { taken_at: self.now(), turn_count, state })
     }

@@ -23,8 +23,9 @@ use strata_core::id::{ItemId, RequestId, SessionId, UserId};
 use strata_core::metric::RequestMetric;
 use strata_core::ports::ChatMessage;
 use strata_core::scope::Scope;
+use strata_core::session::Session;
 use strata_core::state::State;
-use strata_core::store::{Change, ChangeSet};
+use strata_core::store::{Change, ChangeSet, Expectation};
 use strata_core::turn::{Role, Turn};
 
 use fold::Unfolded;
@@ -149,7 +150,7 @@ impl Engine {
             return Err(Error::invalid("the question is empty; say what is asked"));
         }
         self.check_text("`question`", &request.question)?;
-        let (turn_count, mut state) = self.session_now(user, &request.session).await?;
+        let Session { turn_count, mut state, .. } = self.session_now(user, &request.session).await?;
         let Prompting { settings, rules } = &*self.prompting;
         // Which device is meant is known before the answer is.
         rules.observe(Role::User, &request.question, &settings.filter, &mut state);
@@ -292,12 +293,11 @@ impl Engine {
         let _place = self.queues.enter(user, session).await;
         let mut tries = 0;
         loop {
-            let (turn_count, before) = self.session_now(user, session).await?;
-            state.observed = before.observed;
-            let expect =
-                Change::ExpectSession { session: session.clone(), turn_count, state: Box::new(before) };
+            let before = self.session_now(user, session).await?;
+            state.observed = before.state.observed;
             let put = Change::PutState { session: session.clone(), state: Box::new(state.clone()) };
-            match self.store.apply(user, ChangeSet::new(self.now(), vec![expect, put])).await {
+            let set = ChangeSet::one(self.now(), put).expecting(Expectation::unchanged(&before));
+            match self.store.apply(user, set).await {
                 Ok(_) => return Ok(state),
                 Err(error) if was_overtaken(&error) && tries < MAX_TRIES => tries += 1,
                 Err(error) => return Err(error),
