@@ -1,12 +1,13 @@
 //! What the core needs from outside beside the store: time, ids, tokens and models.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// The time. Tests hand in a fixed one.
 pub trait Clock: Send + Sync + 'static {
@@ -156,4 +157,35 @@ pub trait ChatModel: Send + Sync + 'static {
         on_text(&answer.text);
         Ok(answer)
     }
+}
+
+/// Runs work that keeps a processor busy away from the threads that serve requests.
+#[async_trait]
+pub trait Compute: Send + Sync + 'static {
+    /// Runs `work` to its end and returns then. A caller that goes away does not stop it.
+    async fn run(&self, work: Box<dyn FnOnce() + Send>);
+}
+
+/// Runs work right where it is asked for: for tests and for programs without threads to spare.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct InlineCompute;
+
+#[async_trait]
+impl Compute for InlineCompute {
+    async fn run(&self, work: Box<dyn FnOnce() + Send>) {
+        work();
+    }
+}
+
+/// The result of `work`, run through `compute`.
+pub async fn compute<T: Send + 'static>(
+    compute: &dyn Compute,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
+    let slot = Arc::new(Mutex::new(None));
+    let place = Arc::clone(&slot);
+    let run = move || *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(work());
+    compute.run(Box::new(run)).await;
+    let result = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+    result.ok_or_else(|| Error::internal("a computation ended without a result"))
 }

@@ -15,8 +15,18 @@ pub struct Session {
     pub created_at: Timestamp,
     /// When it was last written to.
     pub updated_at: Timestamp,
+    /// Identifies what was read: it rises with each change set that appends turns or replaces the state. A session that
+    /// does not exist has version 0, and a version is never used again for a session of the same name.
+    pub version: u64,
     /// How many turns it has, which is also the next turn's `seq`.
     pub turn_count: u64,
     /// Its working state.
     pub state: State,
+}
+
+impl Session {
+    /// A session that does not exist yet: without turns, with the default state, in version 0.
+    pub fn unwritten(id: SessionId, at: Timestamp) -> Self {
+        Self { id, created_at: at, updated_at: at, version: 0, turn_count: 0, state: State::default() }
+    }
 }

@@ -1,7 +1,8 @@
-//! The port to wherever Strata keeps things, and the values that travel through it.
+//! The storage port, and the values that travel through it.
 //!
-//! Writes travel as one value, a [`ChangeSet`], applied all or nothing: a folder of Markdown files can honour that as
-//! well as a database can. Reads are a handful of queries, each bound to one user. Start reading at [`Store`].
+//! A write is one value, a [`ChangeSet`] with its preconditions, applied all or nothing: a folder of files can honour that
+//! as well as a database can. A read is a query that is bound to one user, apart from the few that [`Store`] names. Start
+//! reading at [`Store`].
 //!
 //! Every sentence of the contract below has a case in the conformance suite, and each backend passes the whole suite.
 
@@ -16,8 +17,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use change::{
-    AppendedTurn, Applied, Change, ChangeSet, Forget, Idempotency, Removed, SESSION_PURPOSES, Segment,
-    SegmentSize, session_space,
+    AppendedTurn, Applied, Change, ChangeSet, Expectation, Forget, Idempotency, Removed, SESSION_PURPOSES,
+    Segment, SegmentSize, session_space,
 };
 pub use in_memory::InMemoryStore;
 pub use query::{
@@ -34,29 +35,35 @@ use crate::metric::RequestMetric;
 use crate::session::Session;
 use crate::summary::Summary;
 use crate::turn::Turn;
-use crate::vector::ItemVector;
 
-/// Where Strata keeps things.
+/// Stores the data of all users.
 ///
-/// **Isolation.** Every call names its user and neither sees nor changes anything of another: an id that belongs to
-/// somebody else is as unknown as one that never was. [`Store::lease_job`], [`Store::behind`], [`Store::users`],
-/// [`Store::owner_of`], [`Store::key_by_hash`] and [`Store::keys`] serve the process itself and are the only exceptions.
+/// **Isolation.** Every call names its user and neither sees nor changes the data of another user: an id that belongs to
+/// another user is as unknown as one that never existed. The only exceptions are [`Store::lease_job`], [`Store::behind`],
+/// [`Store::users`], [`Store::owner_of`], [`Store::key_by_hash`], [`Store::keys`], [`Store::check`] and [`Store::close`],
+/// which serve the process itself.
 ///
-/// **Durability.** When [`Store::apply`] returns, what it wrote survives the death of the process and, where the medium
+/// **Durability.** When [`Store::apply`] returns, the written data survives the death of the process and, where the medium
 /// allows, of the machine. A read that begins afterwards, in any process, sees it.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
-    /// Applies all of `changes` for `user` in their order, or nothing.
+    /// Checks the expectations of `changes`, then applies all of its changes for `user` in their order, or nothing.
     ///
+    /// - Every expectation is checked before the first change, so a change cannot break an expectation of its own set. If
+    ///   one does not hold, nothing is applied and the call fails with a conflict that may be tried again. No other writer
+    ///   comes between the check and the changes.
+    /// - With an idempotency key that was seen before, nothing is checked or applied, and the first answer is given again,
+    ///   marked as replayed; the same key with another fingerprint is a conflict. That holds until the answer is pruned.
     /// - Appended turns are numbered from the session's next `seq`, without gaps, in the order given, also under
     ///   concurrent writers; a session that does not exist is created. An id that exists already is a conflict.
-    /// - With an idempotency key that was seen before, nothing is applied and the first answer is given again, marked as
-    ///   replayed; the same key with another fingerprint is a conflict. That holds until the answer is pruned.
+    /// - A session's version rises with each change set that appends turns to it or replaces its state, and with no other.
+    ///   A session that the user does not have is in version 0. A version is never used again for the same name, also when
+    ///   the session is forgotten and created anew.
     /// - A change that names something the user does not have fails with *not found*.
     /// - A second `processing` summary for a session is a conflict.
     /// - Finishing a job under a lease that is not the current one is a conflict, so that a result which travels in the
     ///   same change set is stored by one worker only.
-    /// - An API key whose id the user has, or whose hash anybody has, is a conflict. It names the user of the call.
+    /// - An API key whose id the user has, or whose hash any user has, is a conflict. The key names the user of the call.
     /// - Each change set that changes what recall can see raises the user's revision, by about as many as it changes
     ///   items; all items it changed carry the revision it leads to.
     async fn apply(&self, user: &UserId, changes: ChangeSet) -> Result<Applied>;
@@ -80,8 +87,8 @@ pub trait Store: Send + Sync + 'static {
     /// that the memory replaced, itself, and all that replaced it; empty where the id does not exist.
     async fn memories(&self, user: &UserId, query: &MemoryQuery) -> Result<Vec<Memory>>;
 
-    /// Who has a memory, whatever its state, and nothing else about it: for callers that may ask for anybody. Of several
-    /// users who have one with this id, the first by name; [`UserId::global`] is not looked at.
+    /// The user who has a memory with this id, whatever the memory's state, for callers that may ask for any user. If
+    /// several users have one, the first of them by name; [`UserId::global`] is never the answer.
     async fn owner_of(&self, id: MemoryId) -> Result<Option<UserId>>;
 
     /// A session's summaries, the one that reaches furthest first.
@@ -89,26 +96,18 @@ pub trait Store: Send + Sync + 'static {
 
     /// Full-text search over what recall may see: visible turns and memories believed at `as_of`, best first.
     ///
-    /// Scores are positive and comparable within one answer only. What was applied before the call is found, whether or
-    /// not it has been indexed. [`TextMatch::Words`] finds items that share at least one analysed term with the query.
+    /// Scores are positive and comparable within one answer only. Items that were applied before the call are found,
+    /// whether or not they have been indexed. [`TextMatch::Words`] finds items that share at least one analysed term with the query.
     /// [`TextMatch::Similar`] finds items that hold the query as a substring, or a word whose trigrams resemble a word
     /// of the query; scores there are similarities from 0 to 1.
     async fn search(&self, user: &UserId, query: &TextQuery) -> Result<Vec<Hit>>;
 
-    /// Vectors of one model for the given items; items without one are left out.
-    async fn vectors(
-        &self,
-        user: &UserId,
-        model: &str,
-        items: &[crate::id::ItemId],
-    ) -> Result<Vec<ItemVector>>;
-
-    /// What changed for the user after a revision: turns, memories and completed summaries, each once, as they are now,
-    /// by the revision of their last change. What changed in one revision is never cut in two, so more than `limit`
-    /// may come. Destroyed items are not told of: the epoch is.
+    /// The items that changed after a revision: turns, memories and completed summaries, each once, as they are now, by
+    /// the revision of their last change. Items of one revision come together, so the answer may be longer than `limit`.
+    /// Destroyed items are not in the feed; [`Head::epoch`] rises instead.
     async fn feed(&self, user: &UserId, after: u64, limit: u32) -> Result<Vec<(u64, Item)>>;
 
-    /// The vectors of a model that were stored after the given [`Head::vectors`], oldest first.
+    /// The vectors of a model that were stored after the given [`Head::vectors`], oldest first; 0 selects all of them.
     async fn vectors_since(&self, user: &UserId, model: &str, after: u64) -> Result<Vec<StoredVector>>;
 
     /// The stored segments of a space that begin at revision `from` or later, by the revisions they cover.
@@ -117,7 +116,7 @@ pub trait Store: Send + Sync + 'static {
     /// How large the stored segments of a space are, by the revisions they cover. Their content is not read.
     async fn segment_sizes(&self, user: &UserId, space: &str) -> Result<Vec<SegmentSize>>;
 
-    /// Up to which revision a space has been worked through; 0 where it has not been begun.
+    /// The revision up to which a space has been worked through; 0 if it has not been begun.
     async fn progress(&self, user: &UserId, space: &str) -> Result<u64>;
 
     /// Users whose revision is more than `gap` ahead of their progress in `space`, furthest behind first.
@@ -133,39 +132,38 @@ pub trait Store: Send + Sync + 'static {
     /// The user's request rows, newest first.
     async fn requests(&self, user: &UserId, query: &MetricQuery) -> Result<Vec<RequestMetric>>;
 
-    /// The API key with this hash, whoever's it is and however it stands.
+    /// The API key with this hash, of any user and in any state.
     async fn key_by_hash(&self, hash: &KeyHash) -> Result<Option<ApiKey>>;
 
     /// API keys of all users, the newest first.
     async fn keys(&self, query: &KeyQuery) -> Result<Vec<ApiKey>>;
 
-    /// The users that have anything stored, by name, [`UserId::global`] included. An API key alone is nothing stored: it
-    /// says who may come, not that anybody came.
+    /// The users that have anything stored, by name, [`UserId::global`] included. A user who has only API keys is not among
+    /// them.
     async fn users(&self, page: Page) -> Result<Vec<UserId>>;
 
-    /// Looks whether the store can be read and written, what it holds and what is wrong with it. `thorough` reads
-    /// everything; otherwise it takes milliseconds.
+    /// Checks whether the store can be read and written, counts what it holds and lists its problems.
     async fn check(&self, depth: CheckDepth) -> Result<Health>;
 
-    /// Finishes what was accepted and releases files and locks. Later calls fail as unavailable.
+    /// Finishes the accepted writes and releases files and locks. Later calls fail as unavailable.
     async fn close(&self) -> Result<()>;
 }
 
-/// How much [`Store::check`] looks at.
+/// How much [`Store::check`] reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckDepth {
-    /// Milliseconds: can it be read and written.
+    /// A few rows: whether the store can be read and written. It takes milliseconds.
     Quick,
     /// Everything: integrity, sequences, the index against the turns.
     Thorough,
 }
 
-/// How far a user's data has come: what an index in memory compares itself with.
+/// The counters by which an index in memory knows whether it is up to date with a user's data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     /// Rises with each change to what recall can see.
     pub revision: u64,
-    /// Rises when something was destroyed: an index has to begin anew.
+    /// Rises when something is destroyed: an index has to begin anew.
     pub epoch: u64,
     /// Rises with each change set that stores vectors.
     #[serde(default)]
@@ -175,20 +173,20 @@ pub struct Head {
 /// Asks for a job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeaseRequest {
-    /// The id of the hold that this call may create.
+    /// The id of the lease that this call may create.
     pub lease: LeaseId,
-    /// Who asks.
+    /// The name of the worker that asks.
     pub worker: String,
-    /// The time now.
+    /// The present time.
     pub now: Timestamp,
-    /// Until when the job would be held.
+    /// The end of the lease.
     pub until: Timestamp,
 }
 
 /// What [`Store::check`] found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Health {
-    /// The backend and where it keeps things, without secrets.
+    /// The backend and the place of its data, without secrets.
     pub location: String,
     /// The version of the stored format.
     pub format_version: u32,
@@ -204,6 +202,6 @@ pub struct Health {
     pub unindexed: u64,
     /// Bytes on disk.
     pub bytes: u64,
-    /// What is wrong and what to do about it; empty when all is well.
+    /// What is wrong and what to do about it; empty when nothing is.
     pub problems: Vec<String>,
 }

@@ -16,20 +16,23 @@ use strata_core::error::{Error, ErrorKind, Result};
 use strata_core::id::{SessionId, SummaryId, UserId};
 use strata_core::session::Session;
 use strata_core::state::State;
-use strata_core::store::{Change, ChangeSet, MemoryQuery, MemorySelect, Page, SummaryQuery, TurnQuery};
+use strata_core::store::{
+    Change, ChangeSet, Expectation, MemoryQuery, MemorySelect, Page, SummaryQuery, TurnQuery,
+};
 use strata_core::summary::{Strategy, Summary, SummaryStatus};
 use strata_core::turn::{Hidden, HiddenReason};
 
-/// The history shows at least so many turns: what document 2 keeps before it compacts.
+/// The least number of turns in the history: as many as the context-store design keeps before it compacts.
 const LEAST_TURNS: u64 = 50;
 
-/// And at most so many, where no summary covers those before.
+/// The largest number of turns in the history, if no summary covers the turns before them.
 const MOST_TURNS: u64 = 1_000;
 
-/// The most memories that become facts, the newest of the session and the newest of the user: a document is to be read by a model or a person.
+/// The most memories that become facts, the newest of the session and the newest of the user: a model or a person has to be
+/// able to read the document.
 const MOST_FACTS: u32 = 1_000;
 
-/// How often a write is tried again that another writer overtook.
+/// How often a write is tried again when another writer was faster.
 pub(super) const TRIES: usize = 4;
 
 /// Sessions' working contexts as one JSON document each.
@@ -70,7 +73,8 @@ impl Contexts {
         loop {
             let found = self.store.session(user, session).await?;
             let is_new = found.is_none();
-            let parts = self.session_parts(user, found.unwrap_or_else(|| self.no_session(session))).await?;
+            let found = found.unwrap_or_else(|| Session::unwritten(session.clone(), self.clock.now()));
+            let parts = self.session_parts(user, found).await?;
             if expected.is_some_and(|expected| of_session(&parts).fingerprint() != expected) {
                 return Err(Error::conflict(format!(
                     "the context of session `{session}` changed since it was read; read it again and repeat the change"
@@ -82,7 +86,8 @@ impl Contexts {
             }
             if !asked.is_empty() {
                 let changes = self.context_changes(&parts, asked)?;
-                match self.store.apply(user, ChangeSet::new(self.clock.now(), changes)).await {
+                let expected = Expectation::unchanged(&parts.session);
+                match self.store.apply(user, ChangeSet::new(self.clock.now(), changes).expecting(expected)).await {
                     Err(error)
                         if error.kind() == ErrorKind::Conflict && error.is_retryable() && tries < TRIES =>
                     {
@@ -142,28 +147,12 @@ impl Contexts {
         Ok(SessionParts { session, memories, turns, summary })
     }
 
-    fn no_session(&self, session: &SessionId) -> Session {
-        let now = self.clock.now();
-        Session {
-            id: session.clone(),
-            created_at: now,
-            updated_at: now,
-            turn_count: 0,
-            state: State::default(),
-        }
-    }
-
     fn context_changes(&self, parts: &SessionParts, asked: ContextChanges) -> Result<Vec<Change>> {
         let now = self.clock.now();
         let session = &parts.session.id;
         let Session { turn_count, state: before, .. } = &parts.session;
-        let expected = Change::ExpectSession {
-            session: session.clone(),
-            turn_count: *turn_count,
-            state: Box::new(before.clone()),
-        };
-        let mut changes = vec![expected];
-        // Before the others, because it creates a session that does not exist yet.
+        let mut changes = Vec::new();
+        // The state comes first, because it creates a session that does not exist yet.
         if let Some(mut state) = asked.state {
             self.limits.check_state(&state)?;
             if counts_usage(before, &state) && state.observed.turns == *turn_count {

@@ -12,7 +12,7 @@ use crate::prompt::count_usage;
 use strata_core::error::{ErrorKind, Result};
 use strata_core::id::{SessionId, SummaryId, TurnId, UserId};
 use strata_core::state::{DiagnosticState, State};
-use strata_core::store::{AppendedTurn, Change, ChangeSet, SummaryQuery, TurnQuery};
+use strata_core::store::{AppendedTurn, Change, ChangeSet, Expectation, SummaryQuery, TurnQuery};
 use strata_core::summary::{Strategy, Summary, SummaryStatus};
 use strata_core::turn::NewMessage;
 use strata_core::turn::{Metadata, NewTurn};
@@ -133,10 +133,8 @@ impl Imports {
         session: &SessionId,
         imported: ImportedSession,
     ) -> Result<ImportedParts> {
-        let found = self.store.session(user, session).await?;
-        let (turn_count, before) =
-            found.map_or_else(Default::default, |found| (found.turn_count, found.state));
-        let mut state = before.clone();
+        let before = session_now(self.store.as_ref(), self.clock.as_ref(), user, session).await?;
+        let mut state = before.state.clone();
         if let Some(title) = imported.title {
             state.system_state.entry("title").or_insert(Value::String(title));
         }
@@ -148,24 +146,22 @@ impl Imports {
         for (name, value) in imported.extra {
             state.extra.entry(name).or_insert(value);
         }
-        let mut parts = ImportedParts { state: state != before, summary: false };
+        let mut parts = ImportedParts { state: state != before.state, summary: false };
         if imported.was_read {
-            self.count_unread(user, session, turn_count, &mut state).await?;
+            self.count_unread(user, session, before.turn_count, &mut state).await?;
         }
-        let expected =
-            Change::ExpectSession { session: session.clone(), turn_count, state: Box::new(before.clone()) };
-        let mut changes = vec![expected];
         let summary = match imported.summary {
             Some(summary) => self.imported_summary(user, session, summary).await?,
             None => None,
         };
         parts.summary = summary.is_some();
-        // Also for a summary alone: it needs a session, and there may be none yet.
-        if state != before || parts.summary {
+        if state != before.state || parts.summary {
             self.limits.check_state(&state)?;
-            changes.push(Change::PutState { session: session.clone(), state: Box::new(state) });
-            changes.extend(summary);
-            self.store.apply(user, ChangeSet::new(self.clock.now(), changes)).await?;
+            // Also for a summary alone: the state creates the session, which a summary needs.
+            let put = Change::PutState { session: session.clone(), state: Box::new(state) };
+            let changes = [put].into_iter().chain(summary).collect();
+            let set = ChangeSet::new(self.clock.now(), changes).expecting(Expectation::unchanged(&before));
+            self.store.apply(user, set).await?;
         }
         Ok(parts)
     }

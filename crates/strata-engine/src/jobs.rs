@@ -14,7 +14,7 @@ use strata_core::error::{Error, ErrorKind, Result};
 use strata_core::id::{JobId, LeaseId, MemoryId, SessionId, UserId};
 use strata_core::job::{Job, JobOutcome, JobStatus};
 use strata_core::ports::{Clock, IdSource, Spent};
-use strata_core::store::{Change, ChangeSet, JobQuery, Store};
+use strata_core::store::{Change, ChangeSet, Expectation, JobQuery, Store};
 use strata_core::turn::{Metadata, NewTurn, Role};
 
 use crate::learn::LearnSettings;
@@ -111,6 +111,8 @@ pub struct InferredEvent {
 /// What a handler wants to be written, and what it took.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
+    /// What has to hold for the changes to be written.
+    pub(crate) expect: Vec<Expectation>,
     /// Written together with the job's end.
     pub(crate) changes: Vec<Change>,
     /// What the models cost.
@@ -185,14 +187,15 @@ impl Jobs {
     pub(crate) async fn settle(&self, job: &Job, lease: LeaseId, mut work: Work) -> Result<(Ended, Work)> {
         let (outcome, ended) = match work.later {
             Some(run_at) => {
-                work.changes.clear();
+                (work.expect, work.changes) = (Vec::new(), Vec::new());
                 (JobOutcome::Later { run_at }, Ended::Later { run_at })
             }
             None => (JobOutcome::Done { result: Some(result(&work)) }, Ended::Done),
         };
-        let mut changes = std::mem::take(&mut work.changes);
-        changes.push(Change::FinishJob { id: job.id, lease, outcome });
-        match self.store.apply(&job.user, ChangeSet::new(self.clock.now(), changes)).await {
+        let mut set = ChangeSet::new(self.clock.now(), std::mem::take(&mut work.changes));
+        set.expect = std::mem::take(&mut work.expect);
+        set.changes.push(Change::FinishJob { id: job.id, lease, outcome });
+        match self.store.apply(&job.user, set).await {
             Ok(_) => Ok((ended, work)),
             Err(error) if is_lost(&error) => {
                 tracing::info!(job = %job.id, %error, "a result was dropped: the job is somebody else's");

@@ -26,8 +26,9 @@ use strata_core::id::{ItemId, RequestId, SessionId, UserId};
 use strata_core::metric::RequestMetric;
 use strata_core::ports::ChatMessage;
 use strata_core::scope::Scope;
+use strata_core::session::Session;
 use strata_core::state::State;
-use strata_core::store::{Change, ChangeSet};
+use strata_core::store::{Change, ChangeSet, Expectation};
 use strata_core::turn::{Role, Turn};
 
 use fold::Unfolded;
@@ -126,7 +127,7 @@ impl Prompting {
             return Err(Error::invalid("the question is empty; say what is asked"));
         }
         self.limits.check_text("`question`", &request.question)?;
-        let (turn_count, mut state) = session_now(self.recording.store.as_ref(), user, &request.session).await?;
+        let Session { turn_count, mut state, .. } = session_now(self.recording.store.as_ref(), self.clock.as_ref(), user, &request.session).await?;
         let PromptRules { settings, rules } = &*self.prompts;
         // Which device is meant is known before the answer is.
         rules.observe(Role::User, &request.question, &settings.filter, &mut state);

@@ -10,7 +10,7 @@ use strata_core::state::State;
 use strata_core::error::{Error, Result};
 use strata_core::id::{SessionId, TurnId, UserId};
 use strata_core::session::Session;
-use strata_core::store::{Change, ChangeSet, Forget, Page, Removed, TurnQuery};
+use strata_core::store::{Change, ChangeSet, Expectation, Forget, Page, Removed, TurnQuery};
 use strata_core::turn::{Hidden, HiddenReason, Turn};
 
 /// Sessions with their turns and states.
@@ -75,12 +75,11 @@ impl Sessions {
         let _place = self.queues.enter(user, session).await;
         let mut tries = 0;
         loop {
-            let (turn_count, before) = session_now(self.store.as_ref(), user, session).await?;
-            state.observed = before.observed;
-            let expect =
-                Change::ExpectSession { session: session.clone(), turn_count, state: Box::new(before) };
+            let before = session_now(self.store.as_ref(), self.clock.as_ref(), user, session).await?;
+            state.observed = before.state.observed;
             let put = Change::PutState { session: session.clone(), state: Box::new(state.clone()) };
-            match self.store.apply(user, ChangeSet::new(self.clock.now(), vec![expect, put])).await {
+            let set = ChangeSet::one(self.clock.now(), put).expecting(Expectation::unchanged(&before));
+            match self.store.apply(user, set).await {
                 Ok(_) => return Ok(state),
                 Err(error) if was_overtaken(&error) && tries < MAX_TRIES => tries += 1,
                 Err(error) => return Err(error),

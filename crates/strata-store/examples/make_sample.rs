@@ -87,7 +87,7 @@ async fn fill(store: &SqliteStore) {
         Change::AddKey(Box::new(limited)),
     ];
     let idempotency = Some(Idempotency { key: "first".to_owned(), fingerprint: u64::MAX - 1 });
-    store.apply(&ann(), ChangeSet { at: at(0), idempotency, changes }).await.unwrap();
+    store.apply(&ann(), ChangeSet { idempotency, ..ChangeSet::new(at(0), changes) }).await.unwrap();
     let revised = memory("lives by the lake");
     let archive_as = MemoryId(turn("").id.0);
     let id = revised.id;

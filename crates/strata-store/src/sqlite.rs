@@ -1,8 +1,8 @@
 //! The default store: one SQLite file with its write-ahead log, one thread that writes, a few connections that read.
 //!
-//! Several processes may use one file: the database's own locks keep them apart, and nothing that is remembered between
-//! two transactions decides a write. What is deliberately left alone: what a turn or memory means, and vectors' search.
-//! Start reading at [`writer`], then [`apply`] for what is written and [`index`] for how text is found.
+//! Several processes may use one file: the database's own locks keep them apart, and no write depends on anything that this
+//! process remembers between two transactions. What is deliberately left alone: the meaning of turns and memories, and
+//! the search by vectors. Start reading at [`writer`], then [`apply`] for what is written and [`index`] for how text is found.
 
 mod apply;
 mod backup;
@@ -32,8 +32,7 @@ use strata_core::store::{
     MemorySelect, MetricQuery, Page, Segment, SegmentSize, StoredVector, SummaryQuery, TextQuery, TurnQuery,
 };
 use strata_core::summary::Summary;
-use strata_core::vector::ItemVector;
-use strata_core::{Error, ItemId, Memory, MemoryId, Result, Session, SessionId, Store, Turn, UserId};
+use strata_core::{Error, Memory, MemoryId, Result, Session, SessionId, Store, Turn, UserId};
 
 pub use connection::SqliteOptions;
 
@@ -41,10 +40,10 @@ use connection::Readers;
 use error::Outcome;
 use writer::{Indexing, Writer};
 
-/// How many rows are read on the spot, see [`Readers::run_here`].
+/// The most rows that are read on the calling thread, see [`Readers::run_here`].
 const FEW_ROWS: usize = 32;
 
-/// Keeps everything in one SQLite file.
+/// Stores everything in one SQLite file.
 pub struct SqliteStore {
     path: PathBuf,
     readers: Readers,
@@ -52,8 +51,8 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the store in the file at `path`, which is made if there is none and brought up to date if it is of an older
-    /// version. A file of another program or of a later Strata is refused and stays as it is.
+    /// Opens the store in the file at `path`, which is created if it does not exist and migrated if it has an older format.
+    /// A file of another program or of a later Strata is refused and stays as it is.
     pub fn open(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self> {
         Self::open_with(path.as_ref(), options, Indexing::Behind)
     }
@@ -78,15 +77,15 @@ impl SqliteStore {
         Ok(Self { readers: Readers::new(path.clone(), options), path, writer })
     }
 
-    /// Writes a consistent copy to `target` while the store goes on serving. The target must not exist, and appears there
-    /// whole or not at all.
+    /// Writes a consistent copy to `target` while the store continues to serve. The target must not exist, and appears whole
+    /// or not at all.
     pub async fn backup(&self, target: impl Into<PathBuf>) -> Result<()> {
         let target = target.into();
         // Not in a transaction of its own: the copy makes one.
         self.readers.run_bare(move |conn| backup::backup(conn, &target)).await
     }
 
-    /// Builds the text index anew from the turns and memories. Searches meanwhile find everything, more slowly.
+    /// Rebuilds the text index from the turns and memories. Until it is done, searches find everything, more slowly.
     pub async fn reindex(&self) -> Result<()> {
         self.writer()?.reindex().await
     }
@@ -104,7 +103,7 @@ impl SqliteStore {
         self.readers.run(read).await
     }
 
-    /// As [`SqliteStore::read`], of at most `rows` rows by their keys: a few are read on the spot.
+    /// As [`SqliteStore::read`], for at most `rows` rows by their keys: a few are read on the calling thread.
     async fn read_few<T: Send + 'static>(
         &self,
         rows: usize,
@@ -163,11 +162,6 @@ impl Store for SqliteStore {
     async fn search(&self, user: &UserId, query: &TextQuery) -> Result<Vec<Hit>> {
         let (user, query) = (user.clone(), query.clone());
         self.read(move |conn| search::search(conn, &user, &query)).await
-    }
-
-    async fn vectors(&self, user: &UserId, model: &str, items: &[ItemId]) -> Result<Vec<ItemVector>> {
-        let (user, model, items) = (user.clone(), model.to_owned(), items.to_vec());
-        self.read(move |conn| read::vectors(conn, &user, &model, &items)).await
     }
 
     async fn feed(&self, user: &UserId, after: u64, limit: u32) -> Result<Vec<(u64, Item)>> {

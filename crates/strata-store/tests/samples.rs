@@ -6,9 +6,9 @@
 use std::path::Path;
 
 use serde_json::Value;
-use strata_core::Store;
-use strata_core::store::conformance::fixture::{ann, at};
-use strata_core::store::{ChangeSet, CheckDepth, Idempotency};
+use strata_core::store::conformance::fixture::{ann, at, session};
+use strata_core::store::{Change, ChangeSet, CheckDepth, Expectation, Idempotency};
+use strata_core::{ErrorKind, Store};
 use strata_store::{SqliteOptions, SqliteStore};
 
 #[path = "samples/reading.rs"]
@@ -48,10 +48,20 @@ async fn check(version: u32) {
     assert_eq!(store.check(CheckDepth::Thorough).await.unwrap().problems, Vec::<String>::new());
 
     let idempotency = Some(Idempotency { key: "first".to_owned(), fingerprint: u64::MAX - 1 });
-    let changes = ChangeSet { at: at(9), idempotency, changes: Vec::new() };
+    let changes = ChangeSet { idempotency, ..ChangeSet::new(at(9), Vec::new()) };
     let applied = store.apply(&ann(), changes).await.unwrap();
     assert!(applied.replayed);
     assert_eq!(applied.turns.len(), 3);
+
+    // Also a session of a format without versions has one, and a writer that read it can expect it.
+    let walks = store.session(&ann(), &session("walks")).await.unwrap().unwrap();
+    assert!(walks.version > 0);
+    let writing = || {
+        let put = Change::PutState { session: walks.id.clone(), state: Box::new(walks.state.clone()) };
+        ChangeSet::one(at(9), put).expecting(Expectation::unchanged(&walks))
+    };
+    store.apply(&ann(), writing()).await.unwrap();
+    assert_eq!(store.apply(&ann(), writing()).await.unwrap_err().kind(), ErrorKind::Conflict);
 }
 
 #[tokio::test]
@@ -72,4 +82,9 @@ async fn version_3_is_read() {
 #[tokio::test]
 async fn version_4_is_read() {
     check(4).await;
+}
+
+#[tokio::test]
+async fn version_5_is_read() {
+    check(5).await;
 }

@@ -1,13 +1,16 @@
-//! What can be written, as values.
+//! What can be written, as values. Start reading at [`ChangeSet`].
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::Head;
+use crate::error::Error;
 use crate::id::{JobId, KeyId, LeaseId, MemoryId, SessionId, TurnId};
 use crate::job::{Job, JobOutcome};
 use crate::key::ApiKey;
 use crate::memory::Memory;
 use crate::metric::RequestMetric;
+use crate::session::Session;
 use crate::state::State;
 use crate::summary::Summary;
 use crate::turn::{Hidden, Metadata, NewTurn};
@@ -16,33 +19,97 @@ use crate::vector::ItemVector;
 /// Changes that happen together or not at all.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChangeSet {
-    /// When they happen.
+    /// The time at which the changes happen.
     pub at: Timestamp,
     /// Makes a repeated call harmless.
     pub idempotency: Option<Idempotency>,
-    /// What happens, in order.
+    /// The preconditions. All of them are checked before the first change.
+    pub expect: Vec<Expectation>,
+    /// The changes, applied in this order.
     pub changes: Vec<Change>,
 }
 
 impl ChangeSet {
-    /// Changes at `at`, without an idempotency key.
+    /// Changes at `at`, without an idempotency key and without preconditions.
     pub fn new(at: Timestamp, changes: Vec<Change>) -> Self {
-        Self { at, idempotency: None, changes }
+        Self { at, idempotency: None, expect: Vec::new(), changes }
     }
 
     /// One change at `at`.
     pub fn one(at: Timestamp, change: Change) -> Self {
         Self::new(at, vec![change])
     }
+
+    /// The same change set with one more precondition.
+    #[must_use]
+    pub fn expecting(mut self, expectation: Expectation) -> Self {
+        self.expect.push(expectation);
+        self
+    }
 }
 
-/// A client's key for one write, and what was written under it.
+/// A client's key for one write, with a digest of what was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Idempotency {
     /// The client's key.
     pub key: String,
-    /// A digest of the request: the same key with another digest is a mistake of the client's.
+    /// A digest of the request: the same key with another digest is a mistake of the client.
     pub fingerprint: u64,
+}
+
+/// A precondition of a change set: the data that the changes were computed from is still what it was.
+///
+/// The caller names the version of the data that it has read. If another writer was faster, the store applies nothing and
+/// answers with [`Expectation::conflict`]; the caller then reads again and repeats its computation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expectation {
+    /// The session has this [`Session::version`]; 0 means that the session does not exist.
+    Session {
+        /// The session.
+        id: SessionId,
+        /// The version that was read.
+        version: u64,
+    },
+    /// No memory of the user was added or changed after a revision, and nothing of the user was destroyed after an epoch.
+    Memories {
+        /// The user's revision before the memories were read.
+        revision: u64,
+        /// The user's epoch at that time.
+        epoch: u64,
+    },
+    /// A space has been worked through up to exactly this revision; 0 means that it has not been begun.
+    Progress {
+        /// The space.
+        space: String,
+        /// The progress that was read.
+        revision: u64,
+    },
+}
+
+impl Expectation {
+    /// The session is still in the version that was read.
+    pub fn unchanged(session: &Session) -> Self {
+        Self::Session { id: session.id.clone(), version: session.version }
+    }
+
+    /// No memory has changed since the user's head was read.
+    pub fn memories_since(head: Head) -> Self {
+        Self::Memories { revision: head.revision, epoch: head.epoch }
+    }
+
+    /// The retryable error of a change set whose expectation does not hold.
+    pub fn conflict(&self) -> Error {
+        let message = match self {
+            Self::Session { id, .. } => {
+                format!("session `{id}` has changed since it was read; read it again")
+            }
+            Self::Memories { .. } => "memories have changed since they were read; read them again".to_owned(),
+            Self::Progress { space, revision } => {
+                format!("the progress of `{space}` is no longer {revision}; read it again")
+            }
+        };
+        Error::conflict(message).retryable()
+    }
 }
 
 /// One change.
@@ -69,28 +136,17 @@ pub enum Change {
         /// The new state.
         state: Box<State>,
     },
-    /// Goes on only while a session still has so many turns and this state, an unknown session having none and the default:
-    /// otherwise a conflict that may be tried again. What was worked out from a session travels with this and never
-    /// overwrites what another worked out meanwhile.
-    ExpectSession {
-        /// The session.
-        session: SessionId,
-        /// The turns that it had.
-        turn_count: u64,
-        /// The state that was read.
-        state: Box<State>,
-    },
-    /// Inserts a summary, or moves one with the same id on.
+    /// Inserts a summary, or replaces the one with the same id.
     PutSummary(Box<Summary>),
     /// Adds a memory.
     AddMemory(Box<Memory>),
-    /// Gives a memory a new statement under the same id. What it said until now stays as a closed memory named
-    /// `archive_as`, replaced by this one, and keeps the turns that said it: they did
-    /// not say what is given now, unless that is the same.
+    /// Gives a memory a new statement under the same id. The former statement stays as a closed memory named `archive_as`,
+    /// replaced by this one, and keeps its source turns. The revised memory keeps them only if its content is unchanged,
+    /// because the turns did not say the new content.
     ReviseMemory {
         /// The memory.
         id: MemoryId,
-        /// The id under which the old statement stays readable.
+        /// The id under which the former statement stays readable.
         archive_as: MemoryId,
         /// The new statement.
         content: String,
@@ -101,9 +157,9 @@ pub enum Change {
     CloseMemory {
         /// The memory.
         id: MemoryId,
-        /// Until when it was so.
+        /// The end of its validity.
         valid_to: Timestamp,
-        /// What took its place.
+        /// The memory that replaces it.
         replaced_by: Option<MemoryId>,
     },
     /// Adds fields to a memory's metadata, replacing those of the same name; nothing else changes.
@@ -113,22 +169,12 @@ pub enum Change {
         /// The fields.
         note: Metadata,
     },
-    /// Says that these turns say the same as a memory that came from turns: they join its sources, as
-    /// [`Memory::confirm`] does.
+    /// Adds turns that state the same as a memory to its sources, as [`Memory::confirm`] does.
     ConfirmMemory {
         /// The memory.
         id: MemoryId,
         /// The turns.
         turns: Vec<TurnId>,
-    },
-    /// Goes on only while no memory of the user was added or changed after a revision, and nothing was destroyed since an
-    /// epoch: otherwise a conflict that may be tried again. What was worked out from the memories travels with this and comes
-    /// before what changes them.
-    ExpectMemories {
-        /// The user's revision before the memories were read.
-        revision: u64,
-        /// The user's epoch then.
-        epoch: u64,
     },
     /// Takes a memory out of recall, or with `None` brings it back.
     HideMemory {
@@ -137,58 +183,51 @@ pub enum Change {
         /// Why and since when.
         hidden: Option<Hidden>,
     },
-    /// Stores vectors, each replacing the item's former vector of the same model. Items that no longer exist are passed
-    /// over: embedding runs behind and may meet what was forgotten meanwhile.
+    /// Stores vectors, each replacing the item's former vector of the same model. Items that do not exist are skipped:
+    /// embedding runs in the background, and an item may be forgotten before its vector is ready.
     PutVectors(Vec<ItemVector>),
-    /// Stores a segment and moves the progress of its space on. One that does not begin right after that progress is a
-    /// conflict: somebody else was faster. So is one that was made in another epoch: it may hold what was destroyed since.
+    /// Stores a segment and sets the progress of its space to the segment's last revision. A segment that does not begin
+    /// right after the present progress is a conflict: another worker was faster. A segment that was made in another epoch
+    /// is a conflict too: it may hold data that has been destroyed since.
     PutSegment {
         /// The segment.
         segment: Segment,
-        /// The user's epoch when what it was made from was read.
+        /// The user's epoch when the segment's source was read.
         epoch: u64,
     },
-    /// Puts one segment in the place of the segments that cover just its revisions, two or more of them, and leaves the
-    /// progress of its space where it is. Where there are no such segments it is a conflict: somebody else was faster. So
-    /// is one that was made in another epoch.
+    /// Replaces the two or more segments that cover exactly this segment's revisions by this one, and leaves the progress of
+    /// the space alone. If there are no such segments it is a conflict: another worker was faster. A segment that was made
+    /// in another epoch is a conflict too.
     MergeSegments {
-        /// What they are together.
+        /// The merged segment.
         segment: Segment,
-        /// The user's epoch when they were read.
+        /// The user's epoch when the segments were read.
         epoch: u64,
     },
-    /// Removes all segments of a space that nobody reads any more, and its progress.
+    /// Removes all segments of a space and its progress.
     DropSegments {
         /// The space.
         space: String,
     },
-    /// Says up to which revision a space has been worked through.
+    /// Sets the revision up to which a space has been worked through.
     SetProgress {
-        /// The space: a model's name, or that of another derived thing.
+        /// The space: a model's name, or the name of other derived data.
         space: String,
-        /// Up to which revision.
-        revision: u64,
-    },
-    /// Goes on only while a space has been worked through up to exactly this revision: otherwise a conflict that may be
-    /// tried again, because somebody else was faster.
-    ExpectProgress {
-        /// The space.
-        space: String,
-        /// Up to which revision it has to be.
+        /// The revision.
         revision: u64,
     },
     /// Asks for background work.
     EnqueueJob(Box<Job>),
-    /// Asks for background work unless a job of the same kind already waits for the same session. That one is brought forward
-    /// if this one would be due earlier, but not if it waits because it failed.
+    /// Asks for background work unless a job of the same kind already waits for the same session. The waiting job is moved
+    /// forward if this one would be due earlier, but not if it waits because it failed.
     EnqueueOnce(Box<Job>),
-    /// Says what became of a leased job.
+    /// Ends the work on a leased job.
     FinishJob {
         /// The job.
         id: JobId,
-        /// The hold under which it was worked on.
+        /// The lease under which it was worked on.
         lease: LeaseId,
-        /// What became of it.
+        /// The outcome.
         outcome: JobOutcome,
     },
     /// Sends a dead job back into the queue with its attempts at zero.
@@ -196,39 +235,39 @@ pub enum Change {
         /// The job.
         id: JobId,
     },
-    /// Removes jobs that were finished before this moment.
+    /// Removes jobs that were finished before a moment.
     PruneJobs {
-        /// Jobs done before this moment go.
+        /// The moment.
         before: Timestamp,
     },
     /// Appends a request's row.
     AddRequest(Box<RequestMetric>),
-    /// Removes request rows older than this.
+    /// Removes request rows that were created before a moment.
     PruneRequests {
-        /// Rows created before this moment go.
+        /// The moment.
         before: Timestamp,
     },
-    /// Removes answers that are kept under idempotency keys, so that these may be used anew.
+    /// Removes answers that were stored under idempotency keys before a moment. Their keys can be used again.
     PruneIdempotency {
-        /// Answers kept before this moment go.
+        /// The moment.
         before: Timestamp,
     },
     /// Adds an API key.
     AddKey(Box<ApiKey>),
-    /// Takes an API key back, from the moment of the change set on; one that was taken back before keeps that moment.
+    /// Revokes an API key from the time of the change set on; a key that is revoked already keeps its earlier time.
     RevokeKey {
         /// The key.
         id: KeyId,
     },
-    /// Destroys.
+    /// Destroys data.
     Forget(Forget),
 }
 
-/// Something derived from a range of a user's revisions, as bytes that only its maker reads. Destroying anything of the
-/// user destroys all segments, because nobody else can say what is in them.
+/// Data derived from a range of a user's revisions, as bytes that only its maker can read. Destroying anything of the user
+/// destroys all segments, because the store cannot tell what they hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
-    /// What it is, and of which version.
+    /// The kind of the data, and its version.
     pub space: String,
     /// The first revision it covers.
     pub first: u64,
@@ -238,7 +277,7 @@ pub struct Segment {
     pub bytes: Vec<u8>,
 }
 
-/// How large a stored segment is.
+/// The size of a stored segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentSize {
     /// The first revision it covers.
@@ -249,7 +288,7 @@ pub struct SegmentSize {
     pub bytes: u64,
 }
 
-/// What is destroyed, with everything derived from it alone: vectors, index entries, files.
+/// Data to destroy, together with everything that is derived from it alone: vectors, index entries, files.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Forget {
     /// A session with its turns, state, summaries, jobs, the memories bound to it, the memories that only its turns say, and
@@ -263,7 +302,7 @@ pub enum Forget {
     User,
 }
 
-/// What a session may have progress of its own in.
+/// The purposes for which a session has progress of its own.
 pub const SESSION_PURPOSES: [&str; 5] = ["learn", "summarise", "evict", "prune", "left"];
 
 /// The name of a session's own space of progress, which goes when the session is forgotten. `purpose` is one of
@@ -272,7 +311,7 @@ pub fn session_space(purpose: &str, session: &SessionId) -> String {
     format!("session:{purpose}:{session}")
 }
 
-/// What [`apply`](super::Store::apply) did.
+/// The answer of [`apply`](super::Store::apply).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Applied {
     /// The appended turns with their places, in the order given.

@@ -9,23 +9,22 @@
 //! crate::conformance_suite!(store);
 //! ```
 //!
-//! The backend's crate needs `tokio` with `macros` and `rt-multi-thread` among its dev-dependencies. What only one
-//! backend can show (that writes survive a crash, say) it tests by itself.
+//! The backend's crate needs `tokio` with `macros` and `rt-multi-thread` among its dev-dependencies. A property of one
+//! backend alone, such as surviving a crash, is tested in that backend's crate.
 //!
-//! Where the contract leaves something open, the suite settles it:
+//! The suite decides the questions that the contract leaves open:
 //!
-//! - Ids are unique for a user, not for the store: two users may have the same.
-//! - A memory or a job may name a session in which nothing was said yet; a summary may not.
-//! - What a memory says of its sources is not checked; what replaces a memory must exist.
-//! - A revised memory is believed from the moment of the change set and loses its vectors, which were the old statement's.
+//! - Ids are unique for a user, not for the store: two users may have the same id.
+//! - A memory or a job may name a session that does not exist yet; a summary may not.
+//! - The source turns of a memory need not exist; the memory that replaces another one must exist.
+//! - A revised memory is believed from the time of the change set on and loses the vectors of its old statement.
 //! - Of turns said at the same moment in one session, the one with the greater `seq` is newer.
-//! - A forgotten user's epoch goes on rising: it does not begin at zero again.
-//! - Forgetting a session also removes its request rows, because their questions were said in it. A memory of which it said
-//!   only a part, or whose turns nobody knows, stays.
-//! - A change set that changes what recall can see is one revision. Vectors, states, jobs, requests, segments and summaries
-//!   that are not completed are no such change.
-//! - Destroying anything takes the progress of spaces with segments back to 0; a forgotten user is never behind.
-//! - Keys are no change that recall can see, and a user with nothing but keys is not among the users.
+//! - A forgotten user's epoch continues to rise: it does not begin at zero again.
+//! - Forgetting a session also removes its request rows, because their questions were asked in it. A memory that turns of
+//!   other sessions state too, or whose source turns do not exist, stays.
+//! - A change set that changes what recall can see is one revision. Vectors, states, jobs, requests, segments, keys and
+//!   summaries that are not completed do not change what recall can see.
+//! - Destroying anything sets the progress of spaces with segments back to 0; a forgotten user is never behind.
 //! - A lease that has ended is still the current one until another worker takes the job over.
 
 #![allow(
@@ -37,6 +36,7 @@
 
 pub mod change_sets;
 pub mod concurrency;
+pub mod expectations;
 pub mod feed;
 pub mod fixture;
 pub mod forgetting;
@@ -83,7 +83,6 @@ macro_rules! conformance_suite {
                 has_no_session_that_was_never_written,
                 keeps_state_and_its_unknown_fields,
                 creates_a_session_with_its_first_state,
-                expects_the_session_that_was_read,
                 appending_leaves_the_state_alone,
                 lists_the_last_written_first,
                 pages_through_sessions,
@@ -102,6 +101,18 @@ macro_rules! conformance_suite {
                 keys_belong_to_their_user,
                 raises_the_revision_with_what_recall_can_see,
                 leaves_the_head_of_an_unknown_user_at_zero,
+            }
+            expectations {
+                expects_the_session_that_was_read,
+                expects_a_session_that_does_not_exist,
+                does_not_see_another_users_version,
+                raises_the_version_with_each_write,
+                leaves_the_version_alone_otherwise,
+                never_uses_a_version_again,
+                checks_expectations_before_the_changes,
+                one_broken_expectation_applies_nothing,
+                checks_expectations_without_changes,
+                replays_without_checking_expectations,
             }
             isolation {
                 no_read_sees_another_user,
@@ -291,6 +302,24 @@ macro_rules! conformance_suite {
         }
 
         #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+        async fn concurrent_writers_with_one_expectation_write_once() {
+            let (store, _guard) = $constructor().await;
+            let writers: Vec<_> = (0..16)
+                .map(|_| {
+                    let store = std::sync::Arc::clone(&store);
+                    tokio::spawn(async move {
+                        $crate::store::conformance::concurrency::append_expecting(&*store).await
+                    })
+                })
+                .collect();
+            let mut answers = Vec::new();
+            for writer in writers {
+                answers.push(writer.await.expect("a writer panicked"));
+            }
+            $crate::store::conformance::concurrency::verify_expecting(&*store, answers).await;
+        }
+
+        #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
         async fn concurrent_workers_lease_each_job_once() {
             let (store, _guard) = $constructor().await;
             $crate::store::conformance::concurrency::enqueue(&*store).await;
@@ -331,7 +360,7 @@ macro_rules! conformance_cases {
 
 #[cfg(test)]
 mod tests {
-    /// A case that is written but not listed would never run.
+    /// A case that is not listed would never run.
     #[test]
     fn every_case_is_in_the_suite() {
         let suite = include_str!("conformance.rs");
@@ -345,6 +374,7 @@ mod tests {
             ("turns", include_str!("conformance/turns.rs")),
             ("sessions", include_str!("conformance/sessions.rs")),
             ("change_sets", include_str!("conformance/change_sets.rs")),
+            ("expectations", include_str!("conformance/expectations.rs")),
             ("isolation", include_str!("conformance/isolation.rs")),
             ("memories", include_str!("conformance/memories.rs")),
             ("summaries", include_str!("conformance/summaries.rs")),

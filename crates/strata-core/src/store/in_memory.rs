@@ -1,8 +1,9 @@
 //! The reference store: everything in memory, gone with the process.
 //!
-//! It says what the contract of [`Store`] means, and serves people who want no file (`memory:`). Simple before fast: one
-//! mutex, ordered maps, scans where a database would have an index; only text search has a real index. Start reading at
-//! [`UserData::apply`](user_data::UserData::apply), then [`table::Table`], which makes a change set all or nothing.
+//! It shows what the contract of [`Store`] means, and serves people who want no file (`memory:`). It is simple rather than
+//! fast: one mutex, ordered maps, and scans where a database would use an index; only text search has a real index. Start
+//! reading at [`UserData::apply_all`](user_data::UserData::apply_all), then [`table::Table`], which makes a change set all
+//! or nothing.
 
 mod forget;
 mod index;
@@ -22,7 +23,7 @@ use super::{
     TurnQuery,
 };
 use crate::error::{Error, Result};
-use crate::id::{ItemId, MemoryId, SessionId, UserId};
+use crate::id::{MemoryId, SessionId, UserId};
 use crate::job::{Job, JobStatus, Lease};
 use crate::key::{ApiKey, KeyHash};
 use crate::memory::Memory;
@@ -30,7 +31,6 @@ use crate::metric::RequestMetric;
 use crate::session::Session;
 use crate::summary::Summary;
 use crate::turn::Turn;
-use crate::vector::ItemVector;
 use user_data::UserData;
 
 /// Keeps everything in memory.
@@ -78,7 +78,7 @@ impl InMemoryStore {
         Ok(inner)
     }
 
-    /// What `read` finds in the user's data, or the empty answer where there is none.
+    /// What `read` finds in the user's data, or the empty answer for an unknown user.
     fn read<T: Default>(&self, user: &UserId, read: impl FnOnce(&UserData) -> T) -> Result<T> {
         Ok(self.lock()?.users.get(user).map(read).unwrap_or_default())
     }
@@ -120,10 +120,6 @@ impl Store for InMemoryStore {
         self.read(user, |data| data.search(query))
     }
 
-    async fn vectors(&self, user: &UserId, model: &str, items: &[ItemId]) -> Result<Vec<ItemVector>> {
-        self.read(user, |data| data.vectors(model, items))
-    }
-
     async fn feed(&self, user: &UserId, after: u64, limit: u32) -> Result<Vec<(u64, Item)>> {
         self.read(user, |data| data.feed(after, limit))
     }
@@ -152,7 +148,7 @@ impl Store for InMemoryStore {
     async fn behind(&self, space: &str, gap: u64, limit: u32) -> Result<Vec<UserId>> {
         let inner = self.lock()?;
         let behind = |data: &UserData| data.head().revision.saturating_sub(data.progress(space));
-        // Of a forgotten user only the head is left, and nothing to work through.
+        // A forgotten user has only counters left, and nothing to work through.
         let users = inner.users.iter().filter(|(_, data)| !data.is_empty());
         let users = users.map(|(user, data)| (behind(data), user));
         let mut users: Vec<(u64, &UserId)> = users.filter(|(behind, _)| *behind > gap).collect();

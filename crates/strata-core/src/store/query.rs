@@ -1,4 +1,4 @@
-//! What can be asked, as values.
+//! The queries of the store, as values.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -13,20 +13,20 @@ use crate::vector::ItemVector;
 /// A part of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
-    /// How many to leave out at the start.
+    /// The number of entries to skip.
     pub offset: u64,
     /// How many at the most.
     pub limit: u32,
 }
 
 impl Page {
-    /// The first `limit`.
+    /// The first `limit` entries.
     pub fn first(limit: u32) -> Self {
         Self { offset: 0, limit }
     }
 }
 
-/// Which turns.
+/// Selects turns.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TurnQuery {
     /// A range of one session.
@@ -38,63 +38,63 @@ pub enum TurnQuery {
         /// How many at the most.
         limit: u32,
     },
-    /// These.
+    /// The turns with these ids.
     Ids(Vec<TurnId>),
-    /// The newest.
+    /// The newest turns.
     Recent {
-        /// In this session, or in all of the user's.
+        /// Only turns of this session; `None` selects all of the user's sessions.
         session: Option<SessionId>,
-        /// Said no later than this.
+        /// Only turns that were said no later than this.
         as_of: Option<Timestamp>,
         /// How many at the most.
         limit: u32,
     },
 }
 
-/// Which memories, of whose session, kind and agent.
+/// Selects memories.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MemoryQuery {
-    /// By what.
+    /// The main criterion.
     pub select: MemorySelect,
-    /// Only those bound to this session.
+    /// Only memories bound to this session.
     pub session: Option<SessionId>,
-    /// Only those of this agent.
+    /// Only memories of this agent.
     pub agent: Option<String>,
-    /// Only those of this kind.
+    /// Only memories of this kind.
     pub kind: Option<MemoryKind>,
     /// Which part of the list.
     pub page: Page,
 }
 
 impl MemoryQuery {
-    /// By `select` alone, all of them.
+    /// All memories that `select` selects.
     pub fn new(select: MemorySelect) -> Self {
         Self { select, session: None, agent: None, kind: None, page: Page::first(u32::MAX) }
     }
 }
 
-/// By what memories are chosen.
+/// The main criterion of a [`MemoryQuery`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum MemorySelect {
-    /// Those believed at the moment given, or now.
+    /// The memories that are believed now, or were at a moment.
     Current {
-        /// Then instead of now.
+        /// The moment; `None` means now.
         as_of: Option<Timestamp>,
     },
-    /// All, also closed and hidden ones, newest `recorded_at` first.
+    /// All memories, also closed and hidden ones, newest `recorded_at` first.
     All,
-    /// These.
+    /// The memories with these ids.
     Ids(Vec<MemoryId>),
-    /// One memory's past and future.
+    /// A memory with all that it replaced and all that replaced it.
     History(MemoryId),
 }
 
-/// Which summaries of a session.
+/// Selects summaries of a session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SummaryQuery {
     /// The session.
     pub session: SessionId,
-    /// Only those made so.
+    /// Only summaries of this strategy.
     pub strategy: Option<Strategy>,
     /// Only those in this state.
     pub status: Option<SummaryStatus>,
@@ -113,7 +113,7 @@ pub struct TextQuery {
     pub session: Option<SessionId>,
     /// Which kinds of items.
     pub kinds: ItemKinds,
-    /// What could be seen then instead of now.
+    /// Only items that could be seen at this moment; `None` means now.
     pub as_of: Option<Timestamp>,
     /// How many at the most.
     pub limit: u32,
@@ -145,10 +145,10 @@ impl ItemKinds {
     pub const ALL: Self = Self { turns: true, memories: true };
 }
 
-/// A vector and the [`Head::vectors`](super::Head) with which it was stored.
+/// A vector, and when it was stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredVector {
-    /// When, counted by the user's vectors.
+    /// The value of [`Head::vectors`](super::Head) at that time.
     pub revision: u64,
     /// The vector.
     pub vector: ItemVector,
@@ -157,13 +157,13 @@ pub struct StoredVector {
 /// One found item.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
-    /// What was found.
+    /// The item.
     pub item: Item,
-    /// How well it fits.
+    /// Its score.
     pub score: f32,
 }
 
-/// Anything recall can bring back.
+/// Anything that recall can return.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Item {
     /// A turn.
@@ -212,7 +212,7 @@ impl Item {
     }
 }
 
-/// Which jobs.
+/// Selects jobs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct JobQuery {
     /// This one.
@@ -225,7 +225,7 @@ pub struct JobQuery {
     pub limit: u32,
 }
 
-/// Which request rows.
+/// Selects request rows.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MetricQuery {
     /// This one.
@@ -236,21 +236,21 @@ pub struct MetricQuery {
     pub limit: u32,
 }
 
-/// Which API keys.
+/// Selects API keys.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeyQuery {
     /// This one.
     pub id: Option<KeyId>,
     /// Only those of this user.
     pub user: Option<UserId>,
-    /// Those that were taken back as well.
+    /// Whether to include revoked keys.
     pub revoked: bool,
     /// Which part of the list.
     pub page: Page,
 }
 
 impl KeyQuery {
-    /// All that were not taken back.
+    /// All keys that are not revoked.
     pub fn unrevoked(page: Page) -> Self {
         Self { id: None, user: None, revoked: false, page }
     }

@@ -18,7 +18,7 @@ use strata_core::error::{Error, Result};
 use strata_core::id::{LeaseId, SessionId, TurnId, UserId};
 use strata_core::job::Job;
 use strata_core::ports::Spent;
-use strata_core::store::{Change, TurnQuery, session_space};
+use strata_core::store::{Change, Expectation, TurnQuery, session_space};
 use strata_core::turn::{Role, Turn};
 
 /// How often memories are looked at again that somebody changed meanwhile.
@@ -187,9 +187,9 @@ impl Learning {
         work.details.insert("extracted_by".to_owned(), found.by.clone().into());
         work.details.insert("turns".to_owned(), vec![batch.from, batch.to].into());
         let space = session_space("learn", &batch.session);
-        work.changes.insert(0, Change::ExpectProgress { space: space.clone(), revision: batch.from });
-        let left = Change::ExpectProgress { space: left_space(&batch.session), revision: batch.times_left };
-        work.changes.insert(1, left);
+        work.expect.push(Expectation::Progress { space: space.clone(), revision: batch.from });
+        let left_space = left_space(&batch.session);
+        work.expect.push(Expectation::Progress { space: left_space, revision: batch.times_left });
         work.changes.push(Change::SetProgress { space, revision: batch.to });
         let mut follow =
             |kind, run_at| work.changes.push(self.jobs.enqueue_once(user, &batch.session, kind, run_at, now));

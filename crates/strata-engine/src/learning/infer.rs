@@ -56,7 +56,8 @@ impl Learning {
             let engine = if batch.covers(first) { self } else { &by_rules };
             let found = engine.extract(&batch, Patience::UseRules).await?;
             let work = engine.learned(user, &batch, &found).await?;
-            match self.store.apply(user, ChangeSet::new(self.clock.now(), work.changes)).await {
+            let set = ChangeSet { expect: work.expect, ..ChangeSet::new(self.clock.now(), work.changes) };
+            match self.store.apply(user, set).await {
                 Ok(_) => events.extend(work.events),
                 Err(error) if was_overtaken(&error) && tries < TRIES => {
                     tries += 1;

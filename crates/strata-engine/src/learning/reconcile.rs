@@ -25,7 +25,7 @@ use strata_core::id::{MemoryId, RequestId, SessionId, TurnId, UserId};
 use strata_core::memory::{Memory, TODO_FIELD};
 use strata_core::ports::Spent;
 use strata_core::scope::Scope;
-use strata_core::store::{Change, Item, ItemKinds};
+use strata_core::store::{Change, Expectation, Item, ItemKinds};
 use strata_core::turn::Metadata;
 use strata_language::normalised;
 use strata_language::plan::{Fate, Novelty, Plan, TodoEnd};
@@ -55,13 +55,13 @@ pub(super) struct Target {
 }
 
 impl Learning {
-    /// What new statements change. It begins with the expectation that nobody changes the memories meanwhile.
+    /// How new statements change the memories, with the expectation that no memory has changed since they were read.
     pub(super) async fn reconcile(&self, user: &UserId, target: &Target, heard: Vec<Heard>) -> Result<Work> {
         if heard.is_empty() {
             return Ok(Work::default());
         }
-        // Before anything is read: what changes after this moment is noticed.
-        let head = self.store.head(user).await?;
+        // The head is read first, so that the expectation covers everything that is read after it.
+        let unchanged = Expectation::memories_since(self.store.head(user).await?);
         let (known, near) = self.neighbourhood(user, target, &heard).await?;
         let mut book =
             Book { engine: self, target, known, again: Vec::new(), changes: Vec::new(), events: Vec::new() };
@@ -76,15 +76,13 @@ impl Learning {
             None => book.judge_by_rules(&heard),
         }
         book.confirm_repeated();
-        let Book { mut changes, events, .. } = book;
-        if !changes.is_empty() {
-            changes.insert(0, Change::ExpectMemories { revision: head.revision, epoch: head.epoch });
-        }
+        let Book { changes, events, .. } = book;
+        let expect = if changes.is_empty() { Vec::new() } else { vec![unchanged] };
         let mut details = Metadata::new();
         if !heard.is_empty() {
             details.insert("reconciled_by".to_owned(), by.into());
         }
-        Ok(Work { changes, spent, events, details, later: None })
+        Ok(Work { expect, changes, spent, events, details, later: None })
     }
 
     /// The current memories nearest to a statement, of the same agent, bound to no session or to this one, nearest first.

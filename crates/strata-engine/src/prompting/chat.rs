@@ -13,6 +13,7 @@ use strata_core::error::Result;
 use strata_core::id::{RequestId, SessionId, UserId};
 use strata_core::metric::RequestMetric;
 use strata_core::scope::Scope;
+use strata_core::session::Session;
 use strata_core::state::State;
 use strata_core::store::Item;
 use strata_core::turn::Role;
@@ -58,7 +59,7 @@ impl Prompting {
     /// Reads what a question is answered from: the session, and the user's index brought up to date. Afterwards the question
     /// may be recorded while [`Engine::chat_memory`] ranks.
     pub async fn chat_snapshot(&self, user: &UserId, session: &SessionId) -> Result<ChatSnapshot> {
-        let (turn_count, state) = session_now(self.recording.store.as_ref(), user, session).await?;
+        let Session { turn_count, state, .. } = session_now(self.recording.store.as_ref(), self.clock.as_ref(), user, session).await?;
         self.recall.freshen(user).await?;
         Ok(ChatSnapshot { taken_at: self.clock.now(), turn_count, state })
     }

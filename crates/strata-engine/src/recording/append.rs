@@ -1,8 +1,8 @@
-//! Reading what is recorded into the session's state, in the change set that records it.
+//! Updating a session's state from its turns, in the change set that records them.
 //!
 //! A user's turns are appended as they come and read together with the reply that follows them, so that recording them
-//! costs nothing more. The state says how far it has read ([`Observed`](strata_core::state::Observed)): whatever was appended
-//! without being read, by whichever path, is caught up with the next reply.
+//! costs nothing more. The state says how far it has read ([`Observed`](strata_core::state::Observed)): turns that were appended
+//! without being read are read together with the next reply.
 
 use jiff::Timestamp;
 
@@ -10,26 +10,27 @@ use super::Prompting;
 use crate::prompt::count_usage;
 use strata_core::error::{Error, ErrorKind, Result};
 use strata_core::id::{SessionId, UserId};
+use strata_core::session::Session;
 use strata_core::state::State;
-use strata_core::store::{Applied, Change, ChangeSet, Idempotency, TurnQuery};
+use strata_core::store::{Applied, Change, ChangeSet, Expectation, Idempotency, TurnQuery};
 use strata_core::turn::{Metadata, NewTurn, Role};
 
-/// How often a reply is tried again that another writer overtook. After that it is recorded without being read: the next
-/// reply catches up.
+/// How often recording a reply is tried when other writers are faster. After that the reply is recorded without being
+/// read, and the next reply reads it.
 const TRIES: usize = 4;
 
-/// How often a write is tried again that has to look at the session, and that another writer overtook. That is no failure:
-/// with each try somebody has got through. Within this process writers queue (see [`crate::queue`]), so it
-/// takes a thousand writes of other programs, each just then, to come to the end of it.
+/// How often a write that depends on the session is tried again when other writers are faster. With each failed try another
+/// writer has succeeded. The writers of this process queue (see [`crate::recording::queue`]), so only a thousand writes of
+/// other processes in a row exhaust the tries.
 pub(crate) const MAX_TRIES: usize = 1_000;
 
-/// The most turns that are caught up at once. Older ones are passed over: a session of a hundred thousand turns that
-/// another program recorded must not make a reply wait.
+/// The most unread turns that are read with one reply. Older ones are skipped: a session of a hundred thousand turns that
+/// another program recorded must not delay a reply.
 const MAX_CATCH_UP: u64 = 200;
 
 impl Recording {
-    /// Appends turns and, where a reply or a tool's result is among them, reads them into the state and moves the summary
-    /// on: all or nothing.
+    /// Appends turns. If a reply or a tool's result is among them, the same change set also updates the state and the
+    /// rolling summary.
     pub(crate) async fn append(
         &self,
         user: &UserId,
@@ -38,59 +39,62 @@ impl Recording {
         idempotency: Option<Idempotency>,
         now: Timestamp,
     ) -> Result<Applied> {
-        self.append_after(user, session, Vec::new(), turns, idempotency, now).await
+        let first = ChangeSet { idempotency, ..ChangeSet::new(now, Vec::new()) };
+        self.append_after(user, session, first, turns).await
     }
 
-    /// As [`Engine::append`], after other changes in the same change set. Where these expect something of the session, what
-    /// was overtaken is not tried again: who expected has to look again.
+    /// As [`Engine::append`], in one change set with `first` and after its changes. If `first` expects a version of the
+    /// session, a conflict is returned to the caller, who has to read the session again; otherwise the write is tried again.
     pub(crate) async fn append_after(
         &self,
         user: &UserId,
         session: &SessionId,
-        first: Vec<Change>,
+        first: ChangeSet,
         turns: Vec<NewTurn>,
-        idempotency: Option<Idempotency>,
-        now: Timestamp,
     ) -> Result<Applied> {
-        let expects = first.iter().any(|change| matches!(change, Change::ExpectSession { .. }));
+        let expects = first.expect.iter().any(|expected| matches!(expected, Expectation::Session { .. }));
+        let learning = self.jobs.asked_for(user, session, &turns, first.at);
         let is_read =
             |turn: &NewTurn| turn.hidden.is_none() && matches!(turn.role, Role::Assistant | Role::Tool);
         if turns.iter().any(is_read) {
             let place = match expects {
-                // Who expects something is in the queue already.
+                // The caller is in the queue already.
                 true => None,
                 false => Some(self.queues.enter(user, session).await),
             };
             for _ in 0..TRIES {
-                let mut changes = self.observed(user, session, &turns).await?;
-                changes.push(Change::AppendTurns { session: session.clone(), turns: turns.clone() });
-                // A session has to exist before it can be summarised: the expectation first, then the turns.
-                let last = changes.len() - 1;
-                changes.swap(1, last);
-                changes.extend(self.jobs.asked_for(user, session, &turns, now));
-                let changes = [first.clone(), changes].concat();
-                let changes = ChangeSet { at: now, idempotency: idempotency.clone(), changes };
-                match self.store.apply(user, changes).await {
+                let mut set = first.clone();
+                // The turns come first: they create the session, and only a session that exists can be summarised.
+                set.changes.push(Change::AppendTurns { session: session.clone(), turns: turns.clone() });
+                self.observe_into(&mut set, user, session, &turns).await?;
+                set.changes.extend(learning.clone());
+                match self.store.apply(user, set).await {
                     Err(error) if was_overtaken(&error) && !expects => {}
                     result => return result,
                 }
             }
             drop(place);
-            tracing::warn!(%session, "many write to one session at once; its state will be read up later");
+            tracing::warn!(%session, "many writers write to one session at once; its state is updated with a later reply");
         }
-        let learning = self.jobs.asked_for(user, session, &turns, now);
-        let mut changes = first;
+        let mut set = first;
         if !turns.is_empty() {
-            changes.push(Change::AppendTurns { session: session.clone(), turns });
+            set.changes.push(Change::AppendTurns { session: session.clone(), turns });
         }
-        changes.extend(learning);
-        self.store.apply(user, ChangeSet { at: now, idempotency, changes }).await
+        set.changes.extend(learning);
+        self.store.apply(user, set).await
     }
 
-    /// What recording `turns` changes beside appending them; that the session is as it was read comes first.
-    async fn observed(&self, user: &UserId, session: &SessionId, turns: &[NewTurn]) -> Result<Vec<Change>> {
-        let (turn_count, before) = session_now(self.store.as_ref(), user, session).await?;
-        let mut state = before.clone();
+    /// Adds to `set` what recording `turns` changes beside appending them: the state and the rolling summary.
+    async fn observe_into(
+        &self,
+        set: &mut ChangeSet,
+        user: &UserId,
+        session: &SessionId,
+        turns: &[NewTurn],
+    ) -> Result<()> {
+        let before = session_now(self.store.as_ref(), self.clock.as_ref(), user, session).await?;
+        set.expect.push(Expectation::unchanged(&before));
+        let Session { turn_count, mut state, .. } = before;
         let read = state.observed.turns.min(turn_count).max(turn_count.saturating_sub(MAX_CATCH_UP));
         if read < turn_count {
             let after = read.checked_sub(1);
@@ -115,11 +119,9 @@ impl Recording {
             self.observe(turn.role, name, &turn.content, &turn.metadata, turn.token_count, &mut state);
         }
         state.observed.turns = turn_count + turns.len() as u64;
-        let mut changes = Vec::with_capacity(4);
-        changes.push(Change::ExpectSession { session: session.clone(), turn_count, state: Box::new(before) });
-        changes.push(Change::PutState { session: session.clone(), state: Box::new(state) });
-        changes.extend(self.fold(user, session, turn_count, turns).await?);
-        Ok(changes)
+        set.changes.push(Change::PutState { session: session.clone(), state: Box::new(state) });
+        set.changes.extend(self.fold(user, session, turn_count, turns).await?);
+        Ok(())
     }
 
     fn observe(
@@ -138,8 +140,13 @@ impl Recording {
 }
 
 
-/// How many turns a session has and its state, as a write may expect them.
-pub(crate) async fn session_now(store: &dyn Store, user: &UserId, session: &SessionId) -> Result<(u64, State)> {
+/// The session as it is stored, or as it is before the first write.
+pub(crate) async fn session_now(
+    store: &dyn Store,
+    clock: &dyn Clock,
+    user: &UserId,
+    session: &SessionId,
+) -> Result<Session> {
     let found = store.session(user, session).await?;
-    Ok(found.map_or_else(Default::default, |session| (session.turn_count, session.state)))
+    Ok(found.unwrap_or_else(|| Session::unwritten(session.clone(), clock.now())))
 }

@@ -18,8 +18,8 @@ use super::prompt::{MAX_TRIES, was_overtaken};
 use strata_core::error::{Error, ErrorKind, Result};
 use strata_core::id::{JobId, LeaseId, SessionId, TurnId, UserId};
 use strata_core::job::{Job, JobOutcome, JobStatus, Lease};
-use strata_core::state::State;
-use strata_core::store::{AppendedTurn, Change, ChangeSet, TurnQuery};
+use strata_core::session::Session;
+use strata_core::store::{AppendedTurn, Change, ChangeSet, Expectation, TurnQuery};
 use strata_core::turn::NewMessage;
 use strata_core::turn::{Hidden, HiddenReason, Metadata, NewTurn, Role, Turn};
 
@@ -85,13 +85,13 @@ impl Recording {
         let _place = self.queues.enter(user, session).await;
         let mut tried = 0;
         loop {
-            let (turn_count, state) = session_now(self.store.as_ref(), user, session).await?;
-            let (stored, alignment) = self.aligned(user, session, turn_count, &heard).await?;
+            let found = session_now(self.store.as_ref(), self.clock.as_ref(), user, session).await?;
+            let (stored, alignment) = self.aligned(user, session, found.turn_count, &heard).await?;
             let mut turns = messages[alignment.known.min(messages.len())..].to_vec();
             // A client may send more than a call may; the rest would not be recalled before it is old anyway.
             let most = self.limits.max_turns_per_call;
             turns.drain(..turns.len().saturating_sub(most));
-            let opening = Opening { session, turn_count, state, stored: &stored, alignment: &alignment };
+            let opening = Opening { session: &found, stored: &stored, alignment: &alignment };
             match self.open(user, opening, turns, now).await {
                 Err(error) if was_overtaken(&error) && tried < MAX_TRIES => tried += 1,
                 result => return result,
@@ -111,11 +111,11 @@ impl Recording {
         let _place = self.queues.enter(user, session).await;
         let mut tried = 0;
         loop {
-            let (turn_count, state) = session_now(self.store.as_ref(), user, session).await?;
-            let stored = self.last_turns(user, session, turn_count, NEAR).await?;
+            let found = session_now(self.store.as_ref(), self.clock.as_ref(), user, session).await?;
+            let stored = self.last_turns(user, session, found.turn_count, NEAR).await?;
             let after = stored.last().map(|turn| turn.seq);
             let alignment = Alignment { after, known: 0, abandoned: Vec::new(), is_certain: true };
-            let opening = Opening { session, turn_count, state, stored: &stored, alignment: &alignment };
+            let opening = Opening { session: &found, stored: &stored, alignment: &alignment };
             match self.open(user, opening, vec![turn.clone()], now).await {
                 Err(error) if was_overtaken(&error) && tried < MAX_TRIES => tried += 1,
                 result => return result,
@@ -132,12 +132,11 @@ impl Recording {
         mut turns: Vec<NewTurn>,
         now: Timestamp,
     ) -> Result<Exchange> {
-        let Opening { session, stored, alignment, .. } = opening;
+        let Opening { session, stored, alignment } = opening;
         let left: Vec<&Turn> = stored.iter().filter(|turn| alignment.abandoned.contains(&turn.seq)).collect();
-        let unlearned = self.unlearned(user, session, &left, now).await?;
         let (exchange, mut first) = self.opened(user, opening, &mut turns, now);
-        first.extend(unlearned);
-        let applied = self.append_after(user, session, first, turns, None, now).await?;
+        self.unlearn_into(&mut first, user, &session.id, &left).await?;
+        let applied = self.append_after(user, &session.id, first, turns).await?;
         self.recorded.fetch_add(applied.turns.len() as u64, Ordering::Relaxed);
         Ok(exchange)
     }
@@ -182,15 +181,15 @@ impl Recording {
         }
     }
 
-    /// The exchange, and what has to be stored with its turns.
+    /// The exchange, and the change set that opens it, without its turns.
     fn opened(
         &self,
         user: &UserId,
         opening: Opening<'_>,
         turns: &mut [NewTurn],
         now: Timestamp,
-    ) -> (Exchange, Vec<Change>) {
-        let Opening { session, turn_count, state, stored, alignment } = opening;
+    ) -> (Exchange, ChangeSet) {
+        let Opening { session, stored, alignment } = opening;
         let is_left = |turn: &&Turn| alignment.abandoned.contains(&turn.seq);
         let left: Vec<TurnId> = stored.iter().filter(is_left).map(|turn| turn.id).collect();
         let last_visible = stored.iter().rfind(|turn| !is_left(turn)).map(|turn| turn.seq);
@@ -203,21 +202,22 @@ impl Recording {
             follows.write(&mut first.metadata);
         }
         let question = match turns.last() {
-            Some(turn) => Some(AppendedTurn { id: turn.id, seq: turn_count + turns.len() as u64 - 1 }),
+            Some(turn) => {
+                Some(AppendedTurn { id: turn.id, seq: session.turn_count + turns.len() as u64 - 1 })
+            }
             None => stored
                 .iter()
                 .find(|turn| Some(turn.seq) == alignment.after)
                 .map(|turn| AppendedTurn { id: turn.id, seq: turn.seq }),
         };
-        let awaited = Awaited { session: session.clone(), question, reply: TurnId(self.ids.next()) };
+        let awaited = Awaited { session: session.id.clone(), question, reply: TurnId(self.ids.next()) };
         let job = self.reply_job(user, &awaited, now);
-        let mut first = Vec::with_capacity(3);
-        first.push(Change::ExpectSession { session: session.clone(), turn_count, state: Box::new(state) });
+        let mut first = ChangeSet::one(now, Change::EnqueueJob(Box::new(job.clone())))
+            .expecting(Expectation::unchanged(session));
         if !left.is_empty() {
             let hidden = Some(Hidden { reason: HiddenReason::Abandoned, at: now });
-            first.push(Change::HideTurns { ids: left, hidden });
+            first.changes.push(Change::HideTurns { ids: left, hidden });
         }
-        first.push(Change::EnqueueJob(Box::new(job.clone())));
         let Awaited { session, question, reply } = awaited;
         (Exchange { session, question, reply, job }, first)
     }
@@ -280,12 +280,12 @@ impl Recording {
             return Ok(());
         }
         let turn = self.reply_turn(&exchange, ending, now)?;
-        let first = exchange.finishing(JobOutcome::Dropped).into_iter().collect();
+        let first = ChangeSet::new(now, exchange.finishing(JobOutcome::Dropped).into_iter().collect());
         let gave_up = |error: &Error| match error.kind() {
             ErrorKind::Conflict => !error.is_retryable(),
             kind => kind == ErrorKind::NotFound,
         };
-        match self.append_after(user, session, first, vec![turn.clone()], None, now).await {
+        match self.append_after(user, session, first, vec![turn.clone()]).await {
             Ok(_) => Ok(()),
             // Somebody took this process for dead, and has noted that the reply was interrupted.
             Err(error) if gave_up(&error) => {
@@ -376,11 +376,10 @@ impl Recording {
     }
 }
 
-/// What a session looked like when an exchange was opened in it.
+/// What was read of a session to open an exchange in it.
+#[derive(Clone, Copy)]
 struct Opening<'a> {
-    session: &'a SessionId,
-    turn_count: u64,
-    state: State,
+    session: &'a Session,
     stored: &'a [Turn],
     alignment: &'a Alignment,
 }

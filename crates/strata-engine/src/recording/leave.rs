@@ -1,12 +1,12 @@
-//! Leaving a branch: what only its turns said is no longer believed, and what that had replaced holds again.
+//! Leaving a branch: memories that only its turns state are no longer believed, and the memories that they replaced are
+//! believed again.
 //!
-//! Nothing is overwritten. A memory that only abandoned turns say leaves recall, marked as they are; it stays in its history.
-//! What it had taken the place of is believed anew, as a memory of its own that takes its place in turn, so that as-of reads
+//! Nothing is overwritten. A memory that only abandoned turns state leaves recall, marked as they are; it stays in its
+//! history. The memory that it had replaced is added again as a new memory that replaces it in turn, so that as-of reads
 //! still return what was believed in between.
 //!
-//! Learning and leaving may happen at once. Leaving goes on only while nobody changes the memories meanwhile, and counts how
-//! often the session was left; learning goes on only while that count stays ([`Engine::times_left`]). So whichever comes
-//! second looks again.
+//! Learning and leaving may happen at once. Leaving expects that no memory changes, and counts how often the session was
+//! left; learning expects that this count stays the same ([`Engine::times_left`]). So the second of the two reads again.
 
 use std::collections::HashSet;
 
@@ -15,34 +15,37 @@ use jiff::Timestamp;
 use strata_core::error::Result;
 use strata_core::id::{MemoryId, SessionId, TurnId, UserId};
 use strata_core::memory::{Memory, TODO_FIELD};
-use strata_core::store::{Change, MemoryQuery, MemorySelect, TurnQuery, session_space};
+use strata_core::store::{
+    Change, ChangeSet, Expectation, MemoryQuery, MemorySelect, TurnQuery, session_space,
+};
 use strata_core::turn::{Hidden, HiddenReason, Role, Turn};
 
 impl Recording {
-    /// How often a branch of a session was left on which the user had said something.
+    /// How often the client left a branch of a session on which the user had said something.
     pub(super) async fn times_left(&self, user: &UserId, session: &SessionId) -> Result<u64> {
         self.store.progress(user, &left_space(session)).await
     }
 
-    /// What leaving these turns of a session changes in what was learned. It begins with the expectation that nobody changes
-    /// the memories meanwhile.
-    pub(crate) async fn unlearned(
+    /// Adds to `set` how the memories change when these turns of a session are left, with the expectation that no memory
+    /// has changed since they were read.
+    pub(crate) async fn unlearn_into(
         &self,
+        set: &mut ChangeSet,
         user: &UserId,
         session: &SessionId,
         left: &[&Turn],
-        now: Timestamp,
-    ) -> Result<Vec<Change>> {
-        // Only what the user says is learned from.
+    ) -> Result<()> {
+        // Memories come from the user's turns only.
         if !left.iter().any(|turn| turn.role == Role::User) {
-            return Ok(Vec::new());
+            return Ok(());
         }
-        // Before anything is read: what changes after this moment is noticed.
-        let head = self.store.head(user).await?;
+        let now = set.at;
+        // The head is read first, so that the expectation covers everything that is read after it.
+        set.expect.push(Expectation::memories_since(self.store.head(user).await?));
         let times = self.times_left(user, session).await?;
         let memories = self.store.memories(user, &MemoryQuery::new(MemorySelect::All)).await?;
         let gone = self.said_by_none_but(user, left, &memories).await?;
-        let mut changes = vec![Change::ExpectMemories { revision: head.revision, epoch: head.epoch }];
+        let changes = &mut set.changes;
         let hidden = Some(Hidden { reason: HiddenReason::Abandoned, at: now });
         for memory in memories.iter().filter(|memory| gone.contains(&memory.id)) {
             changes.push(Change::HideMemory { id: memory.id, hidden });
@@ -60,7 +63,7 @@ impl Recording {
             }
         }
         changes.push(Change::SetProgress { space: left_space(session), revision: times + 1 });
-        Ok(changes)
+        Ok(())
     }
 
     /// The visible memories that one of these turns says, and no other that still counts. What a person has worded

@@ -1,10 +1,10 @@
-//! One writer after the other in a session, within this process.
+//! A queue of the writers of each session, within this process.
 //!
-//! What is worked out from a session travels with the expectation that nobody wrote to it meanwhile
-//! ([`Change::ExpectSession`](strata_core::store::Change::ExpectSession)). Were many to work it out at once, one of them would get
-//! through with each commit and all others would work in vain. So they queue, first come first served. It is no lock on
-//! which anything rests: another process, or a message that expects nothing, may still come first, and then it is tried
-//! again.
+//! A writer that computes its changes from a session expects the version that it has read
+//! ([`Expectation::Session`](strata_core::store::Expectation::Session)). If many writers computed at once, one of them would
+//! succeed with each commit and all others would have to repeat their work. So they queue, first come first served.
+//! Correctness does not depend on the queue: another process, or a writer that expects nothing, may still be faster, and
+//! then the writer tries again.
 //!
 //! What is deliberately absent: a runtime. A place in the queue is a waker.
 
@@ -15,7 +15,7 @@ use std::task::{Poll, Waker};
 
 use strata_core::id::{SessionId, UserId};
 
-/// Who writes to which session, and who waits for that.
+/// The queues of all sessions that are written to.
 #[derive(Default)]
 pub(crate) struct Queues(Mutex<Table>);
 
@@ -31,7 +31,7 @@ struct Waiting {
     waker: Option<Waker>,
 }
 
-/// A place in a session's queue. Dropped, also when its owner goes away, it makes room for the next.
+/// A place in a session's queue. The next writer follows when it is dropped, also if its owner is cancelled.
 pub(crate) struct Place<'a> {
     queues: &'a Queues,
     session: (UserId, SessionId),
@@ -43,7 +43,7 @@ impl Queues {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until nobody else writes to the session.
+    /// Waits until all writers that came before have left the session's queue.
     pub(crate) async fn enter(&self, user: &UserId, session: &SessionId) -> Place<'_> {
         let session = (user.clone(), session.clone());
         let number = {

@@ -1,5 +1,6 @@
-//! What a change set does to the database, inside a transaction that somebody else has begun and will end.
+//! Applying a change set to the database, inside a transaction that the caller begins and ends.
 
+mod expect;
 mod forget;
 mod jobs;
 mod keys;
@@ -17,18 +18,19 @@ use strata_core::{Error, ItemId, SessionId, TurnId, UserId};
 
 pub(crate) use jobs::lease_job;
 
-use super::error::{Fault, Outcome, damaged};
+use super::error::{Fault, Outcome};
 use super::row::{count, json, metadata, micros};
 
-/// Applies all of `changes`, or fails and leaves it to the caller to roll back what was done.
+/// Checks the expectations and applies all of `changes`. If it fails, the caller rolls back.
 pub(crate) fn apply(conn: &Connection, user: &UserId, changes: ChangeSet) -> Outcome<Applied> {
-    let ChangeSet { at, idempotency, changes } = changes;
+    let ChangeSet { at, idempotency, expect, changes } = changes;
     if let Some(idempotency) = &idempotency
         && let Some(answer) = earlier_answer(conn, user, idempotency)?
     {
         return Ok(answer);
     }
     let mut writing = Writing::begin(conn, user, at, changes.iter().map(items_changed).sum())?;
+    expect.iter().try_for_each(|expectation| writing.expect(expectation))?;
     for change in changes {
         writing.apply(change)?;
     }
@@ -60,11 +62,11 @@ fn earlier_answer(conn: &Connection, user: &UserId, idempotency: &Idempotency) -
     Ok(Some(Applied { replayed: true, ..answer }))
 }
 
-/// How many items recall sees otherwise after a change. [`Forget`](strata_core::store::Forget) raises the revision itself,
-/// if it destroyed anything.
+/// How many of the items that recall sees a change changes. [`Forget`](strata_core::store::Forget) raises the revision
+/// itself if it destroyed anything.
 fn items_changed(change: &Change) -> usize {
     match change {
-        // A summary may have been completed before and be so no longer.
+        // A summary that was completed before may be replaced by one that failed.
         Change::PutSummary(summary) => usize::from(summary.status != SummaryStatus::Processing),
         Change::AppendTurns { turns, .. } => turns.len().max(1),
         Change::HideTurns { ids, .. } => ids.len().max(1),
@@ -75,11 +77,8 @@ fn items_changed(change: &Change) -> usize {
         | Change::ConfirmMemory { .. }
         | Change::HideMemory { .. } => 1,
         Change::PutState { .. }
-        | Change::ExpectMemories { .. }
-        | Change::ExpectProgress { .. }
         | Change::EnqueueOnce(_)
         | Change::PruneJobs { .. }
-        | Change::ExpectSession { .. }
         | Change::PutVectors(_)
         | Change::PutSegment { .. }
         | Change::MergeSegments { .. }
@@ -103,29 +102,34 @@ pub(super) struct Writing<'a> {
     pub(super) user: &'a UserId,
     pub(super) user_id: i64,
     revision: i64,
+    /// The number of this change set among the user's: the version of the sessions that it writes to.
+    version: i64,
     at: Timestamp,
     applied: Applied,
 }
 
 impl<'a> Writing<'a> {
-    /// Finds or makes the user's row and raises its revision: one statement for a user that exists. Row numbers are not
-    /// remembered from one set to the next, since another process may have changed what they stand for.
+    /// Finds or makes the user's row and raises its counters: one statement for a user that exists. Row numbers are not
+    /// remembered from one set to the next, because another process may have deleted the row.
     fn begin(conn: &'a Connection, user: &'a UserId, at: Timestamp, items_changed: usize) -> Outcome<Self> {
         let raise = count(items_changed as u64)?;
-        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
         let found = conn
             .prepare_cached(
-                "UPDATE users SET revision = revision + ?2 WHERE name = ?1 RETURNING id, revision",
+                "UPDATE users SET revision = revision + ?2, writes = writes + 1 WHERE name = ?1
+                 RETURNING id, revision, writes",
             )?
             .query_row(params![user.as_str(), raise], row)
             .optional()?;
-        let (user_id, revision) = match found {
+        let (user_id, revision, version) = match found {
             Some(found) => found,
             None => conn
-                .prepare_cached("INSERT INTO users (name, revision) VALUES (?1, ?2) RETURNING id, revision")?
+                .prepare_cached(
+                    "INSERT INTO users (name, revision, writes) VALUES (?1, ?2, 1) RETURNING id, revision, writes",
+                )?
                 .query_row(params![user.as_str(), raise], row)?,
         };
-        Ok(Self { conn, user, user_id, revision, at, applied: Applied::default() })
+        Ok(Self { conn, user, user_id, revision, version, at, applied: Applied::default() })
     }
 
     fn keep_answer(&self, idempotency: &Idempotency) -> Outcome<()> {
@@ -150,9 +154,6 @@ impl<'a> Writing<'a> {
                 ids.into_iter().try_for_each(|id| self.hide_turn(id, hidden))
             }
             Change::PutState { session, state } => self.put_state(&session, &state),
-            Change::ExpectSession { session, turn_count, state } => {
-                self.expect_session(&session, turn_count, &state)
-            }
             Change::PutSummary(summary) => self.put_summary(&summary),
             Change::AddMemory(memory) => self.add_memory(&memory),
             Change::ReviseMemory { id, archive_as, content, metadata } => {
@@ -161,7 +162,6 @@ impl<'a> Writing<'a> {
             Change::CloseMemory { id, valid_to, replaced_by } => self.close_memory(id, valid_to, replaced_by),
             Change::NoteMemory { id, note } => self.note_memory(id, note),
             Change::ConfirmMemory { id, turns } => self.confirm_memory(id, &turns),
-            Change::ExpectMemories { revision, epoch } => self.expect_memories(revision, epoch),
             Change::HideMemory { id, hidden } => self.hide_memory(id, hidden),
             Change::PutVectors(vectors) => {
                 let revision = self.raise_vectors()?;
@@ -171,7 +171,6 @@ impl<'a> Writing<'a> {
             Change::MergeSegments { segment, epoch } => self.merge_segments(&segment, epoch),
             Change::DropSegments { space } => self.drop_segments(&space),
             Change::SetProgress { space, revision } => self.set_progress(&space, revision),
-            Change::ExpectProgress { space, revision } => self.expect_progress(&space, revision),
             Change::EnqueueJob(job) => self.enqueue_job(&job),
             Change::EnqueueOnce(job) => self.enqueue_once(&job),
             Change::FinishJob { id, lease, outcome } => self.finish_job(id, lease, outcome),
@@ -218,8 +217,8 @@ impl<'a> Writing<'a> {
         Ok(())
     }
 
-    /// Notes a write to a session, which is made where there is none, and takes the next `places` of its sequence.
-    /// Gives the session's row and the first of the places.
+    /// Notes a write to a session, which is created if it does not exist, and takes the next `places` of its sequence.
+    /// Returns the session's row and the first of the places.
     fn touch_session(&self, session: &SessionId, places: usize) -> Outcome<(i64, i64)> {
         let places = count(places as u64)?;
         let (name, at) = (session.as_str(), micros(self.at));
@@ -228,10 +227,10 @@ impl<'a> Writing<'a> {
         let found = self
             .conn
             .prepare_cached(
-                "UPDATE sessions SET next_seq = next_seq + ?3, updated_at = max(updated_at, ?4)
+                "UPDATE sessions SET next_seq = next_seq + ?3, updated_at = max(updated_at, ?4), version = ?5
                  WHERE user_id = ?1 AND name = ?2 RETURNING id, next_seq - ?3",
             )?
-            .query_row(params![self.user_id, name, places, at], row)
+            .query_row(params![self.user_id, name, places, at, self.version], row)
             .optional()?;
         if let Some(found) = found {
             return Ok(found);
@@ -239,10 +238,10 @@ impl<'a> Writing<'a> {
         let made = self
             .conn
             .prepare_cached(
-                "INSERT INTO sessions (user_id, name, created_at, updated_at, next_seq) VALUES (?1, ?2, ?4, ?4, ?3)
-                 RETURNING id, next_seq - ?3",
+                "INSERT INTO sessions (user_id, name, created_at, updated_at, next_seq, version)
+                 VALUES (?1, ?2, ?4, ?4, ?3, ?5) RETURNING id, next_seq - ?3",
             )?
-            .query_row(params![self.user_id, name, places, at], row)?;
+            .query_row(params![self.user_id, name, places, at, self.version], row)?;
         Ok(made)
     }
 
@@ -268,29 +267,6 @@ impl<'a> Writing<'a> {
             .prepare_cached("UPDATE sessions SET state = ?2 WHERE id = ?1")?
             .execute(params![session_id, json(state)?])?;
         Ok(())
-    }
-
-    fn expect_session(&self, session: &SessionId, turn_count: u64, expected: &State) -> Outcome<()> {
-        let stored: Option<(i64, i64, Option<String>)> = self
-            .conn
-            .prepare_cached("SELECT id, next_seq, state FROM sessions WHERE user_id = ?1 AND name = ?2")?
-            .query_row(params![self.user_id, session.as_str()], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-            })
-            .optional()?;
-        let (id, turns, state) = stored.unwrap_or_default();
-        let is_expected = turns == count(turn_count)? && {
-            let state: Option<State> = state
-                .map(|text| serde_json::from_str(&text))
-                .transpose()
-                .map_err(|error| damaged("sessions", id, format!("column `state`: {error}")))?;
-            state.unwrap_or_default() == *expected
-        };
-        if is_expected {
-            return Ok(());
-        }
-        let message = format!("session `{session}` was written to meanwhile; read it again");
-        Err(Error::conflict(message).retryable().into())
     }
 
     /// The row of a session that has to exist.
@@ -391,7 +367,7 @@ impl<'a> Writing<'a> {
         Ok(())
     }
 
-    /// What `vectors` calls an item, if it exists.
+    /// An item's kind and row as table `vectors` names them, if the item exists.
     fn find_item(&self, item: ItemId) -> Outcome<Option<(i64, i64)>> {
         let (kind, sql) = item_row(item);
         let mut statement = self.conn.prepare_cached(sql)?;
@@ -426,7 +402,7 @@ impl<'a> Writing<'a> {
         Ok(())
     }
 
-    /// Looks at all answers of the user: an index by time would cost every write something that is wanted once an hour.
+    /// Reads all answers of the user: an index by time would slow every write down for a query that runs once an hour.
     fn prune_idempotency(&self, before: Timestamp) -> Outcome<()> {
         self.conn
             .prepare_cached("DELETE FROM idempotency WHERE user_id = ?1 AND created_at < ?2")?
@@ -435,8 +411,8 @@ impl<'a> Writing<'a> {
     }
 }
 
-/// The number that `vectors` has for an item's kind, and how to find the item's row.
-pub(crate) fn item_row(item: ItemId) -> (i64, &'static str) {
+/// The number of an item's kind in table `vectors`, and the query for the item's row.
+fn item_row(item: ItemId) -> (i64, &'static str) {
     match item {
         ItemId::Turn(_) => (0, "SELECT row FROM turns WHERE user_id = ?1 AND id = ?2"),
         ItemId::Memory(_) => (1, "SELECT row FROM memories WHERE user_id = ?1 AND id = ?2"),

@@ -1,4 +1,4 @@
-//! A consistent copy while the store serves.
+//! Making a consistent copy while the store serves.
 
 use std::fs::{self, File};
 use std::io;
@@ -21,13 +21,13 @@ pub(crate) fn backup(conn: &Connection, target: &Path) -> Outcome<()> {
     let partial = Path::new(&partial);
     let written = copy(conn, partial).and_then(|()| publish(partial, target));
     if written.is_err() {
-        // Whatever was copied is of no use; that it cannot be removed changes nothing about the error.
+        // The partial copy is useless. If it cannot be removed, the first error is still the one to report.
         let _ = fs::remove_file(partial);
     }
     written
 }
 
-/// One step over all pages: it reads one snapshot, beside which writers go on.
+/// Copies all pages in one step: it reads one snapshot, and writers continue beside it.
 fn copy(source: &Connection, partial: &Path) -> Outcome<()> {
     create_private(partial).map_err(|error| cannot_write(partial, error))?;
     let mut copy = Connection::open(partial)?;
@@ -37,19 +37,19 @@ fn copy(source: &Connection, partial: &Path) -> Outcome<()> {
             .retryable()
             .into());
     }
-    // The copy shall be one file: without this, whoever opens it first finds a log beside it.
+    // The copy has to be one file: without this, the first process that opens it would create a log beside it.
     copy.pragma_update(None, "journal_mode", "DELETE")?;
     copy.close().map_err(|(_, error)| Fault::from(error))?;
     let file = File::open(partial).and_then(|file| file.sync_all());
     file.map_err(|error| cannot_write(partial, error))
 }
 
-/// Gives the finished copy its name. A hard link fails where the name is taken meanwhile; a rename would overwrite.
+/// Gives the finished copy its name. A hard link fails if the name exists by now; a rename would overwrite the file.
 fn publish(partial: &Path, target: &Path) -> Outcome<()> {
     match fs::hard_link(partial, target) {
         Ok(()) => fs::remove_file(partial).map_err(|error| cannot_write(partial, error))?,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(already_there(target)),
-        // Some file systems know no hard links.
+        // Some file systems have no hard links.
         Err(_) => fs::rename(partial, target).map_err(|error| cannot_write(target, error))?,
     }
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -1,4 +1,4 @@
-//! Looking whether the store is well: a quick look, and one at everything.
+//! Checking the store: a quick check, and a thorough one that reads everything.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use strata_core::store::{CheckDepth, Health};
 use super::error::Outcome;
 use super::{index, read, schema};
 
-/// How many findings of one kind are named; beyond that they say nothing new.
+/// The most problems of one kind that are listed; more would add nothing.
 const NAMED: usize = 20;
 
-/// Counts what is stored and, if `depth` asks for it, reads everything to find what is wrong.
+/// Counts what is stored and, for a thorough check, reads everything to find problems.
 pub(crate) fn check(conn: &Connection, path: &Path, depth: CheckDepth) -> Outcome<Health> {
     let count = |sql: &str| -> Outcome<u64> {
         Ok(conn.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0))?.unsigned_abs())
@@ -21,7 +21,7 @@ pub(crate) fn check(conn: &Connection, path: &Path, depth: CheckDepth) -> Outcom
         format_version: schema::VERSION,
         users: count(&format!("SELECT count(*) {}", read::STORED_USERS))?,
         sessions: count("SELECT count(*) FROM sessions")?,
-        // The sessions know it, and there are fewer of them than of turns.
+        // Each session knows its number of turns, and there are fewer sessions than turns.
         turns: count("SELECT coalesce(sum(next_seq), 0) FROM sessions")?,
         memories: count("SELECT count(*) FROM memories")?,
         unindexed: index::unindexed(conn)?,
@@ -34,7 +34,7 @@ pub(crate) fn check(conn: &Connection, path: &Path, depth: CheckDepth) -> Outcom
     Ok(health)
 }
 
-/// The file with its log.
+/// The size of the file and its log.
 fn bytes(path: &Path) -> u64 {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
@@ -78,7 +78,7 @@ fn examine(conn: &Connection, problems: &mut Vec<String>) -> Outcome<()> {
         &|found| format!("{found} is of no item; report this as a defect"),
     )?;
     let reindex = |found: &str| format!("the text index has {found}; run `strata reindex`");
-    // An item's number in the index is its row, one bit for its kind and six for its length.
+    // An item's number in the index consists of its row, one bit for its kind and six for its length.
     say(
         "SELECT count(*) || ' items too few' FROM (
              SELECT row * 2 AS item FROM turns WHERE row <= (SELECT upto FROM indexed WHERE kind = 0)

@@ -1,4 +1,4 @@
-//! Opening connections: how durable, how patient, how much memory; and the pool that reads run on.
+//! Opening connections with their durability, lock timeout and cache sizes; and the pool of reading connections.
 
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -13,24 +13,24 @@ use tokio::sync::Semaphore;
 use super::error::{Fault, Outcome};
 use super::schema::{self, Found};
 
-/// Statements kept prepared on a connection: more than the backend has, so that none is ever prepared twice.
+/// The prepared statements that a connection keeps: more than the backend has, so that none is prepared twice.
 const STATEMENTS: usize = 128;
 
-/// Page cache of a reading connection, in KiB. It fills only as far as it is used; four of them stay small beside the
-/// 50 MB that an idle process may take. The system's own cache backs it.
+/// The page cache of a reading connection, in KiB. It grows only as it is used; four of them are small beside the 50 MB
+/// that an idle process may take. The operating system caches the file as well.
 const READER_CACHE_KIB: i32 = 4 * 1024;
 
-/// Page cache of the writing connection, in KiB: the inner pages of all indexes of a large store.
+/// The page cache of the writing connection, in KiB. It holds the inner pages of all indexes of a large store.
 const WRITER_CACHE_KIB: i32 = 16 * 1024;
 
 /// Pages in the write-ahead log before they are copied into the file: 16 MiB. With the default of 1000, a store under
 /// 64 writers spent a tenth of its time there.
 const CHECKPOINT_PAGES: i32 = 4_000;
 
-/// How soon it is tried again to switch to the write-ahead log.
+/// The pause before switching to the write-ahead log is tried again.
 const WAL_RETRY: Duration = Duration::from_millis(10);
 
-/// What a [`SqliteStore`](super::SqliteStore) may be told beside its path.
+/// The options of a [`SqliteStore`](super::SqliteStore).
 #[derive(Debug, Clone)]
 pub struct SqliteOptions {
     /// How long a write waits while another process holds the file. Then it fails as unavailable and may be retried.
@@ -49,13 +49,13 @@ impl Default for SqliteOptions {
     }
 }
 
-/// Opens the connection that writes, after the file was found to be ours, and brings the file up to date.
+/// Opens the writing connection, after the file has been checked, and migrates the file.
 pub(crate) fn open_writer(path: &Path, options: &SqliteOptions) -> Outcome<Connection> {
     let mut conn = open_checked(path, options)?;
     use_wal(&conn, options.busy_timeout)?;
     conn.pragma_update(None, "synchronous", "FULL")?;
     conn.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
-    // What is deleted within a page that is written anyhow is filled with zeros. For the rest see `scrub.rs`.
+    // SQLite fills deleted content with zeros in pages that it writes anyway. `scrub.rs` removes the rest.
     conn.query_row("PRAGMA secure_delete = FAST", [], |_| Ok(()))?;
     conn.pragma_update(None, "journal_size_limit", 64 << 20)?;
     set_up(&conn, WRITER_CACHE_KIB)?;
@@ -67,8 +67,8 @@ pub(crate) fn open_writer(path: &Path, options: &SqliteOptions) -> Outcome<Conne
     Ok(conn)
 }
 
-/// Switches to the write-ahead log. While two processes make the same new file SQLite refuses one of them at once, where
-/// it would wait for any other lock.
+/// Switches to the write-ahead log. If two processes create the same file at once, SQLite refuses one of them without
+/// waiting, as it would for any other lock.
 fn use_wal(conn: &Connection, patience: Duration) -> Outcome<()> {
     let mut left = patience;
     loop {
@@ -84,7 +84,7 @@ fn use_wal(conn: &Connection, patience: Duration) -> Outcome<()> {
 
 /// Opens a connection that reads.
 pub(crate) fn open_reader(path: &Path, options: &SqliteOptions) -> Outcome<Connection> {
-    // Not opened as read-only: the last process that closes the file may have to recover what a crash left behind.
+    // Not opened as read-only: the last process that closes the file may have to recover it after a crash.
     let flags =
         if options.read_only { OpenFlags::SQLITE_OPEN_READ_ONLY } else { OpenFlags::SQLITE_OPEN_READ_WRITE };
     let conn = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
@@ -94,7 +94,7 @@ pub(crate) fn open_reader(path: &Path, options: &SqliteOptions) -> Outcome<Conne
     Ok(conn)
 }
 
-/// Looks whether a read-only store can be read as it is.
+/// Checks whether a read-only store can be read without migrating it.
 pub(crate) fn check_read_only(path: &Path, options: &SqliteOptions) -> Outcome<()> {
     let found = schema::inspect(&open_reader(path, options)?, path)?;
     if found == Found::Store(schema::VERSION) {
@@ -112,13 +112,13 @@ fn set_up(conn: &Connection, cache_kib: i32) -> Outcome<()> {
     conn.pragma_update(None, "temp_store", "MEMORY")?;
     conn.pragma_update(None, "cache_size", -cache_kib)?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
-    // Else SQLite lets the values that are bound to a statement have a say in its plan, and plans some anew at each use: those
-    // with a bound limit, and the one that looks for a waiting job. With learning on, an eighth of the writer's time went there.
+    // Without this, SQLite plans some statements again at each use, because their plan depends on the bound values: those with
+    // a bound limit, and the one that looks for a waiting job. With learning on, that took an eighth of the writer's time.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
 }
 
-/// Opens a file and refuses it, unchanged, if it is not ours. A file that does not exist or is empty becomes ours.
+/// Opens a file and refuses it, unchanged, if it is not a store. A file that does not exist or is empty becomes one.
 fn open_checked(path: &Path, options: &SqliteOptions) -> Outcome<Connection> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
@@ -130,7 +130,7 @@ fn open_checked(path: &Path, options: &SqliteOptions) -> Outcome<Connection> {
         return Err(Error::invalid(format!("`{}` is a folder; name a file in it", path.display())).into());
     }
     if !path.exists() {
-        // Where it cannot be made, or somebody was faster, opening it says so or finds it.
+        // If the file cannot be created, opening it reports why; if another process was faster, opening it succeeds.
         let _ = create_private(path);
     }
     let flags =
@@ -144,12 +144,12 @@ fn open_checked(path: &Path, options: &SqliteOptions) -> Outcome<Connection> {
         ))
         .into());
     }
-    // In one snapshot: another process may be making a store of the file just now.
+    // In one snapshot: another process may be creating the store in this file at the same time.
     in_snapshot(&conn, |conn| schema::inspect(conn, path))?;
     Ok(conn)
 }
 
-/// Makes a new file that only its owner can read: what people said is nobody else's business. SQLite gives the log beside it
+/// Creates a new file that only its owner can read, because it holds private conversations. SQLite gives the log beside it
 /// the same mode.
 pub(super) fn create_private(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
@@ -159,7 +159,7 @@ pub(super) fn create_private(path: &Path) -> std::io::Result<File> {
     options.open(path)
 }
 
-/// The connections that reads run on, opened as they are needed.
+/// The pool of reading connections, opened as they are needed.
 pub(crate) struct Readers {
     path: PathBuf,
     options: SqliteOptions,
@@ -181,9 +181,9 @@ impl Readers {
         self.run_bare(|conn| in_snapshot(conn, read)).await
     }
 
-    /// Runs a `read` of a few rows by their keys, in one snapshot, right here. Such a read takes some ten microseconds;
-    /// handing it to another thread and waiting for that takes a hundred, and a chat does several. What finds no free
-    /// connection, or the file locked, is handed over all the same.
+    /// Runs a `read` of a few rows by their keys, in one snapshot, on the calling thread. Such a read takes about ten
+    /// microseconds; handing it to another thread and waiting for the answer takes a hundred, and a chat makes several. If no
+    /// connection is free, or the file is locked, the read moves to another thread all the same.
     pub(crate) async fn run_here<T: Send + 'static>(
         &self,
         read: impl Fn(&Connection) -> Outcome<T> + Send + 'static,
@@ -191,7 +191,7 @@ impl Readers {
         let waiting = self.permits.try_acquire().ok().and_then(|permit| Some((permit, self.pop()?)));
         if let Some((permit, conn)) = waiting {
             let value = without_patience(&conn, self.options.busy_timeout, |conn| in_snapshot(conn, &read));
-            // As below: the connection is back before the permit.
+            // The connection goes back before the permit, as below.
             self.free.lock().unwrap_or_else(PoisonError::into_inner).push(conn);
             drop(permit);
             match value {
@@ -218,7 +218,7 @@ impl Readers {
             let waiting = free.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let conn = waiting.map_or_else(|| open_reader(&path, &options), Ok)?;
             let value = read(&conn);
-            // The connection is back before the permit: whoever gets the permit finds it. After `close` it goes.
+            // The connection goes back before the permit, so that the next holder finds it. After `close` it is dropped.
             if !permit.semaphore().is_closed() {
                 free.lock().unwrap_or_else(PoisonError::into_inner).push(conn);
             }
@@ -231,7 +231,7 @@ impl Readers {
         value.map_err(Error::from)
     }
 
-    /// Lets no further read begin, waits for those that run, and closes the connections.
+    /// Refuses further reads, waits for those that run, and closes the connections.
     pub(crate) async fn close(&self) {
         let all = u32::try_from(self.options.readers.max(1)).unwrap_or(u32::MAX);
         if let Ok(permits) = self.permits.acquire_many(all).await {
@@ -242,7 +242,7 @@ impl Readers {
     }
 }
 
-/// Runs `read` on a connection that does not wait for a lock meanwhile.
+/// Runs `read` on a connection that fails at once instead of waiting for a lock.
 fn without_patience<T>(
     conn: &Connection,
     patience: Duration,
@@ -261,7 +261,7 @@ fn in_snapshot<T>(conn: &Connection, read: impl FnOnce(&Connection) -> Outcome<T
     Ok(value)
 }
 
-/// What every call gets after [`close`](strata_core::Store::close).
+/// The error of every call after [`close`](strata_core::Store::close).
 pub(crate) fn closed() -> Error {
     Error::unavailable("the store is closed; open it again")
 }

@@ -1,17 +1,17 @@
-//! The one place where errors of the driver become errors of the core, with their kind and whether to try again.
+//! The one place where errors of the driver become errors of the core, with their kind and whether a retry makes sense.
 
 use rusqlite::ErrorCode;
 use strata_core::{Error, ErrorKind};
 
-/// What a function that talks to the database returns.
+/// The result of a function that uses the database.
 pub(crate) type Outcome<T> = Result<T, Fault>;
 
-/// An error on its way out of this backend: one that we made, or one of the driver's that is still to be translated.
+/// An error inside this backend: one of the core, or one of the driver that is not translated yet.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// Ours, already in the core's terms.
+    /// An error of the core.
     Known(Error),
-    /// The driver's.
+    /// An error of the driver.
     Driver(rusqlite::Error),
 }
 
@@ -26,7 +26,7 @@ impl Fault {
         matches!(self, Self::Driver(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy))
     }
 
-    /// This fault if it is no duplicate, else the conflict that it stands for.
+    /// A conflict if a unique index refused a row, otherwise this fault.
     pub(crate) fn or_conflict(self, message: impl FnOnce() -> String) -> Self {
         if self.is_duplicate() { Self::Known(Error::conflict(message())) } else { self }
     }
@@ -53,13 +53,13 @@ impl From<Fault> for Error {
     }
 }
 
-/// Another error that says the same, for a second caller of the same failed commit. The cause stays with the first.
+/// A copy of an error without its cause, for the other callers of the same failed commit.
 pub(crate) fn repeat(error: &Error) -> Error {
     let repeated = Error::new(error.kind(), error.message());
     if error.is_retryable() { repeated.retryable() } else { repeated }
 }
 
-/// Stored data that cannot be right.
+/// The error for invalid stored data.
 pub(crate) fn damaged(table: &str, row: i64, detail: impl std::fmt::Display) -> Error {
     Error::internal(format!(
         "row `{row}` of table `{table}` cannot be right: {detail}; run `strata doctor` and restore a backup"

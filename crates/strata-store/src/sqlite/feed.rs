@@ -1,4 +1,4 @@
-//! What an index in memory is fed from: changes by revision, vectors by theirs, and stored segments.
+//! The reads and writes that serve an index in memory: changed items, vectors, segments and progress.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use strata_core::store::{Item, Segment, SegmentSize, StoredVector};
@@ -45,7 +45,7 @@ pub(crate) fn feed(conn: &Connection, user: &UserId, after: u64, limit: u32) -> 
     Ok(items)
 }
 
-/// The revision with which `limit` items are reached, or the largest where there are fewer.
+/// The revision at which the feed has `limit` items, or the largest revision if there are fewer items.
 fn last_revision(conn: &Connection, user_id: i64, after: i64, limit: u32) -> Outcome<i64> {
     let part = |table: &str| {
         format!(
@@ -88,6 +88,9 @@ pub(crate) fn vectors_since(
             kind => return Err(damaged("vectors", cells.get(0)?, format!("kind `{kind}` is unknown")).into()),
         };
         let components: Vec<u8> = cells.get(4)?;
+        if components.is_empty() {
+            return Err(damaged("vectors", cells.get(0)?, "the vector has no components").into());
+        }
         let values = components.into_iter().map(u8::cast_signed).collect();
         let vector = Vector { scale: cells.get::<f64>(3)? as f32, values };
         Ok(StoredVector {
@@ -126,7 +129,7 @@ pub(crate) fn progress(conn: &Connection, user: &UserId, space: &str) -> Outcome
 }
 
 pub(crate) fn behind(conn: &Connection, space: &str, gap: u64, limit: u32) -> Outcome<Vec<UserId>> {
-    // A user that was forgotten keeps a row with its revision, and nothing to work on.
+    // A forgotten user keeps a row with its counters, and has nothing to work on.
     let sql = "SELECT u.id, u.name FROM users u
                LEFT JOIN progress p ON p.user_id = u.id AND p.space = ?1
                WHERE u.revision - coalesce(p.revision, 0) > ?2
@@ -215,15 +218,6 @@ impl Writing<'_> {
         Ok(())
     }
 
-    pub(super) fn expect_progress(&self, space: &str, revision: u64) -> Outcome<()> {
-        let progress = progress(self.conn, self.user, space)?;
-        if progress == revision {
-            return Ok(());
-        }
-        let message = format!("`{space}` is at {progress} and not at {revision}; somebody else was faster");
-        Err(Error::conflict(message).retryable().into())
-    }
-
     pub(super) fn set_progress(&self, space: &str, revision: u64) -> Outcome<()> {
         self.conn
             .prepare_cached(
@@ -234,7 +228,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Destroys all segments, of which only their maker could say what is in them, so that their spaces begin anew.
+    /// Destroys all segments, because the store cannot tell what they hold. Their spaces begin anew.
     pub(super) fn clear_segments(&self) -> Outcome<()> {
         for sql in [
             "DELETE FROM progress WHERE user_id = ?1
@@ -246,7 +240,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// The next count of the user's vectors.
+    /// Raises the count of the user's vectors and returns it.
     pub(super) fn raise_vectors(&self) -> Outcome<i64> {
         let sql = "UPDATE users SET vectors = vectors + 1 WHERE id = ?1 RETURNING vectors";
         Ok(self.conn.prepare_cached(sql)?.query_row([self.user_id], |row| row.get(0))?)

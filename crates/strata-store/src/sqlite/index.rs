@@ -2,12 +2,12 @@
 //!
 //! Every term is stored with its user's number before it, so a user's lists of items are its own: they are as long as the
 //! user's data makes them, however large the store is, and their lengths are the user's document frequencies. FTS5's own
-//! `bm25()` would reckon with the number of items of all users together. So ranking is done here: an item's number in the
+//! `bm25()` would use the number of items of all users together. So ranking is done here: an item's number in the
 //! index carries its kind and its length ([`Key`]), and a term that an item holds more than once is stored a second time
 //! with a mark ([`REPEATED`]). FTS5 then needs neither positions nor sizes (`detail=none`).
 //!
-//! Appending does not touch the index. The writer indexes in batches behind it; the table `indexed` says up to which row.
-//! What lies beyond, the *tail*, is analysed by each search, so nothing is ever missed.
+//! Appending does not touch the index. The writer indexes later, in batches; the table `indexed` says up to which row. Each
+//! search analyses the rows beyond, the *tail*, itself, so it finds every item.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,10 +16,10 @@ use strata_language::text;
 
 use super::error::Outcome;
 
-/// Between a user's number and a term. A private-use character: no term holds one, and the tokenizer keeps it.
+/// Separates a user's number from a term. It is a private-use character: no term holds one, and the tokenizer keeps it.
 const AFTER_USER: char = '\u{e000}';
 
-/// After a term that an item holds at least twice. More is not told apart: BM25 hardly does either.
+/// Marks a term that an item holds at least twice. Higher counts are not stored: they hardly change a BM25 score.
 const REPEATED: char = '\u{e001}';
 
 /// Up to this length an item's length is kept exactly; beyond it, in steps of a fifth.
@@ -27,10 +27,10 @@ const EXACT_LENGTHS: u32 = 24;
 const LENGTH_STEP: f64 = 1.2;
 const LENGTH_BITS: u32 = 6;
 
-/// Beyond this many rows, the user's part of the tail is found by the user and not by reading all of the tail.
+/// If the tail has more rows than this, the user's part of it is found by an index and not by reading the whole tail.
 const LONG_TAIL: i64 = 20_000;
 
-/// What is indexed. The number is the one in the tables `indexed` and `vectors`.
+/// The kinds of items in the index. The numbers are those of the tables `indexed` and `vectors`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     Turn = 0,
@@ -73,7 +73,7 @@ impl Key {
         self.0 >> (LENGTH_BITS + 1)
     }
 
-    /// The length that stands for all that share this one's step.
+    /// The length that represents all lengths of the same step.
     pub(crate) fn length(self) -> u32 {
         step_length((self.0 & ((1 << LENGTH_BITS) - 1)) as u32)
     }
@@ -115,7 +115,7 @@ impl Terms {
         terms
     }
 
-    /// What FTS5 is given: the terms as they are stored, with blanks between them.
+    /// The text for FTS5: the terms as they are stored, with blanks between them.
     fn document(&self, user_id: i64) -> String {
         let user = format!("{user_id}{AFTER_USER}");
         let mut document = String::new();
@@ -164,8 +164,8 @@ fn insert(conn: &Connection, user_id: i64, kind: Kind, row: i64, content: &str) 
     Ok(key)
 }
 
-/// Indexes up to `most` items that are not yet in the index, and says how many there were. The caller has begun a
-/// transaction that writes.
+/// Indexes up to `most` items that are not yet in the index, and returns their number. The caller has begun a transaction
+/// that writes.
 pub(crate) fn index_batch(conn: &Connection, most: usize) -> Outcome<usize> {
     let mut totals: HashMap<i64, Totals> = HashMap::new();
     let mut left = most;
@@ -205,7 +205,7 @@ pub(crate) fn unindexed(conn: &Connection) -> Outcome<u64> {
     Ok(unindexed.unsigned_abs())
 }
 
-/// Empties the index, so that everything is in its tail.
+/// Empties the index, so that all items are in its tail.
 pub(crate) fn clear(conn: &Connection) -> Outcome<()> {
     conn.execute_batch(
         "INSERT INTO text_index (text_index) VALUES ('delete-all');
@@ -215,7 +215,7 @@ pub(crate) fn clear(conn: &Connection) -> Outcome<()> {
     Ok(())
 }
 
-/// Takes items out of the index, where they are in it.
+/// Removes items from the index, if they are in it.
 pub(crate) fn remove(conn: &Connection, user_id: i64, kind: Kind, rows: &[i64]) -> Outcome<()> {
     let mut removed = Totals::default();
     for row in rows {
@@ -230,7 +230,7 @@ pub(crate) fn remove(conn: &Connection, user_id: i64, kind: Kind, rows: &[i64]) 
     Ok(())
 }
 
-/// Follows a memory whose statement has changed, unless it is still in the tail.
+/// Indexes a memory again whose statement has changed, unless it is still in the tail.
 pub(crate) fn replace_memory(conn: &Connection, user_id: i64, row: i64, content: &str) -> Outcome<()> {
     if find(conn, Kind::Memory, row)?.is_none() {
         return Ok(());
@@ -241,15 +241,15 @@ pub(crate) fn replace_memory(conn: &Connection, user_id: i64, row: i64, content:
     added.store(conn, user_id, 1)
 }
 
-/// An item's number in the index. FTS5 keeps the numbers of its rows in a table of its own, the only place that knows
-/// which length an item was indexed with.
+/// An item's number in the index. FTS5 keeps the numbers of its rows in a table of its own, the only place where the length
+/// is stored with which an item was indexed.
 fn find(conn: &Connection, kind: Kind, row: i64) -> Outcome<Option<Key>> {
     let mut select = conn.prepare_cached("SELECT id FROM text_index_docsize WHERE id BETWEEN ?1 AND ?2")?;
     let range = params![Key::first(kind, row).0, Key::last(kind, row).0];
     Ok(select.query_row(range, |row| row.get(0).map(Key)).optional()?)
 }
 
-/// After rows were deleted: SQLite gives the numbers of the last ones again, and what comes to have them is not indexed.
+/// Corrects `indexed` after rows were deleted: SQLite uses the numbers of the last rows again, for items that are not indexed.
 pub(crate) fn lower_watermark(conn: &Connection, kind: Kind) -> Outcome<()> {
     let sql = format!(
         "UPDATE indexed SET upto = min(upto, (SELECT coalesce(max(row), 0) FROM {})) WHERE kind = ?1",
@@ -300,7 +300,7 @@ impl Tail {
             if last <= upto {
                 continue;
             }
-            // The `+` keeps SQLite from reading all of the user's rows to find the few that are new.
+            // Because of the `+`, SQLite does not read all of the user's rows to find the few new ones.
             let plus = if last - upto > LONG_TAIL { "" } else { "+" };
             let sql = format!("SELECT row, content FROM {table} WHERE row > ?1 AND {plus}user_id = ?2");
             let mut select = conn.prepare_cached(&sql)?;
@@ -313,14 +313,14 @@ impl Tail {
         Ok(Self { items })
     }
 
-    /// These items added to those of the index.
+    /// The counts of the index with these items added.
     pub(crate) fn add_to(&self, mut totals: Totals) -> Totals {
         self.items.iter().for_each(|(key, _)| totals.add(*key));
         totals
     }
 }
 
-/// The items that hold a term, in order of their keys, each with whether it holds it more than once.
+/// The items that hold a term, in the order of their keys, each with whether it holds the term more than once.
 pub(crate) fn holding(conn: &Connection, user_id: i64, tail: &Tail, term: &str) -> Outcome<Vec<(Key, bool)>> {
     let quoted = |mark: &str| format!("\"{user_id}{AFTER_USER}{}{mark}\"", term.replace('"', "\"\""));
     let mut select = conn.prepare_cached("SELECT rowid FROM text_index WHERE text_index MATCH ?1")?;

@@ -1,4 +1,4 @@
-//! What can be read, beside search. Every statement names the user, but those that serve the process itself.
+//! All reads except search. Every statement names the user, except those that serve the process itself.
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
@@ -9,11 +9,9 @@ use strata_core::store::{
     Head, JobQuery, KeyQuery, MemoryQuery, MemorySelect, MetricQuery, Page, SummaryQuery, TurnQuery,
 };
 use strata_core::summary::Summary;
-use strata_core::vector::{ItemVector, Vector};
-use strata_core::{ItemId, Memory, MemoryId, Session, SessionId, Turn, TurnId, UserId};
+use strata_core::{Memory, MemoryId, Session, SessionId, Turn, TurnId, UserId};
 
-use super::apply::item_row;
-use super::error::{Outcome, damaged};
+use super::error::Outcome;
 use super::row::{self, Cells, bound, micros};
 
 /// All rows of a query, each read by `read`.
@@ -38,7 +36,7 @@ pub(super) fn user_id(conn: &Connection, user: &UserId) -> Outcome<Option<i64>> 
     Ok(select.query_row([user.as_str()], |row| row.get(0)).optional()?)
 }
 
-/// The user's row; 0, which no user has, where there is none: then nothing is found.
+/// The user's row, or 0, which no user has, so that a query for an unknown user finds nothing.
 fn user_or_nobody(conn: &Connection, user: &UserId) -> Outcome<i64> {
     Ok(user_id(conn, user)?.unwrap_or(0))
 }
@@ -105,8 +103,8 @@ fn recent_turns(
     as_of: Option<Timestamp>,
     limit: u32,
 ) -> Outcome<Vec<Turn>> {
-    // By the index over time, which knows the session as well: a session may hold turns from any time, so its own order
-    // does not help.
+    // The index over time also holds the session. The order by `seq` does not help, because a session's turns may come from
+    // any time.
     let sql = format!(
         "SELECT {} FROM turns t INDEXED BY turns_recent JOIN sessions s ON s.id = t.session_id
          WHERE t.user_id = ?1 AND t.created_at <= ?2 AND t.hidden_at IS NULL
@@ -121,7 +119,7 @@ fn recent_turns(
 pub(crate) fn memories(conn: &Connection, user: &UserId, query: &MemoryQuery) -> Outcome<Vec<Memory>> {
     let Some(user_id) = user_id(conn, user)? else { return Ok(Vec::new()) };
     let MemoryQuery { select, session, agent, kind, page } = query;
-    // An offset and a limit count what is left after everything else, some of which is decided here and not by SQL.
+    // Offset and limit apply after all other criteria, and some of these are checked here and not by SQL.
     let mut skip = page.offset;
     let mut found = Vec::new();
     let mut take = |memory: Memory| {
@@ -160,7 +158,7 @@ pub(crate) fn memories(conn: &Connection, user: &UserId, query: &MemoryQuery) ->
     Ok(found)
 }
 
-/// Gives each memory of a query to `take`, until that says no.
+/// Gives each memory of a query to `take`, until that returns false.
 fn each_memory(
     conn: &Connection,
     sql: &str,
@@ -177,8 +175,8 @@ fn each_memory(
     Ok(())
 }
 
-/// A memory with all that it replaced and all that replaced it, oldest first. What was learned at the same moment stands
-/// in the order in which it was replaced.
+/// A memory with all that it replaced and all that replaced it, oldest first. Memories of the same moment are ordered by
+/// replacement.
 fn history(conn: &Connection, user_id: i64, id: MemoryId) -> Outcome<Vec<Memory>> {
     let sql = format!(
         "WITH RECURSIVE
@@ -210,40 +208,6 @@ pub(crate) fn summaries(conn: &Connection, user: &UserId, query: &SummaryQuery) 
     let strategy = query.strategy.map(|strategy| strategy.as_str());
     let status = query.status.map(|status| status.as_str());
     all(conn, &sql, params![user_id, query.session.as_str(), strategy, status, query.limit], row::summary)
-}
-
-pub(crate) fn vectors(
-    conn: &Connection,
-    user: &UserId,
-    model: &str,
-    items: &[ItemId],
-) -> Outcome<Vec<ItemVector>> {
-    let Some(user_id) = user_id(conn, user)? else { return Ok(Vec::new()) };
-    let mut select = conn.prepare_cached(
-        "SELECT row, scale, components FROM vectors
-         WHERE user_id = ?1 AND kind = ?2 AND item = ?3 AND model_id = (SELECT id FROM models WHERE name = ?4)",
-    )?;
-    let mut vectors = Vec::with_capacity(items.len());
-    for item in items {
-        let (kind, sql) = item_row(*item);
-        let row: Option<i64> = conn
-            .prepare_cached(sql)?
-            .query_row(params![user_id, item.uuid().as_bytes()], |row| row.get(0))
-            .optional()?;
-        let Some(row) = row else { continue };
-        let mut rows = select.query(params![user_id, kind, row, model])?;
-        if let Some(found) = rows.next()? {
-            let cells = Cells::new("vectors", found);
-            let components: Vec<u8> = cells.get(2)?;
-            if components.is_empty() {
-                return Err(damaged("vectors", cells.get(0)?, "the vector has no components").into());
-            }
-            let values = components.into_iter().map(u8::cast_signed).collect();
-            let vector = Vector { scale: cells.get::<f64>(1)? as f32, values };
-            vectors.push(ItemVector { item: *item, model: model.to_owned(), vector });
-        }
-    }
-    Ok(vectors)
 }
 
 pub(crate) fn jobs(conn: &Connection, user: &UserId, query: &JobQuery) -> Outcome<Vec<Job>> {
@@ -297,7 +261,7 @@ pub(crate) fn owner_of(conn: &Connection, id: MemoryId) -> Outcome<Option<UserId
     Ok(owners.into_iter().next())
 }
 
-/// Which users have anything stored: a user that was forgotten keeps an empty row, and a key alone is nothing stored.
+/// The condition for users that have anything stored. A forgotten user keeps an empty row, and a key alone does not count.
 pub(crate) const STORED_USERS: &str = "FROM users u WHERE
      EXISTS (SELECT 1 FROM sessions WHERE user_id = u.id) OR EXISTS (SELECT 1 FROM memories WHERE user_id = u.id)
      OR EXISTS (SELECT 1 FROM jobs WHERE user_id = u.id) OR EXISTS (SELECT 1 FROM requests WHERE user_id = u.id)";

@@ -1,4 +1,4 @@
-//! From rows to domain types and back. What cannot be right is an error that names the table and the row.
+//! Conversion from rows to domain types and back. Invalid stored data is an error that names the table and the row.
 
 use jiff::Timestamp;
 use rusqlite::Row;
@@ -21,13 +21,13 @@ pub(crate) fn micros(timestamp: Timestamp) -> i64 {
     timestamp.as_microsecond()
 }
 
-/// A count as it is stored. What does not fit never comes back out of range: it is refused as too large.
+/// A count as it is stored. A count that SQLite's integers cannot hold is refused as too large.
 pub(crate) fn count(number: u64) -> Outcome<i64> {
     i64::try_from(number)
         .map_err(|_| Error::too_large(format!("`{number}` is larger than the store can keep")).into())
 }
 
-/// A limit or offset: the largest that SQLite knows stands for everything beyond it.
+/// A limit, an offset or another bound to compare with; the largest integer of SQLite stands for everything beyond it.
 pub(crate) fn bound(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -38,7 +38,7 @@ pub(crate) fn json(value: &impl Serialize) -> Outcome<String> {
         .map_err(|error| Error::invalid("a value cannot be written as JSON").with_source(error).into())
 }
 
-/// Metadata as it is stored: nothing where there is none.
+/// Metadata as it is stored; empty metadata is stored as NULL.
 pub(crate) fn metadata(metadata: &Metadata) -> Outcome<Option<String>> {
     if metadata.is_empty() { Ok(None) } else { json(metadata).map(Some) }
 }
@@ -120,7 +120,7 @@ impl<'a> Cells<'a> {
 }
 
 /// The columns of [`session`].
-pub(crate) const SESSION: &str = "id, name, created_at, updated_at, next_seq, state";
+pub(crate) const SESSION: &str = "id, name, created_at, updated_at, next_seq, state, version";
 
 pub(crate) fn session(row: &Row<'_>) -> Outcome<Session> {
     let cells = Cells::new("sessions", row);
@@ -130,6 +130,7 @@ pub(crate) fn session(row: &Row<'_>) -> Outcome<Session> {
         updated_at: cells.time(3)?,
         turn_count: cells.number(4)?,
         state: cells.json(5)?.unwrap_or_default(),
+        version: cells.number(6)?,
     })
 }
 

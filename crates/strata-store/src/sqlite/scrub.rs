@@ -1,10 +1,10 @@
-//! Leaving no bytes behind: what was forgotten goes out of the text index, the file's unused room and the log as well.
+//! Scrubbing: the bytes of forgotten data are removed from the text index, the free pages of the file and the log.
 //!
-//! Deleting a row only gives its room free, and the text index keeps the terms of deleted items until it merges the segment
-//! that has them. So a change set that forgets leaves a mark in the file. When nobody has called for a while the writer merges
-//! the index in bounded steps, writes the file anew without its unused room, empties the log, and takes the mark away. What
-//! a crash, a reader or the end of the process keeps from that is done by whoever opens the store next. What is left alone:
-//! what the file system and the disk below it keep of overwritten blocks.
+//! Deleting a row only frees its space, and the text index keeps the terms of deleted items until it merges the segment that
+//! has them. So a change set that forgets leaves a mark in the file. After a pause without calls the writer merges the index
+//! in bounded steps, rewrites the file without its free pages, empties the log, and removes the mark. If a crash, a reader
+//! or the end of the process prevents that, the next process that opens the store does it. What is deliberately left alone:
+//! copies of overwritten blocks that the file system or the disk keeps.
 
 use std::time::{Duration, Instant};
 
@@ -14,26 +14,26 @@ use strata_core::Error;
 use super::error::Outcome;
 use super::writer::{Flush, Thread};
 
-/// The mark: a row of `indexed` of no kind of item, which counts how often something was forgotten since.
+/// The mark: a row of `indexed` that belongs to no kind of item and counts how often something was forgotten since.
 const MARK: i64 = -1;
 
-/// How long nothing has to come before the first step: a client that forgets one thing after the other shall not wait each time.
+/// The pause without calls before the first step: a client that forgets one thing after the other must not wait each time.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest wait after a step that failed or that a reader held up.
+/// The longest pause after a step that failed or that a reader blocked.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Pages of the index merged at once: a call that comes meanwhile waits some milliseconds.
+/// The pages of the index merged at once: a call that arrives during it waits a few milliseconds.
 const MERGED_PAGES: i64 = 256;
 
-/// Up to this size the file is written anew. Beyond it that would keep callers waiting for more than a second, and only
-/// what is unused as a whole page is written over.
+/// The largest file that is rewritten as a whole. Rewriting a larger one would make callers wait for more than a second, so
+/// only its free pages are overwritten.
 const SMALL_FILE: i64 = 64 << 20;
 
-/// The most unused pages written over at once, in one commit: 64 MiB.
+/// The most free pages overwritten in one commit: 64 MiB.
 const OVERWRITTEN_PAGES: i64 = 16_384;
 
-/// How long a process that ends goes on with it.
+/// The longest time for which a process that ends continues to scrub.
 const AT_CLOSE: Duration = Duration::from_secs(10);
 
 /// Leaves the mark, inside the transaction that forgets.
@@ -50,17 +50,17 @@ fn marked(conn: &Connection) -> Outcome<Option<i64>> {
     Ok(select.query_row([MARK], |row| row.get(0)).optional()?)
 }
 
-/// What the writer knows of it.
+/// The writer's state of scrubbing.
 #[derive(Debug, Default)]
 pub(super) struct Scrubbing {
-    /// How long it has to be quiet before the next step, if there is one to do.
+    /// The pause without calls before the next step, if there is one to do.
     pub(super) wait: Option<Duration>,
     /// The count of the mark for which the file is clean and only the log is left.
     clean: Option<i64>,
     failures: u32,
 }
 
-/// What one step came to.
+/// The result of one step.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
     More,
@@ -70,14 +70,14 @@ pub(super) enum Step {
 }
 
 impl Thread {
-    /// Looks whether something was forgotten, by this process or another, and has it scrubbed when it is quiet.
+    /// Checks whether this or another process has forgotten something, and schedules the scrubbing.
     pub(super) fn notice_forgotten(&mut self) {
         if self.scrubbing.wait.is_none() && marked(&self.conn).is_ok_and(|mark| mark.is_some()) {
             self.scrubbing.wait = Some(PAUSE);
         }
     }
 
-    /// Does one step and settles when the next one is due.
+    /// Does one step and decides when the next one is due.
     pub(super) fn scrub_when_quiet(&mut self) {
         let step = self.scrub_step();
         self.scrubbing.wait = match step {
@@ -100,7 +100,7 @@ impl Thread {
         (PAUSE * (1 << self.scrubbing.failures)).min(LONGEST_PAUSE)
     }
 
-    /// Finishes before the file is closed, within a limit.
+    /// Finishes the scrubbing before the file is closed, within a time limit.
     pub(super) fn scrub_at_close(&mut self) {
         let began = Instant::now();
         while began.elapsed() < AT_CLOSE {
@@ -118,7 +118,7 @@ impl Thread {
         tracing::info!("what was forgotten is overwritten when the store is next opened");
     }
 
-    /// One step, in the order in which each makes the next one possible.
+    /// Does the next step. Each step makes the one after it possible.
     pub(super) fn scrub_step(&mut self) -> Outcome<Step> {
         let Some(count) = marked(&self.conn)? else { return Ok(Step::Done) };
         if self.scrubbing.clean != Some(count) {
@@ -139,7 +139,7 @@ impl Thread {
         if is_busy {
             return Ok(Step::HeldUp);
         }
-        // Unless another process has forgotten something meanwhile.
+        // Unless another process has forgotten something since.
         let taken = self.in_transaction(Flush::AtCommit, |conn| {
             let sql = "DELETE FROM indexed WHERE kind = ?1 AND upto = ?2";
             Ok(conn.prepare_cached(sql)?.execute(params![MARK, count])?)
@@ -148,13 +148,13 @@ impl Thread {
         Ok(if taken == 0 { Step::More } else { Step::Done })
     }
 
-    /// Merges a part of the text index, and says whether there was one left. A merge of all segments into one is the only way
-    /// by which an index that keeps no contents lets go of the terms of deleted items.
+    /// Merges a part of the text index, and returns whether there was something to merge. Merging all segments into one is the
+    /// only way to remove the terms of deleted items from an index that keeps no contents.
     fn merge(&mut self, is_small: bool) -> Outcome<bool> {
         let merge = |thread: &mut Self| {
             thread.in_transaction(Flush::Later, |conn| {
                 let before = conn.total_changes();
-                // Negative: whatever segments there are, also a single one with deleted items, become one.
+                // A negative number merges all segments into one, even a single one with deleted items.
                 conn.prepare_cached("INSERT INTO text_index (text_index, rank) VALUES ('merge', ?1)")?
                     .execute([-MERGED_PAGES])?;
                 // The insertion itself counts as one.
@@ -164,7 +164,7 @@ impl Thread {
         if is_small { merge(self) } else { self.zeroing(merge) }
     }
 
-    /// Does `work` with every page that it gives free filled with zeros.
+    /// Runs `work` so that every page that it frees is filled with zeros.
     fn zeroing<T>(&mut self, work: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
         self.conn.query_row("PRAGMA secure_delete = ON", [], |_| Ok(()))?;
         let done = work(self);
@@ -172,12 +172,12 @@ impl Thread {
         done
     }
 
-    /// Writes over the pages that nothing uses: a table takes them all, filled with zeros, and goes again.
+    /// Overwrites the free pages: a table takes them all, filled with zeros, and is dropped again.
     pub(super) fn overwrite_unused(&mut self) -> Outcome<()> {
         self.zeroing(|thread| {
             thread.in_transaction(Flush::AtCommit, |conn| {
                 let unused: i64 = conn.query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
-                // Each of a blob's pages begins with the number of the next one.
+                // Each page of a blob begins with the number of the next one.
                 let bytes = unused.min(OVERWRITTEN_PAGES) * (page_size(conn)? - 4);
                 conn.execute_batch(&format!(
                     "CREATE TABLE unused (bytes BLOB);

@@ -1,4 +1,4 @@
-//! Full-text search in one snapshot: the index, its tail, and the rows that may be seen.
+//! Full-text search in one snapshot over the index, its tail and the visible rows.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -12,31 +12,31 @@ use super::error::Outcome;
 use super::index::{self, Key, Kind, Tail, Totals};
 use super::row::{self, micros};
 
-/// How soon more of the same term stops counting: Lucene's and Elasticsearch's default, as in the reference store.
+/// BM25's `k1`, the saturation of a repeated term: the default of Lucene and Elasticsearch, as in the reference store.
 const K1: f32 = 1.2;
 
-/// How much a long item is held back: Lucene's and Elasticsearch's default, as in the reference store.
+/// BM25's `b`, the penalty of a long item: the default of Lucene and Elasticsearch, as in the reference store.
 const B: f32 = 0.75;
 
-/// How many of the user's newest turns, and of its memories, are compared with a question word by word. Of older ones only
-/// those are that hold a term which resembles it.
+/// The number of the user's newest turns, and of its newest memories, that are compared with a question word by word. An older
+/// item is compared only if it holds a term that resembles the question.
 const COMPARED: i64 = 10_000;
 
-/// How much less a term may resemble the question than a word must: terms are stems, words are not.
+/// The allowance for terms, which are stems: a term may resemble the question by this much less than a word must.
 const STEM_SLACK: f32 = 0.7;
 
-/// How many terms that resemble the question are followed to the items that hold them, the most alike first.
+/// The most terms that resemble the question whose items are read, the most similar first.
 const SIMILAR_TERMS: usize = 64;
 
-/// How many equally good items beyond the last are looked at, so that the newest of them come first.
+/// The most items with the same score as the last one that are read too, so that the newest of them come first.
 const TIES: usize = 64;
 
-/// What the query finds, best first.
+/// The items that the query finds, best first.
 pub(crate) fn search(conn: &Connection, user: &UserId, query: &TextQuery) -> Outcome<Vec<Hit>> {
     search_comparing(conn, user, query, COMPARED)
 }
 
-/// What the query finds, where at most `compared` items of a kind are compared with it word by word.
+/// As [`search`], comparing at most `compared` items of a kind word by word.
 pub(super) fn search_comparing(
     conn: &Connection,
     user: &UserId,
@@ -52,7 +52,7 @@ pub(super) fn search_comparing(
     let Some((user_id, totals)) = owner else { return Ok(Vec::new()) };
     let mut seen = Visible { conn, user_id, query, session: None };
     if let Some(session) = &query.session {
-        // No session has the number 0: where there is none of this name, there are no turns.
+        // No session has the number 0, so an unknown session has no turns.
         let sql = "SELECT id, next_seq FROM sessions WHERE user_id = ?1 AND name = ?2";
         let found = conn
             .prepare_cached(sql)?
@@ -83,7 +83,7 @@ fn by_words(conn: &Connection, user_id: i64, totals: Totals, question: &str) -> 
             (key, rarity * times * (K1 + 1.0) / saturation)
         }));
     }
-    // A few ascending runs, one a term: the stable sort merges them in linear time.
+    // There is one ascending run for each term, and the stable sort merges them in linear time.
     scores.sort_by_key(|(key, _)| *key);
     scores.dedup_by(|next, first| {
         let same = next.0 == first.0;
@@ -95,7 +95,7 @@ fn by_words(conn: &Connection, user_id: i64, totals: Totals, question: &str) -> 
     Ok(scores)
 }
 
-/// What a query may see.
+/// The items that a query may see.
 struct Visible<'a> {
     conn: &'a Connection,
     user_id: i64,
@@ -117,7 +117,7 @@ impl Visible<'_> {
         let better = |a: &(Key, f32), b: &(Key, f32)| b.1.total_cmp(&a.1).then(b.0.cmp(&a.0));
         let mut hits: Vec<Hit> = Vec::new();
         let mut rest = candidates.as_mut_slice();
-        // Only as many are put in order as are needed; usually the first part is enough.
+        // Only as many candidates are sorted as are needed; usually the first part is enough.
         while !rest.is_empty() {
             let part = (limit.saturating_add(TIES)).saturating_mul(2).min(rest.len());
             if part < rest.len() {
@@ -139,7 +139,7 @@ impl Visible<'_> {
         Ok(newest_first(hits, limit))
     }
 
-    /// Leaves out what is not of the session, where that is quicker than to look at each row.
+    /// Removes candidates of other sessions, if that is quicker than reading each row.
     fn keep_session(&self, candidates: &mut Vec<(Key, f32)>) -> Outcome<()> {
         let Some((session, turns)) = self.session else { return Ok(()) };
         if turns > 8 * candidates.len() as i64 {
@@ -186,8 +186,8 @@ impl Visible<'_> {
         believed && (session.is_none() || memory.session.is_none() || memory.session.as_ref() == session)
     }
 
-    /// The items that hold the question or resemble it: by a look at each of the newest, and at those older ones that hold
-    /// a term like it.
+    /// The items that hold the question or resemble it. It compares all of the newest items, and the older items that hold a
+    /// similar term.
     fn similar(&self, min_similarity: f32, compared: i64, totals: Totals) -> Outcome<Vec<Hit>> {
         let similar = SimilarWords::new(&self.query.text);
         let resembles = |content: &str| {
@@ -214,7 +214,7 @@ impl Visible<'_> {
                 }
             }
         }
-        // Many may resemble a question of common words: only those that are given back are read whole.
+        // Many items may resemble a question of common words, so only the items of the answer are read whole.
         found.sort_unstable_by(|a, b| {
             let newest = || (b.created_at, b.row).cmp(&(a.created_at, a.row));
             b.score.total_cmp(&a.score).then_with(newest)
@@ -230,7 +230,7 @@ impl Visible<'_> {
         Ok(newest_first(hits, limit))
     }
 
-    /// The newest items in the index that hold a term like the question.
+    /// The newest items in the index that hold a term similar to the question.
     fn keys_of_similar_terms(&self, similar: &SimilarWords, least: f32) -> Outcome<Vec<Key>> {
         let mut terms: Vec<(f32, String)> = Vec::new();
         index::for_each_term(self.conn, self.user_id, |term| {
@@ -242,7 +242,7 @@ impl Visible<'_> {
         terms.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut keys = BTreeSet::new();
         for (_, term) in terms.iter().take(SIMILAR_TERMS) {
-            // What is in the tail is among the newest, which were looked at already.
+            // Items in the tail are among the newest, which have been compared already.
             let holding = index::holding(self.conn, self.user_id, &Tail::default(), term)?;
             keys.extend(holding.into_iter().map(|(key, _)| key));
         }
@@ -299,7 +299,7 @@ impl Visible<'_> {
     }
 }
 
-/// An item that resembles a question, not read yet and perhaps not to be seen.
+/// An item that resembles a question. It is not read yet and may turn out to be invisible.
 struct Resembling {
     score: f32,
     created_at: i64,
@@ -307,12 +307,12 @@ struct Resembling {
     row: i64,
 }
 
-/// The content, by name, without copying it: most rows are only looked at.
+/// The content of a row without a copy, because most rows are only compared.
 fn content<'a>(row: &'a rusqlite::Row<'_>) -> Outcome<&'a str> {
     Ok(row.get_ref("content")?.as_str().map_err(rusqlite::Error::from)?)
 }
 
-/// The best first, and of equally good ones the newest.
+/// Orders by score, best first; of items with the same score the newest comes first.
 fn newest_first(mut hits: Vec<Hit>, limit: usize) -> Vec<Hit> {
     hits.sort_by(|a, b| {
         let newest = || b.item.created_at().cmp(&a.item.created_at());

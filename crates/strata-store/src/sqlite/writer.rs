@@ -1,10 +1,10 @@
-//! The one thread that writes: it takes everything that waits, commits it together, and answers each caller apart.
+//! The one thread that writes: it takes all waiting calls, commits them together, and answers each caller separately.
 //!
-//! A commit costs a flush of the disk, whatever is in it. With one transaction for all that wait, 64 callers pay one flush
-//! together. Each change set stands in a savepoint of its own, so that one that fails goes alone.
+//! A commit costs a flush of the disk, whatever is in it. With one transaction for all waiting calls, 64 callers share one
+//! flush. Each change set has a savepoint of its own, so that one that fails is rolled back alone.
 //!
-//! When nothing waits, the thread brings the text index up to date; under constant load it does so every now and then, so
-//! that the part which searches must read themselves stays short. Then it scrubs what was forgotten ([`super::scrub`]).
+//! When no call waits, the thread brings the text index up to date; under constant load it does so from time to time, so
+//! that the tail which each search has to read stays short. Then it scrubs forgotten data ([`super::scrub`]).
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +23,7 @@ use super::error::{Outcome, repeat};
 use super::index;
 use super::scrub::Scrubbing;
 
-/// The most calls that wait. More wait at the door, so that a burst cannot fill the memory.
+/// The most calls in the queue. Further callers wait for a permit, so that a burst cannot fill the memory.
 const QUEUE: usize = 4_096;
 
 /// The most calls of one commit. At 64 callers the number hardly matters; it bounds how long the first one waits.
@@ -32,23 +32,23 @@ const GROUP_CALLS: usize = 512;
 /// The most text of one commit, in bytes, for the same reason.
 const GROUP_BYTES: usize = 8 << 20;
 
-/// How long nothing has to come before what was appended is indexed: a client that sends one turn after the other shall
-/// not pay for an index of one turn each time.
+/// The pause without calls after which appended items are indexed: a client that sends one turn after the other must not
+/// wait for an index of one turn each time.
 const QUIET: Duration = Duration::from_millis(20);
 
-/// How long indexing may be put off by calls that keep coming.
+/// The longest time for which a stream of calls may delay indexing.
 const LATEST: Duration = Duration::from_secs(1);
 
-/// Items indexed at once when nothing waits: a call that comes meanwhile waits a few milliseconds.
+/// The items indexed at once when no call waits: a call that arrives during it waits a few milliseconds.
 const QUIET_BATCH: usize = 512;
 
-/// Items indexed at once under load, where fewer and larger transactions cost less.
+/// The items indexed at once under load, where fewer and larger transactions cost less.
 const LOADED_BATCH: usize = 2_048;
 
-/// The most items left to searches under load. A search reads the user's part of them in some milliseconds.
+/// The most items in the tail under load. A search reads the user's part of them in a few milliseconds.
 const LONGEST_TAIL: usize = 4_096;
 
-/// Whether the index is kept up to date. Tests switch it off to see what a crash leaves behind.
+/// Whether the index is kept up to date. Tests switch this off to see the state that a crash leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Indexing {
     Behind,
@@ -56,7 +56,7 @@ pub(crate) enum Indexing {
     Off,
 }
 
-/// What the thread is asked for.
+/// A call to the thread.
 enum Call {
     Write(Asked),
     Probe { answer: oneshot::Sender<Result<()>> },
@@ -70,7 +70,7 @@ pub(super) struct Waiting {
     _place: OwnedSemaphorePermit,
 }
 
-/// The way to the thread.
+/// The handle of the thread.
 pub(crate) struct Writer {
     calls: Mutex<Option<Sender<Waiting>>>,
     places: Arc<Semaphore>,
@@ -83,7 +83,7 @@ impl Writer {
             .map_err(|error| Error::unavailable("cannot start the writing thread").with_source(error))
     }
 
-    /// A thread that does `work` with the calls.
+    /// Starts a thread that runs `work` with the calls.
     pub(super) fn over(work: impl FnOnce(Receiver<Waiting>) + Send + 'static) -> std::io::Result<Self> {
         let (sender, receiver) = channel();
         let thread =
@@ -105,12 +105,12 @@ impl Writer {
         self.call(|answer| Call::Probe { answer }).await
     }
 
-    /// Builds the text index anew; calls that come meanwhile are served.
+    /// Rebuilds the text index; other calls are served in between.
     pub(crate) async fn reindex(&self) -> Result<()> {
         self.call(|answer| Call::Reindex { answer }).await
     }
 
-    /// Finishes what was accepted, and ends the thread.
+    /// Finishes the accepted calls, and ends the thread.
     pub(crate) async fn close(&self) -> Result<()> {
         let closing = self.call(|answer| Call::Close { answer }).await;
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -138,7 +138,7 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// Waits for the commit in progress, so that nobody opens the file while this process still writes to it.
+    /// Waits for the commit in progress, so that the file is not opened again while this process still writes to it.
     fn drop(&mut self) {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.join();
@@ -154,8 +154,8 @@ fn stopped() -> Error {
 pub(super) enum Flush {
     /// Before it is acknowledged.
     AtCommit,
-    /// With the next one that is flushed. For the text index, which is derived: frames of the log are valid in their order
-    /// only, so the next append's flush covers them, and losing the last ones loses nothing but work.
+    /// With the next commit that is flushed. This serves the text index, which is derived data: frames of the log are valid
+    /// in their order only, so the next append's flush covers them, and losing the last ones costs only repeated work.
     Later,
 }
 
@@ -172,17 +172,17 @@ impl Flush {
 pub(super) struct Thread {
     pub(super) conn: Connection,
     indexing: Indexing,
-    /// How the connection flushes, if that is known.
+    /// How the connection flushes at present, if known.
     flush: Option<Flush>,
     /// About how many items are not yet in the index.
     unindexed: usize,
-    /// When indexing last had nothing left to do, or was last done.
+    /// The last time at which indexing was done or had nothing to do.
     indexed_at: Instant,
     reindexing: Vec<oneshot::Sender<Result<()>>>,
     pub(super) scrubbing: Scrubbing,
 }
 
-/// Whether the thread goes on.
+/// Whether the thread continues.
 #[derive(PartialEq, Eq)]
 enum Next {
     Call,
@@ -191,7 +191,7 @@ enum Next {
 
 impl Thread {
     pub(super) fn new(conn: Connection, indexing: Indexing) -> Self {
-        // At least one: what a crash or another process has left is looked for once.
+        // At least one, so that the thread looks once for items that a crash or another process left unindexed.
         Self {
             conn,
             indexing,
@@ -204,7 +204,7 @@ impl Thread {
     }
 
     fn run(mut self, calls: &Receiver<Waiting>) {
-        // Waits for the first call only until it is quiet, then indexes and scrubs; waits for ever once all is done.
+        // With work left, it waits for a call until the pause is over, then indexes and scrubs; otherwise it waits without end.
         let mut quiet = Duration::ZERO;
         loop {
             let patience = if self.has_to_index() { Some(quiet) } else { self.scrubbing.wait };
@@ -240,7 +240,7 @@ impl Thread {
         self.indexing == Indexing::Behind && self.unindexed > 0
     }
 
-    /// Serves a call and all that wait behind it.
+    /// Serves a call and all calls that wait behind it.
     fn serve(&mut self, first: Waiting, calls: &Receiver<Waiting>) -> Next {
         let mut group = Vec::new();
         let mut bytes = 0;
@@ -251,7 +251,7 @@ impl Thread {
                     bytes += asked.size();
                     group.push(asked);
                 }
-                // Whatever else is asked ends the group, so that all is done in the order in which it came.
+                // A call of another kind ends the group, so that calls are served in the order of their arrival.
                 other => {
                     self.commit_group(std::mem::take(&mut group));
                     if self.serve_alone(other) == Next::End {
@@ -268,7 +268,7 @@ impl Thread {
     }
 
     fn serve_alone(&mut self, call: Call) -> Next {
-        // A caller that no longer waits for its answer is no error: hence the ignored results.
+        // The results are ignored because a caller that no longer waits for its answer is not an error.
         match call {
             Call::Write(asked) => self.commit_group(vec![asked]),
             Call::Probe { answer } => {
@@ -288,7 +288,7 @@ impl Thread {
                 self.scrub_at_close();
                 let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
                 if let Err(error) = self.conn.query_row(checkpoint, [], |_| Ok(())) {
-                    // Another process reads: it will do so when it closes.
+                    // Another process reads the file and will do this when it closes.
                     tracing::debug!(%error, "the log stays beside the file");
                 }
                 let conn = std::mem::replace(
@@ -306,8 +306,7 @@ impl Thread {
         Next::Call
     }
 
-    /// Does `work` in a transaction. That the disk is flushed as asked is settled before it begins: where it cannot be,
-    /// nothing is written.
+    /// Runs `work` in a transaction. The flush mode is set before the transaction begins; if that fails, nothing is written.
     pub(super) fn in_transaction<T>(
         &mut self,
         flush: Flush,
@@ -324,8 +323,8 @@ impl Thread {
         Ok(value)
     }
 
-    /// Does what was asked in one transaction and answers each. Either the commit succeeds, and each was served or was rolled
-    /// back alone; or it fails, and nothing was done.
+    /// Serves the calls in one transaction and answers each. Either the commit succeeds, and each call was served or rolled
+    /// back alone; or the commit fails, and nothing was written.
     pub(super) fn commit_group(&mut self, group: Vec<Asked>) {
         if group.is_empty() {
             return;
@@ -350,7 +349,7 @@ impl Thread {
             Ok(())
         });
         if let Err(fault) = committed {
-            // Nobody was served, also those whose turn did not come.
+            // No call was served, including those that had not been reached.
             let error = Error::from(fault);
             served.into_iter().for_each(|one| one.answer_failed(&error));
             waiting.for_each(|asked| asked.answer_failed(&error));
@@ -380,7 +379,7 @@ impl Thread {
                 }
             }
             Err(fault) => {
-                // Searches read the tail themselves, so nothing is missed. The next append tries again.
+                // Searches read the tail themselves, so they still find every item. The next append tries again.
                 let error = Error::from(fault);
                 tracing::warn!(%error, "cannot bring the text index up to date");
                 self.unindexed = 0;
@@ -392,15 +391,15 @@ impl Thread {
     }
 }
 
-/// Something to write, whose caller waits. A lease is one too: were it committed alone, all who wait behind it would wait for
-/// a flush of the disk more.
+/// A write whose caller waits. A lease is one too: if it were committed alone, all callers behind it would wait for one more
+/// flush of the disk.
 pub(super) enum Asked {
     Apply { user: UserId, changes: ChangeSet, answer: oneshot::Sender<Result<Applied>> },
     Lease { request: LeaseRequest, answer: oneshot::Sender<Result<Option<Job>>> },
 }
 
 impl Asked {
-    /// How many items it brings to the index.
+    /// How many items it adds to the index.
     fn items(&self) -> usize {
         match self {
             Self::Apply { changes, .. } => indexable(changes),
@@ -426,7 +425,7 @@ impl Asked {
         }
     }
 
-    /// Does it, inside a transaction.
+    /// Applies it, inside a transaction.
     fn serve(self, conn: &Connection) -> Served {
         match self {
             Self::Apply { user, changes, answer } => {
@@ -448,7 +447,7 @@ impl Asked {
     }
 }
 
-/// What came of a call, to be told after the commit. A caller that no longer waits is no error.
+/// The answer to a call, sent after the commit. A caller that no longer waits is not an error.
 enum Served {
     Applied { result: Result<Applied>, answer: oneshot::Sender<Result<Applied>> },
     Leased { result: Box<Result<Option<Job>>>, answer: oneshot::Sender<Result<Option<Job>>> },
@@ -469,7 +468,7 @@ impl Served {
         }
     }
 
-    /// What failed by itself says so; for the others the commit failed.
+    /// Answers that the commit failed. A call that had failed by itself keeps its own error.
     fn answer_failed(self, error: &Error) {
         match self {
             Self::Applied { result, answer } => drop(answer.send(result.and_then(|_| Err(repeat(error))))),
@@ -494,7 +493,7 @@ fn in_savepoint<T>(conn: &Connection, work: impl FnOnce(&Connection) -> Outcome<
     }
 }
 
-/// How many items a change set brings to the index.
+/// How many items a change set adds to the index.
 fn indexable(changes: &ChangeSet) -> usize {
     let items = changes.changes.iter().map(|change| match change {
         Change::AppendTurns { turns, .. } => turns.len(),

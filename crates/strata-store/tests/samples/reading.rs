@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 use strata_core::Store;
-use strata_core::store::conformance::fixture::words;
+use strata_core::store::conformance::fixture::{vectors_of, words};
 use strata_core::store::{
     JobQuery, KeyQuery, MemoryQuery, MemorySelect, MetricQuery, Page, SummaryQuery, TurnQuery,
 };
@@ -32,7 +32,7 @@ pub(crate) async fn reading(store: &dyn Store) -> Value {
             json!({
                 "head": store.head(&user).await.unwrap(),
                 "sessions": sessions,
-                "vectors": store.vectors(&user, "static-1", &items).await.unwrap(),
+                "vectors": vectors_of(store, &user, "static-1", &items).await,
                 "found": hits.iter().map(|hit| hit.item.content()).collect::<Vec<_>>(),
                 "memories": memories,
                 "jobs": store.jobs(&user, &JobQuery { limit: 100, ..JobQuery::default() }).await.unwrap(),

@@ -20,6 +20,7 @@ fn parts(turns: &[&str]) -> SessionParts {
             id: session("user:agent:123"),
             created_at: at(0),
             updated_at: at(9),
+            version: 1,
             turn_count: turns.len() as u64,
             state: State::default(),
         },

@@ -42,9 +42,9 @@ pub async fn applies_an_empty_change_set(store: &dyn Store) {
 
 /// What a user has, as far as one can ask.
 #[derive(Debug, PartialEq)]
-struct Everything(Vec<String>);
+pub(super) struct Everything(Vec<String>);
 
-async fn everything(store: &dyn Store) -> Everything {
+pub(super) async fn everything(store: &dyn Store) -> Everything {
     let user = ann();
     let sessions = store.sessions(&user, Page::first(100)).await.unwrap();
     let mut all = vec![format!("{:?}", store.head(&user).await.unwrap()), format!("{sessions:?}")];
@@ -54,7 +54,7 @@ async fn everything(store: &dyn Store) -> Everything {
         let query =
             SummaryQuery { session: session.id.clone(), strategy: None, status: None, limit: u32::MAX };
         all.push(format!("{turns:?}"));
-        all.push(format!("{:?}", store.vectors(&user, "model", &items).await.unwrap()));
+        all.push(format!("{:?}", vectors_of(store, &user, "model", &items).await));
         all.push(format!("{:?}", store.summaries(&user, &query).await.unwrap()));
     }
     all.push(format!("{:?}", select(store, &user, MemorySelect::All).await));
@@ -149,7 +149,7 @@ pub async fn a_failing_change_undoes_every_kind_of_change(store: &dyn Store) {
 
 fn keyed(key: &str, fingerprint: u64, changes: Vec<Change>) -> ChangeSet {
     let idempotency = Some(Idempotency { key: key.to_owned(), fingerprint });
-    ChangeSet { at: at(0), idempotency, changes }
+    ChangeSet { idempotency, ..ChangeSet::new(at(0), changes) }
 }
 
 /// With a key seen before nothing is applied; the first answer comes again, marked as replayed.

@@ -4,9 +4,12 @@
 use std::collections::BTreeSet;
 
 use super::fixture::*;
+use crate::error::ErrorKind;
 use crate::id::{JobId, TurnId};
 use crate::job::{Job, JobOutcome, JobStatus};
-use crate::store::{AppendedTurn, Applied, Change, ChangeSet, CheckDepth, Idempotency, JobQuery, Store};
+use crate::store::{
+    AppendedTurn, Applied, Change, ChangeSet, CheckDepth, Expectation, Idempotency, JobQuery, Store,
+};
 
 /// How many write at once.
 pub const WRITERS: usize = 16;
@@ -57,7 +60,7 @@ pub async fn verify(store: &dyn Store, answers: Vec<Vec<AppendedTurn>>) {
 pub async fn append_with_key(store: &dyn Store) -> Applied {
     let idempotency = Some(Idempotency { key: "key".to_owned(), fingerprint: 7 });
     let changes = vec![appending("s", vec![turn("once")])];
-    store.apply(&ann(), ChangeSet { at: at(0), idempotency, changes }).await.unwrap()
+    store.apply(&ann(), ChangeSet { idempotency, ..ChangeSet::new(at(0), changes) }).await.unwrap()
 }
 
 /// One call wrote; all the others were given its answer.
@@ -68,6 +71,25 @@ pub async fn verify_key(store: &dyn Store, answers: Vec<Applied>) {
     for answer in answers {
         assert_eq!(answer.turns, [AppendedTurn { id: turns[0].id, seq: 0 }]);
     }
+}
+
+/// One of many writers that have read that a session does not exist. Returns whether it was the first to write.
+pub async fn append_expecting(store: &dyn Store) -> bool {
+    let expectation = Expectation::Session { id: session("s"), version: 0 };
+    let changes = ChangeSet::one(at(0), appending("s", vec![turn("once")])).expecting(expectation);
+    match store.apply(&ann(), changes).await {
+        Ok(_) => true,
+        Err(error) => {
+            assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Conflict, true));
+            false
+        }
+    }
+}
+
+/// One of the writers wrote; all the others were refused.
+pub async fn verify_expecting(store: &dyn Store, answers: Vec<bool>) {
+    assert_eq!(answers.iter().filter(|wrote| **wrote).count(), 1);
+    assert_eq!(all_turns(store, &ann(), "s").await.len(), 1);
 }
 
 /// Jobs of five sessions of two users.

@@ -4,7 +4,7 @@ use super::fixture::*;
 use crate::error::ErrorKind;
 use crate::id::{ItemId, MemoryId};
 use crate::state::State;
-use crate::store::{Change, ChangeSet, Forget, Item, Segment, SegmentSize, Store};
+use crate::store::{Change, ChangeSet, Expectation, Forget, Item, Segment, SegmentSize, Store};
 use crate::summary::{Summary, SummaryStatus};
 use crate::vector::{ItemVector, Vector};
 
@@ -329,12 +329,13 @@ pub async fn names_users_that_are_behind(store: &dyn Store) {
     assert_eq!(behind(0, 9).await, ["five", "two"]);
 }
 
-/// Work on a space goes on only from where it was read; otherwise it is refused, to be tried again.
+/// Changes that expect a space's progress happen only while it is what was read; otherwise they are refused, to be tried
+/// again.
 pub async fn expects_the_progress_that_was_read(store: &dyn Store) {
     let going_on = |from, to| {
         let space = "space".to_owned();
-        let expect = Change::ExpectProgress { space: space.clone(), revision: from };
-        ChangeSet::new(at(0), vec![expect, Change::SetProgress { space, revision: to }])
+        let expectation = Expectation::Progress { space: space.clone(), revision: from };
+        ChangeSet::one(at(0), Change::SetProgress { space, revision: to }).expecting(expectation)
     };
     store.apply(&ann(), going_on(0, 3)).await.unwrap();
     let error = store.apply(&ann(), going_on(0, 9)).await.unwrap_err();

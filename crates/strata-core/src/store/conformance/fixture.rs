@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind};
-use crate::id::{JobId, KeyId, LeaseId, MemoryId, RequestId, SessionId, SummaryId, TurnId, UserId};
+use crate::id::{ItemId, JobId, KeyId, LeaseId, MemoryId, RequestId, SessionId, SummaryId, TurnId, UserId};
 use crate::job::{Job, JobStatus};
 use crate::key::{ApiKey, KeyHash, KeyLimits, Scopes};
 use crate::memory::{Memory, MemoryKind};
@@ -19,6 +19,7 @@ use crate::store::{
 use crate::summary::{Strategy, Summary, SummaryStatus};
 use crate::trace::RetrievalPath;
 use crate::turn::{Hidden, HiddenReason, Metadata, NewTurn, Role, Turn};
+use crate::vector::ItemVector;
 
 /// A UUID that no other call has given, in ascending order.
 pub fn fresh() -> Uuid {
@@ -246,6 +247,13 @@ pub async fn one(store: &dyn Store, user: &UserId, id: MemoryId) -> Memory {
 /// The memories believed now.
 pub async fn current(store: &dyn Store, user: &UserId) -> Vec<Memory> {
     select(store, user, MemorySelect::Current { as_of: None }).await
+}
+
+/// The vectors of one model that these items have, in the order of the items.
+pub async fn vectors_of(store: &dyn Store, user: &UserId, model: &str, items: &[ItemId]) -> Vec<ItemVector> {
+    let stored = store.vectors_since(user, model, 0).await.unwrap();
+    let of = |item: &ItemId| stored.iter().find(|stored| stored.vector.item == *item);
+    items.iter().filter_map(of).map(|stored| stored.vector.clone()).collect()
 }
 
 /// A question for words, over everything.

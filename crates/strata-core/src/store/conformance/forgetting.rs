@@ -69,7 +69,7 @@ pub async fn destroys_a_session_with_all_that_hangs_on_it(store: &dyn Store) {
     assert!(store.summaries(&ann(), &summaries).await.unwrap().is_empty());
     assert!(found(store, &ann(), &words("gone")).await.is_empty());
     assert!(found(store, &ann(), &similar("gone", 0.9)).await.is_empty());
-    assert!(store.vectors(&ann(), "model", &items).await.unwrap().is_empty());
+    assert!(vectors_of(store, &ann(), "model", &items).await.is_empty());
     let jobs = store.jobs(&ann(), &JobQuery { limit: 9, ..JobQuery::default() }).await.unwrap();
     assert_eq!(jobs.iter().map(|job| job.session.clone()).collect::<Vec<_>>(), [None, Some(session("kept"))]);
     let requests = store.requests(&ann(), &MetricQuery { limit: 9, ..MetricQuery::default() }).await.unwrap();
@@ -77,7 +77,7 @@ pub async fn destroys_a_session_with_all_that_hangs_on_it(store: &dyn Store) {
 
     assert_eq!(all_turns(store, &ann(), "kept").await.len(), 1);
     assert_eq!(select(store, &ann(), MemorySelect::All).await.len(), 2);
-    assert_eq!(store.vectors(&ann(), "model", &kept_items).await.unwrap().len(), 4);
+    assert_eq!(vectors_of(store, &ann(), "model", &kept_items).await.len(), 4);
     assert_eq!(found(store, &ann(), &words("kept")).await.len(), 3);
 }
 
@@ -109,7 +109,7 @@ pub async fn destroys_a_memory_with_its_former_statements(store: &dyn Store) {
     assert_eq!(removed, Removed { memories: 3, ..Removed::default() });
     let left = select(store, &ann(), MemorySelect::All).await;
     assert_eq!(left.iter().map(|memory| memory.id).collect::<Vec<_>>(), [other]);
-    assert!(store.vectors(&ann(), "model", &items).await.unwrap().is_empty());
+    assert!(vectors_of(store, &ann(), "model", &items).await.is_empty());
 }
 
 /// What replaced a forgotten memory stays; so does what stands beside it.
@@ -141,12 +141,11 @@ pub async fn destroys_all_memories_and_leaves_turns(store: &dyn Store) {
 /// Nothing of a forgotten user is left, keys of earlier writes included, and the user is no longer listed.
 pub async fn destroys_a_user(store: &dyn Store) {
     let key = Some(Idempotency { key: "key".to_owned(), fingerprint: 1 });
-    let first = ChangeSet {
-        at: at(0),
-        idempotency: key.clone(),
-        changes: vec![appending("s", vec![turn("one"), turn("two")])],
+    let keyed = |turns| {
+        let changes = ChangeSet::one(at(0), appending("s", turns));
+        ChangeSet { idempotency: key.clone(), ..changes }
     };
-    store.apply(&ann(), first).await.unwrap();
+    store.apply(&ann(), keyed(vec![turn("one"), turn("two")])).await.unwrap();
     append(store, &ann(), "t", &["three"]).await;
     apply(store, &ann(), Change::PutSummary(Box::new(summary("s", 1)))).await;
     add(store, &ann(), memory("known")).await;
@@ -164,8 +163,7 @@ pub async fn destroys_a_user(store: &dyn Store) {
     assert!(store.requests(&ann(), &requests).await.unwrap().is_empty());
     assert_eq!(store.lease_job(&lease(9, 10)).await.unwrap(), None);
 
-    let again = ChangeSet { at: at(0), idempotency: key, changes: vec![appending("s", vec![turn("anew")])] };
-    let applied = store.apply(&ann(), again).await.unwrap();
+    let applied = store.apply(&ann(), keyed(vec![turn("anew")])).await.unwrap();
     assert!(!applied.replayed);
     assert_eq!(applied.turns[0].seq, 0);
 }

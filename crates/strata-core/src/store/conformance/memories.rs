@@ -6,7 +6,7 @@ use super::fixture::*;
 use crate::error::ErrorKind;
 use crate::id::{ItemId, MemoryId, SummaryId, TurnId};
 use crate::memory::{Memory, MemoryKind};
-use crate::store::{Change, ChangeSet, MemoryQuery, MemorySelect, Page, Store};
+use crate::store::{Change, ChangeSet, Expectation, MemoryQuery, MemorySelect, Page, Store};
 use crate::turn::{Hidden, HiddenReason};
 use crate::vector::{ItemVector, Vector};
 
@@ -218,7 +218,7 @@ pub async fn revising_drops_the_old_statements_vectors(store: &dyn Store) {
     let vector = ItemVector { item, model: "model".to_owned(), vector: Vector::quantise(&[1.0]) };
     apply(store, &ann(), Change::PutVectors(vec![vector])).await;
     revise(store, 1, id, "two").await;
-    assert!(store.vectors(&ann(), "model", &[item]).await.unwrap().is_empty());
+    assert!(vectors_of(store, &ann(), "model", &[item]).await.is_empty());
 }
 
 /// Closing ends a memory's validity, names what took its place and changes nothing else.
@@ -389,14 +389,14 @@ pub async fn confirms_a_memory_by_further_turns(store: &dyn Store) {
     assert_eq!(refuse(store, &bob(), confirm(said.id, &turns)).await, ErrorKind::NotFound);
 }
 
-/// What was worked out from memories is refused, to be tried again, if a memory changed since or something was destroyed;
-/// turns and other users do not matter.
+/// Changes that expect the memories to be as they were read are refused, to be tried again, if a memory was changed or
+/// anything was destroyed since; turns and other users do not matter.
 pub async fn expects_the_memories_that_were_read(store: &dyn Store) {
     let id = add(store, &ann(), memory("known")).await;
     let head = store.head(&ann()).await.unwrap();
     let expecting = |head: crate::store::Head| {
-        let expect = Change::ExpectMemories { revision: head.revision, epoch: head.epoch };
-        ChangeSet::new(at(1), vec![expect, Change::AddMemory(Box::new(memory("learned")))])
+        ChangeSet::one(at(1), Change::AddMemory(Box::new(memory("learned"))))
+            .expecting(Expectation::memories_since(head))
     };
     append(store, &ann(), "s", &["said"]).await;
     add(store, &bob(), memory("bob's")).await;

@@ -145,7 +145,6 @@ pub async fn refuses_calls_after_close(store: &dyn Store) {
         ("memories", kind(store.memories(&user, &memories).await)),
         ("summaries", kind(store.summaries(&user, &summaries).await)),
         ("search", kind(store.search(&user, &words("one")).await)),
-        ("vectors", kind(store.vectors(&user, "model", &[]).await)),
         ("feed", kind(store.feed(&user, 0, 1).await)),
         ("vectors_since", kind(store.vectors_since(&user, "model", 0).await)),
         ("segments", kind(store.segments(&user, "space", 0).await)),

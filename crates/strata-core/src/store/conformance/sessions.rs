@@ -3,10 +3,9 @@
 use serde_json::json;
 
 use super::fixture::*;
-use crate::error::ErrorKind;
 use crate::id::MAX_NAME_CHARS;
 use crate::state::{State, Task};
-use crate::store::{Change, ChangeSet, Page, Store};
+use crate::store::{Change, Page, Store};
 
 fn state(note: &str) -> State {
     let mut state = State::default();
@@ -69,24 +68,6 @@ pub async fn creates_a_session_with_its_first_state(store: &dyn Store) {
     assert_eq!((read.turn_count, read.created_at, read.state), (0, at(5), state("early")));
     let applied = apply(store, &ann(), appending("s", vec![turn("one")])).await;
     assert_eq!(applied.turns[0].seq, 0);
-}
-
-/// Changes that expect a session happen while it is as it was read, and otherwise none of them does.
-pub async fn expects_the_session_that_was_read(store: &dyn Store) {
-    let turning = |turn_count: u64, expected: State, to: &str| {
-        let expected = Change::ExpectSession { session: session("s"), turn_count, state: Box::new(expected) };
-        ChangeSet::new(at(1), vec![expected, appending("s", vec![turn(to)]), putting("s", state(to))])
-    };
-    store.apply(&ann(), turning(0, State::default(), "first")).await.unwrap();
-    store.apply(&ann(), turning(1, state("first"), "second")).await.unwrap();
-    for (turn_count, stale) in [(2, state("first")), (1, state("second")), (0, State::default())] {
-        let error = store.apply(&ann(), turning(turn_count, stale, "third")).await.unwrap_err();
-        assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Conflict, true));
-    }
-    let read = store.session(&ann(), &session("s")).await.unwrap().unwrap();
-    assert_eq!((read.turn_count, read.state), (2, state("second")));
-    // Another user's session of the same name is another session.
-    store.apply(&bob(), turning(0, State::default(), "first")).await.unwrap();
 }
 
 /// Turns and state do not disturb each other.

@@ -1,4 +1,4 @@
-//! What forgetting destroys: the thing named, and everything that hangs on it alone.
+//! Forgetting: it destroys what is named, and everything that depends on it alone.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -44,7 +44,7 @@ impl UserData {
         Ok(())
     }
 
-    /// Nobody can say what is in a segment, so all of them go; their spaces begin anew.
+    /// Destroys all segments, because the store cannot tell what they hold. Their spaces begin anew.
     fn forget_segments(&mut self) {
         let spaces: BTreeSet<String> = self.segments.rows().keys().map(|(space, _)| space.clone()).collect();
         self.segments.remove_where(|_, _| true);
@@ -53,14 +53,14 @@ impl UserData {
 
     fn forget_session(&mut self, session: &SessionId, removed: &mut Removed) -> Result<()> {
         let bound = self.memories.rows().values().filter(|memory| {
-            // Turns that were destroyed before say nothing any more.
+            // Turns that were destroyed before do not count as sources.
             let mut said = memory.source_turns.iter().filter_map(|id| self.turns.get(id)).peekable();
             let only_here = said.peek().is_some() && said.all(|turn| turn.session == *session);
             memory.session.as_ref() == Some(session) || only_here
         });
         let bound: BTreeSet<MemoryId> = bound.map(|memory| memory.id).collect();
         let existed = self.sessions.remove(session);
-        // A memory may be bound to a session in which nothing was said yet.
+        // A memory may be bound to a session that does not exist yet.
         if !existed && bound.is_empty() {
             return Err(unknown("session", session));
         }
@@ -72,7 +72,7 @@ impl UserData {
         for purpose in SESSION_PURPOSES {
             self.progress.remove(&session_space(purpose, session));
         }
-        // Their questions were said in the session.
+        // Their questions were asked in the session.
         self.requests.remove_where(|_, request| request.session.as_ref() == Some(session));
         self.forget_memories(&bound, removed);
         Ok(())

@@ -1,4 +1,4 @@
-//! What change sets do to a user's jobs.
+//! Applying changes to a user's jobs.
 
 use jiff::Timestamp;
 
@@ -87,7 +87,7 @@ impl UserData {
         Ok(())
     }
 
-    /// Stores a job under a new lease: the one write that no change set carries.
+    /// Stores a job under a new lease. This is the only write outside a change set.
     pub(super) fn put_leased(&mut self, job: Job) {
         self.jobs.put(job.id, job);
         self.jobs.commit();

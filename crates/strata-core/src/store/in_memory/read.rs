@@ -1,4 +1,4 @@
-//! What can be read of one user's data.
+//! Reading one user's data.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +26,7 @@ impl UserData {
         self.head
     }
 
-    /// Whether nothing is stored of the user, beside how far its data had come.
+    /// Whether nothing but its counters is stored of the user.
     pub(super) fn is_empty(&self) -> bool {
         self.sessions.rows().is_empty()
             && self.memories.rows().is_empty()
@@ -105,7 +105,7 @@ impl UserData {
             later.push(next);
             last = self.memories.get(&next);
         }
-        // What was learned at the same moment stands in the order in which it was replaced: `id` after what it replaced.
+        // Memories of the same moment are ordered by replacement: a memory comes after the one that it replaced.
         let ids = former.iter().filter(|former| **former != id).chain([&id]);
         let ids = ids.chain(later.iter().filter(|later| !former.contains(later)));
         let mut history: Vec<_> = ids.filter_map(|id| self.memories.get(id)).collect();
@@ -148,7 +148,7 @@ impl UserData {
         scored.filter(|(_, score)| *score > 0.0 && *score >= min_similarity).collect()
     }
 
-    /// The item, where the query may see it.
+    /// The item, if the query may see it.
     fn visible(&self, item: ItemId, query: &TextQuery) -> Option<Item> {
         match item {
             ItemId::Turn(id) => {
@@ -172,14 +172,6 @@ impl UserData {
             }
             ItemId::Summary(_) => None,
         }
-    }
-
-    pub(super) fn vectors(&self, model: &str, items: &[ItemId]) -> Vec<ItemVector> {
-        let found = items.iter().filter_map(|item| {
-            let (_, vector) = self.vectors.get(&(*item, model.to_owned()))?.clone();
-            Some(ItemVector { item: *item, model: model.to_owned(), vector })
-        });
-        found.collect()
     }
 
     pub(super) fn feed(&self, after: u64, limit: u32) -> Vec<(u64, Item)> {
@@ -283,7 +275,7 @@ impl UserData {
         health.unindexed += items.saturating_sub(self.index.len()) as u64;
     }
 
-    /// Looks for what cannot be right, and names it.
+    /// Adds what is inconsistent to `problems`.
     pub(super) fn verify(&self, user: &UserId, problems: &mut Vec<String>) {
         for session in self.sessions.rows().values() {
             let range = (session.id.clone(), 0)..=(session.id.clone(), u64::MAX);
@@ -299,7 +291,7 @@ impl UserData {
     }
 }
 
-/// Whether a memory was believed at the moment given, or is as far as the store knows.
+/// Whether a memory was believed at a moment, or is believed now.
 fn believed(memory: &Memory, as_of: Option<Timestamp>) -> bool {
     as_of.map_or_else(|| memory.is_current(), |moment| memory.believed_at(moment))
 }

@@ -1,4 +1,4 @@
-//! A map that can take back what was done to it since the last commit.
+//! A map that can undo its changes since the last commit.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ impl<K: Ord + Clone, V> Table<K, V> {
         self.journal.push((key, before));
     }
 
-    /// Whether there was something to remove.
+    /// Removes a row, and returns whether it existed.
     pub(super) fn remove(&mut self, key: &K) -> bool {
         let before = self.rows.remove(key);
         let found = before.is_some();
@@ -54,7 +54,7 @@ impl<K: Ord + Clone, V> Table<K, V> {
         found
     }
 
-    /// Removes the rows that `condition` picks, and says how many they were.
+    /// Removes the rows that `condition` selects, and returns their number.
     pub(super) fn remove_where(&mut self, condition: impl Fn(&K, &V) -> bool) -> u64 {
         let keys: Vec<K> = self
             .rows
@@ -68,12 +68,12 @@ impl<K: Ord + Clone, V> Table<K, V> {
         keys.len() as u64
     }
 
-    /// Makes the changes final and says which keys had which value before, oldest change first.
+    /// Makes the changes final, and returns the changed keys with their former values, oldest change first.
     pub(super) fn commit(&mut self) -> Vec<(K, Option<V>)> {
         std::mem::take(&mut self.journal)
     }
 
-    /// Takes all changes since the last commit back.
+    /// Undoes all changes since the last commit.
     pub(super) fn roll_back(&mut self) {
         while let Some((key, before)) = self.journal.pop() {
             match before {

@@ -14,14 +14,15 @@ mod properties {
     use uuid::Uuid;
 
     use super::*;
-    use crate::id::{JobId, MemoryId, SummaryId, TurnId};
+    use crate::id::{ItemId, JobId, MemoryId, SummaryId, TurnId};
     use crate::state::State;
     use crate::store::conformance::fixture::{
-        ann, appending, at, bob, deleted, found_sorted, job, memory, session, similar, summary, turn, words,
+        ann, appending, at, bob, deleted, found_sorted, job, memory, session, similar, summary, turn,
+        vectors_of, words,
     };
     use crate::store::{Change, Forget, MemorySelect};
     use crate::summary::SummaryStatus;
-    use crate::vector::Vector;
+    use crate::vector::{ItemVector, Vector};
 
     const SESSIONS: [&str; 3] = ["a", "b", "c"];
     const WORDS: [&str; 4] = ["tea", "green tea", "coffee", "西湖"];
@@ -73,14 +74,15 @@ mod properties {
         ]
     }
 
-    /// All that one can read of ann's data, beside the head, which counts change sets.
+    /// All that one can read of ann's data, beside the head and the versions, which count change sets.
     async fn everything(store: &InMemoryStore) -> Vec<String> {
         let user = &ann();
         let mut all = Vec::new();
         for name in SESSIONS {
             let turns = TurnQuery::Range { session: session(name), after: None, limit: u32::MAX };
             let summaries = SummaryQuery { session: session(name), strategy: None, status: None, limit: 99 };
-            all.push(format!("{:?}", store.session(user, &session(name)).await.unwrap()));
+            let stored = store.session(user, &session(name)).await.unwrap();
+            all.push(format!("{:?}", stored.map(|session| Session { version: 0, ..session })));
             all.push(format!("{:?}", store.turns(user, &turns).await.unwrap()));
             all.push(format!("{:?}", store.summaries(user, &summaries).await.unwrap()));
         }
@@ -91,7 +93,7 @@ mod properties {
             store.jobs(user, &JobQuery { limit: 99, ..JobQuery::default() }).await.unwrap()
         ));
         let items: Vec<ItemId> = (0..12).map(|number| ItemId::Turn(TurnId(id(1, number)))).collect();
-        all.push(format!("{:?}", store.vectors(user, "model", &items).await.unwrap()));
+        all.push(format!("{:?}", vectors_of(store, user, "model", &items).await));
         for text in WORDS {
             let hits = store.search(user, &words(text)).await.unwrap();
             all.push(format!("{:?}", hits.iter().map(|hit| (hit.item.id(), hit.score)).collect::<Vec<_>>()));
@@ -120,10 +122,12 @@ mod properties {
                 for changes in sets {
                     let before = everything(&whole).await;
                     let head = whole.head(&ann()).await.unwrap();
+                    let sessions = whole.sessions(&ann(), Page::first(9)).await.unwrap();
                     match whole.apply(&ann(), ChangeSet::new(at(9), changes.clone())).await {
                         Err(_) => {
                             prop_assert_eq!(everything(&whole).await, before);
                             prop_assert_eq!(whole.head(&ann()).await.unwrap(), head);
+                            prop_assert_eq!(whole.sessions(&ann(), Page::first(9)).await.unwrap(), sessions);
                         }
                         Ok(applied) => {
                             let mut turns = Vec::new();

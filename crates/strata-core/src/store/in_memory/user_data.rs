@@ -1,4 +1,4 @@
-//! One user's data, and what a change set does to it.
+//! One user's data, and how a change set changes it.
 
 use std::collections::BTreeSet;
 
@@ -14,18 +14,22 @@ use crate::memory::Memory;
 use crate::metric::RequestMetric;
 use crate::session::Session;
 use crate::state::State;
-use crate::store::{AppendedTurn, Applied, Change, ChangeSet, Head, Idempotency, Removed, Segment};
+use crate::store::{
+    AppendedTurn, Applied, Change, ChangeSet, Expectation, Head, Idempotency, Removed, Segment,
+};
 use crate::summary::{Summary, SummaryStatus};
 use crate::turn::{Hidden, Metadata, NewTurn, Turn};
 use crate::vector::{ItemVector, Vector};
 
 /// Everything of one user.
 ///
-/// It outlives the user being forgotten, with nothing in it but the head: were the head to begin again at zero, an index
-/// elsewhere could take a new user's data for the forgotten one's.
+/// It stays when the user is forgotten, with nothing in it but its counters. If they began again at zero, an index or a
+/// writer elsewhere could take a new user's data for the forgotten one's.
 #[derive(Default)]
 pub(super) struct UserData {
     pub(super) head: Head,
+    /// Counts the change sets. The sessions that a change set writes to take the count as their version.
+    writes: u64,
     pub(super) sessions: Table<SessionId, Session>,
     pub(super) turns: Table<TurnId, Turn>,
     pub(super) places: Table<(SessionId, u64), TurnId>,
@@ -43,7 +47,7 @@ pub(super) struct UserData {
     pub(super) index: Index,
 }
 
-/// What was answered under an idempotency key.
+/// The answer that was given under an idempotency key.
 #[derive(Clone)]
 pub(super) struct Answer {
     fingerprint: u64,
@@ -73,7 +77,7 @@ macro_rules! for_all_tables {
 impl UserData {
     /// Applies all of `changes` or nothing.
     pub(super) fn apply_all(&mut self, user: &UserId, changes: ChangeSet) -> Result<Applied> {
-        let ChangeSet { at, idempotency, changes } = changes;
+        let ChangeSet { at, idempotency, expect, changes } = changes;
         if let Some(idempotency) = &idempotency
             && let Some(kept) = self.answers.get(&idempotency.key)
         {
@@ -85,6 +89,10 @@ impl UserData {
             }
             return Ok(Applied { replayed: true, ..kept.applied.clone() });
         }
+        if let Some(broken) = expect.iter().find(|expectation| !self.holds(expectation)) {
+            return Err(broken.conflict());
+        }
+        self.writes += 1;
         let mut applied = Applied::default();
         for change in changes {
             if let Err(error) = self.apply(user, at, change, &mut applied) {
@@ -101,7 +109,23 @@ impl UserData {
         Ok(applied)
     }
 
-    /// Counts the change set: once for what recall can see, once for vectors, once for what was destroyed.
+    fn holds(&self, expectation: &Expectation) -> bool {
+        match expectation {
+            Expectation::Session { id, version } => {
+                self.sessions.get(id).map_or(0, |session| session.version) == *version
+            }
+            Expectation::Memories { revision, epoch } => {
+                let mut revisions = self.revisions.rows().iter();
+                let changed = |(item, changed): (&ItemId, &u64)| {
+                    matches!(item, ItemId::Memory(_)) && changed > revision
+                };
+                self.head.epoch == *epoch && !revisions.any(changed)
+            }
+            Expectation::Progress { space, revision } => self.progress(space) == *revision,
+        }
+    }
+
+    /// Raises the counters of the head by what the change set did.
     fn raise_head(&mut self, destroyed: bool) {
         let Head { revision, epoch, vectors } = self.head;
         let written = self.vectors.commit();
@@ -110,7 +134,7 @@ impl UserData {
         let changed = self.revisions.commit();
         let raise = (changed.len() as u64).max(u64::from(destroyed));
         for (item, _) in changed {
-            // All of a set carry the revision that the set leads to.
+            // All items of a set carry the revision to which the set leads.
             if self.revisions.contains(&item) {
                 self.revisions.put(item, revision + raise);
             }
@@ -158,9 +182,6 @@ impl UserData {
                 ids.into_iter().try_for_each(|id| self.hide_turn(id, hidden))
             }
             Change::PutState { session, state } => self.put_state(at, session, *state),
-            Change::ExpectSession { session, turn_count, state } => {
-                self.expect_session(&session, turn_count, &state)
-            }
             Change::PutSummary(summary) => self.put_summary(*summary),
             Change::AddMemory(memory) => self.add_memory(*memory),
             Change::ReviseMemory { id, archive_as, content, metadata } => {
@@ -171,7 +192,6 @@ impl UserData {
             Change::ConfirmMemory { id, turns } => self.change_memory(id, |memory| {
                 Memory::confirm(&mut memory.source_turns, &turns);
             }),
-            Change::ExpectMemories { revision, epoch } => self.expect_memories(revision, epoch),
             Change::HideMemory { id, hidden } => self.change_memory(id, |memory| memory.hidden = hidden),
             Change::PutVectors(vectors) => {
                 self.put_vectors(vectors);
@@ -188,7 +208,6 @@ impl UserData {
                 self.progress.put(space, revision);
                 Ok(())
             }
-            Change::ExpectProgress { space, revision } => self.expect_progress(&space, revision),
             Change::EnqueueJob(job) => self.enqueue_job(user, *job),
             Change::EnqueueOnce(job) => self.enqueue_once(user, *job),
             Change::FinishJob { id, lease, outcome } => self.finish_job(at, id, lease, outcome),
@@ -240,13 +259,9 @@ impl UserData {
 
     /// The session as a write at `at` leaves it; a new one where there is none.
     fn session_at(&self, id: &SessionId, at: Timestamp) -> Session {
-        let mut session = self.sessions.get(id).cloned().unwrap_or_else(|| Session {
-            id: id.clone(),
-            created_at: at,
-            updated_at: at,
-            turn_count: 0,
-            state: State::default(),
-        });
+        let found = self.sessions.get(id).cloned();
+        let mut session = found.unwrap_or_else(|| Session::unwritten(id.clone(), at));
+        session.version = self.writes;
         // Writers that overtake each other do not set the session's time back.
         session.updated_at = session.updated_at.max(at);
         session
@@ -264,17 +279,6 @@ impl UserData {
         let session = Session { state, ..self.session_at(&id, at) };
         self.sessions.put(id, session);
         Ok(())
-    }
-
-    fn expect_session(&self, id: &SessionId, turn_count: u64, state: &State) -> Result<()> {
-        let is_expected = match self.sessions.get(id) {
-            Some(session) => session.turn_count == turn_count && session.state == *state,
-            None => turn_count == 0 && *state == State::default(),
-        };
-        if is_expected {
-            return Ok(());
-        }
-        Err(Error::conflict(format!("session `{id}` was written to meanwhile; read it again")).retryable())
     }
 
     fn put_summary(&mut self, summary: Summary) -> Result<()> {
@@ -301,7 +305,7 @@ impl UserData {
             )));
         }
         let before = self.summaries.get(&summary.id).map(|before| before.status);
-        // Recall does not see a summary that is still being made, or was given up.
+        // Recall sees completed summaries only.
         if [before, Some(summary.status)].contains(&Some(SummaryStatus::Completed)) {
             self.touch(ItemId::Summary(summary.id));
         }
@@ -309,7 +313,7 @@ impl UserData {
         Ok(())
     }
 
-    /// Notes that recall sees this item otherwise from the next revision on.
+    /// Notes that this change set changes what recall sees of the item.
     pub(super) fn touch(&mut self, item: ItemId) {
         self.revisions.put(item, self.head.revision + 1);
     }
@@ -355,7 +359,7 @@ impl UserData {
         self.add_memory(archived)?;
         self.touch(ItemId::Memory(id));
         self.memories.put(id, revised);
-        // Vectors of the old statement would find the new one for the wrong reasons.
+        // A vector of the old statement would match questions that the new one does not answer.
         self.vectors.remove_where(|(item, _), _| *item == ItemId::Memory(id));
         Ok(())
     }
@@ -381,26 +385,6 @@ impl UserData {
         self.touch(ItemId::Memory(id));
         self.memories.put(id, memory);
         Ok(())
-    }
-
-    fn expect_memories(&self, revision: u64, epoch: u64) -> Result<()> {
-        let changed =
-            |(item, changed): (&ItemId, &u64)| matches!(item, ItemId::Memory(_)) && *changed > revision;
-        if self.head.epoch == epoch && !self.revisions.rows().iter().any(changed) {
-            return Ok(());
-        }
-        Err(Error::conflict("memories were changed meanwhile; read them again").retryable())
-    }
-
-    fn expect_progress(&self, space: &str, revision: u64) -> Result<()> {
-        let progress = self.progress.get(space).copied().unwrap_or(0);
-        if progress == revision {
-            return Ok(());
-        }
-        Err(Error::conflict(format!(
-            "`{space}` is at {progress} and not at {revision}; somebody else was faster"
-        ))
-        .retryable())
     }
 
     fn expect_epoch(&self, segment: &Segment, epoch: u64) -> Result<()> {
@@ -433,7 +417,7 @@ impl UserData {
 
     fn put_segment(&mut self, segment: Segment, epoch: u64) -> Result<()> {
         self.expect_epoch(&segment, epoch)?;
-        let progress = self.progress.get(&segment.space).copied().unwrap_or(0);
+        let progress = self.progress(&segment.space);
         if segment.first != progress + 1 || segment.last < segment.first {
             return Err(Error::conflict(format!(
                 "a segment of `{}` begins at revision {} and not at {}; read the progress again",
@@ -468,7 +452,7 @@ impl UserData {
         Ok(())
     }
 
-    /// The store has looked already that nobody has the hash.
+    /// The store has checked already that no other user has the hash.
     fn add_key(&mut self, user: &UserId, key: ApiKey) -> Result<()> {
         if key.user != *user {
             return Err(Error::invalid(format!("key `{}` names another user than the call", key.id)));

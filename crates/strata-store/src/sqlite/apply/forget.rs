@@ -1,4 +1,4 @@
-//! Destroying: the thing itself and everything derived from it alone, vectors and index entries included.
+//! Forgetting: it destroys what is named and everything derived from it alone, vectors and index entries included.
 
 use rusqlite::{Params, params};
 use strata_core::store::{Forget, SESSION_PURPOSES, session_space};
@@ -9,8 +9,8 @@ use super::super::index::{self, Kind};
 use super::super::scrub;
 use super::{Writing, unknown};
 
-/// The memories that are bound elsewhere or nowhere and that only turns of one session say; turns that were destroyed before
-/// say nothing any more. Ids are stored as bytes and named in a memory's sources as text.
+/// The memories that are not bound to a session but that only its turns state; turns that were destroyed before do not count.
+/// Ids are stored as bytes and named in a memory's sources as text.
 const SAID_ONLY_HERE: &str = "SELECT m.row FROM memories m
      WHERE m.user_id = ?1 AND m.source_turns IS NOT NULL AND m.session IS NOT ?2
        AND (SELECT min(t.session_id = ?3) FROM json_each(m.source_turns) source
@@ -45,7 +45,7 @@ impl Writing<'_> {
         if let Some(session_id) = session_id {
             bound.extend(self.rows(SAID_ONLY_HERE, params![self.user_id, session.as_str(), session_id])?);
         }
-        // A memory may be bound to a session in which nothing was said yet.
+        // A memory may be bound to a session that does not exist yet.
         if session_id.is_none() && bound.is_empty() {
             return Err(unknown("session", session));
         }
@@ -60,7 +60,7 @@ impl Writing<'_> {
             self.conn.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([session_id])?;
             self.applied.removed.sessions += 1;
         }
-        // The questions of its requests were said in the session.
+        // The questions of its requests were asked in the session.
         for table in ["jobs", "requests"] {
             self.conn
                 .prepare_cached(&format!("DELETE FROM {table} WHERE user_id = ?1 AND session = ?2"))?
@@ -87,8 +87,8 @@ impl Writing<'_> {
         self.forget_memories(&rows)
     }
 
-    /// The user's row stays, with nothing but how far its data had come: were that to begin again at zero, an index
-    /// elsewhere could take a new user's data for the forgotten one's.
+    /// The user's row stays with its counters. If they began again at zero, an index or a writer elsewhere could take a new
+    /// user's data for the forgotten one's.
     fn forget_user(&mut self) -> Outcome<()> {
         self.forget_turns(&self.rows("SELECT row FROM turns WHERE user_id = ?1", [self.user_id])?)?;
         self.forget_summaries(&self.rows("SELECT row FROM summaries WHERE user_id = ?1", [self.user_id])?)?;
@@ -118,7 +118,7 @@ impl Writing<'_> {
         index::remove(self.conn, self.user_id, Kind::Memory, rows)?;
         self.applied.removed.memories += self.delete_items("memories", Kind::Memory as i64, rows)?;
         index::lower_watermark(self.conn, Kind::Memory)?;
-        // What they had taken the place of is no longer replaced by anything.
+        // The memories that they had replaced are no longer replaced by anything.
         self.conn
             .prepare_cached(
                 "UPDATE memories AS m SET replaced_by = NULL
@@ -134,7 +134,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Deletes rows with their vectors and says how many there were.
+    /// Deletes rows with their vectors and returns how many there were.
     fn delete_items(&self, table: &str, kind: i64, rows: &[i64]) -> Outcome<u64> {
         let mut vectors =
             self.conn.prepare_cached("DELETE FROM vectors WHERE user_id = ?1 AND kind = ?2 AND item = ?3")?;

@@ -1,4 +1,4 @@
-//! Jobs: asked for, leased, finished, retried.
+//! Writing jobs: enqueueing, leasing, finishing, retrying.
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -148,7 +148,8 @@ impl Writing<'_> {
     }
 }
 
-/// Takes the job that has waited longest, is due or was left by its worker, and whose session nobody works on.
+/// Leases the job that has waited longest among those that are due or whose lease has ended, and whose session no other
+/// worker holds.
 pub(crate) fn lease_job(conn: &Connection, request: &LeaseRequest) -> Outcome<Option<Job>> {
     let now = micros(request.now);
     let due: Option<i64> = conn

@@ -1,4 +1,4 @@
-//! API keys: added and taken back.
+//! Writing API keys: adding and revoking.
 
 use rusqlite::params;
 use strata_core::key::ApiKey;

@@ -1,14 +1,14 @@
-//! Memories: added, revised with their history kept, closed, hidden.
+//! Writing memories: adding, revising with their history kept, closing, hiding.
 
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, params};
 use serde::de::DeserializeOwned;
 use strata_core::turn::{Hidden, Metadata};
-use strata_core::{Error, Memory, MemoryId, SessionId, TurnId};
+use strata_core::{Memory, MemoryId, SessionId, TurnId};
 
 use super::super::error::{Fault, Outcome, damaged};
 use super::super::index;
-use super::super::row::{self, count, json, metadata, micros};
+use super::super::row::{self, json, metadata, micros};
 use super::{Writing, unknown};
 
 impl Writing<'_> {
@@ -82,7 +82,7 @@ impl Writing<'_> {
                 self.revision
             ])?;
         index::replace_memory(self.conn, self.user_id, number, &content)?;
-        // Vectors of the old statement would find the new one for the wrong reasons.
+        // A vector of the old statement would match questions that the new one does not answer.
         self.conn
             .prepare_cached("DELETE FROM vectors WHERE user_id = ?1 AND kind = 1 AND item = ?2")?
             .execute(params![self.user_id, number])?;
@@ -153,27 +153,12 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// What a column of a memory holds as JSON; the default where it holds nothing.
+    /// A column of a memory that holds JSON; the default if it is NULL.
     fn memory_json<T: DeserializeOwned + Default>(&self, sql: &str, column: &str, row: i64) -> Outcome<T> {
         let stored: Option<String> = self.conn.prepare_cached(sql)?.query_row([row], |found| found.get(0))?;
         let read = stored.map(|text| serde_json::from_str(&text)).transpose();
         let read = read.map_err(|error| damaged("memories", row, format!("column `{column}`: {error}")))?;
         Ok(read.unwrap_or_default())
-    }
-
-    pub(super) fn expect_memories(&self, revision: u64, epoch: u64) -> Outcome<()> {
-        let changed: bool = self
-            .conn
-            .prepare_cached(
-                "SELECT EXISTS (SELECT 1 FROM memories WHERE user_id = ?1 AND revision > ?2)
-                     OR (SELECT epoch FROM users WHERE id = ?1) <> ?3",
-            )?
-            .query_row(params![self.user_id, count(revision)?, count(epoch)?], |row| row.get(0))?;
-        if changed {
-            let message = "memories were changed meanwhile; read them again";
-            return Err(Error::conflict(message).retryable().into());
-        }
-        Ok(())
     }
 
     /// The row of a memory that has to exist.
