@@ -1,21 +1,21 @@
 //! A session's working context: served as one document, and taken back.
 
-use std::sync::Arc;
-use strata_core::ports::{Clock, IdSource, TokenCounter};
-use strata_core::store::Store;
+use super::NewMemory;
 use crate::limits::Limits;
+use crate::memories::Memories;
 use crate::recording::Recording;
 use crate::sessions::Sessions;
-use crate::memories::Memories;
-use super::{NewMemory};
+use std::sync::Arc;
 use strata_core::context::{
     CompactionLimits, ContextChanges, ContextCompactor, ContextData, SessionParts, changes, counts_usage,
     of_session,
 };
 use strata_core::error::{Error, ErrorKind, Result};
 use strata_core::id::{SessionId, SummaryId, UserId};
+use strata_core::ports::{Clock, IdSource, TokenCounter};
 use strata_core::session::Session;
 use strata_core::state::State;
+use strata_core::store::Store;
 use strata_core::store::{
     Change, ChangeSet, Expectation, MemoryQuery, MemorySelect, Page, SummaryQuery, TurnQuery,
 };
@@ -87,7 +87,11 @@ impl Contexts {
             if !asked.is_empty() {
                 let changes = self.context_changes(&parts, asked)?;
                 let expected = Expectation::unchanged(&parts.session);
-                match self.store.apply(user, ChangeSet::new(self.clock.now(), changes).expecting(expected)).await {
+                match self
+                    .store
+                    .apply(user, ChangeSet::new(self.clock.now(), changes).expecting(expected))
+                    .await
+                {
                     Err(error)
                         if error.kind() == ErrorKind::Conflict && error.is_retryable() && tries < TRIES =>
                     {
@@ -162,7 +166,8 @@ impl Contexts {
         }
         if !asked.new_messages.is_empty() {
             let messages = asked.new_messages.into_iter();
-            let turns = messages.map(|message| self.recording.new_turn(message, now)).collect::<Result<_>>()?;
+            let turns =
+                messages.map(|message| self.recording.new_turn(message, now)).collect::<Result<_>>()?;
             changes.push(Change::AppendTurns { session: session.clone(), turns });
         }
         if let Some(rewrite) = asked.summary {
@@ -193,7 +198,6 @@ impl Contexts {
         changes.extend(asked.removed_facts.into_iter().map(|id| Change::HideMemory { id, hidden }));
         Ok(changes)
     }
-
 }
 
 #[cfg(test)]

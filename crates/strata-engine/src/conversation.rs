@@ -10,23 +10,22 @@ mod librarian;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-use strata_core::ports::{Clock, IdSource};
-use crate::recording::{Ending, Exchange, Recording};
-use crate::prompting::{PromptRequest, Prompting};
-use crate::learning::Learning;
 use crate::jobs::InferredEvent;
+use crate::learning::Learning;
+use crate::prompting::{PromptRequest, Prompting};
+use crate::recording::{Ending, Exchange, Recording};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::Poll;
+use strata_core::ports::{Clock, IdSource};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::prompt::Remembered;
-use super::{Ending, Engine, Exchange, InferredEvent, PromptRequest};
 use crate::learn::extractive::is_chinese;
 use crate::prompt::{PromptBody, PromptFormat};
+use crate::prompting::Remembered;
 use crate::recall::{RecallRequest, RecalledItem};
 use strata_core::error::{Error, Result};
 use strata_core::id::{RequestId, SessionId, TurnId, UserId};
@@ -134,7 +133,7 @@ impl Conversation {
             row.error_stage = Some(ErrorStage::LlmReply);
         }
         let request_id = row.id;
-        self.log.note(user, row);
+        self.prompting.recall.log.note(user, row);
         self.recording.close_exchange(user, exchange, ending).await?;
         Ok(ChatReply { text, status, turn, request_id, recalled: items, learned: Vec::new(), spent })
     }
@@ -147,7 +146,7 @@ impl Conversation {
         let recorded = self.recording.record(user, session, vec![said], None).await?;
         let first = recorded.turns.first().map(|turn| turn.id);
         let turn = first.ok_or_else(|| Error::internal("a message was recorded without a place"))?;
-        let learned = match self.settings.enabled {
+        let learned = match self.learning.settings.enabled {
             true => self.learning.learn_from(user, session, &recorded).await?,
             false => Vec::new(),
         };
@@ -155,7 +154,7 @@ impl Conversation {
         let Remembered { items, row, problem } =
             self.prompting.memories_for(user, &request, &[], Some(Scope::User)).await;
         let request_id = row.id;
-        self.log.note(user, row);
+        self.prompting.recall.log.note(user, row);
         if let Some(error) = problem {
             // What was said is recorded, and says so; the row says why nothing is recalled.
             tracing::warn!(%error, "memory replies without what it recalls");
@@ -178,7 +177,12 @@ impl Conversation {
                     session: Some(request.session.clone()),
                     ..RecallRequest::new(request.question.clone())
                 };
-                let row = self.log.row(&recall, RequestId(self.ids.next()), None, SignedDuration::ZERO);
+                let row = self.prompting.recall.log.row(
+                    &recall,
+                    RequestId(self.ids.next()),
+                    None,
+                    SignedDuration::ZERO,
+                );
                 (vec![question], Remembered { items: Vec::new(), row, problem: Some(error) })
             }
         }

@@ -6,7 +6,9 @@ use jiff::Timestamp;
 
 use strata_core::error::{Error, Result};
 use strata_core::lexicon::Lexicon;
-use strata_core::ports::{ChatModel, Clock, Compute, Embedder, IdSource, InlineCompute, Reranker, TokenCounter};
+use strata_core::ports::{
+    ChatModel, Clock, Compute, Embedder, IdSource, InlineCompute, Reranker, TokenCounter,
+};
 use strata_core::store::Store;
 
 use crate::contexts::Contexts;
@@ -116,6 +118,13 @@ impl Engine {
             model: None,
         }
         .engine()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn with_changed_settings(self, change: impl FnOnce(&mut Settings)) -> Self {
+        let mut settings = (*self.wiring.settings).clone();
+        change(&mut settings);
+        Wiring { settings: Arc::new(settings), ..self.wiring }.engine()
     }
 
     /// Runs ranking, loading and long token counts through `compute`. Without it they run where they are asked for.

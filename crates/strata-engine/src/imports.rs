@@ -1,13 +1,13 @@
 //! Taking over what another program has recorded, so that taking it over twice changes nothing.
 
+use crate::limits::Limits;
+use crate::recording::{Recording, session_now};
+use serde_json::Value;
 use std::sync::Arc;
 use strata_core::ports::{Clock, TokenCounter};
 use strata_core::store::Store;
-use crate::limits::Limits;
-use crate::recording::Recording;
-use serde_json::Value;
 
-use super::context::TRIES;
+use crate::contexts::TRIES;
 use crate::prompt::count_usage;
 use strata_core::error::{ErrorKind, Result};
 use strata_core::id::{SessionId, SummaryId, TurnId, UserId};

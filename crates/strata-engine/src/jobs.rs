@@ -351,4 +351,3 @@ pub(crate) fn after(now: Timestamp, seconds: u64) -> Timestamp {
     now.checked_add(SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX)))
         .unwrap_or(Timestamp::MAX)
 }
-

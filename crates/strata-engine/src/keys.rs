@@ -1,12 +1,11 @@
 //! API keys: made once, recognised by their secret, taken back.
 
+use crate::engine::to_micros;
+use jiff::Timestamp;
 use std::sync::Arc;
 use strata_core::ports::{Clock, IdSource};
 use strata_core::store::Store;
-use crate::engine::to_micros;
-use jiff::Timestamp;
 
-use super::{to_micros};
 use strata_core::error::{Error, Result};
 use strata_core::id::{KeyId, UserId, check_name};
 use strata_core::key::{ApiKey, KeyLimits, KeySecret, Scopes, SecretSource};

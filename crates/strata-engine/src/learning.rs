@@ -90,7 +90,6 @@ impl Learning {
         };
         self.jobs.settle(job, lease, work).await
     }
-
 }
 
 #[cfg(test)]

@@ -3,11 +3,11 @@
 //! Nothing here is waited for by anybody. A worker calls [`Engine::maintain`] from time to time; what is not done yet is
 //! served without.
 
+use crate::index::Indexes;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use strata_core::ports::{Clock, Compute};
 use strata_core::store::Store;
-use crate::index::Indexes;
-use serde::{Deserialize, Serialize};
 
 use crate::index::{SEGMENT_ITEMS, SEGMENT_SPACE, spoken, write_segment};
 use strata_core::error::{Error, Result};
@@ -54,7 +54,8 @@ impl Maintenance {
         if let Some(indexes) = &self.indexes {
             let gap = u64::from(SEGMENT_ITEMS) - 1;
             for user in self.store.behind(SEGMENT_SPACE, gap, USERS_A_ROUND).await? {
-                worked |= write_segment(self.store.as_ref(), indexes.lexicon(), &user, self.clock.now()).await?;
+                worked |=
+                    write_segment(self.store.as_ref(), indexes.lexicon(), &user, self.clock.now()).await?;
             }
         }
         if let Some(embedder) = &self.embedder {
@@ -119,7 +120,7 @@ impl Maintenance {
     }
 
     fn is_embedded(&self, embedder: &dyn Embedder, item: &Item) -> bool {
-        let all = match self.settings.embed {
+        let all = match self.embed {
             EmbedItems::All => true,
             EmbedItems::Derived => false,
             EmbedItems::Auto => embedder.cost() == EmbedderCost::Local,

@@ -1,12 +1,16 @@
 //! Memories: stored as they are given, edited with their history kept, deleted, restored and forgotten.
 
+mod history;
+
+pub use history::{HistoryStep, Quote};
+
+use crate::limits::Limits;
+use jiff::Timestamp;
 use std::sync::Arc;
 use strata_core::ports::{Clock, IdSource};
 use strata_core::store::Store;
-use crate::limits::Limits;
-use jiff::Timestamp;
 
-use super::{to_micros};
+use crate::engine::to_micros;
 use crate::filter::{Filter, Subject};
 use strata_core::error::{Error, Result};
 use strata_core::id::{MemoryId, SessionId, TurnId, UserId};
@@ -139,12 +143,7 @@ impl Memories {
     }
 
     /// As [`Engine::memories`], of those that a filter lets pass.
-    pub async fn filtered(
-        &self,
-        user: &UserId,
-        query: &MemoryQuery,
-        filter: &Filter,
-    ) -> Result<Vec<Memory>> {
+    pub async fn filtered(&self, user: &UserId, query: &MemoryQuery, filter: &Filter) -> Result<Vec<Memory>> {
         if filter.is_only(user) {
             return self.list(user, query).await;
         }

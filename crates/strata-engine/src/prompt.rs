@@ -5,8 +5,8 @@
 //! renderers put them together: [`flat`], one text with the request first, and [`chat`], a list of messages whose
 //! beginning stays as it was. Both keep to a budget of tokens and say what they cut.
 //!
-//! All of it is pure: no model, no store, no clock. The use-cases over a store are in [`crate::engine`]: `prompt`, `state`,
-//! `put_state`, and what `record` observes. Start reading at [`build_prompt`]; `docs/prompt.md` is the guide.
+//! All of it is pure: no model, no store, no clock. The use-cases over a store are in
+//! [`crate::Prompting`] and [`crate::Recording`]. Start reading at [`build_prompt`]; `docs/prompt.md` is the guide.
 
 mod chat;
 mod extract;
@@ -14,6 +14,7 @@ mod filter;
 mod flat;
 mod layers;
 mod profile;
+mod rules;
 mod steps;
 mod summary;
 #[cfg(test)]
@@ -30,6 +31,7 @@ pub(crate) use flat::speaks_of_device;
 pub use flat::{BuiltPrompt, FlatLayers, build_prompt, build_prompt_with, flat};
 pub use layers::{NOTE, is_device, recent_start};
 pub use profile::{Field, Profile, Rule, Status, StatusRule};
+pub use rules::PromptRules;
 pub use steps::{Compaction, MessageSize, compacted, summary_share};
 pub use summary::{build_summary, build_summary_with, compress_message, compress_message_with};
 pub use usage::count_usage;

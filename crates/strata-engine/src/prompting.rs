@@ -3,21 +3,20 @@
 //! A prompt reads the session's state, its last rolling summary, the turns after that, and for a chat what recall finds:
 //! the same few rows for ten turns and for a hundred thousand. The pure parts are in [`crate::prompt`].
 
-mod fold;
-mod observe;
+mod chat;
 #[cfg(test)]
 mod tests;
 
-use strata_core::ports::{Clock, IdSource, TokenCounter};
 use crate::limits::Limits;
 use crate::recall::Recall;
 use crate::recording::Recording;
 use std::collections::HashSet;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
+use strata_core::ports::{Clock, IdSource, TokenCounter};
 
 use crate::index::Saying;
 use crate::prompt::{
-    ChatLayers, FlatLayers, Message, Prompt, PromptFormat, PromptSettings, Rules, build_prompt_with, chat,
+    ChatLayers, FlatLayers, Message, Prompt, PromptFormat, PromptRules, PromptSettings, build_prompt_with,
     filter_content_with, speaks_of_device,
 };
 use crate::recall::{Budget, MAX_LIMIT, MAX_QUERY_CHARS, RecallRequest, RecalledItem, Shown, cut};
@@ -28,11 +27,10 @@ use strata_core::ports::ChatMessage;
 use strata_core::scope::Scope;
 use strata_core::session::Session;
 use strata_core::state::State;
-use strata_core::store::{Change, ChangeSet, Expectation};
 use strata_core::turn::{Role, Turn};
 
-use fold::Unfolded;
-pub(crate) use observe::{MAX_TRIES, was_overtaken};
+use crate::recording::{Unfolded, session_now};
+pub use chat::{ChatMemory, ChatQuestion, ChatSnapshot};
 
 /// Asks for a prompt.
 #[derive(Debug, Clone, PartialEq)]
@@ -89,6 +87,18 @@ pub struct Prompted {
     pub request_id: Option<RequestId>,
 }
 
+/// Makes prompts, and the block of memory that goes into a chat.
+#[derive(Clone)]
+pub struct Prompting {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) tokens: Arc<dyn TokenCounter>,
+    pub(crate) limits: Limits,
+    pub(crate) prompts: Arc<PromptRules>,
+    pub(crate) recall: Recall,
+    pub(crate) recording: Recording,
+}
+
 impl Prompting {
     /// How prompts are made.
     pub fn settings(&self) -> &PromptSettings {
@@ -105,7 +115,7 @@ impl Prompting {
         let (prompt, remembered) = self.chat_prompt(user, request, prepared, None).await;
         let Remembered { row, problem, .. } = remembered;
         let request_id = Some(row.id);
-        self.log.note(user, row);
+        self.recall.log.note(user, row);
         problem.map_or(Ok(Prompted { prompt, request_id }), Err)
     }
 
@@ -127,7 +137,8 @@ impl Prompting {
             return Err(Error::invalid("the question is empty; say what is asked"));
         }
         self.limits.check_text("`question`", &request.question)?;
-        let Session { turn_count, mut state, .. } = session_now(self.recording.store.as_ref(), self.clock.as_ref(), user, &request.session).await?;
+        let Session { turn_count, mut state, .. } =
+            session_now(self.recording.store.as_ref(), self.clock.as_ref(), user, &request.session).await?;
         let PromptRules { settings, rules } = &*self.prompts;
         // Which device is meant is known before the answer is.
         rules.observe(Role::User, &request.question, &settings.filter, &mut state);
@@ -194,7 +205,7 @@ impl Prompting {
         let memories = &remembered.items;
         let layers =
             ChatLayers { messages: &messages, state: &state, summary: &summary, memories, max_tokens };
-        let prompt = chat(layers, rules, settings, self.tokens.as_ref());
+        let prompt = crate::prompt::chat(layers, rules, settings, self.tokens.as_ref());
         (prompt, remembered)
     }
 
@@ -217,7 +228,7 @@ impl Prompting {
         scope: Option<Scope>,
     ) -> Remembered {
         let query = cut(&request.question, MAX_QUERY_CHARS).unwrap_or_else(|| request.question.clone());
-        let settings = &self.settings;
+        let settings = &self.recall.settings;
         let top_k = settings.default_top_k;
         // What is shown anyway and the question itself are left out of what was found: so a few more are looked for.
         let spare = (shown.len() as u32 + 1).min(top_k);
@@ -237,7 +248,7 @@ impl Prompting {
         let (began, id) = (self.clock.now(), RequestId(self.ids.next()));
         let recalled = self.recall.ask_unnoted(user, &recall, id).await;
         let mut row =
-            self.log.row(&recall, id, recalled.as_ref().ok(), self.clock.now().duration_since(began));
+            self.recall.log.row(&recall, id, recalled.as_ref().ok(), self.clock.now().duration_since(began));
         let (found, problem) = match recalled {
             Ok(recalled) => (recalled.items, None),
             Err(error) => (Vec::new(), Some(error)),

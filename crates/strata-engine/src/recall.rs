@@ -26,15 +26,15 @@ mod trace;
 mod validity;
 mod visible;
 
+use crate::index::Indexes;
+use std::collections::HashSet;
 use std::sync::Arc;
 use strata_core::ports::{Clock, Compute, IdSource, Reranker, TokenCounter};
 use strata_core::store::Store;
-use crate::index::Indexes;
-use std::collections::HashSet;
 
 pub use budget::{Budget, Share, cut, share};
-pub use log::RequestLog;
 pub use diversity::{mmr, recency, with_recency};
+pub(crate) use log::RequestLog;
 pub use request::{
     MAX_LIMIT, MAX_QUERY_CHARS, Order, RecallRequest, RecallSettings, Recalled, RecalledItem, Shown,
 };

@@ -1,21 +1,19 @@
 //! One row for each recall, written behind it: what makes «it forgot» a question with an answer.
 
+mod explain;
+
+use crate::recall::{Recall, RequestLog};
 use std::sync::Arc;
 use strata_core::store::Store;
-use crate::recall::{Recall, RequestLog};
-use std::collections::{HashSet, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
-use super::explain::why_no_candidate;
-use crate::recall::{MAX_LIMIT, RecallRequest, Recalled};
-use strata_core::error::{Error, ErrorKind, Result};
+use crate::recall::{MAX_LIMIT, RecallRequest};
+use explain::why_no_candidate;
+use strata_core::error::{Error, Result};
 use strata_core::id::{ItemId, RequestId, UserId};
-use strata_core::metric::{ErrorStage, RequestMetric};
-use strata_core::scope::Scope;
-use strata_core::store::{Change, ChangeSet, MetricQuery, TurnQuery};
-use strata_core::trace::RetrievalPath;
+use strata_core::metric::RequestMetric;
+use strata_core::store::{MetricQuery, TurnQuery};
 use strata_core::trace::{Explanation, Outcome, Trace, TraceCandidate};
 
 /// The rows and traces of recalls.
@@ -27,6 +25,21 @@ pub struct Requests {
 }
 
 impl Requests {
+    /// How many rows wait to be written.
+    pub fn waiting(&self) -> usize {
+        self.log.waiting()
+    }
+
+    /// Writes the rows that wait. A row that cannot be written waits on, also when the caller goes away.
+    pub async fn flush(&self) -> Result<()> {
+        self.log.flush().await
+    }
+
+    /// Removes a user's rows older than `before`.
+    pub async fn prune(&self, user: &UserId, before: Timestamp) -> Result<()> {
+        self.log.prune(user, before).await
+    }
+
     /// The user's request rows, newest first, those that wait to be written included.
     pub async fn list(
         &self,
@@ -139,7 +152,6 @@ impl Requests {
         let item = self.find_item(user, item).await?;
         Ok(Explanation { item: item.id(), reason: why_no_candidate(&row, &item), candidate: None })
     }
-
 }
 
 /// An item that was given and that asking again does not find.
@@ -160,27 +172,5 @@ fn unranked(item: ItemId, place: u32) -> TraceCandidate {
         served_score: None,
         replaced_by: None,
         outcome: Outcome::NotChosen,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::recall::tests::fixture::World;
-
-    #[tokio::test]
-    async fn a_row_that_somebody_is_writing_is_found() {
-        let world = World::new();
-        world.say("s", "a journey by train").await;
-        let asked = world.recall(&RecallRequest::new("journey")).await.request_id;
-        let batch = Batch::take(&world.engine.waiting);
-        assert_eq!(world.engine.waiting_requests(), 0);
-        assert_eq!(world.engine.request(&world.user, asked).await.unwrap().query, "journey");
-        let stranger = UserId::new("eve").unwrap();
-        assert!(world.engine.request(&stranger, asked).await.is_err());
-        drop(batch);
-        assert_eq!(world.engine.waiting_requests(), 1, "what was not written waits on");
-        assert_eq!(world.engine.request(&world.user, asked).await.unwrap().query, "journey");
-        assert!(world.engine.waiting.lock_writing().is_empty());
     }
 }

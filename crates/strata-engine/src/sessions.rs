@@ -1,15 +1,15 @@
 //! Sessions and their turns.
 
-use std::sync::Arc;
-use strata_core::ports::Clock;
-use strata_core::store::Store;
+use crate::jobs::was_overtaken;
 use crate::limits::Limits;
 use crate::recording::{MAX_TRIES, Queues, session_now};
-use crate::jobs::was_overtaken;
-use strata_core::state::State;
+use std::sync::Arc;
 use strata_core::error::{Error, Result};
 use strata_core::id::{SessionId, TurnId, UserId};
+use strata_core::ports::Clock;
 use strata_core::session::Session;
+use strata_core::state::State;
+use strata_core::store::Store;
 use strata_core::store::{Change, ChangeSet, Expectation, Forget, Page, Removed, TurnQuery};
 use strata_core::turn::{Hidden, HiddenReason, Turn};
 

@@ -8,16 +8,22 @@
 //! Each version names the last *completed* one as its base, so that one that failed leaves no hole in the chain. What is
 //! deliberately absent: how a summary is worded ([`crate::learn::summarising`], [`crate::learn::extractive`]).
 
-use std::sync::Arc;
-use strata_core::ports::{ChatModel, Clock, IdSource, TokenCounter};
-use strata_core::store::Store;
+mod reading;
+mod tree;
+
+pub use reading::{StructuredPoint, SummaryReport, SummaryVersion};
+pub use tree::{TextNode, TextSummary};
+
 use crate::jobs::Jobs;
 use crate::learn::LearnSettings;
 use crate::sessions::Sessions;
 use jiff::Timestamp;
+use std::sync::Arc;
+use strata_core::ports::{ChatModel, Clock, IdSource, TokenCounter};
+use strata_core::store::Store;
 
-use super::ask::ask;
-use super::{Ended, JobKind, Work, after};
+use crate::ask::ask;
+use crate::jobs::{Ended, JobKind, Work, after};
 use crate::learn::answer;
 use crate::learn::extractive::{self, Part};
 use crate::learn::structured::{Answered, Structured};
@@ -31,7 +37,7 @@ use strata_core::ports::Spent;
 use strata_core::session::Session;
 use strata_core::store::{Change, ChangeSet, SummaryQuery, TurnQuery};
 use strata_core::summary::{Strategy, Summary, SummaryStatus};
-use strata_core::turn::{NewTurn, Role, Turn};
+use strata_core::turn::{Role, Turn};
 use strata_language::sentences::beginning;
 
 /// The most turns that a job looks at to see whether a summary is due.

@@ -1,9 +1,10 @@
+use crate::Engine;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use super::*;
-use crate::engine::Settings;
+use crate::Settings;
 use strata_core::ErrorKind;
 use strata_core::context::HistoryEntry;
 use strata_core::ports::{Clock, IdSource, TokenCounter};
@@ -41,7 +42,7 @@ fn engine() -> Engine {
 async fn record(engine: &Engine, count: usize) {
     for number in 0..count {
         let message = NewMessage::new(Role::User, format!("message {number}"));
-        engine.record(&ann(), &session("s"), vec![message], None).await.unwrap();
+        engine.recording.record(&ann(), &session("s"), vec![message], None).await.unwrap();
     }
 }
 
@@ -49,14 +50,14 @@ async fn record(engine: &Engine, count: usize) {
 async fn a_document_travels_out_and_back() {
     let engine = engine();
     record(&engine, 2).await;
-    let first = engine.add_memories(&ann(), vec![NewMemory::new("likes rain")]).await.unwrap();
+    let first = engine.memories.add(&ann(), vec![NewMemory::new("likes rain")]).await.unwrap();
     let elsewhere = NewMemory { session: Some(session("other")), ..NewMemory::new("not here") };
-    engine.add_memories(&ann(), vec![elsewhere]).await.unwrap();
-    let served = engine.context(&ann(), &session("s")).await.unwrap();
+    engine.memories.add(&ann(), vec![elsewhere]).await.unwrap();
+    let served = engine.contexts.get(&ann(), &session("s")).await.unwrap();
     assert_eq!(served.facts, ["likes rain"]);
     assert_eq!(served.recent_history.len(), 2);
     assert_eq!(served.recent_history[1].token_count, Some(2));
-    assert_eq!(engine.context(&bob(), &session("s")).await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(engine.contexts.get(&bob(), &session("s")).await.unwrap_err().kind(), ErrorKind::NotFound);
 
     let mut changed = served.clone();
     changed.facts = vec!["likes snow".to_owned()];
@@ -68,15 +69,15 @@ async fn a_document_travels_out_and_back() {
     });
     changed.tool_stats.total_calls = 3;
     let after =
-        engine.put_context(&ann(), &session("s"), &changed, Some(served.fingerprint())).await.unwrap();
+        engine.contexts.put(&ann(), &session("s"), &changed, Some(served.fingerprint())).await.unwrap();
     assert_eq!(after.recent_history[2].token_count, Some(1), "tokens are counted here");
     changed.recent_history[2].token_count = Some(1);
     assert_eq!(after, changed);
-    assert!(engine.memory(&ann(), first[0].id).await.unwrap().hidden.is_some());
-    let turns = engine.turns(&ann(), &session("s"), None, 9).await.unwrap();
+    assert!(engine.memories.get(&ann(), first[0].id).await.unwrap().hidden.is_some());
+    let turns = engine.sessions.turns(&ann(), &session("s"), None, 9).await.unwrap();
     assert_eq!((turns[2].role, turns[2].content.as_str()), (Role::Assistant, "noted"));
 
-    let stale = engine.put_context(&ann(), &session("s"), &changed, Some(served.fingerprint())).await;
+    let stale = engine.contexts.put(&ann(), &session("s"), &changed, Some(served.fingerprint())).await;
     assert_eq!(stale.unwrap_err().kind(), ErrorKind::Conflict);
 }
 
@@ -84,12 +85,12 @@ async fn a_document_travels_out_and_back() {
 async fn a_document_makes_a_session_that_does_not_exist() {
     let engine = engine();
     let empty = ContextData::new("s");
-    assert_eq!(engine.put_context(&ann(), &session("s"), &empty, None).await.unwrap(), empty);
+    assert_eq!(engine.contexts.put(&ann(), &session("s"), &empty, None).await.unwrap(), empty);
     let mut context = empty;
     context.long_term_summary = "written elsewhere".to_owned();
     context.recent_history =
         vec![HistoryEntry { role: "user".to_owned(), content: "hi".to_owned(), ..Default::default() }];
-    let after = engine.put_context(&ann(), &session("s"), &context, None).await.unwrap();
+    let after = engine.contexts.put(&ann(), &session("s"), &context, None).await.unwrap();
     assert_eq!(after.recent_history.len(), 1, "a summary that was written by hand hides no turn");
     assert_eq!(after.long_term_summary, "written elsewhere");
 }
@@ -98,14 +99,14 @@ async fn a_document_makes_a_session_that_does_not_exist() {
 async fn what_cannot_be_stored_is_refused_and_nothing_changes() {
     let engine = engine();
     record(&engine, 1).await;
-    let served = engine.context(&ann(), &session("s")).await.unwrap();
+    let served = engine.contexts.get(&ann(), &session("s")).await.unwrap();
     let check = async |change: fn(&mut ContextData)| {
         let mut context = served.clone();
         context.facts.push("a fact".to_owned());
         change(&mut context);
-        let refused = engine.put_context(&ann(), &session("s"), &context, None).await;
+        let refused = engine.contexts.put(&ann(), &session("s"), &context, None).await;
         assert!(matches!(refused.unwrap_err().kind(), ErrorKind::Invalid | ErrorKind::Conflict));
-        assert_eq!(engine.context(&ann(), &session("s")).await.unwrap(), served);
+        assert_eq!(engine.contexts.get(&ann(), &session("s")).await.unwrap(), served);
     };
     check(|context| context.facts.push(" ".to_owned())).await;
     check(|context| context.facts.push("a\0b".to_owned())).await;
@@ -119,17 +120,17 @@ async fn compaction_of_a_session_summarises_and_keeps_every_turn() {
     let engine = engine();
     record(&engine, 60).await;
     let limits = CompactionLimits::default();
-    let (context, compacted) = engine.compact_context(&ann(), &session("s"), &limits).await.unwrap();
+    let (context, compacted) = engine.contexts.compact(&ann(), &session("s"), &limits).await.unwrap();
     assert!(compacted);
     assert_eq!(context.recent_history.len(), 30);
     assert_eq!(context.recent_history[0].content, "message 30");
     assert!(context.long_term_summary.ends_with("- user: message 29"));
-    assert_eq!(engine.turns(&ann(), &session("s"), None, 99).await.unwrap().len(), 60);
-    let (same, again) = engine.compact_context(&ann(), &session("s"), &limits).await.unwrap();
+    assert_eq!(engine.sessions.turns(&ann(), &session("s"), None, 99).await.unwrap().len(), 60);
+    let (same, again) = engine.contexts.compact(&ann(), &session("s"), &limits).await.unwrap();
     assert_eq!((same, again), (context, false));
 
     record(&engine, 21).await;
-    let (context, _) = engine.compact_context(&ann(), &session("s"), &limits).await.unwrap();
+    let (context, _) = engine.contexts.compact(&ann(), &session("s"), &limits).await.unwrap();
     assert_eq!(context.recent_history.len(), 30);
     assert_eq!(context.long_term_summary.lines().count(), 52);
     let query = SummaryQuery { session: session("s"), strategy: None, status: None, limit: 9 };
@@ -147,20 +148,20 @@ async fn what_the_rolling_summary_covers_is_not_summarised_twice() {
             NewMessage::new(Role::User, format!("question {number}")),
             NewMessage::new(Role::Assistant, format!("answer {number}")),
         ];
-        engine.record(&ann(), &session("s"), exchange, None).await.unwrap();
+        engine.recording.record(&ann(), &session("s"), exchange, None).await.unwrap();
     }
-    let served = engine.context(&ann(), &session("s")).await.unwrap();
+    let served = engine.contexts.get(&ann(), &session("s")).await.unwrap();
     assert_eq!(served.recent_history.len(), 50, "at least so many, whatever the summary covers");
     assert!(!served.long_term_summary.is_empty());
     let limits = CompactionLimits { max_recent_history: 40, ..CompactionLimits::default() };
-    let (context, compacted) = engine.compact_context(&ann(), &session("s"), &limits).await.unwrap();
+    let (context, compacted) = engine.contexts.compact(&ann(), &session("s"), &limits).await.unwrap();
     assert!(compacted);
     assert_eq!(context.recent_history[..], served.recent_history[20..]);
     assert_eq!(context.long_term_summary, served.long_term_summary);
 
     // Recording goes on, and so does the history from where compaction left it.
     record(&engine, 1).await;
-    let after = engine.context(&ann(), &session("s")).await.unwrap();
+    let after = engine.contexts.get(&ann(), &session("s")).await.unwrap();
     assert_eq!(after.recent_history[..30], context.recent_history[..]);
     assert_eq!(after.recent_history.len(), 31);
 }
@@ -169,13 +170,15 @@ async fn what_the_rolling_summary_covers_is_not_summarised_twice() {
 async fn documents_that_are_written_at_once_lose_nothing() {
     let engine = engine();
     record(&engine, 1).await;
-    let served = engine.context(&ann(), &session("s")).await.unwrap();
+    let served = engine.contexts.get(&ann(), &session("s")).await.unwrap();
     let writers: Vec<_> = (0..8)
         .map(|writer| {
             let (engine, mut context) = (engine.clone(), served.clone());
             context.tool_stats.total_calls = writer + 1;
             let read = served.fingerprint();
-            tokio::spawn(async move { engine.put_context(&ann(), &session("s"), &context, Some(read)).await })
+            tokio::spawn(
+                async move { engine.contexts.put(&ann(), &session("s"), &context, Some(read)).await },
+            )
         })
         .collect();
     let mut won = 0;

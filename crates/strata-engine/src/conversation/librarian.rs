@@ -2,7 +2,7 @@
 //!
 //! It only repeats what is stored, in the language of the message; it makes nothing up.
 
-use crate::engine::{Event, InferredEvent};
+use crate::jobs::{Event, InferredEvent};
 use crate::learn::extractive::is_chinese;
 use crate::recall::RecalledItem;
 use strata_core::store::Item;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::*;
-use crate::engine::INTERRUPTED;
+use crate::INTERRUPTED;
 use crate::recall::tests::fixture::{World, session};
 use strata_core::metric::RequestMetric;
 use strata_core::store::{InMemoryStore, JobQuery, Store};
@@ -101,15 +101,15 @@ impl World {
         };
         let (stop, timer) = (pin!(stop), Rests(AtomicU32::new(0)));
         let talk = Talk { model, instructions: None, on_text: &mut on_text, stop, timer: &timer };
-        self.engine.chat(&self.user, &session("s"), message, talk).await
+        self.engine.conversation.chat(&self.user, &session("s"), message, talk).await
     }
 
     async fn said(&self) -> Vec<Turn> {
-        self.engine.turns(&self.user, &session("s"), None, 100).await.unwrap()
+        self.engine.sessions.turns(&self.user, &session("s"), None, 100).await.unwrap()
     }
 
     async fn row(&self, reply: &ChatReply) -> RequestMetric {
-        self.engine.request(&self.user, reply.request_id).await.unwrap()
+        self.engine.requests.get(&self.user, reply.request_id).await.unwrap()
     }
 
     async fn awaited(&self) -> usize {
@@ -133,7 +133,7 @@ async fn a_reply_is_streamed_recorded_and_counted() {
     assert_eq!((said[0].role, said[0].content.as_str()), (Role::User, "a journey by train"));
     assert_eq!((said[1].role, said[1].content.as_str()), (Role::Assistant, "Good choice."));
     assert_eq!(world.awaited().await, 0);
-    let rows = world.engine.requests(&world.user, None, 10).await.unwrap();
+    let rows = world.engine.requests.list(&world.user, None, 10).await.unwrap();
     assert_eq!(rows.len(), 1, "one row a request");
     let row = world.row(&reply).await;
     assert_eq!((row.query.as_str(), row.error_stage), ("a journey by train", None));
@@ -243,21 +243,21 @@ async fn a_reply_that_takes_long_is_held() {
         stop: pin!(waits),
         timer: &timer,
     };
-    let reply = world.engine.chat(&world.user, &session("s"), "a trip", talk).await.unwrap();
+    let reply = world.engine.conversation.chat(&world.user, &session("s"), "a trip", talk).await.unwrap();
     assert_eq!(reply.status, ReplyStatus::Interrupted);
     assert_eq!(model.shown()[0], "system: Be brief.");
 }
 
 #[tokio::test]
 async fn what_cannot_be_recorded_is_an_error_and_asks_nobody() {
-    let world = World::with(|settings| settings.max_turn_bytes = 8);
+    let world = World::with(|settings| settings.limits.max_turn_bytes = 8);
     let model = Scripted::new(&["ok"], Then::Ends);
     for (message, says) in
         [(" \n", "the message is empty"), ("much too long", "max_turn_bytes"), ("\0", "NUL")]
     {
         let error = world.chat_until(message, &model, &mut String::new(), pending()).await.unwrap_err();
         assert!(error.message().contains(says), "{error}");
-        assert!(world.engine.chat_alone(&world.user, &session("s"), message).await.is_err());
+        assert!(world.engine.conversation.chat_alone(&world.user, &session("s"), message).await.is_err());
     }
     assert!(model.asked.lock().unwrap().is_empty());
     assert!(InMemoryStore::session(&world.store, &world.user, &session("s")).await.unwrap().is_none());
@@ -271,7 +271,7 @@ async fn memory_that_fails_does_not_fail_the_chat() {
     let reply = world.chat("a trip", &model).await;
     assert_eq!((reply.text.as_str(), &reply.status), ("By train.", &ReplyStatus::Complete));
     assert_eq!(world.row(&reply).await.error_stage, Some(ErrorStage::Retrieval));
-    let reply = world.engine.chat_alone(&world.user, &session("s"), "a trip").await.unwrap();
+    let reply = world.engine.conversation.chat_alone(&world.user, &session("s"), "a trip").await.unwrap();
     assert_eq!((reply.status.clone(), reply.recalled.len()), (ReplyStatus::MemoryAlone, 0));
     assert_eq!(world.row(&reply).await.error_stage, Some(ErrorStage::Retrieval));
     assert_eq!(world.said().await.len(), 3);
@@ -281,7 +281,7 @@ async fn memory_that_fails_does_not_fail_the_chat() {
 async fn without_a_model_memory_says_what_it_learned_and_knows() {
     let world = World::new();
     let alone = async |message: &str| {
-        let reply = world.engine.chat_alone(&world.user, &session("s"), message).await.unwrap();
+        let reply = world.engine.conversation.chat_alone(&world.user, &session("s"), message).await.unwrap();
         assert_eq!(reply.status, ReplyStatus::MemoryAlone);
         world.clock.forward(60);
         reply
@@ -299,9 +299,10 @@ async fn without_a_model_memory_says_what_it_learned_and_knows() {
     assert!(alone("我对花生过敏").await.text.starts_with("记住了："));
     let roles: Vec<Role> = world.said().await.into_iter().map(|turn| turn.role).collect();
     assert_eq!(roles, [Role::User; 6], "memory's own words are not recorded");
-    assert_eq!(world.engine.requests(&world.user, None, 10).await.unwrap().len(), 6);
+    assert_eq!(world.engine.requests.list(&world.user, None, 10).await.unwrap().len(), 6);
     let stranger = strata_core::UserId::new("eve").unwrap();
-    let reply = world.engine.chat_alone(&stranger, &session("s"), "Where do I live?").await.unwrap();
+    let reply =
+        world.engine.conversation.chat_alone(&stranger, &session("s"), "Where do I live?").await.unwrap();
     assert_eq!(reply.text, "I remember nothing about that yet.");
 }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::engine::{Engine, MemoryEdit};
 use crate::recall::tests::fixture::*;
 use crate::recall::{Order, RecallRequest, Recalled};
+use crate::{Engine, MemoryEdit};
 use strata_core::id::{ItemId, MemoryId, TurnId};
 use strata_core::scope::Scope;
 use strata_core::store::{Change, Forget, Segment};
@@ -47,7 +47,7 @@ async fn same_answers(a: &Engine, b: &Engine, user: &UserId) -> Result<(), TestC
     let in_session =
         RecallRequest { session: Some(session("s0")), scope: Some(Scope::Session), ..ranking("tea dog") };
     for request in [ranking("where is the trip"), ranking("coffee tea 7 lamp"), in_session] {
-        same(&a.recall(user, &request).await.unwrap(), &b.recall(user, &request).await.unwrap())?;
+        same(&a.recall.ask(user, &request).await.unwrap(), &b.recall.ask(user, &request).await.unwrap())?;
     }
     Ok(())
 }
@@ -116,12 +116,12 @@ async fn perform(world: &World, known: &mut Known, act: Act) {
         Act::Revise(at, content) => {
             if let Some(id) = chosen(&known.memories, at) {
                 let edit = MemoryEdit { content, metadata: None };
-                let _ = world.engine.revise_memory(&world.user, id, edit).await;
+                let _ = world.engine.memories.revise(&world.user, id, edit).await;
             }
             None
         }
         Act::Embed => {
-            world.engine.maintain_all().await.unwrap();
+            world.engine.maintenance.maintain_all().await.unwrap();
             None
         }
         Act::Wait(seconds) => {
@@ -182,17 +182,17 @@ async fn long_talk() -> World {
         world.clock.forward(600);
     }
     let memory = world.remember("the dog is called Rex").await;
-    world.engine.maintain_all().await.unwrap();
+    world.engine.maintenance.maintain_all().await.unwrap();
     for turn in turns.iter().step_by(40) {
         world.hide(*turn).await;
     }
     let edit = MemoryEdit { content: "the dog is called Max".to_owned(), metadata: None };
-    world.engine.revise_memory(&world.user, memory, edit).await.unwrap();
+    world.engine.memories.revise(&world.user, memory, edit).await.unwrap();
     for number in 0..300 {
         world.say("s4", &format!("lamp number{number}")).await;
     }
     world.apply(Change::HideTurns { ids: vec![turns[0]], hidden: None }).await;
-    world.engine.maintain_all().await.unwrap();
+    world.engine.maintenance.maintain_all().await.unwrap();
     world
 }
 
@@ -227,7 +227,7 @@ async fn an_index_from_segments_ranks_as_one_from_the_feed() {
     assert!(segments(&world).await.is_empty());
     let built = world.another_engine();
     same_answers(&world.engine, &built, &world.user).await.unwrap();
-    world.engine.maintain_all().await.unwrap();
+    world.engine.maintenance.maintain_all().await.unwrap();
     assert_eq!(segments(&world).await.len(), 4);
     same_answers(&world.another_engine(), &built, &world.user).await.unwrap();
 }
@@ -246,12 +246,12 @@ async fn an_index_from_merged_segments_is_one_from_the_feed_to_the_last_digit() 
     let ask = async |engine: &Engine| {
         let mut answers = Vec::new();
         for request in &requests {
-            answers.push(scores(&engine.recall(&world.user, request).await.unwrap()));
+            answers.push(scores(&engine.recall.ask(&world.user, request).await.unwrap()));
         }
         answers
     };
     let expected = ask(&built).await;
-    world.engine.maintain_all().await.unwrap();
+    world.engine.maintenance.maintain_all().await.unwrap();
     let stored = segments(&world).await;
     assert_eq!(stored.len(), 3, "eight in one and two small ones");
     assert_eq!(ask(&world.another_engine()).await, expected);
@@ -272,9 +272,9 @@ async fn segments_written_by_many_follow_each_other() {
         tokio::spawn(async move {
             for round in 0..40 {
                 world.say_all(&format!("s{number}"), &["tea with the dog", "coffee on the trip", "7"]).await;
-                engine.maintain_all().await.unwrap();
+                engine.maintenance.maintain_all().await.unwrap();
                 if (number, round) == (0, 20) {
-                    world.engine.delete_session(&world.user, &session("gone")).await.unwrap();
+                    world.engine.sessions.delete(&world.user, &session("gone")).await.unwrap();
                 }
             }
         })
@@ -282,7 +282,7 @@ async fn segments_written_by_many_follow_each_other() {
     for task in tasks.collect::<Vec<_>>() {
         task.await.unwrap();
     }
-    world.engine.maintain_all().await.unwrap();
+    world.engine.maintenance.maintain_all().await.unwrap();
     let stored = segments(&world).await;
     let mut next = 1;
     for segment in &stored {
@@ -292,7 +292,7 @@ async fn segments_written_by_many_follow_each_other() {
     assert_eq!(world.store.progress(&world.user, SEGMENT_SPACE).await.unwrap() + 1, next);
     assert!(stored.iter().all(|segment| !segment.bytes.windows(6).any(|bytes| bytes == b"forget")));
     let (loaded, built) = (world.another_engine(), world.another_engine());
-    loaded.recall(&world.user, &ranking("trip")).await.unwrap();
+    loaded.recall.ask(&world.user, &ranking("trip")).await.unwrap();
     world.apply(Change::DropSegments { space: SEGMENT_SPACE.to_owned() }).await;
     same_answers(&loaded, &built, &world.user).await.unwrap();
 }
@@ -303,7 +303,7 @@ async fn segments_of_earlier_versions_are_removed() {
     world.say_all("s", &["nothing to see"; 70]).await;
     let former = Segment { space: "lexical-2".to_owned(), first: 1, last: 70, bytes: vec![7; 90] };
     world.apply(Change::PutSegment { segment: former, epoch: 0 }).await;
-    world.engine.maintain_all().await.unwrap();
+    world.engine.maintenance.maintain_all().await.unwrap();
     assert!(world.store.segments(&world.user, "lexical-2", 0).await.unwrap().is_empty());
     assert_eq!(segments(&world).await.len(), 1);
 }
@@ -336,7 +336,7 @@ async fn what_another_process_wrote_is_found() {
     world.say("s", "the trip went well").await;
     assert_eq!(world.ask("trip").await, ["the trip went well"]);
     let message = strata_core::turn::NewMessage::new(strata_core::turn::Role::User, "a second trip follows");
-    other.record(&world.user, &session("s"), vec![message], None).await.unwrap();
+    other.recording.record(&world.user, &session("s"), vec![message], None).await.unwrap();
     let mut found = world.ask("trip").await;
     found.sort();
     assert_eq!(found, ["a second trip follows", "the trip went well"]);
@@ -374,7 +374,7 @@ async fn forgetting_makes_an_index_begin_anew() {
     world.say("t", "another trip").await;
     let indexes = index_of(&world).await;
     let before = Arc::clone(&indexes.lock().slots[&world.user].index);
-    world.engine.delete_session(&world.user, &session("s")).await.unwrap();
+    world.engine.sessions.delete(&world.user, &session("s")).await.unwrap();
     fresh(&indexes, &world, &world.user).await;
     let after = Arc::clone(&indexes.lock().slots[&world.user].index);
     assert!(!Arc::ptr_eq(&before, &after));
@@ -388,15 +388,15 @@ async fn forgetting_leaves_nothing_in_segments() {
     let world = World::new();
     world.say_all("s", &["my secret is xylophone"; 200]).await;
     world.say_all("t", &["nothing to see"; 200]).await;
-    world.engine.maintain_all().await.unwrap();
+    world.engine.maintenance.maintain_all().await.unwrap();
     let holds = |segments: Vec<Segment>| {
         segments.iter().any(|segment| segment.bytes.windows(9).any(|bytes| bytes == b"xylophone"))
     };
     assert!(holds(segments(&world).await));
-    world.engine.delete_session(&world.user, &session("s")).await.unwrap();
+    world.engine.sessions.delete(&world.user, &session("s")).await.unwrap();
     assert!(segments(&world).await.is_empty());
     world.say_all("t", &["still nothing"; 100]).await;
-    world.engine.maintain_all().await.unwrap();
+    world.engine.maintenance.maintain_all().await.unwrap();
     assert_eq!(segments(&world).await.len(), 2);
     assert!(!holds(segments(&world).await));
 }
@@ -407,7 +407,7 @@ async fn statistics_forget_what_a_memory_said_before() {
     let memory = world.remember("the dog is called Rex").await;
     let indexes = index_of(&world).await;
     let edit = MemoryEdit { content: "the cat is called Tom".to_owned(), metadata: None };
-    world.engine.revise_memory(&world.user, memory, edit).await.unwrap();
+    world.engine.memories.revise(&world.user, memory, edit).await.unwrap();
     // What it said before stays readable as a closed memory of its own.
     let index = fresh(&indexes, &world, &world.user).await;
     let index = index.read();
@@ -426,8 +426,8 @@ async fn a_memory_that_comes_and_goes_keeps_its_place() {
     let memory = world.remember("the dog is called Rex").await;
     let indexes = index_of(&world).await;
     for _ in 0..3 {
-        world.engine.delete_memory(&world.user, memory).await.unwrap();
-        world.engine.restore_memory(&world.user, memory).await.unwrap();
+        world.engine.memories.delete(&world.user, memory).await.unwrap();
+        world.engine.memories.restore(&world.user, memory).await.unwrap();
         let index = fresh(&indexes, &world, &world.user).await;
         assert_eq!((index.read().len(), index.read().documents.len()), (1, 1));
     }
@@ -462,7 +462,7 @@ async fn those_who_asked_last_stay_in_memory() {
     for user in &users {
         let messages =
             vec![strata_core::turn::NewMessage::new(strata_core::turn::Role::User, "the trip went well"); 50];
-        world.engine.record(user, &session("s"), messages, None).await.unwrap();
+        world.engine.recording.record(user, &session("s"), messages, None).await.unwrap();
     }
     let fill = Indexes::new(Arc::new(FewWords), usize::MAX);
     fresh(&fill, &world, &users[0]).await;
@@ -507,8 +507,8 @@ async fn beyond_its_size_the_stores_own_index_serves() {
     // What all users share counts too.
     let bob = World { user: user("bob"), engine: world.engine.clone(), ..World::new() };
     bob.say("s", "hello").await;
-    let shared = vec![crate::engine::NewMemory::new("trip"); 4];
-    world.engine.add_memories(&UserId::global(), shared).await.unwrap();
+    let shared = vec![crate::NewMemory::new("trip"); 4];
+    world.engine.memories.add(&UserId::global(), shared).await.unwrap();
     let request = RecallRequest { scope: Some(Scope::Global), ..ranking("trip") };
     let recalled = bob.recall(&request).await;
     assert_eq!((recalled.path, recalled.fts_hits), (RetrievalPath::Fts, 4));
@@ -520,23 +520,23 @@ async fn a_changed_models_vectors_take_the_place_of_the_old() {
     let world = World::new();
     world.say_all("s", &["the trip went well", "the lamp is on"]).await;
     let first = world.engine.clone().with_embedder(MeanEncoder::local("first", 64));
-    first.maintain_all().await.unwrap();
+    first.maintenance.maintain_all().await.unwrap();
     let hits = |recalled: &Recalled| (recalled.vector_hits, recalled.error_stage);
     let ask = ranking("journey");
-    assert_eq!(hits(&first.recall(&world.user, &ask).await.unwrap()), (2, None));
+    assert_eq!(hits(&first.recall.ask(&world.user, &ask).await.unwrap()), (2, None));
     // The same index, now for another model of another dimension, of which there is nothing yet.
     let second = world.engine.clone().with_embedder(MeanEncoder::local("second", 32));
-    let before = second.recall(&world.user, &ask).await.unwrap();
+    let before = second.recall.ask(&world.user, &ask).await.unwrap();
     assert_eq!(hits(&before), (0, None));
     assert_eq!(contents(&before)[0], "the trip went well");
-    second.maintain_all().await.unwrap();
-    assert_eq!(hits(&second.recall(&world.user, &ask).await.unwrap()), (2, None));
+    second.maintenance.maintain_all().await.unwrap();
+    assert_eq!(hits(&second.recall.ask(&world.user, &ask).await.unwrap()), (2, None));
     // Appended since: served without a vector until it has one.
     world.say("s", "a trip by boat").await;
-    let recalled = second.recall(&world.user, &ask).await.unwrap();
+    let recalled = second.recall.ask(&world.user, &ask).await.unwrap();
     assert_eq!((recalled.vector_hits, recalled.items.len()), (2, 3));
-    second.maintain_all().await.unwrap();
-    assert_eq!(hits(&second.recall(&world.user, &ask).await.unwrap()), (3, None));
+    second.maintenance.maintain_all().await.unwrap();
+    assert_eq!(hits(&second.recall.ask(&world.user, &ask).await.unwrap()), (3, None));
 }
 
 #[tokio::test]
@@ -545,14 +545,14 @@ async fn a_vector_stored_after_the_head_was_read_waits_for_its_item() {
     let encoder = MeanEncoder::local("mean", 64);
     let engine = world.engine.clone().with_embedder(encoder);
     world.say("s", "the trip went well").await;
-    engine.maintain_all().await.unwrap();
+    engine.maintenance.maintain_all().await.unwrap();
     let early = world.store.head(&world.user).await.unwrap();
     let indexes = Indexes::new(Arc::new(FewWords), usize::MAX);
     let index = RwLock::new(UserIndex::default());
     indexes.catch_up(world.store.as_ref(), &world.user, &index, early).await.unwrap();
     // These come between a question's look at the head and its look at the vectors.
     world.say("s", "a trip by boat").await;
-    engine.maintain_all().await.unwrap();
+    engine.maintenance.maintain_all().await.unwrap();
     indexes.catch_up_vectors(world.store.as_ref(), &world.user, &index, "mean", early).await.unwrap();
     let late = world.store.head(&world.user).await.unwrap();
     indexes.catch_up(world.store.as_ref(), &world.user, &index, late).await.unwrap();

@@ -5,8 +5,9 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::Work;
-use strata_core::error::{Error, Result};
+use super::Learning;
+use crate::jobs::Work;
+use strata_core::error::Result;
 use strata_core::id::{MemoryId, SessionId, TurnId, UserId};
 use strata_core::job::Job;
 use strata_core::memory::{Memory, RESTORED_FIELD};
@@ -113,46 +114,9 @@ impl Learning {
         }
     }
 
-    /// Brings turns back that were evicted or deleted, and gives them as they are now. They are not evicted again. A turn that
-    /// records an error or an abandoned branch stays where it is: it was never to be recalled.
-    pub async fn restore_turns(&self, user: &UserId, ids: &[TurnId]) -> Result<Vec<Turn>> {
-        let query = TurnQuery::Ids(ids.to_vec());
-        let turns = self.store.turns(user, &query).await?;
-        if let Some(missing) = ids.iter().find(|id| turns.iter().all(|turn| turn.id != **id)) {
-            return Err(Error::not_found(format!("turn `{missing}` does not exist for this user")));
-        }
-        let ids = turns.iter().filter(|turn| is_restorable(turn)).map(|turn| turn.id).collect();
-        let change = Change::HideTurns { ids, hidden: None };
-        self.store.apply(user, ChangeSet::one(self.clock.now(), change)).await?;
-        self.store.turns(user, &query).await
-    }
-
-    /// Brings all evicted turns of a session back, and says how many.
-    pub async fn restore_session(&self, user: &UserId, session: &SessionId) -> Result<u64> {
-        let found = self.sessions.get(user, session).await?;
-        let mut ids: Vec<TurnId> = Vec::new();
-        let mut after = None;
-        while after.is_none_or(|seq| seq + 1 < found.turn_count) {
-            let query = TurnQuery::Range { session: session.clone(), after, limit: PAGE };
-            let turns = self.store.turns(user, &query).await?;
-            let Some(last) = turns.last() else { break };
-            after = Some(last.seq);
-            let evicted = turns
-                .iter()
-                .filter(|turn| turn.hidden.is_some_and(|hidden| hidden.reason == HiddenReason::Evicted));
-            ids.extend(evicted.map(|turn| turn.id));
-        }
-        let count = ids.len() as u64;
-        if count > 0 {
-            let change = Change::HideTurns { ids, hidden: None };
-            self.store.apply(user, ChangeSet::one(self.clock.now(), change)).await?;
-        }
-        Ok(count)
-    }
-
     /// Takes the turns of a user's sessions out of recall that nobody has written to for as long as the settings say, and says
     /// how many turns that were. What was learned from them stays, and so do summaries. Writing to a session again does not
-    /// bring its old turns back; [`Engine::restore_session`] does.
+    /// bring its old turns back.
     pub async fn prune_sessions(&self, user: &UserId) -> Result<u64> {
         let days = i64::from(self.settings.prune_after_days);
         let now = self.clock.now();
@@ -186,8 +150,4 @@ impl Learning {
             offset += u64::from(SESSIONS_A_PAGE);
         }
     }
-}
-
-fn is_restorable(turn: &Turn) -> bool {
-    turn.hidden.is_some_and(|hidden| matches!(hidden.reason, HiddenReason::Evicted | HiddenReason::Deleted))
 }

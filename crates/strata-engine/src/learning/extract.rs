@@ -7,13 +7,14 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 
-use super::ask::ask;
-use super::leave::left_space;
+use super::Learning;
 use super::reconcile::{Heard, Target};
-use super::{Ended, JobKind, Work, after, was_overtaken};
+use crate::ask::ask;
+use crate::jobs::{Ended, JobKind, Work, after, was_overtaken};
 use crate::learn::rules;
 use crate::learn::{LearnInto, Owner, Said, Statement, answer, questions};
 use crate::prompt::strip_injected;
+use crate::recording::left_space;
 use strata_core::error::{Error, Result};
 use strata_core::id::{LeaseId, SessionId, TurnId, UserId};
 use strata_core::job::Job;
@@ -140,8 +141,8 @@ impl Learning {
     /// Until when a batch waits for more, so that several turns share a model's call.
     fn worth_waiting(&self, job: &Job, batch: &Batch) -> Option<Timestamp> {
         let until = after(job.created_at, self.jobs.delay());
-        let is_full = batch.said.len() >= self.settings.model_batch.max(1) as usize
-            || batch.to < batch.turn_count;
+        let is_full =
+            batch.said.len() >= self.settings.model_batch.max(1) as usize || batch.to < batch.turn_count;
         (!is_full && self.clock.now() < until).then_some(until)
     }
 

@@ -1,8 +1,9 @@
 //! Learning while somebody waits: the very path that jobs take, done at once.
 
+use super::Learning;
 use super::extract::Patience;
-use super::{Event, InferredEvent, was_overtaken};
-use crate::{Engine, Recorded};
+use crate::Recorded;
+use crate::jobs::{Event, InferredEvent, was_overtaken};
 use strata_core::error::Result;
 use strata_core::id::{SessionId, TurnId, UserId};
 use strata_core::store::{ChangeSet, MemoryQuery, MemorySelect};
@@ -41,7 +42,7 @@ impl Learning {
         let Some((first, last)) = places.map(|(first, last)| (first.seq, last.seq)) else {
             return Ok(Vec::new());
         };
-        let by_rules = Self { chat_model: None, ..self.clone() };
+        let by_rules = Self { model: None, ..self.clone() };
         let mut events = Vec::new();
         let mut tries = 0;
         let mut done = recorded.replayed;
@@ -53,9 +54,9 @@ impl Learning {
                 break;
             };
             // Turns that waited before these are nobody's question: they cost no call.
-            let engine = if batch.covers(first) { self } else { &by_rules };
-            let found = engine.extract(&batch, Patience::UseRules).await?;
-            let work = engine.learned(user, &batch, &found).await?;
+            let learning = if batch.covers(first) { self } else { &by_rules };
+            let found = learning.extract(&batch, Patience::UseRules).await?;
+            let work = learning.learned(user, &batch, &found).await?;
             let set = ChangeSet { expect: work.expect, ..ChangeSet::new(self.clock.now(), work.changes) };
             match self.store.apply(user, set).await {
                 Ok(_) => events.extend(work.events),

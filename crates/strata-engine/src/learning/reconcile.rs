@@ -15,8 +15,9 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::ask::ask;
-use super::{Event, InferredEvent, Work};
+use super::Learning;
+use crate::ask::ask;
+use crate::jobs::{Event, InferredEvent, Work};
 use crate::learn::rules;
 use crate::learn::{Owner, Statement, answer, questions};
 use crate::recall::{Order, RecallRequest};
@@ -63,8 +64,14 @@ impl Learning {
         // The head is read first, so that the expectation covers everything that is read after it.
         let unchanged = Expectation::memories_since(self.store.head(user).await?);
         let (known, near) = self.neighbourhood(user, target, &heard).await?;
-        let mut book =
-            Book { engine: self, target, known, again: Vec::new(), changes: Vec::new(), events: Vec::new() };
+        let mut book = Book {
+            learning: self,
+            target,
+            known,
+            again: Vec::new(),
+            changes: Vec::new(),
+            events: Vec::new(),
+        };
         let heard = book.without_equals(heard);
         let mut spent = Spent::default();
         let mut by = "rules";
@@ -176,7 +183,7 @@ impl Learning {
 
 /// The memories as they stand while statements are applied, and what that changes.
 struct Book<'a> {
-    engine: &'a Engine,
+    learning: &'a Learning,
     target: &'a Target,
     /// What is believed: neighbours, and what was added.
     known: Vec<Memory>,
@@ -297,7 +304,7 @@ impl Book<'_> {
 
     /// Adds a statement and closes what it ends.
     fn add(&mut self, heard: &Heard, ended: &[(Memory, Fate)]) -> MemoryId {
-        let mut memory = self.memories.get(heard);
+        let mut memory = self.memory(heard);
         let id = memory.id;
         // Whoever spoke later is right, in whichever order the sessions were read.
         let later = ended.iter().filter(|(old, _)| old.recorded_at > heard.at);
@@ -337,7 +344,7 @@ impl Book<'_> {
     fn memory(&self, heard: &Heard) -> Memory {
         let Heard { statement, at } = heard;
         Memory {
-            id: MemoryId(self.engine.ids.next()),
+            id: MemoryId(self.learning.ids.next()),
             session: self.target.session.clone(),
             agent: self.target.owner.agent.clone(),
             kind: statement.kind,

@@ -4,6 +4,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 
+use super::Memories;
 use strata_core::error::Result;
 use strata_core::id::{MemoryId, TurnId, UserId};
 use strata_core::memory::{Memory, TodoState};

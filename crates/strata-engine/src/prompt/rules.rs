@@ -12,18 +12,6 @@ pub struct PromptRules {
     pub(crate) rules: Rules,
 }
 
-/// Makes prompts, and the block of memory that goes into a chat.
-#[derive(Clone)]
-pub struct Prompting {
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) ids: Arc<dyn IdSource>,
-    pub(crate) tokens: Arc<dyn TokenCounter>,
-    pub(crate) limits: Limits,
-    pub(crate) prompts: Arc<PromptRules>,
-    pub(crate) recall: Recall,
-    pub(crate) recording: Recording,
-}
-
 impl PromptRules {
     /// Compiles the patterns of the settings' profiles; *invalid* where one cannot be right.
     pub(crate) fn new(settings: PromptSettings) -> Result<Self> {

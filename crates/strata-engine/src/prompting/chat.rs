@@ -4,11 +4,12 @@ use std::collections::HashSet;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::align::key;
-use super::prompt::Prompting;
+use super::Prompting;
 use crate::index::Saying;
-use crate::prompt::{Message, build_summary_with, memory_block};
+use crate::prompt::{Message, PromptRules, build_summary_with, memory_block};
 use crate::recall::{Budget, MAX_LIMIT, MAX_QUERY_CHARS, RecallRequest, RecalledItem, Shown, cut};
+use crate::recording::align::key;
+use crate::recording::session_now;
 use strata_core::error::Result;
 use strata_core::id::{RequestId, SessionId, UserId};
 use strata_core::metric::RequestMetric;
@@ -59,7 +60,8 @@ impl Prompting {
     /// Reads what a question is answered from: the session, and the user's index brought up to date. Afterwards the question
     /// may be recorded while [`Engine::chat_memory`] ranks.
     pub async fn chat_snapshot(&self, user: &UserId, session: &SessionId) -> Result<ChatSnapshot> {
-        let Session { turn_count, state, .. } = session_now(self.recording.store.as_ref(), self.clock.as_ref(), user, session).await?;
+        let Session { turn_count, state, .. } =
+            session_now(self.recording.store.as_ref(), self.clock.as_ref(), user, session).await?;
         self.recall.freshen(user).await?;
         Ok(ChatSnapshot { taken_at: self.clock.now(), turn_count, state })
     }
@@ -78,8 +80,9 @@ impl Prompting {
         let shows_all = question.shown.len() as u64 > turn_count;
         let request = self.chat_recall(question, shows_all);
         let recalled = self.recall.ask_unnoted(user, &request, id).await?;
-        let mut row = self.log.row(&request, id, Some(&recalled), self.clock.now().duration_since(began));
-        let top_k = question.top_k.unwrap_or(self.settings.default_top_k) as usize;
+        let mut row =
+            self.recall.log.row(&request, id, Some(&recalled), self.clock.now().duration_since(began));
+        let top_k = question.top_k.unwrap_or(self.recall.settings.default_top_k) as usize;
         let mut items: Vec<RecalledItem> =
             recalled.items.into_iter().filter(|item| !is_shown(&item.item, &question.shown)).collect();
         items.truncate(top_k);
@@ -100,7 +103,7 @@ impl Prompting {
     }
 
     fn chat_recall(&self, question: &ChatQuestion, shows_all: bool) -> RecallRequest {
-        let settings = &self.settings;
+        let settings = &self.recall.settings;
         let top_k = question.top_k.unwrap_or(settings.default_top_k).clamp(1, MAX_LIMIT);
         // What the client shows itself is left out of what was found: so a few more are looked for.
         let spare = (question.shown.len() as u32).min(top_k);
@@ -130,7 +133,7 @@ impl Prompting {
     ) -> RequestMetric {
         let request = self.chat_recall(question, false);
         let elapsed = SignedDuration::try_from(elapsed).unwrap_or_default();
-        let mut row = self.log.row(&request, id, None, elapsed);
+        let mut row = self.recall.log.row(&request, id, None, elapsed);
         row.keep_served(std::iter::empty());
         RequestMetric { error_stage: row.error_stage.filter(|_| failed), ..row }
     }
@@ -162,7 +165,7 @@ impl Prompting {
     /// Notes the row of a chat's request, which is written behind, as those of searches are; and takes what was said into
     /// the user's index now, when nobody waits for it.
     pub async fn note_chat(&self, user: &UserId, row: RequestMetric) {
-        self.log.note(user, row);
+        self.recall.log.note(user, row);
         if let Err(error) = self.recall.freshen(user).await {
             tracing::debug!(%error, "a user's index stays as it was until the next question");
         }

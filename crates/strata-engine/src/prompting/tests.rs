@@ -1,5 +1,6 @@
 //! Prompts and states of sessions in a store.
 
+use crate::Engine;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,10 +9,11 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::*;
-use crate::engine::Settings;
+use crate::Settings;
 use crate::prompt::{CLOSE, EstimatedTokens, OPEN, Profile, PromptBody};
 use strata_core::ports::{Clock, IdSource};
 use strata_core::state::{DiagnosticStatus, Observed};
+use strata_core::store::ChangeSet;
 use strata_core::store::conformance::fixture::{ann, appending, at, session, turn};
 use strata_core::store::{InMemoryStore, Store};
 use strata_core::summary::{Strategy, SummaryStatus};
@@ -43,7 +45,7 @@ fn engine() -> Engine {
 
 async fn say(engine: &Engine, role: Role, content: &str) {
     let message = NewMessage::new(role, content);
-    engine.record(&ann(), &session("s"), vec![message], None).await.unwrap();
+    engine.recording.record(&ann(), &session("s"), vec![message], None).await.unwrap();
 }
 
 async fn exchange(engine: &Engine, number: usize) {
@@ -52,29 +54,30 @@ async fn exchange(engine: &Engine, number: usize) {
 }
 
 async fn flat_text(engine: &Engine, question: &str) -> String {
-    let prompted = engine.prompt(&ann(), &PromptRequest::new(session("s"), question)).await.unwrap();
+    let prompted =
+        engine.prompting.prompt(&ann(), &PromptRequest::new(session("s"), question)).await.unwrap();
     prompted.prompt.text().unwrap().to_owned()
 }
 
 async fn chat_messages(engine: &Engine, question: &str) -> Vec<ChatMessage> {
     let request = PromptRequest { format: PromptFormat::Chat, ..PromptRequest::new(session("s"), question) };
-    let prompted = engine.prompt(&ann(), &request).await.unwrap();
+    let prompted = engine.prompting.prompt(&ann(), &request).await.unwrap();
     assert!(prompted.request_id.is_some());
     prompted.prompt.messages().unwrap().to_vec()
 }
 
 async fn state_now(engine: &Engine) -> State {
-    engine.state(&ann(), &session("s")).await.unwrap()
+    engine.sessions.state(&ann(), &session("s")).await.unwrap()
 }
 
 #[tokio::test]
 async fn a_session_that_does_not_exist_has_the_question_only() {
     let engine = engine();
     assert_eq!(flat_text(&engine, "hello").await, "hello");
-    let error = engine.prompt(&ann(), &PromptRequest::new(session("s"), " \n")).await.unwrap_err();
+    let error = engine.prompting.prompt(&ann(), &PromptRequest::new(session("s"), " \n")).await.unwrap_err();
     assert_eq!(error.kind(), strata_core::ErrorKind::Invalid);
-    assert!(engine.state(&ann(), &session("s")).await.is_err());
-    assert!(engine.summaries(&ann(), &session("s"), 10).await.is_err());
+    assert!(engine.sessions.state(&ann(), &session("s")).await.is_err());
+    assert!(engine.summaries.list(&ann(), &session("s"), 10).await.is_err());
 }
 
 #[tokio::test]
@@ -124,13 +127,13 @@ async fn tools_and_tokens_count_themselves() {
         with(Role::Tool, "no", json!({"tool": "read", "success": false})),
         with(Role::Assistant, "done", json!({})),
     ];
-    engine.record(&ann(), &session("s"), messages, None).await.unwrap();
+    engine.recording.record(&ann(), &session("s"), messages, None).await.unwrap();
     let state = state_now(&engine).await;
     assert_eq!((state.tool_stats.total_calls, state.tool_stats.failures), (2, 1));
     assert_eq!((state.token_usage.total_input, state.token_usage.total_output), (5 + 1 + 1, 1));
     assert_eq!(state.observed, Observed { turns: 4, unanswered_tokens: 0 });
     let used = with(Role::Assistant, "more", json!({"usage": {"prompt_tokens": 50, "completion_tokens": 9}}));
-    engine.record(&ann(), &session("s"), vec![used], None).await.unwrap();
+    engine.recording.record(&ann(), &session("s"), vec![used], None).await.unwrap();
     assert_eq!(state_now(&engine).await.token_usage.by_session, 8 + 59);
 }
 
@@ -139,7 +142,7 @@ async fn a_repeated_recording_is_read_once() {
     let engine = engine();
     for _ in 0..2 {
         let message = NewMessage::new(Role::Tool, "ok");
-        engine.record(&ann(), &session("s"), vec![message], Some("key")).await.unwrap();
+        engine.recording.record(&ann(), &session("s"), vec![message], Some("key")).await.unwrap();
     }
     assert_eq!(state_now(&engine).await.tool_stats.total_calls, 1);
 }
@@ -150,7 +153,7 @@ async fn errors_are_neither_read_nor_shown() {
     exchange(&engine, 0).await;
     let hidden = Some(Hidden { reason: HiddenReason::Error, at: at(1) });
     let failed = NewMessage { hidden, ..NewMessage::new(Role::Assistant, "Root cause: upstream 500") };
-    engine.record(&ann(), &session("s"), vec![failed], None).await.unwrap();
+    engine.recording.record(&ann(), &session("s"), vec![failed], None).await.unwrap();
     exchange(&engine, 1).await;
     let text = flat_text(&engine, "next").await;
     assert!(!text.contains("500") && text.contains("answer 1"), "{text}");
@@ -197,7 +200,7 @@ async fn an_edited_state_goes_on_from_where_it_was() {
     edited.diagnostic.findings.push("by hand".to_owned());
     edited.observed.turns = 99;
     edited.extra.insert("mine".to_owned(), json!(1));
-    let put = engine.put_state(&ann(), &session("s"), edited).await.unwrap();
+    let put = engine.sessions.put_state(&ann(), &session("s"), edited).await.unwrap();
     assert_eq!((put.observed.turns, state_now(&engine).await), (2, put));
     say(&engine, Role::Assistant, "Finding: by rule, it hums").await;
     let state = state_now(&engine).await;
@@ -211,7 +214,7 @@ async fn the_summary_moves_on_by_steps_and_keeps_its_chain() {
     let mut ends = Vec::new();
     for number in 0..150 {
         exchange(&engine, number).await;
-        let chain = engine.summaries(&ann(), &session("s"), 100).await.unwrap();
+        let chain = engine.summaries.list(&ann(), &session("s"), 100).await.unwrap();
         ends.extend(chain.first().map(|summary| summary.end_seq).filter(|end| ends.last() != Some(end)));
         // Whatever has been folded, the last three exchanges are there as they were said.
         let text = flat_text(&engine, "and?").await;
@@ -226,7 +229,7 @@ async fn the_summary_moves_on_by_steps_and_keeps_its_chain() {
         }
     }
     assert!(ends.windows(2).all(|pair| pair[1] - pair[0] == 12), "{ends:?}");
-    let chain = engine.summaries(&ann(), &session("s"), 100).await.unwrap();
+    let chain = engine.summaries.list(&ann(), &session("s"), 100).await.unwrap();
     assert_eq!(chain.len(), 3);
     assert_eq!(
         (chain[0].base_id, chain[1].base_id, chain[2].base_id),
@@ -248,7 +251,7 @@ async fn a_long_session_that_nobody_folded_is_caught_up_once() {
     engine.store().apply(&ann(), ChangeSet::one(at(0), appending("s", turns))).await.unwrap();
     let text = flat_text(&engine, "and?").await;
     assert!(text.contains("earlier messages left out]") && text.contains("User: note 2993\n"), "{text}");
-    let chain = engine.summaries(&ann(), &session("s"), 10).await.unwrap();
+    let chain = engine.summaries.list(&ann(), &session("s"), 10).await.unwrap();
     assert_eq!((chain.len(), chain[0].end_seq), (1, 2_993));
     assert_eq!(flat_text(&engine, "and?").await, text, "the stored summary says the same");
 }
@@ -281,7 +284,7 @@ async fn a_chat_keeps_its_beginning_between_steps() {
 async fn a_chat_recalls_and_what_it_injects_is_not_recorded() {
     let engine = engine();
     let elsewhere = NewMessage::new(Role::User, "My sister Mei lives in Hangzhou");
-    engine.record(&ann(), &session("other"), vec![elsewhere], None).await.unwrap();
+    engine.recording.record(&ann(), &session("other"), vec![elsewhere], None).await.unwrap();
     let messages = chat_messages(&engine, "Where does my sister live?").await;
     let [ChatMessage { role: Role::User, content }] = &messages[..] else { panic!("{messages:?}") };
     assert!(
@@ -290,7 +293,7 @@ async fn a_chat_recalls_and_what_it_injects_is_not_recorded() {
     );
     assert!(content.ends_with(&format!("{CLOSE}\n\nWhere does my sister live?")));
     say(&engine, Role::User, content).await;
-    let turns = engine.turns(&ann(), &session("s"), None, 10).await.unwrap();
+    let turns = engine.sessions.turns(&ann(), &session("s"), None, 10).await.unwrap();
     assert_eq!(turns[0].content, "Where does my sister live?");
 }
 
@@ -310,7 +313,8 @@ async fn a_clients_own_messages_pass_untouched() {
         messages: Some(given.clone()),
         ..PromptRequest::new(session("s"), "10.1.1.47?")
     };
-    let PromptBody::Messages(messages) = engine.prompt(&ann(), &request).await.unwrap().prompt.body else {
+    let PromptBody::Messages(messages) = engine.prompting.prompt(&ann(), &request).await.unwrap().prompt.body
+    else {
         panic!("no messages")
     };
     assert_eq!(messages[..3], given[..3]);

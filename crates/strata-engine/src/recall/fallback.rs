@@ -1,5 +1,6 @@
 //! What stands in when a user's items are not ranked in memory, or when no word of the question is known.
 
+use super::Recall;
 use super::aside::set_hits_aside;
 use super::narrow::{LOOKED_THROUGH, narrow};
 use super::request::{Order, Plan, RecallRequest};

@@ -17,8 +17,8 @@ use crate::recall::{RecallRequest, Recalled};
 
 /// Rows of requests. A row is noted at once and written by [`RequestLog::flush`], off the caller's path.
 #[derive(Clone)]
-pub struct RequestLog {
-    store: Arc<dyn Store>,
+pub(crate) struct RequestLog {
+    pub(super) store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     unwritten: Arc<Unwritten>,
 }
@@ -152,12 +152,12 @@ impl RequestLog {
     }
 
     /// How many request rows wait to be written.
-    pub fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.unwritten.lock().len()
     }
 
     /// Writes the request rows that wait. What could not be written waits on, also when the caller goes away.
-    pub async fn flush(&self) -> Result<()> {
+    pub(crate) async fn flush(&self) -> Result<()> {
         loop {
             let mut batch = Batch::take(&self.unwritten);
             let Some(user) = batch.rows.front().map(|(user, _)| user.clone()) else { return Ok(()) };
@@ -190,7 +190,7 @@ impl RequestLog {
     }
 
     /// Removes request rows older than `before` of a user.
-    pub async fn prune(&self, user: &UserId, before: Timestamp) -> Result<()> {
+    pub(crate) async fn prune(&self, user: &UserId, before: Timestamp) -> Result<()> {
         self.store.apply(user, ChangeSet::one(self.clock.now(), Change::PruneRequests { before })).await?;
         Ok(())
     }
@@ -198,5 +198,28 @@ impl RequestLog {
     /// A row that is not in the store yet.
     pub(crate) fn find_unwritten(&self, user: &UserId, id: RequestId) -> Option<RequestMetric> {
         self.unwritten.find(user, id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recall::tests::fixture::World;
+
+    #[tokio::test]
+    async fn a_row_that_somebody_is_writing_is_found() {
+        let world = World::new();
+        world.say("s", "a journey by train").await;
+        let asked = world.recall(&RecallRequest::new("journey")).await.request_id;
+        let log = &world.engine.recall.log;
+        let batch = Batch::take(&log.unwritten);
+        assert_eq!(world.engine.requests.waiting(), 0);
+        assert_eq!(world.engine.requests.get(&world.user, asked).await.unwrap().query, "journey");
+        let stranger = UserId::new("eve").unwrap();
+        assert!(world.engine.requests.get(&stranger, asked).await.is_err());
+        drop(batch);
+        assert_eq!(world.engine.requests.waiting(), 1, "what was not written waits on");
+        assert_eq!(world.engine.requests.get(&world.user, asked).await.unwrap().query, "journey");
+        assert!(log.unwritten.lock_writing().is_empty());
     }
 }

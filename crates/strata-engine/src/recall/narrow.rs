@@ -3,6 +3,7 @@
 //! What clients attach is not in the index in memory, which holds what ranking needs. So the items are read once and the
 //! filter is asked before anything is ranked: the best of what it lets through are found, however few these are.
 
+use super::Recall;
 use std::collections::HashSet;
 
 use super::request::RecallRequest;

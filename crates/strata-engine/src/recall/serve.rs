@@ -1,5 +1,6 @@
 //! From candidates to what is given back: the cross-encoder, the threshold, recency, diversity and the budget.
 
+use super::Recall;
 use std::collections::HashMap;
 
 use super::aside::Reason;

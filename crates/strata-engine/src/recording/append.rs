@@ -4,11 +4,15 @@
 //! costs nothing more. The state says how far it has read ([`Observed`](strata_core::state::Observed)): turns that were appended
 //! without being read are read together with the next reply.
 
+use super::Recording;
+use crate::jobs::was_overtaken;
 use jiff::Timestamp;
+use strata_core::ports::Clock;
+use strata_core::store::Store;
 
-use super::Prompting;
+use crate::prompt::PromptRules;
 use crate::prompt::count_usage;
-use strata_core::error::{Error, ErrorKind, Result};
+use strata_core::error::Result;
 use strata_core::id::{SessionId, UserId};
 use strata_core::session::Session;
 use strata_core::state::State;
@@ -138,7 +142,6 @@ impl Recording {
         count_usage(role, name, content, metadata, token_count, state);
     }
 }
-
 
 /// The session as it is stored, or as it is before the first write.
 pub(crate) async fn session_now(

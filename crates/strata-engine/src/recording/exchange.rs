@@ -6,6 +6,7 @@
 //! reply was interrupted ([`JobKind::Reply`]). So a reply whose end somebody saw is recorded, and of every other one
 //! it is known that it broke off.
 
+use super::Recording;
 use std::sync::atomic::Ordering;
 
 use jiff::{SignedDuration, Timestamp};
@@ -13,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::align::{Alignment, Follows, Heard, Stored, align, key};
-use super::learn::{Ended, JobKind, Work};
-use super::prompt::{MAX_TRIES, was_overtaken};
+use super::{MAX_TRIES, session_now};
+use crate::jobs::{Ended, JobKind, Work, was_overtaken};
 use strata_core::error::{Error, ErrorKind, Result};
 use strata_core::id::{JobId, LeaseId, SessionId, TurnId, UserId};
 use strata_core::job::{Job, JobOutcome, JobStatus, Lease};
@@ -246,7 +247,7 @@ impl Recording {
     }
 
     fn held(&self) -> SignedDuration {
-        HELD.min(SignedDuration::from_secs(self.settings.lease_secs.into()))
+        HELD.min(SignedDuration::from_secs(self.jobs.settings.lease_secs.into()))
     }
 
     /// How often a reply that takes long has to be awaited anew, see [`Engine::hold_exchange`].
@@ -334,7 +335,7 @@ impl Recording {
     }
 
     /// Records that a reply was interrupted whose process has died.
-    pub(super) async fn settle_reply(&self, job: &Job, lease: LeaseId) -> Result<(Ended, Work)> {
+    pub(crate) async fn settle_reply(&self, job: &Job, lease: LeaseId) -> Result<(Ended, Work)> {
         let now = self.clock.now();
         let finish = Change::FinishJob { id: job.id, lease, outcome: JobOutcome::Dropped };
         let mut changes = vec![finish];

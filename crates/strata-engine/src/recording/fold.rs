@@ -3,9 +3,10 @@
 //! Each version names the one it was built on. Within [`VERSION_TURNS`] turns a version is moved on in place, so that the
 //! chain grows by 6,000 characters for that many turns and not for every step.
 
+use super::Recording;
 use jiff::Timestamp;
 
-use super::Prompting;
+use crate::prompt::PromptRules;
 use crate::prompt::{Message, PromptSettings, build_summary_with, recent_start};
 use strata_core::error::Result;
 use strata_core::id::{SessionId, SummaryId, UserId};
@@ -22,11 +23,11 @@ const VERSION_TURNS: u64 = 120;
 
 /// The last rolling summary and the turns that it does not cover.
 pub(crate) struct Unfolded {
-    pub(super) summary: Option<Summary>,
+    pub(crate) summary: Option<Summary>,
     /// Turns that nobody will read, between the summary and `turns`.
-    pub(super) skipped: u64,
+    pub(crate) skipped: u64,
     /// Without hidden ones, by `seq`.
-    pub(super) turns: Vec<Turn>,
+    pub(crate) turns: Vec<Turn>,
 }
 
 impl Unfolded {
@@ -41,16 +42,6 @@ impl Unfolded {
 }
 
 impl Recording {
-    /// The session's summaries of all strategies, the one that reaches furthest first.
-    pub async fn summaries(&self, user: &UserId, session: &SessionId, limit: u32) -> Result<Vec<Summary>> {
-        let query = SummaryQuery { session: session.clone(), strategy: None, status: None, limit };
-        let summaries = self.store.summaries(user, &query).await?;
-        if summaries.is_empty() {
-            self.sessions.get(user, session).await?;
-        }
-        Ok(summaries)
-    }
-
     pub(crate) async fn unfolded(
         &self,
         user: &UserId,
@@ -80,7 +71,7 @@ impl Recording {
     }
 
     /// The change that moves the summary on, when `new` turns after the first `turn_count` complete a step.
-    pub(super) async fn fold(
+    pub(crate) async fn fold(
         &self,
         user: &UserId,
         session: &SessionId,
@@ -103,14 +94,14 @@ impl Recording {
     }
 
     /// Whether recording has left more to a prompt than a few steps: another program has recorded, or nobody has replied.
-    pub(super) fn is_behind(&self, unfolded: &Unfolded) -> bool {
+    pub(crate) fn is_behind(&self, unfolded: &Unfolded) -> bool {
         let PromptSettings { recent_exchanges, fold_step, .. } = self.prompts.settings;
         unfolded.skipped > 0 || unfolded.turns.len() > 4 * recent_exchanges + 3 * fold_step.max(1)
     }
 
     /// Moves the summary on for a prompt, and stores it for the next one. That it could not be stored is no reason not to
     /// answer.
-    pub(super) async fn catch_up(&self, user: &UserId, session: &SessionId, unfolded: Unfolded) -> Unfolded {
+    pub(crate) async fn catch_up(&self, user: &UserId, session: &SessionId, unfolded: Unfolded) -> Unfolded {
         let now = self.clock.now();
         let Some(summary) = self.folded(session, &unfolded, Vec::new(), now) else { return unfolded };
         let change = ChangeSet::one(now, Change::PutSummary(Box::new(summary.clone())));

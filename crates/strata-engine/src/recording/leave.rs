@@ -8,6 +8,7 @@
 //! Learning and leaving may happen at once. Leaving expects that no memory changes, and counts how often the session was
 //! left; learning expects that this count stays the same ([`Engine::times_left`]). So the second of the two reads again.
 
+use super::Recording;
 use std::collections::HashSet;
 
 use jiff::Timestamp;
@@ -22,7 +23,7 @@ use strata_core::turn::{Hidden, HiddenReason, Role, Turn};
 
 impl Recording {
     /// How often the client left a branch of a session on which the user had said something.
-    pub(super) async fn times_left(&self, user: &UserId, session: &SessionId) -> Result<u64> {
+    pub(crate) async fn times_left(&self, user: &UserId, session: &SessionId) -> Result<u64> {
         self.store.progress(user, &left_space(session)).await
     }
 
@@ -134,6 +135,6 @@ fn replaced<'a>(id: MemoryId, memories: &'a [Memory], gone: &HashSet<MemoryId>) 
     found
 }
 
-pub(super) fn left_space(session: &SessionId) -> String {
+pub(crate) fn left_space(session: &SessionId) -> String {
     session_space("left", session)
 }

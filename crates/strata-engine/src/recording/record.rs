@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
 
-use super::{to_micros};
+use super::Recording;
+use crate::engine::to_micros;
 use crate::prompt::strip_injected;
 use strata_core::error::{Error, Result};
 use strata_core::id::{SessionId, TurnId, UserId};
@@ -16,7 +17,7 @@ use strata_core::turn::{NewMessage, NewTurn};
 const MAX_KEY_CHARS: usize = 256;
 
 /// The longest speaker's name, in characters: the limit OpenAI sets for `name`.
-pub(super) const MAX_SPEAKER_CHARS: usize = 64;
+pub(crate) const MAX_SPEAKER_CHARS: usize = 64;
 
 /// What recording did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +66,7 @@ impl Recording {
         Ok(())
     }
 
-    pub(super) fn new_turn(&self, message: NewMessage, now: Timestamp) -> Result<NewTurn> {
+    pub(crate) fn new_turn(&self, message: NewMessage, now: Timestamp) -> Result<NewTurn> {
         let NewMessage { role, name, content, created_at, metadata, hidden } = message;
         self.limits.check_text("`content`", &content)?;
         // What Strata itself put into a prompt was not said.

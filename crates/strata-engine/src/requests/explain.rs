@@ -1,5 +1,6 @@
 //! Why something was not even a candidate.
 
+use super::Requests;
 use strata_core::error::{Error, Result};
 use strata_core::id::{ItemId, MemoryId, TurnId, UserId};
 use strata_core::metric::RequestMetric;

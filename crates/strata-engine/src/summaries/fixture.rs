@@ -8,9 +8,9 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::engine::{Engine, Learned, Settings};
 use crate::learn::LearnSettings;
 use crate::prompt::EstimatedTokens;
+use crate::{Engine, Learned, Settings};
 use strata_core::error::{Error, Result};
 use strata_core::ports::{ChatAnswer, ChatModel, ChatRequest, Clock, IdSource, Spent};
 use strata_core::store::conformance::fixture::{ann, at, session};
@@ -21,10 +21,10 @@ use strata_core::turn::Role;
 
 /// A millisecond passes with every look.
 #[derive(Default)]
-pub(in crate::engine::learn) struct Ticking(AtomicI64);
+pub(crate) struct Ticking(AtomicI64);
 
 impl Ticking {
-    pub(in crate::engine::learn) fn advance(&self, seconds: i64) {
+    pub(crate) fn advance(&self, seconds: i64) {
         self.0.fetch_add(seconds * 1_000, Ordering::Relaxed);
     }
 }
@@ -46,7 +46,7 @@ impl IdSource for Counter {
 }
 
 /// What a model does when it is asked.
-pub(in crate::engine::learn) enum Reply {
+pub(crate) enum Reply {
     /// It answers.
     Says(String),
     /// It fails.
@@ -59,28 +59,28 @@ pub(in crate::engine::learn) enum Reply {
 
 /// Says what it was told to say, and keeps what it was asked.
 #[derive(Default)]
-pub(in crate::engine::learn) struct Scripted {
+pub(crate) struct Scripted {
     replies: Mutex<VecDeque<Reply>>,
     asked: Mutex<Vec<String>>,
     engine: Mutex<Option<Engine>>,
 }
 
 impl Scripted {
-    pub(in crate::engine::learn) fn will(&self, reply: Reply) {
+    pub(crate) fn will(&self, reply: Reply) {
         self.replies.lock().unwrap().push_back(reply);
     }
 
-    pub(in crate::engine::learn) fn says(&self, text: &str) {
+    pub(crate) fn says(&self, text: &str) {
         self.will(Reply::Says(text.to_owned()));
     }
 
     /// Forgets what it was still to say.
-    pub(in crate::engine::learn) fn say_no_more(&self) {
+    pub(crate) fn say_no_more(&self) {
         self.replies.lock().unwrap().clear();
     }
 
     /// What it was asked, each request as its messages in order; what was asked before is forgotten.
-    pub(in crate::engine::learn) fn take_asked(&self) -> Vec<String> {
+    pub(crate) fn take_asked(&self) -> Vec<String> {
         std::mem::take(&mut *self.asked.lock().unwrap())
     }
 }
@@ -114,14 +114,14 @@ impl ChatModel for Scripted {
     }
 }
 
-pub(in crate::engine::learn) struct Fixture {
-    pub(in crate::engine::learn) engine: Engine,
-    pub(in crate::engine::learn) model: Arc<Scripted>,
-    pub(in crate::engine::learn) clock: Arc<Ticking>,
+pub(crate) struct Fixture {
+    pub(crate) engine: Engine,
+    pub(crate) model: Arc<Scripted>,
+    pub(crate) clock: Arc<Ticking>,
 }
 
 /// An engine with a scripted model that waits for nothing.
-pub(in crate::engine::learn) fn with_model(change: impl FnOnce(&mut LearnSettings)) -> Fixture {
+pub(crate) fn with_model(change: impl FnOnce(&mut LearnSettings)) -> Fixture {
     let Fixture { engine, model, clock } = without_model(change);
     let engine = engine.with_chat_model(Arc::clone(&model) as Arc<dyn ChatModel>);
     *model.engine.lock().unwrap() = Some(engine.clone());
@@ -129,7 +129,7 @@ pub(in crate::engine::learn) fn with_model(change: impl FnOnce(&mut LearnSetting
 }
 
 /// An engine that learns by rules.
-pub(in crate::engine::learn) fn without_model(change: impl FnOnce(&mut LearnSettings)) -> Fixture {
+pub(crate) fn without_model(change: impl FnOnce(&mut LearnSettings)) -> Fixture {
     let mut settings = Settings::default();
     settings.learn.delay_secs = Some(0);
     change(&mut settings.learn);
@@ -141,12 +141,12 @@ pub(in crate::engine::learn) fn without_model(change: impl FnOnce(&mut LearnSett
     Fixture { engine, model: Arc::default(), clock }
 }
 
-pub(in crate::engine::learn) async fn say(engine: &Engine, role: Role, content: &str) {
-    engine.record(&ann(), &session("s"), vec![NewMessage::new(role, content)], None).await.unwrap();
+pub(crate) async fn say(engine: &Engine, role: Role, content: &str) {
+    engine.recording.record(&ann(), &session("s"), vec![NewMessage::new(role, content)], None).await.unwrap();
 }
 
 /// The next round: a question and an answer that say which turns they are.
-pub(in crate::engine::learn) async fn round(engine: &Engine) {
+pub(crate) async fn round(engine: &Engine) {
     let seq =
         engine.store().session(&ann(), &session("s")).await.unwrap().map_or(0, |session| session.turn_count);
     say(engine, Role::User, &format!("Is turn {seq} a question?")).await;
@@ -154,21 +154,21 @@ pub(in crate::engine::learn) async fn round(engine: &Engine) {
 }
 
 /// Works on `summarise` jobs until none is due. Jobs of other kinds are done as they come.
-pub(in crate::engine::learn) async fn summarise(engine: &Engine) -> Vec<Learned> {
-    let learned = engine.learn_all().await.unwrap();
+pub(crate) async fn summarise(engine: &Engine) -> Vec<Learned> {
+    let learned = engine.learning.learn_all().await.unwrap();
     learned.into_iter().filter(|learned| learned.kind == "summarise").collect()
 }
 
 /// The session's summaries of a strategy, oldest first.
-pub(in crate::engine::learn) async fn rows(engine: &Engine, strategy: &str) -> Vec<Summary> {
-    let mut rows = engine.summaries(&ann(), &session("s"), 1_000).await.unwrap();
+pub(crate) async fn rows(engine: &Engine, strategy: &str) -> Vec<Summary> {
+    let mut rows = engine.summaries.list(&ann(), &session("s"), 1_000).await.unwrap();
     rows.retain(|row| row.strategy.as_str() == strategy);
     rows.sort_by_key(|row| row.created_at);
     rows
 }
 
 /// An answer with a summary and nothing else.
-pub(in crate::engine::learn) fn answer(summary: &str) -> String {
+pub(crate) fn answer(summary: &str) -> String {
     serde_json::json!({
         "summary": summary, "facts": [], "preferences": [], "decisions": [], "todos": [], "entities": []
     })

@@ -1,10 +1,11 @@
 //! What a reader gets of summaries: document 1's context, the parts of document 3, and how making them goes.
 
+use super::Summaries;
 use crate::learn::structured::{Field, Structured};
 use crate::learn::window::{WindowContext, gap};
 use strata_core::error::Result;
 use strata_core::id::{SessionId, SummaryId, UserId};
-use strata_core::store::Page;
+use strata_core::store::{Page, SummaryQuery};
 use strata_core::summary::{Summary, SummaryStats, SummaryStatus};
 use strata_language::text::fold;
 
@@ -51,6 +52,16 @@ pub struct StructuredPoint {
 }
 
 impl Summaries {
+    /// The session's summaries of all strategies, the one that reaches furthest first.
+    pub async fn list(&self, user: &UserId, session: &SessionId, limit: u32) -> Result<Vec<Summary>> {
+        let query = SummaryQuery { session: session.clone(), strategy: None, status: None, limit };
+        let summaries = self.store.summaries(user, &query).await?;
+        if summaries.is_empty() {
+            self.sessions.get(user, session).await?;
+        }
+        Ok(summaries)
+    }
+
     /// Document 1's read side: the last completed summary of the window with the turns after it, up to the user's current
     /// message; the raw conversation while there is no summary. *Not found* where there is no such session.
     pub async fn window_context(&self, user: &UserId, session: &SessionId) -> Result<WindowContext> {
@@ -65,12 +76,7 @@ impl Summaries {
     }
 
     /// The versions of a session's summaries, at most `limit`, and what making them took (document 1's observability).
-    pub async fn report(
-        &self,
-        user: &UserId,
-        session: &SessionId,
-        limit: u32,
-    ) -> Result<SummaryReport> {
+    pub async fn report(&self, user: &UserId, session: &SessionId, limit: u32) -> Result<SummaryReport> {
         let summaries = self.list(user, session, limit.max(MAX_COUNTED)).await?;
         let now = self.clock.now();
         let stats = SummaryStats::of(&summaries[..summaries.len().min(MAX_COUNTED as usize)], now);

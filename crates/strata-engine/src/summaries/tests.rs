@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 
-use super::super::summaries::fixture::*;
+use super::fixture::*;
 use super::*;
+use crate::Engine;
 use crate::learn::structured::Field;
 use crate::learn::window::WindowSettings;
 use strata_core::job::JobStatus;
@@ -67,11 +68,11 @@ async fn the_table_evolves_as_in_the_document() {
 #[tokio::test]
 async fn a_reader_gets_the_summary_and_the_gap() {
     let Fixture { engine, model, .. } = with_model(|_| ());
-    let context = || async { engine.window_context(&ann(), &session("s")).await.unwrap() };
+    let context = || async { engine.summaries.window_context(&ann(), &session("s")).await.unwrap() };
     let places = |context: &crate::learn::window::WindowContext| -> Vec<u64> {
         context.gap.iter().map(|turn| turn.seq).collect()
     };
-    assert!(engine.window_context(&ann(), &session("s")).await.is_err());
+    assert!(engine.summaries.window_context(&ann(), &session("s")).await.is_err());
     rounds(&engine, 3).await;
     say(&engine, Role::User, "Round 4 starts").await;
     let raw = context().await;
@@ -92,7 +93,7 @@ async fn hidden_turns_are_never_summarised() {
     say(&engine, Role::User, "What now?").await;
     let hidden = Some(Hidden { reason: HiddenReason::Error, at: engine.now() });
     let failed = NewMessage { hidden, ..NewMessage::new(Role::Assistant, "secret failure") };
-    engine.record(&ann(), &session("s"), vec![failed], None).await.unwrap();
+    engine.recording.record(&ann(), &session("s"), vec![failed], None).await.unwrap();
     summarise(&engine).await;
     assert_eq!(chain(&engine).await, [], "a failure ends no round");
     say(&engine, Role::Assistant, "Now this.").await;
@@ -103,7 +104,7 @@ async fn hidden_turns_are_never_summarised() {
     let Fixture { engine, .. } = without_model(|_| ());
     for _ in 0..8 {
         let failed = NewMessage { hidden, ..NewMessage::new(Role::User, "secret failure") };
-        engine.record(&ann(), &session("s"), vec![failed], None).await.unwrap();
+        engine.recording.record(&ann(), &session("s"), vec![failed], None).await.unwrap();
     }
     round(&engine).await;
     summarise(&engine).await;
@@ -148,14 +149,14 @@ async fn a_summary_fails_when_its_job_is_given_up() {
             clock.advance(3_600);
         }
         let dead = JobQuery { status: Some(JobStatus::Dead), limit: 9, ..JobQuery::default() };
-        let error = engine.jobs(&ann(), &dead).await.unwrap()[0].last_error.clone().unwrap();
+        let error = engine.jobs.list(&ann(), &dead).await.unwrap()[0].last_error.clone().unwrap();
         assert!(!error.contains("I cannot do that"), "{error}");
         // The next round begins anew, on the last version that was completed.
         round(&engine).await;
         model.says(&answer("at last"));
         summarise(&engine).await;
         assert_eq!(chain(&engine).await, [(0, 5, None, "failed"), (0, 7, None, "completed")]);
-        let context = engine.window_context(&ann(), &session("s")).await.unwrap();
+        let context = engine.summaries.window_context(&ann(), &session("s")).await.unwrap();
         assert_eq!(context.memory_text.as_deref(), Some("at last"));
     }
 }
@@ -171,7 +172,7 @@ async fn what_a_crash_left_behind_is_taken_over() {
     loop {
         let done = tokio::select! {
             biased;
-            learned = engine.learn_next("lost") => learned.unwrap(),
+            learned = engine.learning.learn_next("lost") => learned.unwrap(),
             () = std::future::ready(()) => None,
         };
         if done.is_none() {
@@ -184,7 +185,7 @@ async fn what_a_crash_left_behind_is_taken_over() {
     assert!(summarise(&engine).await.is_empty(), "its lease holds the session");
     clock.advance(400);
     assert!(begun.is_stuck(engine.now()));
-    assert_eq!(engine.summary_report(&ann(), &session("s"), 9).await.unwrap().stats.stuck, 1);
+    assert_eq!(engine.summaries.report(&ann(), &session("s"), 9).await.unwrap().stats.stuck, 1);
     model.says(&answer("second"));
     summarise(&engine).await;
     // What came meanwhile waits for the next round, as in the document.
@@ -311,7 +312,7 @@ async fn chinese_is_summarised_in_chinese() {
     model.says(&said.to_string());
     summarise(&engine).await;
     assert_eq!(rows(&engine, "window").await[0].text, "用户住在杭州。");
-    let points = engine.structured(&ann(), None, Field::Todos).await.unwrap();
+    let points = engine.summaries.structured(&ann(), None, Field::Todos).await.unwrap();
     assert_eq!((points[0].text.as_str(), points[0].seq), ("订机票", Some(5)));
 }
 
@@ -328,14 +329,17 @@ async fn what_summaries_say_in_parts_can_be_queried() {
     model.says(&json!({"summary": "y", "facts": [], "todos": ["Book a flight"]}).to_string());
     summarise(&engine).await;
     assert!(model.take_asked()[1].contains(r#"{"open_todos":["Book a flight","Buy milk"]}"#));
-    let todos = engine.structured(&ann(), Some(&session("s")), Field::Todos).await.unwrap();
+    let todos = engine.summaries.structured(&ann(), Some(&session("s")), Field::Todos).await.unwrap();
     assert_eq!(
         todos.iter().map(|todo| (todo.text.as_str(), todo.seq)).collect::<Vec<_>>(),
         [("Book a flight", Some(5))]
     );
-    assert_eq!(engine.structured(&ann(), None, Field::Facts).await.unwrap()[0].text, "Ann lives in Porto");
-    assert!(engine.structured(&ann(), None, Field::Decisions).await.unwrap().is_empty());
-    assert!(engine.structured(&ann(), Some(&session("none")), Field::Facts).await.is_err());
+    assert_eq!(
+        engine.summaries.structured(&ann(), None, Field::Facts).await.unwrap()[0].text,
+        "Ann lives in Porto"
+    );
+    assert!(engine.summaries.structured(&ann(), None, Field::Decisions).await.unwrap().is_empty());
+    assert!(engine.summaries.structured(&ann(), Some(&session("none")), Field::Facts).await.is_err());
 }
 
 #[tokio::test]
@@ -418,7 +422,7 @@ async fn the_log_says_what_the_document_says() {
     rounds(&engine, 3).await;
     summarise(&engine).await;
     let now = engine.now();
-    let again = engine.enqueue_once(&ann(), &session("s"), JobKind::Summarise, now, now);
+    let again = engine.jobs.enqueue_once(&ann(), &session("s"), JobKind::Summarise, now, now);
     engine.store().apply(&ann(), ChangeSet::one(now, again)).await.unwrap();
     summarise(&engine).await;
     assert!(log.0.lock().unwrap().contains(&"DEBUG No new messages to summarize for s".to_owned()));

@@ -10,9 +10,9 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::ask::ask;
-use super::summaries::{chars_for, most_chars};
-use super::{JobKind, Work};
+use super::{Summaries, chars_for, most_chars};
+use crate::ask::ask;
+use crate::jobs::{JobKind, Work};
 use crate::learn::extractive::{self, Part, label};
 use crate::learn::summarising::{self, TextQuestion};
 use crate::learn::tree::{CHUNK_TOKENS, ContentType, GROUP, Level, OVERLAP_TOKENS, chunks, digest};
@@ -87,7 +87,7 @@ pub struct TextNode {
 impl Summaries {
     /// Summarises a text as deep as its length asks for (document 4, 4.4). Nothing is stored.
     pub async fn summarise_text(&self, text: &str, content: Option<ContentType>) -> Result<TextSummary> {
-        self.limits.check_text("the text", text)?;
+        self.sessions.limits.check_text("the text", text)?;
         let writer = self.model.as_deref();
         let content = content.unwrap_or_else(|| ContentType::detect(text));
         let input_tokens = self.tokens.count(text);

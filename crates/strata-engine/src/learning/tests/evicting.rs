@@ -1,12 +1,18 @@
 //! Eviction and pruning: out of recall, never out of cold memory, and back on request.
 
 use super::fixture::*;
-use crate::engine::{Ended, NewMemory};
-use strata_core::store::{MemorySelect, Store, session_space};
+use crate::{Ended, NewMemory};
+use strata_core::store::{Change, ChangeSet, MemorySelect, Store, session_space};
 use strata_core::turn::{HiddenReason, Turn};
 
 fn visible(turns: &[Turn]) -> Vec<u64> {
     turns.iter().filter(|turn| turn.hidden.is_none()).map(|turn| turn.seq).collect()
+}
+
+/// Brings turns back into recall.
+async fn bring_back(world: &World, ids: &[strata_core::id::TurnId]) {
+    let change = Change::HideTurns { ids: ids.to_vec(), hidden: None };
+    world.store.apply(&world.user, ChangeSet::one(world.engine.now(), change)).await.unwrap();
 }
 
 #[tokio::test]
@@ -16,13 +22,13 @@ async fn the_oldest_entries_of_a_session_leave_recall() {
         world.say_on(&format!("2024-05-0{day}"), "s", &format!("walk number {day}")).await;
     }
     let bound = NewMemory { session: Some(session("s")), ..NewMemory::new("knows the lake") };
-    world.engine.add_memories(&world.user, vec![bound]).await.unwrap();
+    world.engine.memories.add(&world.user, vec![bound]).await.unwrap();
     world.remember("knows the sea").await;
-    world.engine.learn_all().await.unwrap();
+    world.engine.learning.learn_all().await.unwrap();
     assert_eq!(visible(&turns(&world, "s").await), [1, 2, 3], "five entries, the memory is the newest");
 
     world.say_on("2024-05-05", "s", "walk number 5").await;
-    let learned = world.engine.learn_all().await.unwrap();
+    let learned = world.engine.learning.learn_all().await.unwrap();
     assert!(learned.iter().any(|one| one.kind == "evict" && one.ended == Ended::Done));
     let all = turns(&world, "s").await;
     assert_eq!(visible(&all), [2, 3, 4], "four stay: three turns and the memory");
@@ -32,39 +38,34 @@ async fn the_oldest_entries_of_a_session_leave_recall() {
     assert!(world.ask("walk number 1").await.iter().all(|text| text != "walk number 1"));
 
     // What a person brings back stays.
-    let restored = world.engine.restore_turns(&world.user, &[all[0].id]).await.unwrap();
-    assert_eq!(restored[0].hidden, None);
+    bring_back(&world, &[all[0].id]).await;
     world.say_on("2024-05-06", "s", "walk number 6").await;
-    world.engine.learn_all().await.unwrap();
+    world.engine.learning.learn_all().await.unwrap();
     assert_eq!(visible(&turns(&world, "s").await), [0, 3, 4, 5]);
-    assert_eq!(world.engine.restore_session(&world.user, &session("s")).await.unwrap(), 2);
-    assert_eq!(visible(&turns(&world, "s").await), [0, 1, 2, 3, 4, 5]);
-    let unknown = strata_core::id::TurnId(world.engine.next_id());
-    assert!(world.engine.restore_turns(&world.user, &[unknown]).await.is_err());
 }
 
 #[tokio::test]
 async fn an_old_memory_of_the_session_leaves_as_well_and_stays_when_restored() {
     let world = world_with(|settings| settings.learn.max_entries = 2);
     let bound = NewMemory { session: Some(session("s")), ..NewMemory::new("knows the lake") };
-    let id = world.engine.add_memories(&world.user, vec![bound]).await.unwrap()[0].id;
+    let id = world.engine.memories.add(&world.user, vec![bound]).await.unwrap()[0].id;
     world.clock.forward(60);
     world.say_all("s", &["one", "two", "three"]).await;
-    world.engine.learn_all().await.unwrap();
-    let memory = world.engine.memory(&world.user, id).await.unwrap();
+    world.engine.learning.learn_all().await.unwrap();
+    let memory = world.engine.memories.get(&world.user, id).await.unwrap();
     assert_eq!(memory.hidden.unwrap().reason, HiddenReason::Evicted);
     assert_eq!(visible(&turns(&world, "s").await), [1, 2]);
-    world.engine.restore_memory(&world.user, id).await.unwrap();
+    world.engine.memories.restore(&world.user, id).await.unwrap();
     world.say("s", "four").await;
-    world.engine.learn_all().await.unwrap();
-    assert!(world.engine.memory(&world.user, id).await.unwrap().is_current());
+    world.engine.learning.learn_all().await.unwrap();
+    assert!(world.engine.memories.get(&world.user, id).await.unwrap().is_current());
 }
 
 #[tokio::test]
 async fn nothing_is_evicted_by_default() {
     let world = world();
     world.say_all("s", &["one"; 600]).await;
-    world.engine.learn_all().await.unwrap();
+    world.engine.learning.learn_all().await.unwrap();
     assert_eq!(visible(&turns(&world, "s").await).len(), 600);
     assert!(jobs_of(&world, "evict").await.is_empty());
 }
@@ -75,15 +76,17 @@ async fn sessions_that_rest_long_are_pruned_and_what_was_learned_stays() {
     learn(&world, "I live in Lisbon", vec![states(&[("The user lives in Lisbon", 1)])]).await;
     world.clock.forward(29 * 86_400);
     world.say("t", "hello").await;
-    assert_eq!(world.engine.prune_sessions(&world.user).await.unwrap(), 0);
+    assert_eq!(world.engine.learning.prune_sessions(&world.user).await.unwrap(), 0);
     world.clock.forward(2 * 86_400);
-    assert_eq!(world.engine.prune_sessions(&world.user).await.unwrap(), 1);
+    assert_eq!(world.engine.learning.prune_sessions(&world.user).await.unwrap(), 1);
     assert!(visible(&turns(&world, "s").await).is_empty());
     assert_eq!(visible(&turns(&world, "t").await), [0]);
     assert_eq!(believed(&world).await, ["The user lives in Lisbon"]);
-    assert_eq!(world.engine.restore_session(&world.user, &session("s")).await.unwrap(), 1);
-    assert_eq!(world.engine.prune_sessions(&world.user).await.unwrap(), 0, "it was brought back");
-    world.engine.delete_session(&world.user, &session("s")).await.unwrap();
+    let pruned = turns(&world, "s").await;
+    bring_back(&world, &[pruned[0].id]).await;
+    assert_eq!(visible(&turns(&world, "s").await), [0]);
+    assert_eq!(world.engine.learning.prune_sessions(&world.user).await.unwrap(), 0, "it was brought back");
+    world.engine.sessions.delete(&world.user, &session("s")).await.unwrap();
     let space = session_space("prune", &session("s"));
     assert_eq!(world.store.progress(&world.user, &space).await.unwrap(), 0);
     assert!(memories(&world, MemorySelect::All).await.is_empty());

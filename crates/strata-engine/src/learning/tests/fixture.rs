@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use serde_json::json;
 
-use crate::engine::{Engine, Settings};
 pub(super) use crate::recall::tests::fixture::{World, moment, session};
+use crate::{Engine, Settings};
 use strata_core::error::{Error, Result};
 use strata_core::id::TurnId;
 use strata_core::job::Job;
@@ -125,14 +125,14 @@ pub(super) fn with_model(world: &World, answers: Vec<Answer>) -> (Engine, Arc<Sc
 pub(super) async fn learn(world: &World, text: &str, answers: Vec<Answer>) -> (TurnId, Arc<Scripted>) {
     let turn = world.say("s", text).await;
     let (engine, model) = with_model(world, answers);
-    engine.learn_all().await.unwrap();
+    engine.learning.learn_all().await.unwrap();
     (turn, model)
 }
 
 /// An assistant's reply.
 pub(super) async fn reply(world: &World, to: &str, text: &str) {
     let message = NewMessage::new(Role::Assistant, text);
-    world.engine.record(&world.user, &session(to), vec![message], None).await.unwrap();
+    world.engine.recording.record(&world.user, &session(to), vec![message], None).await.unwrap();
 }
 
 pub(super) async fn jobs(world: &World) -> Vec<Job> {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::fixture::*;
-use crate::engine::{Ended, Event};
 use crate::learn::Owner;
+use crate::{Ended, Event};
 use strata_core::turn::NewMessage;
 use strata_core::turn::Role;
 
@@ -28,19 +28,19 @@ async fn messages_are_recorded_and_learned_from_at_once() {
         ],
     );
     let (user, s) = (world.user.clone(), session("s"));
-    let events = engine.infer(&user, &s, message("I live in Berlin"), None).await.unwrap();
+    let events = engine.learning.infer(&user, &s, message("I live in Berlin"), None).await.unwrap();
     assert_eq!((events.len(), events[0].event), (1, Event::Add));
     assert_eq!(events[0].memory, "The user lives in Berlin");
-    let events = engine.infer(&user, &s, message("I live in Lisbon"), None).await.unwrap();
+    let events = engine.learning.infer(&user, &s, message("I live in Lisbon"), None).await.unwrap();
     assert_eq!((events.len(), events[0].event), (1, Event::Update));
     assert_eq!(events[0].previous.as_deref(), Some("The user lives in Berlin"));
     assert_eq!(events[0].id, saying(&world, "The user lives in Lisbon").await.id);
-    let events = engine.infer(&user, &s, message("Lisbon, as I said"), None).await.unwrap();
+    let events = engine.learning.infer(&user, &s, message("Lisbon, as I said"), None).await.unwrap();
     assert_eq!((events.len(), events[0].event), (1, Event::None));
     assert_eq!(turns(&world, "s").await.len(), 6);
     // The job that recording asked for finds nothing left to do.
     world.clock.forward(60);
-    let learned = engine.learn_all().await.unwrap();
+    let learned = engine.learning.learn_all().await.unwrap();
     assert!(learned.iter().all(|one| one.ended == Ended::Done && one.events.is_empty()), "{learned:?}");
     assert_eq!(believed(&world).await, ["The user lives in Lisbon"]);
 }
@@ -50,8 +50,8 @@ async fn a_repeated_call_learns_nothing_anew_and_says_what_was_learned() {
     let world = world();
     let (engine, model) = with_model(&world, vec![states(&[("The user lives in Berlin", 1)])]);
     let (user, s) = (world.user.clone(), session("s"));
-    let first = engine.infer(&user, &s, message("I live in Berlin"), Some("key")).await.unwrap();
-    let again = engine.infer(&user, &s, message("I live in Berlin"), Some("key")).await.unwrap();
+    let first = engine.learning.infer(&user, &s, message("I live in Berlin"), Some("key")).await.unwrap();
+    let again = engine.learning.infer(&user, &s, message("I live in Berlin"), Some("key")).await.unwrap();
     assert_eq!(first, again);
     assert_eq!((model.calls(), turns(&world, "s").await.len()), (1, 2));
 }
@@ -64,13 +64,14 @@ async fn a_worker_that_is_faster_is_believed() {
         Box::new(move || {
             let worker = worker.clone();
             Box::pin(async move {
-                worker.learn_all().await.unwrap();
+                worker.learning.learn_all().await.unwrap();
             })
         }),
         r#"["The user dwells in Berlin"]"#.to_owned(),
     );
     let (engine, _) = with_model(&world, vec![meanwhile]);
-    let events = engine.infer(&world.user, &session("s"), message("I live in Berlin"), None).await.unwrap();
+    let events =
+        engine.learning.infer(&world.user, &session("s"), message("I live in Berlin"), None).await.unwrap();
     assert_eq!(events.len(), 1);
     assert_eq!((events[0].event, events[0].memory.as_str()), (Event::Add, "The user lives in Berlin"));
     assert_eq!(believed(&world).await, ["The user lives in Berlin"]);
@@ -80,7 +81,7 @@ async fn a_worker_that_is_faster_is_believed() {
 async fn a_model_that_cannot_be_reached_does_not_fail_the_call() {
     let world = world();
     let (engine, _) = with_model(&world, Vec::new());
-    engine.infer(&world.user, &session("s"), message("My name is Ann"), None).await.unwrap();
+    engine.learning.infer(&world.user, &session("s"), message("My name is Ann"), None).await.unwrap();
     assert_eq!(turns(&world, "s").await.len(), 2);
 }
 
@@ -90,7 +91,8 @@ async fn what_waited_before_costs_the_caller_no_call() {
     world.say_all("s", &["I like tea."; 40]).await;
     let (engine, model) =
         with_model(&world, vec![states(&[("The user lives in Berlin", 1)]), decides(&["NONE", "ADD"])]);
-    let events = engine.infer(&world.user, &session("s"), message("I live in Berlin"), None).await.unwrap();
+    let events =
+        engine.learning.infer(&world.user, &session("s"), message("I live in Berlin"), None).await.unwrap();
     assert!(events.iter().any(|event| event.memory == "The user lives in Berlin"), "{events:?}");
     assert_eq!(model.calls(), 2);
     assert_eq!(believed(&world).await.len(), 2);
@@ -106,7 +108,7 @@ async fn a_memory_has_what_the_message_wants_attached_to_it() {
     let mut said = message("I live in Berlin");
     owner.write(&mut said[0].metadata);
     let (engine, _) = with_model(&world, vec![states(&[("The user lives in Berlin", 1)])]);
-    engine.infer(&user, &s, said, None).await.unwrap();
+    engine.learning.infer(&user, &s, said, None).await.unwrap();
     let memory = saying(&world, "The user lives in Berlin").await;
     assert_eq!((memory.agent.as_deref(), memory.session), (Some("cook"), Some(s)));
     assert_eq!(memory.metadata, attached);

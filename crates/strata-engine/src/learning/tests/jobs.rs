@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::fixture::*;
-use crate::engine::{Ended, Event};
+use crate::{Ended, Event};
 use strata_core::id::{JobId, LeaseId};
 use strata_core::job::{Job, JobStatus};
 use strata_core::ports::ChatModel;
@@ -38,7 +38,7 @@ async fn recording_asks_for_each_kind_of_job_once() {
     asked.sort();
     let expected = [("s", "extract"), ("s", "summarise"), ("t", "extract")];
     assert_eq!(asked, expected.map(|(of, kind)| (of.to_owned(), kind.to_owned())));
-    world.engine.learn_all().await.unwrap();
+    world.engine.learning.learn_all().await.unwrap();
     assert!(jobs(&world).await.iter().all(|job| job.status == JobStatus::Done));
     assert_eq!(progress(&world, "s").await, 6);
     world.say("s", "four").await;
@@ -61,18 +61,16 @@ async fn a_long_history_is_read_in_bounded_batches() {
     }
     let world = World { engine: on(&world), ..world };
     world.say("s", "last").await;
-    let learned = world.engine.learn_all().await.unwrap();
+    let learned = world.engine.learning.learn_all().await.unwrap();
     let batches: Vec<_> = learned.iter().filter(|one| one.kind == "extract").collect();
     assert_eq!(batches.len(), 4, "101 turns at 32 a job");
     assert_eq!(progress(&world, "s").await, 101);
-    assert!(world.engine.learn_all().await.unwrap().is_empty());
+    assert!(world.engine.learning.learn_all().await.unwrap().is_empty());
 }
 
 /// The engine with learning switched on.
 fn on(world: &World) -> crate::Engine {
-    let mut engine = world.engine.clone();
-    engine.settings.learn.enabled = true;
-    engine
+    world.engine.clone().with_changed_settings(|settings| settings.learn.enabled = true)
 }
 
 #[tokio::test]
@@ -86,14 +84,14 @@ async fn a_lost_lease_leaves_exactly_one_result() {
             let (quick, clock) = (quick.clone(), Arc::clone(&clock));
             Box::pin(async move {
                 clock.forward(301);
-                let learned = quick.learn_next("quick").await.unwrap().unwrap();
+                let learned = quick.learning.learn_next("quick").await.unwrap().unwrap();
                 assert_eq!((learned.ended, learned.events.len()), (Ended::Done, 1));
             })
         }),
         r#"["The user dwells in Lisbon"]"#.to_owned(),
     );
     let (slow, _) = with_model(&world, vec![overtaking]);
-    let learned = slow.learn_next("slow").await.unwrap().unwrap();
+    let learned = slow.learning.learn_next("slow").await.unwrap().unwrap();
     assert_eq!(learned.ended, Ended::Dropped);
     assert!(learned.events.is_empty());
     assert_eq!(learned.spent.calls, 2, "what was spent for nothing is told");
@@ -108,12 +106,12 @@ async fn a_job_whose_worker_died_is_taken_over() {
     world.say("s", "one").await;
     let held = hold(&world, 60).await.unwrap();
     world.say("s", "two").await;
-    assert!(world.engine.learn_next("w").await.unwrap().is_none(), "one at a time a session");
+    assert!(world.engine.learning.learn_next("w").await.unwrap().is_none(), "one at a time a session");
     world.clock.forward(60);
-    let learned = world.engine.learn_next("w").await.unwrap().unwrap();
+    let learned = world.engine.learning.learn_next("w").await.unwrap().unwrap();
     assert_eq!((learned.job, learned.ended), (held.id, Ended::Done));
     assert_eq!(progress(&world, "s").await, 2);
-    world.engine.learn_all().await.unwrap();
+    world.engine.learning.learn_all().await.unwrap();
     assert!(jobs(&world).await.iter().all(|job| job.status == JobStatus::Done));
 }
 
@@ -125,18 +123,18 @@ async fn a_job_that_brings_its_workers_down_is_given_up() {
         hold(&world, 60).await.unwrap();
         world.clock.forward(60);
     }
-    let learned = world.engine.learn_next("w").await.unwrap().unwrap();
+    let learned = world.engine.learning.learn_next("w").await.unwrap().unwrap();
     assert!(matches!(learned.ended, Ended::Dead { .. }), "{learned:?}");
-    let job = world.engine.retry_job(&world.user, learned.job).await.unwrap();
+    let job = world.engine.jobs.retry(&world.user, learned.job).await.unwrap();
     assert_eq!((job.status, job.attempts), (JobStatus::Queued, 0));
-    assert_eq!(world.engine.learn_next("w").await.unwrap().unwrap().ended, Ended::Done);
+    assert_eq!(world.engine.learning.learn_next("w").await.unwrap().unwrap().ended, Ended::Done);
 }
 
 #[tokio::test]
 async fn a_failing_job_waits_longer_each_time_and_then_dies() {
     let world = world();
     world.say("s", "one").await;
-    world.engine.learn_all().await.unwrap();
+    world.engine.learning.learn_all().await.unwrap();
     let done = jobs_of(&world, "extract").await.pop().unwrap();
     let odd = Job {
         id: JobId(world.engine.next_id()),
@@ -151,11 +149,11 @@ async fn a_failing_job_waits_longer_each_time_and_then_dies() {
     let mut pauses = Vec::new();
     loop {
         let began = world.engine.now();
-        match world.engine.learn_next("w").await.unwrap().unwrap().ended {
+        match world.engine.learning.learn_next("w").await.unwrap().unwrap().ended {
             Ended::Retried { run_at, error } => {
                 assert!(error.contains("`sing`"), "{error}");
                 pauses.push(run_at.duration_since(began).as_millis());
-                assert!(world.engine.learn_next("w").await.unwrap().is_none(), "it is not due yet");
+                assert!(world.engine.learning.learn_next("w").await.unwrap().is_none(), "it is not due yet");
                 world.clock.forward(run_at.duration_since(began).as_secs() + 1);
             }
             Ended::Dead { error } => {
@@ -169,9 +167,9 @@ async fn a_failing_job_waits_longer_each_time_and_then_dies() {
     for (pause, most) in pauses.iter().zip([5_000, 10_000, 20_000, 40_000]) {
         assert!((most / 2..=most).contains(pause), "{pauses:?}");
     }
-    let dead = world.engine.job(&world.user, id).await.unwrap();
+    let dead = world.engine.jobs.get(&world.user, id).await.unwrap();
     assert_eq!((dead.status, dead.attempts), (JobStatus::Dead, 5));
-    assert_eq!(world.engine.retry_job(&world.user, id).await.unwrap().status, JobStatus::Queued);
+    assert_eq!(world.engine.jobs.retry(&world.user, id).await.unwrap().status, JobStatus::Queued);
 }
 
 #[tokio::test]
@@ -181,14 +179,14 @@ async fn several_turns_share_a_models_calls() {
     let engine = world.engine.clone().with_chat_model(Arc::clone(&model) as Arc<dyn ChatModel>);
     for text in ["one", "two", "three"] {
         world.say("s", text).await;
-        let learned = engine.learn_next("w").await.unwrap().unwrap();
+        let learned = engine.learning.learn_next("w").await.unwrap().unwrap();
         assert!(matches!(learned.ended, Ended::Later { .. }), "{learned:?}");
-        assert!(engine.learn_next("w").await.unwrap().is_none());
+        assert!(engine.learning.learn_next("w").await.unwrap().is_none());
         world.clock.forward(1);
     }
     assert_eq!(model.calls(), 0);
     world.say("s", "four").await;
-    assert_eq!(engine.learn_next("w").await.unwrap().unwrap().ended, Ended::Done);
+    assert_eq!(engine.learning.learn_next("w").await.unwrap().unwrap().ended, Ended::Done);
     assert_eq!(model.calls(), 1);
     for text in ["one", "two", "three", "four"] {
         assert!(model.data(0).contains(text), "{}", model.data(0));
@@ -196,11 +194,11 @@ async fn several_turns_share_a_models_calls() {
     let done = jobs_of(&world, "extract").await.pop().unwrap();
     assert_eq!((done.status, done.attempts), (JobStatus::Done, 1), "waiting is no attempt");
 
-    engine.learn_all().await.unwrap();
+    engine.learning.learn_all().await.unwrap();
     world.say("s", "alone").await;
-    assert!(matches!(engine.learn_next("w").await.unwrap().unwrap().ended, Ended::Later { .. }));
+    assert!(matches!(engine.learning.learn_next("w").await.unwrap().unwrap().ended, Ended::Later { .. }));
     world.clock.forward(180);
-    assert_eq!(engine.learn_next("w").await.unwrap().unwrap().ended, Ended::Done);
+    assert_eq!(engine.learning.learn_next("w").await.unwrap().unwrap().ended, Ended::Done);
     assert_eq!(model.calls(), 2, "after a while one turn is enough");
 }
 
@@ -213,7 +211,7 @@ async fn a_long_history_costs_no_money_by_surprise() {
     });
     world.say_all("s", &["one"; 40]).await;
     let (engine, model) = with_model(&world, (0..9).map(|_| states(&[])).collect());
-    engine.learn_all().await.unwrap();
+    engine.learning.learn_all().await.unwrap();
     assert_eq!(model.calls(), 2, "the last sixteen turns");
     assert_eq!(progress(&world, "s").await, 40);
 }
@@ -227,13 +225,13 @@ async fn what_is_forgotten_while_it_is_learned_stays_forgotten() {
         Box::new(move || {
             let world = Arc::clone(&forgetting);
             Box::pin(async move {
-                world.engine.delete_session(&world.user, &session("s")).await.unwrap();
+                world.engine.sessions.delete(&world.user, &session("s")).await.unwrap();
             })
         }),
         r#"["The user lives in Lisbon"]"#.to_owned(),
     );
     let (engine, _) = with_model(&world, vec![forgets]);
-    assert_eq!(engine.learn_next("w").await.unwrap().unwrap().ended, Ended::Dropped);
+    assert_eq!(engine.learning.learn_next("w").await.unwrap().unwrap().ended, Ended::Dropped);
     assert!(memories(&world, MemorySelect::All).await.is_empty());
     assert!(jobs(&world).await.is_empty());
     assert_eq!(progress(&world, "s").await, 0);
@@ -246,16 +244,16 @@ async fn forgetting_a_session_removes_what_was_learned_from_it_alone() {
     world.say("t", "I have a dog").await;
     let (engine, _) =
         with_model(&world, vec![states(&[("The user has a dog", 1)]), decides(&["NONE", "ADD"])]);
-    engine.learn_all().await.unwrap();
+    engine.learning.learn_all().await.unwrap();
     world.remember("told by hand").await;
     assert_eq!(progress(&world, "s").await, 1);
-    let removed = world.engine.delete_session(&world.user, &session("s")).await.unwrap();
+    let removed = world.engine.sessions.delete(&world.user, &session("s")).await.unwrap();
     assert_eq!((removed.turns, removed.memories), (1, 1));
     assert_eq!(believed(&world).await, ["The user has a dog", "told by hand"]);
     assert_eq!((progress(&world, "s").await, progress(&world, "t").await), (0, 1));
     assert!(jobs(&world).await.iter().all(|job| job.session == Some(session("t"))));
     world.say("s", "anew").await;
-    world.engine.learn_all().await.unwrap();
+    world.engine.learning.learn_all().await.unwrap();
     assert_eq!(progress(&world, "s").await, 1, "a session of the same name is learned from the beginning");
 }
 
@@ -265,18 +263,18 @@ async fn what_is_said_again_outlives_the_session_that_said_it_first() {
     for (name, said) in [("first", "I live in Lisbon"), ("second", "I live in Lisbon."), ("third", "Hello!")]
     {
         world.say(name, said).await;
-        world.engine.learn_all().await.unwrap();
+        world.engine.learning.learn_all().await.unwrap();
     }
     // Twice in one batch.
     world.say("fourth", "I live in Lisbon").await;
     world.say("fourth", "I have a dog").await;
     world.say("fourth", "I live in Lisbon!").await;
-    world.engine.learn_all().await.unwrap();
+    world.engine.learning.learn_all().await.unwrap();
     let lisbon = saying(&world, "The user lives in Lisbon").await;
     assert_eq!(lisbon.source_turns.len(), 4);
     let forget = async |name: &str| {
         world.clock.forward(60);
-        world.engine.delete_session(&world.user, &session(name)).await.unwrap().memories
+        world.engine.sessions.delete(&world.user, &session(name)).await.unwrap().memories
     };
     assert_eq!(forget("first").await, 0);
     assert_eq!(forget("third").await, 0);
@@ -303,6 +301,6 @@ async fn a_jobs_result_says_what_it_did_and_spent_but_not_what_was_said() {
     );
     assert!(!result.to_string().contains("Lisbon"));
     world.clock.forward(8 * 86_400);
-    world.engine.prune_jobs(&world.user).await.unwrap();
+    world.engine.jobs.prune(&world.user).await.unwrap();
     assert!(jobs(&world).await.is_empty());
 }

@@ -1,8 +1,8 @@
 //! What was learned from a branch that was left is taken back.
 
 use super::fixture::*;
-use crate::engine::{Ending, MemoryEdit};
 use crate::recall::RecallRequest;
+use crate::{Ending, MemoryEdit};
 use strata_core::turn::NewMessage;
 use strata_core::turn::Role;
 
@@ -12,9 +12,9 @@ async fn chat(world: &World, engine: &crate::Engine, said: &[&str]) {
     let roles = [Role::User, Role::Assistant].into_iter().cycle();
     let messages: Vec<NewMessage> =
         said.iter().zip(roles).map(|(text, role)| NewMessage::new(role, *text)).collect();
-    let exchange = engine.open_exchange(&world.user, &session("s"), &messages).await.unwrap();
+    let exchange = engine.recording.open_exchange(&world.user, &session("s"), &messages).await.unwrap();
     let reply = NewMessage::new(Role::Assistant, format!("ok {}", said.len()));
-    engine.close_exchange(&world.user, exchange, Ending::Complete(reply)).await.unwrap();
+    engine.recording.close_exchange(&world.user, exchange, Ending::Complete(reply)).await.unwrap();
 }
 
 #[tokio::test]
@@ -22,11 +22,11 @@ async fn what_was_said_and_edited_away_is_not_believed_and_what_it_replaced_is()
     let world = world();
     let engine = &world.engine;
     chat(&world, engine, &["I live in Arles."]).await;
-    engine.learn_all().await.unwrap();
+    engine.learning.learn_all().await.unwrap();
     let arles = believed(&world).await;
     assert!(arles.len() == 1 && arles[0].contains("Arles"), "{arles:?}");
     chat(&world, engine, &["I live in Arles.", "ok 1", "I moved to Nimes."]).await;
-    engine.learn_all().await.unwrap();
+    engine.learning.learn_all().await.unwrap();
     let nimes = believed(&world).await;
     assert!(nimes.iter().any(|text| text.contains("Nimes")), "{nimes:?}");
     assert!(!nimes.contains(&arles[0]), "{nimes:?}");
@@ -35,7 +35,7 @@ async fn what_was_said_and_edited_away_is_not_believed_and_what_it_replaced_is()
 
     chat(&world, engine, &["I live in Arles.", "ok 1", "What is the weather like?"]).await;
     assert_eq!(believed(&world).await, arles, "at once");
-    engine.learn_all().await.unwrap();
+    engine.learning.learn_all().await.unwrap();
     assert_eq!(believed(&world).await, arles, "and for good");
     let recalled = world.recall(&RecallRequest::new("Where do I live, in Nimes or in Arles?")).await;
     let texts: Vec<&str> = recalled.items.iter().map(|item| item.item.content()).collect();
@@ -48,7 +48,7 @@ async fn what_was_said_and_edited_away_is_not_believed_and_what_it_replaced_is()
     assert!(then.items.iter().any(|item| item.item.content() == nimes.content), "it was believed then");
     assert!(then.items.iter().all(|item| item.item.content() != arles[0]), "and the other was not");
 
-    let told = engine.explain_memory(&world.user, nimes.id).await.unwrap();
+    let told = engine.memories.explain(&world.user, nimes.id).await.unwrap();
     let told: Vec<String> = told.iter().map(ToString::to_string).collect();
     assert_eq!(told.len(), 3, "{told:#?}");
     assert!(told[0].contains("took its place") && told[0].contains("“I live in Arles.”"), "{told:#?}");
@@ -65,21 +65,21 @@ async fn what_is_still_said_elsewhere_or_by_a_person_stays() {
     let world = world();
     let engine = &world.engine;
     chat(&world, engine, &["Good morning.", "ok 1", "I have a dog called Rex."]).await;
-    engine.learn_all().await.unwrap();
+    engine.learning.learn_all().await.unwrap();
     let memory = saying(&world, &believed(&world).await[0]).await;
     let edit = MemoryEdit { content: "Has a dog called Rex, a poodle".to_owned(), metadata: None };
-    engine.revise_memory(&world.user, memory.id, edit).await.unwrap();
+    engine.memories.revise(&world.user, memory.id, edit).await.unwrap();
     chat(&world, engine, &["Good morning.", "ok 1", "What is the time?"]).await;
     assert_eq!(believed(&world).await, ["Has a dog called Rex, a poodle"], "a person said so");
     // Said again on the branch that is taken instead, it is learned again.
     chat(&world, engine, &["Good morning.", "ok 1", "What is the time?", "ok 3", "I like figs."]).await;
-    engine.learn_all().await.unwrap();
+    engine.learning.learn_all().await.unwrap();
     let before = believed(&world).await;
     assert_eq!(before.len(), 2, "{before:?}");
     chat(&world, engine, &["Good morning.", "ok 1", "What is the time?", "ok 3", "I like figs. Do you?"])
         .await;
     assert_eq!(believed(&world).await, ["Has a dog called Rex, a poodle"]);
-    engine.learn_all().await.unwrap();
+    engine.learning.learn_all().await.unwrap();
     assert_eq!(believed(&world).await, before);
 }
 
@@ -88,7 +88,7 @@ async fn what_waits_to_be_learned_is_not_when_it_was_edited_away() {
     let world = world();
     chat(&world, &world.engine, &["Good morning.", "ok 1", "I have a dog called Rex."]).await;
     chat(&world, &world.engine, &["Good morning.", "ok 1", "I have a cat called Tom."]).await;
-    world.engine.learn_all().await.unwrap();
+    world.engine.learning.learn_all().await.unwrap();
     let believed = believed(&world).await;
     assert!(believed.len() == 1 && believed[0].contains("Tom"), "{believed:?}");
 }
@@ -114,7 +114,7 @@ async fn what_is_edited_away_while_it_is_learned_is_not_learned() {
             states(&[("Has a cat called Tom", 2)]),
         ],
     );
-    engine.learn_all().await.unwrap();
+    engine.learning.learn_all().await.unwrap();
     assert_eq!(believed(&world).await, ["Has a cat called Tom"]);
     assert_eq!(model.calls(), 2);
 }

@@ -1,7 +1,7 @@
 //! Every way in which a model can answer: no fact is lost, none is stored twice, and the raw turn is there.
 
 use super::fixture::*;
-use crate::engine::Ended;
+use crate::Ended;
 use crate::learn::Said;
 use crate::learn::rules;
 use strata_core::memory::{Memory, MemoryKind};
@@ -73,12 +73,12 @@ async fn a_model_that_cannot_be_reached_is_asked_again_and_then_the_rules_decide
     world.say("s", SAID).await;
     let (engine, model) = with_model(&world, Vec::new());
     for _ in 0..4 {
-        let learned = engine.learn_next("w").await.unwrap().unwrap();
+        let learned = engine.learning.learn_next("w").await.unwrap().unwrap();
         assert!(matches!(learned.ended, Ended::Retried { .. }), "{learned:?}");
         assert!(believed(&world).await.is_empty());
         world.clock.forward(60);
     }
-    assert_eq!(engine.learn_next("w").await.unwrap().unwrap().ended, Ended::Done);
+    assert_eq!(engine.learning.learn_next("w").await.unwrap().unwrap().ended, Ended::Done);
     assert_eq!(model.calls(), 5);
     assert_eq!(believed(&world).await, by_rules(&world).await);
     assert_eq!(jobs_of(&world, "extract").await[0].result.as_ref().unwrap()["extracted_by"], "rules");
@@ -91,11 +91,11 @@ async fn a_model_that_comes_back_loses_nothing_and_repeats_nothing() {
     let answers =
         vec![Answer::Unreachable, says("?"), Answer::Unreachable, states(&[("The user lives in Lisbon", 1)])];
     let (engine, _) = with_model(&world, answers);
-    engine.learn_all().await.unwrap();
+    engine.learning.learn_all().await.unwrap();
     world.clock.forward(60);
-    engine.learn_all().await.unwrap();
+    engine.learning.learn_all().await.unwrap();
     world.clock.forward(60);
-    engine.learn_all().await.unwrap();
+    engine.learning.learn_all().await.unwrap();
     assert_eq!(believed(&world).await, ["The user lives in Lisbon"]);
 }
 
@@ -112,9 +112,9 @@ async fn only_what_the_user_said_and_recall_sees_is_read() {
         NewMessage { hidden, ..message(Role::User, "an error happened") },
         message(Role::User, "  "),
     ];
-    world.engine.record(&world.user, &session("s"), messages, None).await.unwrap();
+    world.engine.recording.record(&world.user, &session("s"), messages, None).await.unwrap();
     let (engine, model) = with_model(&world, vec![states(&[("The user lives in Lisbon", 1)])]);
-    engine.learn_all().await.unwrap();
+    engine.learning.learn_all().await.unwrap();
     assert_eq!(model.calls(), 1);
     let data = model.data(0);
     assert!(data.contains("I live in Lisbon"), "{data}");
@@ -133,10 +133,12 @@ async fn a_statement_keeps_its_kind_confidence_time_agent_and_turn() {
         metadata: strata_core::store::conformance::fixture::object(serde_json::json!({"agent_id": "coach"})),
         ..NewMessage::new(Role::User, "Since March I want to run a marathon")
     };
-    let turn = world.engine.record(&world.user, &session("s"), vec![told], None).await.unwrap().turns[0].id;
+    let turn =
+        world.engine.recording.record(&world.user, &session("s"), vec![told], None).await.unwrap().turns[0]
+            .id;
     let answer = r#"[{"content": "用户想跑马拉松", "kind": "preference", "confidence": 0.7, "message": 1, "since": "2024-03-01"}]"#;
     let (engine, _) = with_model(&world, vec![says(answer)]);
-    engine.learn_all().await.unwrap();
+    engine.learning.learn_all().await.unwrap();
     let memory = saying(&world, "用户想跑马拉松").await;
     assert_eq!(memory.kind, MemoryKind::Preference);
     assert_eq!(memory.confidence, 0.7);
@@ -154,7 +156,7 @@ async fn learned_memories_can_be_bound_to_their_session() {
     // Another session has its own.
     world.say("t", "I live in Lisbon").await;
     let (engine, model) = with_model(&world, vec![states(&[("The user lives in Lisbon", 1)])]);
-    engine.learn_all().await.unwrap();
+    engine.learning.learn_all().await.unwrap();
     assert_eq!(model.calls(), 1, "no neighbours, no reconciliation");
     let bound: Vec<Memory> = memories(&world, MemorySelect::All).await;
     assert_eq!(bound.len(), 2);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::fixture::*;
-use crate::engine::{Event, MemoryEdit, NewMemory};
+use crate::{Event, MemoryEdit, NewMemory};
 use strata_core::memory::{MemoryKind, TodoState};
 use strata_core::store::MemorySelect;
 use strata_core::turn::NewMessage;
@@ -17,13 +17,13 @@ async fn moved(answers: Vec<Answer>) -> (World, Arc<Scripted>) {
     let world = world();
     world.say_on("2024-05-01", "s", "I live in Berlin").await;
     let (engine, _) = with_model(&world, vec![states(&[(BERLIN, 1)])]);
-    engine.learn_all().await.unwrap();
+    engine.learning.learn_all().await.unwrap();
     world.clock.set("2024-06-10");
     world.say_on("2024-06-10", "s", "I live in Lisbon now").await;
     let mut script = vec![states(&[(LISBON, 1)])];
     script.extend(answers);
     let (engine, model) = with_model(&world, script);
-    engine.learn_all().await.unwrap();
+    engine.learning.learn_all().await.unwrap();
     (world, model)
 }
 
@@ -118,13 +118,16 @@ async fn two_sessions_at_once_store_a_statement_once() {
         Box::new(move || {
             let other = other.clone();
             Box::pin(async move {
-                assert_eq!(other.learn_next("other").await.unwrap().unwrap().events[0].event, Event::Add);
+                assert_eq!(
+                    other.learning.learn_next("other").await.unwrap().unwrap().events[0].event,
+                    Event::Add
+                );
             })
         }),
         r#"[{"id": 1, "event": "NONE"}, {"id": 2, "event": "ADD"}]"#.to_owned(),
     );
     let (engine, model) = with_model(&world, vec![states(&[(BERLIN, 1)]), meanwhile]);
-    let learned = engine.learn_next("w").await.unwrap().unwrap();
+    let learned = engine.learning.learn_next("w").await.unwrap().unwrap();
     assert_eq!(learned.events.iter().map(|event| event.event).collect::<Vec<_>>(), [Event::None]);
     assert_eq!(model.calls(), 2);
     assert_eq!(saying(&world, BERLIN).await.valid_to, None);
@@ -134,7 +137,7 @@ async fn two_sessions_at_once_store_a_statement_once() {
 async fn memories_that_change_while_the_model_judges_are_looked_at_again() {
     let world = Arc::new(world());
     let by_hand = NewMemory { valid_from: Some(moment("2024-05-01")), ..NewMemory::new(BERLIN) };
-    let id = world.engine.add_memories(&world.user, vec![by_hand]).await.unwrap()[0].id;
+    let id = world.engine.memories.add(&world.user, vec![by_hand]).await.unwrap()[0].id;
     world.clock.forward(60);
     world.say("s", "I live in Lisbon now").await;
     let edited = Arc::clone(&world);
@@ -143,13 +146,13 @@ async fn memories_that_change_while_the_model_judges_are_looked_at_again() {
             let world = Arc::clone(&edited);
             Box::pin(async move {
                 let edit = MemoryEdit { content: "The user has a flat in Berlin".to_owned(), metadata: None };
-                world.engine.revise_memory(&world.user, id, edit).await.unwrap();
+                world.engine.memories.revise(&world.user, id, edit).await.unwrap();
             })
         }),
         r#"[{"id": 1, "event": "DELETE", "by": 2}, {"id": 2, "event": "ADD"}]"#.to_owned(),
     );
     let (engine, model) = with_model(&world, vec![states(&[(LISBON, 1)]), edits, decides(&["NONE", "ADD"])]);
-    engine.learn_all().await.unwrap();
+    engine.learning.learn_all().await.unwrap();
     assert_eq!(model.calls(), 3, "extraction is not paid for twice");
     assert_eq!(believed(&world).await, ["The user has a flat in Berlin", LISBON]);
 }
@@ -159,10 +162,10 @@ async fn what_was_said_earlier_does_not_win_because_it_is_read_later() {
     let world = world();
     world.say_on("2024-05-20", "new", "I live in Lisbon").await;
     let (engine, _) = with_model(&world, vec![states(&[(LISBON, 1)])]);
-    engine.learn_all().await.unwrap();
+    engine.learning.learn_all().await.unwrap();
     world.say_on("2024-05-01", "old", "I live in Berlin").await;
     let (engine, _) = with_model(&world, vec![states(&[(BERLIN, 1)]), decides(&["UPDATE 2", "ADD"])]);
-    engine.learn_all().await.unwrap();
+    engine.learning.learn_all().await.unwrap();
     assert_eq!(believed(&world).await, [LISBON]);
     assert_eq!(believed_at(&world, Some("2024-05-10")).await, [BERLIN]);
     assert_eq!(saying(&world, BERLIN).await.replaced_by, Some(saying(&world, LISBON).await.id));
@@ -173,11 +176,11 @@ async fn a_change_that_began_before_it_was_told_is_believed_from_when_it_was_tol
     let world = world();
     world.say_on("2024-05-01", "s", "I live in Berlin").await;
     let (engine, _) = with_model(&world, vec![states(&[(BERLIN, 1)])]);
-    engine.learn_all().await.unwrap();
+    engine.learning.learn_all().await.unwrap();
     world.say_on("2024-05-20", "s", "I have lived in Lisbon since 2019").await;
     let answer = format!(r#"[{{"content": "{LISBON}", "message": 1, "since": "2019-01-01"}}]"#);
     let (engine, _) = with_model(&world, vec![says(answer), decides(&["DELETE 2", "ADD"])]);
-    engine.learn_all().await.unwrap();
+    engine.learning.learn_all().await.unwrap();
     assert_eq!(believed_at(&world, Some("2024-05-10")).await, [BERLIN], "nobody knew better then");
     assert_eq!(believed_at(&world, Some("2024-05-20")).await, [LISBON]);
     assert_eq!(saying(&world, LISBON).await.valid_from, "2019-01-01T00:00:00Z".parse().unwrap());
@@ -208,9 +211,9 @@ async fn agents_keep_their_memories_apart() {
         ..NewMessage::new(Role::User, "I live in Berlin")
     };
     let both = vec![told("coach"), told("cook")];
-    world.engine.record(&world.user, &session("s"), both, None).await.unwrap();
+    world.engine.recording.record(&world.user, &session("s"), both, None).await.unwrap();
     let (engine, model) = with_model(&world, vec![states(&[(BERLIN, 1)]), states(&[(BERLIN, 1)])]);
-    engine.learn_all().await.unwrap();
+    engine.learning.learn_all().await.unwrap();
     assert_eq!(model.calls(), 2, "a batch an agent");
     let mut agents: Vec<_> =
         memories(&world, MemorySelect::All).await.into_iter().map(|memory| memory.agent.unwrap()).collect();
@@ -240,7 +243,7 @@ async fn a_model_is_shown_a_small_neighbourhood() {
     let stated: Vec<(&str, u32)> =
         statements.iter().zip(0..).map(|(text, place)| (text.as_str(), place / 3 + 1)).collect();
     let (engine, model) = with_model(&world, vec![states(&stated)]);
-    engine.learn_all().await.unwrap();
+    engine.learning.learn_all().await.unwrap();
     let lines = model.data(1).lines().filter(|line| line.starts_with('{')).count();
     assert!(lines <= 20 + 12, "{lines}");
     assert_eq!(believed(&world).await.len(), 72, "nothing is lost although the model cannot be reached");

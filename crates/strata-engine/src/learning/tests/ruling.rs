@@ -7,7 +7,7 @@ use strata_core::store::MemorySelect;
 async fn tell(world: &World, day: &str, text: &str) {
     world.clock.set(day);
     world.say_on(day, "s", text).await;
-    world.engine.learn_all().await.unwrap();
+    world.engine.learning.learn_all().await.unwrap();
 }
 
 #[tokio::test]
@@ -40,7 +40,7 @@ async fn what_changes_is_replaced_and_stays_readable() {
 async fn a_later_message_of_one_batch_corrects_an_earlier_one() {
     let world = world();
     world.say_all("s", &["I live in Berlin.", "I like tea.", "I moved to Lisbon."]).await;
-    world.engine.learn_all().await.unwrap();
+    world.engine.learning.learn_all().await.unwrap();
     let (believed, all) = (believed(&world).await, memories(&world, MemorySelect::All).await);
     assert_eq!((believed.len(), all.len()), (2, 3), "{all:#?}");
     assert!(believed.iter().all(|content| !content.contains("Berlin")), "{believed:?}");
@@ -52,7 +52,7 @@ async fn saying_it_again_adds_nothing() {
     for day in ["2024-05-01", "2024-05-02", "2024-05-03"] {
         tell(&world, day, "I live in Berlin.").await;
         world.say("other", "I live in Berlin!").await;
-        world.engine.learn_all().await.unwrap();
+        world.engine.learning.learn_all().await.unwrap();
     }
     assert_eq!(memories(&world, MemorySelect::All).await.len(), 1);
 }
@@ -88,7 +88,7 @@ async fn small_talk_is_not_remembered() {
         "今天天气怎么样？",
     ];
     world.say_all("s", &texts).await;
-    world.engine.learn_all().await.unwrap();
+    world.engine.learning.learn_all().await.unwrap();
     assert!(believed(&world).await.is_empty());
 }
 

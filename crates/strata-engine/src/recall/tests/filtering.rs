@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::fixture::*;
-use crate::engine::NewMemory;
+use crate::NewMemory;
 use crate::filter::Filter;
 use crate::recall::RecallRequest;
 use strata_core::id::UserId;
@@ -22,10 +22,10 @@ async fn world(world: World) -> World {
         let metadata = metadata.as_object().unwrap().clone();
         NewMemory { metadata, ..NewMemory::new(format!("a trip by train, number {number}")) }
     });
-    world.engine.add_memories(&world.user, trips.collect()).await.unwrap();
+    world.engine.memories.add(&world.user, trips.collect()).await.unwrap();
     world.say("s", "a trip by train, said").await;
     let everybody = vec![NewMemory::new("a trip by train, for everybody")];
-    world.engine.add_memories(&UserId::global(), everybody).await.unwrap();
+    world.engine.memories.add(&UserId::global(), everybody).await.unwrap();
     world
 }
 
@@ -62,7 +62,7 @@ async fn a_filter_never_reaches_beyond_its_user() {
     let world = world(World::new()).await;
     let other = user("mallory");
     let secret = vec![NewMemory::new("a trip by train, of mallory")];
-    world.engine.add_memories(&other, secret).await.unwrap();
+    world.engine.memories.add(&other, secret).await.unwrap();
     for filter in [
         json!({"user_id": "mallory"}),
         json!({"OR": [{"user_id": "mallory"}, {"number": 1}]}),
@@ -87,7 +87,7 @@ async fn a_filtered_search_is_explained_as_it_was_asked() {
     let world = world(World::new()).await;
     let recalled = world.recall(&filtered("trip train", json!({"number": 42}))).await;
     assert_eq!(recalled.trace, None, "nobody asked for it");
-    let trace = world.engine.trace(&world.user, recalled.request_id).await.unwrap();
+    let trace = world.engine.requests.trace(&world.user, recalled.request_id).await.unwrap();
     assert_eq!(trace.candidates.len(), 1);
 }
 
@@ -101,7 +101,7 @@ async fn a_filtered_list_is_paged() {
     };
     let mut seen = Vec::new();
     for (offset, expected) in [(0, 6), (6, 4), (12, 0)] {
-        let page = world.engine.filtered_memories(&world.user, &query(offset), &filter).await.unwrap();
+        let page = world.engine.memories.filtered(&world.user, &query(offset), &filter).await.unwrap();
         assert_eq!(page.len(), expected);
         seen.extend(page.into_iter().map(|memory| memory.metadata["number"].as_u64().unwrap()));
     }

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::engine::{Engine, NewMemory, Settings};
 use crate::recall::{RecallRequest, Recalled};
+use crate::{Engine, NewMemory, Settings};
 use strata_core::error::Result;
 use strata_core::id::{ItemId, MemoryId, SessionId, TurnId, UserId};
 use strata_core::lexicon::{DIMENSION, Lexicon, Word, mean};
@@ -203,20 +203,21 @@ impl World {
     /// Says several things now, in one call.
     pub(crate) async fn say_all(&self, to: &str, texts: &[&str]) -> Vec<TurnId> {
         let messages = texts.iter().map(|text| NewMessage::new(Role::User, *text)).collect();
-        let recorded = self.engine.record(&self.user, &session(to), messages, None).await.unwrap();
+        let recorded = self.engine.recording.record(&self.user, &session(to), messages, None).await.unwrap();
         recorded.turns.into_iter().map(|turn| turn.id).collect()
     }
 
     /// Says something on a day.
     pub(crate) async fn say_on(&self, day: &str, to: &str, text: &str) -> TurnId {
         let message = NewMessage { created_at: Some(moment(day)), ..NewMessage::new(Role::User, text) };
-        let recorded = self.engine.record(&self.user, &session(to), vec![message], None).await.unwrap();
+        let recorded =
+            self.engine.recording.record(&self.user, &session(to), vec![message], None).await.unwrap();
         recorded.turns[0].id
     }
 
     /// Remembers a statement now.
     pub(crate) async fn remember(&self, text: &str) -> MemoryId {
-        let memories = self.engine.add_memories(&self.user, vec![NewMemory::new(text)]).await.unwrap();
+        let memories = self.engine.memories.add(&self.user, vec![NewMemory::new(text)]).await.unwrap();
         memories[0].id
     }
 
@@ -237,7 +238,7 @@ impl World {
     }
 
     pub(crate) async fn recall(&self, request: &RecallRequest) -> Recalled {
-        self.engine.recall(&self.user, request).await.unwrap()
+        self.engine.recall.ask(&self.user, request).await.unwrap()
     }
 
     /// What a plain question brings back.

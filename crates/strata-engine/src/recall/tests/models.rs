@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 
 use super::fixture::*;
-use crate::engine::{EmbedItems, Engine, NewMemory};
 use crate::recall::{Order, RecallRequest};
+use crate::{EmbedItems, Engine, NewMemory};
 use strata_core::error::{Error, Result};
 use strata_core::id::ItemId;
 use strata_core::metric::ErrorStage;
@@ -49,7 +49,14 @@ async fn embedded_world() -> World {
     let world = World::new();
     world.say("a", "the trip went well").await;
     world.say("b", "the lamp is on").await;
-    world.engine.clone().with_embedder(MeanEncoder::local("mean", 64)).maintain_all().await.unwrap();
+    world
+        .engine
+        .clone()
+        .with_embedder(MeanEncoder::local("mean", 64))
+        .maintenance
+        .maintain_all()
+        .await
+        .unwrap();
     world
 }
 
@@ -59,15 +66,15 @@ async fn an_embedder_that_fails_or_changes_costs_no_answer() {
     for question in [None, Some(0), Some(63), Some(65)] {
         let broken = Broken { passages: MeanEncoder::local("mean", 64), question };
         let engine = world.engine.clone().with_embedder(Arc::new(broken));
-        let recalled = engine.recall(&world.user, &explained("journey")).await.unwrap();
+        let recalled = engine.recall.ask(&world.user, &explained("journey")).await.unwrap();
         assert_eq!(contents(&recalled)[0], "the trip went well", "{question:?}");
         assert_eq!((recalled.vector_hits, recalled.path), (0, RetrievalPath::Vector), "{question:?}");
-        let row = engine.request(&world.user, recalled.request_id).await.unwrap();
+        let row = engine.requests.get(&world.user, recalled.request_id).await.unwrap();
         assert_eq!(row.error_stage, Some(ErrorStage::Embedding), "{question:?}");
     }
     // A vector of nothing has no direction, which is no failure.
     let engine = world.engine.clone().with_embedder(MeanEncoder::local("mean", 64));
-    let recalled = engine.recall(&world.user, &RecallRequest::new("the of and")).await.unwrap();
+    let recalled = engine.recall.ask(&world.user, &RecallRequest::new("the of and")).await.unwrap();
     assert_eq!(recalled.error_stage, None);
 }
 
@@ -75,7 +82,7 @@ async fn an_embedder_that_fails_or_changes_costs_no_answer() {
 async fn an_encoder_ranks_by_meaning() {
     let world = embedded_world().await;
     let engine = world.engine.clone().with_embedder(MeanEncoder::local("mean", 64));
-    let recalled = engine.recall(&world.user, &explained("journey")).await.unwrap();
+    let recalled = engine.recall.ask(&world.user, &explained("journey")).await.unwrap();
     assert_eq!((recalled.vector_hits, recalled.path), (2, RetrievalPath::Vector));
     let best = &recalled.trace.as_ref().unwrap().candidates[0];
     assert!(best.encoder.unwrap() > 0.4 && best.mean.is_none(), "{best:?}");
@@ -86,7 +93,8 @@ async fn an_encoder_ranks_by_meaning() {
 async fn each_question_of_a_message_has_its_vector() {
     let world = embedded_world().await;
     let engine = world.engine.clone().with_embedder(MeanEncoder::local("mean", 64));
-    let recalled = engine.recall(&world.user, &explained("Some journey made? Some lamp lit?")).await.unwrap();
+    let recalled =
+        engine.recall.ask(&world.user, &explained("Some journey made? Some lamp lit?")).await.unwrap();
     assert_eq!(contents(&recalled), ["the trip went well", "the lamp is on"]);
     let candidates = &recalled.trace.as_ref().unwrap().candidates;
     // Of half a question the cosine would be lower.
@@ -95,7 +103,8 @@ async fn each_question_of_a_message_has_its_vector() {
     // An encoder that fails is asked once, and done without.
     let broken = Broken { passages: MeanEncoder::local("mean", 64), question: None };
     let engine = world.engine.clone().with_embedder(Arc::new(broken));
-    let recalled = engine.recall(&world.user, &explained("Some journey made? Some lamp lit?")).await.unwrap();
+    let recalled =
+        engine.recall.ask(&world.user, &explained("Some journey made? Some lamp lit?")).await.unwrap();
     assert_eq!((recalled.items.len(), recalled.error_stage), (2, Some(ErrorStage::Embedding)));
 }
 
@@ -106,8 +115,8 @@ async fn an_encoder_without_chinese_is_not_asked_for_it() {
         world.say("a", "the trip went well").await;
         world.say("b", "旅行很好").await;
         let engine = world.engine.clone().with_embedder(MeanEncoder::local("mean", 64));
-        engine.maintain_all().await.unwrap();
-        let recalled = engine.recall(&world.user, &RecallRequest::new(query)).await.unwrap();
+        engine.maintenance.maintain_all().await.unwrap();
+        let recalled = engine.recall.ask(&world.user, &RecallRequest::new(query)).await.unwrap();
         assert_eq!(recalled.items.len(), 2, "{query}");
         recalled.vector_hits
     };
@@ -122,13 +131,13 @@ async fn embedded(embed: EmbedItems, cost: EmbedderCost) -> Vec<String> {
     let world = World::with(|settings| settings.embed = embed);
     let mut marked = NewMessage::new(Role::User, "marked");
     marked.metadata.insert("high_value".to_owned(), true.into());
-    world.engine.record(&world.user, &session("s"), vec![marked], None).await.unwrap();
+    world.engine.recording.record(&world.user, &session("s"), vec![marked], None).await.unwrap();
     world.say("s", "turn").await;
     let hidden = world.say("s", "hidden").await;
     world.hide(hidden).await;
     world.remember("memory").await;
     let encoder = Arc::new(MeanEncoder { name: "mean", dimension: 8, cost });
-    world.engine.clone().with_embedder(encoder).maintain_all().await.unwrap();
+    world.engine.clone().with_embedder(encoder).maintenance.maintain_all().await.unwrap();
     let vectors = world.store.vectors_since(&world.user, "mean", 0).await.unwrap();
     let is_embedded = |id: ItemId| vectors.iter().any(|stored| stored.vector.item == id);
     let items = all_items(&world.store, &world.user).await;
@@ -189,21 +198,21 @@ async fn items_are_embedded_in_batches_and_again_after_a_failure() {
         world.say("s", &format!("turn number {number}")).await;
     }
     // Segments are written, so that embedding is all that is left to do.
-    world.engine.maintain_all().await.unwrap();
+    world.engine.maintenance.maintain_all().await.unwrap();
     let inner = MeanEncoder::local("mean", 8);
     let noting = Arc::new(Noting { inner, calls: 0.into(), largest: 0.into(), fails: 2 });
     let engine = world.engine.clone().with_embedder(Arc::clone(&noting) as Arc<dyn Embedder>);
     for _ in 0..2 {
-        assert!(engine.maintain().await.is_err());
+        assert!(engine.maintenance.maintain().await.is_err());
         assert_eq!(world.store.progress(&world.user, "mean").await.unwrap(), 0);
-        assert!(engine.recall(&world.user, &RecallRequest::new("number")).await.is_ok());
+        assert!(engine.recall.ask(&world.user, &RecallRequest::new("number")).await.is_ok());
     }
-    engine.maintain_all().await.unwrap();
+    engine.maintenance.maintain_all().await.unwrap();
     assert_eq!(noting.largest.load(Ordering::SeqCst), 32);
-    let recalled = engine.recall(&world.user, &RecallRequest::new("number")).await.unwrap();
+    let recalled = engine.recall.ask(&world.user, &RecallRequest::new("number")).await.unwrap();
     assert_eq!((recalled.vector_hits, recalled.error_stage), (100, None));
     let calls = noting.calls.load(Ordering::SeqCst);
-    engine.maintain_all().await.unwrap();
+    engine.maintenance.maintain_all().await.unwrap();
     assert_eq!(noting.calls.load(Ordering::SeqCst), calls, "nothing is embedded twice");
 }
 
@@ -213,10 +222,10 @@ async fn shared_items_are_compared_by_vectors_too() {
     let world = World::new();
     let engine = world.engine.clone().with_embedder(MeanEncoder::local("mean", 64));
     let shared = vec![NewMemory::new("the trip is paid for")];
-    engine.add_memories(&strata_core::UserId::global(), shared).await.unwrap();
-    engine.maintain_all().await.unwrap();
+    engine.memories.add(&strata_core::UserId::global(), shared).await.unwrap();
+    engine.maintenance.maintain_all().await.unwrap();
     let request = scoped("journey", strata_core::scope::Scope::Global);
-    let recalled = engine.recall(&world.user, &request).await.unwrap();
+    let recalled = engine.recall.ask(&world.user, &request).await.unwrap();
     assert_eq!((recalled.vector_hits, recalled.items.len()), (1, 1));
 }
 
@@ -258,7 +267,7 @@ async fn a_cross_encoder_has_the_last_word() {
     let (world, engine) = judged_world(Judge::Reversing).await;
     let request = RecallRequest { order: Order::Relevance, limit: Some(1), ..explained("trip") };
     let plain = world.recall(&request).await;
-    let recalled = engine.recall(&world.user, &request).await.unwrap();
+    let recalled = engine.recall.ask(&world.user, &request).await.unwrap();
     // Three times what is wanted is read: logits -1, 0 and 1 for the first three.
     let sigmoid = 1.0 / (1.0 + (-1.0_f32).exp());
     assert!((recalled.items[0].relevance - sigmoid).abs() < 1e-6);
@@ -272,7 +281,7 @@ async fn a_cross_encoder_has_the_last_word() {
     assert_eq!(trace.candidates.iter().map(|found| found.place).collect::<Vec<_>>(), [1, 2, 3, 4]);
     // As it is served, the logit -1 falls below the threshold: its sigmoid is 0.27.
     let served = RecallRequest { order: Order::Served, limit: Some(5), ..request };
-    let recalled = engine.recall(&world.user, &served).await.unwrap();
+    let recalled = engine.recall.ask(&world.user, &served).await.unwrap();
     assert_eq!(recalled.items.len(), 3);
     let below = recalled.trace.unwrap().candidates.pop().unwrap();
     assert_eq!((below.item, below.outcome), (before[0], Outcome::BelowThreshold));
@@ -284,9 +293,9 @@ async fn a_cross_encoder_that_fails_changes_nothing() {
         let (world, engine) = judged_world(judge).await;
         let request = RecallRequest { order: Order::Relevance, ..RecallRequest::new("trip") };
         let plain = world.recall(&request).await;
-        let recalled = engine.recall(&world.user, &request).await.unwrap();
+        let recalled = engine.recall.ask(&world.user, &request).await.unwrap();
         assert_eq!(recalled.items, plain.items);
-        let row = engine.request(&world.user, recalled.request_id).await.unwrap();
+        let row = engine.requests.get(&world.user, recalled.request_id).await.unwrap();
         assert_eq!(row.error_stage, Some(ErrorStage::Retrieval));
     }
 }
@@ -294,7 +303,7 @@ async fn a_cross_encoder_that_fails_changes_nothing() {
 #[tokio::test]
 async fn a_cross_encoder_is_not_asked_about_nothing() {
     let (world, engine) = judged_world(Judge::NoNumber).await;
-    let recalled = engine.recall(&user("nobody"), &RecallRequest::new("trip")).await.unwrap();
+    let recalled = engine.recall.ask(&user("nobody"), &RecallRequest::new("trip")).await.unwrap();
     assert_eq!((recalled.items.len(), recalled.error_stage), (0, None));
     drop(world);
 }

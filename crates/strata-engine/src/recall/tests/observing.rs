@@ -12,7 +12,7 @@ use strata_core::trace::RetrievalPath;
 use strata_core::trace::{Outcome, Trace};
 
 async fn last_row(world: &World) -> RequestMetric {
-    world.engine.requests(&world.user, None, 1).await.unwrap().remove(0)
+    world.engine.requests.list(&world.user, None, 1).await.unwrap().remove(0)
 }
 
 #[tokio::test]
@@ -20,15 +20,22 @@ async fn every_column_of_a_row_is_filled() {
     let world = World::new();
     world.say("a", "the trip went well").await;
     world.say("b", "a trip by train, with many stops on the way").await;
-    world.engine.clone().with_embedder(MeanEncoder::local("mean", 64)).maintain_all().await.unwrap();
+    world
+        .engine
+        .clone()
+        .with_embedder(MeanEncoder::local("mean", 64))
+        .maintenance
+        .maintain_all()
+        .await
+        .unwrap();
     let engine = world.engine.clone().with_embedder(MeanEncoder::local("mean", 64));
     world.clock.step(250);
     let budget = Budget { max_item_chars: 30, ..Budget::default() };
     let request = RecallRequest { budget: Some(budget), explain: true, ..within("which trip", "a") };
-    let recalled = engine.recall(&world.user, &request).await.unwrap();
-    assert_eq!(engine.waiting_requests(), 1);
-    let found = engine.request(&world.user, recalled.request_id).await.unwrap();
-    assert_eq!(engine.waiting_requests(), 0);
+    let recalled = engine.recall.ask(&world.user, &request).await.unwrap();
+    assert_eq!(engine.requests.waiting(), 1);
+    let found = engine.requests.get(&world.user, recalled.request_id).await.unwrap();
+    assert_eq!(engine.requests.waiting(), 0);
     assert!(found.latency_retrieval_us >= 250);
     let expected = RequestMetric {
         id: recalled.request_id,
@@ -75,8 +82,8 @@ async fn a_row_says_which_path_served() {
         );
         world.clock.forward(1);
     }
-    let nobody = world.engine.recall(&user("nobody"), &RecallRequest::new("trip")).await.unwrap();
-    let found = world.engine.request(&user("nobody"), nobody.request_id).await.unwrap();
+    let nobody = world.engine.recall.ask(&user("nobody"), &RecallRequest::new("trip")).await.unwrap();
+    let found = world.engine.requests.get(&user("nobody"), nobody.request_id).await.unwrap();
     assert_eq!((found.retrieval_path, found.context_items), (RetrievalPath::None, 0));
 }
 
@@ -85,14 +92,16 @@ async fn a_failed_recall_leaves_a_row_too() {
     let world = World::new();
     world.say("s", "the trip went well").await;
     world.store.close().await.unwrap();
-    let failed = world.engine.recall(&world.user, &RecallRequest::new("trip")).await;
+    let failed = world.engine.recall.ask(&world.user, &RecallRequest::new("trip")).await;
     assert_eq!(failed.unwrap_err().kind(), ErrorKind::Unavailable);
-    assert_eq!(world.engine.waiting_requests(), 1);
-    let error = world.engine.flush_requests().await.unwrap_err();
-    assert_eq!((error.kind(), world.engine.waiting_requests()), (ErrorKind::Unavailable, 1), "it waits on");
+    assert_eq!(world.engine.requests.waiting(), 1);
+    let error = world.engine.requests.flush().await.unwrap_err();
+    assert_eq!((error.kind(), world.engine.requests.waiting()), (ErrorKind::Unavailable, 1), "it waits on");
     // The rows of an engine whose store has come back.
-    let engine = crate::Engine { store: World::new().store, ..world.engine.clone() };
-    let rows = engine.requests(&world.user, None, 9).await.unwrap();
+    let mut requests = world.engine.requests.clone();
+    requests.store = World::new().store;
+    requests.log.store = std::sync::Arc::clone(&requests.store);
+    let rows = requests.list(&world.user, None, 9).await.unwrap();
     assert_eq!(rows.len(), 1);
     assert_eq!((rows[0].error_stage, rows[0].context_items), (Some(ErrorStage::Retrieval), 0));
 }
@@ -108,11 +117,11 @@ async fn a_row_that_is_there_already_keeps_no_other_waiting() {
         world.recall(&RecallRequest::new(query)).await;
         world.clock.forward(1);
     }
-    assert_eq!(world.engine.waiting_requests(), 3);
-    let rows = world.engine.requests(&world.user, None, 9).await.unwrap();
+    assert_eq!(world.engine.requests.waiting(), 3);
+    let rows = world.engine.requests.list(&world.user, None, 9).await.unwrap();
     let mut queries: Vec<&str> = rows.iter().map(|row| row.query.as_str()).collect();
     queries.sort_unstable();
-    assert_eq!((queries, world.engine.waiting_requests()), (vec!["journey", "train", "trip"], 0));
+    assert_eq!((queries, world.engine.requests.waiting()), (vec!["journey", "train", "trip"], 0));
 }
 
 #[tokio::test]
@@ -123,9 +132,9 @@ async fn old_rows_are_pruned() {
         world.clock.set(day);
         world.recall(&RecallRequest::new(format!("trip of {day}"))).await;
     }
-    world.engine.flush_requests().await.unwrap();
-    world.engine.prune_requests(&world.user, moment("2024-06-10")).await.unwrap();
-    let rows = world.engine.requests(&world.user, None, 9).await.unwrap();
+    world.engine.requests.flush().await.unwrap();
+    world.engine.requests.prune(&world.user, moment("2024-06-10")).await.unwrap();
+    let rows = world.engine.requests.list(&world.user, None, 9).await.unwrap();
     let queries: Vec<&str> = rows.iter().map(|row| row.query.as_str()).collect();
     assert_eq!(queries, ["trip of 2024-06-20", "trip of 2024-06-10"]);
 }
@@ -191,15 +200,15 @@ async fn a_trace_can_be_had_afterwards_and_leaves_no_row() {
     let recalled = world.recall(&RecallRequest::new("trip coffee")).await;
     world.clock.forward(60);
     world.say("s", "coffee trip coffee trip").await;
-    let rows = world.engine.requests(&world.user, None, 9).await.unwrap().len();
-    let trace = world.engine.trace(&world.user, recalled.request_id).await.unwrap();
+    let rows = world.engine.requests.list(&world.user, None, 9).await.unwrap().len();
+    let trace = world.engine.requests.trace(&world.user, recalled.request_id).await.unwrap();
     let served = trace.candidates.iter().filter(|found| matches!(found.outcome, Outcome::Served(_)));
     let mut served: Vec<ItemId> = served.map(|candidate| candidate.item).collect();
     let mut expected = ids(&recalled);
     served.sort_unstable();
     expected.sort_unstable();
     assert_eq!(served, expected, "as things were then");
-    assert_eq!(world.engine.requests(&world.user, None, 9).await.unwrap().len(), rows);
+    assert_eq!(world.engine.requests.list(&world.user, None, 9).await.unwrap().len(), rows);
 }
 
 struct Question {
@@ -209,7 +218,7 @@ struct Question {
 
 impl Question {
     async fn why(&self, item: ItemId) -> String {
-        self.world.engine.explain(&self.world.user, self.asked, item).await.unwrap().reason
+        self.world.engine.requests.explain(&self.world.user, self.asked, item).await.unwrap().reason
     }
 }
 
@@ -234,7 +243,7 @@ async fn why_something_was_not_recalled_has_an_answer() {
 
         let why = question.why(ItemId::Turn(best)).await;
         assert!(why.contains("served as number"), "{why}");
-        let trace = question.world.engine.trace(&question.world.user, question.asked).await.unwrap();
+        let trace = question.world.engine.requests.trace(&question.world.user, question.asked).await.unwrap();
         let weak = trace.candidates.iter().find(|found| found.outcome == Outcome::BelowThreshold).unwrap();
         assert!(question.why(weak.item).await.contains("not relevant enough"));
         assert!(question.why(ItemId::Turn(hidden)).await.contains("out of recall since"));
@@ -246,10 +255,11 @@ async fn why_something_was_not_recalled_has_an_answer() {
         assert!(explained.contains("it was true until"));
         for unknown in [ItemId::Turn(foreign), ItemId::Memory(MemoryId(uuid::Uuid::from_u128(9_999_999)))] {
             let Question { world, asked } = &question;
-            let error = world.engine.explain(&world.user, *asked, unknown).await.unwrap_err();
+            let error = world.engine.requests.explain(&world.user, *asked, unknown).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
         }
-        let error = question.world.engine.explain(&user("bob"), question.asked, ItemId::Turn(best)).await;
+        let error =
+            question.world.engine.requests.explain(&user("bob"), question.asked, ItemId::Turn(best)).await;
         assert_eq!(error.unwrap_err().kind(), ErrorKind::NotFound, "another user's request");
     }
 }

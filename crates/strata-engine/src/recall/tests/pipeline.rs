@@ -1,8 +1,8 @@
 //! The stages one after the other: scope, candidates, time, validity, fallbacks, threshold, order and budget.
 
 use super::fixture::*;
-use crate::engine::{MemoryEdit, NewMemory};
 use crate::recall::{Budget, MAX_LIMIT, MAX_QUERY_CHARS, Order, RecallRequest};
+use crate::{MemoryEdit, NewMemory};
 use strata_core::error::ErrorKind;
 use strata_core::id::{ItemId, UserId};
 use strata_core::scope::Scope;
@@ -78,9 +78,9 @@ async fn what_all_users_share_is_seen_unless_a_narrower_scope_is_named() {
     let world = World::new();
     world.say("s", "my trip went well").await;
     let shared = vec![NewMemory::new("the company pays every trip")];
-    world.engine.add_memories(&UserId::global(), shared).await.unwrap();
+    world.engine.memories.add(&UserId::global(), shared).await.unwrap();
     let other = vec![NewMemory::new("bob hates every trip")];
-    world.engine.add_memories(&user("bob"), other).await.unwrap();
+    world.engine.memories.add(&user("bob"), other).await.unwrap();
     assert_eq!(contents(&world.recall(&scoped("trip", Scope::User)).await), ["my trip went well"]);
     let session = RecallRequest { scope: Some(Scope::Session), ..within("trip", "s") };
     assert_eq!(contents(&world.recall(&session).await), ["my trip went well"]);
@@ -111,7 +111,7 @@ async fn as_of_a_moment_only_what_was_known_then_is_seen() {
     let memory = world.remember("the trip costs 900").await;
     world.clock.set("2024-05-01");
     let edit = MemoryEdit { content: "the trip cost 950".to_owned(), metadata: None };
-    world.engine.revise_memory(&world.user, memory, edit).await.unwrap();
+    world.engine.memories.revise(&world.user, memory, edit).await.unwrap();
     world.clock.set("2024-06-01");
     for (day, expected) in [
         ("2024-01-01", &[][..]),
@@ -134,7 +134,7 @@ async fn what_is_no_longer_true_is_never_brought_back() {
     let now = world.remember("I live in a flat in Oslo").await;
     world.close(old).await;
     let deleted = world.remember("I live in a flat in Bonn").await;
-    world.engine.delete_memory(&world.user, deleted).await.unwrap();
+    world.engine.memories.delete(&world.user, deleted).await.unwrap();
     let turn = world.say("s", "I live in a flat in Paris").await;
     world.hide(turn).await;
     // By words, by meaning and by letters.
@@ -162,7 +162,7 @@ async fn of_two_statements_that_disagree_the_newest_comes_first() {
         name: Some("Bo".to_owned()),
         ..strata_core::turn::NewMessage::new(strata_core::turn::Role::User, "My rent is 950 dollars")
     };
-    other.engine.record(&other.user, &session("b"), vec![message], None).await.unwrap();
+    other.engine.recording.record(&other.user, &session("b"), vec![message], None).await.unwrap();
     let recalled = other.recall(&by_relevance("How much is my rent?")).await;
     assert!(recalled.trace.unwrap().candidates.iter().all(|candidate| candidate.fresher_by == 0));
 }
@@ -381,7 +381,7 @@ async fn a_request_that_cannot_be_right_is_refused() {
     let world = World::new();
     world.say("s", "the trip went well").await;
     let refused = async |request: RecallRequest, kind: ErrorKind, expected: &str| {
-        let error = world.engine.recall(&world.user, &request).await.unwrap_err();
+        let error = world.engine.recall.ask(&world.user, &request).await.unwrap_err();
         assert_eq!(error.kind(), kind, "{error}");
         assert!(error.message().contains(expected), "{error}");
     };
@@ -401,7 +401,7 @@ async fn a_request_that_cannot_be_right_is_refused() {
     let long = "x".repeat(MAX_QUERY_CHARS + 1);
     refused(RecallRequest::new(long), ErrorKind::TooLarge, "10001 characters").await;
     refused(scoped("trip", Scope::Session), ErrorKind::Invalid, "needs a session").await;
-    assert_eq!(world.engine.waiting_requests(), 0);
+    assert_eq!(world.engine.requests.waiting(), 0);
     // The ends of the ranges are right.
     for share in [0.0, 1.0] {
         let request = RecallRequest {

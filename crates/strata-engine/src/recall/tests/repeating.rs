@@ -14,7 +14,8 @@ const QUESTION: &str = "What is my locker code?";
 /// Asks in a session of its own, and is answered without knowledge.
 async fn asked(world: &World, session_name: &str, question: &str, reply: &str) -> TurnId {
     let messages = vec![NewMessage::new(Role::User, question), NewMessage::new(Role::Assistant, reply)];
-    let recorded = world.engine.record(&world.user, &session(session_name), messages, None).await.unwrap();
+    let recorded =
+        world.engine.recording.record(&world.user, &session(session_name), messages, None).await.unwrap();
     recorded.turns[0].id
 }
 
@@ -42,7 +43,7 @@ async fn a_question_asked_many_times_still_finds_its_answer() {
     let found = by_store.ask(QUESTION).await;
     assert_eq!(found, ["My locker code is 4417.", "I do not know that code."]);
     // and where the index is loaded anew and knows only what it read.
-    let found = world.another_engine().recall(&world.user, &RecallRequest::new(QUESTION)).await.unwrap();
+    let found = world.another_engine().recall.ask(&world.user, &RecallRequest::new(QUESTION)).await.unwrap();
     assert!(contents(&found)[0].contains("4417"), "{found:?}");
 }
 
@@ -68,9 +69,9 @@ async fn an_index_from_segments_reads_what_it_has_to_know() {
     for number in 0..400 {
         asked(&world, &format!("s{number}"), QUESTION, &format!("Sorry, number {number}.")).await;
     }
-    while world.engine.maintain().await.unwrap() {}
+    while world.engine.maintenance.maintain().await.unwrap() {}
     let engine = world.another_engine();
-    let recalled = engine.recall(&world.user, &RecallRequest::new(QUESTION)).await.unwrap();
+    let recalled = engine.recall.ask(&world.user, &RecallRequest::new(QUESTION)).await.unwrap();
     let found = contents(&recalled);
     assert!(found[0].contains("4417") && !found.contains(&QUESTION.to_owned()), "{found:?}");
 }
@@ -135,7 +136,8 @@ async fn the_question_from_before_is_served_where_there_is_nothing_else() {
     let recalled = world.recall(&explained(QUESTION)).await;
     assert_eq!(ids(&recalled), [ItemId::Turn(second)]);
     assert_eq!(traced(&recalled, first.0).unwrap().outcome, Outcome::SameQuestion);
-    let outcome = world.engine.explain(&world.user, recalled.request_id, ItemId::Turn(first)).await.unwrap();
+    let outcome =
+        world.engine.requests.explain(&world.user, recalled.request_id, ItemId::Turn(first)).await.unwrap();
     assert!(outcome.reason.ends_with("it asks the same, which is no answer"), "{outcome:?}");
 }
 
@@ -159,7 +161,7 @@ async fn what_was_said_again_takes_one_place() {
     // Another speaker's words are another matter.
     let message =
         NewMessage { name: Some("Bo".to_owned()), ..NewMessage::new(Role::User, "The trip starts at noon!") };
-    world.engine.record(&world.user, &session("b"), vec![message], None).await.unwrap();
+    world.engine.recording.record(&world.user, &session("b"), vec![message], None).await.unwrap();
     assert_eq!(world.recall(&RecallRequest::new("When does the trip start? At noon?")).await.items.len(), 4);
     // By relevance alone everything is there.
     let all =

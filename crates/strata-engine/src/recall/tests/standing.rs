@@ -12,7 +12,7 @@ use strata_core::turn::Role;
 async fn tell(world: &World, day: &str, text: &str) -> strata_core::id::TurnId {
     world.clock.set(day);
     let turn = world.say_on(day, &format!("on {day}"), text).await;
-    world.engine.learn_all().await.unwrap();
+    world.engine.learning.learn_all().await.unwrap();
     turn
 }
 
@@ -48,7 +48,7 @@ async fn what_was_replaced_stands_behind_what_replaced_it() {
                     score_threshold: Some(0.0),
                     ..explained(question)
                 };
-                let recalled = engine.recall(&world.user, &request).await.unwrap();
+                let recalled = engine.recall.ask(&world.user, &request).await.unwrap();
                 let found = contents(&recalled);
                 let place = |text: &str| found.iter().position(|other| other == text);
                 let (old, new) = (place(first), place(current));
@@ -73,9 +73,9 @@ async fn an_index_from_segments_knows_what_was_replaced() {
     for number in 0..300 {
         world.say("s", &format!("note number {number}")).await;
     }
-    while world.engine.maintain().await.unwrap() {}
+    while world.engine.maintenance.maintain().await.unwrap() {}
     let engine = world.another_engine();
-    let recalled = engine.recall(&world.user, &explained("Where do I live?")).await.unwrap();
+    let recalled = engine.recall.ask(&world.user, &explained("Where do I live?")).await.unwrap();
     assert_eq!(contents(&recalled)[0], "The user lives in Bruges");
     assert!(traced(&recalled, stale.0).unwrap().replaced_by.is_some());
 }
@@ -146,7 +146,12 @@ async fn a_turn_without_text_is_never_recalled() {
     let blank = |role| NewMessage::new(role, " \n");
     for number in 0..10 {
         let messages = vec![blank(Role::User), blank(Role::Assistant)];
-        world.engine.record(&world.user, &session(&format!("b{number}")), messages, None).await.unwrap();
+        world
+            .engine
+            .recording
+            .record(&world.user, &session(&format!("b{number}")), messages, None)
+            .await
+            .unwrap();
     }
     for question in ["user", "assistant", "qqqq zzzz"] {
         for score_threshold in [None, Some(0.0)] {

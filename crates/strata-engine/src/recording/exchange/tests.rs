@@ -17,13 +17,14 @@ fn reply(text: &str) -> Ending {
 
 impl World {
     async fn exchange(&self, said: &[&str], ending: Ending) {
-        let exchange = self.engine.open_exchange(&self.user, &session("s"), &messages(said)).await.unwrap();
-        self.engine.close_exchange(&self.user, exchange, ending).await.unwrap();
+        let exchange =
+            self.engine.recording.open_exchange(&self.user, &session("s"), &messages(said)).await.unwrap();
+        self.engine.recording.close_exchange(&self.user, exchange, ending).await.unwrap();
     }
 
     /// Every turn as `role: content`, a hidden one with why.
     async fn turns(&self) -> Vec<String> {
-        let turns = self.engine.turns(&self.user, &session("s"), None, 100).await.unwrap();
+        let turns = self.engine.sessions.turns(&self.user, &session("s"), None, 100).await.unwrap();
         let shown = |turn: Turn| {
             let why = turn.hidden.map(|hidden| format!(" ({})", hidden.reason.as_str()));
             format!("{}: {}{}", turn.role.as_str(), turn.content, why.unwrap_or_default())
@@ -39,7 +40,7 @@ impl World {
 
     /// Works on what is due, and says whether a reply was given up.
     async fn work(&self) -> bool {
-        let done = self.engine.learn_all().await.unwrap();
+        let done = self.engine.learning.learn_all().await.unwrap();
         done.iter().any(|done| done.kind == JobKind::Reply.as_str() && done.ended == Ended::Done)
     }
 }
@@ -54,7 +55,7 @@ async fn a_conversation_is_recorded_once_however_often_it_is_sent() {
         ["user: one", "assistant: two", "user: three", "assistant: four", "user: five", "assistant: six"];
     assert_eq!(world.turns().await, all);
     assert_eq!(world.jobs().await, [], "nothing is awaited any more");
-    let turns = world.engine.turns(&world.user, &session("s"), None, 9).await.unwrap();
+    let turns = world.engine.sessions.turns(&world.user, &session("s"), None, 9).await.unwrap();
     let follows: Vec<_> = turns.iter().map(|turn| Follows::read(&turn.metadata)).collect();
     assert_eq!(follows[0], Follows::Nothing);
     assert_eq!((follows[1], follows[2]), (Follows::Turn(0), Follows::Previous));
@@ -88,32 +89,33 @@ async fn a_failure_and_what_broke_off_are_marked() {
     world.exchange(&["one"], Ending::Interrupted(NewMessage::new(Role::Assistant, "half"))).await;
     let all = ["user: one", "assistant: 429: slow down (error)", "assistant:  (error)", "assistant: half"];
     assert_eq!(world.turns().await, all, "a retry stores the question once");
-    let turns = world.engine.turns(&world.user, &session("s"), None, 9).await.unwrap();
+    let turns = world.engine.sessions.turns(&world.user, &session("s"), None, 9).await.unwrap();
     assert_eq!(turns[3].metadata[INTERRUPTED], json!(true));
 }
 
 #[tokio::test]
 async fn a_reply_whose_process_died_is_known_to_be_interrupted() {
     let world = World::new();
-    let dead = world.engine.open_exchange(&world.user, &session("s"), &messages(&["one"])).await.unwrap();
+    let dead =
+        world.engine.recording.open_exchange(&world.user, &session("s"), &messages(&["one"])).await.unwrap();
     assert!(!world.work().await, "it is awaited");
     world.clock.forward(31);
     assert!(world.work().await, "nobody has awaited it for half a minute");
     assert_eq!(world.turns().await, ["user: one", "assistant:  (error)"]);
     assert_eq!(world.jobs().await, []);
     // It was not dead, only slow.
-    world.engine.close_exchange(&world.user, dead, reply("two")).await.unwrap();
+    world.engine.recording.close_exchange(&world.user, dead, reply("two")).await.unwrap();
     assert_eq!(world.turns().await, ["user: one", "assistant:  (error)", "assistant: two"]);
 }
 
 #[tokio::test]
 async fn a_reply_is_awaited_no_longer_than_any_job() {
     let world = World::with(|settings| settings.learn.lease_secs = 5);
-    let open = world.engine.open_exchange(&world.user, &session("s"), &messages(&["one"])).await;
-    assert_eq!(world.engine.exchange_hold(), std::time::Duration::from_secs(5) / 3);
+    let open = world.engine.recording.open_exchange(&world.user, &session("s"), &messages(&["one"])).await;
+    assert_eq!(world.engine.recording.exchange_hold(), std::time::Duration::from_secs(5) / 3);
     let mut exchange = open.unwrap();
     world.clock.forward(4);
-    world.engine.hold_exchange(&world.user, &mut exchange).await.unwrap();
+    world.engine.recording.hold_exchange(&world.user, &mut exchange).await.unwrap();
     world.clock.forward(4);
     assert!(!world.work().await, "it is held");
     world.clock.forward(2);
@@ -124,43 +126,45 @@ async fn a_reply_is_awaited_no_longer_than_any_job() {
 #[tokio::test]
 async fn a_reply_that_takes_long_is_held() {
     let world = World::new();
-    let open = world.engine.open_exchange(&world.user, &session("s"), &messages(&["one"])).await;
+    let open = world.engine.recording.open_exchange(&world.user, &session("s"), &messages(&["one"])).await;
     let mut exchange = open.unwrap();
     for _ in 0..5 {
         world.clock.forward(20);
-        world.engine.hold_exchange(&world.user, &mut exchange).await.unwrap();
+        world.engine.recording.hold_exchange(&world.user, &mut exchange).await.unwrap();
     }
     assert!(!world.work().await);
-    world.engine.close_exchange(&world.user, exchange, reply("two")).await.unwrap();
+    world.engine.recording.close_exchange(&world.user, exchange, reply("two")).await.unwrap();
     assert_eq!(world.turns().await, ["user: one", "assistant: two"]);
 }
 
 #[tokio::test]
 async fn what_was_forgotten_meanwhile_stays_forgotten() {
     let world = World::new();
-    let open =
-        async || world.engine.open_exchange(&world.user, &session("s"), &messages(&["one"])).await.unwrap();
+    let open = async || {
+        world.engine.recording.open_exchange(&world.user, &session("s"), &messages(&["one"])).await.unwrap()
+    };
     let exchange = open().await;
-    world.engine.delete_session(&world.user, &session("s")).await.unwrap();
-    world.engine.close_exchange(&world.user, exchange, reply("two")).await.unwrap();
-    assert!(world.engine.session(&world.user, &session("s")).await.is_err());
+    world.engine.sessions.delete(&world.user, &session("s")).await.unwrap();
+    world.engine.recording.close_exchange(&world.user, exchange, reply("two")).await.unwrap();
+    assert!(world.engine.sessions.get(&world.user, &session("s")).await.is_err());
     assert_eq!(world.jobs().await, []);
     open().await;
-    world.engine.delete_session(&world.user, &session("s")).await.unwrap();
+    world.engine.sessions.delete(&world.user, &session("s")).await.unwrap();
     world.clock.forward(31);
     assert!(world.work().await);
-    assert!(world.engine.session(&world.user, &session("s")).await.is_err());
+    assert!(world.engine.sessions.get(&world.user, &session("s")).await.is_err());
 }
 
 #[tokio::test]
 async fn what_cannot_be_kept_is_made_to_fit() {
-    let world = World::with(|settings| settings.max_turn_bytes = 10);
+    let world = World::with(|settings| settings.limits.max_turn_bytes = 10);
     let exchange = world
         .engine
+        .recording
         .open_exchange(&world.user, &session("s"), &messages(&["长长长长长 a\0b"]))
         .await
         .unwrap();
-    world.engine.close_exchange(&world.user, exchange, reply("a\0b")).await.unwrap();
+    world.engine.recording.close_exchange(&world.user, exchange, reply("a\0b")).await.unwrap();
     assert_eq!(world.turns().await, ["user: 长长长", "assistant: a\u{fffd}b"]);
 }
 
@@ -169,7 +173,7 @@ async fn a_chat_is_told_what_was_said_elsewhere_but_not_what_it_shows_itself() {
     let world = World::new();
     world.say("other", "the dog sleeps in the flat").await;
     world.exchange(&["the dog is called Bello"], reply("noted")).await;
-    let question = super::super::ChatQuestion {
+    let question = crate::ChatQuestion {
         session: session("s"),
         question: "where does the dog sleep".to_owned(),
         shown: ["the dog is called Bello", "noted", "where does the dog sleep"]
@@ -181,13 +185,13 @@ async fn a_chat_is_told_what_was_said_elsewhere_but_not_what_it_shows_itself() {
         ..Default::default()
     };
     let id = strata_core::id::RequestId(world.engine.next_id());
-    let snapshot = world.engine.chat_snapshot(&world.user, &question.session).await.unwrap();
-    let memory = world.engine.chat_memory(&world.user, id, &question, snapshot).await.unwrap();
+    let snapshot = world.engine.prompting.chat_snapshot(&world.user, &question.session).await.unwrap();
+    let memory = world.engine.prompting.chat_memory(&world.user, id, &question, snapshot).await.unwrap();
     let block = memory.block.unwrap();
     assert!(block.contains("[user] the dog sleeps in the flat"), "{block}");
     assert!(!block.contains("Bello"), "{block}");
     assert_eq!(memory.row.context_items, 1);
-    assert_eq!(world.engine.waiting_requests(), 0, "the row waits for the model's answer");
-    world.engine.note_chat(&world.user, memory.row).await;
-    assert_eq!(world.engine.request(&world.user, id).await.unwrap().query, "where does the dog sleep");
+    assert_eq!(world.engine.requests.waiting(), 0, "the row waits for the model's answer");
+    world.engine.prompting.note_chat(&world.user, memory.row).await;
+    assert_eq!(world.engine.requests.get(&world.user, id).await.unwrap().query, "where does the dog sleep");
 }

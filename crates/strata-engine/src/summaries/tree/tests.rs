@@ -1,7 +1,8 @@
 //! Trees in a store, and texts of every level.
 
-use super::super::summaries::fixture::*;
+use super::super::fixture::*;
 use super::*;
+use crate::Engine;
 use strata_core::store::conformance::fixture::{ann, session};
 use strata_core::turn::NewMessage;
 
@@ -21,8 +22,8 @@ async fn record_long(engine: &Engine, turns: std::ops::Range<usize>) {
 
 /// Asks for a step of the tree, and takes it.
 async fn grow(engine: &Engine) -> Work {
-    let stored = engine.session(&ann(), &session("s")).await.unwrap();
-    let work = engine.grow_tree(&ann(), &stored).await.unwrap();
+    let stored = engine.sessions.get(&ann(), &session("s")).await.unwrap();
+    let work = engine.summaries.grow_tree(&ann(), &stored).await.unwrap();
     let changes: Vec<Change> =
         work.changes.iter().filter(|change| matches!(change, Change::PutSummary(_))).cloned().collect();
     engine.store().apply(&ann(), ChangeSet::new(engine.now(), changes)).await.unwrap();
@@ -112,12 +113,12 @@ async fn leaves_that_a_crash_left_are_not_made_again() {
     record_long(&engine, 0..22).await;
     model.says("leaf 0");
     model.says("leaf 1");
-    let stored = engine.session(&ann(), &session("s")).await.unwrap();
+    let stored = engine.sessions.get(&ann(), &session("s")).await.unwrap();
     // The root fails: the leaves are there.
-    assert!(engine.grow_tree(&ann(), &stored).await.is_err());
+    assert!(engine.summaries.grow_tree(&ann(), &stored).await.is_err());
     assert_eq!(levels(&engine).await, [(1, 0, 9), (1, 10, 18)]);
     model.take_asked();
-    assert!(engine.tree_is_due(&ann(), &stored).await.unwrap());
+    assert!(engine.summaries.tree_is_due(&ann(), &stored).await.unwrap());
     model.says("root");
     grow(&engine).await;
     let asked = model.take_asked();
@@ -165,7 +166,7 @@ async fn a_root_knows_what_was_learned_meanwhile() {
     }
     grow(&engine).await;
     let new = NewMessage::new(Role::User, "x");
-    let turn = engine.record(&ann(), &session("s"), vec![new], None).await.unwrap().turns[0].id;
+    let turn = engine.recording.record(&ann(), &session("s"), vec![new], None).await.unwrap().turns[0].id;
     let memory = strata_core::store::conformance::fixture::memory("The user has a boat");
     let now = engine.now();
     let memory =
@@ -195,7 +196,7 @@ async fn a_text_is_summarised_as_deep_as_it_is_long() {
         (of(20), Level::Detailed, 2),
         (of(70), Level::Hierarchical, 10),
     ] {
-        let summary = engine.summarise_text(&text, None).await.unwrap();
+        let summary = engine.summaries.summarise_text(&text, None).await.unwrap();
         assert_eq!(summary.level, level);
         assert!(summary.nodes.len() >= nodes, "{level:?}: {}", summary.nodes.len());
         assert_eq!(summary.text.is_empty(), level == Level::None);
@@ -210,12 +211,12 @@ async fn a_text_is_summarised_as_deep_as_it_is_long() {
 async fn a_model_is_asked_by_level() {
     let Fixture { engine, model, .. } = with_model(|_| ());
     model.says("one sentence");
-    let summary = engine.summarise_text(&paragraph(0), Some(ContentType::Journal)).await.unwrap();
+    let summary = engine.summaries.summarise_text(&paragraph(0), Some(ContentType::Journal)).await.unwrap();
     assert_eq!((summary.text.as_str(), summary.spent.calls), ("one sentence", 1));
     assert!(model.take_asked()[0].starts_with("Say in a single sentence"));
     model.says("");
     model.says("I'm sorry, I can't.");
-    assert!(engine.summarise_text(&paragraph(0), None).await.is_err(), "a refusal is no summary");
+    assert!(engine.summaries.summarise_text(&paragraph(0), None).await.is_err(), "a refusal is no summary");
 }
 
 #[tokio::test]
@@ -224,7 +225,7 @@ async fn chinese_has_a_tree_as_well() {
     let text: String = (0..100)
         .map(|n| format!("第{n}天我们沿着西湖走了很久，看到了断桥和雷峰塔，晚上住在湖边的客栈。"))
         .collect();
-    let summary = engine.summarise_text(&text, None).await.unwrap();
+    let summary = engine.summaries.summarise_text(&text, None).await.unwrap();
     assert_eq!(summary.level, Level::Detailed);
     assert!(summary.text.contains("西湖") && summary.output_tokens < 400, "{}", summary.text);
 }
