@@ -13,7 +13,7 @@ use syn::visit::{self, Visit};
 use syn::{Fields, Ident, ImplItem, Item, ItemImpl, Type, UseTree, Visibility};
 
 use super::Problem;
-use super::tree::{Crate, File, Role, Source, Tree, attributes, impl_attributes, is_for_tests};
+use super::tree::{Crate, File, Role, Tree, attributes, impl_attributes, is_for_tests};
 
 /// For each crate, the items that stay public without a user, and why.
 const REASONS: &str = "xtask/public.toml";
@@ -31,10 +31,12 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
         Ok(reasons) => reasons,
         Err(error) => return vec![Problem::new(REASONS, error.to_string(), "correct it")],
     };
+    let crates: Vec<Names<'_>> = tree.crates.iter().map(Names::of).collect();
+    let pages = names_in_pages(&tree.files);
     let mut problems = Vec::new();
     let mut excused: BTreeSet<(&str, String)> = BTreeSet::new();
     for package in tree.crates.iter().filter(|package| is_judged(package)) {
-        for item in unused(package, &names_outside(tree, package)) {
+        for item in unused(package, &names_outside(package, &crates, &pages)) {
             if reasons.get(&package.name).is_some_and(|reasons| reasons.contains_key(&item.full_name())) {
                 excused.insert((&package.name, item.full_name()));
             } else {
@@ -130,16 +132,37 @@ fn used_types(finder: &Finder, outside: &BTreeSet<String>) -> BTreeSet<String> {
     }
 }
 
-/// Every name in code that uses the crate from outside.
-fn names_outside(tree: &Tree, package: &Crate) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    for other in &tree.crates {
-        let is_outside = |source: &&Source| other.name != package.name || source.role == Role::Outside;
-        for source in other.sources.iter().filter(is_outside) {
-            collect_names(source.tokens.clone(), &mut names);
+/// The names in the Rust files of one crate.
+struct Names<'a> {
+    package: &'a str,
+    /// In the crate itself.
+    inside: BTreeSet<String>,
+    /// In its integration tests, examples and benchmarks.
+    around: BTreeSet<String>,
+}
+
+impl<'a> Names<'a> {
+    fn of(package: &'a Crate) -> Self {
+        let mut names = Self { package: &package.name, inside: BTreeSet::new(), around: BTreeSet::new() };
+        for source in &package.sources {
+            let is_around = source.role == Role::Outside;
+            let set = if is_around { &mut names.around } else { &mut names.inside };
+            collect_names(source.tokens.clone(), set);
         }
+        names
     }
-    for page in tree.files.iter().filter(|file| file.path.ends_with(".md")) {
+}
+
+/// Every name in code that uses a crate from outside.
+fn names_outside(package: &Crate, crates: &[Names<'_>], pages: &BTreeSet<String>) -> BTreeSet<String> {
+    let others = crates.iter().filter(|names| names.package != package.name);
+    let inside = others.flat_map(|names| &names.inside);
+    inside.chain(crates.iter().flat_map(|names| &names.around)).chain(pages).cloned().collect()
+}
+
+fn names_in_pages(files: &[File]) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for page in files.iter().filter(|file| file.path.ends_with(".md")) {
         collect_words(&rust_code(page), &mut names);
     }
     names
