@@ -1,43 +1,74 @@
 //! `cargo xtask check`: everything that a change has to pass, in the order of what fails fastest to say why.
 //!
-//! It works from a fresh clone on a machine with Rust, git and Python alone.
+//! It works from a fresh clone on a machine with Rust, git and Python alone. To add a step, add a line to [`steps`].
 
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Error, Result, anyhow};
 
 use crate::tools::{self, SystemPackages, TestModel};
 use crate::workspace::Workspace;
-use crate::{process, tidy};
+use crate::{deny, process, tidy};
+
+/// What `--help` says about the steps; a test compares it with [`steps`].
+const HELP: &str = "\
+The steps run in this order until one fails; a table at the end shows what each took.
+  format     cargo fmt
+  tidy       the house rules (cargo xtask tidy)
+  tools      the Python packages and the small model that tests use, into target/venv
+  deny       licences, sources, duplicate versions and advisories of dependencies (deny.toml);
+             builds cargo-deny into target/tools once
+  clippy     all lints, as errors
+  tests      all tests, with nextest where it is installed
+  doc tests  the examples in the documentation
+
+Needs Rust, git and Python 3. Coverage is a command of its own: cargo xtask coverage.";
 
 #[derive(clap::Args)]
+#[command(after_help = HELP)]
 pub(crate) struct Arguments {
     /// Install no system packages; say what is missing instead.
     #[arg(long)]
     no_install: bool,
 }
 
+/// What nextest is told.
+pub(crate) const NEXTEST_CONFIG: &str = "xtask/nextest.toml";
+
 type Step<'a> = (&'static str, Box<dyn Fn() -> Result<()> + 'a>);
+
+/// What became of a step, and how long it took.
+type Outcome = (&'static str, &'static str, Duration);
 
 pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let system = if arguments.no_install { SystemPackages::LeaveAlone } else { SystemPackages::Install };
-    let steps: Vec<Step<'_>> = vec![
-        ("tools", Box::new(|| install(workspace, system))),
+    let (done, failure) = run_steps(&steps(workspace, system));
+    print_table(&done);
+    match failure {
+        Some((name, error)) => Err(error.context(anyhow!("{name} failed"))),
+        None => Ok(()),
+    }
+}
+
+fn steps(workspace: &Workspace, system: SystemPackages) -> Vec<Step<'_>> {
+    const CLIPPY: &[&str] = &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    vec![
         ("format", Box::new(|| cargo(workspace, &["fmt", "--all", "--check"]))),
-        (
-            "clippy",
-            Box::new(|| {
-                cargo(workspace, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
-            }),
-        ),
+        ("tidy", Box::new(|| tidy::run(workspace))),
+        ("tools", Box::new(move || install(workspace, system))),
+        ("deny", Box::new(|| deny::run(workspace))),
+        ("clippy", Box::new(|| cargo(workspace, CLIPPY))),
         ("tests", Box::new(|| tests(workspace))),
         ("doc tests", Box::new(|| cargo(workspace, &["test", "--quiet", "--workspace", "--doc"]))),
-        ("tidy", Box::new(|| tidy::run(workspace))),
-    ];
-    let mut done: Vec<(&str, &str, Duration)> = Vec::new();
+    ]
+}
+
+/// Runs steps until one fails; those after it are not run.
+fn run_steps(steps: &[Step<'_>]) -> (Vec<Outcome>, Option<(&'static str, Error)>) {
+    let mut done: Vec<Outcome> = Vec::new();
     let mut failure = None;
-    for (name, step) in &steps {
+    for (name, step) in steps {
         if failure.is_some() {
             done.push((name, "not run", Duration::ZERO));
             continue;
@@ -50,21 +81,19 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         done.push((name, word, start.elapsed()));
         failure = outcome.err().map(|error| (*name, error));
     }
-    println!("\n{:<12}{:<10}{:>8}", "step", "result", "seconds");
-    for (name, word, time) in &done {
+    (done, failure)
+}
+
+fn print_table(done: &[Outcome]) {
+    let print = |name: &str, word: &str, time: Duration| {
         println!("{name:<12}{word:<10}{:>8.1}", time.as_secs_f64());
+    };
+    println!("\n{:<12}{:<10}{:>8}", "step", "result", "seconds");
+    for (name, word, time) in done {
+        print(name, word, *time);
     }
-    let total: Duration = done.iter().map(|(_, _, time)| *time).sum();
-    println!(
-        "{:<12}{:<10}{:>8.1}",
-        "total",
-        if failure.is_some() { "failed" } else { "ok" },
-        total.as_secs_f64()
-    );
-    match failure {
-        Some((name, error)) => Err(error.context(anyhow!("{name} failed"))),
-        None => Ok(()),
-    }
+    let word = if done.iter().all(|(_, word, _)| *word == "ok") { "ok" } else { "failed" };
+    print("total", word, done.iter().map(|(_, _, time)| *time).sum());
 }
 
 fn install(workspace: &Workspace, system: SystemPackages) -> Result<()> {
@@ -77,22 +106,20 @@ fn install(workspace: &Workspace, system: SystemPackages) -> Result<()> {
 /// All tests but the documentation's: with nextest where it is installed, which gives each test its own process.
 fn tests(workspace: &Workspace) -> Result<()> {
     let mut cargo = workspace.cargo();
-    if process::succeeds("cargo", &["nextest", "--version"]) {
-        cargo.args([
-            "nextest",
-            "run",
-            "--workspace",
-            "--no-fail-fast",
-            "--config-file",
-            "xtask/nextest.toml",
-        ]);
+    if has_nextest() {
+        cargo.args(["nextest", "run", "--config-file", NEXTEST_CONFIG]);
     } else {
-        cargo.args(["test", "--workspace", "--all-targets", "--no-fail-fast"]);
+        cargo.args(["test", "--all-targets"]);
     }
-    process::run(with_venv(workspace, &mut cargo)?)
+    process::run(with_venv(workspace, cargo.args(["--workspace", "--no-fail-fast"]))?)
 }
 
-fn with_venv<'a>(workspace: &Workspace, command: &'a mut Command) -> Result<&'a mut Command> {
+pub(crate) fn has_nextest() -> bool {
+    process::succeeds("cargo", &["nextest", "--version"])
+}
+
+/// Tells the tests where the Python packages are, and whether there is a model.
+pub(crate) fn with_venv<'a>(workspace: &Workspace, command: &'a mut Command) -> Result<&'a mut Command> {
     let target = workspace.target()?;
     if tools::test_model(workspace.root(), &target)? == TestModel::Missing {
         command.env("STRATA_TEST_MODEL", "missing");
@@ -102,4 +129,34 @@ fn with_venv<'a>(workspace: &Workspace, command: &'a mut Command) -> Result<&'a 
 
 fn cargo(workspace: &Workspace, arguments: &[&str]) -> Result<()> {
     process::run(workspace.cargo().args(arguments))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_failure_ends_the_check_and_the_table_shows_the_rest() {
+        let steps: Vec<Step<'_>> = vec![
+            ("one", Box::new(|| Ok(()))),
+            ("two", Box::new(|| Err(anyhow!("broken")))),
+            ("three", Box::new(|| Ok(()))),
+        ];
+        let (done, failure) = run_steps(&steps);
+        let words: Vec<&str> = done.iter().map(|(_, word, _)| *word).collect();
+        assert_eq!(words, ["ok", "failed", "not run"]);
+        assert_eq!(failure.map(|(name, error)| format!("{name}: {error}")), Some("two: broken".to_owned()));
+    }
+
+    #[test]
+    fn the_help_names_every_step_in_its_order() {
+        let workspace = Workspace::locate().unwrap();
+        let mut rest = HELP;
+        for (name, _) in steps(&workspace, SystemPackages::LeaveAlone) {
+            let at = rest
+                .find(&format!("\n  {name}  "))
+                .unwrap_or_else(|| panic!("{name} is missing or late in\n{HELP}"));
+            rest = &rest[at + name.len()..];
+        }
+    }
 }

@@ -1,11 +1,14 @@
-//! The project's own tooling: `cargo xtask check`, `tidy` and `bench`.
+//! The project's own tooling: `cargo xtask check`, `tidy`, `deny`, `coverage` and `bench`.
 //!
 //! House rules that can be checked are checked here, by code, and continuous integration runs nothing else. Nothing in
 //! here is shipped. Start reading at [`check`]; the rules themselves are in [`tidy`].
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line prints")]
 
 mod bench;
+mod cargo_tools;
 mod check;
+mod coverage;
+mod deny;
 mod process;
 mod tidy;
 mod tools;
@@ -29,8 +32,12 @@ struct Arguments {
 enum Command {
     /// Install what is missing, then run every check that a change has to pass.
     Check(check::Arguments),
-    /// Check the house rules alone; takes a second and needs no network.
+    /// Check the house rules alone: takes a few seconds, needs no network and prints everything that is wrong.
     Tidy,
+    /// Check the dependencies alone, as deny.toml says: licences, sources, duplicate versions and advisories.
+    Deny,
+    /// Print which lines the tests reach; needs what `check` installs, and `rustup component add llvm-tools`.
+    Coverage(coverage::Arguments),
     /// Measure the release build, print one table and write JSON to target/bench.
     Bench(bench::Arguments),
 }
@@ -40,6 +47,8 @@ fn main() -> ExitCode {
     let outcome = Workspace::locate().and_then(|workspace| match command {
         Command::Check(arguments) => check::run(&workspace, &arguments),
         Command::Tidy => tidy::run(&workspace),
+        Command::Deny => deny::run(&workspace),
+        Command::Coverage(arguments) => coverage::run(&workspace, &arguments),
         Command::Bench(arguments) => bench::run(&workspace, &arguments),
     });
     match outcome {

@@ -1,80 +1,130 @@
-//! `cargo xtask tidy`: the house rules that code can check. Pure Rust, no network, about a second.
+//! `cargo xtask tidy`: the house rules that code can check. Pure Rust, no network, a few seconds.
 //!
-//! Each rule is a function from what it looks at to the problems it sees, so that its tests need no checkout. Where to
-//! start: [`edges`] holds the crates' boundaries, [`source`] what a Rust file must look like, [`words`] what no file may
-//! say, [`pages`] what the documentation must have.
+//! Each rule is a file of its own: a function from the [`Tree`] (or its text files) to the problems it sees, so that its
+//! tests need no checkout. To add a rule, write its file and a line in [`RULES`]. Where to start: [`tree`] reads the
+//! repository, [`edges`] holds the crates' boundaries, [`cycles`] those of their modules.
 
+mod cycles;
+mod designs;
 mod edges;
+mod file_length;
+mod function_length;
+mod links;
+mod machine_paths;
+mod module_names;
+mod opening;
 mod pages;
-mod source;
+mod parts;
+mod public_items;
+mod pure_crates;
+mod steady_tests;
+mod tree;
 mod words;
 
-use std::fs;
-use std::path::PathBuf;
-
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use crate::workspace::Workspace;
+use tree::Tree;
 
-/// A text file of the repository.
-pub(crate) struct File {
-    /// Its path from the root, with slashes.
-    pub(crate) path: String,
-    pub(crate) text: String,
-}
-
-/// What is wrong, where, and what to do.
+/// One broken rule: where it is, what is wrong, and what to do about it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
+    /// A file, `file:line`, or a crate.
     pub(crate) place: String,
+    /// Several lines where one does not say it.
     pub(crate) what: String,
+    pub(crate) fix: String,
 }
 
 impl Problem {
-    pub(crate) fn new(place: impl Into<String>, what: impl Into<String>) -> Self {
-        Self { place: place.into(), what: what.into() }
+    pub(crate) fn new(place: impl Into<String>, what: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { place: place.into(), what: what.into(), fix: fix.into() }
     }
 
-    pub(crate) fn at_line(path: &str, index: usize, what: impl Into<String>) -> Self {
-        Self::new(format!("{path}:{}", index + 1), what)
+    /// A problem in a line; lines count from 1.
+    pub(crate) fn at(path: &str, line: usize, what: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self::new(format!("{path}:{line}"), what, fix)
     }
 }
 
+type Rule = (&'static str, fn(&Tree) -> Vec<Problem>);
+
+/// Every rule but the crates' boundaries, which need `cargo metadata`.
+const RULES: &[Rule] = &[
+    ("module cycle", |tree| cycles::check(&tree.crates)),
+    ("part too broad", |tree| parts::check(&tree.crates)),
+    ("public item without a user", public_items::check),
+    ("file length", |tree| file_length::check(&tree.files)),
+    ("function length", |tree| function_length::check(&tree.crates)),
+    ("module opening", |tree| opening::check(&tree.files)),
+    ("empty name", |tree| module_names::check(&tree.files)),
+    ("unsteady test", |tree| steady_tests::check(&tree.files)),
+    ("impure crate", |tree| pure_crates::check(&tree.files)),
+    ("numbered design", |tree| designs::check(&tree.files)),
+    ("forbidden word", |tree| words::check(&tree.files)),
+    ("path of one machine", |tree| machine_paths::check(&tree.files)),
+    ("documentation", |tree| pages::check(&tree.files)),
+    ("dead link", |tree| links::check(&tree.files)),
+];
+
+/// Runs every rule and prints what all of them found.
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
-    let files = read_files(workspace)?;
+    let tree = Tree::read(workspace)?;
     let metadata = workspace.metadata()?;
-    let mut problems = edges::check(&metadata)?;
-    problems.extend(source::check(&files));
-    problems.extend(words::check(&files));
-    problems.extend(pages::check(&files));
-    for Problem { place, what } in &problems {
-        println!("{place}: {what}");
+    let mut findings = vec![("crate boundary", edges::check(&metadata)?)];
+    findings.extend(RULES.iter().map(|(name, check)| (*name, check(&tree))));
+    for (name, problems) in &findings {
+        print!("{}", report(name, problems));
     }
-    match problems.len() {
-        0 => {
-            println!("{} files and {} crates are tidy", files.len(), metadata.members().count());
-            Ok(())
-        }
-        count => bail!("{count} house rules are broken; CONTRIBUTING.md says why they exist"),
+    println!("{}", function_length::summary(&tree.crates));
+    println!("{}", file_length::summary(&tree.files));
+    let broken = findings.iter().filter(|(_, problems)| !problems.is_empty()).count();
+    let count: usize = findings.iter().map(|(_, problems)| problems.len()).sum();
+    if count > 0 {
+        bail!("{count} problems with {broken} house rules; CONTRIBUTING.md says why they exist");
     }
+    println!("{} files and {} crates keep all {} rules", tree.files.len(), tree.crates.len(), findings.len());
+    Ok(())
 }
 
-/// Every file that is text; the others are data and have no rules.
-fn read_files(workspace: &Workspace) -> Result<Vec<File>> {
-    let mut files = Vec::new();
-    for path in workspace.files()? {
-        let bytes =
-            fs::read(workspace.root().join(&path)).with_context(|| format!("reading {}", path.display()))?;
-        if bytes.contains(&0) {
-            continue;
-        }
-        if let Ok(text) = String::from_utf8(bytes) {
-            files.push(File { path: slashed(&path), text });
+/// What a rule found: its name, each place with what is wrong, and what to do once for all problems with the same answer.
+fn report(name: &str, problems: &[Problem]) -> String {
+    if problems.is_empty() {
+        return String::new();
+    }
+    let mut lines = vec![format!("{name}: {}", problems.len())];
+    let mut fixes: Vec<&str> = Vec::new();
+    for problem in problems {
+        if !fixes.contains(&problem.fix.as_str()) {
+            fixes.push(&problem.fix);
         }
     }
-    Ok(files)
+    for fix in fixes {
+        for problem in problems.iter().filter(|problem| problem.fix == fix) {
+            let what = problem.what.replace('\n', "\n      ");
+            lines.push(format!("  {}: {what}", problem.place));
+        }
+        lines.push(format!("    to do: {fix}"));
+    }
+    lines.join("\n") + "\n\n"
 }
 
-fn slashed(path: &std::path::Path) -> String {
-    path.components().collect::<PathBuf>().to_string_lossy().replace('\\', "/")
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_names_rule_place_and_wrong_and_says_once_what_to_do() {
+        let problems = [
+            Problem::at("a.rs", 3, "is long", "split it"),
+            Problem::new("b.rs", "is unused", "delete it"),
+            Problem::at("c.rs", 1, "is long\nvery", "split it"),
+        ];
+        assert_eq!(
+            report("length", &problems),
+            "length: 3\n  a.rs:3: is long\n  c.rs:1: is long\n      very\n    to do: split it\n  \
+             b.rs: is unused\n    to do: delete it\n\n"
+        );
+        assert_eq!(report("length", &[]), "");
+    }
 }

@@ -7,6 +7,8 @@ use anyhow::Result;
 use super::Problem;
 use crate::workspace::Metadata;
 
+const FIX: &str = "go through a port, or change the boundary here and in ARCHITECTURE.md, with the reason";
+
 /// One crate's boundary.
 struct Boundary {
     name: &'static str,
@@ -121,10 +123,8 @@ pub(super) fn check(metadata: &Metadata) -> Result<Vec<Problem>> {
     for package in metadata.members() {
         for (field, value) in [("description", &package.description), ("license", &package.license)] {
             if value.as_ref().is_none_or(|value| value.trim().is_empty()) {
-                problems.push(Problem::new(
-                    &package.name,
-                    format!("has no `{field}` in its Cargo.toml; add one"),
-                ));
+                let what = format!("has no `{field}` in its Cargo.toml");
+                problems.push(Problem::new(&package.name, what, "add it"));
             }
         }
     }
@@ -135,23 +135,21 @@ fn check_graph(members: &BTreeSet<String>, graph: &Graph) -> Vec<Problem> {
     let mut problems = Vec::new();
     for name in members {
         let Some(boundary) = BOUNDARIES.iter().find(|boundary| boundary.name == name) else {
-            let what = "has no boundary; add it to `BOUNDARIES` in xtask and to ARCHITECTURE.md";
-            problems.push(Problem::new(name, what));
+            let fix = "add it to `BOUNDARIES` in xtask/src/tidy/edges.rs and to ARCHITECTURE.md";
+            problems.push(Problem::new(name, "has no boundary", fix));
             continue;
         };
         let uses = graph.any.get(name).into_iter().flatten();
         for sibling in uses.filter(|dependency| members.contains(*dependency) && *dependency != name) {
             if !boundary.siblings.contains(&sibling.as_str()) {
-                let what = format!("depends on `{sibling}`, which its boundary forbids; see ARCHITECTURE.md");
-                problems.push(Problem::new(name, what));
+                let what = format!("depends on `{sibling}`, which its boundary forbids");
+                problems.push(Problem::new(name, what, FIX));
             }
         }
         for (dependency, path) in reachable(name, members, &graph.ordinary) {
             if boundary.forbids(&dependency) {
-                let what = format!(
-                    "brings in `{dependency}` ({path}), which its boundary forbids; see ARCHITECTURE.md"
-                );
-                problems.push(Problem::new(name, what));
+                let what = format!("brings in `{dependency}` ({path}), which its boundary forbids");
+                problems.push(Problem::new(name, what, FIX));
             }
         }
     }
@@ -247,6 +245,6 @@ mod tests {
         let members = BTreeSet::from(["strata-extra".to_owned()]);
         let problems = check_graph(&members, &Graph::default());
         assert_eq!(problems.len(), 1);
-        assert!(problems[0].what.starts_with("has no boundary"));
+        assert_eq!(problems[0].what, "has no boundary");
     }
 }
