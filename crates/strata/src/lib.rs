@@ -57,7 +57,7 @@ pub fn engine_at(config: &Config, store: Arc<dyn Store>, clock: Arc<dyn Clock>) 
         Some(embedder) => engine.with_embedder(embedder),
         None => engine,
     };
-    let engine = match config.learning.chat_model(Arc::new(config.tokenizer))? {
+    let engine = match config.learn_model()? {
         Some(model) => engine.with_chat_model(Arc::new(model)),
         None => engine,
     };
@@ -83,7 +83,7 @@ pub fn embedder(config: &Config) -> Result<Option<Arc<dyn Embedder>>> {
         },
         EmbedderChoice::Onnx(directory) => Some(Arc::new(OnnxEncoder::open(directory)?)),
         EmbedderChoice::Remote { url, model } => {
-            let key = models.embedder_key.clone();
+            let key = models.embedder_key.as_ref().map(|key| key.expose().to_owned());
             Some(Arc::new(RemoteEmbedder::new(url, model, key, models.embedder_timeout)?))
         }
     })

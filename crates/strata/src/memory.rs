@@ -90,7 +90,7 @@ impl Memory {
 
     /// A memory over an engine that somebody has made, for the user and the session `default`. Learning starts.
     pub fn over(engine: Engine, config: &Config) -> Result<Self> {
-        let model = config.chat.chat_model(Arc::new(config.tokenizer))?;
+        let model = config.chat_model()?;
         let model = model.map(|model| Arc::new(model) as Arc<dyn ChatModel>);
         Ok(Self::start(engine, config, model, None))
     }

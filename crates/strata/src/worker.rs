@@ -55,8 +55,8 @@ impl WorkerSettings {
         Self {
             requests_kept: config.requests_kept,
             answers_kept: config.answers_kept,
-            learners: config.learning.workers,
-            gives_way: config.learning.model == LearnModel::Builtin,
+            learners: config.learning.workers(),
+            gives_way: config.learning.model() == LearnModel::Builtin,
         }
     }
 }

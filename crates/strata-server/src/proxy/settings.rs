@@ -50,7 +50,8 @@ impl Secret {
         Self(text.into())
     }
 
-    pub(crate) fn expose(&self) -> &str {
+    /// The text.
+    pub fn expose(&self) -> &str {
         &self.0
     }
 }

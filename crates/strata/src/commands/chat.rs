@@ -82,12 +82,12 @@ async fn earlier(memory: &Memory) -> Outcome<Vec<String>> {
 }
 
 fn greet(memory: &Memory, context: &Context, user: &UserId, is_terminal: bool) {
-    let chat = &context.config.chat;
+    let config = &context.config;
     let session = memory.session_id();
-    match &chat.upstream {
+    match &config.server.proxy.upstream {
         Some(upstream) => note(format_args!(
             "{} at {upstream} replies, with the memory of `{user}` in session `{session}`.",
-            chat.model
+            config.upstream_model
         )),
         None => note(format_args!(
             "No model is configured, so memory replies alone, to `{user}` in session `{session}`: it says what it has \

@@ -1,7 +1,8 @@
 //! `strata config`: the effective configuration and where each value came from.
+//!
+//! The hidden `--markdown` prints the tables of `docs/configuration.md`.
 
 use serde_json::json;
-use strata::config::KEYS;
 
 use super::{Context, JsonArgs};
 use crate::failure::Outcome;
@@ -15,9 +16,16 @@ use crate::output::Output;
 pub(crate) struct Args {
     #[command(flatten)]
     json: JsonArgs,
+    /// Print the tables of docs/configuration.md instead
+    #[arg(long, hide = true, conflicts_with = "json")]
+    markdown: bool,
 }
 
 pub(crate) fn run(args: &Args, context: &Context, output: &mut Output) -> Outcome {
+    if args.markdown {
+        output.line(strata::config::reference().trim_end())?;
+        return Ok(());
+    }
     let settings = context.config.settings();
     if args.json.json {
         output.json(&json!({ "settings": settings }))?;
@@ -25,10 +33,9 @@ pub(crate) fn run(args: &Args, context: &Context, output: &mut Output) -> Outcom
     }
     let rows: Vec<_> = settings
         .iter()
-        .zip(KEYS)
-        .map(|(setting, key)| {
+        .map(|setting| {
             let value = if setting.value.is_empty() { "-" } else { &setting.value };
-            [setting.key.to_owned(), value.to_owned(), setting.origin.clone(), key.about.to_owned()]
+            [setting.key, value, &setting.origin, setting.about].map(str::to_owned)
         })
         .collect();
     output.table(["SETTING", "VALUE", "FROM", "WHAT IT IS"], &rows)?;

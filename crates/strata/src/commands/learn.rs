@@ -37,7 +37,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     let engine = eager_engine(context).await?;
     let mut report = Report::default();
     loop {
-        drain(&engine, context.config.learning.workers, &mut report).await?;
+        drain(&engine, context.config.learning.workers(), &mut report).await?;
         match next_due(&engine).await? {
             Some(wait) => tokio::time::sleep(wait).await,
             None => break,

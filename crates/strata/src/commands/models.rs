@@ -41,7 +41,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
 
 /// Where models are installed.
 fn directory(context: &Context) -> Outcome<PathBuf> {
-    let directory = context.config.models.directory.clone();
+    let directory = context.config.models.directory();
     directory.ok_or_else(|| {
         Failure::usage("no home directory was found for the models; name one with `--data-dir`")
     })

@@ -1,27 +1,29 @@
-//! Which models make vectors and judge candidates.
+//! The models that make vectors and rank candidates.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use strata_core::{Error, Result};
+use strata_server::Secret;
 
-use super::layers::Layers;
+use super::slots::onnx_folder;
 
-/// The folder in which models are installed, inside the data directory.
+/// The folder of installed models, inside the data directory.
 const MODELS: &str = "models";
 
 /// Strata's own encoder, as `strata models pull` installs it.
 pub const STRATA_ENCODER: &str = "strata-encoder";
 
-/// What makes vectors, and what judges candidates.
+/// The models that make vectors and rank candidates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Models {
-    /// Where models are installed; `None` where there is no data directory.
-    pub directory: Option<PathBuf>,
+    /// The data directory; `None` if the user has no home directory.
+    pub data_dir: Option<PathBuf>,
     /// What makes vectors.
     pub embedder: EmbedderChoice,
     /// The API key of a remote embedder.
-    pub embedder_key: Option<String>,
+    pub embedder_key: Option<Secret>,
     /// How long a remote embedder may take.
     pub embedder_timeout: Duration,
     /// The folder of a cross-encoder.
@@ -29,11 +31,12 @@ pub struct Models {
 }
 
 /// What makes vectors.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum EmbedderChoice {
-    /// Strata's encoder where it is installed, else the words inside the binary.
+    /// Strata's encoder if it is installed, else the word vectors inside the binary.
+    #[default]
     Auto,
-    /// The words inside the binary.
+    /// The word vectors inside the binary.
     Builtin,
     /// An ONNX model in a folder.
     Onnx(PathBuf),
@@ -46,21 +49,27 @@ pub enum EmbedderChoice {
     },
 }
 
+impl Default for Models {
+    fn default() -> Self {
+        Self {
+            data_dir: None,
+            embedder: EmbedderChoice::default(),
+            embedder_key: None,
+            embedder_timeout: Duration::from_secs(10),
+            reranker: None,
+        }
+    }
+}
+
 impl Models {
-    pub(super) fn load(layers: &Layers) -> Result<Self> {
-        let directory = layers.given("data_dir")?.map(|directory| PathBuf::from(directory).join(MODELS));
-        Ok(Self {
-            directory,
-            embedder: layers.parsed("embedder", str::parse)?,
-            embedder_key: layers.given("embedder_key")?,
-            embedder_timeout: Duration::from_secs(layers.number("embedder_timeout_secs", 1, 3_600)?),
-            reranker: layers.parsed("reranker", parse_reranker)?,
-        })
+    /// The directory of installed models; `None` without a data directory.
+    pub fn directory(&self) -> Option<PathBuf> {
+        Some(self.data_dir.as_ref()?.join(MODELS))
     }
 
     /// The folder of Strata's encoder, if it is installed.
     pub fn installed_encoder(&self) -> Option<PathBuf> {
-        let directory = self.directory.as_ref()?.join(STRATA_ENCODER);
+        let directory = self.directory()?.join(STRATA_ENCODER);
         directory.join("tokenizer.json").is_file().then_some(directory)
     }
 }
@@ -69,16 +78,11 @@ impl std::str::FromStr for EmbedderChoice {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        match text {
-            "auto" => return Ok(Self::Auto),
-            "builtin" => return Ok(Self::Builtin),
-            _ => {}
-        }
-        if let Some(directory) = text.strip_prefix("onnx:").filter(|directory| !directory.is_empty()) {
-            return Ok(Self::Onnx(directory.into()));
-        }
-        match text.rsplit_once('#') {
-            Some((url, model)) if url.contains("://") && !model.is_empty() => {
+        match (text, onnx_folder(text), text.rsplit_once('#')) {
+            ("auto", ..) => Ok(Self::Auto),
+            ("builtin", ..) => Ok(Self::Builtin),
+            (_, Some(folder), _) => Ok(Self::Onnx(folder)),
+            (_, _, Some((url, model))) if url.contains("://") && !model.is_empty() => {
                 Ok(Self::Remote { url: url.to_owned(), model: model.to_owned() })
             }
             _ => Err(Error::invalid("use `auto`, `builtin`, `onnx:DIR` or `URL#MODEL`")),
@@ -86,11 +90,14 @@ impl std::str::FromStr for EmbedderChoice {
     }
 }
 
-fn parse_reranker(text: &str) -> Result<Option<PathBuf>> {
-    match (text, text.strip_prefix("onnx:")) {
-        ("none", _) => Ok(None),
-        (_, Some(directory)) if !directory.is_empty() => Ok(Some(directory.into())),
-        _ => Err(Error::invalid("use `none` or `onnx:DIR`")),
+impl fmt::Display for EmbedderChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Builtin => f.write_str("builtin"),
+            Self::Onnx(directory) => write!(f, "onnx:{}", directory.display()),
+            Self::Remote { url, model } => write!(f, "{url}#{model}"),
+        }
     }
 }
 
@@ -105,6 +112,9 @@ mod tests {
         assert_eq!(parse_embedder("onnx:/m").unwrap(), EmbedderChoice::Onnx("/m".into()));
         let remote = EmbedderChoice::Remote { url: "https://host/v1".to_owned(), model: "small".to_owned() };
         assert_eq!(parse_embedder("https://host/v1#small").unwrap(), remote);
+        for text in ["auto", "builtin", "onnx:/m", "https://host/v1#small"] {
+            assert_eq!(parse_embedder(text).unwrap().to_string(), text);
+        }
         for wrong in ["onnx:", "https://host/v1", "https://host#", "host#model", "other"] {
             assert!(parse_embedder(wrong).is_err(), "{wrong}");
         }

@@ -1,4 +1,4 @@
-//! Where configuration comes from: the command line, the environment, a file.
+//! The sources of configuration: the command line, the environment and a file.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,16 +8,16 @@ use strata_core::{Error, Result};
 /// The prefix of Strata's environment variables.
 pub(super) const PREFIX: &str = "STRATA_";
 
-/// The variable that names the configuration file; every other one is a setting.
+/// The variable that names the configuration file. Every other variable with the prefix is a setting.
 const CONFIG_VARIABLE: &str = "STRATA_CONFIG";
 
-/// The configuration file that is read from the working directory when it is there.
+/// The configuration file that is read from the working directory if it exists.
 pub const DEFAULT_FILE: &str = "strata.toml";
 
 /// A setting given on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flag {
-    /// The flag as the user knows it: `--store`.
+    /// The flag as the user writes it: `--store`.
     pub name: String,
     /// The setting.
     pub key: String,
@@ -32,26 +32,26 @@ impl Flag {
     }
 }
 
-/// Everything from which a configuration is put together.
+/// All sources of a configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sources {
-    /// From the command line.
+    /// Flags of the command line; the last one of a setting wins.
     pub flags: Vec<Flag>,
-    /// `STRATA_*` with their values.
+    /// The variables `STRATA_*` and their values.
     pub environment: Vec<(String, String)>,
-    /// The file, if there is one.
+    /// The configuration file.
     pub file: Option<PathBuf>,
-    /// The directory for data where no setting says so.
+    /// The default of `data_dir`.
     pub data_dir: Option<PathBuf>,
 }
 
 impl Sources {
-    /// The flags given, the process's environment, and `config_file` or else `strata.toml` in the working directory.
+    /// `flags`, the environment of the process, and `config_file` or else `strata.toml` in the working directory.
     pub fn of_process(flags: Vec<Flag>, config_file: Option<PathBuf>) -> Result<Self> {
         let mut environment = Vec::new();
         let mut named_file = None;
         for (name, value) in std::env::vars_os() {
-            // An empty variable is an unset one, as for most programs.
+            // An empty variable counts as unset, as in most programs.
             let Some(name) = name.to_str().filter(|name| name.starts_with(PREFIX) && !value.is_empty())
             else {
                 continue;
@@ -61,7 +61,7 @@ impl Sources {
                 continue;
             }
             let value = value.into_string().map_err(|_| {
-                Error::invalid(format!("the value of `{name}` is no UTF-8; correct or unset it"))
+                Error::invalid(format!("the value of `{name}` is not UTF-8; correct or unset it"))
             })?;
             environment.push((name.to_owned(), value));
         }
@@ -74,7 +74,7 @@ impl Sources {
     }
 }
 
-/// The program in which the user writes texts: `$VISUAL`, else `$EDITOR`.
+/// The user's text editor: `$VISUAL`, else `$EDITOR`.
 pub fn editor() -> Option<OsString> {
     ["VISUAL", "EDITOR"].into_iter().filter_map(std::env::var_os).find(|editor| !editor.is_empty())
 }

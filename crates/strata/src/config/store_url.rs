@@ -1,7 +1,8 @@
-//! Where a store is, as a user writes it.
+//! The address of a store.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use strata_core::{Error, Result};
 
@@ -10,13 +11,16 @@ use strata_core::{Error, Result};
 pub enum StoreUrl {
     /// A SQLite file.
     Sqlite(PathBuf),
-    /// Nothing lasting: it ends with the process.
+    /// A store in memory, which ends with the process.
     Memory,
 }
 
-impl StoreUrl {
-    /// Reads `sqlite:PATH` or `memory:`. Errors never repeat the address: one of a database server holds a password.
-    pub fn parse(text: &str) -> Result<Self> {
+impl FromStr for StoreUrl {
+    type Err = Error;
+
+    /// Reads `sqlite:PATH` or `memory:`. Errors never repeat the address, because the address of a database server may hold
+    /// a password.
+    fn from_str(text: &str) -> Result<Self> {
         if text == "memory:" || text == "memory" {
             return Ok(Self::Memory);
         }
@@ -43,8 +47,10 @@ impl StoreUrl {
             _ => Err(Error::invalid("a store is written as `sqlite:PATH` or `memory:`")),
         }
     }
+}
 
-    /// The file, if it is one.
+impl StoreUrl {
+    /// The file of a SQLite store.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::Sqlite(path) => Some(path),
@@ -69,7 +75,7 @@ mod tests {
     #[test]
     fn a_store_is_read_from_its_address() {
         let sqlite = |path: &str| StoreUrl::Sqlite(PathBuf::from(path));
-        let check = |text: &str, expected| assert_eq!(StoreUrl::parse(text).unwrap(), expected, "{text}");
+        let check = |text: &str, expected| assert_eq!(text.parse::<StoreUrl>().unwrap(), expected, "{text}");
         check("memory:", StoreUrl::Memory);
         check("sqlite:a.db", sqlite("a.db"));
         check("sqlite:/var/lib/a b.db", sqlite("/var/lib/a b.db"));
@@ -80,7 +86,7 @@ mod tests {
     #[test]
     fn what_is_no_store_is_refused_without_being_repeated() {
         let check = |text: &str, expected: &str| {
-            let error = StoreUrl::parse(text).unwrap_err();
+            let error = text.parse::<StoreUrl>().unwrap_err();
             assert!(error.message().contains(expected), "{text}: {error}");
             assert!(!error.message().contains("secret"), "{error}");
         };

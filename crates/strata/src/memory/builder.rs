@@ -98,7 +98,7 @@ impl MemoryBuilder {
         let model = match model {
             Some(model) => Some(model),
             None => {
-                let remote = config.chat.chat_model(Arc::new(config.tokenizer))?;
+                let remote = config.chat_model()?;
                 remote.map(|model| Arc::new(model) as Arc<dyn ChatModel>)
             }
         };
@@ -114,7 +114,7 @@ impl MemoryBuilder {
 /// A path is one of a SQLite file.
 fn store_url(store: String) -> String {
     let has_scheme = ["sqlite:", "memory:", "postgres:", "postgresql:", "vault:"];
-    match has_scheme.iter().any(|scheme| store.starts_with(scheme)) || StoreUrl::parse(&store).is_ok() {
+    match has_scheme.iter().any(|scheme| store.starts_with(scheme)) || store.parse::<StoreUrl>().is_ok() {
         true => store,
         false => format!("sqlite:{store}"),
     }

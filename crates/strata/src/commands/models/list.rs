@@ -62,7 +62,7 @@ fn models(config: &Config) -> Vec<Model> {
         problem: None,
     };
     let mut models = vec![builtin];
-    let installed = config.models.directory.as_deref().map(folders).unwrap_or_default();
+    let installed = config.models.directory().as_deref().map(folders).unwrap_or_default();
     for folder in &installed {
         models.push(of_folder(folder, used.as_deref()));
     }
