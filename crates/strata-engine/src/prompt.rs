@@ -34,6 +34,8 @@ pub use steps::{Compaction, MessageSize, compacted, summary_share};
 pub use summary::{build_summary, build_summary_with, compress_message, compress_message_with};
 pub use usage::count_usage;
 
+use strata_core::error::Error;
+use strata_core::names::{Named, unknown};
 use strata_core::ports::{ChatMessage, TokenCounter};
 use strata_core::turn::{Role, Turn};
 
@@ -192,6 +194,8 @@ fn replace_cut(cut: &mut Vec<Cut>, layer: &str, what: &str) {
 /// In which form a prompt is wanted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
+#[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown::<PromptFormat>)]
 pub enum PromptFormat {
     /// One text, the request first (document 0).
     #[default]
@@ -200,19 +204,8 @@ pub enum PromptFormat {
     Chat,
 }
 
-impl std::str::FromStr for PromptFormat {
-    type Err = strata_core::Error;
-
-    fn from_str(name: &str) -> strata_core::Result<Self> {
-        match name {
-            "flat" => Ok(Self::Flat),
-            "chat" => Ok(Self::Chat),
-            _ => Err(strata_core::Error::invalid(format!(
-                "format `{}` is unknown; use `flat` or `chat`",
-                name.chars().take(64).collect::<String>()
-            ))),
-        }
-    }
+impl Named for PromptFormat {
+    const WHAT: &'static str = "format";
 }
 
 /// How a speaker is called in a prompt.

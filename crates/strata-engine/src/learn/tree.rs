@@ -23,7 +23,8 @@ pub const OVERLAP_TOKENS: u32 = 200;
 pub const GROUP: usize = 5;
 
 /// How deep a text is summarised (document 4, 4.4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "UPPERCASE")]
 pub enum Level {
     /// Fewer than 100 tokens: no summary, facts only.
     None,
@@ -52,13 +53,7 @@ impl Level {
 
     /// The name of the level in document 4.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "NONE",
-            Self::Brief => "BRIEF",
-            Self::Standard => "STANDARD",
-            Self::Detailed => "DETAILED",
-            Self::Hierarchical => "HIERARCHICAL",
-        }
+        self.into()
     }
 
     /// How many tokens a summary of so many should have: document 4's shares of 20, 12 and 7 per cent, within what reads as
@@ -75,7 +70,8 @@ impl Level {
 }
 
 /// What kind of text is summarised: each has its own instructions (document 4, 5.3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum ContentType {
     /// Somebody talks with somebody.
     #[default]
@@ -89,11 +85,7 @@ pub enum ContentType {
 impl ContentType {
     /// The name in templates and rows.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Conversation => "conversation",
-            Self::Journal => "journal",
-            Self::Document => "document",
-        }
+        self.into()
     }
 
     /// What a text looks like: lines that begin with a speaker are a conversation, days or the word «I» a journal. Where
