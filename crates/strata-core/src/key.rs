@@ -14,6 +14,7 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 use subtle::ConstantTimeEq;
 
 use crate::error::{Error, Result};
+use crate::hash::hex;
 use crate::id::{KeyId, UserId};
 use crate::names::{Named, unknown};
 
@@ -277,8 +278,7 @@ impl fmt::Debug for KeyHash {
 
 impl Serialize for KeyHash {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        let hex: String = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
-        serializer.serialize_str(&hex)
+        serializer.serialize_str(&hex(&self.0))
     }
 }
 

@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 
+use strata_core::hash::fnv;
 use strata_core::ports::TokenCounter;
 use strata_language::sentences;
 
@@ -317,11 +318,10 @@ fn is_boundary(text: &str, at: usize) -> bool {
     GraphemeCursor::new(at, text.len(), true).is_boundary(text, 0).unwrap_or(false)
 }
 
-/// What tells whether a chunk is the one that was summarised: FNV-1a over its bytes, in hexadecimal. It guards against
+/// Tells whether a chunk is the one that was summarised: FNV-1a over its bytes, in hexadecimal. It guards against
 /// doing work again, not against an attacker.
 pub fn digest(text: &str) -> String {
-    let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    format!("{:016x}", text.as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, fold))
+    format!("{:016x}", fnv(text.as_bytes()))
 }
 
 #[cfg(test)]

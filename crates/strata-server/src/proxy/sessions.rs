@@ -2,7 +2,6 @@
 //! into it. Losing it costs a cache hit, never a memory.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hasher};
 use std::sync::{Mutex, PoisonError};
 
 use strata_core::{SessionId, UserId};
@@ -98,9 +97,7 @@ impl Known {
 }
 
 pub(crate) fn hash(bytes: &[u8]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    hasher.write(bytes);
-    hasher.finish()
+    strata_core::hash::in_process(bytes)
 }
 
 #[cfg(test)]
