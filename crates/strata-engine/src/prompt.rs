@@ -218,24 +218,6 @@ fn label(role: Role) -> &'static str {
     }
 }
 
-/// A token counter for programs that have no vocabulary at hand: a token for four Latin letters, two of other scripts, or
-/// one Chinese or Japanese character, rounded up.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct EstimatedTokens;
-
-impl TokenCounter for EstimatedTokens {
-    fn count(&self, text: &str) -> u32 {
-        let quarter = |c: char| match c {
-            '\0'..='\u{24f}' => 1,
-            '\u{1100}'..='\u{11ff}' | '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7ff}' => 4,
-            '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}' | '\u{20000}'..='\u{3ffff}' => 4,
-            _ => 2,
-        };
-        let quarters: usize = text.chars().map(quarter).sum();
-        u32::try_from(quarters.div_ceil(4)).unwrap_or(u32::MAX)
-    }
-}
-
 /// Counts the tokens of many texts.
 fn count_all<'a>(texts: impl IntoIterator<Item = &'a str>, tokens: &dyn TokenCounter) -> u32 {
     texts.into_iter().fold(0, |sum, text| sum.saturating_add(tokens.count(text)))

@@ -6,7 +6,7 @@
 
 use strata_core::Error;
 use strata_core::names::{Named, unknown};
-use strata_core::ports::TokenCounter;
+use strata_core::ports::{EstimatedTokens, TokenCounter};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// How tokens are counted.
@@ -41,40 +41,10 @@ impl TokenCounter for Tokenizer {
         let count = match self {
             Self::O200k => bpe_openai::o200k_base().count(text),
             Self::Cl100k => bpe_openai::cl100k_base().count(text),
-            Self::Estimate => estimate(text),
+            Self::Estimate => return EstimatedTokens.count(text),
         };
         u32::try_from(count).unwrap_or(u32::MAX)
     }
-}
-
-/// Estimates tokens from characters, rounded up.
-///
-/// A quarter of a token for a Latin character is OpenAI's own rule of thumb. Vocabularies of multilingual models hold
-/// about one token for a Chinese or Japanese character, and one for two characters of other scripts.
-fn estimate(text: &str) -> usize {
-    let quarters: usize = text
-        .chars()
-        .map(|character| match character {
-            '\0'..='\u{24f}' => 1,
-            c if is_cjk(c) => 4,
-            _ => 2,
-        })
-        .sum();
-    quarters.div_ceil(4)
-}
-
-/// Han, kana and hangul, with the punctuation and the full-width forms that go with them.
-fn is_cjk(character: char) -> bool {
-    matches!(
-        character,
-        '\u{1100}'..='\u{11ff}'
-            | '\u{2e80}'..='\u{a4cf}'
-            | '\u{ac00}'..='\u{d7ff}'
-            | '\u{f900}'..='\u{faff}'
-            | '\u{fe30}'..='\u{fe4f}'
-            | '\u{ff00}'..='\u{ffef}'
-            | '\u{20000}'..='\u{3ffff}'
-    )
 }
 
 #[cfg(test)]

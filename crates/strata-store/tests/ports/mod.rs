@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use jiff::Timestamp;
+use strata_core::Store;
 use strata_core::ports::{Clock, IdSource, TokenCounter};
 use strata_core::store::conformance::fixture::fresh;
-use strata_core::Store;
 use strata_engine::{Engine, Settings};
 
 /// A clock that goes on by `step` with each look, ids that count, a token a word.

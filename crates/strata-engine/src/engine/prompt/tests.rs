@@ -9,8 +9,8 @@ use uuid::Uuid;
 
 use super::*;
 use crate::engine::Settings;
-use crate::prompt::{CLOSE, EstimatedTokens, OPEN, Profile, PromptBody};
-use strata_core::ports::{Clock, IdSource};
+use crate::prompt::{CLOSE, OPEN, Profile, PromptBody};
+use strata_core::ports::{Clock, EstimatedTokens, IdSource};
 use strata_core::state::{DiagnosticStatus, Observed};
 use strata_core::store::conformance::fixture::{ann, appending, at, session, turn};
 use strata_core::store::{InMemoryStore, Store};

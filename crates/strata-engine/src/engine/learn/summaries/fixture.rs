@@ -10,8 +10,8 @@ use uuid::Uuid;
 
 use crate::engine::{Engine, Learned, Settings};
 use crate::learn::LearnSettings;
-use crate::prompt::EstimatedTokens;
 use strata_core::error::{Error, Result};
+use strata_core::ports::EstimatedTokens;
 use strata_core::ports::{ChatAnswer, ChatModel, ChatRequest, Clock, IdSource, Spent};
 use strata_core::store::conformance::fixture::{ann, at, session};
 use strata_core::store::{InMemoryStore, Store};
