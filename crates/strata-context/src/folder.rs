@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use strata_core::context::ContextData;
-use strata_core::{Error, ErrorKind, Result};
+use strata_core::{Error, ErrorKind, Result, hash};
 
 use super::Version;
 use super::name::{Named, file_stem, read_stem};
@@ -237,11 +237,8 @@ impl Folder {
 
     fn lock(&self, stem: &str) -> Result<SessionLock> {
         let folder = self.base.join(LOCKS);
-        // FNV-1a: all processes must come to the same file.
-        let hash = stem.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        });
-        let path = folder.join(format!("{:02x}.lock", hash % LOCK_FILES));
+        // All processes must come to the same file.
+        let path = folder.join(format!("{:02x}.lock", hash::fnv(stem.as_bytes()) % LOCK_FILES));
         let open = || OpenOptions::new().write(true).create(true).truncate(false).open(&path);
         let file = match open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {

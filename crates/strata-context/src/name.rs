@@ -5,6 +5,7 @@
 //! takes capitals or composed letters for others, those are escaped too.
 
 use sha2::{Digest, Sha256};
+use strata_core::hash::hex;
 use strata_core::{Error, Result};
 
 /// The most bytes of a name without its ending. With the longest ending that a context's files have, `.json.damaged-`
@@ -99,9 +100,7 @@ fn stem(id: &str, names: Names) -> String {
     }
     stem.truncate(cut);
     stem.push_str(DIGEST_MARK);
-    for byte in &Sha256::digest(id.as_bytes())[..DIGEST_CHARS / 2] {
-        stem.push_str(&format!("{byte:02x}"));
-    }
+    stem.push_str(&hex(&Sha256::digest(id.as_bytes())[..DIGEST_CHARS / 2]));
     stem
 }
 

@@ -99,6 +99,11 @@ impl Error {
     }
 }
 
+/// The beginning of an offending value, as a message shows it.
+pub fn shown(value: impl fmt::Display) -> String {
+    value.to_string().chars().take(64).collect()
+}
+
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Error")

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shown};
 
 /// The longest name of a user or session, in characters. Two of them and a number must fit into one PostgreSQL index
 /// row (2,704 bytes), at up to four bytes a character.
@@ -148,8 +148,7 @@ macro_rules! uuid_id {
 
             fn from_str(text: &str) -> Result<Self> {
                 Uuid::parse_str(text).map(Self).map_err(|_| {
-                    let shown: String = text.chars().take(64).collect();
-                    Error::invalid(format!(concat!("`{}` is no ", $what, " id; an id is a UUID"), shown))
+                    Error::invalid(format!(concat!("`{}` is no ", $what, " id; an id is a UUID"), shown(text)))
                 })
             }
         }

@@ -4,12 +4,15 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::id::{JobId, LeaseId, SessionId, UserId};
+use crate::names::{Named, unknown};
 
 /// How far a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
+#[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown::<JobStatus>)]
 pub enum JobStatus {
     /// Waiting for its time and a worker.
     Queued,
@@ -24,30 +27,12 @@ pub enum JobStatus {
 impl JobStatus {
     /// The name stores and clients use.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Leased => "leased",
-            Self::Done => "done",
-            Self::Dead => "dead",
-        }
+        self.into()
     }
 }
 
-impl std::str::FromStr for JobStatus {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "queued" => Ok(Self::Queued),
-            "leased" => Ok(Self::Leased),
-            "done" => Ok(Self::Done),
-            "dead" => Ok(Self::Dead),
-            _ => Err(Error::invalid(format!(
-                "status `{}` is unknown; use `queued`, `leased`, `done` or `dead`",
-                name.chars().take(64).collect::<String>()
-            ))),
-        }
-    }
+impl Named for JobStatus {
+    const WHAT: &'static str = "status";
 }
 
 /// A piece of background work.

@@ -10,10 +10,13 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use subtle::ConstantTimeEq;
 
 use crate::error::{Error, Result};
+use crate::hash::hex;
 use crate::id::{KeyId, UserId};
+use crate::names::{Named, unknown};
 
 /// What every key begins with, so that people, programs and scanners for leaked secrets recognise one.
 pub const KEY_PREFIX: &str = "strata_";
@@ -75,6 +78,8 @@ impl ApiKey {
 /// Whether a key is good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum KeyState {
     /// It is.
     Live,
@@ -87,16 +92,13 @@ pub enum KeyState {
 impl KeyState {
     /// The name people see.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Live => "live",
-            Self::Expired => "expired",
-            Self::Revoked => "revoked",
-        }
+        self.into()
     }
 }
 
 /// One thing that a key may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, EnumString, VariantArray)]
+#[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown::<KeyScope>)]
 pub enum KeyScope {
     /// Reads, searches and makes prompts.
     Read,
@@ -109,12 +111,12 @@ pub enum KeyScope {
 impl KeyScope {
     /// The name people write.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Admin => "admin",
-        }
+        self.into()
     }
+}
+
+impl Named for KeyScope {
+    const WHAT: &'static str = "scope";
 }
 
 /// What a key may do. None includes another: a key that only writes is for what collects, one that only administers for
@@ -153,8 +155,8 @@ impl Default for Scopes {
 
 impl fmt::Display for Scopes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scopes = [KeyScope::Read, KeyScope::Write, KeyScope::Admin];
-        let names = scopes.into_iter().filter(|scope| self.contain(*scope)).map(KeyScope::as_str);
+        let scopes = KeyScope::VARIANTS.iter().copied();
+        let names = scopes.filter(|scope| self.contain(*scope)).map(KeyScope::as_str);
         f.write_str(&names.collect::<Vec<_>>().join(","))
     }
 }
@@ -165,18 +167,14 @@ impl FromStr for Scopes {
     fn from_str(text: &str) -> Result<Self> {
         let mut scopes = Self { read: false, write: false, admin: false };
         for name in text.split(',') {
-            let scope = match name.trim() {
-                "read" => &mut scopes.read,
-                "write" => &mut scopes.write,
-                "admin" => &mut scopes.admin,
-                other => {
-                    let shown: String = other.chars().take(64).collect();
-                    return Err(Error::invalid(format!(
-                        "scope `{shown}` is unknown; use `read`, `write` and `admin`, with commas between"
-                    )));
-                }
-            };
-            *scope = true;
+            let scope = name.trim().parse().map_err(|error: Error| {
+                Error::invalid(format!("{}, with commas between", error.message()))
+            })?;
+            match scope {
+                KeyScope::Read => scopes.read = true,
+                KeyScope::Write => scopes.write = true,
+                KeyScope::Admin => scopes.admin = true,
+            }
         }
         Ok(scopes)
     }
@@ -280,8 +278,7 @@ impl fmt::Debug for KeyHash {
 
 impl Serialize for KeyHash {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        let hex: String = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
-        serializer.serialize_str(&hex)
+        serializer.serialize_str(&hex(&self.0))
     }
 }
 

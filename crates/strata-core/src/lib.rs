@@ -7,6 +7,7 @@
 pub mod context;
 pub mod dot;
 pub mod error;
+pub mod hash;
 pub mod id;
 pub mod job;
 pub mod key;
@@ -15,6 +16,7 @@ pub mod lexicon;
 pub mod memory;
 pub mod metric;
 pub mod moment;
+pub mod names;
 pub mod ports;
 pub mod scope;
 pub mod session;

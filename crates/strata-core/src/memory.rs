@@ -6,13 +6,16 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::id::{MemoryId, SessionId, SummaryId, TurnId};
+use crate::names::{Named, unknown};
 use crate::turn::{Hidden, Metadata};
 
 /// What kind of statement a memory is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
+#[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown::<MemoryKind>)]
 pub enum MemoryKind {
     /// Something that is so.
     #[default]
@@ -28,30 +31,12 @@ pub enum MemoryKind {
 impl MemoryKind {
     /// The name stores and clients use.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Fact => "fact",
-            Self::Preference => "preference",
-            Self::Todo => "todo",
-            Self::Decision => "decision",
-        }
+        self.into()
     }
 }
 
-impl std::str::FromStr for MemoryKind {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "fact" => Ok(Self::Fact),
-            "preference" => Ok(Self::Preference),
-            "todo" => Ok(Self::Todo),
-            "decision" => Ok(Self::Decision),
-            _ => Err(Error::invalid(format!(
-                "kind `{}` is unknown; use `fact`, `preference`, `todo` or `decision`",
-                name.chars().take(64).collect::<String>()
-            ))),
-        }
-    }
+impl Named for MemoryKind {
+    const WHAT: &'static str = "kind";
 }
 
 /// The field of a closed todo's metadata that says how it ended: `done` or `dropped`.
@@ -66,6 +51,8 @@ pub const FIRST_RECORDED_FIELD: &str = "first_recorded_at";
 /// How far a todo is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum TodoState {
     /// To be done.
     Open,
@@ -78,11 +65,7 @@ pub enum TodoState {
 impl TodoState {
     /// The name clients use.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Done => "done",
-            Self::Dropped => "dropped",
-        }
+        self.into()
     }
 }
 

@@ -11,6 +11,8 @@ use crate::trace::{RetrievalPath, Trace};
 /// Where a request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum ErrorStage {
     /// Recall.
     Retrieval,
@@ -20,6 +22,13 @@ pub enum ErrorStage {
     Summary,
     /// Embedding the question.
     Embedding,
+}
+
+impl ErrorStage {
+    /// The name stores and clients use.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
 }
 
 /// What one request did and cost.

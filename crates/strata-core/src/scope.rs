@@ -2,12 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::id::UserId;
+use crate::names::{Named, unknown};
 
 /// Where recall looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
+#[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown::<Scope>)]
 pub enum Scope {
     /// One session, and the memories bound to none.
     Session,
@@ -20,11 +23,7 @@ pub enum Scope {
 impl Scope {
     /// The name clients use.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Session => "session",
-            Self::User => "user",
-            Self::Global => "global",
-        }
+        self.into()
     }
 }
 
@@ -36,18 +35,6 @@ impl Scope {
     }
 }
 
-impl std::str::FromStr for Scope {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "session" => Ok(Self::Session),
-            "user" => Ok(Self::User),
-            "global" => Ok(Self::Global),
-            _ => Err(Error::invalid(format!(
-                "scope `{}` is unknown; use `session`, `user` or `global`",
-                name.chars().take(64).collect::<String>()
-            ))),
-        }
-    }
+impl Named for Scope {
+    const WHAT: &'static str = "scope";
 }

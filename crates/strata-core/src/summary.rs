@@ -4,12 +4,15 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::id::{SessionId, SummaryId};
+use crate::names::{Named, unknown};
 
 /// How a summary was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
+#[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown::<Strategy>)]
 pub enum Strategy {
     /// Older turns folded into one text as they leave the recent ones.
     Rolling,
@@ -22,32 +25,19 @@ pub enum Strategy {
 impl Strategy {
     /// The name stores and clients use.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Rolling => "rolling",
-            Self::Window => "window",
-            Self::Tree => "tree",
-        }
+        self.into()
     }
 }
 
-impl std::str::FromStr for Strategy {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "rolling" => Ok(Self::Rolling),
-            "window" => Ok(Self::Window),
-            "tree" => Ok(Self::Tree),
-            _ => Err(Error::invalid(format!(
-                "strategy `{name}` is unknown; use `rolling`, `window` or `tree`"
-            ))),
-        }
-    }
+impl Named for Strategy {
+    const WHAT: &'static str = "strategy";
 }
 
 /// How far a summary is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
+#[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown::<SummaryStatus>)]
 pub enum SummaryStatus {
     /// Being made; at most one a session.
     Processing,
@@ -60,25 +50,12 @@ pub enum SummaryStatus {
 impl SummaryStatus {
     /// The name stores and clients use.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Processing => "processing",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-        }
+        self.into()
     }
 }
 
-impl std::str::FromStr for SummaryStatus {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "processing" => Ok(Self::Processing),
-            "completed" => Ok(Self::Completed),
-            "failed" => Ok(Self::Failed),
-            _ => Err(Error::invalid(format!("status `{name}` is unknown"))),
-        }
-    }
+impl Named for SummaryStatus {
+    const WHAT: &'static str = "status";
 }
 
 /// Derived text over a range of turns.

@@ -9,6 +9,8 @@ use crate::scope::Scope;
 /// Which path gave the recalled items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum RetrievalPath {
     /// Full text.
     Fts,
@@ -27,14 +29,7 @@ pub enum RetrievalPath {
 impl RetrievalPath {
     /// The name stores and clients use.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Fts => "fts",
-            Self::Trgm => "trgm",
-            Self::Vector => "vector",
-            Self::Window => "window",
-            Self::SummariesOnly => "summaries_only",
-            Self::None => "none",
-        }
+        self.into()
     }
 }
 

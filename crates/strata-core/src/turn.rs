@@ -3,8 +3,9 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::id::{SessionId, TurnId};
+use crate::names::{Named, unknown};
 
 /// Free-form JSON that clients attach to turns, sessions and memories.
 pub type Metadata = serde_json::Map<String, serde_json::Value>;
@@ -12,6 +13,8 @@ pub type Metadata = serde_json::Map<String, serde_json::Value>;
 /// Who said a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
+#[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown::<Role>)]
 pub enum Role {
     /// The person.
     User,
@@ -26,35 +29,19 @@ pub enum Role {
 impl Role {
     /// The name clients use.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::System => "system",
-            Self::Tool => "tool",
-        }
+        self.into()
     }
 }
 
-impl std::str::FromStr for Role {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "user" => Ok(Self::User),
-            "assistant" => Ok(Self::Assistant),
-            "system" => Ok(Self::System),
-            "tool" => Ok(Self::Tool),
-            _ => Err(Error::invalid(format!(
-                "role `{}` is unknown; use `user`, `assistant`, `system` or `tool`",
-                name.chars().take(64).collect::<String>()
-            ))),
-        }
-    }
+impl Named for Role {
+    const WHAT: &'static str = "role";
 }
 
 /// Why recall does not see something that is still stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
+#[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown::<HiddenReason>)]
 pub enum HiddenReason {
     /// The model failed: the turn records the failure.
     Error,
@@ -69,27 +56,12 @@ pub enum HiddenReason {
 impl HiddenReason {
     /// The name stores and clients use.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Abandoned => "abandoned",
-            Self::Evicted => "evicted",
-            Self::Deleted => "deleted",
-        }
+        self.into()
     }
 }
 
-impl std::str::FromStr for HiddenReason {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "error" => Ok(Self::Error),
-            "abandoned" => Ok(Self::Abandoned),
-            "evicted" => Ok(Self::Evicted),
-            "deleted" => Ok(Self::Deleted),
-            _ => Err(Error::invalid(format!("reason `{name}` is unknown"))),
-        }
-    }
+impl Named for HiddenReason {
+    const WHAT: &'static str = "reason";
 }
 
 /// That and since when something is out of recall.

@@ -89,15 +89,19 @@ pub enum Test {
 }
 
 /// How a field compares with a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString)]
 pub enum Comparison {
-    /// `gt`.
+    /// Greater than.
+    #[strum(serialize = "gt")]
     Greater,
-    /// `gte`.
+    /// Greater than or equal to.
+    #[strum(serialize = "gte")]
     GreaterOrEqual,
-    /// `lt`.
+    /// Less than.
+    #[strum(serialize = "lt")]
     Less,
-    /// `lte`.
+    /// Less than or equal to.
+    #[strum(serialize = "lte")]
     LessOrEqual,
 }
 

@@ -24,8 +24,9 @@ mod tests;
 mod user;
 mod vocabulary;
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+
+use lru::LruCache;
 
 pub(crate) use document::{Doc, Document, Marks, Place};
 pub(crate) use features::{TermHash, is_latin, question_terms, question_words, speaker, spoken, term_hash};
@@ -52,17 +53,11 @@ pub struct Indexes {
     users: Mutex<Users>,
 }
 
-#[derive(Default)]
-struct Users {
-    slots: HashMap<UserId, Slot>,
-    /// Rises with each use, to tell who has waited longest.
-    uses: u64,
-}
+type Users = LruCache<UserId, Slot>;
 
 struct Slot {
     index: Arc<RwLock<UserIndex>>,
     bytes: usize,
-    used: u64,
 }
 
 /// A user's index, up to date when it was handed out.
@@ -92,7 +87,7 @@ impl FreshIndex {
 impl Indexes {
     /// Indexes that together take about `budget` bytes.
     pub fn new(lexicon: Arc<dyn Lexicon>, budget: usize) -> Self {
-        Self { lexicon, budget, users: Mutex::default() }
+        Self { lexicon, budget, users: Mutex::new(LruCache::unbounded()) }
     }
 
     /// The words and their vectors.
@@ -103,12 +98,12 @@ impl Indexes {
     /// About how many bytes all indexes take, and how many there are.
     pub fn usage(&self) -> (usize, usize) {
         let users = self.lock();
-        (users.slots.values().map(|slot| slot.bytes).sum(), users.slots.len())
+        (users.iter().map(|(_, slot)| slot.bytes).sum(), users.len())
     }
 
     /// Drops a user's index; the next question loads it again.
     pub fn forget(&self, user: &UserId) {
-        self.lock().slots.remove(user);
+        self.lock().pop(user);
     }
 
     /// The user's index with everything in it that the store had at `head`, which was just read, and the vectors of
@@ -120,7 +115,7 @@ impl Indexes {
         mut head: Head,
         model: Option<&str>,
     ) -> Result<FreshIndex> {
-        let mut known = self.lock().slots.get(user).map(|slot| Arc::clone(&slot.index));
+        let mut known = self.lock().peek(user).map(|slot| Arc::clone(&slot.index));
         if let Some(index) = &known {
             let (seen, worn) = {
                 let index = index.read().unwrap_or_else(PoisonError::into_inner);
@@ -222,17 +217,14 @@ impl Indexes {
         Ok(())
     }
 
-    /// Remembers an index, and drops those that were not used for longest while all together are too large.
+    /// Remembers an index, and drops the least recently used ones while all together are too large.
     fn keep(&self, user: &UserId, index: &Arc<RwLock<UserIndex>>) {
         let bytes = index.read().unwrap_or_else(PoisonError::into_inner).bytes();
         let mut users = self.lock();
-        users.uses += 1;
-        let used = users.uses;
-        users.slots.insert(user.clone(), Slot { index: Arc::clone(index), bytes, used });
-        let mut total: usize = users.slots.values().map(|slot| slot.bytes).sum();
-        while total > self.budget && users.slots.len() > 1 {
-            let oldest = users.slots.iter().min_by_key(|(_, slot)| slot.used).map(|(user, _)| user.clone());
-            let Some(slot) = oldest.and_then(|user| users.slots.remove(&user)) else { break };
+        users.put(user.clone(), Slot { index: Arc::clone(index), bytes });
+        let mut total: usize = users.iter().map(|(_, slot)| slot.bytes).sum();
+        while total > self.budget && users.len() > 1 {
+            let Some((_, slot)) = users.pop_lru() else { break };
             total -= slot.bytes;
         }
     }

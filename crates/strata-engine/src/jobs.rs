@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use strata_core::error::{Error, ErrorKind, Result};
 use strata_core::id::{JobId, LeaseId, MemoryId, SessionId, UserId};
 use strata_core::job::{Job, JobOutcome, JobStatus};
+use strata_core::names::{Named, unknown};
 use strata_core::ports::{Clock, IdSource, Spent};
 use strata_core::store::{Change, ChangeSet, Expectation, JobQuery, Store};
 use strata_core::turn::{Metadata, NewTurn, Role};
@@ -29,6 +30,8 @@ const MODEL_DELAY_SECS: u32 = 180;
 /// What a job is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
+#[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown::<JobKind>)]
 pub enum JobKind {
     /// Statements from what the user said, reconciled with what is known.
     Extract,
@@ -43,35 +46,19 @@ pub enum JobKind {
 impl JobKind {
     /// The name in the store.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Extract => "extract",
-            Self::Summarise => "summarise",
-            Self::Evict => "evict",
-            Self::Reply => "reply",
-        }
+        self.into()
     }
 }
 
-impl std::str::FromStr for JobKind {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "extract" => Ok(Self::Extract),
-            "summarise" => Ok(Self::Summarise),
-            "evict" => Ok(Self::Evict),
-            "reply" => Ok(Self::Reply),
-            _ => Err(Error::invalid(format!(
-                "job kind `{}` is unknown; use `extract`, `summarise`, `evict` or `reply`",
-                name.chars().take(64).collect::<String>()
-            ))),
-        }
-    }
+impl Named for JobKind {
+    const WHAT: &'static str = "job kind";
 }
 
 /// What became of a statement or of a memory, in document 4's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "UPPERCASE")]
 pub enum Event {
     /// A new memory.
     Add,
@@ -86,12 +73,7 @@ pub enum Event {
 impl Event {
     /// The name clients use.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Add => "ADD",
-            Self::Update => "UPDATE",
-            Self::Delete => "DELETE",
-            Self::None => "NONE",
-        }
+        self.into()
     }
 }
 

@@ -36,6 +36,8 @@ pub use steps::{Compaction, MessageSize, compacted, summary_share};
 pub use summary::{build_summary, build_summary_with, compress_message, compress_message_with};
 pub use usage::count_usage;
 
+use strata_core::error::Error;
+use strata_core::names::{Named, unknown};
 use strata_core::ports::{ChatMessage, TokenCounter};
 use strata_core::turn::{Role, Turn};
 
@@ -194,6 +196,8 @@ fn replace_cut(cut: &mut Vec<Cut>, layer: &str, what: &str) {
 /// In which form a prompt is wanted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
+#[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown::<PromptFormat>)]
 pub enum PromptFormat {
     /// One text, the request first (document 0).
     #[default]
@@ -202,19 +206,8 @@ pub enum PromptFormat {
     Chat,
 }
 
-impl std::str::FromStr for PromptFormat {
-    type Err = strata_core::Error;
-
-    fn from_str(name: &str) -> strata_core::Result<Self> {
-        match name {
-            "flat" => Ok(Self::Flat),
-            "chat" => Ok(Self::Chat),
-            _ => Err(strata_core::Error::invalid(format!(
-                "format `{}` is unknown; use `flat` or `chat`",
-                name.chars().take(64).collect::<String>()
-            ))),
-        }
-    }
+impl Named for PromptFormat {
+    const WHAT: &'static str = "format";
 }
 
 /// How a speaker is called in a prompt.
@@ -224,24 +217,6 @@ fn label(role: Role) -> &'static str {
         Role::Assistant => "Assistant",
         Role::System => "System",
         Role::Tool => "Tool",
-    }
-}
-
-/// A token counter for programs that have no vocabulary at hand: a token for four Latin letters, two of other scripts, or
-/// one Chinese or Japanese character, rounded up.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct EstimatedTokens;
-
-impl TokenCounter for EstimatedTokens {
-    fn count(&self, text: &str) -> u32 {
-        let quarter = |c: char| match c {
-            '\0'..='\u{24f}' => 1,
-            '\u{1100}'..='\u{11ff}' | '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7ff}' => 4,
-            '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}' | '\u{20000}'..='\u{3ffff}' => 4,
-            _ => 2,
-        };
-        let quarters: usize = text.chars().map(quarter).sum();
-        u32::try_from(quarters.div_ceil(4)).unwrap_or(u32::MAX)
     }
 }
 

@@ -12,6 +12,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use strata_core::error::shown;
 use strata_core::id::{SummaryId, TurnId};
 use strata_core::state::DiagnosticState;
 use strata_core::store::TurnQuery;
@@ -332,9 +333,8 @@ fn derived_id(parts: &[&str]) -> Uuid {
 }
 
 fn at_row(table: &str, row: &str, error: Error) -> Error {
-    let row: String = row.chars().take(64).collect();
-    Error::new(error.kind(), format!("row `{row}` of table `{table}`: {}", error.message()))
-        .with_source(error)
+    let message = format!("row `{}` of table `{table}`: {}", shown(row), error.message());
+    Error::new(error.kind(), message).with_source(error)
 }
 
 fn contradiction(current: &Current, incoming: &Incoming) -> Error {

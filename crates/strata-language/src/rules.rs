@@ -13,6 +13,7 @@ mod claim;
 mod compare;
 mod compound;
 mod english;
+mod patterns;
 mod sentence;
 mod since;
 mod statement;

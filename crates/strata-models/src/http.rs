@@ -1,6 +1,4 @@
-//! The one HTTP client: ordinary calls to model endpoints and downloads, over `http://` and `https://`.
-//!
-//! Certificates are checked against a list inside the binary, so that a bare container works too.
+//! Calls to model endpoints and downloads: JSON in, answers of a bounded size out, within a time limit.
 
 use std::time::Duration;
 
@@ -8,10 +6,6 @@ use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper::{Method, Request, Response, StatusCode, Uri};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
 use strata_core::{Error, Result};
 
 /// The most bytes of an answer that is read whole: a batch of a thousand embeddings is about 30 MB of JSON.
@@ -20,7 +14,7 @@ const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
 /// A client that keeps connections open between calls. Cheap to clone.
 #[derive(Clone)]
 pub struct HttpClient {
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    client: strata_http::Client<Full<Bytes>>,
     timeout: Duration,
 }
 
@@ -37,16 +31,7 @@ pub struct Answer {
 impl HttpClient {
     /// A client whose calls fail after `timeout` without an answer.
     pub fn new(timeout: Duration) -> Self {
-        let mut connector = HttpConnector::new();
-        connector.enforce_http(false);
-        connector.set_nodelay(true);
-        connector.set_connect_timeout(Some(timeout.min(Duration::from_secs(10))));
-        let connector = HttpsConnectorBuilder::new()
-            .with_webpki_roots()
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(connector);
-        Self { client: Client::builder(TokioExecutor::new()).build(connector), timeout }
+        Self { client: strata_http::client(), timeout }
     }
 
     /// Posts JSON and reads the answer whole.
@@ -133,9 +118,8 @@ fn json_headers(key: Option<&str>) -> Result<HeaderMap> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if let Some(key) = key {
-        let mut value = HeaderValue::from_str(&format!("Bearer {key}"))
+        let value = strata_http::bearer(key)
             .map_err(|_| Error::invalid("the API key holds characters that no header can carry"))?;
-        value.set_sensitive(true);
         headers.insert(AUTHORIZATION, value);
     }
     Ok(headers)

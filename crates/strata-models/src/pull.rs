@@ -6,7 +6,7 @@ use http_body_util::BodyExt;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_RANGE, LOCATION};
 use sha2::{Digest, Sha256};
-use strata_core::{Error, Result};
+use strata_core::{Error, Result, hash};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::http::HttpClient;
@@ -166,5 +166,5 @@ pub async fn digest(path: &Path) -> Result<String> {
         }
         sha.update(&buffer[..read]);
     }
-    Ok(sha.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hash::hex(&sha.finalize()))
 }

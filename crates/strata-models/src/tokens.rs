@@ -4,13 +4,14 @@
 //! `o200k` then takes 35 MB of memory and 70 ms, `cl100k` 14 MB and 25 ms, beside the pages of the binary it is read from.
 //! Counting is linear in the text, also for a megabyte of one repeated character.
 
-use std::str::FromStr;
-
-use strata_core::ports::TokenCounter;
-use strata_core::{Error, Result};
+use strata_core::Error;
+use strata_core::names::{Named, unknown};
+use strata_core::ports::{EstimatedTokens, TokenCounter};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// How tokens are counted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, IntoStaticStr, EnumString, VariantArray)]
+#[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown::<Tokenizer>)]
 pub enum Tokenizer {
     /// The vocabulary of GPT-4o and what came after it.
     #[default]
@@ -23,27 +24,16 @@ pub enum Tokenizer {
 
 impl Tokenizer {
     /// All of them, in the order of preference.
-    pub const ALL: [Self; 3] = [Self::O200k, Self::Cl100k, Self::Estimate];
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     /// The name that settings use.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::O200k => "o200k",
-            Self::Cl100k => "cl100k",
-            Self::Estimate => "estimate",
-        }
+        self.into()
     }
 }
 
-impl FromStr for Tokenizer {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|tokenizer| tokenizer.as_str() == name).ok_or_else(|| {
-            let shown: String = name.chars().take(64).collect();
-            Error::invalid(format!("tokenizer `{shown}` is unknown; use `o200k`, `cl100k` or `estimate`"))
-        })
-    }
+impl Named for Tokenizer {
+    const WHAT: &'static str = "tokenizer";
 }
 
 impl TokenCounter for Tokenizer {
@@ -51,40 +41,10 @@ impl TokenCounter for Tokenizer {
         let count = match self {
             Self::O200k => bpe_openai::o200k_base().count(text),
             Self::Cl100k => bpe_openai::cl100k_base().count(text),
-            Self::Estimate => estimate(text),
+            Self::Estimate => return EstimatedTokens.count(text),
         };
         u32::try_from(count).unwrap_or(u32::MAX)
     }
-}
-
-/// Estimates tokens from characters, rounded up.
-///
-/// A quarter of a token for a Latin character is OpenAI's own rule of thumb. Vocabularies of multilingual models hold
-/// about one token for a Chinese or Japanese character, and one for two characters of other scripts.
-fn estimate(text: &str) -> usize {
-    let quarters: usize = text
-        .chars()
-        .map(|character| match character {
-            '\0'..='\u{24f}' => 1,
-            c if is_cjk(c) => 4,
-            _ => 2,
-        })
-        .sum();
-    quarters.div_ceil(4)
-}
-
-/// Han, kana and hangul, with the punctuation and the full-width forms that go with them.
-fn is_cjk(character: char) -> bool {
-    matches!(
-        character,
-        '\u{1100}'..='\u{11ff}'
-            | '\u{2e80}'..='\u{a4cf}'
-            | '\u{ac00}'..='\u{d7ff}'
-            | '\u{f900}'..='\u{faff}'
-            | '\u{fe30}'..='\u{fe4f}'
-            | '\u{ff00}'..='\u{ffef}'
-            | '\u{20000}'..='\u{3ffff}'
-    )
 }
 
 #[cfg(test)]
@@ -114,7 +74,7 @@ mod tests {
     #[test]
     fn a_name_is_read_back() {
         for tokenizer in Tokenizer::ALL {
-            assert_eq!(tokenizer.as_str().parse::<Tokenizer>().unwrap(), tokenizer);
+            assert_eq!(tokenizer.as_str().parse::<Tokenizer>().unwrap(), *tokenizer);
         }
         assert!("gpt-5".parse::<Tokenizer>().unwrap_err().message().contains("`gpt-5`"));
     }

@@ -2,52 +2,26 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's own functions")]
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+mod ports;
 
-use jiff::Timestamp;
-use strata_core::ports::{Clock, IdSource, TokenCounter};
+use std::sync::Arc;
+
 use strata_core::turn::NewMessage;
 use strata_core::{Role, SessionId, Store, UserId};
-use strata_engine::Engine;
-use strata_engine::{Ending, Settings};
+use strata_engine::Ending;
 use strata_store::{SqliteOptions, SqliteStore};
 
+use ports::Ports;
+
 const CHATS: u64 = 32;
-
-/// A clock that goes on with each look, ids that count, a token a word.
-#[derive(Default)]
-struct Ports {
-    micros: AtomicI64,
-    ids: AtomicU64,
-}
-
-impl Clock for Ports {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_microsecond(1_700_000_000_000_000 + self.micros.fetch_add(1, Ordering::SeqCst))
-            .unwrap()
-    }
-}
-
-impl IdSource for Ports {
-    fn next(&self) -> uuid::Uuid {
-        uuid::Uuid::from_u64_pair(1, self.ids.fetch_add(1, Ordering::SeqCst))
-    }
-}
-
-impl TokenCounter for Ports {
-    fn count(&self, text: &str) -> u32 {
-        text.split_whitespace().count() as u32
-    }
-}
 
 /// Chats through one engine, or through one for each, as programs that share the file have.
 async fn chat_at_once(is_shared: bool) {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(folder.path().join("strata.db"), SqliteOptions::default()).unwrap();
-    let (store, ports): (Arc<dyn Store>, _) = (Arc::new(store), Arc::new(Ports::default()));
-    let open =
-        || Engine::new(Arc::clone(&store), ports.clone(), ports.clone(), ports.clone(), Settings::default());
+    let (store, ports): (Arc<dyn Store>, _) =
+        (Arc::new(store), Arc::new(Ports { step: 1, ..Ports::default() }));
+    let open = || ports.engine(Arc::clone(&store));
     let (user, session, shared) = (UserId::default(), SessionId::default(), open());
     let tasks: Vec<_> = (0..CHATS)
         .map(|number| {

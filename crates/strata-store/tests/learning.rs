@@ -2,43 +2,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's own functions")]
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+mod ports;
 
-use jiff::Timestamp;
+use std::sync::Arc;
+
 use strata_core::job::JobStatus;
-use strata_core::ports::{Clock, IdSource, TokenCounter};
 use strata_core::store::{JobQuery, MemoryQuery, MemorySelect};
 use strata_core::turn::NewMessage;
 use strata_core::{Role, SessionId, Store, UserId};
 use strata_engine::Engine;
-use strata_engine::Settings;
 use strata_store::{SqliteOptions, SqliteStore};
 
-/// A clock that is set by hand, ids that count, a token a word.
-#[derive(Default)]
-struct Ports {
-    seconds: AtomicI64,
-    ids: AtomicU64,
-}
-
-impl Clock for Ports {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_second(1_700_000_000 + self.seconds.load(Ordering::SeqCst)).unwrap()
-    }
-}
-
-impl IdSource for Ports {
-    fn next(&self) -> uuid::Uuid {
-        uuid::Uuid::from_u64_pair(1, self.ids.fetch_add(1, Ordering::SeqCst))
-    }
-}
-
-impl TokenCounter for Ports {
-    fn count(&self, text: &str) -> u32 {
-        text.split_whitespace().count() as u32
-    }
-}
+use ports::Ports;
 
 /// Lets four workers work until nothing waits, however often they get into each other's way.
 async fn drain(engine: &Engine, ports: &Ports, user: &UserId) {
@@ -58,7 +33,7 @@ async fn drain(engine: &Engine, ports: &Ports, user: &UserId) {
         if engine.jobs(user, &queued).await.unwrap().is_empty() {
             return;
         }
-        ports.seconds.fetch_add(3_600, Ordering::SeqCst);
+        ports.pass(3_600);
     }
 }
 
@@ -68,7 +43,7 @@ async fn many_sessions_that_say_the_same_leave_one_memory() {
     let store = SqliteStore::open(folder.path().join("strata.db"), SqliteOptions::default()).unwrap();
     let store: Arc<dyn Store> = Arc::new(store);
     let ports = Arc::new(Ports::default());
-    let engine = Engine::new(store, ports.clone(), ports.clone(), ports.clone(), Settings::default());
+    let engine = ports.engine(store);
     let user = UserId::default();
     let say = async |text: &str| {
         for number in 0..24 {
@@ -83,7 +58,7 @@ async fn many_sessions_that_say_the_same_leave_one_memory() {
     drain(&engine, &ports, &user).await;
     assert_eq!(engine.memories(&user, &all).await.unwrap().len(), 1);
 
-    ports.seconds.fetch_add(60, Ordering::SeqCst);
+    ports.pass(60);
     say("I moved to Lisbon.").await;
     drain(&engine, &ports, &user).await;
     let memories = engine.memories(&user, &all).await.unwrap();

@@ -31,7 +31,8 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use serde::de::DeserializeOwned;
 use strata::config::{Config, StoreUrl};
-use strata_core::{Store, UserId};
+use strata_core::store::Page;
+use strata_core::{SessionId, Store, UserId};
 use strata_engine::Engine;
 
 use crate::failure::{Failure, Outcome};
@@ -109,6 +110,33 @@ pub(crate) struct UserArgs {
     /// Whose sessions and memories
     #[arg(long, value_name = "USER", default_value = "default")]
     pub(crate) user: UserId,
+}
+
+/// A session of that user.
+#[derive(Debug, Args)]
+pub(crate) struct SessionArgs {
+    /// The session
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: SessionId,
+    #[command(flatten)]
+    pub(crate) user: UserArgs,
+}
+
+/// Which part of a list is shown.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct PageArgs {
+    /// How many at the most
+    #[arg(long, value_name = "N", default_value_t = 50, allow_negative_numbers = true)]
+    limit: u32,
+    /// How many to leave out at the start
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
+    offset: u64,
+}
+
+impl From<PageArgs> for Page {
+    fn from(PageArgs { limit, offset }: PageArgs) -> Self {
+        Self { offset, limit }
+    }
 }
 
 /// Whether output is for a program.

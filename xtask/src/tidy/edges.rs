@@ -31,6 +31,7 @@ const BOUNDARIES: &[Boundary] = &[
         siblings: &[],
         never: &[DATABASES, MODELS, RUNTIMES, SETTINGS, WEB, WEB_FRAMEWORKS],
     },
+    Boundary { name: "strata-http", siblings: &[], never: &[DATABASES, MODELS, SETTINGS, WEB_FRAMEWORKS] },
     Boundary {
         name: "strata-core",
         siblings: &["strata-language"],
@@ -59,12 +60,12 @@ const BOUNDARIES: &[Boundary] = &[
     },
     Boundary {
         name: "strata-models",
-        siblings: &["strata-language", "strata-core"],
+        siblings: &["strata-language", "strata-core", "strata-http"],
         never: &[DATABASES, SETTINGS, WEB_FRAMEWORKS],
     },
     Boundary {
         name: "strata-server",
-        siblings: &["strata-core", "strata-engine"],
+        siblings: &["strata-core", "strata-engine", "strata-http"],
         never: &[DATABASES, MODELS, SETTINGS],
     },
     Boundary {

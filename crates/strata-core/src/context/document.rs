@@ -1,12 +1,12 @@
 //! The document itself: its fields, their order, and how fields that we do not know travel through it.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::ser::SerializeSeq;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
+use crate::hash::in_process;
 use crate::lenient_int;
 use crate::state::{Task, TokenUsage, ToolStats};
 use crate::turn::Metadata;
@@ -56,9 +56,7 @@ impl ContextData {
 
     /// A digest of the document, the same for the same content: what an `ETag` is made of.
     pub fn fingerprint(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        serde_json::to_string(self).unwrap_or_default().hash(&mut hasher);
-        hasher.finish()
+        in_process(&serde_json::to_string(self).unwrap_or_default())
     }
 
     /// The tokens of the history. An entry that does not say how many it has is estimated from its characters.
@@ -99,9 +97,7 @@ impl HistoryEntry {
     }
 
     fn key(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        (self.timestamp, &self.role, &self.content).hash(&mut hasher);
-        hasher.finish()
+        in_process(&(self.timestamp, &self.role, &self.content))
     }
 }
 

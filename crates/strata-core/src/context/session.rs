@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::document::{ContextData, Environment, HistoryEntry};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shown};
 use crate::id::MemoryId;
 use crate::memory::Memory;
 use crate::session::Session;
@@ -274,10 +274,6 @@ fn changed_state(state: &State, before: &ContextData, after: &ContextData) -> Re
 /// Whether the client has counted what was said itself.
 pub fn counts_usage(state: &State, new: &State) -> bool {
     new.tool_stats != state.tool_stats || new.token_usage != state.token_usage
-}
-
-fn shown(text: &str) -> String {
-    text.chars().take(64).collect()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 
 use super::{Comparison, Field, Filter, Moment, Test};
-use strata_core::error::{Error, Result};
+use strata_core::error::{Error, Result, shown};
 
 /// How deep conditions may stand inside each other.
 const MAX_DEPTH: usize = 8;
@@ -149,14 +149,7 @@ fn field_named(name: &str) -> Result<Field> {
 }
 
 fn condition(name: &str, field: &Field, operator: &str, value: &Value) -> Result<Filter> {
-    let comparison = match operator {
-        "gt" => Some(Comparison::Greater),
-        "gte" => Some(Comparison::GreaterOrEqual),
-        "lt" => Some(Comparison::Less),
-        "lte" => Some(Comparison::LessOrEqual),
-        _ => None,
-    };
-    let test = match (operator, comparison) {
+    let test = match (operator, operator.parse().ok()) {
         (_, Some(comparison)) => compares(name, field, operator, comparison, value)?,
         ("*", _) => Test::Exists,
         ("eq", _) if *value == "*" => Test::Exists,
@@ -167,7 +160,7 @@ fn condition(name: &str, field: &Field, operator: &str, value: &Value) -> Result
         _ => {
             return Err(Error::invalid(format!(
                 "`{name}` has the unknown operator `{}`; use eq, ne, in, nin, gt, gte, lt, lte, contains or icontains",
-                operator.chars().take(64).collect::<String>()
+                shown(operator)
             )));
         }
     };
@@ -243,8 +236,4 @@ fn moment(value: &Value) -> Option<Timestamp> {
         }
         _ => None,
     }
-}
-
-fn shown(value: &Value) -> String {
-    value.to_string().chars().take(64).collect()
 }

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use strata_core::hash::fnv32;
 use strata_core::lexicon::Lexicon;
 use strata_core::store::Item;
 use strata_core::turn::Turn;
@@ -104,9 +105,9 @@ fn counted<T: Ord>(mut things: Vec<T>) -> Vec<(T, u8)> {
     counted
 }
 
-/// FNV-1a: short words, no attacker who gains anything from a collision.
+/// FNV-1a: terms are short, and no attacker gains anything from a collision.
 pub(crate) fn term_hash(term: &str) -> TermHash {
-    term.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+    fnv32(term.as_bytes())
 }
 
 #[cfg(test)]

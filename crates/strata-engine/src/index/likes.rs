@@ -4,8 +4,9 @@
 //! most of their words, so what a word was found to be like is remembered, and only the words that the user has added since
 //! are compared.
 
-use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use lru::LruCache;
 
 use super::postings::Words;
 use strata_core::dot::{dots, dots_of_two};
@@ -30,13 +31,16 @@ pub(crate) struct Likes {
     remembered: Mutex<Remembered>,
 }
 
-#[derive(Default)]
 struct Remembered {
-    words: HashMap<Box<str>, Like>,
+    words: LruCache<Box<str>, Like>,
     /// The cosine above which a word counts as near.
     least: f32,
-    /// Rises with each question, to tell which words have not come for longest.
-    questions: u64,
+}
+
+impl Default for Remembered {
+    fn default() -> Self {
+        Self { words: LruCache::unbounded(), least: 0.0 }
+    }
 }
 
 #[derive(Clone, Default)]
@@ -44,7 +48,6 @@ struct Like {
     /// How many of the user's words were compared: whole blocks.
     compared: usize,
     near: Vec<Near>,
-    question: u64,
 }
 
 impl Remembered {
@@ -58,7 +61,8 @@ impl Remembered {
 
 impl Words {
     /// For each given word with its direction, the user's words whose cosine with it is above `least`, rising, with that
-    /// cosine. Should `least` change, what is remembered is of no use any more. Words with digits are left out: 2022 is near 2023 in every embedding, and wrong.
+    /// cosine. A new `least` discards what is remembered. Words with digits are left out: 2022 is near 2023 in every
+    /// embedding, and wrong.
     pub(crate) fn near(&self, asked: &[(&str, &Vector)], least: f32) -> Vec<Vec<Near>> {
         let (vectors, scales, numeric) = self.rows();
         let mut likes = self.likes().of(asked, least);
@@ -120,7 +124,7 @@ impl Likes {
     fn of(&self, asked: &[(&str, &Vector)], least: f32) -> Vec<Like> {
         let mut remembered = self.lock();
         remembered.begin(least);
-        asked.iter().map(|(text, _)| remembered.words.get(*text).cloned().unwrap_or_default()).collect()
+        asked.iter().map(|(text, _)| remembered.words.peek(*text).cloned().unwrap_or_default()).collect()
     }
 
     /// Remembers what was found among so many words, and forgets what has not come for longest.
@@ -128,28 +132,24 @@ impl Likes {
         let whole = words / BLOCK * BLOCK;
         let mut remembered = self.lock();
         remembered.begin(least);
-        remembered.questions += 1;
-        let question = remembered.questions;
         for ((text, direction), mut like) in asked.iter().zip(likes) {
             if direction.scale > 0.0 {
                 // The last block grows, and is compared again.
                 like.near.truncate(like.near.partition_point(|(word, _)| (*word as usize) < whole));
                 like.near.shrink_to_fit();
-                let like = Like { compared: whole, question, ..like };
-                remembered.words.insert((*text).into(), like);
+                like.compared = whole;
+                remembered.words.put((*text).into(), like);
             }
         }
         while remembered.words.len() > REMEMBERED {
-            let oldest = remembered.words.iter().min_by_key(|(_, like)| like.question);
-            let Some(text) = oldest.map(|(text, _)| text.clone()) else { break };
-            remembered.words.remove(&text);
+            remembered.words.pop_lru();
         }
     }
 
     /// About how many bytes they take.
     pub(super) fn bytes(&self) -> usize {
         let remembered = self.lock();
-        remembered.words.values().map(|like| like.near.capacity() * size_of::<Near>() + 80).sum()
+        remembered.words.iter().map(|(_, like)| like.near.capacity() * size_of::<Near>() + 80).sum()
     }
 
     fn lock(&self) -> MutexGuard<'_, Remembered> {

@@ -6,6 +6,7 @@
 use hashbrown::HashMap;
 
 use super::document::Doc;
+use strata_core::hash::{FNV_START, fnv_step};
 use strata_core::store::Item;
 use strata_language::rules::is_question;
 use strata_language::text::fold;
@@ -44,9 +45,7 @@ impl Saying {
 
 /// FNV-1a over characters, in 64 bits: two of a user's texts share a number once in a million users.
 fn hash(characters: impl Iterator<Item = char>) -> u64 {
-    characters.fold(0xcbf2_9ce4_8422_2325, |hash, c| {
-        (hash ^ u64::from(u32::from(c))).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+    characters.fold(FNV_START, |hash, c| fnv_step(hash, u64::from(c)))
 }
 
 /// What a question is asked with, folded.

@@ -16,6 +16,7 @@ use self::columns::{Numbers, Reader, Writer};
 use super::document::{Document, ItemKind};
 use super::features::{Features, TermHash};
 use super::vocabulary::Vocabulary;
+use strata_core::hash::{FNV_START, fnv_step};
 use strata_core::id::{ItemId, MemoryId, SessionId, SummaryId, TurnId};
 
 /// The name under which segments are stored. Another analyser, another lexicon or another layout is another name.
@@ -155,12 +156,12 @@ fn write_documents(out: &mut Writer, rows: &[Row<'_>]) {
 
 /// Tells damaged bytes from sound ones: FNV-1a by words of eight bytes, a quarter of a millisecond for ten thousand items.
 fn checksum(bytes: &[u8]) -> u64 {
-    let mut sum = 0xcbf2_9ce4_8422_2325 ^ bytes.len() as u64;
+    let mut sum = FNV_START ^ bytes.len() as u64;
     for chunk in bytes.chunks(8) {
         let mut word = [0; 8];
         word[..chunk.len()].copy_from_slice(chunk);
         // The rotation lets high bits reach low ones, which a product alone never does.
-        sum = (sum ^ u64::from_le_bytes(word)).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(29);
+        sum = fnv_step(sum, u64::from_le_bytes(word)).rotate_left(29);
     }
     sum
 }

@@ -348,7 +348,7 @@ async fn questions_and_writes_side_by_side_share_one_index() {
     let world = Arc::new(World::new());
     world.say("s", "the trip went well").await;
     let indexes = Arc::new(index_of(&world).await);
-    let before = Arc::clone(&indexes.lock().slots[&world.user].index);
+    let before = Arc::clone(&indexes.lock().peek(&world.user).unwrap().index);
     let tasks = (0..4).map(|number| {
         let (world, indexes) = (Arc::clone(&world), Arc::clone(&indexes));
         tokio::spawn(async move {
@@ -362,7 +362,7 @@ async fn questions_and_writes_side_by_side_share_one_index() {
     for task in tasks.collect::<Vec<_>>() {
         task.await.unwrap();
     }
-    let after = Arc::clone(&indexes.lock().slots[&world.user].index);
+    let after = Arc::clone(&indexes.lock().peek(&world.user).unwrap().index);
     assert!(Arc::ptr_eq(&before, &after));
     assert_eq!(after.read().unwrap().len(), 201);
 }
@@ -373,10 +373,10 @@ async fn forgetting_makes_an_index_begin_anew() {
     world.say("s", "the trip went well").await;
     world.say("t", "another trip").await;
     let indexes = index_of(&world).await;
-    let before = Arc::clone(&indexes.lock().slots[&world.user].index);
+    let before = Arc::clone(&indexes.lock().peek(&world.user).unwrap().index);
     world.engine.sessions.delete(&world.user, &session("s")).await.unwrap();
     fresh(&indexes, &world, &world.user).await;
-    let after = Arc::clone(&indexes.lock().slots[&world.user].index);
+    let after = Arc::clone(&indexes.lock().peek(&world.user).unwrap().index);
     assert!(!Arc::ptr_eq(&before, &after));
     let known = |index: &UserIndex| (index.len(), index.words.number("well"));
     assert_eq!(known(&after.read().unwrap()), (1, None));
@@ -471,7 +471,7 @@ async fn those_who_asked_last_stay_in_memory() {
 
     let indexes = Indexes::new(Arc::new(FewWords), one * 5 / 2);
     let kept = |indexes: &Indexes| {
-        let mut kept: Vec<String> = indexes.lock().slots.keys().map(ToString::to_string).collect();
+        let mut kept: Vec<String> = indexes.lock().iter().map(|(user, _)| user.to_string()).collect();
         kept.sort();
         kept.concat()
     };

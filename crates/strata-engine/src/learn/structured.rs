@@ -14,6 +14,7 @@ use super::{Fate, Novelty, Said, Statement, normalised, rules};
 use strata_core::error::{Error, Result};
 use strata_core::id::MemoryId;
 use strata_core::memory::{Memory, MemoryKind};
+use strata_core::names::{Named, unknown};
 use strata_core::ports::AnswerSchema;
 use strata_core::turn::{Metadata, Role, Turn};
 use strata_language::sentences::beginning;
@@ -27,6 +28,8 @@ const MAX_POINT_CHARS: usize = 240;
 /// One of the parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
+#[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown::<Field>)]
 pub enum Field {
     /// What is so.
     Facts,
@@ -46,27 +49,12 @@ impl Field {
 
     /// The name in rows and answers.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Facts => "facts",
-            Self::Preferences => "preferences",
-            Self::Decisions => "decisions",
-            Self::Todos => "todos",
-            Self::Entities => "entities",
-        }
+        self.into()
     }
 }
 
-impl std::str::FromStr for Field {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|field| field.as_str() == name).ok_or_else(|| {
-            Error::invalid(format!(
-                "field `{}` is unknown; use `facts`, `preferences`, `decisions`, `todos` or `entities`",
-                name.chars().take(64).collect::<String>()
-            ))
-        })
-    }
+impl Named for Field {
+    const WHAT: &'static str = "field";
 }
 
 /// One of the things that a summary says.

@@ -40,7 +40,8 @@ impl Default for SummarySettings {
 }
 
 /// What a model is asked to write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum SummaryPrompt {
     /// The sliding window, with its parts.
     Window,
@@ -63,14 +64,7 @@ impl SummaryPrompt {
 
     /// The name in settings.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Window => "window",
-            Self::Brief => "brief",
-            Self::Standard => "standard",
-            Self::Chunk => "chunk",
-            Self::Meta => "meta",
-            Self::Rolling => "rolling",
-        }
+        self.into()
     }
 
     /// The built-in instructions.

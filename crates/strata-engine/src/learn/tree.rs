@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 
+use strata_core::hash::fnv;
 use strata_core::ports::TokenCounter;
 use strata_language::sentences;
 
@@ -23,7 +24,8 @@ pub const OVERLAP_TOKENS: u32 = 200;
 pub const GROUP: usize = 5;
 
 /// How deep a text is summarised (document 4, 4.4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "UPPERCASE")]
 pub enum Level {
     /// Fewer than 100 tokens: no summary, facts only.
     None,
@@ -52,13 +54,7 @@ impl Level {
 
     /// The name of the level in document 4.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "NONE",
-            Self::Brief => "BRIEF",
-            Self::Standard => "STANDARD",
-            Self::Detailed => "DETAILED",
-            Self::Hierarchical => "HIERARCHICAL",
-        }
+        self.into()
     }
 
     /// How many tokens a summary of so many should have: document 4's shares of 20, 12 and 7 per cent, within what reads as
@@ -75,7 +71,8 @@ impl Level {
 }
 
 /// What kind of text is summarised: each has its own instructions (document 4, 5.3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum ContentType {
     /// Somebody talks with somebody.
     #[default]
@@ -89,11 +86,7 @@ pub enum ContentType {
 impl ContentType {
     /// The name in templates and rows.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Conversation => "conversation",
-            Self::Journal => "journal",
-            Self::Document => "document",
-        }
+        self.into()
     }
 
     /// What a text looks like: lines that begin with a speaker are a conversation, days or the word «I» a journal. Where
@@ -325,11 +318,10 @@ fn is_boundary(text: &str, at: usize) -> bool {
     GraphemeCursor::new(at, text.len(), true).is_boundary(text, 0).unwrap_or(false)
 }
 
-/// What tells whether a chunk is the one that was summarised: FNV-1a over its bytes, in hexadecimal. It guards against
+/// Tells whether a chunk is the one that was summarised: FNV-1a over its bytes, in hexadecimal. It guards against
 /// doing work again, not against an attacker.
 pub fn digest(text: &str) -> String {
-    let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    format!("{:016x}", text.as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, fold))
+    format!("{:016x}", fnv(text.as_bytes()))
 }
 
 #[cfg(test)]

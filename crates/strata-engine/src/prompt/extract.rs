@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::filter::{FilterSettings, RawLogs, strip};
 use super::profile::{Profile, Rule};
-use strata_core::error::{Error, Result};
+use strata_core::error::{Error, Result, shown};
 use strata_core::state::{DiagnosticState, State};
 use strata_core::turn::Role;
 use strata_language::sentences::head_end;
@@ -77,7 +77,7 @@ impl Rules {
             if profile.name.is_empty() || profile.name.len() > 40 || !profile.name.chars().all(named) {
                 return Err(Error::invalid(format!(
                     "profile `{}` has a name that is no word; use up to 40 letters, digits, `_` and `-`",
-                    profile.name.chars().take(64).collect::<String>()
+                    shown(&profile.name)
                 )));
             }
             if !names.insert(&profile.name) {

@@ -8,10 +8,10 @@ use super::extract::Rules;
 use super::layers::{Context, device_address, layer, plain, recent_start};
 use super::summary::{build_summary_with, condense};
 use super::{
-    Cut, EstimatedTokens, Message, Prompt, PromptBody, PromptSettings, count_all, filter_content_with,
-    is_device, label, note_cut, replace_cut,
+    Cut, Message, Prompt, PromptBody, PromptSettings, count_all, filter_content_with, is_device, label,
+    note_cut, replace_cut,
 };
-use strata_core::ports::TokenCounter;
+use strata_core::ports::{EstimatedTokens, TokenCounter};
 use strata_core::state::State;
 
 /// Messages of the last exchange, which stay while anything older can go.

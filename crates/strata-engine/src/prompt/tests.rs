@@ -5,6 +5,7 @@ mod extraction;
 mod profiles;
 
 use super::*;
+use strata_core::ports::EstimatedTokens;
 use strata_core::state::{DiagnosticState, DiagnosticStatus, State};
 
 const LOG: &str = "InstrumentDebug_2026-02-19_23-24-45.39.log";

@@ -10,8 +10,8 @@ use uuid::Uuid;
 
 use super::*;
 use crate::Settings;
-use crate::prompt::{CLOSE, EstimatedTokens, OPEN, Profile, PromptBody};
-use strata_core::ports::{Clock, IdSource};
+use crate::prompt::{CLOSE, OPEN, Profile, PromptBody};
+use strata_core::ports::{Clock, EstimatedTokens, IdSource};
 use strata_core::state::{DiagnosticStatus, Observed};
 use strata_core::store::ChangeSet;
 use strata_core::store::conformance::fixture::{ann, appending, at, session, turn};

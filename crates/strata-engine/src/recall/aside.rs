@@ -15,6 +15,7 @@ use super::question::Question;
 use super::rank::{Inputs, Ranked, Scored};
 use super::request::{RecallRequest, Shown};
 use crate::index::{Doc, Document, Saying, UserIndex, speaker, term_hash};
+use strata_core::hash::{FNV_START, fnv_step};
 use strata_core::id::ItemId;
 use strata_core::store::{Hit, Item};
 use strata_core::turn::{Role, Turn};
@@ -237,9 +238,8 @@ fn said_again(
 
 /// The words of an item as one number. Items with the same words share one; should others, it costs a comparison.
 fn words_of(index: &UserIndex, doc: Doc) -> u64 {
-    index.words.of(doc).iter().fold(0xcbf2_9ce4_8422_2325, |hash, (word, count)| {
-        (hash ^ u64::from(*word) ^ u64::from(*count) << 32).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+    let words = index.words.of(doc).iter();
+    words.fold(FNV_START, |hash, (word, count)| fnv_step(hash, u64::from(*word) ^ u64::from(*count) << 32))
 }
 
 /// The same for the hits of a store's own index, whose texts are there.

@@ -9,6 +9,7 @@ use super::Recording;
 use crate::engine::to_micros;
 use crate::prompt::strip_injected;
 use strata_core::error::{Error, Result};
+use strata_core::hash::{FNV_START, fnv_append};
 use strata_core::id::{SessionId, TurnId, UserId};
 use strata_core::store::{AppendedTurn, Change, ChangeSet, Idempotency};
 use strata_core::turn::{NewMessage, NewTurn};
@@ -100,31 +101,20 @@ impl Recording {
                 "the idempotency key has {length} characters; use 1 to {MAX_KEY_CHARS} without control characters"
             )));
         }
-        let mut fingerprint = Fingerprint::new();
-        fingerprint.field(session.as_str());
+        let mut fingerprint = with_field(FNV_START, session.as_str());
         for message in messages {
-            fingerprint.field(message.role.as_str());
-            fingerprint.field(message.name.as_deref().unwrap_or_default());
-            fingerprint.field(&message.content);
-            fingerprint.field(&message.created_at.map(|at| at.to_string()).unwrap_or_default());
-            fingerprint.field(&serde_json::Value::Object(message.metadata.clone()).to_string());
+            let at = message.created_at.map(|at| at.to_string()).unwrap_or_default();
+            let metadata = serde_json::Value::Object(message.metadata.clone()).to_string();
+            let name = message.name.as_deref().unwrap_or_default();
+            let fields = [message.role.as_str(), name, &message.content, &at, &metadata];
+            fingerprint = fields.into_iter().fold(fingerprint, with_field);
         }
-        Ok(Idempotency { key: key.to_owned(), fingerprint: fingerprint.0 })
+        Ok(Idempotency { key: key.to_owned(), fingerprint })
     }
 }
 
-/// FNV-1a over fields with their lengths. It guards against a client's mistake, not against an attacker: who can choose
-/// the key can as well choose another.
-struct Fingerprint(u64);
-
-impl Fingerprint {
-    fn new() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-
-    fn field(&mut self, text: &str) {
-        for byte in (text.len() as u64).to_le_bytes().iter().chain(text.as_bytes()) {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
-    }
+/// Adds a field with its length to a fingerprint. FNV-1a guards against a client's mistake, not against an attacker: a
+/// client that can choose the key can as well choose another.
+fn with_field(fingerprint: u64, text: &str) -> u64 {
+    fnv_append(fnv_append(fingerprint, &(text.len() as u64).to_le_bytes()), text.as_bytes())
 }

@@ -9,9 +9,9 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::learn::LearnSettings;
-use crate::prompt::EstimatedTokens;
 use crate::{Engine, Learned, Settings};
 use strata_core::error::{Error, Result};
+use strata_core::ports::EstimatedTokens;
 use strata_core::ports::{ChatAnswer, ChatModel, ChatRequest, Clock, IdSource, Spent};
 use strata_core::store::conformance::fixture::{ann, at, session};
 use strata_core::store::{InMemoryStore, Store};

@@ -12,19 +12,15 @@ mod words;
 use std::sync::LazyLock;
 
 use jiff::Timestamp;
-use regex::{Regex, RegexSet};
+use regex::Regex;
 
 use super::claim::{Arity, Claim, Errand, Hold, Reading, Rule, Verb, fill};
+use super::patterns::{Patterns, Rewrites, with_lists};
 use super::value;
 use crate::{text, time};
 use head::Head;
 pub(super) use plan::is_pet;
 pub(super) use script::as_written;
-
-struct Table {
-    set: RegexSet,
-    patterns: Vec<Regex>,
-}
 
 /// Whom a sentence speaks of: how that is compared and how it is said.
 #[derive(Debug, Clone)]
@@ -36,23 +32,11 @@ struct Subject {
     named: bool,
 }
 
-static RULES: LazyLock<Table> = LazyLock::new(|| {
-    let sources: Vec<String> =
-        table::RULES.iter().map(|rule| format!("^(?:{})$", expand(rule.pattern))).collect();
-    let set = regex::RegexSetBuilder::new(&sources).size_limit(64 << 20).dfa_size_limit(16 << 20).build();
-    Table {
-        set: set.unwrap_or_else(|_| RegexSet::empty()),
-        // A pattern that does not compile is found by the tests, which use every one of them.
-        patterns: sources.iter().filter_map(|source| Regex::new(source).ok()).collect(),
-    }
+static RULES: LazyLock<Patterns> = LazyLock::new(|| {
+    Patterns::new(table::RULES.iter().map(|rule| format!("^(?:{})$", expand(rule.pattern))))
 });
 
-static REWRITES: LazyLock<(RegexSet, Vec<(Regex, &'static str)>)> = LazyLock::new(|| {
-    let set = RegexSet::new(table::REWRITES.iter().map(|(pattern, _)| expand(pattern)));
-    let rewrites =
-        table::REWRITES.iter().filter_map(|(pattern, to)| Some((Regex::new(&expand(pattern)).ok()?, *to)));
-    (set.unwrap_or_else(|_| RegexSet::empty()), rewrites.collect())
-});
+static REWRITES: LazyLock<Rewrites> = LazyLock::new(|| Rewrites::new(table::REWRITES, expand));
 
 static VAGUE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(words::VAGUE).ok());
 static NO_ERRAND: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(words::NO_ERRAND).ok());
@@ -70,9 +54,7 @@ fn expand(pattern: &str) -> String {
         ("LANG", words::LANG),
         ("NUM", words::NUM),
     ];
-    lists
-        .iter()
-        .fold(pattern.to_owned(), |pattern, (name, list)| pattern.replace(name, &format!("(?:{list})")))
+    with_lists(pattern, &lists)
 }
 
 /// Traditional characters as simplified ones; all else as it is.
@@ -161,11 +143,7 @@ fn replaced(trimmed: &str, clause: &str) -> (String, Option<String>) {
 }
 
 fn rewrite(clause: &str) -> String {
-    let (set, rewrites) = &*REWRITES;
-    match set.matches(clause).iter().next().and_then(|place| rewrites.get(place)) {
-        Some((pattern, to)) => pattern.replace(clause, *to).into_owned(),
-        None => clause.to_owned(),
-    }
+    REWRITES.apply(clause)
 }
 
 /// Whether a clause without a subject goes on speaking of the one before.
@@ -239,10 +217,8 @@ fn of_somebody(subject: &Subject, rest: &str, who: &str, at: Timestamp, old: Opt
     let bare = without_times(plain, at);
     for text in [bare.as_str(), plain] {
         let (head, predicate) = head::parse(text);
-        for place in RULES.set.matches(predicate).iter() {
-            let (Some(rule), Some(found)) =
-                (table::RULES.get(place), RULES.patterns.get(place).and_then(|p| p.captures(predicate)))
-            else {
+        for place in RULES.matches(predicate) {
+            let (Some(rule), Some(found)) = (table::RULES.get(place), RULES.groups(place, predicate)) else {
                 continue;
             };
             let group = |name: &str| found.name(name).map_or("", |group| group.as_str());

@@ -14,9 +14,10 @@ mod words;
 use std::sync::LazyLock;
 
 use jiff::Timestamp;
-use regex::{Regex, RegexSet};
+use regex::Regex;
 
 use super::claim::{Arity, Claim, Errand, Hold, Reading, Rule, Verb};
+use super::patterns::{Patterns, Rewrites, with_lists};
 use super::value;
 use crate::rules::StatementKind;
 use crate::time;
@@ -24,31 +25,25 @@ use head::Head;
 pub(super) use plan::is_pet;
 use subject::Subject;
 
-/// A table with its patterns compiled: one pass says which rules match, the first of them is then asked for its groups.
+/// A table with its patterns compiled.
 struct Compiled {
     rules: &'static [Rule],
-    set: RegexSet,
-    patterns: Vec<Regex>,
+    patterns: Patterns,
 }
 
 impl Compiled {
     fn new(rules: &'static [Rule]) -> Self {
-        let sources: Vec<String> =
-            rules.iter().map(|rule| format!("^(?i:{})$", expand(rule.pattern))).collect();
-        // A pattern that does not compile is found by the tests, which use every one of them.
-        let patterns = sources.iter().filter_map(|source| Regex::new(source).ok()).collect();
-        let set = regex::RegexSetBuilder::new(&sources).size_limit(64 << 20).dfa_size_limit(16 << 20).build();
-        Self { rules, set: set.unwrap_or_else(|_| RegexSet::empty()), patterns }
+        let sources = rules.iter().map(|rule| format!("^(?i:{})$", expand(rule.pattern)));
+        Self { rules, patterns: Patterns::new(sources) }
     }
 
     /// The matches, the first rule first.
     fn matches<'t>(&self, predicate: &'t str) -> impl Iterator<Item = Found<'t>> {
-        let places: Vec<usize> = self.set.matches(predicate).iter().collect();
-        places.into_iter().filter_map(move |place| self.at(place, predicate))
+        self.patterns.matches(predicate).filter_map(move |place| self.at(place, predicate))
     }
 
     fn at<'t>(&self, place: usize, predicate: &'t str) -> Option<Found<'t>> {
-        let (rule, groups) = (self.rules.get(place)?, self.patterns.get(place)?.captures(predicate)?);
+        let (rule, groups) = (self.rules.get(place)?, self.patterns.groups(place, predicate)?);
         let group = |name: &str| groups.name(name).map(|group| group.as_str());
         let (value, tail) = (group("v")?, group("t").unwrap_or_default());
         Some(Found { place, rule, value, tail, noun: group("n").unwrap_or_default(), old: group("o") })
@@ -81,20 +76,14 @@ fn expand(pattern: &str) -> String {
         ("WHEN", words::WHEN),
         ("HEALTH", words::HEALTH),
     ];
-    lists
-        .iter()
-        .fold(pattern.to_owned(), |pattern, (name, list)| pattern.replace(name, &format!("(?:{list})")))
+    with_lists(pattern, &lists)
 }
 
 static RULES: LazyLock<Compiled> = LazyLock::new(|| Compiled::new(table::RULES));
 static OF_THINGS: LazyLock<Compiled> = LazyLock::new(|| Compiled::new(table::OF_THINGS));
 
-static REWRITES: LazyLock<(RegexSet, Vec<(Regex, &'static str)>)> = LazyLock::new(|| {
-    let sources: Vec<String> = table::REWRITES.iter().map(|(pattern, _)| format!("(?i){pattern}")).collect();
-    let set = RegexSet::new(&sources).unwrap_or_else(|_| RegexSet::empty());
-    let rewrites = table::REWRITES.iter().zip(&sources);
-    (set, rewrites.filter_map(|((_, to), source)| Some((Regex::new(source).ok()?, *to))).collect())
-});
+static REWRITES: LazyLock<Rewrites> =
+    LazyLock::new(|| Rewrites::new(table::REWRITES, |pattern| format!("(?i){pattern}")));
 
 static VAGUE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(&format!("(?i){}", words::VAGUE)).ok());
 static NO_ERRAND: LazyLock<Option<Regex>> =
@@ -122,11 +111,7 @@ pub(super) fn read(clause: &str, who: &str, at: Timestamp) -> Vec<Reading> {
 
 /// The sentence in the shape that the tables read.
 fn rewrite(clause: &str) -> String {
-    let (set, rewrites) = &*REWRITES;
-    match set.matches(clause).iter().next().and_then(|place| rewrites.get(place)) {
-        Some((pattern, to)) => pattern.replace(clause, *to).into_owned(),
-        None => clause.to_owned(),
-    }
+    REWRITES.apply(clause)
 }
 
 /// A text without the times that it names and without the words that led to them.

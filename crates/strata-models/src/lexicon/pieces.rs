@@ -2,7 +2,7 @@
 
 use hashbrown::HashTable;
 use strata_core::lexicon::{DIMENSION, add_bytes};
-use strata_core::{Error, Result};
+use strata_core::{Error, Result, hash};
 
 static VOCABULARY: &str = include_str!("../../data/vocab.txt");
 static TABLE: &[u8] = include_bytes!("../../data/builtin.bin");
@@ -47,7 +47,7 @@ impl Table {
             }
             table.texts[usize::from(id)] = text;
             table.longest = table.longest.max(text.len());
-            let hash = |text: &str| scattered(text.bytes().fold(FNV, fnv));
+            let hash = |text: &str| scattered(hash::fnv(text.as_bytes()));
             table.ids.insert_unique(hash(text), id, |id| hash(table.texts[usize::from(*id)]));
         }
         table
@@ -60,10 +60,10 @@ impl Table {
     /// The longest piece that a text begins with, and its length. The hashes of all beginnings are made in one pass.
     fn longest_start(&self, text: &str) -> Option<(usize, u16)> {
         let mut hashes = [0; MAX_PIECE_BYTES + 1];
-        let mut hash = FNV;
+        let mut hash = hash::FNV_START;
         let length = text.len().min(self.longest).min(MAX_PIECE_BYTES);
         for (at, byte) in text.bytes().take(length).enumerate() {
-            hash = fnv(hash, byte);
+            hash = hash::fnv_step(hash, u64::from(byte));
             hashes[at + 1] = hash;
         }
         let lengths = start(text).map_or(u64::MAX, |start| self.lengths[start] | ((1 << START) - 1));
@@ -76,20 +76,13 @@ impl Table {
 /// Where a text's lengths are, by its first bytes; none for one that is shorter.
 fn start(text: &str) -> Option<usize> {
     let bytes = text.as_bytes().first_chunk::<START>()?;
-    Some((scattered(bytes.iter().copied().fold(FNV, fnv)) >> 40) as usize % STARTS)
+    Some((scattered(hash::fnv(bytes)) >> 40) as usize % STARTS)
 }
 
 /// No piece is longer.
 const MAX_PIECE_BYTES: usize = 63;
 
-/// FNV-1a, which goes on from the hash of a beginning to that of the next.
-const FNV: u64 = 0xcbf2_9ce4_8422_2325;
-
-fn fnv(hash: u64, byte: u8) -> u64 {
-    (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-}
-
-/// The table uses the highest bits, which the last bytes have hardly reached.
+/// FNV-1a with its bits mixed: the table uses the highest ones, which the last bytes have hardly reached.
 fn scattered(hash: u64) -> u64 {
     hash.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

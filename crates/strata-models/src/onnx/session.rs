@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool, ValueOrView};
 use rten_tensor::prelude::*;
 use rten_tensor::{NdTensor, Tensor};
-use strata_core::{Error, Result};
+use strata_core::{Error, Result, hash};
 use tokenizers::Tokenizer;
 
 /// The names under which hubs and exporters store a model, best for a CPU first.
@@ -192,19 +192,13 @@ pub(super) fn space_name(dir: &Path) -> Result<String> {
     };
     let mut file = File::open(&path).map_err(unreadable)?;
     let size = file.metadata().map_err(unreadable)?.len();
-    let mut digest = 0xcbf2_9ce4_8422_2325_u64;
-    let mut eat = |bytes: &[u8]| {
-        for byte in bytes {
-            digest = (digest ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
-    };
-    eat(&size.to_le_bytes());
+    let mut digest = hash::fnv(&size.to_le_bytes());
     let mut block = Vec::with_capacity(4096);
     for number in 0..BLOCKS {
         file.seek(SeekFrom::Start(size / BLOCKS * number)).map_err(unreadable)?;
         block.clear();
         file.by_ref().take(4096).read_to_end(&mut block).map_err(unreadable)?;
-        eat(&block);
+        digest = hash::fnv_append(digest, &block);
     }
     let name = dir.file_name().map_or_else(|| "model".into(), |name| name.to_string_lossy().into_owned());
     Ok(format!("{name}@{digest:016x}"))

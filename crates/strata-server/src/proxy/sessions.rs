@@ -2,12 +2,12 @@
 //! into it. Losing it costs a cache hit, never a memory.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hasher};
 use std::sync::{Mutex, PoisonError};
 
+use lru::LruCache;
 use strata_core::{SessionId, UserId};
 
-/// The most sessions that are remembered; beyond, the older half goes.
+/// The most sessions that are remembered; beyond, the least recently used one goes.
 const MAX_SESSIONS: usize = 4_096;
 
 /// The beginning of a prompt is compared byte by byte, up to so many: most prompts that are short enough for a block to
@@ -21,20 +21,17 @@ const BLOCK_BYTES: usize = 64;
 const MAX_COUNTS: usize = 8_192;
 
 /// What is remembered, by user and session.
-#[derive(Default)]
-pub(crate) struct Sessions(Mutex<Table>);
+pub(crate) struct Sessions(Mutex<LruCache<(UserId, SessionId), Known>>);
 
-#[derive(Default)]
-struct Table {
-    /// Counts the looks, to tell which sessions were used last.
-    clock: u64,
-    sessions: HashMap<(UserId, SessionId), Known>,
+impl Default for Sessions {
+    fn default() -> Self {
+        Self(Mutex::new(LruCache::unbounded()))
+    }
 }
 
 /// What is remembered of a session.
 #[derive(Default)]
 pub(crate) struct Known {
-    used: u64,
     /// The last prompt: its beginning, and the hash of each block of the rest.
     head: Vec<u8>,
     blocks: Vec<u64>,
@@ -54,19 +51,12 @@ impl Sessions {
         session: &SessionId,
         look: impl FnOnce(&mut Known) -> T,
     ) -> T {
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Table { clock, sessions } = &mut *table;
-        *clock += 1;
-        if sessions.len() >= MAX_SESSIONS {
-            let mut used: Vec<u64> = sessions.values().map(|known| known.used).collect();
-            let middle = used.len() / 2;
-            let (_, oldest_kept, _) = used.select_nth_unstable(middle);
-            let oldest_kept = *oldest_kept;
-            sessions.retain(|_, known| known.used >= oldest_kept);
+        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = look(sessions.get_or_insert_mut((user.clone(), session.clone()), Known::default));
+        if sessions.len() > MAX_SESSIONS {
+            sessions.pop_lru();
         }
-        let entry = sessions.entry((user.clone(), session.clone())).or_default();
-        entry.used = *clock;
-        look(entry)
+        found
     }
 }
 
@@ -98,9 +88,7 @@ impl Known {
 }
 
 pub(crate) fn hash(bytes: &[u8]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    hasher.write(bytes);
-    hasher.finish()
+    strata_core::hash::in_process(bytes)
 }
 
 #[cfg(test)]
@@ -136,7 +124,7 @@ mod tests {
             let session = SessionId::new(number.to_string()).unwrap();
             sessions.with(&user, &session, |known| known.stable_share(b"prompt"));
         }
-        assert!(sessions.0.lock().unwrap().sessions.len() <= MAX_SESSIONS);
+        assert!(sessions.0.lock().unwrap().len() <= MAX_SESSIONS);
         let last = SessionId::new(MAX_SESSIONS.to_string()).unwrap();
         assert!(sessions.with(&user, &last, |known| known.stable_share(b"prompt")).is_some());
     }

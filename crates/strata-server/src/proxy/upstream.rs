@@ -10,22 +10,11 @@ use axum::http::header::{
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use super::error::ProxyError;
 use super::settings::{ProxySettings, UpstreamUrl};
 use crate::error::ApiError;
 use crate::keys::Identity;
-
-/// How long the upstream may take to accept a connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// How long a connection is kept for the next request. Servers close theirs after a minute or so, and a request that meets
-/// a closing connection is lost.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(50);
 
 /// Headers between two neighbours (RFC 9110, 7.6.1), which are not passed on.
 const HOP_BY_HOP: [HeaderName; 9] = [
@@ -45,7 +34,7 @@ const OWN: &str = "x-strata-";
 
 /// An OpenAI-compatible server.
 pub(crate) struct Upstream {
-    client: Client<HttpsConnector<HttpConnector>, Body>,
+    client: strata_http::Client<Body>,
     url: UpstreamUrl,
     key: Option<HeaderValue>,
     timeout: Duration,
@@ -60,26 +49,8 @@ pub(crate) enum Reading {
 
 impl Upstream {
     pub(crate) fn new(url: &UpstreamUrl, settings: &ProxySettings) -> Self {
-        let mut connector = HttpConnector::new();
-        connector.enforce_http(false);
-        connector.set_nodelay(true);
-        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
-        // Certificates are checked against a list inside the binary, so that a bare container works too.
-        let connector = HttpsConnectorBuilder::new()
-            .with_webpki_roots()
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(connector);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_idle_timeout(IDLE_TIMEOUT)
-            .pool_timer(TokioTimer::new())
-            .build(connector);
-        let key = settings.upstream_key.as_ref().and_then(|key| {
-            let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose())).ok()?;
-            value.set_sensitive(true);
-            Some(value)
-        });
-        Self { client, url: url.clone(), key, timeout: settings.upstream_timeout }
+        let key = settings.upstream_key.as_ref().and_then(|key| strata_http::bearer(key.expose()).ok());
+        Self { client: strata_http::client(), url: url.clone(), key, timeout: settings.upstream_timeout }
     }
 
     /// How long it may be silent.

@@ -94,17 +94,8 @@ impl RequestResponse {
             truncated: row.truncated,
             latency_retrieval_ms: milliseconds(row.latency_retrieval_us),
             latency_llm_ms: row.latency_llm_us.map(milliseconds),
-            error_stage: row.error_stage.map(stage_name),
+            error_stage: row.error_stage.map(ErrorStage::as_str),
         }
-    }
-}
-
-fn stage_name(stage: ErrorStage) -> &'static str {
-    match stage {
-        ErrorStage::Retrieval => "retrieval",
-        ErrorStage::Embedding => "embedding",
-        ErrorStage::LlmReply => "llm_reply",
-        ErrorStage::Summary => "summary",
     }
 }
 

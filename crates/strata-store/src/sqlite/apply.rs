@@ -14,7 +14,8 @@ use strata_core::store::{AppendedTurn, Applied, Change, ChangeSet, Idempotency};
 use strata_core::summary::{Summary, SummaryStatus};
 use strata_core::turn::{Hidden, NewTurn};
 use strata_core::vector::ItemVector;
-use strata_core::{Error, ItemId, SessionId, TurnId, UserId};
+use strata_core::{Error, ItemId, SessionId, UserId};
+use uuid::Uuid;
 
 pub(crate) use jobs::lease_job;
 
@@ -151,7 +152,7 @@ impl<'a> Writing<'a> {
         match change {
             Change::AppendTurns { session, turns } => self.append(&session, turns),
             Change::HideTurns { ids, hidden } => {
-                ids.into_iter().try_for_each(|id| self.hide_turn(id, hidden))
+                ids.into_iter().try_for_each(|id| self.hide("turns", "turn", id.0, hidden))
             }
             Change::PutState { session, state } => self.put_state(&session, &state),
             Change::PutSummary(summary) => self.put_summary(&summary),
@@ -162,7 +163,7 @@ impl<'a> Writing<'a> {
             Change::CloseMemory { id, valid_to, replaced_by } => self.close_memory(id, valid_to, replaced_by),
             Change::NoteMemory { id, note } => self.note_memory(id, note),
             Change::ConfirmMemory { id, turns } => self.confirm_memory(id, &turns),
-            Change::HideMemory { id, hidden } => self.hide_memory(id, hidden),
+            Change::HideMemory { id, hidden } => self.hide("memories", "memory", id.0, hidden),
             Change::PutVectors(vectors) => {
                 let revision = self.raise_vectors()?;
                 vectors.iter().try_for_each(|vector| self.put_vector(vector, revision))
@@ -245,20 +246,21 @@ impl<'a> Writing<'a> {
         Ok(made)
     }
 
-    fn hide_turn(&self, id: TurnId, hidden: Option<Hidden>) -> Outcome<()> {
+    /// Hides a turn or a memory, or shows it again.
+    fn hide(&self, table: &str, what: &str, id: Uuid, hidden: Option<Hidden>) -> Outcome<()> {
         let changed = self
             .conn
-            .prepare_cached(
-                "UPDATE turns SET hidden_at = ?3, hidden_reason = ?4, revision = ?5 WHERE user_id = ?1 AND id = ?2",
-            )?
+            .prepare_cached(&format!(
+                "UPDATE {table} SET hidden_at = ?3, hidden_reason = ?4, revision = ?5 WHERE user_id = ?1 AND id = ?2"
+            ))?
             .execute(params![
                 self.user_id,
-                id.0.as_bytes(),
+                id.as_bytes(),
                 hidden.map(|hidden| micros(hidden.at)),
                 hidden.map(|hidden| hidden.reason.as_str()),
                 self.revision
             ])?;
-        if changed == 0 { Err(unknown("turn", id)) } else { Ok(()) }
+        if changed == 0 { Err(unknown(what, id)) } else { Ok(()) }
     }
 
     fn put_state(&self, session: &SessionId, state: &State) -> Outcome<()> {

@@ -268,14 +268,8 @@ impl Visible<'_> {
         )?;
         let session = self.session.map(|(row, _)| row);
         let as_of = self.query.as_of.map(micros);
-        let mut rows = select.query(params![self.user_id, session, as_of, compared])?;
-        while let Some(turn) = rows.next()? {
-            if let Some(score) = resembles(content(turn)?) {
-                let (row, created_at) = (turn.get(0)?, turn.get(1)?);
-                found.push(Resembling { score, created_at, kind: Kind::Turn, row });
-            }
-        }
-        Ok(())
+        let rows = select.query(params![self.user_id, session, as_of, compared])?;
+        compare(rows, Kind::Turn, resembles, found)
     }
 
     fn similar_memories(
@@ -288,15 +282,24 @@ impl Visible<'_> {
             "SELECT row, recorded_at, content FROM memories WHERE user_id = ?1
              ORDER BY recorded_at DESC LIMIT ?2",
         )?;
-        let mut rows = select.query([self.user_id, compared])?;
-        while let Some(memory) = rows.next()? {
-            if let Some(score) = resembles(content(memory)?) {
-                let (row, created_at) = (memory.get(0)?, memory.get(1)?);
-                found.push(Resembling { score, created_at, kind: Kind::Memory, row });
-            }
-        }
-        Ok(())
+        compare(select.query([self.user_id, compared])?, Kind::Memory, resembles, found)
     }
+}
+
+/// Adds those of the rows (row, time, content) that resemble the question.
+fn compare(
+    mut rows: rusqlite::Rows<'_>,
+    kind: Kind,
+    resembles: &dyn Fn(&str) -> Option<f32>,
+    found: &mut Vec<Resembling>,
+) -> Outcome<()> {
+    while let Some(item) = rows.next()? {
+        if let Some(score) = resembles(content(item)?) {
+            let (row, created_at) = (item.get(0)?, item.get(1)?);
+            found.push(Resembling { score, created_at, kind, row });
+        }
+    }
+    Ok(())
 }
 
 /// An item that resembles a question. It is not read yet and may turn out to be invisible.

@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
-use strata_core::SessionId;
 use strata_core::context::ContextData;
 
-use super::{Context, UserArgs, read_document};
+use super::{Context, SessionArgs, UserArgs, read_document};
 use crate::failure::Outcome;
 use crate::output::{Output, note};
 
@@ -17,11 +16,8 @@ use crate::output::{Output, note};
     after_help = "Example:\n  strata context trip > trip.json\n  strata context trip --write trip.json\n  strata context trip --compact"
 )]
 pub(crate) struct Args {
-    /// The session
-    #[arg(value_name = "SESSION")]
-    session: SessionId,
     #[command(flatten)]
-    user: UserArgs,
+    which: SessionArgs,
     /// Write this document back first; `-` reads it from stdin
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
@@ -31,7 +27,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
-    let Args { session, user: UserArgs { user }, write, compact } = args;
+    let Args { which: SessionArgs { session, user: UserArgs { user } }, write, compact } = args;
     let mut document = None;
     let engine = match write {
         Some(file) => {

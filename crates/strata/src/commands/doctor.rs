@@ -41,6 +41,8 @@ const SEGMENT_SLACK: u64 = 63;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 enum Status {
     Ok,
     Warning,
@@ -49,11 +51,7 @@ enum Status {
 
 impl Status {
     fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warning => "warning",
-            Self::Problem => "problem",
-        }
+        self.into()
     }
 }
 

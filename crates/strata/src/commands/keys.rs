@@ -17,7 +17,7 @@ use strata_core::{KeyId, UserId};
 use strata_engine::Engine;
 use strata_engine::NewKey;
 
-use super::{Context, JsonArgs};
+use super::{Context, JsonArgs, PageArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, note};
 
@@ -43,12 +43,8 @@ enum Action {
         /// Also revoked ones
         #[arg(long)]
         all: bool,
-        /// How many at the most
-        #[arg(long, value_name = "N", default_value_t = 50, allow_negative_numbers = true)]
-        limit: u32,
-        /// How many to leave out at the start
-        #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
-        offset: u64,
+        #[command(flatten)]
+        page: PageArgs,
         #[command(flatten)]
         json: JsonArgs,
     },
@@ -138,9 +134,9 @@ fn parse_rate(text: &str) -> Result<u32, String> {
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
     match args.action {
         Action::Create(args) => create(args, &context.engine_to_write().await?, output).await,
-        Action::List { user, all, limit, offset, json } => {
+        Action::List { user, all, page, json } => {
             let engine = context.engine_to_read().await?;
-            let query = KeyQuery { id: None, user, revoked: all, page: Page { offset, limit } };
+            let query = KeyQuery { id: None, user, revoked: all, page: page.into() };
             let keys = engine.keys(&query).await?;
             list(&keys, engine.now(), json, output)
         }

@@ -6,12 +6,12 @@ use clap::Subcommand;
 use jiff::Timestamp;
 use serde_json::json;
 use strata_core::moment::parse_as_of;
-use strata_core::store::{MemoryQuery, MemorySelect, Page};
+use strata_core::store::{MemoryQuery, MemorySelect};
 use strata_core::{Memory, MemoryId, MemoryKind, SessionId, UserId};
 use strata_engine::{Engine, Filter};
 use strata_engine::{HistoryStep, MemoryEdit};
 
-use super::{Context, JsonArgs, text_or_stdin};
+use super::{Context, JsonArgs, PageArgs, text_or_stdin};
 use crate::failure::{Failure, Outcome};
 use crate::json::{HistoryJson, MemoryJson, RemovedJson};
 use crate::output::{Output, confirm, note};
@@ -118,12 +118,8 @@ struct ListArgs {
     /// Also replaced and deleted ones
     #[arg(long)]
     all: bool,
-    /// How many at the most
-    #[arg(long, value_name = "N", default_value_t = 50, allow_negative_numbers = true)]
-    limit: u32,
-    /// How many to leave out at the start
-    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
-    offset: u64,
+    #[command(flatten)]
+    page: PageArgs,
     #[command(flatten)]
     json: JsonArgs,
 }
@@ -178,10 +174,10 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
 }
 
 async fn list(args: ListArgs, engine: &Engine, output: &mut Output) -> Outcome {
-    let ListArgs { owner, session, kind, as_of, filter, all, limit, offset, json } = args;
+    let ListArgs { owner, session, kind, as_of, filter, all, page, json } = args;
     let user = owner.into_user();
     let select = if all { MemorySelect::All } else { MemorySelect::Current { as_of } };
-    let query = MemoryQuery { session, kind, page: Page { offset, limit }, ..MemoryQuery::new(select) };
+    let query = MemoryQuery { session, kind, page: page.into(), ..MemoryQuery::new(select) };
     let memories = match filter {
         Some(filter) => engine.filtered_memories(&user, &query, &filter).await?,
         None => engine.memories(&user, &query).await?,

@@ -7,6 +7,8 @@ mod pull;
 use clap::Subcommand;
 use std::path::PathBuf;
 
+use strata_core::error::shown;
+
 use super::{Context, JsonArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
@@ -56,9 +58,9 @@ fn check_name(name: &str) -> Outcome {
     if plain && !matches!(name, "auto" | "builtin") {
         return Ok(());
     }
-    let shown: String = name.chars().take(64).collect();
     Err(Failure::usage(format!(
-        "`{shown}` cannot be a model's name; use letters, digits, `.`, `_` and `-`, and neither `auto` nor `builtin`"
+        "`{}` cannot be a model's name; use letters, digits, `.`, `_` and `-`, and neither `auto` nor `builtin`",
+        shown(name)
     )))
 }
 

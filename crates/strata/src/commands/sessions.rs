@@ -9,7 +9,6 @@ use clap::Subcommand;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::json;
-use strata_core::store::Page;
 use strata_core::summary::{Summary, SummaryStats};
 use strata_core::turn::Metadata;
 use strata_core::{Role, Session, SessionId, Turn, UserId};
@@ -18,7 +17,7 @@ use strata_engine::learn::structured::Field;
 use strata_engine::{StructuredPoint, SummaryReport, SummaryVersion};
 use strata_server::wire::PointResponse;
 
-use super::{Context, JsonArgs, UserArgs};
+use super::{Context, JsonArgs, PageArgs, SessionArgs, UserArgs};
 use crate::failure::{Failure, Outcome};
 use crate::json::{RemovedJson, SessionJson};
 use crate::output::{Output, confirm, note};
@@ -38,12 +37,8 @@ enum Action {
     List {
         #[command(flatten)]
         user: UserArgs,
-        /// How many at the most
-        #[arg(long, value_name = "N", default_value_t = 50, allow_negative_numbers = true)]
-        limit: u32,
-        /// How many to leave out at the start
-        #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
-        offset: u64,
+        #[command(flatten)]
+        page: PageArgs,
         #[command(flatten)]
         json: JsonArgs,
     },
@@ -106,23 +101,14 @@ enum Action {
     },
 }
 
-#[derive(Debug, clap::Args)]
-struct SessionArgs {
-    /// The session
-    #[arg(value_name = "SESSION")]
-    session: SessionId,
-    #[command(flatten)]
-    user: UserArgs,
-}
-
 /// Turns read from the store at a time while exporting.
 const EXPORT_PAGE: u32 = 1_000;
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
     let engine = context.engine_to_read().await?;
     match args.action {
-        Action::List { user: UserArgs { user }, limit, offset, json: JsonArgs { json } } => {
-            let sessions = engine.sessions(&user, Page { offset, limit }).await?;
+        Action::List { user: UserArgs { user }, page, json: JsonArgs { json } } => {
+            let sessions = engine.sessions(&user, page.into()).await?;
             list(&user, &sessions, json, output)
         }
         Action::Show { which, limit, summaries: true, json, .. } => {

@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use strata_core::SessionId;
 use strata_core::state::State;
 
-use super::{Context, UserArgs, read_document};
+use super::{Context, SessionArgs, UserArgs, read_document};
 use crate::failure::Outcome;
 use crate::output::Output;
 
@@ -35,15 +34,6 @@ enum Action {
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
-}
-
-#[derive(Debug, clap::Args)]
-struct SessionArgs {
-    /// The session
-    #[arg(value_name = "SESSION")]
-    session: SessionId,
-    #[command(flatten)]
-    user: UserArgs,
 }
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {

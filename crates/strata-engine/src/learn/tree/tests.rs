@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::prompt::EstimatedTokens;
+use strata_core::ports::EstimatedTokens;
 
 #[test]
 fn the_levels_of_the_document() {

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use crate::recall::{RecallRequest, Recalled};
 use crate::{Engine, NewMemory, Settings};
 use strata_core::error::Result;
+use strata_core::hash::fnv;
 use strata_core::id::{ItemId, MemoryId, SessionId, TurnId, UserId};
 use strata_core::lexicon::{DIMENSION, Lexicon, Word, mean};
 use strata_core::ports::{Clock, Embedder, EmbedderCost, IdSource, Passage, TokenCounter};
@@ -51,9 +52,7 @@ impl Lexicon for FewWords {
 
 /// A direction by chance; two of them have nothing to do with each other.
 fn direction(text: &str) -> [f32; DIMENSION] {
-    let mut state = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let mut state = fnv(text.as_bytes());
     std::array::from_fn(|_| {
         state ^= state << 13;
         state ^= state >> 7;

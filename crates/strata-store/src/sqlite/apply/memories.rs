@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, params};
 use serde::de::DeserializeOwned;
-use strata_core::turn::{Hidden, Metadata};
+use strata_core::turn::Metadata;
 use strata_core::{Memory, MemoryId, SessionId, TurnId};
 
 use super::super::error::{Fault, Outcome, damaged};
@@ -108,23 +108,6 @@ impl Writing<'_> {
                 id.0.as_bytes(),
                 micros(valid_to),
                 replaced_by.map(|id| *id.0.as_bytes()),
-                self.revision
-            ])?;
-        if changed == 0 { Err(unknown("memory", id)) } else { Ok(()) }
-    }
-
-    pub(super) fn hide_memory(&self, id: MemoryId, hidden: Option<Hidden>) -> Outcome<()> {
-        let changed = self
-            .conn
-            .prepare_cached(
-                "UPDATE memories SET hidden_at = ?3, hidden_reason = ?4, revision = ?5
-                 WHERE user_id = ?1 AND id = ?2",
-            )?
-            .execute(params![
-                self.user_id,
-                id.0.as_bytes(),
-                hidden.map(|hidden| micros(hidden.at)),
-                hidden.map(|hidden| hidden.reason.as_str()),
                 self.revision
             ])?;
         if changed == 0 { Err(unknown("memory", id)) } else { Ok(()) }
