@@ -212,7 +212,7 @@ async fn record(
 ) -> Result<RecordedSession> {
     let PlannedSession { id, turn_ids, messages } = session;
     let mut recorded = RecordedSession { conversation, id, turns: Vec::new(), calls: Vec::new() };
-    let most = engine.settings().max_turns_per_call.max(1);
+    let most = engine.settings().limits.max_turns_per_call.max(1);
     let (mut turn_ids, mut messages) = (turn_ids.into_iter(), messages.into_iter());
     loop {
         let batch: Vec<NewMessage> = messages.by_ref().take(most).collect();
@@ -220,7 +220,7 @@ async fn record(
             return Ok(recorded);
         }
         let began = Instant::now();
-        let answer = engine.record(user, &recorded.id, batch, None).await?;
+        let answer = engine.recording.record(user, &recorded.id, batch, None).await?;
         recorded.calls.push(began.elapsed());
         recorded.turns.extend(answer.turns.into_iter().map(|turn| turn.id).zip(turn_ids.by_ref()));
     }
@@ -295,9 +295,9 @@ impl Runner<'_> {
     /// Does all that waits: what is measured is recall with everything in place, not how far the background has come.
     async fn settle(&self) -> Result<()> {
         if self.options.learn {
-            self.engine.learn_all().await?;
+            self.engine.learning.learn_all().await?;
         }
-        self.engine.maintain_all().await
+        self.engine.maintenance.maintain_all().await
     }
 
     /// Records a conversation session by session, and asks between them what is asked there.
@@ -353,7 +353,7 @@ impl Runner<'_> {
                 ..RecallRequest::new(question.question.as_str())
             };
             let began = Instant::now();
-            let recalled = self.engine.recall(user, &request).await;
+            let recalled = self.engine.recall.ask(user, &request).await;
             let took = began.elapsed();
             let recalled = recalled.map_err(|error| at(&question.place, error))?;
             let ranked = recalled.items.iter().map(|found| self.slot(conversation, &found.item));

@@ -11,9 +11,8 @@ use evals::{EvalClock, Options, Progress, Report, Set, load, run, sets, table};
 use strata_core::ports::{Clock, IdSource, TokenCounter};
 use strata_core::store::InMemoryStore;
 use strata_core::{ErrorKind, Result, Store};
-use strata_engine::Engine;
-use strata_engine::Settings;
 use strata_engine::recall::Order;
+use strata_engine::{Engine, Limits, Settings};
 use uuid::Uuid;
 
 #[derive(Default)]
@@ -35,7 +34,8 @@ impl TokenCounter for WordCount {
 
 fn engine(store: Arc<dyn Store>, clock: &Arc<EvalClock>) -> Engine {
     // Calls of two turns, so that a session takes several.
-    let settings = Settings { max_turns_per_call: 2, ..Settings::default() };
+    let settings =
+        Settings { limits: Limits { max_turns_per_call: 2, ..Limits::default() }, ..Settings::default() };
     let clock = Arc::clone(clock) as Arc<dyn Clock>;
     Engine::new(store, clock, Arc::new(CountingIds::default()), Arc::new(WordCount), settings)
 }

@@ -74,7 +74,7 @@ impl Stores {
         let store = open(&path).await?;
         fill(&store, measured, turns).await?;
         wait_for_index(&store).await?;
-        engine::over(&store).maintain_all().await?;
+        engine::over(&store).maintenance.maintain_all().await?;
         let stored = store.check(CheckDepth::Quick).await?.turns;
         ensure!(stored == turns as u64, "the store should hold {turns} turns and holds {stored}");
         store.close().await?;

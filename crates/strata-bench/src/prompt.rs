@@ -54,7 +54,7 @@ async fn time(engine: &Engine, user: &UserId, name: &str, turns: usize) -> Resul
             let role = if place % 2 == 0 { Role::User } else { Role::Assistant };
             NewMessage::new(role, corpus.turn(&mut random))
         });
-        engine.record(user, &session, messages.collect(), None).await?;
+        engine.recording.record(user, &session, messages.collect(), None).await?;
     }
     // Indexing goes on behind the recording and would share the processor with what is measured.
     fill::wait_for_index(engine.store()).await?;
@@ -62,7 +62,7 @@ async fn time(engine: &Engine, user: &UserId, name: &str, turns: usize) -> Resul
     for round in 0..ROUNDS {
         let request = PromptRequest::new(session.clone(), format!("what came of number {round}?"));
         let start = Instant::now();
-        engine.prompt(user, &request).await?;
+        engine.prompting.prompt(user, &request).await?;
         times.push(start.elapsed().as_secs_f64() * 1e3);
     }
     Ok(median(&mut times))
@@ -75,14 +75,15 @@ async fn tokens(engine: &Engine, user: &UserId) -> Result<Vec<(f64, f64)>> {
     let (mut raw, mut figures) = (0.0, Vec::new());
     for turn in 1..=500 {
         let (question, reply) = log_filled(turn);
-        let asked = engine.prompt(user, &PromptRequest::new(session.clone(), question.as_str())).await?;
+        let asked =
+            engine.prompting.prompt(user, &PromptRequest::new(session.clone(), question.as_str())).await?;
         if BUDGETS.iter().any(|(wanted, _)| *wanted == turn) {
             let all = raw + f64::from(tokenizer.count(&question));
             figures.push((f64::from(asked.prompt.tokens), all));
         }
         raw += f64::from(tokenizer.count(&question)) + f64::from(tokenizer.count(&reply));
         let messages = vec![NewMessage::new(Role::User, question), NewMessage::new(Role::Assistant, reply)];
-        engine.record(user, &session, messages, None).await?;
+        engine.recording.record(user, &session, messages, None).await?;
     }
     Ok(figures)
 }

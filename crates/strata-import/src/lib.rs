@@ -235,8 +235,11 @@ impl Import<'_> {
         self.report.turns_present += seqs.len() as u64;
         let new = self.recordable(new)?;
         if !new.is_empty() {
-            let added =
-                self.engine.record_as(user, &current.session, new, current.conversation.read_into()).await?;
+            let added = self
+                .engine
+                .imports
+                .record_as(user, &current.session, new, current.conversation.read_into())
+                .await?;
             self.report.turns_added += added.len() as u64;
             seqs.extend(added.iter().map(|turn| turn.seq));
         }
@@ -251,7 +254,7 @@ impl Import<'_> {
     fn recordable(&mut self, messages: Vec<Incoming>) -> Result<Vec<(TurnId, NewMessage)>> {
         let mut good = Vec::with_capacity(messages.len());
         for Incoming { row, id, message } in messages {
-            match self.engine.check_content(&message.content) {
+            match self.engine.imports.check_content(&message.content) {
                 Ok(()) => good.push((id, message)),
                 Err(error) => self.problem(at_row("messages", &row, error))?,
             }
@@ -266,7 +269,7 @@ impl Import<'_> {
             Ok(imported) => imported,
             Err(error) => return self.problem(at_row("conversations", &current.conversation.id, error)),
         };
-        match self.engine.import_session(&self.options.user, &current.session, imported).await {
+        match self.engine.imports.import_session(&self.options.user, &current.session, imported).await {
             Ok(added) => {
                 self.report.states_added += u64::from(added.state);
                 self.report.summaries_added += u64::from(added.summary);

@@ -101,7 +101,7 @@ fn session(name: &str) -> SessionId {
 }
 
 async fn turns(engine: &Engine, of: &str) -> Vec<Turn> {
-    engine.turns(&user(), &session(of), None, 10_000).await.unwrap()
+    engine.sessions.turns(&user(), &session(of), None, 10_000).await.unwrap()
 }
 
 /// All files of a folder with their content.
@@ -128,7 +128,7 @@ async fn a_database_without_the_new_columns() {
     assert_eq!(said[2].content, "那 kp 可以調高嗎？");
     assert_eq!(said[0].created_at.to_string(), "2026-02-19T23:24:45Z");
     assert_eq!(said[0].metadata["import"]["conversation"], "c1");
-    let found = engine.session(&user(), &session("c1")).await.unwrap();
+    let found = engine.sessions.get(&user(), &session("c1")).await.unwrap();
     assert_eq!(found.state.system_state["title"], "Temperature");
     assert_eq!(
         found.state.diagnostic.device_ip.as_deref(),
@@ -136,7 +136,7 @@ async fn a_database_without_the_new_columns() {
         "read like any other recording"
     );
     assert!(found.state.token_usage.total_output > 0);
-    assert_eq!(engine.session(&user(), &session("c3")).await.unwrap().turn_count, 0);
+    assert_eq!(engine.sessions.get(&user(), &session("c3")).await.unwrap().turn_count, 0);
 }
 
 #[tokio::test]
@@ -145,7 +145,7 @@ async fn a_database_with_the_new_columns() {
     let engine = engine();
     let report = run(&path, &engine).await;
     assert_eq!((report.turns_added, report.summaries_added), (5, 1));
-    let state = engine.session(&user(), &session("c1")).await.unwrap().state;
+    let state = engine.sessions.get(&user(), &session("c1")).await.unwrap().state;
     assert_eq!(state.diagnostic.device_name.as_deref(), Some("zspr 052"));
     assert_eq!(state.diagnostic.findings, ["PID controller stable, PI-dominant (kd ≈ 0)"]);
     assert_eq!(state.diagnostic.status, DiagnosticStatus::Investigating);
@@ -186,9 +186,9 @@ async fn a_second_run_imports_nothing_and_a_grown_source_only_what_is_new() {
     assert_eq!(engine.store().head(&user()).await.unwrap(), head);
 
     // Strata has gone on meanwhile, and so has the other program.
-    let mut state = engine.session(&user(), &session("c1")).await.unwrap().state;
+    let mut state = engine.sessions.get(&user(), &session("c1")).await.unwrap().state;
     state.diagnostic.status = DiagnosticStatus::Resolved;
-    engine.put_state(&user(), &session("c1"), state).await.unwrap();
+    engine.sessions.put_state(&user(), &session("c1"), state).await.unwrap();
     let conn = Connection::open(&path).unwrap();
     conn.execute_batch(
         "INSERT INTO messages (conversation_id, role, content) VALUES ('c1', 'user', 'thanks'), ('c2', 'user', 'bye')",
@@ -197,7 +197,7 @@ async fn a_second_run_imports_nothing_and_a_grown_source_only_what_is_new() {
     let grown = run(&path, &engine).await;
     assert_eq!((grown.turns_added, grown.turns_present), (2, 5));
     assert_eq!(turns(&engine, "c1").await.last().unwrap().content, "thanks");
-    let state = engine.session(&user(), &session("c1")).await.unwrap().state;
+    let state = engine.sessions.get(&user(), &session("c1")).await.unwrap().state;
     assert_eq!(state.diagnostic.status, DiagnosticStatus::Resolved, "what Strata knows is not written over");
 }
 
@@ -352,7 +352,7 @@ async fn fields_of_a_diagnosis_that_strata_does_not_know_are_kept() {
     let (_folder, path) = database(&script);
     let engine = engine();
     run(&path, &engine).await;
-    let state = engine.session(&user(), &session("c2")).await.unwrap().state;
+    let state = engine.sessions.get(&user(), &session("c2")).await.unwrap().state;
     assert_eq!(state.diagnostic.findings, ["f"]);
     assert_eq!(state.extra["diagnostic_state"]["mood"], "calm");
 }
@@ -388,5 +388,5 @@ async fn a_folder_of_users_stays_apart() {
     let ann = UserId::new("ann").unwrap();
     let options = ImportOptions { user: ann.clone(), ..ImportOptions::default() };
     assert_eq!(import::sqlite(&path, &engine, &options, |_| {}).await.unwrap().turns_added, 5);
-    assert_eq!(engine.sessions(&ann, Page::first(9)).await.unwrap().len(), 3);
+    assert_eq!(engine.sessions.list(&ann, Page::first(9)).await.unwrap().len(), 3);
 }

@@ -114,10 +114,10 @@ async fn a_killed_import_is_finished_by_the_next() {
     assert!(report.turns_present > 0, "the killed runs had brought something");
     for conversation in 0..CONVERSATIONS {
         let session = SessionId::new(conversation.to_string()).unwrap();
-        let turns = engine.turns(&UserId::default(), &session, None, 1_000).await.unwrap();
+        let turns = engine.sessions.turns(&UserId::default(), &session, None, 1_000).await.unwrap();
         let said: Vec<_> = turns.iter().map(|turn| turn.content.clone()).collect();
         assert_eq!(said, (0..MESSAGES).map(|message| format!("said {message}")).collect::<Vec<_>>());
-        let state = engine.session(&UserId::default(), &session).await.unwrap().state;
+        let state = engine.sessions.get(&UserId::default(), &session).await.unwrap().state;
         assert_eq!(state.system_state["title"], format!("title {conversation}"));
         assert_eq!(state.diagnostic.device_ip.is_some(), conversation % 2 == 0);
         assert_eq!(

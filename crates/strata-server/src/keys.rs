@@ -165,7 +165,7 @@ impl Keys {
             Some((_, key)) => key,
             None => {
                 let asked = Instant::now();
-                let found = app.engine().key_of(secret).await?;
+                let found = app.engine().keys.find(secret).await?;
                 let mut remembered = self.lock();
                 let Some(key) = found else {
                     remembered.keys.remove(&hash);
@@ -199,7 +199,7 @@ impl Keys {
             return Ok(guarded);
         }
         let asked = Instant::now();
-        let guarded = !app.engine().keys(&KeyQuery::unrevoked(Page::first(1))).await?.is_empty();
+        let guarded = !app.engine().keys.list(&KeyQuery::unrevoked(Page::first(1))).await?.is_empty();
         self.lock().guarded = Some((asked, guarded));
         Ok(guarded)
     }

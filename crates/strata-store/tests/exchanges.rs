@@ -29,16 +29,16 @@ async fn chat_at_once(is_shared: bool) {
             let (user, session) = (user.clone(), session.clone());
             tokio::spawn(async move {
                 let asked = [NewMessage::new(Role::User, format!("question {number}"))];
-                let exchange = engine.open_exchange(&user, &session, &asked).await.unwrap();
+                let exchange = engine.recording.open_exchange(&user, &session, &asked).await.unwrap();
                 let reply = NewMessage::new(Role::Assistant, format!("reply to question {number}"));
-                engine.close_exchange(&user, exchange, Ending::Complete(reply)).await.unwrap();
+                engine.recording.close_exchange(&user, exchange, Ending::Complete(reply)).await.unwrap();
             })
         })
         .collect();
     for task in tasks {
         task.await.unwrap();
     }
-    let turns = shared.turns(&user, &session, None, 1_000).await.unwrap();
+    let turns = shared.sessions.turns(&user, &session, None, 1_000).await.unwrap();
     let places: Vec<u64> = turns.iter().map(|turn| turn.seq).collect();
     assert_eq!(places, (0..2 * CHATS).collect::<Vec<_>>());
     for number in 0..CHATS {

@@ -22,7 +22,7 @@ async fn drain(engine: &Engine, ports: &Ports, user: &UserId) {
             .map(|number| {
                 let engine = engine.clone();
                 tokio::spawn(async move {
-                    while engine.learn_next(&format!("worker {number}")).await.unwrap().is_some() {}
+                    while engine.learning.learn_next(&format!("worker {number}")).await.unwrap().is_some() {}
                 })
             })
             .collect();
@@ -30,7 +30,7 @@ async fn drain(engine: &Engine, ports: &Ports, user: &UserId) {
             worker.await.unwrap();
         }
         let queued = JobQuery { status: Some(JobStatus::Queued), limit: 1, ..JobQuery::default() };
-        if engine.jobs(user, &queued).await.unwrap().is_empty() {
+        if engine.jobs.list(user, &queued).await.unwrap().is_empty() {
             return;
         }
         ports.pass(3_600);
@@ -50,25 +50,25 @@ async fn many_sessions_that_say_the_same_leave_one_memory() {
             let session = SessionId::new(format!("session {number}")).unwrap();
             let messages =
                 vec![NewMessage::new(Role::User, text), NewMessage::new(Role::Assistant, "Noted.")];
-            engine.record(&user, &session, messages, None).await.unwrap();
+            engine.recording.record(&user, &session, messages, None).await.unwrap();
         }
     };
     let all = MemoryQuery::new(MemorySelect::All);
     say("I live in Berlin.").await;
     drain(&engine, &ports, &user).await;
-    assert_eq!(engine.memories(&user, &all).await.unwrap().len(), 1);
+    assert_eq!(engine.memories.list(&user, &all).await.unwrap().len(), 1);
 
     ports.pass(60);
     say("I moved to Lisbon.").await;
     drain(&engine, &ports, &user).await;
-    let memories = engine.memories(&user, &all).await.unwrap();
+    let memories = engine.memories.list(&user, &all).await.unwrap();
     assert_eq!(memories.len(), 2, "{memories:#?}");
     let current: Vec<_> = memories.iter().filter(|memory| memory.is_current()).collect();
     assert_eq!(current.len(), 1, "{memories:#?}");
     let former = memories.iter().find(|memory| !memory.is_current()).unwrap();
     assert_eq!(former.replaced_by, Some(current[0].id));
 
-    let jobs = engine.jobs(&user, &JobQuery { limit: 1_000, ..JobQuery::default() }).await.unwrap();
+    let jobs = engine.jobs.list(&user, &JobQuery { limit: 1_000, ..JobQuery::default() }).await.unwrap();
     assert!(jobs.iter().all(|job| job.status == JobStatus::Done), "{jobs:#?}");
     assert!(jobs.iter().all(|job| job.result.is_some()));
 }

@@ -177,7 +177,7 @@ impl Memory {
     ) -> Result<ChatReply> {
         let Shared { engine, model, instructions, .. } = &*self.shared;
         let Some(model) = model.as_deref() else {
-            let reply = engine.chat_alone(&self.user, &self.session, message).await?;
+            let reply = engine.conversation.chat_alone(&self.user, &self.session, message).await?;
             on_text(&reply.text);
             return Ok(reply);
         };
@@ -188,7 +188,7 @@ impl Memory {
             on_text(piece);
         };
         let talk = Talk { model, instructions, on_text: &mut told, stop: pin!(stop), timer: &SystemTimer };
-        let reply = engine.chat(&self.user, &self.session, message, talk).await?;
+        let reply = engine.conversation.chat(&self.user, &self.session, message, talk).await?;
         // What a model that failed did not say itself.
         if let (ReplyStatus::Failed { .. }, Some(rest)) = (&reply.status, reply.text.get(heard..)) {
             on_text(rest);
@@ -203,7 +203,7 @@ impl Memory {
 
     /// As [`Memory::search`], with everything that recall can be told, and with what it says about itself.
     pub async fn recall(&self, request: &RecallRequest) -> Result<Recalled> {
-        self.engine().recall(&self.user, request).await
+        self.engine().recall.ask(&self.user, request).await
     }
 
     /// Remembers a statement as it is, as a fact of all sessions.
@@ -213,7 +213,7 @@ impl Memory {
 
     /// Remembers a statement with its kind, session, metadata and validity.
     pub async fn add_memory(&self, memory: NewMemory) -> Result<MemoryItem> {
-        let added = self.engine().add_memories(&self.user, vec![memory]).await?.pop();
+        let added = self.engine().memories.add(&self.user, vec![memory]).await?.pop();
         added.ok_or_else(|| strata_core::Error::internal("a memory was added and is not there"))
     }
 
@@ -221,13 +221,13 @@ impl Memory {
     /// the background.
     pub async fn record(&self, messages: impl IntoIterator<Item = NewMessage>) -> Result<Recorded> {
         let messages = messages.into_iter().collect();
-        self.engine().record(&self.user, &self.session, messages, None).await
+        self.engine().recording.record(&self.user, &self.session, messages, None).await
     }
 
     /// What a model is to be shown for a question, for programs that call their model themselves: one text, or messages.
     pub async fn prompt(&self, question: &str, format: PromptFormat) -> Result<Prompt> {
         let request = PromptRequest { format, ..PromptRequest::new(self.session.clone(), question) };
-        Ok(self.engine().prompt(&self.user, &request).await?.prompt)
+        Ok(self.engine().prompting.prompt(&self.user, &request).await?.prompt)
     }
 
     /// What is believed now, newest first, after what was said a moment ago has been learned.
@@ -235,17 +235,17 @@ impl Memory {
         self.settle().await?;
         let current = MemorySelect::Current { as_of: None };
         let query = MemoryQuery { page: Page::first(u32::MAX), ..MemoryQuery::new(current) };
-        self.engine().memories(&self.user, &query).await
+        self.engine().memories.list(&self.user, &query).await
     }
 
     /// Destroys a memory and its former statements.
     pub async fn forget(&self, id: MemoryId) -> Result<Removed> {
-        self.engine().forget_memory(&self.user, id).await
+        self.engine().memories.forget(&self.user, id).await
     }
 
     /// Destroys the session: its turns, its summaries, and what only its turns say.
     pub async fn forget_session(&self) -> Result<Removed> {
-        self.engine().delete_session(&self.user, &self.session).await
+        self.engine().sessions.delete(&self.user, &self.session).await
     }
 
     /// Learns what is due now instead of in the background, and returns when nothing of the user's is under way. What waits
@@ -254,10 +254,10 @@ impl Memory {
         let engine = self.engine();
         let settling = async {
             loop {
-                engine.learn_all().await?;
+                engine.learning.learn_all().await?;
                 let leased =
                     JobQuery { status: Some(JobStatus::Leased), limit: u32::MAX, ..JobQuery::default() };
-                let leased = engine.jobs(&self.user, &leased).await?;
+                let leased = engine.jobs.list(&self.user, &leased).await?;
                 // A reply that is awaited is no work.
                 if leased.iter().all(|job| job.kind == "reply") {
                     return Ok(());
@@ -275,11 +275,13 @@ impl Memory {
         if let Some(worker) = worker {
             worker.stop(self.shared.patience).await;
             // What is not done in time stays in the store, and whoever opens it next goes on.
-            if let Ok(learned) = tokio::time::timeout(self.shared.patience, self.engine().learn_all()).await {
+            if let Ok(learned) =
+                tokio::time::timeout(self.shared.patience, self.engine().learning.learn_all()).await
+            {
                 learned?;
             }
         }
-        self.engine().flush_requests().await
+        self.engine().requests.flush().await
     }
 
     /// Learns what is due, writes what waits and closes the store. For all handles: what they are asked then is an error.

@@ -8,7 +8,6 @@ use jiff::Timestamp;
 use strata_core::key::{SECRET_BYTES, SecretSource};
 use strata_core::ports::{Clock, IdSource, Timer};
 use strata_core::{Error, Result};
-use strata_engine::to_micros;
 use uuid::{ContextV7, Uuid};
 
 /// The machine's wall clock.
@@ -18,7 +17,7 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     #[allow(clippy::disallowed_methods, reason = "this is the `Clock` port's implementation")]
     fn now(&self) -> Timestamp {
-        to_micros(Timestamp::now())
+        Timestamp::now()
     }
 }
 

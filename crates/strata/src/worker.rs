@@ -111,11 +111,11 @@ async fn work(engine: Engine, settings: WorkerSettings, mut stopped: watch::Rece
     let mut pruned: Option<tokio::time::Instant> = None;
     while !*stopped.borrow() {
         let mut rest = REST;
-        if let Err(error) = engine.flush_requests().await {
-            tracing::warn!(%error, waiting = engine.waiting_requests(), "request rows could not be written yet");
+        if let Err(error) = engine.requests.flush().await {
+            tracing::warn!(%error, waiting = engine.requests.waiting(), "request rows could not be written yet");
             rest = REST_AFTER_FAILURE;
         }
-        match engine.maintain().await {
+        match engine.maintenance.maintain().await {
             Ok(true) => continue,
             Ok(false) => {}
             Err(error) => {
@@ -131,8 +131,8 @@ async fn work(engine: Engine, settings: WorkerSettings, mut stopped: watch::Rece
         }
         pause(rest, &mut stopped).await;
     }
-    if let Err(error) = engine.flush_requests().await {
-        tracing::error!(%error, lost = engine.waiting_requests(), "request rows could not be written");
+    if let Err(error) = engine.requests.flush().await {
+        tracing::error!(%error, lost = engine.requests.waiting(), "request rows could not be written");
     }
 }
 
@@ -158,13 +158,13 @@ async fn prune(engine: &Engine, settings: &WorkerSettings) -> Result<()> {
         let users = engine.store().users(Page { offset, limit: USERS_A_PAGE }).await?;
         for user in &users {
             if let Some(before) = requests {
-                engine.prune_requests(user, before).await?;
+                engine.requests.prune(user, before).await?;
             }
             if let Some(before) = answers {
-                engine.prune_answers(user, before).await?;
+                engine.recording.prune_answers(user, before).await?;
             }
-            engine.prune_jobs(user).await?;
-            engine.prune_sessions(user).await?;
+            engine.jobs.prune(user).await?;
+            engine.learning.prune_sessions(user).await?;
         }
         if users.len() < USERS_A_PAGE as usize {
             return Ok(());

@@ -43,9 +43,9 @@ async fn converse() -> Result<Spent> {
             NewMessage::new(Role::User, chat.user()),
             NewMessage::new(Role::Assistant, chat.assistant()),
         ];
-        engine.record(&user, &session, exchange, None).await?;
+        engine.recording.record(&user, &session, exchange, None).await?;
         clock.0.fetch_add(SECONDS_BETWEEN, Ordering::Relaxed);
-        while let Some(learned) = engine.learn_next("bench").await? {
+        while let Some(learned) = engine.learning.learn_next("bench").await? {
             ensure!(matches!(learned.ended, Ended::Done | Ended::Later { .. }), "a job failed: {learned:?}");
             spent += learned.spent;
         }

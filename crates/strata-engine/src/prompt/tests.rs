@@ -87,7 +87,7 @@ fn recent() -> [Message; 2] {
 }
 
 #[test]
-fn the_prompt_output_format_is_document_0s() {
+fn the_prompt_output_format_is_layered_prompts() {
     let summary = build_summary("", &evicted());
     let built = build_prompt("10.1.1.47 為什麼溫度波動？", &recent(), &state(), &summary, true);
     assert_eq!(built.prompt.text().unwrap(), EXAMPLE);
@@ -96,11 +96,11 @@ fn the_prompt_output_format_is_document_0s() {
     let names: Vec<_> = built.prompt.layers.iter().map(|layer| layer.name.as_str()).collect();
     let expected = ["question", "diagnostic_context", "note", "conversation_summary", "recent_conversation"];
     assert_eq!(names, expected);
-    insta::assert_snapshot!("document_0", built.prompt.text().unwrap());
+    insta::assert_snapshot!("layered_prompt", built.prompt.text().unwrap());
 }
 
 #[test]
-fn the_diagnostic_context_is_document_0s() {
+fn the_diagnostic_context_is_layered_prompts() {
     let mut state = state();
     state.diagnostic.downloaded_logs.clear();
     let prompt = build_prompt("why?", &[], &state, "", false).prompt;

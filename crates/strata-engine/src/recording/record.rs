@@ -60,6 +60,11 @@ impl Recording {
         Ok(Recorded { turns: applied.turns, replayed: applied.replayed })
     }
 
+    /// How many turns this part and its clones have recorded: work in the background can tell whether it is in the way.
+    pub fn recorded_turns(&self) -> u64 {
+        self.recorded.load(Ordering::Relaxed)
+    }
+
     /// Removes what was answered under a user's idempotency keys before `before`: a call that is repeated later records
     /// its messages again.
     pub async fn prune_answers(&self, user: &UserId, before: Timestamp) -> Result<()> {

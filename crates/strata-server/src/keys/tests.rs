@@ -36,7 +36,7 @@ fn bound(user: &str) -> NewKey {
 
 /// Makes a key whose secret `number` decides.
 async fn make(server: &TestServer, number: u8, new: NewKey) -> (ApiKey, String) {
-    let (key, secret) = server.app.engine().create_key(new, &Counted(number)).await.unwrap();
+    let (key, secret) = server.app.engine().keys.create(new, &Counted(number)).await.unwrap();
     (key, secret.reveal().to_owned())
 }
 
@@ -252,7 +252,7 @@ async fn a_key_ends_by_itself_or_is_taken_back() {
     let (key, revoked) = make(&server, 2, bound("ada")).await;
     assert_eq!(get(&server, "/memories", &[("x-api-key", &revoked)]).await.status, 200);
     assert_eq!(get(&server, "/memories", &[("x-api-key", &expiring)]).await.status, 200);
-    server.app.engine().revoke_key(key.id).await.unwrap();
+    server.app.engine().keys.revoke(key.id).await.unwrap();
     let answer = get(&server, "/memories", &[("x-api-key", &revoked)]).await;
     assert_eq!(code(&answer), (401, "invalid_api_key".to_owned()));
     assert!(answer.body.contains("revoked"), "{}", answer.body);
@@ -263,8 +263,8 @@ async fn a_key_ends_by_itself_or_is_taken_back() {
     assert_eq!(code(&answer), (401, "invalid_api_key".to_owned()));
     assert!(answer.body.contains("time is over"), "{}", answer.body);
     assert_eq!(server.get("/memories").await.status, 401, "time alone opens no door");
-    for key in server.app.engine().keys(&KeyQuery::unrevoked(Page::first(9))).await.unwrap() {
-        server.app.engine().revoke_key(key.id).await.unwrap();
+    for key in server.app.engine().keys.list(&KeyQuery::unrevoked(Page::first(9))).await.unwrap() {
+        server.app.engine().keys.revoke(key.id).await.unwrap();
     }
     assert_eq!(server.get("/memories").await.status, 200, "taking back the last key does, on loopback");
     assert_eq!(get(&server, "/memories", &[("x-api-key", &revoked)]).await.status, 401, "it stays no key");
@@ -282,7 +282,7 @@ async fn reached_from_elsewhere_it_answers_nobody_without_a_key() {
         let (key, secret) = make(&server, 1, bound("ada")).await;
         let shown = [("x-api-key", secret.as_str())];
         assert_eq!(get(&server, "/memories", &shown).await.status, 200);
-        server.app.engine().revoke_key(key.id).await.unwrap();
+        server.app.engine().keys.revoke(key.id).await.unwrap();
         assert_eq!(server.get("/memories").await.status, 401);
     }
 }
@@ -294,7 +294,7 @@ async fn a_remembered_key_costs_no_lookup_and_a_stranger_takes_no_room() {
     let (key, secret) = make(&server, 1, bound("ada")).await;
     let shown = [("x-api-key", secret.as_str())];
     assert_eq!(get(&server, "/memories", &shown).await.status, 200);
-    server.app.engine().revoke_key(key.id).await.unwrap();
+    server.app.engine().keys.revoke(key.id).await.unwrap();
     assert_eq!(get(&server, "/memories", &shown).await.status, 200, "it is still remembered");
     let wrong = format!("strata_{}", "7".repeat(32));
     assert_eq!(get(&server, "/memories", &[("x-api-key", &wrong)]).await.status, 401);

@@ -136,7 +136,7 @@ async fn search(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
         score_threshold: share("threshold", Some(least))?,
         ..RecallRequest::new(arguments.query)
     };
-    let recalled = app.engine().recall(&user, &request).await?;
+    let recalled = app.engine().recall.ask(&user, &request).await?;
     app.meters().searched(recalled.path.as_str());
     let note = note(&recalled);
     answer(SearchAnswer {
@@ -193,7 +193,7 @@ async fn add(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
         ..NewMemory::new(arguments.text)
     };
     // An agent that calls this has already made its statement: nothing is left to infer.
-    let added = app.engine().add_memories(&user, vec![memory]).await?;
+    let added = app.engine().memories.add(&user, vec![memory]).await?;
     app.meters().memories_added(added.len());
     let results = added
         .into_iter()
@@ -215,7 +215,7 @@ async fn list(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
         kind: arguments.kind.as_deref().map(str::parse).transpose()?,
         page: Page { offset, limit },
     };
-    let memories = app.engine().filtered_memories(&user, &query, &filter).await?;
+    let memories = app.engine().memories.filtered(&user, &query, &filter).await?;
     let next_offset = (memories.len() == limit as usize).then(|| offset + u64::from(limit));
     let results = memories.into_iter().map(|memory| MemoryAnswer::new(&user, memory)).collect();
     answer(MemoriesAnswer { results, next_offset })
@@ -235,7 +235,7 @@ async fn show(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     let memory = MemoryAnswer::new(&user, present(app, &user, id).await?);
     let history = match arguments.history {
         Some(true) => {
-            let history = app.engine().memory_history(&user, id).await?;
+            let history = app.engine().memories.history(&user, id).await?;
             Some(history.into_iter().map(|memory| MemoryAnswer::new(&user, memory)).collect())
         }
         _ => None,
@@ -249,7 +249,7 @@ async fn update(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     let id: MemoryId = arguments.memory_id.parse()?;
     present(app, &user, id).await?;
     let edit = MemoryEdit { content: arguments.text, metadata: arguments.metadata };
-    let memory = app.engine().revise_memory(&user, id, edit).await?;
+    let memory = app.engine().memories.revise(&user, id, edit).await?;
     answer(MemoryAnswer::new(&user, memory))
 }
 
@@ -258,7 +258,7 @@ async fn delete(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     let user = caller.user([&arguments.user_id])?;
     let id: MemoryId = arguments.memory_id.parse()?;
     present(app, &user, id).await?;
-    app.engine().delete_memory(&user, id).await?;
+    app.engine().memories.delete(&user, id).await?;
     answer(DeletedAnswer { deleted: 1, note: RESTORABLE })
 }
 
@@ -270,7 +270,7 @@ async fn delete_all(app: &App, caller: &Caller, arguments: JsonObject) -> Answer
         agent: arguments.agent_id.map(checked_agent).transpose()?,
         ..MemoryQuery::new(MemorySelect::Current { as_of: None })
     };
-    let deleted = app.engine().delete_memories(&user, &query).await?;
+    let deleted = app.engine().memories.delete_all(&user, &query).await?;
     answer(DeletedAnswer { deleted, note: RESTORABLE })
 }
 
@@ -283,7 +283,7 @@ async fn context(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
         None => caller.session([])?.unwrap_or_default(),
     };
     let turns = count("turns", &arguments.turns, MAX_LIMIT)?.unwrap_or(CONTEXT_TURNS) as usize;
-    let mut context = app.engine().context(&user, &session).await?;
+    let mut context = app.engine().contexts.get(&user, &session).await?;
     let too_many = context.recent_history.len().saturating_sub(turns);
     context.recent_history.drain(..too_many);
     answer(context)
@@ -294,7 +294,7 @@ async fn explain(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     let user = caller.user([&arguments.user_id])?;
     let id: RequestId = arguments.request_id.parse()?;
     let Some(item) = arguments.item_id else {
-        let trace = app.engine().trace(&user, id).await?;
+        let trace = app.engine().requests.trace(&user, id).await?;
         let candidates: Vec<_> = trace.candidates.iter().take(EXPLAINED).map(CandidateAnswer::new).collect();
         return answer(ExplainAnswer {
             more_candidates: trace.candidates.len() - candidates.len(),
@@ -304,10 +304,10 @@ async fn explain(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
             candidates,
         });
     };
-    let query = app.engine().request(&user, id).await?.query;
+    let query = app.engine().requests.get(&user, id).await?.query;
     // Ids are unique over kinds, and nobody who asks should have to know which it is.
     let item = ItemId::Turn(item.parse::<TurnId>()?);
-    let explanation = app.engine().explain(&user, id, item).await?;
+    let explanation = app.engine().requests.explain(&user, id, item).await?;
     answer(ExplainAnswer {
         query,
         expansion: None,

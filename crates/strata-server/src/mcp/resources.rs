@@ -54,7 +54,7 @@ pub(super) async fn list(
         page: Page { offset: cursor.offset, limit: PAGE },
         ..MemoryQuery::new(MemorySelect::Current { as_of: Some(cursor.as_of) })
     };
-    let memories = app.engine().memories(&user, &query).await.map_err(|error| failed(&error.into()))?;
+    let memories = app.engine().memories.list(&user, &query).await.map_err(|error| failed(&error.into()))?;
     let next = Cursor { offset: cursor.offset + u64::from(PAGE), ..cursor };
     let is_full = memories.len() == PAGE as usize;
     let mut page = ListResourcesResult::with_all_items(memories.iter().map(resource).collect());

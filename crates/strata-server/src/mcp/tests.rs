@@ -259,7 +259,7 @@ async fn a_key_decides_whose_memory_it_is_and_what_may_be_done() {
     let id = server.post("/memories", own).await.json()["results"][0]["id"].as_str().unwrap().to_owned();
     let make = async |number: u8, user: &str, scopes: &str| {
         let new = NewKey { scopes: scopes.parse().unwrap(), ..NewKey::new(user.parse().unwrap()) };
-        server.app.engine().create_key(new, &Plain(number)).await.unwrap().1.reveal().to_owned()
+        server.app.engine().keys.create(new, &Plain(number)).await.unwrap().1.reveal().to_owned()
     };
     let (reader, writer) = (make(1, "ada", "read").await, make(2, "ada", "write").await);
     let stranger = make(3, "eve", "read,write").await;

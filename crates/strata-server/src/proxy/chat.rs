@@ -259,7 +259,7 @@ impl Exchange<'_> {
         }
         // On a task of its own, as ranking: loading a large index takes longer than a chat should wait, and neither yields.
         let (engine, user, session) = (self.app.engine().clone(), self.user.clone(), self.session.clone());
-        let reading = tokio::spawn(async move { engine.chat_snapshot(&user, &session).await });
+        let reading = tokio::spawn(async move { engine.prompting.chat_snapshot(&user, &session).await });
         match self.in_time(most, reading).await {
             Ok(snapshot) => Remembering::Prepared { question, upto, snapshot: Box::new(snapshot) },
             Err(problem) => Remembering::Failed(question, problem),
@@ -277,12 +277,14 @@ impl Exchange<'_> {
         let engine = self.app.engine();
         let (question, problem) = match remembering {
             Remembering::Known(block, question) => {
-                return (block, engine.chat_without_memory(id, &question, began.elapsed(), false));
+                return (block, engine.prompting.chat_without_memory(id, &question, began.elapsed(), false));
             }
             Remembering::Prepared { question, upto, snapshot } => {
                 let (asked, user, engine) = (question.clone(), self.user.clone(), engine.clone());
                 let recalling =
-                    tokio::spawn(async move { engine.chat_memory(&user, id, &asked, *snapshot).await });
+                    tokio::spawn(
+                        async move { engine.prompting.chat_memory(&user, id, &asked, *snapshot).await },
+                    );
                 match self.in_time(deadline.saturating_sub(began.elapsed()), recalling).await {
                     Ok(ChatMemory { block, row }) => {
                         let injected = Some((upto, block.clone()));
@@ -296,7 +298,7 @@ impl Exchange<'_> {
             Remembering::Failed(question, problem) => (question, problem),
         };
         tracing::warn!(problem, "a chat goes on without memory");
-        (None, engine.chat_without_memory(id, &question, began.elapsed(), true))
+        (None, engine.prompting.chat_without_memory(id, &question, began.elapsed(), true))
     }
 
     /// What a task comes to, or why it came to nothing.

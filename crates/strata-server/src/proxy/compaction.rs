@@ -41,8 +41,9 @@ pub(crate) fn compact(app: &App, user: &UserId, session: &SessionId, body: &Chat
             .messages
             .iter()
             .map(|message| {
-                let content =
-                    known.tokens(hash(message.said.as_bytes()), || app.engine().count_tokens(&message.said));
+                let content = known.tokens(hash(message.said.as_bytes()), || {
+                    app.engine().prompting.count_tokens(&message.said)
+                });
                 let tokens = content.saturating_add(MESSAGE_TOKENS + PART_TOKENS * message.other_parts());
                 MessageSize { role: message.role.unwrap_or(Role::Assistant), tokens }
             })
@@ -67,7 +68,7 @@ pub(crate) fn compact(app: &App, user: &UserId, session: &SessionId, body: &Chat
         }
         let key = hash(all.as_bytes());
         if known.summary.as_ref().is_none_or(|(of, _)| *of != key) {
-            known.summary = Some((key, app.engine().summary_block(&gone, most)));
+            known.summary = Some((key, app.engine().prompting.summary_block(&gone, most)));
         }
         let block = known.summary.as_ref().and_then(|(_, block)| block.clone());
         // So little has not even room for saying that it was left out: it stays.

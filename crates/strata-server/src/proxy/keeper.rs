@@ -87,7 +87,7 @@ async fn keep(
     let _recording = app.proxy().recordings.clone().try_acquire_owned();
     let Kept { user, session, messages } = &kept;
     let engine = app.engine();
-    let mut exchange = match engine.open_exchange(user, session, messages).await {
+    let mut exchange = match engine.recording.open_exchange(user, session, messages).await {
         Ok(exchange) => {
             let _ = opened.send(());
             Some(exchange)
@@ -99,11 +99,11 @@ async fn keep(
         }
     };
     let ending = loop {
-        let rest = tokio::time::sleep(engine.exchange_hold());
+        let rest = tokio::time::sleep(engine.recording.exchange_hold());
         tokio::select! {
             ending = &mut ended => break ending,
             () = rest => if let Some(exchange) = &mut exchange
-                && let Err(error) = engine.hold_exchange(user, exchange).await
+                && let Err(error) = engine.recording.hold_exchange(user, exchange).await
             {
                 tracing::warn!(%error, "a reply that takes long could not be held");
             },
@@ -136,7 +136,7 @@ async fn keep(
         Err(error) => tracing::error!(%error, "a chat could not be recorded"),
     }
     if let Some(row) = row {
-        engine.note_chat(user, row).await;
+        engine.prompting.note_chat(user, row).await;
     }
 }
 
@@ -154,10 +154,10 @@ async fn record(
         let recorded = async {
             let open = match exchange.take() {
                 Some(open) => open,
-                None => engine.open_exchange(user, session, messages).await?,
+                None => engine.recording.open_exchange(user, session, messages).await?,
             };
             exchange = Some(open.clone());
-            engine.close_exchange(user, open, ending.clone()).await
+            engine.recording.close_exchange(user, open, ending.clone()).await
         };
         match recorded.await {
             Err(error) if error.is_retryable() && tries < MAX_TRIES => {

@@ -44,7 +44,7 @@ async fn get_context(
     Params(params): Params<UserParams>,
 ) -> Result<Response, ApiError> {
     let user = caller.user([&params.user_id])?;
-    Ok(tagged(app.engine().context(&user, &SessionId::new(id)?).await?))
+    Ok(tagged(app.engine().contexts.get(&user, &SessionId::new(id)?).await?))
 }
 
 /// Write a session's working context back
@@ -76,7 +76,7 @@ async fn put_context(
             "`session_id` is missing; send the whole document, as `GET` of this route gives it",
         ));
     }
-    Ok(tagged(app.engine().put_context(&user, &SessionId::new(id)?, &context, expected).await?))
+    Ok(tagged(app.engine().contexts.put(&user, &SessionId::new(id)?, &context, expected).await?))
 }
 
 /// What was compacted.
@@ -105,7 +105,7 @@ async fn compact(
 ) -> Result<Json<CompactResponse>, ApiError> {
     let user = caller.user([&params.user_id])?;
     let limits = &app.settings().compaction;
-    let (context, compacted) = app.engine().compact_context(&user, &SessionId::new(id)?, limits).await?;
+    let (context, compacted) = app.engine().contexts.compact(&user, &SessionId::new(id)?, limits).await?;
     Ok(Json(CompactResponse { compacted, context }))
 }
 

@@ -147,7 +147,7 @@ async fn list_jobs(
         session: params.session_id.map(SessionId::new).transpose()?,
         limit: limit(&params.limit)?,
     };
-    let jobs = app.engine().jobs(&user, &query).await?;
+    let jobs = app.engine().jobs.list(&user, &query).await?;
     Ok(Json(JobsResponse { jobs: jobs.into_iter().map(JobResponse::from).collect() }))
 }
 
@@ -163,7 +163,7 @@ async fn get_job(
     Params(params): Params<UserParams>,
 ) -> Result<Json<JobResponse>, ApiError> {
     let user = caller.user([&params.user_id])?;
-    Ok(Json(app.engine().job(&user, id.parse()?).await?.into()))
+    Ok(Json(app.engine().jobs.get(&user, id.parse()?).await?.into()))
 }
 
 /// Try a dead job again
@@ -181,7 +181,7 @@ async fn retry_job(
     Params(params): Params<UserParams>,
 ) -> Result<Json<JobResponse>, ApiError> {
     let user = caller.user([&params.user_id])?;
-    Ok(Json(app.engine().retry_job(&user, id.parse()?).await?.into()))
+    Ok(Json(app.engine().jobs.retry(&user, id.parse()?).await?.into()))
 }
 
 #[cfg(test)]

@@ -151,7 +151,7 @@ async fn add_memories(
             ..NewMemory::new(content)
         })
         .collect();
-    let most = app.engine().settings().max_turns_per_call;
+    let most = app.engine().settings().limits.max_turns_per_call;
     if memories.len() > most {
         let message = format!("{} messages in one call; the most is {most}", memories.len());
         return Err(Error::too_large(message).into());
@@ -162,7 +162,7 @@ async fn add_memories(
     if infer == Some(true) {
         return inferred(&app, &user, memories).await;
     }
-    let added = app.engine().add_memories(&user, memories).await?;
+    let added = app.engine().memories.add(&user, memories).await?;
     app.meters().memories_added(added.len());
     let results: Vec<Added> = added
         .into_iter()
@@ -187,7 +187,7 @@ async fn inferred(app: &App, user: &UserId, said: Vec<NewMemory>) -> Result<Json
         let created_at = memory.valid_from;
         NewMessage { created_at, metadata, ..NewMessage::new(Role::User, memory.content) }
     });
-    let events = app.engine().infer(user, &session, messages.collect(), None).await?;
+    let events = app.engine().learning.infer(user, &session, messages.collect(), None).await?;
     let results = events
         .into_iter()
         .map(|event| json!({ "id": event.id, "memory": event.memory, "event": event.event.as_str() }));
@@ -265,7 +265,7 @@ async fn list_memories(
     let size = page_size.unwrap_or(PAGE).clamp(1, MAX_LIMIT);
     let filter = filter.unwrap_or_else(Filter::always);
     let query = MemoryQuery::new(MemorySelect::Current { as_of: None });
-    let memories = app.engine().filtered_memories(&user, &query, &filter).await?;
+    let memories = app.engine().memories.filtered(&user, &query, &filter).await?;
     let count = memories.len();
     let start = (page as usize - 1).saturating_mul(size as usize);
     let results: Vec<Value> = memories
@@ -308,7 +308,7 @@ async fn search_memories(
         score_threshold: share("threshold", Some(threshold.unwrap_or(THRESHOLD)))?,
         ..RecallRequest::new(query)
     };
-    let recalled = app.engine().recall(&user, &request).await?;
+    let recalled = app.engine().recall.ask(&user, &request).await?;
     app.meters().searched(recalled.path.as_str());
     let results: Vec<Value> = recalled
         .items
@@ -358,7 +358,7 @@ async fn updated(
         return Err(ApiError::invalid("there is nothing to change; give `text` or `metadata`"));
     }
     let edit = MemoryEdit { content: request.text.unwrap_or(before.content), metadata: request.metadata };
-    let memory = app.engine().revise_memory(&user, id, edit).await?;
+    let memory = app.engine().memories.revise(&user, id, edit).await?;
     Ok((user, memory))
 }
 
@@ -374,7 +374,7 @@ async fn delete_memory(
 async fn deleted(app: &App, caller: &Caller, id: &str) -> Result<(), ApiError> {
     let (user, id) = owner_of(app, caller, id).await?;
     present(app, &user, id).await?;
-    Ok(app.engine().delete_memory(&user, id).await?)
+    Ok(app.engine().memories.delete(&user, id).await?)
 }
 
 async fn history(
@@ -443,9 +443,9 @@ async fn delete_memories(
 /// Takes a user's memories that a filter lets pass out of recall.
 async fn delete_matching(app: &App, user: &UserId, filter: &Filter) -> Result<usize, ApiError> {
     let query = MemoryQuery::new(MemorySelect::Current { as_of: None });
-    let memories = app.engine().filtered_memories(user, &query, filter).await?;
+    let memories = app.engine().memories.filtered(user, &query, filter).await?;
     for memory in &memories {
-        app.engine().delete_memory(user, memory.id).await?;
+        app.engine().memories.delete(user, memory.id).await?;
     }
     Ok(memories.len())
 }
@@ -465,7 +465,7 @@ async fn list_entities(State(app): State<App>, caller: Caller) -> Result<Json<Va
     let mut results = Vec::new();
     for user in users(&app, &caller).await? {
         let query = MemoryQuery::new(MemorySelect::Current { as_of: None });
-        let memories = app.engine().memories(&user, &query).await?;
+        let memories = app.engine().memories.list(&user, &query).await?;
         // Who has only asked, or has only talked, has no memories here.
         let Some(last) = memories.iter().map(|memory| memory.recorded_at).max() else { continue };
         results.push(json!({

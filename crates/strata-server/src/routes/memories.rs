@@ -253,8 +253,8 @@ async fn list_memories(
         page: page(&params.limit, &params.offset)?,
     };
     let memories = match filter {
-        Some(filter) => app.engine().filtered_memories(&user, &query, &filter).await?,
-        None => app.engine().memories(&user, &query).await?,
+        Some(filter) => app.engine().memories.filtered(&user, &query, &filter).await?,
+        None => app.engine().memories.list(&user, &query).await?,
     };
     let sources = Sources::load(&app, &user, &memories).await?;
     let results = memories.into_iter().map(|memory| MemoryResponse::new(&user, memory, &sources)).collect();
@@ -318,21 +318,21 @@ async fn delete_memories(
     };
     if forget {
         let removed = match (&query.session, &query.agent) {
-            (None, None) => app.engine().forget_memories(&user).await?,
+            (None, None) => app.engine().memories.forget_all(&user).await?,
             _ => forget_selected(&app, &user, &query).await?,
         };
         let message = "All relevant memories destroyed";
         return Ok(Json(DeletedResponse { message, deleted: 0, removed: Some(removed.into()) }));
     }
-    let deleted = app.engine().delete_memories(&user, &query).await?;
+    let deleted = app.engine().memories.delete_all(&user, &query).await?;
     Ok(Json(DeletedResponse { message: "All relevant memories deleted", deleted, removed: None }))
 }
 
 /// Destroys some of a user's memories, one after the other: if it fails on the way, the same call finishes it.
 async fn forget_selected(app: &App, user: &UserId, query: &MemoryQuery) -> Result<Removed, ApiError> {
     let mut removed = Removed::default();
-    for memory in app.engine().memories(user, query).await? {
-        match app.engine().forget_memory(user, memory.id).await {
+    for memory in app.engine().memories.list(user, query).await? {
+        match app.engine().memories.forget(user, memory.id).await {
             Ok(gone) => removed.memories += gone.memories,
             // It went with the one that replaced it.
             Err(error) if error.kind() == ErrorKind::NotFound => {}

@@ -67,7 +67,7 @@ pub(crate) async fn owner_of(app: &App, caller: &Caller, id: &str) -> Result<(Us
         return Ok((caller.user([])?, id.parse()?));
     }
     let id = id.parse()?;
-    match app.engine().owner_of(id).await? {
+    match app.engine().memories.owner_of(id).await? {
         Some(user) => Ok((user, id)),
         None => Ok((caller.user([])?, id)),
     }
@@ -75,7 +75,7 @@ pub(crate) async fn owner_of(app: &App, caller: &Caller, id: &str) -> Result<(Us
 
 /// A memory that was not deleted.
 pub(crate) async fn present(app: &App, user: &UserId, id: MemoryId) -> Result<Memory, ApiError> {
-    let memory = app.engine().memory(user, id).await?;
+    let memory = app.engine().memories.get(user, id).await?;
     match memory.hidden {
         Some(hidden) if hidden.reason == HiddenReason::Deleted => {
             let message = format!("memory `{id}` was deleted; `POST /memories/{id}/restore` brings it back");
@@ -151,7 +151,7 @@ async fn revise_memory(
     };
     present(&app, &user, id).await?;
     let edit = MemoryEdit { content, metadata: request.metadata };
-    let memory = app.engine().revise_memory(&user, id, edit).await?;
+    let memory = app.engine().memories.revise(&user, id, edit).await?;
     shown(&app, &user, memory).await
 }
 
@@ -186,12 +186,12 @@ async fn delete_memory(
     let owner = OwnerParams { user_id: params.user_id, scope: params.scope };
     let (user, id) = owner.to_change(&app, &caller, &id).await?;
     if switch("forget", &params.forget)? {
-        let removed = app.engine().forget_memory(&user, id).await?;
+        let removed = app.engine().memories.forget(&user, id).await?;
         let message = "Memory destroyed";
         return Ok(Json(DeletedResponse { message, deleted: 0, removed: Some(removed.into()) }));
     }
     present(&app, &user, id).await?;
-    app.engine().delete_memory(&user, id).await?;
+    app.engine().memories.delete(&user, id).await?;
     Ok(Json(DeletedResponse { message: "Memory deleted successfully", deleted: 1, removed: None }))
 }
 
@@ -207,7 +207,7 @@ async fn restore_memory(
     Params(params): Params<OwnerParams>,
 ) -> Result<Json<MemoryResponse>, ApiError> {
     let (user, id) = params.to_change(&app, &caller, &id).await?;
-    let memory = app.engine().restore_memory(&user, id).await?;
+    let memory = app.engine().memories.restore(&user, id).await?;
     shown(&app, &user, memory).await
 }
 
@@ -273,7 +273,7 @@ async fn get_history(
 
 /// The steps of a memory's life, the oldest first.
 pub(crate) async fn steps(app: &App, user: &UserId, id: MemoryId) -> Result<Vec<HistoryEntry>, ApiError> {
-    let history = app.engine().explain_memory(user, id).await?;
+    let history = app.engine().memories.explain(user, id).await?;
     let sources = Sources::load(app, user, history.iter().map(|step| &step.memory)).await?;
     let mut steps = Vec::with_capacity(history.len() + 1);
     let mut before: Option<&Memory> = None;

@@ -97,7 +97,7 @@ async fn list_points(
         return Err(ApiError::invalid("`part` is missing; say which part, as `?part=todos`"));
     };
     let session = params.session_id.map(SessionId::new).transpose()?;
-    let points = app.engine().structured(&user, session.as_ref(), part.parse()?).await?;
+    let points = app.engine().summaries.structured(&user, session.as_ref(), part.parse()?).await?;
     let offset = usize::try_from(page.offset).unwrap_or(usize::MAX);
     let points = points.into_iter().skip(offset).take(page.limit as usize);
     Ok(Json(PointsResponse { points: points.map(PointResponse::from).collect() }))

@@ -134,7 +134,7 @@ async fn list_requests(
     let since = params.since.as_deref().map(Moment::parse).transpose();
     let since = since.map_err(|reason| ApiError::invalid(format!("`since`: {reason}")))?;
     let limit = limit(&params.limit)?;
-    let rows = app.engine().requests(&user, since.map(Moment::at), limit).await?;
+    let rows = app.engine().requests.list(&user, since.map(Moment::at), limit).await?;
     Ok(Json(RequestsResponse { requests: rows.iter().map(|row| RequestResponse::new(&user, row)).collect() }))
 }
 
@@ -178,8 +178,8 @@ async fn get_request(
     Params(params): Params<UserParams>,
 ) -> Result<Json<TracedRequestResponse>, ApiError> {
     let user = caller.user([&params.user_id])?;
-    let row = app.engine().request(&user, id.parse()?).await?;
-    let trace = app.engine().trace_of(&user, row.clone()).await?;
+    let row = app.engine().requests.get(&user, id.parse()?).await?;
+    let trace = app.engine().requests.trace_of(&user, row.clone()).await?;
     Ok(Json(TracedRequestResponse::new(&user, &row, trace)))
 }
 
@@ -212,7 +212,7 @@ async fn explain_request(
     };
     // Ids are unique over kinds, and nobody who asks should have to know which it is.
     let item = ItemId::Turn(item.parse::<TurnId>()?);
-    Ok(Json(app.engine().explain(&user, id.parse()?, item).await?.into()))
+    Ok(Json(app.engine().requests.explain(&user, id.parse()?, item).await?.into()))
 }
 
 #[cfg(test)]

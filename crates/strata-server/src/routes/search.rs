@@ -327,7 +327,7 @@ async fn search(
     let filter = request.filter()?;
     let user = user_of(&caller, [&request.user_id, &request.user], filter.as_ref())?;
     let request = request.into_recall(&caller, &app.engine().settings().recall, filter)?;
-    let recalled = app.engine().recall(&user, &request).await?;
+    let recalled = app.engine().recall.ask(&user, &request).await?;
     app.meters().searched(recalled.path.as_str());
 
     let memories = recalled.items.iter().filter_map(|recalled| match &recalled.item {

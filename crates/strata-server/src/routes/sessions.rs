@@ -80,7 +80,7 @@ async fn list_sessions(
 ) -> Result<Json<SessionsResponse>, ApiError> {
     let user = caller.user([&params.user_id])?;
     let page = page(&params.limit, &params.offset)?;
-    let sessions = app.engine().sessions(&user, page).await?;
+    let sessions = app.engine().sessions.list(&user, page).await?;
     let sessions = sessions.into_iter().map(|session| SessionResponse::new(&user, session)).collect();
     Ok(Json(SessionsResponse { sessions }))
 }
@@ -97,7 +97,7 @@ async fn get_session(
     Params(params): Params<UserParams>,
 ) -> Result<Json<SessionResponse>, ApiError> {
     let user = caller.user([&params.user_id])?;
-    let session = app.engine().session(&user, &SessionId::new(id)?).await?;
+    let session = app.engine().sessions.get(&user, &SessionId::new(id)?).await?;
     Ok(Json(SessionResponse::new(&user, session)))
 }
 
@@ -142,7 +142,7 @@ async fn delete_session(
     Params(params): Params<UserParams>,
 ) -> Result<Json<RemovedResponse>, ApiError> {
     let user = caller.user([&params.user_id])?;
-    let removed = app.engine().delete_session(&user, &SessionId::new(id)?).await?;
+    let removed = app.engine().sessions.delete(&user, &SessionId::new(id)?).await?;
     Ok(Json(RemovedResponse { removed: removed.into() }))
 }
 
@@ -225,7 +225,7 @@ async fn list_turns(
         None => None,
     };
     // One more than asked for tells whether more follow.
-    let mut turns = app.engine().turns(&user, &SessionId::new(id)?, after, limit + 1).await?;
+    let mut turns = app.engine().sessions.turns(&user, &SessionId::new(id)?, after, limit + 1).await?;
     let more = turns.len() > limit as usize;
     turns.truncate(limit as usize);
     let next_after = turns.last().filter(|_| more).map(|turn| turn.seq);

@@ -72,7 +72,7 @@ async fn get_state(
     Params(params): Params<UserParams>,
 ) -> Result<Json<StateResponse>, ApiError> {
     let user = caller.user([&params.user_id])?;
-    let state = app.engine().state(&user, &SessionId::new(id)?).await?;
+    let state = app.engine().sessions.state(&user, &SessionId::new(id)?).await?;
     Ok(Json(StateResponse(state)))
 }
 
@@ -94,7 +94,7 @@ async fn put_state(
     JsonBody(request): JsonBody<StateRequest>,
 ) -> Result<Json<StateResponse>, ApiError> {
     let user = caller.user([&params.user_id])?;
-    let state = app.engine().put_state(&user, &SessionId::new(id)?, request.into()).await?;
+    let state = app.engine().sessions.put_state(&user, &SessionId::new(id)?, request.into()).await?;
     Ok(Json(StateResponse(state)))
 }
 

@@ -141,7 +141,7 @@ async fn list_summaries(
 ) -> Result<Json<SummariesResponse>, ApiError> {
     let user = caller.user([&params.user_id])?;
     let limit = limit(&params.limit)?;
-    let report = app.engine().summary_report(&user, &SessionId::new(id)?, limit).await?;
+    let report = app.engine().summaries.report(&user, &SessionId::new(id)?, limit).await?;
     let summaries = report.versions.into_iter().map(SummaryResponse::from).collect();
     Ok(Json(SummariesResponse { summaries, stats: report.stats.into() }))
 }

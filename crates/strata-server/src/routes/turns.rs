@@ -145,7 +145,7 @@ async fn record_turns(
     let key = header(&headers, IDEMPOTENCY_KEY)?;
     let messages = request.messages.into_iter().map(MessageRequest::into_message).collect();
 
-    let recorded = app.engine().record(&user, &session, messages, key.as_deref()).await?;
+    let recorded = app.engine().recording.record(&user, &session, messages, key.as_deref()).await?;
     let turns = recorded.turns.iter().map(|turn| RecordedTurn { id: turn.id.0, seq: turn.seq }).collect();
     let response = Json(RecordResponse { turns });
     if recorded.replayed {

@@ -87,15 +87,18 @@ pub(super) fn switch(field: &mut bool) -> Slot<'_> {
 }
 
 /// One of several names.
-pub(super) fn choice<'a, T: Copy + PartialEq + 'a, const N: usize>(
+pub(super) fn choice<'a, T: Copy + PartialEq + 'a>(
     field: &'a mut T,
-    names: [(&'static str, T); N],
+    names: impl IntoIterator<Item = (&'static str, T)>,
 ) -> Slot<'a> {
-    let show =
-        |field: &T| names.iter().find(|(_, value)| value == field).map_or("", |(name, _)| name).to_owned();
-    let quoted = names.map(|(name, _)| format!("`{name}`")).join(", ");
+    let names: Vec<(&'static str, T)> = names.into_iter().collect();
+    let known = names.clone();
+    let show = move |field: &T| {
+        known.iter().find(|(_, value)| value == field).map_or("", |(name, _)| name).to_owned()
+    };
+    let quoted = names.iter().map(|(name, _)| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     let accepts = quoted.rsplit_once(", ").map_or(quoted.clone(), |(rest, last)| format!("{rest} or {last}"));
-    parsed(field, show, accepts, move |text| Some(names.into_iter().find(|(name, _)| *name == text)?.1))
+    parsed(field, show, accepts, move |text| Some(names.iter().find(|(name, _)| *name == text)?.1))
 }
 
 /// Any text.

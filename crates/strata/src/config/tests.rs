@@ -257,7 +257,7 @@ fn an_api_key_is_used_but_not_shown() {
 #[test]
 fn numbers_and_texts_of_a_file_are_both_read() {
     let config = with_file("max_turn_bytes = \"2048\"\nmin_similarity = 1\ndata_dir = \"2024\"\n").unwrap();
-    assert_eq!(config.engine.max_turn_bytes, 2048);
+    assert_eq!(config.engine.limits.max_turn_bytes, 2048);
     assert_eq!(config.engine.recall.min_similarity, 1.0);
     assert_eq!(config.store, StoreUrl::Sqlite("2024/strata.db".into()));
 }

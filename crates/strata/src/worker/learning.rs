@@ -66,12 +66,12 @@ impl Learner {
     /// Works until told to stop. A job under way is finished first.
     pub(super) async fn run(mut self) {
         while !*self.stopped.borrow() {
-            let (start, recorded) = (Instant::now(), self.engine.recorded_turns());
-            match self.engine.learn_next(&self.name).await {
+            let (start, recorded) = (Instant::now(), self.engine.recording.recorded_turns());
+            match self.engine.learning.learn_next(&self.name).await {
                 Ok(Some(learned)) => {
                     self.found.notify_one();
                     tell(&learned);
-                    let busy = self.engine.recorded_turns() != recorded;
+                    let busy = self.engine.recording.recorded_turns() != recorded;
                     if let Some(rest) = rest_after(start.elapsed(), busy, self.pace) {
                         pause(rest, &mut self.stopped).await;
                     }

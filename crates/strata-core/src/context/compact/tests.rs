@@ -5,7 +5,7 @@ use super::*;
 use crate::context::{HistoryEntry, SUMMARY_HEADING, Task};
 
 /// Document 2's «Context Structure».
-const DOCUMENT: &str = include_str!("document_2.json");
+const DOCUMENT: &str = include_str!("worked_example.json");
 
 fn said(number: usize) -> HistoryEntry {
     let (role, word) = if number.is_multiple_of(2) { ("user", "Message") } else { ("assistant", "Response") };

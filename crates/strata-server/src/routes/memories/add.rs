@@ -252,7 +252,7 @@ pub(crate) async fn add_memories(
 async fn infer(app: &App, caller: &Caller, request: &mut AddRequest) -> Result<Vec<AddedMemory>, ApiError> {
     let (user, session) = request.conversation(caller)?;
     let messages = request.messages()?;
-    let events = app.engine().infer(&user, &session, messages, None).await?;
+    let events = app.engine().learning.infer(&user, &session, messages, None).await?;
     Ok(events.into_iter().map(AddedMemory::from).collect())
 }
 
@@ -260,7 +260,7 @@ async fn store(app: &App, caller: &Caller, request: &mut AddRequest) -> Result<V
     let (user, session) = request.place(caller)?;
     let kind = request.kind.unwrap_or_default();
     let mut statements = request.statements()?;
-    let most = app.engine().settings().max_turns_per_call;
+    let most = app.engine().settings().limits.max_turns_per_call;
     if statements.len() > most {
         let message =
             format!("{} statements in one call; the most is {most}, so send several calls", statements.len());
@@ -275,7 +275,7 @@ async fn store(app: &App, caller: &Caller, request: &mut AddRequest) -> Result<V
     if statements.is_empty() {
         return Ok(Vec::new());
     }
-    let added = app.engine().add_memories(&user, statements).await?;
+    let added = app.engine().memories.add(&user, statements).await?;
     Ok(added.into_iter().map(AddedMemory::from).collect())
 }
 
