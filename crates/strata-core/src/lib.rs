@@ -15,6 +15,7 @@ pub mod lexicon;
 pub mod memory;
 pub mod metric;
 pub mod moment;
+pub mod nul;
 pub mod ports;
 pub mod scope;
 pub mod session;

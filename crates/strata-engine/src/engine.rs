@@ -23,11 +23,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use jiff::Timestamp;
+use serde_json::Value;
 
 pub use chat::{ChatMemory, ChatQuestion, ChatSnapshot};
 pub use converse::{ChatReply, ReplyStatus, Talk};
 pub use embedding::EmbedItems;
-pub use exchange::{Ending, Exchange, INTERRUPTED};
+pub use exchange::{Ending, Exchange};
 pub use import::{ImportedParts, ImportedSession, ImportedSummary, ReadInto};
 pub use keys::NewKey;
 pub use learn::{
@@ -43,8 +44,10 @@ use crate::learn::LearnSettings;
 use crate::recall::RecallSettings;
 use strata_core::error::{Error, Result};
 use strata_core::lexicon::Lexicon;
+use strata_core::nul::check_nul;
 use strata_core::ports::{ChatModel, Clock, Embedder, IdSource, Reranker, TokenCounter};
 use strata_core::store::Store;
+use strata_core::turn::Metadata;
 
 /// What the use-cases may be told beside their input.
 #[derive(Debug, Clone, PartialEq)]
@@ -182,20 +185,18 @@ impl Engine {
     }
 
     pub(crate) fn check_text(&self, what: &str, text: &str) -> Result<()> {
-        // PostgreSQL cannot keep a NUL in text: what one backend takes, all must take.
-        if text.contains('\0') {
-            return Err(Error::invalid(format!("{what} holds a NUL character; remove it")));
-        }
+        check_nul(what, text)?;
         self.check_size(what, text)
     }
 
-    pub(crate) fn check_metadata(&self, what: &str, metadata: &strata_core::turn::Metadata) -> Result<()> {
-        let text = serde_json::to_string(metadata)
-            .map_err(|error| Error::invalid(format!("{what} is no JSON")).with_source(error))?;
-        if text.contains("\\u0000") {
-            return Err(Error::invalid(format!("{what} holds a NUL character; remove it")));
-        }
-        self.check_size(what, &text)
+    pub(crate) fn check_metadata(&self, what: &str, metadata: &Metadata) -> Result<()> {
+        check_nul(what, metadata.fields())?;
+        self.check_size(what, metadata.as_text())
+    }
+
+    pub(crate) fn check_json(&self, what: &str, value: &Value) -> Result<()> {
+        check_nul(what, value)?;
+        self.check_size(what, &value.to_string())
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use jiff::Timestamp;
 use strata_core::ports::{Clock, IdSource, TokenCounter};
-use strata_core::turn::NewMessage;
+use strata_core::turn::{Follows, NewMessage};
 use strata_core::{Role, SessionId, Store, UserId};
 use strata_engine::Engine;
 use strata_engine::{Ending, Settings};
@@ -72,7 +72,7 @@ async fn chat_at_once(is_shared: bool) {
             |text: String| turns.iter().find(|turn| turn.content == text).map(|turn| turn.seq).unwrap();
         let asked = place(format!("question {number}"));
         let reply = place(format!("reply to question {number}"));
-        assert_eq!(turns[reply as usize].metadata["follows"], asked, "to its own question");
+        assert_eq!(turns[reply as usize].notes.follows, Follows::Turn(asked), "to its own question");
     }
 }
 

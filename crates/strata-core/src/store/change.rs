@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{JobId, KeyId, LeaseId, MemoryId, SessionId, TurnId};
 use crate::job::{Job, JobOutcome};
 use crate::key::ApiKey;
-use crate::memory::Memory;
+use crate::memory::{Memory, MemoryNotes};
 use crate::metric::RequestMetric;
 use crate::state::State;
 use crate::summary::Summary;
@@ -84,9 +84,9 @@ pub enum Change {
     PutSummary(Box<Summary>),
     /// Adds a memory.
     AddMemory(Box<Memory>),
-    /// Gives a memory a new statement under the same id. What it said until now stays as a closed memory named
-    /// `archive_as`, replaced by this one, and keeps the turns that said it: they did
-    /// not say what is given now, unless that is the same.
+    /// Gives a memory a new statement under the same id, and notes when its first statement was recorded. The former
+    /// statement stays as a closed memory named `archive_as`, replaced by this one, and keeps its sources: the turns did
+    /// not say the new statement, unless it is the same.
     ReviseMemory {
         /// The memory.
         id: MemoryId,
@@ -106,12 +106,12 @@ pub enum Change {
         /// What took its place.
         replaced_by: Option<MemoryId>,
     },
-    /// Adds fields to a memory's metadata, replacing those of the same name; nothing else changes.
+    /// Sets those of a memory's notes that are given; the other notes and everything else stay.
     NoteMemory {
         /// The memory.
         id: MemoryId,
-        /// The fields.
-        note: Metadata,
+        /// The notes.
+        notes: MemoryNotes,
     },
     /// Says that these turns say the same as a memory that came from turns: they join its sources, as
     /// [`Memory::confirm`] does.

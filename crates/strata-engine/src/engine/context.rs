@@ -186,12 +186,9 @@ impl Engine {
     }
 
     pub(super) fn check_state(&self, state: &State) -> Result<()> {
-        let text = serde_json::to_string(state)
+        let value = serde_json::to_value(state)
             .map_err(|error| Error::invalid("the state is no JSON").with_source(error))?;
-        if text.contains("\\u0000") {
-            return Err(Error::invalid("the state holds a NUL character; remove it"));
-        }
-        self.check_size("the state", &text)
+        self.check_json("the state", &value)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Taking over what another program has recorded, so that taking it over twice changes nothing.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Engine;
 use super::context::TRIES;
@@ -10,8 +10,7 @@ use strata_core::id::{SessionId, SummaryId, TurnId, UserId};
 use strata_core::state::{DiagnosticState, State};
 use strata_core::store::{AppendedTurn, Change, ChangeSet, SummaryQuery, TurnQuery};
 use strata_core::summary::{Strategy, Summary, SummaryStatus};
-use strata_core::turn::NewMessage;
-use strata_core::turn::{Metadata, NewTurn};
+use strata_core::turn::{NewMessage, NewTurn};
 
 /// What another program knew about a session beside its messages.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -21,7 +20,7 @@ pub struct ImportedSession {
     /// The state of its diagnosis.
     pub diagnostic: Option<DiagnosticState>,
     /// Fields to keep with the state as they are.
-    pub extra: Metadata,
+    pub extra: Map<String, Value>,
     /// What was said, in short.
     pub summary: Option<ImportedSummary>,
     /// Whether the other program has read its turns itself, so that they are only counted here.
@@ -172,7 +171,7 @@ impl Engine {
             state.observed.turns = last.seq + 1;
             for turn in turns.iter().filter(|turn| turn.hidden.is_none()) {
                 let name = turn.name.as_deref();
-                count_usage(turn.role, name, &turn.content, &turn.metadata, turn.token_count, state);
+                count_usage(turn.role, name, &turn.content, &turn.notes, turn.token_count, state);
             }
         }
         Ok(())

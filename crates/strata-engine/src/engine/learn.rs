@@ -20,7 +20,7 @@ mod tree;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 pub use history::{HistoryStep, Quote};
 pub use reading::{StructuredPoint, SummaryReport, SummaryVersion};
@@ -32,7 +32,7 @@ use strata_core::id::{JobId, LeaseId, MemoryId, SessionId, UserId};
 use strata_core::job::{Job, JobOutcome, JobStatus};
 use strata_core::ports::{ChatModel, Spent};
 use strata_core::store::{Change, ChangeSet, JobQuery, LeaseRequest};
-use strata_core::turn::{Metadata, NewTurn, Role};
+use strata_core::turn::{NewTurn, Role};
 
 /// The longest pause after a failure.
 const MAX_PAUSE_SECS: u64 = 3_600;
@@ -133,7 +133,7 @@ pub(crate) struct Work {
     /// What it did.
     pub(crate) events: Vec<InferredEvent>,
     /// Anything else that belongs into the job's result. Never what was said.
-    pub(crate) details: Metadata,
+    pub(crate) details: Map<String, Value>,
     /// It is not time yet: nothing is written but that the job waits until then.
     pub(crate) later: Option<Timestamp>,
 }
@@ -324,7 +324,7 @@ impl Engine {
             user: user.clone(),
             session: Some(session.clone()),
             kind: kind.as_str().to_owned(),
-            payload: Value::Object(Metadata::new()),
+            payload: Value::Object(Map::new()),
             status: JobStatus::Queued,
             attempts: 0,
             run_at,

@@ -283,12 +283,7 @@ impl Engine {
     /// Replaces a session's state with one that somebody edited; the session is created if it does not exist. How far the
     /// turns have been read stays as it is, whatever `state` says of it.
     pub async fn put_state(&self, user: &UserId, session: &SessionId, mut state: State) -> Result<State> {
-        let text = serde_json::to_string(&state)
-            .map_err(|error| Error::invalid("the state is no JSON").with_source(error))?;
-        if text.contains("\\u0000") {
-            return Err(Error::invalid("the state holds a NUL character; remove it"));
-        }
-        self.check_size("the state", &text)?;
+        self.check_state(&state)?;
         let _place = self.queues.enter(user, session).await;
         let mut tries = 0;
         loop {

@@ -4,13 +4,14 @@ use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
+use serde_json::Value;
 
 use super::{Engine, to_micros};
 use crate::prompt::strip_injected;
 use strata_core::error::{Error, Result};
 use strata_core::id::{SessionId, TurnId, UserId};
 use strata_core::store::{AppendedTurn, Change, ChangeSet, Idempotency};
-use strata_core::turn::{NewMessage, NewTurn};
+use strata_core::turn::{NewMessage, NewTurn, TurnNotes};
 
 /// The longest idempotency key, in characters.
 const MAX_KEY_CHARS: usize = 256;
@@ -66,7 +67,7 @@ impl Engine {
     }
 
     pub(super) fn new_turn(&self, message: NewMessage, now: Timestamp) -> Result<NewTurn> {
-        let NewMessage { role, name, content, created_at, metadata, hidden } = message;
+        let NewMessage { role, name, content, created_at, metadata, notes, hidden } = message;
         self.check_text("`content`", &content)?;
         // What Strata itself put into a prompt was not said.
         let content = match strip_injected(&content) {
@@ -74,6 +75,7 @@ impl Engine {
             Cow::Owned(said) => said,
         };
         self.check_metadata("`metadata`", &metadata)?;
+        self.check_notes(&notes)?;
         if let Some(name) = &name {
             self.check_text("`name`", name)?;
             if name.chars().count() > MAX_SPEAKER_CHARS {
@@ -88,8 +90,16 @@ impl Engine {
             name,
             content,
             metadata,
+            notes,
             hidden,
         })
+    }
+
+    pub(super) fn check_notes(&self, notes: &TurnNotes) -> Result<()> {
+        self.check_text("`tool_call_id`", notes.tool_call_id.as_deref().unwrap_or_default())?;
+        self.check_text("`agent_id`", notes.owner.agent.as_deref().unwrap_or_default())?;
+        self.check_metadata("`metadata`", &notes.owner.metadata)?;
+        self.check_json("`tool_calls`", &Value::from(notes.tool_calls.as_slice()))
     }
 
     fn idempotency(&self, key: &str, session: &SessionId, messages: &[NewMessage]) -> Result<Idempotency> {
@@ -106,7 +116,10 @@ impl Engine {
             fingerprint.field(message.name.as_deref().unwrap_or_default());
             fingerprint.field(&message.content);
             fingerprint.field(&message.created_at.map(|at| at.to_string()).unwrap_or_default());
-            fingerprint.field(&serde_json::Value::Object(message.metadata.clone()).to_string());
+            fingerprint.field(&Value::Object(message.metadata.fields().clone()).to_string());
+            if message.notes != TurnNotes::default() {
+                fingerprint.field(&serde_json::json!(message.notes).to_string());
+            }
         }
         Ok(Idempotency { key: key.to_owned(), fingerprint: fingerprint.0 })
     }

@@ -13,24 +13,25 @@ const APPLICATION_ID: i32 = 0x5374_7261;
 /// The version that this program reads and writes.
 pub(crate) const VERSION: u32 = MIGRATIONS.len() as u32;
 
-/// What leads from each version to the next, from an empty file on. A step that was released never changes.
-const MIGRATIONS: [&str; 4] = [
+/// The step to each version from the one before it; the first fills an empty file. A released step never changes.
+const MIGRATIONS: [&str; 5] = [
     include_str!("version_1.sql"),
     include_str!("version_2.sql"),
     include_str!("version_3.sql"),
     include_str!("version_4.sql"),
+    include_str!("version_5.sql"),
 ];
 
-/// What a file is before anything was changed in it.
+/// The contents of a file before any change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// Nothing: it is ours to fill.
+    /// The file is empty: it can be filled.
     Empty,
     /// A store of this version or an older one.
     Store(u32),
 }
 
-/// Looks what a file is, without writing. One that belongs to somebody else or to a later Strata is refused.
+/// Says what a file holds, without writing. A file of another program or of a later Strata is refused.
 pub(crate) fn inspect(conn: &Connection, path: &Path) -> Outcome<Found> {
     let path = path.display();
     let application: i32 = conn.query_row("PRAGMA application_id", [], |row| row.get(0))?;
@@ -55,8 +56,8 @@ pub(crate) fn inspect(conn: &Connection, path: &Path) -> Outcome<Found> {
     Ok(Found::Store(version))
 }
 
-/// Brings a file to this version in one transaction. Another process may be doing the same: whoever comes second finds
-/// nothing left to do.
+/// Brings a file to this version in one transaction. Another process may do the same at the same time: the second one
+/// finds nothing left to do.
 pub(crate) fn migrate(conn: &mut Connection, path: &Path) -> Outcome<()> {
     let transaction = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let from = match inspect(&transaction, path)? {

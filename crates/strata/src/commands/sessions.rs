@@ -20,7 +20,7 @@ use strata_server::wire::PointResponse;
 
 use super::{Context, JsonArgs, UserArgs};
 use crate::failure::{Failure, Outcome};
-use crate::json::{RemovedJson, SessionJson};
+use crate::json::{NotesJson, RemovedJson, SessionJson};
 use crate::output::{Output, confirm, note};
 
 /// List, show, delete and export sessions
@@ -283,6 +283,8 @@ struct ExportedTurn<'a> {
     created_at: Timestamp,
     #[serde(skip_serializing_if = "Metadata::is_empty")]
     metadata: &'a Metadata,
+    #[serde(flatten)]
+    notes: NotesJson<'a>,
 }
 
 async fn export(
@@ -303,6 +305,7 @@ async fn export(
                 name: turn.name.as_deref(),
                 created_at: turn.created_at,
                 metadata: &turn.metadata,
+                notes: NotesJson::new(&turn.notes),
             })?;
             count += 1;
         }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use strata_core::nul::MayHoldNul;
 use strata_core::{Error, Result};
 
 /// A store's address.
@@ -32,7 +33,7 @@ impl StoreUrl {
                 if path == ":memory:" {
                     return Err(Error::invalid("for a store that ends with the process, write `memory:`"));
                 }
-                if path.contains('\0') {
+                if path.holds_nul() {
                     return Err(Error::invalid("the path holds a NUL character; remove it"));
                 }
                 Ok(Self::Sqlite(PathBuf::from(path)))

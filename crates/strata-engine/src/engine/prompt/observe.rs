@@ -13,7 +13,7 @@ use strata_core::error::{Error, ErrorKind, Result};
 use strata_core::id::{SessionId, UserId};
 use strata_core::state::State;
 use strata_core::store::{Applied, Change, ChangeSet, Idempotency, TurnQuery};
-use strata_core::turn::{Metadata, NewTurn, Role};
+use strata_core::turn::{NewTurn, Role, TurnNotes};
 
 /// How often a reply is tried again that another writer overtook. After that it is recorded without being read: the next
 /// reply catches up.
@@ -100,20 +100,13 @@ impl Engine {
             for turn in self.store.turns(user, &query).await? {
                 if turn.hidden.is_none() && turn.seq < turn_count {
                     let name = turn.name.as_deref();
-                    self.observe(
-                        turn.role,
-                        name,
-                        &turn.content,
-                        &turn.metadata,
-                        turn.token_count,
-                        &mut state,
-                    );
+                    self.observe(turn.role, name, &turn.content, &turn.notes, turn.token_count, &mut state);
                 }
             }
         }
         for turn in turns.iter().filter(|turn| turn.hidden.is_none()) {
             let name = turn.name.as_deref();
-            self.observe(turn.role, name, &turn.content, &turn.metadata, turn.token_count, &mut state);
+            self.observe(turn.role, name, &turn.content, &turn.notes, turn.token_count, &mut state);
         }
         state.observed.turns = turn_count + turns.len() as u64;
         let mut changes = Vec::with_capacity(4);
@@ -128,13 +121,13 @@ impl Engine {
         role: Role,
         name: Option<&str>,
         content: &str,
-        metadata: &Metadata,
+        notes: &TurnNotes,
         token_count: u32,
         state: &mut State,
     ) {
         let Prompting { settings, rules } = &*self.prompting;
         rules.observe(role, content, &settings.filter, state);
-        count_usage(role, name, content, metadata, token_count, state);
+        count_usage(role, name, content, notes, token_count, state);
     }
 
     /// How many turns a session has and its state, as a write may expect them.
