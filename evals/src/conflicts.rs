@@ -311,6 +311,7 @@ fn memory(content: &str, at: Timestamp, number: usize) -> Memory {
         source_turns: Vec::new(),
         source_summary: None,
         metadata: Default::default(),
+        notes: Default::default(),
         hidden: None,
     }
 }

@@ -161,6 +161,7 @@ pub(crate) fn new_turn(content: String, id: TurnId, minute: usize) -> Result<New
         content,
         created_at: Timestamp::from_second(START_SECOND + 60 * minute as i64)?,
         metadata: Metadata::new(),
+        notes: Default::default(),
         hidden: None,
     })
 }

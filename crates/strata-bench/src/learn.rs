@@ -95,6 +95,7 @@ fn memory(at: Timestamp) -> impl FnMut(strata_engine::learn::Statement) -> Memor
             source_turns: Vec::new(),
             source_summary: None,
             metadata: Default::default(),
+            notes: Default::default(),
             hidden: None,
         }
     }

@@ -17,6 +17,7 @@ pub mod memory;
 pub mod metric;
 pub mod moment;
 pub mod names;
+pub mod nul;
 pub mod ports;
 pub mod scope;
 pub mod session;

@@ -39,15 +39,6 @@ impl Named for MemoryKind {
     const WHAT: &'static str = "kind";
 }
 
-/// The field of a closed todo's metadata that says how it ended: `done` or `dropped`.
-pub const TODO_FIELD: &str = "todo";
-
-/// The field of a memory's metadata that says that somebody brought it back: it is not evicted again.
-pub const RESTORED_FIELD: &str = "restored_at";
-
-/// The field of an edited memory's metadata that says when its first statement was recorded.
-pub const FIRST_RECORDED_FIELD: &str = "first_recorded_at";
-
 /// How far a todo is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -66,6 +57,42 @@ impl TodoState {
     /// The name clients use.
     pub fn as_str(self) -> &'static str {
         self.into()
+    }
+}
+
+impl std::str::FromStr for TodoState {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "open" => Ok(Self::Open),
+            "done" => Ok(Self::Done),
+            "dropped" => Ok(Self::Dropped),
+            _ => Err(Error::invalid(format!("state of a todo `{name}` is unknown"))),
+        }
+    }
+}
+
+/// What Strata notes about a memory. No field is ever read from a client's metadata.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryNotes {
+    /// How a todo ended: `done` or `dropped`.
+    pub todo: Option<TodoState>,
+    /// When somebody brought an evicted memory back: it is not evicted again.
+    pub restored_at: Option<Timestamp>,
+    /// When the first statement of a revised memory was recorded.
+    pub first_recorded_at: Option<Timestamp>,
+}
+
+impl MemoryNotes {
+    /// These notes, and where one is missing that of `former`.
+    #[must_use]
+    pub fn or(self, former: Self) -> Self {
+        Self {
+            todo: self.todo.or(former.todo),
+            restored_at: self.restored_at.or(former.restored_at),
+            first_recorded_at: self.first_recorded_at.or(former.first_recorded_at),
+        }
     }
 }
 
@@ -96,18 +123,20 @@ pub struct Memory {
     pub source_turns: Vec<TurnId>,
     /// The summary that says so.
     pub source_summary: Option<SummaryId>,
-    /// What the client attached.
+    /// The client's metadata.
     pub metadata: Metadata,
+    /// What Strata notes about it.
+    pub notes: MemoryNotes,
     /// Set while recall must not see it.
     pub hidden: Option<Hidden>,
 }
 
-/// How many turns a memory names that say so. Whoever says something more often than that need not be quoted each time.
+/// The most turns that a memory names as its sources. Further repetitions of a statement are not worth a quotation.
 const MAX_SOURCES: usize = 16;
 
 impl Memory {
-    /// Adds turns that say the same to those that a memory came from, up to a limit, and tells whether that changed anything.
-    /// One that came from none was given by hand, and holds whatever becomes of what was said.
+    /// Adds turns that say the same to a memory's sources, up to a limit, and tells whether that changed anything. A memory
+    /// without sources was given by hand: it gets none, because it holds whatever becomes of the turns.
     pub fn confirm(sources: &mut Vec<TurnId>, turns: &[TurnId]) -> bool {
         let before = sources.len();
         for turn in turns {
@@ -120,20 +149,12 @@ impl Memory {
 
     /// Whether its statement was given by hand in place of another one.
     pub fn is_edited(&self) -> bool {
-        self.metadata.contains_key(FIRST_RECORDED_FIELD)
+        self.notes.first_recorded_at.is_some()
     }
 
     /// When its first statement was recorded, however often it was edited since.
     pub fn first_recorded_at(&self) -> Timestamp {
-        let first = self.metadata.get(FIRST_RECORDED_FIELD).and_then(|first| first.as_str()?.parse().ok());
-        first.unwrap_or(self.recorded_at)
-    }
-
-    /// What the client attached, without what Strata notes there about edits.
-    pub fn client_metadata(&self) -> Metadata {
-        let mut metadata = self.metadata.clone();
-        metadata.remove(FIRST_RECORDED_FIELD);
-        metadata
+        self.notes.first_recorded_at.unwrap_or(self.recorded_at)
     }
 
     /// Whether this was believed at `moment`: known by then, not yet closed, not yet hidden.
@@ -148,11 +169,7 @@ impl Memory {
         if self.kind != MemoryKind::Todo {
             return None;
         }
-        match self.metadata.get(TODO_FIELD).and_then(serde_json::Value::as_str) {
-            Some("done") => Some(TodoState::Done),
-            Some("dropped") => Some(TodoState::Dropped),
-            _ => self.valid_to.is_none().then_some(TodoState::Open),
-        }
+        self.notes.todo.or_else(|| self.valid_to.is_none().then_some(TodoState::Open))
     }
 
     /// Whether this is believed as far as the store knows.

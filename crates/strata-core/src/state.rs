@@ -6,10 +6,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::lenient_int;
-use crate::turn::Metadata;
 
 /// Everything kept about a session beside its turns.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -18,13 +17,13 @@ pub struct State {
     /// What is known of the problem at hand.
     pub diagnostic: DiagnosticState,
     /// The program's own settings for the session.
-    pub system_state: Metadata,
+    pub system_state: Map<String, Value>,
     /// What is being worked on.
     pub active_tasks: Vec<Task>,
     /// How often which tool was called.
     pub tool_stats: ToolStats,
     /// The last seen surroundings.
-    pub last_known_environment: Metadata,
+    pub last_known_environment: Map<String, Value>,
     /// Tokens in and out.
     pub token_usage: TokenUsage,
     /// How far the turns have been read into this state.
@@ -32,7 +31,7 @@ pub struct State {
     pub observed: Observed,
     /// Fields of a later version or of the client's own.
     #[serde(flatten)]
-    pub extra: Metadata,
+    pub extra: Map<String, Value>,
 }
 
 /// How far a session's turns have been read into its state. Turns that were recorded without being read, as a user's are,
@@ -107,7 +106,7 @@ pub struct Task {
     pub updated_at: i64,
     /// Fields of the client's own.
     #[serde(flatten)]
-    pub extra: Metadata,
+    pub extra: Map<String, Value>,
 }
 
 /// How often which tool was called.
@@ -143,5 +142,5 @@ pub struct TokenUsage {
     pub by_session: u64,
     /// Fields of the client's own.
     #[serde(flatten)]
-    pub extra: Metadata,
+    pub extra: Map<String, Value>,
 }

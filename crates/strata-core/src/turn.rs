@@ -1,4 +1,7 @@
-//! A turn: one message as it was said. What was said never changes; only whether recall may see it does.
+//! A turn: one message as it was said. Its content never changes; only whether recall may see it does.
+
+mod metadata;
+mod notes;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -7,8 +10,8 @@ use crate::error::Error;
 use crate::id::{SessionId, TurnId};
 use crate::names::{Named, unknown};
 
-/// Free-form JSON that clients attach to turns, sessions and memories.
-pub type Metadata = serde_json::Map<String, serde_json::Value>;
+pub use metadata::Metadata;
+pub use notes::{Follows, Owner, TurnNotes, Usage};
 
 /// Who said a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -49,7 +52,7 @@ pub enum HiddenReason {
     Abandoned,
     /// It made room for newer entries.
     Evicted,
-    /// Somebody deleted it; it can be restored until it is forgotten.
+    /// A client deleted it; it can be restored until it is forgotten.
     Deleted,
 }
 
@@ -64,7 +67,7 @@ impl Named for HiddenReason {
     const WHAT: &'static str = "reason";
 }
 
-/// That and since when something is out of recall.
+/// Why and since when recall does not see something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hidden {
     /// Why.
@@ -84,16 +87,18 @@ pub struct Turn {
     pub seq: u64,
     /// Who said it.
     pub role: Role,
-    /// The speaker's name, where the client gave one.
+    /// The speaker's name, if the client gave one.
     pub name: Option<String>,
     /// What was said.
     pub content: String,
-    /// When it was said, by the client's word or else when it was recorded. To the microsecond.
+    /// When it was said, as the client says, or else when it was recorded. To the microsecond.
     pub created_at: Timestamp,
     /// The tokens of `content`, by the configured counter.
     pub token_count: u32,
-    /// What the client attached.
+    /// The client's metadata.
     pub metadata: Metadata,
+    /// What Strata notes about it.
+    pub notes: TurnNotes,
     /// Set while recall must not see it.
     pub hidden: Option<Hidden>,
 }
@@ -105,7 +110,7 @@ pub struct NewTurn {
     pub id: TurnId,
     /// Who said it.
     pub role: Role,
-    /// The speaker's name, where the client gave one.
+    /// The speaker's name, if the client gave one.
     pub name: Option<String>,
     /// What was said.
     pub content: String,
@@ -113,8 +118,10 @@ pub struct NewTurn {
     pub created_at: Timestamp,
     /// The tokens of `content`.
     pub token_count: u32,
-    /// What the client attached.
+    /// The client's metadata.
     pub metadata: Metadata,
+    /// What Strata notes about it.
+    pub notes: TurnNotes,
     /// Set when it must not be recalled from the start, as for an error.
     pub hidden: Option<Hidden>,
 }
@@ -122,8 +129,8 @@ pub struct NewTurn {
 impl NewTurn {
     /// The turn at its place.
     pub fn at(self, session: SessionId, seq: u64) -> Turn {
-        let Self { id, role, name, content, created_at, token_count, metadata, hidden } = self;
-        Turn { id, session, seq, role, name, content, created_at, token_count, metadata, hidden }
+        let Self { id, role, name, content, created_at, token_count, metadata, notes, hidden } = self;
+        Turn { id, session, seq, role, name, content, created_at, token_count, metadata, notes, hidden }
     }
 }
 
@@ -138,8 +145,10 @@ pub struct NewMessage {
     pub content: String,
     /// When it was said; now where the client does not say.
     pub created_at: Option<Timestamp>,
-    /// What the client attaches.
+    /// The client's metadata.
     pub metadata: Metadata,
+    /// What Strata is told about it, apart from the metadata.
+    pub notes: TurnNotes,
     /// Set when it must not be recalled, as for an error.
     pub hidden: Option<Hidden>,
 }
@@ -153,6 +162,7 @@ impl NewMessage {
             content: content.into(),
             created_at: None,
             metadata: Metadata::new(),
+            notes: TurnNotes::default(),
             hidden: None,
         }
     }

@@ -271,7 +271,7 @@ impl Closing {
                 let apology = apology(message);
                 let is_begun = !said.trim().is_empty();
                 let mut turn = reply(if is_begun { &said } else { apology });
-                turn.metadata.insert("error".to_owned(), json!({ "message": reason }));
+                turn.metadata.insert("error", json!({ "message": reason }));
                 let (text, ending) = match is_begun {
                     true => (format!("{said}\n\n{apology}"), Ending::Interrupted(turn)),
                     false => (apology.to_owned(), Ending::Failed(turn)),

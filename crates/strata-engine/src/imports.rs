@@ -2,7 +2,7 @@
 
 use crate::limits::Limits;
 use crate::recording::{Recording, session_now};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use strata_core::ports::{Clock, TokenCounter};
 use strata_core::store::Store;
@@ -14,8 +14,7 @@ use strata_core::id::{SessionId, SummaryId, TurnId, UserId};
 use strata_core::state::{DiagnosticState, State};
 use strata_core::store::{AppendedTurn, Change, ChangeSet, Expectation, SummaryQuery, TurnQuery};
 use strata_core::summary::{Strategy, Summary, SummaryStatus};
-use strata_core::turn::NewMessage;
-use strata_core::turn::{Metadata, NewTurn};
+use strata_core::turn::{NewMessage, NewTurn};
 
 /// What another program knew about a session beside its messages.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -25,7 +24,7 @@ pub struct ImportedSession {
     /// The state of its diagnosis.
     pub diagnostic: Option<DiagnosticState>,
     /// Fields to keep with the state as they are.
-    pub extra: Metadata,
+    pub extra: Map<String, Value>,
     /// What was said, in short.
     pub summary: Option<ImportedSummary>,
     /// Whether the other program has read its turns itself, so that they are only counted here.
@@ -182,7 +181,7 @@ impl Imports {
             state.observed.turns = last.seq + 1;
             for turn in turns.iter().filter(|turn| turn.hidden.is_none()) {
                 let name = turn.name.as_deref();
-                count_usage(turn.role, name, &turn.content, &turn.metadata, turn.token_count, state);
+                count_usage(turn.role, name, &turn.content, &turn.notes, turn.token_count, state);
             }
         }
         Ok(())

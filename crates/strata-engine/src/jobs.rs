@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use strata_core::error::{Error, ErrorKind, Result};
 use strata_core::id::{JobId, LeaseId, MemoryId, SessionId, UserId};
@@ -16,7 +16,7 @@ use strata_core::job::{Job, JobOutcome, JobStatus};
 use strata_core::names::{Named, unknown};
 use strata_core::ports::{Clock, IdSource, Spent};
 use strata_core::store::{Change, ChangeSet, Expectation, JobQuery, Store};
-use strata_core::turn::{Metadata, NewTurn, Role};
+use strata_core::turn::{NewTurn, Role};
 
 use crate::learn::LearnSettings;
 
@@ -102,7 +102,7 @@ pub(crate) struct Work {
     /// What it did.
     pub(crate) events: Vec<InferredEvent>,
     /// Anything else that belongs into the job's result. Never what was said.
-    pub(crate) details: Metadata,
+    pub(crate) details: Map<String, Value>,
     /// It is not time yet: nothing is written but that the job waits until then.
     pub(crate) later: Option<Timestamp>,
 }
@@ -257,7 +257,7 @@ impl Jobs {
             user: user.clone(),
             session: Some(session.clone()),
             kind: kind.as_str().to_owned(),
-            payload: Value::Object(Metadata::new()),
+            payload: Value::Object(Map::new()),
             status: JobStatus::Queued,
             attempts: 0,
             run_at,

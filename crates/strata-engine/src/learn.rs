@@ -8,7 +8,6 @@
 
 pub mod answer;
 pub mod extractive;
-mod owner;
 pub mod questions;
 pub mod rules;
 mod settings;
@@ -18,7 +17,6 @@ pub mod summarising;
 pub mod tree;
 pub mod window;
 
-pub use owner::Owner;
 pub use settings::{LearnInto, LearnSettings};
 pub use statement::{Said, Statement};
 pub use strata_language::normalised;

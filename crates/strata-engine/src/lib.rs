@@ -38,7 +38,7 @@ pub use maintenance::{EmbedItems, Maintenance};
 pub use memories::{HistoryStep, Memories, MemoryEdit, NewMemory, Quote};
 pub use prompting::{ChatMemory, ChatQuestion, ChatSnapshot, PromptRequest, Prompted, Prompting};
 pub use recall::Recall;
-pub use recording::{Ending, Exchange, INTERRUPTED, Recorded, Recording, align};
+pub use recording::{Ending, Exchange, Recorded, Recording, align};
 pub use requests::Requests;
 pub use sessions::Sessions;
 pub use summaries::{StructuredPoint, Summaries, SummaryReport, SummaryVersion, TextNode, TextSummary};

@@ -1,6 +1,9 @@
 //! What may be stored: sizes, and characters that some backend cannot keep.
 
+use serde_json::Value;
+
 use strata_core::error::{Error, Result};
+use strata_core::nul::check_nul;
 use strata_core::state::State;
 use strata_core::turn::Metadata;
 
@@ -32,28 +35,23 @@ impl Limits {
     }
 
     pub(crate) fn check_text(&self, what: &str, text: &str) -> Result<()> {
-        // PostgreSQL cannot keep a NUL in text: what one backend takes, all must take.
-        if text.contains('\0') {
-            return Err(Error::invalid(format!("{what} holds a NUL character; remove it")));
-        }
+        check_nul(what, text)?;
         self.check_size(what, text)
     }
 
     pub(crate) fn check_metadata(&self, what: &str, metadata: &Metadata) -> Result<()> {
-        let text = serde_json::to_string(metadata)
-            .map_err(|error| Error::invalid(format!("{what} is no JSON")).with_source(error))?;
-        if text.contains("\\u0000") {
-            return Err(Error::invalid(format!("{what} holds a NUL character; remove it")));
-        }
-        self.check_size(what, &text)
+        check_nul(what, metadata.fields())?;
+        self.check_size(what, metadata.as_text())
+    }
+
+    pub(crate) fn check_json(&self, what: &str, value: &Value) -> Result<()> {
+        check_nul(what, value)?;
+        self.check_size(what, &value.to_string())
     }
 
     pub(crate) fn check_state(&self, state: &State) -> Result<()> {
-        let text = serde_json::to_string(state)
+        let value = serde_json::to_value(state)
             .map_err(|error| Error::invalid("the state is no JSON").with_source(error))?;
-        if text.contains("\\u0000") {
-            return Err(Error::invalid("the state holds a NUL character; remove it"));
-        }
-        self.check_size("the state", &text)
+        self.check_json("the state", &value)
     }
 }

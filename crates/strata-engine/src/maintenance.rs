@@ -30,7 +30,7 @@ pub enum EmbedItems {
     /// All with a local encoder, only derived ones where embedding costs money.
     #[default]
     Auto,
-    /// Memories, summaries, and turns marked with `high_value` in their metadata.
+    /// Memories, summaries, and turns that clients mark with `high_value`.
     Derived,
     /// Everything.
     All,
@@ -127,8 +127,7 @@ impl Maintenance {
         };
         match item {
             Item::Turn(turn) => {
-                let marked = turn.metadata.get("high_value").and_then(serde_json::Value::as_bool);
-                turn.hidden.is_none() && !turn.content.trim().is_empty() && (all || marked == Some(true))
+                turn.hidden.is_none() && !turn.content.trim().is_empty() && (all || turn.notes.high_value)
             }
             // A rolling summary is rewritten every few turns and shown with its session whole, never searched for.
             Item::Summary(summary) => summary.strategy != Strategy::Rolling,

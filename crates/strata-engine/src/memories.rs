@@ -14,7 +14,7 @@ use crate::engine::to_micros;
 use crate::filter::{Filter, Subject};
 use strata_core::error::{Error, Result};
 use strata_core::id::{MemoryId, SessionId, TurnId, UserId};
-use strata_core::memory::{FIRST_RECORDED_FIELD, Memory, MemoryKind, RESTORED_FIELD};
+use strata_core::memory::{Memory, MemoryKind, MemoryNotes};
 use strata_core::store::{Change, ChangeSet, Forget, MemoryQuery, MemorySelect, Page, Removed};
 use strata_core::turn::{Hidden, HiddenReason, Metadata};
 
@@ -35,7 +35,7 @@ pub struct NewMemory {
     pub valid_from: Option<Timestamp>,
     /// The turns that say so.
     pub source_turns: Vec<TurnId>,
-    /// What the client attaches.
+    /// The client's metadata.
     pub metadata: Metadata,
 }
 
@@ -114,6 +114,7 @@ impl Memories {
             source_turns,
             source_summary: None,
             metadata,
+            notes: MemoryNotes::default(),
             hidden: None,
         })
     }
@@ -168,12 +169,8 @@ impl Memories {
         if let Some(metadata) = &metadata {
             self.limits.check_metadata("`metadata`", metadata)?;
         }
-        let former = self.get(user, id).await?;
-        let first = former.first_recorded_at().to_string();
-        let mut metadata = metadata.unwrap_or(former.metadata);
-        metadata.insert(FIRST_RECORDED_FIELD.to_owned(), first.into());
         let archive_as = MemoryId(self.ids.next());
-        let change = Change::ReviseMemory { id, archive_as, content, metadata: Some(metadata) };
+        let change = Change::ReviseMemory { id, archive_as, content, metadata };
         self.store.apply(user, ChangeSet::one(self.clock.now(), change)).await?;
         self.get(user, id).await
     }
@@ -205,8 +202,8 @@ impl Memories {
             self.get(user, id).await?.hidden.map(|hidden| hidden.reason) == Some(HiddenReason::Evicted);
         let mut changes = vec![Change::HideMemory { id, hidden: None }];
         if was_evicted {
-            let note = Metadata::from_iter([(RESTORED_FIELD.to_owned(), now.to_string().into())]);
-            changes.push(Change::NoteMemory { id, note });
+            let notes = MemoryNotes { restored_at: Some(now), ..MemoryNotes::default() };
+            changes.push(Change::NoteMemory { id, notes });
         }
         self.store.apply(user, ChangeSet::new(now, changes)).await?;
         self.get(user, id).await

@@ -10,7 +10,7 @@ mod values;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use strata_core::error::shown;
 use strata_core::id::{SummaryId, TurnId};
@@ -354,7 +354,7 @@ fn diagnostic(text: &str) -> Result<(DiagnosticState, Option<Value>)> {
         Error::invalid(format!("`diagnostic_state` is no diagnostic state ({error}); correct or empty it"))
             .with_source(error)
     };
-    let mut fields: Metadata = serde_json::from_str(text).map_err(cannot)?;
+    let mut fields: Map<String, Value> = serde_json::from_str(text).map_err(cannot)?;
     let whole = fields.clone();
     let is_nothing = |name: &str, value: &Value| value.is_null() || (name == "status" && value == "");
     fields.retain(|name, value| !is_nothing(name, value));

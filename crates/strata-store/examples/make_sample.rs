@@ -1,7 +1,7 @@
 //! Makes the sample of the format that this program writes: `cargo run -p strata-store --example make_sample`.
 //!
-//! Run it once for each new version of the format, and commit what it writes. A sample that exists is never made again:
-//! it shows what was written then.
+//! Run it once for each new version of the format, and commit its output. A sample that exists is never made again: it
+//! shows the format of its time.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program for a person, on data of its own")]
 
@@ -9,10 +9,12 @@ use std::path::Path;
 
 use strata_core::job::JobStatus;
 use strata_core::key::{ApiKey, KeyLimits, Scopes};
+use strata_core::memory::{MemoryNotes, TodoState};
 use strata_core::store::conformance::fixture::{
     ann, appending, at, bob, deleted, job, key, memory, object, request, session, summary, turn,
 };
 use strata_core::store::{Change, ChangeSet, CheckDepth, Idempotency};
+use strata_core::turn::{Follows, Owner, TurnNotes, Usage};
 use strata_core::vector::{ItemVector, Vector};
 use strata_core::{ItemId, MemoryId, Role, Store, UserId};
 use strata_store::{SqliteOptions, SqliteStore};
@@ -50,11 +52,24 @@ async fn fill(store: &SqliteStore) {
     let mut failed = turn("the model did not answer");
     failed.role = Role::Assistant;
     failed.hidden = deleted(2);
+    failed.notes = TurnNotes {
+        follows: Follows::Turn(0),
+        interrupted: true,
+        truncated: true,
+        tool_calls: vec![serde_json::json!({"id": "c1"})],
+        tool_call_id: Some("c0".to_owned()),
+        failed: Some(true),
+        usage: Usage { input: Some(9), output: Some(2) },
+        high_value: true,
+        owner: Owner { agent: Some("guide".to_owned()), in_session: true, metadata: said.metadata.clone() },
+    };
     let mut bound = memory("杭州的西湖很美");
     bound.session = Some(session("walks"));
     bound.agent = Some("guide".to_owned());
     bound.source_turns = vec![said.id];
     bound.metadata = object(serde_json::json!({"seen": true}));
+    bound.notes =
+        MemoryNotes { todo: Some(TodoState::Done), restored_at: Some(at(3)), first_recorded_at: Some(at(1)) };
     let mut whole = summary("walks", 1);
     whole.structured = Some(serde_json::json!({"facts": ["there is a lake"]}));
     whole.generation_ms = Some(12);

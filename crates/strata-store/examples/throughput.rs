@@ -70,6 +70,7 @@ fn turns(session: &str, count: u64) -> ChangeSet {
             created_at: now + millis,
             token_count: WORDS as u32,
             metadata: Default::default(),
+            notes: Default::default(),
             hidden: None,
         }
     });

@@ -6,7 +6,7 @@ mod ports;
 
 use std::sync::Arc;
 
-use strata_core::turn::NewMessage;
+use strata_core::turn::{Follows, NewMessage};
 use strata_core::{Role, SessionId, Store, UserId};
 use strata_engine::Ending;
 use strata_store::{SqliteOptions, SqliteStore};
@@ -46,7 +46,7 @@ async fn chat_at_once(is_shared: bool) {
             |text: String| turns.iter().find(|turn| turn.content == text).map(|turn| turn.seq).unwrap();
         let asked = place(format!("question {number}"));
         let reply = place(format!("reply to question {number}"));
-        assert_eq!(turns[reply as usize].metadata["follows"], asked, "to its own question");
+        assert_eq!(turns[reply as usize].notes.follows, Follows::Turn(asked), "to its own question");
     }
 }
 

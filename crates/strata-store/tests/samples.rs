@@ -1,21 +1,24 @@
-//! Every format that was ever written can be read: a file of each version, with what it has to say. The files are kept
-//! for ever; `examples/make_sample.rs` makes the one of a new version.
+//! Every format that was ever written can be read: there is a file of each version, with its expected reading. The files
+//! are kept for ever; `examples/make_sample.rs` makes the file of a new version.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test's own functions")]
 
 use std::path::Path;
 
-use serde_json::Value;
-use strata_core::store::conformance::fixture::{ann, at, session};
-use strata_core::store::{Change, ChangeSet, CheckDepth, Expectation, Idempotency};
-use strata_core::{ErrorKind, Store};
+use serde_json::{Value, json};
+use strata_core::store::conformance::fixture::{ann, at, session, user};
+use strata_core::store::{
+    Change, ChangeSet, CheckDepth, Expectation, Idempotency, MemoryQuery, MemorySelect, TurnQuery,
+};
+use strata_core::{ErrorKind, Memory, Store};
 use strata_store::{SqliteOptions, SqliteStore};
+use tempfile::TempDir;
 
 #[path = "samples/reading.rs"]
 mod reading;
 
-/// All that was written is there, unchanged. A later version may know more of it: fields that are new do not matter, lists
-/// and values have to be the same.
+/// Everything that was written is there, unchanged. A later version may know more: new fields do not matter, but lists and
+/// values have to be the same.
 fn assert_still_says(now: &Value, then: &Value, place: &str) {
     match (now, then) {
         (Value::Object(now), Value::Object(then)) => {
@@ -34,16 +37,19 @@ fn assert_still_says(now: &Value, then: &Value, place: &str) {
     }
 }
 
-async fn check(version: u32) {
+/// Opens a copy of a sample, and gives the expected reading. A sample is only ever read: opening brings a file up to date.
+fn open(name: &str, folder: &TempDir) -> (SqliteStore, Value) {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples");
-    let sample = samples.join(format!("version-{version}.db"));
-    let expected: Value =
-        serde_json::from_slice(&std::fs::read(sample.with_extension("json")).unwrap()).unwrap();
-    // A sample is only ever read: opening one brings it up to date.
-    let folder = tempfile::tempdir().unwrap();
+    let sample = samples.join(format!("{name}.db"));
+    let expected = serde_json::from_slice(&std::fs::read(sample.with_extension("json")).unwrap()).unwrap();
     let copy = folder.path().join("strata.db");
     std::fs::copy(&sample, &copy).unwrap();
-    let store = SqliteStore::open(&copy, SqliteOptions::default()).unwrap();
+    (SqliteStore::open(&copy, SqliteOptions::default()).unwrap(), expected)
+}
+
+async fn check(version: u32) {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, expected) = open(&format!("version-{version}"), &folder);
     assert_still_says(&reading::reading(&store).await, &expected, "the sample");
     assert_eq!(store.check(CheckDepth::Thorough).await.unwrap().problems, Vec::<String>::new());
 
@@ -87,4 +93,25 @@ async fn version_4_is_read() {
 #[tokio::test]
 async fn version_5_is_read() {
     check(5).await;
+}
+
+/// Until version 5, Strata wrote its notes into the metadata of turns and memories. They move out; values of a client's
+/// own stay.
+#[tokio::test]
+async fn what_version_4_noted_in_metadata_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, expected) = open("version-4-notes", &folder);
+    let range = TurnQuery::Range { session: session("notes"), after: None, limit: 100 };
+    let turns = store.turns(&user("default"), &range).await.unwrap();
+    let query = MemoryQuery::new(MemorySelect::All);
+    let mut memories: Vec<Memory> = store.memories(&user("default"), &query).await.unwrap();
+    memories.sort_by(|one, other| one.content.cmp(&other.content));
+    assert_still_says(&json!({ "turns": turns, "memories": memories }), &expected, "the sample");
+    for (turn, expected) in turns.iter().zip(expected["turns"].as_array().unwrap()) {
+        assert_eq!(json!(turn.metadata), expected["metadata"], "{}", turn.content);
+    }
+    for (memory, expected) in memories.iter().zip(expected["memories"].as_array().unwrap()) {
+        assert_eq!(json!(memory.metadata), expected["metadata"], "{}", memory.content);
+    }
+    assert_eq!(store.check(CheckDepth::Thorough).await.unwrap().problems, Vec::<String>::new());
 }

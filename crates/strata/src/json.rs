@@ -3,12 +3,16 @@
 mod job;
 mod learning;
 
+use std::ops::Not;
+
 use jiff::Timestamp;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
+use strata_core::memory::TodoState;
 use strata_core::scope::Scope;
 use strata_core::store::{Item, Removed};
 use strata_core::summary::SummaryStats;
-use strata_core::turn::Metadata;
+use strata_core::turn::{Follows, Metadata, TurnNotes, Usage};
 use strata_core::{Memory, Session, SessionId, Turn, UserId};
 use strata_engine::SummaryReport;
 use strata_engine::prompt::{Cut, Layer, Prompt};
@@ -75,8 +79,68 @@ pub(crate) struct TurnJson<'a> {
     created_at: Timestamp,
     token_count: u32,
     metadata: &'a Metadata,
+    /// The `seq` of the turn that it follows, `null` where it begins a conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    follows: Option<Option<u64>>,
+    #[serde(skip_serializing_if = "Not::not")]
+    truncated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent_id: Option<&'a str>,
+    #[serde(flatten)]
+    notes: NotesJson<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hidden: Option<&'static str>,
+}
+
+/// What is noted about a turn and can be recorded with it.
+#[derive(Debug, Serialize)]
+pub(crate) struct NotesJson<'a> {
+    #[serde(skip_serializing_if = "Not::not")]
+    interrupted: bool,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    tool_calls: &'a [Value],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed: Option<bool>,
+    #[serde(skip_serializing_if = "UsageJson::is_unknown")]
+    usage: UsageJson,
+    #[serde(skip_serializing_if = "Not::not")]
+    high_value: bool,
+}
+
+impl<'a> NotesJson<'a> {
+    pub(crate) fn new(notes: &'a TurnNotes) -> Self {
+        Self {
+            interrupted: notes.interrupted,
+            tool_calls: &notes.tool_calls,
+            tool_call_id: notes.tool_call_id.as_deref(),
+            failed: notes.failed,
+            usage: UsageJson { prompt_tokens: notes.usage.input, completion_tokens: notes.usage.output },
+            high_value: notes.high_value,
+        }
+    }
+}
+
+/// The tokens that a model reports for a reply.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct UsageJson {
+    #[serde(alias = "input_tokens", skip_serializing_if = "Option::is_none")]
+    prompt_tokens: Option<u32>,
+    #[serde(alias = "output_tokens", skip_serializing_if = "Option::is_none")]
+    completion_tokens: Option<u32>,
+}
+
+impl UsageJson {
+    fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl From<UsageJson> for Usage {
+    fn from(usage: UsageJson) -> Self {
+        Self { input: usage.prompt_tokens, output: usage.completion_tokens }
+    }
 }
 
 impl<'a> TurnJson<'a> {
@@ -90,6 +154,14 @@ impl<'a> TurnJson<'a> {
             created_at: turn.created_at,
             token_count: turn.token_count,
             metadata: &turn.metadata,
+            follows: match turn.notes.follows {
+                Follows::Previous => None,
+                Follows::Nothing => Some(None),
+                Follows::Turn(seq) => Some(Some(seq)),
+            },
+            truncated: turn.notes.truncated,
+            agent_id: turn.notes.owner.agent.as_deref(),
+            notes: NotesJson::new(&turn.notes),
             hidden: turn.hidden.map(|hidden| hidden.reason.as_str()),
         }
     }
@@ -166,7 +238,9 @@ pub(crate) struct MemoryJson<'a> {
     kind: &'static str,
     #[serde(serialize_with = "shortest")]
     confidence: f32,
-    metadata: Metadata,
+    metadata: &'a Metadata,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    todo: Option<&'static str>,
     created_at: Timestamp,
     updated_at: Timestamp,
     valid_from: Timestamp,
@@ -192,7 +266,8 @@ impl<'a> MemoryJson<'a> {
             },
             kind: memory.kind.as_str(),
             confidence: memory.confidence,
-            metadata: memory.client_metadata(),
+            metadata: &memory.metadata,
+            todo: memory.notes.todo.map(TodoState::as_str),
             created_at: memory.first_recorded_at(),
             updated_at: memory.hidden.map_or(memory.recorded_at, |hidden| hidden.at),
             valid_from: memory.valid_from,

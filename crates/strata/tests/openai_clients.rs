@@ -58,7 +58,7 @@ fn openais_and_langchains_packages_chat_with_memory() {
         ["user: call weather", "assistant: ", "tool: sunny", "assistant: reply to call weather"]
     );
     let call = json!([{"id": "call_1", "name": "weather", "arguments": "{\"place\":\"Lisbon\"}"}]);
-    assert_eq!(all[1]["metadata"]["tool_calls"], call);
+    assert_eq!(all[1]["tool_calls"], call);
     let (image, all) = turns("image");
     assert_eq!(image[0], "user: what is this");
     assert_eq!(all[0]["metadata"]["parts"], json!(["image_url"]));
@@ -71,7 +71,7 @@ fn openais_and_langchains_packages_chat_with_memory() {
     assert_eq!(retried, expected, "a retry stores the question once");
     let (left, all) = turns("left");
     assert_eq!(left, ["user: hang on please", "assistant: reply "]);
-    assert_eq!(all[1]["metadata"]["interrupted"], true);
+    assert_eq!(all[1]["interrupted"], true);
     let (chain, _) = turns("chain");
     assert_eq!(chain.len(), 4, "{chain:?}");
 

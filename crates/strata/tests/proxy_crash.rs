@@ -177,12 +177,11 @@ fn check(chats: &[&Chat], turns: &[Value]) -> Vec<String> {
             }
             continue;
         };
-        let replies = turns.iter().filter(|turn| turn["metadata"]["follows"] == asked["seq"]);
+        let replies = turns.iter().filter(|turn| turn["follows"] == asked["seq"]);
         let replies: Vec<&Value> = replies.filter(|turn| turn["role"] == "assistant").collect();
-        let is_whole = |turn: &&&Value| {
-            turn["content"] == reply_to(question) && turn["metadata"]["interrupted"].is_null()
-        };
-        let is_marked = |turn: &&&Value| turn["metadata"]["interrupted"] == true;
+        let is_whole =
+            |turn: &&&Value| turn["content"] == reply_to(question) && turn["interrupted"].is_null();
+        let is_marked = |turn: &&&Value| turn["interrupted"] == true;
         let whole = replies.iter().filter(is_whole).count();
         let marked = replies.iter().filter(is_marked).count();
         let is_right = if *has_ended { whole == 1 && marked == 0 } else { whole + marked == 1 };

@@ -58,7 +58,7 @@ fn check(server: &Server, session: &str) {
     assert_eq!(said("user"), (0..CHATS).map(question).collect());
     assert_eq!(said("assistant"), (0..CHATS).map(|number| reply_to(&question(number))).collect());
     for reply in turns.iter().filter(|turn| turn["role"] == "assistant") {
-        let asked: &Value = &turns[reply["metadata"]["follows"].as_u64().unwrap() as usize];
+        let asked: &Value = &turns[reply["follows"].as_u64().unwrap() as usize];
         assert_eq!(reply["content"], reply_to(asked["content"].as_str().unwrap()), "to its own question");
     }
 }

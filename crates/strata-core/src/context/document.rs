@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::ser::SerializeSeq;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::hash::in_process;
 use crate::lenient_int;
 use crate::state::{Task, TokenUsage, ToolStats};
-use crate::turn::Metadata;
 
 /// A session's working context.
 ///
@@ -21,7 +20,7 @@ pub struct ContextData {
     /// The session that it is about.
     pub session_id: String,
     /// The program's own settings for the session.
-    pub system_state: Metadata,
+    pub system_state: Map<String, Value>,
     /// What is known.
     pub facts: Vec<String>,
     /// What was said last, oldest first.
@@ -37,7 +36,7 @@ pub struct ContextData {
     /// Tokens in and out.
     pub token_usage: TokenUsage,
     /// Fields of a later version or of the client's own.
-    pub extra: Metadata,
+    pub extra: Map<String, Value>,
     unknown: UnknownFields,
 }
 
@@ -65,7 +64,7 @@ impl ContextData {
     }
 
     /// The fields of an entry that this version does not know.
-    pub(super) fn unknown_fields(&self, entry: &HistoryEntry) -> Metadata {
+    pub(super) fn unknown_fields(&self, entry: &HistoryEntry) -> Map<String, Value> {
         let fields = self.unknown.0.get(&entry.key()).and_then(|fields| fields.first());
         fields.cloned().unwrap_or_default()
     }
@@ -123,7 +122,7 @@ pub struct Environment {
     pub system_snapshot: Value,
     /// Fields of the client's own.
     #[serde(flatten)]
-    pub extra: Metadata,
+    pub extra: Map<String, Value>,
 }
 
 impl Default for Environment {
@@ -131,15 +130,15 @@ impl Default for Environment {
         Self {
             workspace: String::new(),
             last_update: 0,
-            system_snapshot: Value::Object(Metadata::new()),
-            extra: Metadata::new(),
+            system_snapshot: Value::Object(Map::new()),
+            extra: Map::new(),
         }
     }
 }
 
 /// Unknown fields of history entries, under the entry's key; entries that are alike take theirs in order.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct UnknownFields(BTreeMap<u64, Vec<Metadata>>);
+struct UnknownFields(BTreeMap<u64, Vec<Map<String, Value>>>);
 
 /// The document as it is read and written.
 #[derive(Serialize, Deserialize)]
@@ -147,7 +146,7 @@ struct Wire {
     #[serde(default, deserialize_with = "null_as_default")]
     session_id: String,
     #[serde(default, deserialize_with = "null_as_default")]
-    system_state: Metadata,
+    system_state: Map<String, Value>,
     #[serde(default, deserialize_with = "null_as_default")]
     facts: Vec<String>,
     #[serde(default)]
@@ -163,7 +162,7 @@ struct Wire {
     #[serde(default, deserialize_with = "null_as_default")]
     token_usage: TokenUsage,
     #[serde(flatten)]
-    extra: Metadata,
+    extra: Map<String, Value>,
 }
 
 /// The history with the unknown fields of its entries.
@@ -185,7 +184,7 @@ struct EntryRead {
     #[serde(default, deserialize_with = "lenient_int::optional")]
     token_count: Option<usize>,
     #[serde(flatten)]
-    unknown: Metadata,
+    unknown: Map<String, Value>,
 }
 
 #[derive(Serialize)]
@@ -193,7 +192,7 @@ struct EntryWritten<'a> {
     #[serde(flatten)]
     entry: &'a HistoryEntry,
     #[serde(flatten)]
-    unknown: &'a Metadata,
+    unknown: &'a Map<String, Value>,
 }
 
 impl<'de> Deserialize<'de> for WireHistory {

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::document::{ContextData, Environment, HistoryEntry};
 use crate::error::{Error, Result, shown};
@@ -16,8 +16,7 @@ use crate::memory::Memory;
 use crate::session::Session;
 use crate::state::State;
 use crate::summary::Summary;
-use crate::turn::NewMessage;
-use crate::turn::{Metadata, Turn};
+use crate::turn::{NewMessage, Turn};
 
 /// Under this name a summary that was written through a context says from which turn on the history goes on.
 const HISTORY_FROM: &str = "history_from";
@@ -97,7 +96,7 @@ fn entry(turn: &Turn) -> HistoryEntry {
 }
 
 /// The state keeps the environment as the client wrote it, also where a field is of another type than ours.
-fn environment(stored: &Metadata) -> Environment {
+fn environment(stored: &Map<String, Value>) -> Environment {
     serde_json::from_value(Value::Object(stored.clone()))
         .unwrap_or_else(|_| Environment { extra: stored.clone(), ..Environment::default() })
 }
@@ -197,7 +196,7 @@ fn message(context: &ContextData, entry: &HistoryEntry) -> Result<NewMessage> {
         })?;
         message.created_at = Some(moment);
     }
-    message.metadata = context.unknown_fields(entry);
+    message.metadata = context.unknown_fields(entry).into();
     Ok(message)
 }
 

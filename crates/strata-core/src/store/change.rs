@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::id::{JobId, KeyId, LeaseId, MemoryId, SessionId, TurnId};
 use crate::job::{Job, JobOutcome};
 use crate::key::ApiKey;
-use crate::memory::Memory;
+use crate::memory::{Memory, MemoryNotes};
 use crate::metric::RequestMetric;
 use crate::session::Session;
 use crate::state::State;
@@ -140,9 +140,9 @@ pub enum Change {
     PutSummary(Box<Summary>),
     /// Adds a memory.
     AddMemory(Box<Memory>),
-    /// Gives a memory a new statement under the same id. The former statement stays as a closed memory named `archive_as`,
-    /// replaced by this one, and keeps its source turns. The revised memory keeps them only if its content is unchanged,
-    /// because the turns did not say the new content.
+    /// Gives a memory a new statement under the same id, and notes when its first statement was recorded. The former
+    /// statement stays as a closed memory named `archive_as`, replaced by this one, and keeps its source turns. The revised
+    /// memory keeps them only if its content is unchanged, because the turns did not say the new content.
     ReviseMemory {
         /// The memory.
         id: MemoryId,
@@ -162,12 +162,12 @@ pub enum Change {
         /// The memory that replaces it.
         replaced_by: Option<MemoryId>,
     },
-    /// Adds fields to a memory's metadata, replacing those of the same name; nothing else changes.
+    /// Sets those of a memory's notes that are given; the other notes and everything else stay.
     NoteMemory {
         /// The memory.
         id: MemoryId,
-        /// The fields.
-        note: Metadata,
+        /// The notes.
+        notes: MemoryNotes,
     },
     /// Adds turns that state the same as a memory to its sources, as [`Memory::confirm`] does.
     ConfirmMemory {

@@ -9,7 +9,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::*;
-use crate::INTERRUPTED;
 use crate::recall::tests::fixture::{World, session};
 use strata_core::metric::RequestMetric;
 use strata_core::store::{InMemoryStore, JobQuery, Store};
@@ -200,7 +199,7 @@ async fn a_reply_that_breaks_off_keeps_what_came() {
     assert!(matches!(reply.status, ReplyStatus::Failed { .. }));
     let said = world.said().await;
     assert_eq!((said[1].content.as_str(), said[1].hidden), ("By train, ", None));
-    assert_eq!(said[1].metadata[INTERRUPTED], json!(true));
+    assert!(said[1].notes.interrupted);
     assert_eq!(world.row(&reply).await.error_stage, Some(ErrorStage::LlmReply));
 }
 
@@ -213,7 +212,7 @@ async fn a_reply_that_is_stopped_is_recorded_as_far_as_it_came() {
         assert_eq!((reply.text, reply.status), (pieces.concat(), ReplyStatus::Interrupted));
         let turn = world.said().await.pop().unwrap();
         assert_eq!((turn.content, turn.hidden.map(|hidden| hidden.reason)), (pieces.concat(), hidden));
-        assert_eq!(turn.metadata[INTERRUPTED], json!(true));
+        assert!(turn.notes.interrupted);
     }
     assert_eq!(world.awaited().await, 0);
 }

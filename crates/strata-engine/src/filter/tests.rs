@@ -1,10 +1,10 @@
 use proptest::prelude::*;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{Filter, Subject};
 use strata_core::id::{MemoryId, SessionId, TurnId, UserId};
-use strata_core::memory::{Memory, MemoryKind};
-use strata_core::turn::{Role, Turn};
+use strata_core::memory::{Memory, MemoryKind, MemoryNotes};
+use strata_core::turn::{Metadata, Role, Turn, TurnNotes};
 
 fn memory(metadata: Value) -> Memory {
     let moment = "2026-03-01T12:00:00Z".parse().unwrap();
@@ -21,7 +21,8 @@ fn memory(metadata: Value) -> Memory {
         replaced_by: None,
         source_turns: Vec::new(),
         source_summary: None,
-        metadata: metadata.as_object().unwrap().clone(),
+        metadata: metadata.as_object().unwrap().clone().into(),
+        notes: MemoryNotes::default(),
         hidden: None,
     }
 }
@@ -143,7 +144,8 @@ fn what_an_item_has_itself_can_be_asked_for() {
         content: "by train".to_owned(),
         created_at: "2026-03-01T12:00:00Z".parse().unwrap(),
         token_count: 2,
-        metadata: Map::new(),
+        metadata: Metadata::new(),
+        notes: TurnNotes::default(),
         hidden: None,
     };
     let ada = UserId::new("ada").unwrap();

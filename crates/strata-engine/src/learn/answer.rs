@@ -12,6 +12,7 @@ use super::{Fate, MAX_STATEMENTS, Novelty, Plan, Said, Statement, TodoEnd};
 use strata_core::error::{Error, Result};
 use strata_core::id::TurnId;
 use strata_core::memory::{Memory, MemoryKind};
+use strata_core::nul::MayHoldNul;
 
 /// How many beginnings of JSON are looked at in an answer: a model that rambles is not searched for ever.
 const MAX_BEGINNINGS: usize = 64;
@@ -87,7 +88,7 @@ fn statement(entry: &Value, said: &[Said<'_>]) -> Result<Option<(Statement, Opti
         _ => return Err(Error::invalid("a statement is neither a text nor an object")),
     };
     let content = content.trim();
-    if content.is_empty() || content.contains('\0') || content.chars().count() > MAX_STATEMENT_CHARS {
+    if content.is_empty() || content.holds_nul() || content.chars().count() > MAX_STATEMENT_CHARS {
         return Ok(None);
     }
     let kind = entry.get("kind").and_then(Value::as_str).and_then(|kind| kind.to_lowercase().parse().ok());

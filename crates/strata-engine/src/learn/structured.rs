@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::{Fate, Novelty, Said, Statement, normalised, rules};
 use strata_core::error::{Error, Result};
 use strata_core::id::MemoryId;
-use strata_core::memory::{Memory, MemoryKind};
+use strata_core::memory::{Memory, MemoryKind, MemoryNotes};
 use strata_core::names::{Named, unknown};
 use strata_core::ports::AnswerSchema;
 use strata_core::turn::{Metadata, Role, Turn};
@@ -286,6 +286,7 @@ fn as_memory(kind: MemoryKind, point: &Point) -> Memory {
         source_turns: Vec::new(),
         source_summary: None,
         metadata: Metadata::new(),
+        notes: MemoryNotes::default(),
         hidden: None,
     }
 }

@@ -10,7 +10,7 @@ use crate::jobs::Work;
 use strata_core::error::Result;
 use strata_core::id::{MemoryId, SessionId, TurnId, UserId};
 use strata_core::job::Job;
-use strata_core::memory::{Memory, RESTORED_FIELD};
+use strata_core::memory::Memory;
 use strata_core::store::{Change, ChangeSet, MemoryQuery, MemorySelect, Page, TurnQuery, session_space};
 use strata_core::turn::{Hidden, HiddenReason, Turn};
 
@@ -50,7 +50,7 @@ impl Learning {
             ..MemoryQuery::new(MemorySelect::Current { as_of: None })
         };
         let mut memories = self.store.memories(user, &query).await?;
-        memories.retain(|memory| !memory.metadata.contains_key(RESTORED_FIELD));
+        memories.retain(|memory| memory.notes.restored_at.is_none());
         Ok(memories)
     }
 

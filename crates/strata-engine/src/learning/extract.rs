@@ -12,7 +12,7 @@ use super::reconcile::{Heard, Target};
 use crate::ask::ask;
 use crate::jobs::{Ended, JobKind, Work, after, was_overtaken};
 use crate::learn::rules;
-use crate::learn::{LearnInto, Owner, Said, Statement, answer, questions};
+use crate::learn::{LearnInto, Said, Statement, answer, questions};
 use crate::prompt::strip_injected;
 use crate::recording::left_space;
 use strata_core::error::{Error, Result};
@@ -20,7 +20,7 @@ use strata_core::id::{LeaseId, SessionId, TurnId, UserId};
 use strata_core::job::Job;
 use strata_core::ports::Spent;
 use strata_core::store::{Change, Expectation, TurnQuery, session_space};
-use strata_core::turn::{Role, Turn};
+use strata_core::turn::{Owner, Role, Turn};
 
 /// How often memories are looked at again that somebody changed meanwhile.
 const TRIES: usize = 8;
@@ -125,13 +125,13 @@ impl Learning {
             let is_said = turn.role == Role::User
                 && turn.hidden.is_none()
                 && !strip_injected(&turn.content).trim().is_empty();
-            let owner = Owner::read(&turn.metadata);
-            if is_said && (batch.said.len() == most || (!batch.said.is_empty() && owner != batch.owner)) {
+            let owner = &turn.notes.owner;
+            if is_said && (batch.said.len() == most || (!batch.said.is_empty() && *owner != batch.owner)) {
                 break;
             }
             batch.to = turn.seq + 1;
             if is_said {
-                batch.owner = owner;
+                batch.owner = owner.clone();
                 batch.said.push(turn);
             }
         }

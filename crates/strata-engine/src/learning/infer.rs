@@ -15,7 +15,7 @@ const TRIES: usize = 16;
 impl Learning {
     /// Records messages in a session and learns from them before it returns: what was added, replaced, ended and known already.
     /// Only what the user said is learned from; whose the
-    /// memories become is what the message's metadata says ([`crate::learn::Owner`]).
+    /// memories become is what the message's notes say ([`strata_core::turn::Owner`]).
     ///
     /// Where the model fails the rules decide. Should this call die, or fail after the messages were recorded, a worker does the
     /// rest: recording asks for the job as it always does.

@@ -14,20 +14,21 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use serde_json::Map;
 
 use super::Learning;
 use crate::ask::ask;
 use crate::jobs::{Event, InferredEvent, Work};
 use crate::learn::rules;
-use crate::learn::{Owner, Statement, answer, questions};
+use crate::learn::{Statement, answer, questions};
 use crate::recall::{Order, RecallRequest};
 use strata_core::error::Result;
 use strata_core::id::{MemoryId, RequestId, SessionId, TurnId, UserId};
-use strata_core::memory::{Memory, TODO_FIELD};
+use strata_core::memory::{Memory, MemoryNotes, TodoState};
 use strata_core::ports::Spent;
 use strata_core::scope::Scope;
 use strata_core::store::{Change, Expectation, Item, ItemKinds};
-use strata_core::turn::Metadata;
+use strata_core::turn::Owner;
 use strata_language::normalised;
 use strata_language::plan::{Fate, Novelty, Plan, TodoEnd};
 
@@ -85,7 +86,7 @@ impl Learning {
         book.confirm_repeated();
         let Book { changes, events, .. } = book;
         let expect = if changes.is_empty() { Vec::new() } else { vec![unchanged] };
-        let mut details = Metadata::new();
+        let mut details = Map::new();
         if !heard.is_empty() {
             details.insert("reconciled_by".to_owned(), by.into());
         }
@@ -328,7 +329,7 @@ impl Book<'_> {
         for (old, fate) in &ended {
             self.changes.push(Change::CloseMemory { id: old.id, valid_to, replaced_by: Some(id) });
             if let Fate::End { how, .. } = fate {
-                self.changes.push(Change::NoteMemory { id: old.id, note: todo_note(*how) });
+                self.changes.push(Change::NoteMemory { id: old.id, notes: todo_note(*how) });
             }
             if updated.is_none_or(|(updated, _)| updated.id != old.id) {
                 self.tell(old, Event::Delete, None);
@@ -358,6 +359,7 @@ impl Book<'_> {
             source_turns: statement.turns.clone(),
             source_summary: None,
             metadata: self.target.owner.metadata.clone(),
+            notes: MemoryNotes::default(),
             hidden: None,
         }
     }
@@ -368,11 +370,11 @@ impl Book<'_> {
     }
 }
 
-/// How a todo's life ended, as its metadata keeps it.
-fn todo_note(how: TodoEnd) -> Metadata {
-    let end = match how {
-        TodoEnd::Done => "done",
-        TodoEnd::Dropped => "dropped",
+/// The note of how a todo ended.
+fn todo_note(how: TodoEnd) -> MemoryNotes {
+    let todo = match how {
+        TodoEnd::Done => TodoState::Done,
+        TodoEnd::Dropped => TodoState::Dropped,
     };
-    Metadata::from_iter([(TODO_FIELD.to_owned(), end.into())])
+    MemoryNotes { todo: Some(todo), ..MemoryNotes::default() }
 }

@@ -3,66 +3,66 @@
 use serde_json::Value;
 
 use strata_core::state::State;
-use strata_core::turn::{Metadata, Role};
+use strata_core::turn::{Role, TurnNotes};
 
-/// The most tools that are counted by their names; further ones are counted together, so that a client which makes names
-/// up does not fill the state.
+/// The most tools that are counted by name. Further tools are counted together, so that a client that makes up names
+/// does not fill the state.
 const MAX_TOOLS: usize = 200;
 
-/// The name under which tools are counted that have none, or come after [`MAX_TOOLS`].
+/// Counts tools without a name, and tools beyond [`MAX_TOOLS`].
 const OTHER_TOOLS: &str = "other";
 
 /// The most characters of a tool's name.
 const MAX_TOOL_CHARS: usize = 64;
 
-/// Counts a turn. A tool's is a call, by `tool` or `name` of its metadata or else the speaker's name, and failed if its
-/// metadata, or else its content as JSON, says so. A reply's tokens are those of `usage` in its metadata, as OpenAI and
-/// Anthropic write it, or else those that were counted: everything said since the last reply went in, the reply came out.
+/// Counts a turn. A tool's turn is a call of the tool that the speaker's name names; it failed if the notes, or else its
+/// content as JSON, say so. A reply's tokens are those that the model reported, or else those that were counted:
+/// everything said since the last reply went in, the reply came out.
 pub fn count_usage(
     role: Role,
     name: Option<&str>,
     content: &str,
-    metadata: &Metadata,
+    notes: &TurnNotes,
     token_count: u32,
     state: &mut State,
 ) {
     if role == Role::Tool {
-        count_call(name, content, metadata, state);
+        count_call(name, content, notes.failed, state);
     }
     let (usage, unanswered) = (&mut state.token_usage, &mut state.observed.unanswered_tokens);
     if role != Role::Assistant {
         *unanswered = unanswered.saturating_add(u64::from(token_count));
         return;
     }
-    let reported = |names: [&str; 2]| {
-        let usage = metadata.get("usage")?;
-        names.iter().find_map(|name| usage.get(*name)?.as_u64())
-    };
-    let input = reported(["prompt_tokens", "input_tokens"]).unwrap_or(*unanswered);
-    let output = reported(["completion_tokens", "output_tokens"]).unwrap_or(u64::from(token_count));
+    let input = notes.usage.input.map_or(*unanswered, u64::from);
+    let output = u64::from(notes.usage.output.unwrap_or(token_count));
     *unanswered = 0;
     usage.total_input = usage.total_input.saturating_add(input);
     usage.total_output = usage.total_output.saturating_add(output);
     usage.by_session = usage.total_input.saturating_add(usage.total_output);
 }
 
-fn count_call(name: Option<&str>, content: &str, metadata: &Metadata, state: &mut State) {
+fn count_call(name: Option<&str>, content: &str, failed: Option<bool>, state: &mut State) {
     let stats = &mut state.tool_stats;
-    let named = |key: &str| metadata.get(key).and_then(Value::as_str);
-    let tool = named("tool").or_else(|| named("name")).or(name).unwrap_or(OTHER_TOOLS);
-    let mut tool: String = tool.chars().take(MAX_TOOL_CHARS).collect();
+    let mut tool: String = name.unwrap_or(OTHER_TOOLS).chars().take(MAX_TOOL_CHARS).collect();
     if tool.is_empty() || (stats.by_tool.len() >= MAX_TOOLS && !stats.by_tool.contains_key(&tool)) {
         tool = OTHER_TOOLS.to_owned();
     }
     stats.total_calls = stats.total_calls.saturating_add(1);
     let calls = stats.by_tool.entry(tool).or_default();
     *calls = calls.saturating_add(1);
-    let failed = failed(metadata).or_else(|| failed_by_content(content)).unwrap_or(false);
+    let failed = failed.or_else(|| failed_by_content(content)).unwrap_or(false);
     stats.failures = stats.failures.saturating_add(u64::from(failed));
 }
 
-/// Whether a call failed, where its metadata or result says so.
-fn failed(result: &Metadata) -> Option<bool> {
+/// Whether a call failed, if its result is a JSON object that says so.
+fn failed_by_content(content: &str) -> Option<bool> {
+    // A long result is data; a result that says that it failed is short.
+    let content = content.trim();
+    if !content.starts_with('{') || content.len() > 4_096 {
+        return None;
+    }
+    let result: Value = serde_json::from_str(content).ok()?;
     if let Some(success) = result.get("success").and_then(Value::as_bool) {
         return Some(!success);
     }
@@ -70,34 +70,26 @@ fn failed(result: &Metadata) -> Option<bool> {
     Some(!matches!(error, Value::Null | Value::Bool(false)) && error.as_str() != Some(""))
 }
 
-fn failed_by_content(content: &str) -> Option<bool> {
-    // A long result is data; what says that it failed is short.
-    let content = content.trim();
-    if !content.starts_with('{') || content.len() > 4_096 {
-        return None;
-    }
-    failed(&serde_json::from_str(content).ok()?)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use strata_core::turn::Usage;
 
-    fn count(state: &mut State, role: Role, content: &str, metadata: Value, tokens: u32) {
-        let Value::Object(metadata) = metadata else { panic!("{metadata} is no object") };
-        count_usage(role, None, content, &metadata, tokens, state);
+    fn call(state: &mut State, name: Option<&str>, content: &str, failed: Option<bool>) {
+        let notes = TurnNotes { failed, ..TurnNotes::default() };
+        count_usage(Role::Tool, name, content, &notes, 1, state);
     }
 
     #[test]
     fn calls_are_counted_by_their_tools() {
         let mut state = State::default();
-        count(&mut state, Role::Tool, "ok", json!({"tool": "file_read"}), 1);
-        count(&mut state, Role::Tool, "{\"success\": true}", json!({"name": "file_read"}), 1);
-        count(&mut state, Role::Tool, "{\"success\": false}", json!({"tool": "echo"}), 1);
-        count(&mut state, Role::Tool, "x", json!({"tool": "echo", "error": "timeout"}), 1);
-        count(&mut state, Role::Tool, "{\"error\": null}", json!({"success": true}), 1);
+        call(&mut state, Some("file_read"), "ok", None);
+        call(&mut state, Some("file_read"), "{\"success\": true}", None);
+        call(&mut state, Some("echo"), "{\"success\": false}", None);
+        call(&mut state, Some("echo"), "x", Some(true));
+        call(&mut state, None, "{\"error\": \"timeout\"}", Some(false));
         let stats = &state.tool_stats;
         assert_eq!((stats.total_calls, stats.failures), (5, 2));
         assert_eq!(
@@ -105,28 +97,48 @@ mod tests {
             json!({"file_read": 2, "echo": 2, "other": 1})
         );
         for number in 0..300 {
-            count(&mut state, Role::Tool, "", json!({"tool": format!("made up {number}")}), 0);
+            call(&mut state, Some(&format!("made up {number}")), "", None);
         }
         assert_eq!((state.tool_stats.by_tool.len(), state.tool_stats.total_calls), (MAX_TOOLS, 305));
     }
 
     #[test]
+    fn a_result_says_whether_it_failed() {
+        for (content, failed) in [
+            (r#"{"success": false}"#, true),
+            (r#"{"success": true, "error": "none"}"#, false),
+            (r#"{"error": "timeout"}"#, true),
+            (r#"{"is_error": true}"#, true),
+            (r#"{"error": null}"#, false),
+            (r#"{"error": ""}"#, false),
+            ("an error", false),
+        ] {
+            let mut state = State::default();
+            call(&mut state, None, content, None);
+            assert_eq!(state.tool_stats.failures, u64::from(failed), "{content}");
+        }
+    }
+
+    #[test]
     fn usage_is_what_the_model_reports_or_what_was_counted() {
         let mut state = State::default();
-        count(&mut state, Role::User, "question", json!({}), 10);
-        count(&mut state, Role::Tool, "result", json!({}), 5);
-        count(&mut state, Role::Assistant, "answer", json!({}), 7);
+        let count = |state: &mut State, role: Role, usage: Usage, tokens: u32| {
+            let notes = TurnNotes { usage, ..TurnNotes::default() };
+            count_usage(role, None, "said", &notes, tokens, state);
+        };
+        let unknown = Usage::default();
+        count(&mut state, Role::User, unknown, 10);
+        count(&mut state, Role::Tool, unknown, 5);
+        count(&mut state, Role::Assistant, unknown, 7);
         let usage = |state: &State| {
             let usage = &state.token_usage;
             (usage.total_input, usage.total_output, usage.by_session)
         };
         assert_eq!(usage(&state), (15, 7, 22));
-        count(&mut state, Role::User, "question", json!({}), 10);
-        let reported = json!({"usage": {"prompt_tokens": 100, "completion_tokens": 20}});
-        count(&mut state, Role::Assistant, "answer", reported, 7);
+        count(&mut state, Role::User, unknown, 10);
+        count(&mut state, Role::Assistant, Usage { input: Some(100), output: Some(20) }, 7);
         assert_eq!(usage(&state), (115, 27, 142));
-        let reported = json!({"usage": {"input_tokens": 1, "output_tokens": 2}});
-        count(&mut state, Role::Assistant, "answer", reported, 7);
+        count(&mut state, Role::Assistant, Usage { input: Some(1), output: None }, 2);
         assert_eq!(usage(&state), (116, 29, 145));
     }
 }

@@ -174,7 +174,7 @@ impl Prompting {
 
 fn is_shown(item: &Item, shown: &HashSet<u64>) -> bool {
     match item {
-        Item::Turn(turn) => shown.contains(&key(turn.role, &turn.content, &turn.metadata)),
+        Item::Turn(turn) => shown.contains(&key(turn.role, &turn.content, &turn.notes)),
         Item::Memory(_) | Item::Summary(_) => false,
     }
 }

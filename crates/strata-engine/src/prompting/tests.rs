@@ -17,8 +17,7 @@ use strata_core::store::ChangeSet;
 use strata_core::store::conformance::fixture::{ann, appending, at, session, turn};
 use strata_core::store::{InMemoryStore, Store};
 use strata_core::summary::{Strategy, SummaryStatus};
-use strata_core::turn::NewMessage;
-use strata_core::turn::{Hidden, HiddenReason};
+use strata_core::turn::{Hidden, HiddenReason, NewMessage, TurnNotes, Usage};
 
 struct Fixed;
 
@@ -117,22 +116,21 @@ async fn a_diagnosis_fills_itself() {
 #[tokio::test]
 async fn tools_and_tokens_count_themselves() {
     let engine = engine();
-    let with = |role: Role, content: &str, metadata: serde_json::Value| {
-        let serde_json::Value::Object(metadata) = metadata else { panic!("no object") };
-        NewMessage { metadata, ..NewMessage::new(role, content) }
+    let read = |content: &str, failed: Option<bool>| NewMessage {
+        name: Some("read".to_owned()),
+        notes: TurnNotes { failed, ..TurnNotes::default() },
+        ..NewMessage::new(Role::Tool, content)
     };
     say(&engine, Role::User, "four letters each").await;
-    let messages = vec![
-        with(Role::Tool, "ok", json!({"tool": "read"})),
-        with(Role::Tool, "no", json!({"tool": "read", "success": false})),
-        with(Role::Assistant, "done", json!({})),
-    ];
+    let messages = vec![read("ok", None), read("no", Some(true)), NewMessage::new(Role::Assistant, "done")];
     engine.recording.record(&ann(), &session("s"), messages, None).await.unwrap();
     let state = state_now(&engine).await;
     assert_eq!((state.tool_stats.total_calls, state.tool_stats.failures), (2, 1));
     assert_eq!((state.token_usage.total_input, state.token_usage.total_output), (5 + 1 + 1, 1));
     assert_eq!(state.observed, Observed { turns: 4, unanswered_tokens: 0 });
-    let used = with(Role::Assistant, "more", json!({"usage": {"prompt_tokens": 50, "completion_tokens": 9}}));
+    let usage = Usage { input: Some(50), output: Some(9) };
+    let notes = TurnNotes { usage, ..TurnNotes::default() };
+    let used = NewMessage { notes, ..NewMessage::new(Role::Assistant, "more") };
     engine.recording.record(&ann(), &session("s"), vec![used], None).await.unwrap();
     assert_eq!(state_now(&engine).await.token_usage.by_session, 8 + 59);
 }

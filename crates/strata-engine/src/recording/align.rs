@@ -13,20 +13,8 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use serde_json::Value;
-
 use crate::prompt::strip_injected;
-use strata_core::turn::{Metadata, Role, Turn};
-
-/// The key of a turn's metadata that says which turn it follows, where that is not the visible one before it: a `seq`, or
-/// `null` where it begins a conversation.
-pub const FOLLOWS: &str = "follows";
-
-/// The key of a turn's metadata for the calls that a reply asks for, each with an `id`.
-pub const TOOL_CALLS: &str = "tool_calls";
-
-/// The key of a turn's metadata for the call that a tool answers.
-pub const TOOL_CALL_ID: &str = "tool_call_id";
+use strata_core::turn::{Follows, Role, Turn, TurnNotes};
 
 /// How many of the messages are compared, from the last: more than any window of a chat model holds in turns.
 const MAX_HEARD: usize = 1_024;
@@ -41,37 +29,6 @@ const ABANDONED_PER_MATCH: usize = 4;
 /// How many turns may be abandoned when a single question matched: a reply that came back otherwise than it was said, and
 /// the question after it. Questions are short and repeat themselves; replies seldom do.
 const ABANDONED_BY_QUESTION: usize = 2;
-
-/// Which turn a turn follows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Follows {
-    /// The visible one before it.
-    Previous,
-    /// None: it begins a conversation.
-    Nothing,
-    /// The one at this `seq`.
-    Turn(u64),
-}
-
-impl Follows {
-    /// What a turn's metadata says.
-    pub fn read(metadata: &Metadata) -> Self {
-        match metadata.get(FOLLOWS) {
-            Some(Value::Null) => Self::Nothing,
-            Some(value) => value.as_u64().map_or(Self::Previous, Self::Turn),
-            None => Self::Previous,
-        }
-    }
-
-    /// Writes it into a turn's metadata.
-    pub fn write(self, metadata: &mut Metadata) {
-        match self {
-            Self::Previous => drop(metadata.remove(FOLLOWS)),
-            Self::Nothing => drop(metadata.insert(FOLLOWS.to_owned(), Value::Null)),
-            Self::Turn(seq) => drop(metadata.insert(FOLLOWS.to_owned(), seq.into())),
-        }
-    }
-}
 
 /// A visible turn of a session, as far as alignment looks at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,9 +47,9 @@ impl From<&Turn> for Stored {
     fn from(turn: &Turn) -> Self {
         Self {
             seq: turn.seq,
-            key: key(turn.role, &turn.content, &turn.metadata),
+            key: key(turn.role, &turn.content, &turn.notes),
             role: turn.role,
-            follows: Follows::read(&turn.metadata),
+            follows: turn.notes.follows,
         }
     }
 }
@@ -121,16 +78,16 @@ pub struct Alignment {
 
 /// A number for what was said: the same for texts that differ in white space or in what Strata injected, and for replies
 /// that ask for the same calls.
-pub fn key(role: Role, content: &str, metadata: &Metadata) -> u64 {
+pub fn key(role: Role, content: &str, notes: &TurnNotes) -> u64 {
     let mut hasher = DefaultHasher::new();
     role.as_str().hash(&mut hasher);
     for word in strip_injected(content).split_whitespace() {
         hasher.write(word.as_bytes());
         hasher.write_u8(b' ');
     }
-    let calls = metadata.get(TOOL_CALLS).and_then(Value::as_array).into_iter().flatten();
-    for id in calls.filter_map(|call| call.get("id")).chain(metadata.get(TOOL_CALL_ID)) {
-        id.as_str().hash(&mut hasher);
+    let asked = notes.tool_calls.iter().filter_map(|call| call.get("id")).map(|id| id.as_str());
+    for id in asked.chain(notes.tool_call_id.as_deref().map(Some)) {
+        id.hash(&mut hasher);
     }
     hasher.finish()
 }

@@ -17,7 +17,7 @@ use strata_core::id::{SessionId, UserId};
 use strata_core::session::Session;
 use strata_core::state::State;
 use strata_core::store::{Applied, Change, ChangeSet, Expectation, Idempotency, TurnQuery};
-use strata_core::turn::{Metadata, NewTurn, Role};
+use strata_core::turn::{NewTurn, Role, TurnNotes};
 
 /// How often recording a reply is tried when other writers are faster. After that the reply is recorded without being
 /// read, and the next reply reads it.
@@ -111,7 +111,7 @@ impl Recording {
                         turn.role,
                         name,
                         &turn.content,
-                        &turn.metadata,
+                        &turn.notes,
                         turn.token_count,
                         &mut state,
                     );
@@ -120,7 +120,7 @@ impl Recording {
         }
         for turn in turns.iter().filter(|turn| turn.hidden.is_none()) {
             let name = turn.name.as_deref();
-            self.observe(turn.role, name, &turn.content, &turn.metadata, turn.token_count, &mut state);
+            self.observe(turn.role, name, &turn.content, &turn.notes, turn.token_count, &mut state);
         }
         state.observed.turns = turn_count + turns.len() as u64;
         set.changes.push(Change::PutState { session: session.clone(), state: Box::new(state) });
@@ -133,13 +133,13 @@ impl Recording {
         role: Role,
         name: Option<&str>,
         content: &str,
-        metadata: &Metadata,
+        notes: &TurnNotes,
         token_count: u32,
         state: &mut State,
     ) {
         let PromptRules { settings, rules } = &*self.prompts;
         rules.observe(role, content, &settings.filter, state);
-        count_usage(role, name, content, metadata, token_count, state);
+        count_usage(role, name, content, notes, token_count, state);
     }
 }
 

@@ -13,19 +13,17 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::align::{Alignment, Follows, Heard, Stored, align, key};
+use super::Recording;
+use super::align::{Alignment, Heard, Stored, align, key};
 use super::{MAX_TRIES, session_now};
 use crate::jobs::{Ended, JobKind, Work, was_overtaken};
 use strata_core::error::{Error, ErrorKind, Result};
 use strata_core::id::{JobId, LeaseId, SessionId, TurnId, UserId};
 use strata_core::job::{Job, JobOutcome, JobStatus, Lease};
+use strata_core::nul::MayHoldNul;
 use strata_core::session::Session;
 use strata_core::store::{AppendedTurn, Change, ChangeSet, Expectation, TurnQuery};
-use strata_core::turn::NewMessage;
-use strata_core::turn::{Hidden, HiddenReason, Metadata, NewTurn, Role, Turn};
-
-/// The key of a reply's metadata that says that it broke off.
-pub const INTERRUPTED: &str = "interrupted";
+use strata_core::turn::{Follows, Hidden, HiddenReason, Metadata, NewMessage, NewTurn, Role, Turn};
 
 /// How long a reply is awaited without a sign of life of the process that awaits it, unless leases are shorter.
 const HELD: SignedDuration = SignedDuration::from_secs(30);
@@ -81,7 +79,7 @@ impl Recording {
             .collect::<Result<_>>()?;
         let heard: Vec<Heard> = messages
             .iter()
-            .map(|turn| Heard { key: key(turn.role, &turn.content, &turn.metadata), role: turn.role })
+            .map(|turn| Heard { key: key(turn.role, &turn.content, &turn.notes), role: turn.role })
             .collect();
         let _place = self.queues.enter(user, session).await;
         let mut tried = 0;
@@ -195,12 +193,11 @@ impl Recording {
         let left: Vec<TurnId> = stored.iter().filter(is_left).map(|turn| turn.id).collect();
         let last_visible = stored.iter().rfind(|turn| !is_left(turn)).map(|turn| turn.seq);
         if let Some(first) = turns.first_mut() {
-            let follows = match alignment.after {
+            first.notes.follows = match alignment.after {
                 after if after == last_visible && after.is_some() => Follows::Previous,
                 Some(seq) => Follows::Turn(seq),
                 None => Follows::Nothing,
             };
-            follows.write(&mut first.metadata);
         }
         let question = match turns.last() {
             Some(turn) => {
@@ -316,7 +313,7 @@ impl Recording {
         let mut message = match ending {
             Ending::Complete(message) => message,
             Ending::Interrupted(mut message) => {
-                message.metadata.insert(INTERRUPTED.to_owned(), true.into());
+                message.notes.interrupted = true;
                 if message.content.trim().is_empty() {
                     message.hidden = error;
                 }
@@ -328,7 +325,7 @@ impl Recording {
             }
         };
         if let Some(question) = exchange.question {
-            Follows::Turn(question.seq).write(&mut message.metadata);
+            message.notes.follows = Follows::Turn(question.seq);
         }
         let turn = self.new_turn(self.fitted(message), now)?;
         Ok(NewTurn { id: exchange.reply, ..turn })
@@ -356,22 +353,24 @@ impl Recording {
         Ok((Ended::Done, Work::default()))
     }
 
-    /// A message that can be recorded whatever a client or a model sent: without NUL characters, and cut where it is longer
-    /// than a turn may be.
+    /// A message that can be recorded whatever a client or a model sent: its content has no NUL character and is not longer
+    /// than a turn may be, and other parts that a turn cannot keep are left out.
     fn fitted(&self, mut message: NewMessage) -> NewMessage {
         let most = self.limits.max_turn_bytes;
-        if message.content.contains('\0') {
-            message.content = message.content.replace('\0', "\u{fffd}");
-        }
+        message.content = message.content.replace('\0', "\u{fffd}");
         if message.content.len() > most {
             let end = (0..=most).rev().find(|end| message.content.is_char_boundary(*end)).unwrap_or(0);
             message.content.truncate(end);
-            message.metadata.insert("truncated".to_owned(), true.into());
+            message.notes.truncated = true;
         }
         if self.limits.check_metadata("`metadata`", &message.metadata).is_err() {
             message.metadata = Metadata::new();
         }
-        message.name = message.name.filter(|name| !name.contains('\0'));
+        if self.check_notes(&message.notes).is_err() {
+            message.notes.tool_calls = Vec::new();
+            message.notes.tool_call_id = None;
+        }
+        message.name = message.name.filter(|name| !name.holds_nul());
         message.name = message.name.map(|name| name.chars().take(super::record::MAX_SPEAKER_CHARS).collect());
         message
     }

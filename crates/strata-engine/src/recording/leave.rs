@@ -15,7 +15,7 @@ use jiff::Timestamp;
 
 use strata_core::error::Result;
 use strata_core::id::{MemoryId, SessionId, TurnId, UserId};
-use strata_core::memory::{Memory, TODO_FIELD};
+use strata_core::memory::{Memory, MemoryNotes};
 use strata_core::store::{
     Change, ChangeSet, Expectation, MemoryQuery, MemorySelect, TurnQuery, session_space,
 };
@@ -105,14 +105,12 @@ impl Recording {
 
     /// A memory that was closed and is believed again.
     fn again(&self, former: &Memory, now: Timestamp) -> Memory {
-        let mut metadata = former.metadata.clone();
-        metadata.remove(TODO_FIELD);
         Memory {
             id: MemoryId(self.ids.next()),
             valid_to: None,
             recorded_at: now,
             replaced_by: None,
-            metadata,
+            notes: MemoryNotes { todo: None, ..former.notes },
             ..former.clone()
         }
     }

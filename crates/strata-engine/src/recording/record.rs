@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
+use serde_json::Value;
 
 use super::Recording;
 use crate::engine::to_micros;
@@ -12,7 +13,7 @@ use strata_core::error::{Error, Result};
 use strata_core::hash::{FNV_START, fnv_append};
 use strata_core::id::{SessionId, TurnId, UserId};
 use strata_core::store::{AppendedTurn, Change, ChangeSet, Idempotency};
-use strata_core::turn::{NewMessage, NewTurn};
+use strata_core::turn::{NewMessage, NewTurn, TurnNotes};
 
 /// The longest idempotency key, in characters.
 const MAX_KEY_CHARS: usize = 256;
@@ -73,7 +74,7 @@ impl Recording {
     }
 
     pub(crate) fn new_turn(&self, message: NewMessage, now: Timestamp) -> Result<NewTurn> {
-        let NewMessage { role, name, content, created_at, metadata, hidden } = message;
+        let NewMessage { role, name, content, created_at, metadata, notes, hidden } = message;
         self.limits.check_text("`content`", &content)?;
         // What Strata itself put into a prompt was not said.
         let content = match strip_injected(&content) {
@@ -81,6 +82,7 @@ impl Recording {
             Cow::Owned(said) => said,
         };
         self.limits.check_metadata("`metadata`", &metadata)?;
+        self.check_notes(&notes)?;
         if let Some(name) = &name {
             self.limits.check_text("`name`", name)?;
             if name.chars().count() > MAX_SPEAKER_CHARS {
@@ -95,8 +97,16 @@ impl Recording {
             name,
             content,
             metadata,
+            notes,
             hidden,
         })
+    }
+
+    pub(super) fn check_notes(&self, notes: &TurnNotes) -> Result<()> {
+        self.limits.check_text("`tool_call_id`", notes.tool_call_id.as_deref().unwrap_or_default())?;
+        self.limits.check_text("`agent_id`", notes.owner.agent.as_deref().unwrap_or_default())?;
+        self.limits.check_metadata("`metadata`", &notes.owner.metadata)?;
+        self.limits.check_json("`tool_calls`", &Value::from(notes.tool_calls.as_slice()))
     }
 
     fn idempotency(&self, key: &str, session: &SessionId, messages: &[NewMessage]) -> Result<Idempotency> {
@@ -109,10 +119,13 @@ impl Recording {
         let mut fingerprint = with_field(FNV_START, session.as_str());
         for message in messages {
             let at = message.created_at.map(|at| at.to_string()).unwrap_or_default();
-            let metadata = serde_json::Value::Object(message.metadata.clone()).to_string();
+            let metadata = Value::Object(message.metadata.fields().clone()).to_string();
             let name = message.name.as_deref().unwrap_or_default();
             let fields = [message.role.as_str(), name, &message.content, &at, &metadata];
             fingerprint = fields.into_iter().fold(fingerprint, with_field);
+            if message.notes != TurnNotes::default() {
+                fingerprint = with_field(fingerprint, &serde_json::json!(message.notes).to_string());
+            }
         }
         Ok(Idempotency { key: key.to_owned(), fingerprint })
     }

@@ -3,6 +3,7 @@
 use rmcp::schemars::{self, JsonSchema};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use strata_core::memory::TodoState;
 use strata_core::store::Item;
 use strata_core::trace::TraceCandidate;
 use strata_core::turn::HiddenReason;
@@ -31,6 +32,9 @@ pub(crate) struct MemoryAnswer {
     /// What was attached to it.
     #[serde(skip_serializing_if = "Map::is_empty")]
     metadata: Map<String, Value>,
+    /// How a todo ended: `done` or `dropped`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    todo: Option<&'static str>,
     /// When it was learned.
     created_at: String,
     /// Since when it is so.
@@ -58,7 +62,8 @@ impl MemoryAnswer {
         };
         Self {
             id: memory.id.to_string(),
-            metadata: memory.client_metadata(),
+            metadata: memory.metadata.fields().clone(),
+            todo: memory.notes.todo.map(TodoState::as_str),
             created_at: memory.first_recorded_at().to_string(),
             memory: memory.content,
             kind: memory.kind.as_str(),
@@ -145,7 +150,7 @@ impl Found {
             Item::Summary(_) => ("summary", None, None),
         };
         let metadata = match &item {
-            Item::Memory(memory) => memory.client_metadata(),
+            Item::Memory(memory) => memory.metadata.fields().clone(),
             Item::Turn(_) | Item::Summary(_) => Map::new(),
         };
         Self {

@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Number, Value};
 use strata_core::store::{ItemKinds, MemoryQuery, MemorySelect, Page};
 use strata_core::trace::RetrievalPath;
+use strata_core::turn::Metadata;
 use strata_core::{ItemId, MemoryId, RequestId, SessionId, TurnId};
 use strata_engine::Filter;
 use strata_engine::recall::{RecallRequest, Recalled};
@@ -189,7 +190,7 @@ async fn add(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
         // The connection's session binds nothing by itself: what an agent stores is to outlive the conversation.
         session: Caller::own_session([&arguments.session_id, &arguments.run_id])?,
         agent: arguments.agent_id,
-        metadata: arguments.metadata.unwrap_or_default(),
+        metadata: arguments.metadata.unwrap_or_default().into(),
         ..NewMemory::new(arguments.text)
     };
     // An agent that calls this has already made its statement: nothing is left to infer.
@@ -248,7 +249,7 @@ async fn update(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     let user = caller.user([&arguments.user_id])?;
     let id: MemoryId = arguments.memory_id.parse()?;
     present(app, &user, id).await?;
-    let edit = MemoryEdit { content: arguments.text, metadata: arguments.metadata };
+    let edit = MemoryEdit { content: arguments.text, metadata: arguments.metadata.map(Metadata::from) };
     let memory = app.engine().memories.revise(&user, id, edit).await?;
     answer(MemoryAnswer::new(&user, memory))
 }

@@ -238,10 +238,7 @@ impl Exchange<'_> {
         let question = Box::new(ChatQuestion {
             session: self.session.clone(),
             question: strata_engine::prompt::strip_injected(said).into_owned(),
-            shown: heard
-                .iter()
-                .map(|message| key(message.role, &message.content, &message.metadata))
-                .collect(),
+            shown: heard.iter().map(|message| key(message.role, &message.content, &message.notes)).collect(),
             texts: heard.iter().map(|message| Saying::new(&message.content)).collect(),
             top_k: options.top_k,
             recency_weight: options.recency_weight,

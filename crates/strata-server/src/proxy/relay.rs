@@ -143,7 +143,7 @@ fn stream_ending(reply: Reply, cut: Cut) -> Ending {
         if message.content.is_empty() {
             return Ending::Failed(failure(None, b"", &error));
         }
-        message.metadata.insert("error".to_owned(), error.into());
+        message.metadata.insert("error", error.into());
         return Ending::Interrupted(message);
     }
     // A client may leave once it has read that the reply is finished.

@@ -9,8 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use strata_core::Role;
 use strata_core::sse::EventReader;
-use strata_core::turn::NewMessage;
-use strata_engine::align::TOOL_CALLS;
+use strata_core::turn::{NewMessage, Usage};
 
 use super::wire::compact_calls;
 
@@ -24,7 +23,7 @@ pub(crate) struct Reply {
     refusal: String,
     /// By their index.
     calls: BTreeMap<u64, Call>,
-    whole_calls: Option<Value>,
+    whole_calls: Vec<Value>,
     /// Choices beside the first, by their index.
     others: BTreeMap<u64, ()>,
     finish_reason: Option<String>,
@@ -84,7 +83,7 @@ impl Reply {
             let message = choice.delta.as_ref();
             let calls =
                 message.and_then(|message| message.tool_calls.as_ref().or(message.function_call.as_ref()));
-            self.whole_calls = calls.and_then(compact_calls);
+            self.whole_calls = calls.map(compact_calls).unwrap_or_default();
         }
         self.is_done = !completion.choices.is_empty();
         self.take(completion, Deltas::Whole);
@@ -177,26 +176,19 @@ impl Reply {
     pub(crate) fn into_message(self) -> NewMessage {
         let content = if self.content.is_empty() { self.refusal.clone() } else { self.content };
         let mut message = NewMessage::new(Role::Assistant, content);
-        let mut note = |name: &str, value: Value| drop(message.metadata.insert(name.to_owned(), value));
-        let calls: Vec<Value> = self.calls.into_values().map(Call::into_json).collect();
-        if let Some(calls) = self.whole_calls.or((!calls.is_empty()).then(|| calls.into())) {
-            note(TOOL_CALLS, calls);
-        }
-        if !self.refusal.is_empty() {
-            note("refusal", true.into());
-        }
-        if !self.others.is_empty() {
-            note("choices", (self.others.len() + 1).into());
-        }
-        for (name, value) in [
+        message.notes.tool_calls = match self.whole_calls.is_empty() {
+            true => self.calls.into_values().map(Call::into_json).collect(),
+            false => self.whole_calls,
+        };
+        message.notes.usage = self.usage.and_then(|usage| spent(&usage)).unwrap_or_default();
+        let told = [
+            ("refusal", (!self.refusal.is_empty()).then(|| true.into())),
+            ("choices", (!self.others.is_empty()).then(|| (self.others.len() + 1).into())),
             ("finish_reason", self.finish_reason.map(Value::from)),
             ("model", self.model.map(Value::from)),
-            ("usage", self.usage.and_then(|usage| spent(&usage))),
-        ] {
-            if let Some(value) = value {
-                note(name, value);
-            }
-        }
+        ];
+        let told = told.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        message.metadata = told.collect();
         message
     }
 }
@@ -249,7 +241,7 @@ pub(crate) fn failure(status: Option<u16>, body: &[u8], fallback: &str) -> NewMe
         None => format!("The model failed: {reason}"),
     };
     let mut message = NewMessage::new(Role::Assistant, content);
-    message.metadata.insert("error".to_owned(), json!({ "status": status, "message": reason }));
+    message.metadata.insert("error", json!({ "status": status, "message": reason }));
     message
 }
 
@@ -265,12 +257,9 @@ fn message_of(error: &Value) -> String {
 }
 
 /// The two figures of a usage that memory counts with.
-fn spent(usage: &Value) -> Option<Value> {
-    let mut spent = Map::new();
-    for name in ["prompt_tokens", "completion_tokens"] {
-        spent.insert(name.to_owned(), usage.get(name)?.as_u64()?.into());
-    }
-    Some(Value::Object(spent))
+fn spent(usage: &Value) -> Option<Usage> {
+    let tokens = |name: &str| Some(u32::try_from(usage.get(name)?.as_u64()?).unwrap_or(u32::MAX));
+    Some(Usage { input: Some(tokens("prompt_tokens")?), output: Some(tokens("completion_tokens")?) })
 }
 
 fn push(text: &mut String, more: &str) {

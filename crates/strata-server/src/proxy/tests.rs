@@ -71,8 +71,8 @@ impl Chatting {
         answer["turns"].as_array().map(|turns| turns.iter().map(turn).collect()).unwrap_or_default()
     }
 
-    async fn metadata(&self, place: usize) -> Value {
-        self.server.get("/sessions/s/turns?user_id=ada").await.json()["turns"][place]["metadata"].clone()
+    async fn turn(&self, place: usize) -> Value {
+        self.server.get("/sessions/s/turns?user_id=ada").await.json()["turns"][place].clone()
     }
 
     async fn rows(&self) -> Value {

@@ -5,7 +5,6 @@ use std::ops::Range;
 use serde_json::{Map, Value, json};
 use strata_core::Role;
 use strata_core::turn::NewMessage;
-use strata_engine::align::{TOOL_CALL_ID, TOOL_CALLS};
 use strata_engine::recall::MAX_LIMIT;
 
 use super::raw::{self, Edits, Member};
@@ -69,7 +68,10 @@ pub(crate) struct Message {
     /// Its text, or the texts of its parts.
     pub(crate) said: String,
     name: Option<String>,
-    metadata: Map<String, Value>,
+    /// The types of its parts that are not text.
+    other_parts: Vec<Value>,
+    tool_calls: Vec<Value>,
+    tool_call_id: Option<String>,
 }
 
 impl Message {
@@ -78,13 +80,17 @@ impl Message {
         let role = self.role.filter(|role| *role != Role::System)?;
         let mut message = NewMessage::new(role, self.said.clone());
         message.name.clone_from(&self.name);
-        message.metadata.clone_from(&self.metadata);
+        message.notes.tool_calls.clone_from(&self.tool_calls);
+        message.notes.tool_call_id.clone_from(&self.tool_call_id);
+        if !self.other_parts.is_empty() {
+            message.metadata.insert("parts", self.other_parts.clone().into());
+        }
         Some(message)
     }
 
     /// How many of its parts are not text.
     pub(crate) fn other_parts(&self) -> u32 {
-        self.metadata.get("parts").and_then(Value::as_array).map_or(0, |parts| parts.len() as u32)
+        self.other_parts.len() as u32
     }
 
     /// How many bytes of the body it takes: images count for what they weigh.
@@ -213,25 +219,19 @@ fn message(text: &str, place: Range<usize>) -> Message {
         _ => None,
     });
     let content = value("content").filter(|place| matches!(text.as_bytes()[place.start], b'"' | b'['));
-    let mut metadata = Map::new();
-    let said = content.as_ref().map(|place| said(text, place, &mut metadata)).unwrap_or_default();
-    if let Some(place) = value("tool_calls").or_else(|| value("function_call")) {
-        let calls: Value = serde_json::from_str(&text[place]).unwrap_or(Value::Null);
-        if let Some(calls) = compact_calls(&calls) {
-            metadata.insert(TOOL_CALLS.to_owned(), calls);
-        }
-    }
-    if let Some(id) = string("tool_call_id") {
-        metadata.insert(TOOL_CALL_ID.to_owned(), id.into());
-    }
+    let (said, other_parts) = content.as_ref().map(|place| said(text, place)).unwrap_or_default();
+    let calls = value("tool_calls").or_else(|| value("function_call"));
+    let calls = calls.and_then(|place| serde_json::from_str(&text[place]).ok()).unwrap_or(Value::Null);
+    let tool_calls = compact_calls(&calls);
+    let tool_call_id = string("tool_call_id").map(|id| id.into_owned());
     let name = string("name").map(|name| name.into_owned());
-    Message { place, content, role, said, name, metadata }
+    Message { place, content, role, said, name, other_parts, tool_calls, tool_call_id }
 }
 
-/// The words of a content; that there were other things in it is noted.
-fn said(text: &str, content: &Range<usize>, metadata: &mut Map<String, Value>) -> String {
+/// The words of a content, and the types of its parts that are not text.
+fn said(text: &str, content: &Range<usize>) -> (String, Vec<Value>) {
     if let Some(said) = raw::string(text, content) {
-        return said.into_owned();
+        return (said.into_owned(), Vec::new());
     }
     let mut said = String::new();
     let mut others = Vec::new();
@@ -251,19 +251,16 @@ fn said(text: &str, content: &Range<usize>, metadata: &mut Map<String, Value>) -
             (kind, None) => others.push(json!(kind.unwrap_or("unknown"))),
         }
     }
-    if !others.is_empty() {
-        metadata.insert("parts".to_owned(), others.into());
-    }
-    said
+    (said, others)
 }
 
-/// The calls that a message asks for, each as `{id, name, arguments}`; `None` where there are none.
-pub(crate) fn compact_calls(calls: &Value) -> Option<Value> {
+/// The calls that a message asks for, each as `{id, name, arguments}`.
+pub(crate) fn compact_calls(calls: &Value) -> Vec<Value> {
     let one = [calls.clone()];
     let calls = match calls {
         Value::Array(calls) => calls.as_slice(),
         Value::Object(_) => &one,
-        _ => return None,
+        _ => return Vec::new(),
     };
     let compact = |call: &Value| {
         let function = call.get("function").or_else(|| call.get("custom")).unwrap_or(call);
@@ -278,7 +275,7 @@ pub(crate) fn compact_calls(calls: &Value) -> Option<Value> {
         }
         Value::Object(compact)
     };
-    (!calls.is_empty()).then(|| calls.iter().map(compact).collect())
+    calls.iter().map(compact).collect()
 }
 
 #[cfg(test)]

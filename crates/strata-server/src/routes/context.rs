@@ -188,7 +188,7 @@ mod tests {
         let server = TestServer::new();
         let messages = json!([
             {"role": "user", "content": "read the file"},
-            {"role": "tool", "content": "{\"success\": true}", "metadata": {"tool": "file_read"}},
+            {"role": "tool", "content": "{\"success\": true}", "name": "file_read"},
             {"role": "assistant", "content": "It is empty."},
         ]);
         server.post("/turns", json!({"user_id": "ada", "session_id": "s", "messages": messages})).await;

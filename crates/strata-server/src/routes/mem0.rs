@@ -13,10 +13,9 @@ use serde_json::{Map, Value, json};
 use strata_core::key::KeyScope;
 use strata_core::scope::Scope;
 use strata_core::store::{Item, ItemKinds, MemoryQuery, MemorySelect, Page};
-use strata_core::turn::NewMessage;
+use strata_core::turn::{Metadata, NewMessage, Owner, TurnNotes};
 use strata_core::{Error, Memory, MemoryId, Role, SessionId, UserId};
 use strata_engine::Filter;
-use strata_engine::learn::Owner;
 use strata_engine::recall::{MAX_LIMIT, RecallRequest};
 use strata_engine::{MemoryEdit, NewMemory};
 
@@ -83,7 +82,7 @@ struct AddRequest {
     named: Entities,
     #[serde(default)]
     filters: Option<Entities>,
-    metadata: Option<Map<String, Value>>,
+    metadata: Option<Metadata>,
     timestamp: Option<Moment>,
     expiration_date: Option<String>,
     /// Said by whoever wants that statements are inferred; else they are stored as they are given, with their metadata.
@@ -112,7 +111,7 @@ struct Added {
     id: MemoryId,
     memory: String,
     event: &'static str,
-    metadata: Map<String, Value>,
+    metadata: Metadata,
 }
 
 async fn add_memories(
@@ -132,7 +131,7 @@ async fn add_memories(
     let session = named.run_id.or(inside.run_id).map(SessionId::new).transpose()?;
     let mut metadata = metadata.unwrap_or_default();
     if let Some(application) = named.app_id.or(inside.app_id) {
-        metadata.insert("app_id".to_owned(), application.into());
+        metadata.insert("app_id", application.into());
     }
     let messages = match messages {
         Value::Array(messages) => messages,
@@ -182,10 +181,9 @@ async fn inferred(app: &App, user: &UserId, said: Vec<NewMemory>) -> Result<Json
     let messages = said.into_iter().map(|memory| {
         let owner =
             Owner { agent: memory.agent, in_session: memory.session.is_some(), metadata: memory.metadata };
-        let mut metadata = strata_core::turn::Metadata::new();
-        owner.write(&mut metadata);
+        let notes = TurnNotes { owner, ..TurnNotes::default() };
         let created_at = memory.valid_from;
-        NewMessage { created_at, metadata, ..NewMessage::new(Role::User, memory.content) }
+        NewMessage { created_at, notes, ..NewMessage::new(Role::User, memory.content) }
     });
     let events = app.engine().learning.infer(user, &session, messages.collect(), None).await?;
     let results = events
@@ -203,7 +201,7 @@ fn shown(owner: &UserId, memory: Memory, score: Option<f32>) -> Value {
         "agent_id": memory.agent,
         "app_id": memory.metadata.get("app_id"),
         "run_id": memory.session,
-        "metadata": memory.client_metadata(),
+        "metadata": memory.metadata,
         "categories": memory.metadata.get("categories").cloned().unwrap_or_else(|| json!([])),
         "created_at": memory.first_recorded_at(),
         "updated_at": memory.hidden.map_or(memory.recorded_at, |hidden| hidden.at),
@@ -333,7 +331,7 @@ async fn get_memory(
 #[derive(Debug, Deserialize)]
 struct UpdateRequest {
     text: Option<String>,
-    metadata: Option<Map<String, Value>>,
+    metadata: Option<Metadata>,
 }
 
 async fn update_memory(
@@ -391,7 +389,7 @@ async fn history(
 struct OneOfMany {
     memory_id: String,
     text: Option<String>,
-    metadata: Option<Map<String, Value>>,
+    metadata: Option<Metadata>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -11,6 +11,7 @@ use axum::extract::State;
 use axum::routing::post;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use strata_core::memory::TodoState;
 use strata_core::store::{MemoryQuery, MemorySelect, Removed, TurnQuery};
 use strata_core::turn::Metadata;
 use strata_core::{ErrorKind, Memory, SessionId, Turn, TurnId, UserId};
@@ -51,9 +52,13 @@ pub(crate) struct MemoryResponse {
     kind: Kind,
     /// How sure Strata is, from 0 to 1.
     confidence: f32,
-    /// What the client attached.
+    /// The client's metadata, as it was sent.
     #[schema(value_type = Object)]
     metadata: Metadata,
+    /// How a todo ended: `done` or `dropped`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    todo: Option<&'static str>,
     /// When its first statement was recorded; an edit leaves it.
     created_at: Timestamp,
     /// When it last changed.
@@ -103,8 +108,9 @@ impl MemoryResponse {
         Self {
             id: memory.id.0,
             source: sources.of(&memory),
-            metadata: memory.client_metadata(),
             created_at: memory.first_recorded_at(),
+            metadata: memory.metadata,
+            todo: memory.notes.todo.map(TodoState::as_str),
             memory: memory.content,
             user_id: (!is_global).then(|| user.as_str().to_owned()),
             agent_id: memory.agent,

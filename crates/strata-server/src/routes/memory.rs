@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::routing::{get, post};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use strata_core::nul::MayHoldNul;
 use strata_core::turn::{HiddenReason, Metadata};
 use strata_core::{Error, Memory, MemoryId, UserId};
 use strata_engine::MemoryEdit;
@@ -141,7 +142,7 @@ async fn revise_memory(
 ) -> Result<Json<MemoryResponse>, ApiError> {
     let (user, id) = params.to_change(&app, &caller, &id).await?;
     let given = [&request.text, &request.memory, &request.data];
-    if given.into_iter().flatten().any(|text| text.trim().is_empty() || text.contains('\0')) {
+    if given.into_iter().flatten().any(|text| text.trim().is_empty() || text.holds_nul()) {
         return Err(ApiError::invalid(
             "the new statement is empty or holds a NUL character; say what to remember",
         ));

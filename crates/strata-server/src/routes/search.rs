@@ -221,7 +221,7 @@ pub(crate) struct FoundItem {
     kind: FoundKind,
     /// The agent it belongs to.
     agent_id: Option<String>,
-    /// What the client attached.
+    /// The client's metadata, as it was sent.
     #[schema(value_type = Object)]
     metadata: Metadata,
     /// When it was said or learned.
@@ -288,7 +288,7 @@ impl FoundItem {
         };
         let (agent_id, metadata) = match &item {
             Item::Turn(turn) => (None, turn.metadata.clone()),
-            Item::Memory(memory) => (memory.agent.clone(), memory.client_metadata()),
+            Item::Memory(memory) => (memory.agent.clone(), memory.metadata.clone()),
             Item::Summary(_) => (None, Metadata::new()),
         };
         Self {

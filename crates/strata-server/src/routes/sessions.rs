@@ -1,17 +1,21 @@
 //! `/sessions…`: sessions and their turns.
 
+use std::ops::Not;
+
 use axum::Json;
 use axum::extract::State;
 use axum::routing::get;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use strata_core::store::Removed;
-use strata_core::turn::Metadata;
+use strata_core::turn::{Follows, Metadata};
 use strata_core::{Session, SessionId, Turn};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::params::{Limit, Offset, SessionPath, UserName, UserParams, limit, page};
+use super::turns::Usage;
 use super::vocabulary::Role;
 use crate::app::App;
 use crate::error::ApiError;
@@ -190,9 +194,42 @@ pub(crate) struct TurnResponse {
     created_at: Timestamp,
     /// The tokens of `content`.
     token_count: u32,
-    /// What the client attached.
+    /// The client's metadata, as it was sent.
     #[schema(value_type = Object)]
     metadata: Metadata,
+    /// The `seq` of the turn that it follows, `null` if it begins a conversation. Without it, it follows the visible turn
+    /// before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<u64>)]
+    follows: Option<Option<u64>>,
+    /// Whether the reply broke off.
+    #[serde(skip_serializing_if = "Not::not")]
+    interrupted: bool,
+    /// Whether the content was cut to the most bytes of a turn.
+    #[serde(skip_serializing_if = "Not::not")]
+    truncated: bool,
+    /// The calls that a reply asks for, each with `id`, `name` and `arguments`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Object>)]
+    tool_calls: Vec<Value>,
+    /// The call that a tool's result answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    tool_call_id: Option<String>,
+    /// Whether a tool's call failed, if the client said so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    failed: Option<bool>,
+    /// The tokens that the model reported for a reply.
+    #[serde(skip_serializing_if = "Usage::is_unknown")]
+    usage: Usage,
+    /// Whether the turn is embedded even where embedding costs money.
+    #[serde(skip_serializing_if = "Not::not")]
+    high_value: bool,
+    /// The agent to which the memories belong that are learned from it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    agent_id: Option<String>,
     /// Why recall does not see it, where it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -201,9 +238,32 @@ pub(crate) struct TurnResponse {
 
 impl From<Turn> for TurnResponse {
     fn from(turn: Turn) -> Self {
-        let Turn { id, seq, role, name, content, created_at, token_count, metadata, hidden, .. } = turn;
-        let hidden = hidden.map(|hidden| hidden.reason.as_str());
-        Self { id: id.0, seq, role: role.into(), name, content, created_at, token_count, metadata, hidden }
+        let Turn { id, seq, role, name, content, created_at, token_count, metadata, notes, hidden, .. } =
+            turn;
+        Self {
+            id: id.0,
+            seq,
+            role: role.into(),
+            name,
+            content,
+            created_at,
+            token_count,
+            metadata,
+            follows: match notes.follows {
+                Follows::Previous => None,
+                Follows::Nothing => Some(None),
+                Follows::Turn(seq) => Some(Some(seq)),
+            },
+            interrupted: notes.interrupted,
+            truncated: notes.truncated,
+            tool_calls: notes.tool_calls,
+            tool_call_id: notes.tool_call_id,
+            failed: notes.failed,
+            usage: notes.usage.into(),
+            high_value: notes.high_value,
+            agent_id: notes.owner.agent,
+            hidden: hidden.map(|hidden| hidden.reason.as_str()),
+        }
     }
 }
 

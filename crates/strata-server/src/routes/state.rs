@@ -4,10 +4,9 @@ use axum::Json;
 use axum::extract::State as Shared;
 use axum::routing::get;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use strata_core::SessionId;
 use strata_core::state::{DiagnosticState, State, Task, TokenUsage, ToolStats};
-use strata_core::turn::Metadata;
 
 use super::params::{SessionPath, UserParams};
 use crate::app::App;
@@ -26,15 +25,15 @@ pub(crate) fn routes() -> Vec<Route> {
 struct StateRequest {
     #[serde(deserialize_with = "object")]
     diagnostic: DiagnosticState,
-    system_state: Metadata,
+    system_state: Map<String, Value>,
     active_tasks: Vec<Task>,
     tool_stats: ToolStats,
-    last_known_environment: Metadata,
+    last_known_environment: Map<String, Value>,
     token_usage: TokenUsage,
     #[serde(rename = "observed")]
     _observed: Value,
     #[serde(flatten)]
-    extra: Metadata,
+    extra: Map<String, Value>,
 }
 
 impl From<StateRequest> for State {
@@ -183,7 +182,7 @@ mod tests {
         let server = TestServer::new();
         let messages = json!([
             {"role": "user", "content": "look at 10.1.1.47"},
-            {"role": "tool", "content": "ok", "metadata": {"tool": "fetch_log"}},
+            {"role": "tool", "content": "ok", "name": "fetch_log"},
             {"role": "assistant", "content": "I downloaded tic_20260301.log."},
         ]);
         server.post("/turns", json!({"session_id": "s", "messages": messages})).await;

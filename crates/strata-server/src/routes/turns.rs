@@ -6,16 +6,15 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use strata_core::turn::Metadata;
-use strata_core::turn::NewMessage;
+use strata_core::nul::MayHoldNul;
+use strata_core::turn::{self, Metadata, NewMessage, TurnNotes};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::vocabulary::Role;
 use crate::app::App;
 use crate::error::ApiError;
-use crate::extract::{JsonBody, objects};
+use crate::extract::{JsonBody, object, objects};
 use crate::identity::{Caller, header};
 use crate::moment::Moment;
 use crate::router::Route;
@@ -69,17 +68,49 @@ pub(crate) struct MessageRequest {
     pub(crate) name: Option<String>,
     /// When it was said; now where nobody says.
     pub(crate) created_at: Option<Moment>,
-    /// Anything the client wants back with it.
+    /// A JSON object of the client's own. It comes back as it was sent and changes nothing else.
     #[schema(value_type = Option<Object>)]
     pub(crate) metadata: Option<Metadata>,
+    /// The tokens that the model reports for a reply; without it they are counted.
+    #[serde(default, deserialize_with = "object")]
+    usage: Usage,
+    /// Whether a tool's call failed; without it the content may say so.
+    failed: Option<bool>,
+    /// Whether the turn is embedded even where embedding costs money.
+    high_value: Option<bool>,
+}
+
+/// The tokens of a reply, as OpenAI or Anthropic name them; other fields are ignored.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+pub(crate) struct Usage {
+    /// The tokens of the prompt, also called `input_tokens`.
+    #[serde(alias = "input_tokens", skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 4_294_967_295_u32)]
+    prompt_tokens: Option<u32>,
+    /// The tokens of the reply, also called `output_tokens`.
+    #[serde(alias = "output_tokens", skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 4_294_967_295_u32)]
+    completion_tokens: Option<u32>,
+}
+
+impl Usage {
+    pub(crate) fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl From<turn::Usage> for Usage {
+    fn from(usage: turn::Usage) -> Self {
+        Self { prompt_tokens: usage.input, completion_tokens: usage.output }
+    }
 }
 
 impl MessageRequest {
     /// Checks what the core would check when the message is recorded, for routes that record only some of them.
     pub(crate) fn check(&self) -> Result<(), ApiError> {
         let name = self.name.as_deref().unwrap_or_default();
-        if self.content.contains('\0') || name.contains('\0') || self.metadata.as_ref().is_some_and(holds_nul)
-        {
+        let attached = self.metadata.as_ref().is_some_and(|metadata| metadata.holds_nul());
+        if self.content.holds_nul() || name.holds_nul() || attached {
             return Err(ApiError::invalid("a message holds a NUL character; remove it"));
         }
         if name.chars().count() > MAX_NAME_CHARS {
@@ -91,16 +122,17 @@ impl MessageRequest {
     }
 
     pub(crate) fn into_message(self) -> NewMessage {
-        let Self { role, content, name, created_at, metadata } = self;
+        let Self { role, content, name, created_at, metadata, usage, failed, high_value } = self;
         let created_at = created_at.map(Moment::at);
         let metadata = metadata.unwrap_or_default();
-        NewMessage { name, created_at, metadata, ..NewMessage::new(role.into(), content) }
+        let notes = TurnNotes {
+            usage: turn::Usage { input: usage.prompt_tokens, output: usage.completion_tokens },
+            failed,
+            high_value: high_value.unwrap_or_default(),
+            ..TurnNotes::default()
+        };
+        NewMessage { name, created_at, metadata, notes, ..NewMessage::new(role.into(), content) }
     }
-}
-
-/// Whether a NUL character, which not every store can keep, is anywhere in what a client attaches.
-pub(crate) fn holds_nul(metadata: &Metadata) -> bool {
-    Value::Object(metadata.clone()).to_string().contains("\\u0000")
 }
 
 /// The turns that are now durable, in the order given.
@@ -161,7 +193,7 @@ mod tests {
     use axum::http::Method;
     use serde_json::json;
 
-    use crate::testing::{TestServer, request};
+    use crate::testing::{Answer, TestServer, request};
 
     #[tokio::test]
     async fn turns_are_recorded_and_read_back() {
@@ -178,6 +210,72 @@ mod tests {
         insta::assert_snapshot!("recorded", answer.shown());
         let answer = server.get("/sessions/tea/turns?user_id=ada").await;
         insta::assert_snapshot!("recorded_turns", answer.shown());
+    }
+
+    async fn post_raw(server: &TestServer, body: String) -> Answer {
+        let request = request(Method::POST, "/turns").header("content-type", "application/json");
+        server.send(request.body(Body::from(body)).unwrap()).await
+    }
+
+    #[tokio::test]
+    async fn metadata_comes_back_byte_for_byte_and_steers_nothing() {
+        let server = TestServer::new();
+        let attached = concat!(
+            r#"{"z":1.0,"big":123456789012345678901234567890,"a":{"y":1e2,"b":"\\u0000 \u4f60"},"follows":null,"#,
+            r#""interrupted":true,"tool_calls":[{"id":"x"}],"usage":{"prompt_tokens":9},"tool":"t","success":false}"#
+        );
+        for role in ["user", "assistant", "tool"] {
+            let message = format!(r#"{{"role":"{role}","content":"hi","metadata":{attached}}}"#);
+            let plain =
+                format!(r#"{{"session_id":"plain","messages":[{{"role":"{role}","content":"hi"}}]}}"#);
+            for body in [format!(r#"{{"session_id":"s","messages":[{message}]}}"#), plain] {
+                assert_eq!(post_raw(&server, body).await.status, 201);
+            }
+        }
+        let answer = server.get("/sessions/s/turns").await;
+        assert_eq!(answer.body.matches(attached).count(), 3, "{}", answer.body);
+        for turn in answer.json()["turns"].as_array().unwrap() {
+            let fields: Vec<&String> = turn.as_object().unwrap().keys().collect();
+            assert_eq!(fields, ["content", "created_at", "id", "metadata", "role", "seq", "token_count"]);
+        }
+        let state = async |session: &str| server.get(&format!("/sessions/{session}/state")).await.json();
+        assert_eq!(state("s").await, state("plain").await);
+    }
+
+    #[tokio::test]
+    async fn what_a_client_reports_has_fields_of_its_own() {
+        let server = TestServer::new();
+        let messages = json!([
+            {"role": "tool", "name": "read", "content": "no", "failed": true},
+            {"role": "assistant", "content": "hm", "high_value": true,
+                "usage": {"input_tokens": 50, "output_tokens": 9, "total_tokens": 59}},
+        ]);
+        server.post("/turns", json!({"session_id": "s", "messages": messages})).await;
+        let turns = server.get("/sessions/s/turns").await.json()["turns"].clone();
+        assert_eq!((&turns[0]["failed"], turns[0].get("usage")), (&json!(true), None));
+        assert_eq!(turns[1]["usage"], json!({"prompt_tokens": 50, "completion_tokens": 9}));
+        assert_eq!((&turns[1]["high_value"], turns[1].get("failed")), (&json!(true), None));
+        let state = server.get("/sessions/s/state").await.json();
+        assert_eq!(
+            (&state["tool_stats"]["failures"], &state["tool_stats"]["by_tool"]),
+            (&json!(1), &json!({"read": 1}))
+        );
+        assert_eq!(state["token_usage"]["by_session"], 59);
+    }
+
+    #[tokio::test]
+    async fn a_nul_and_a_number_beyond_a_float_are_refused() {
+        let server = TestServer::new();
+        for (metadata, reason) in [
+            (r#"{"a":["\u0000"]}"#, "`metadata` holds a NUL character; remove it"),
+            (r#"{"a":{"b\u0000":1}}"#, "`metadata` holds a NUL character; remove it"),
+            (r#"{"a":1e400}"#, "number out of range"),
+        ] {
+            let body = format!(r#"{{"messages":[{{"role":"user","content":"hi","metadata":{metadata}}}]}}"#);
+            let answer = post_raw(&server, body).await;
+            assert_eq!(answer.status, 400, "{metadata}");
+            assert!(answer.body.contains(reason), "{}", answer.body);
+        }
     }
 
     #[tokio::test]

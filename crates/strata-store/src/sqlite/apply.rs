@@ -19,8 +19,8 @@ use uuid::Uuid;
 
 pub(crate) use jobs::lease_job;
 
-use super::error::{Fault, Outcome};
-use super::row::{count, json, metadata, micros};
+use super::error::{Fault, Outcome, damaged};
+use super::row::{count, follows, json, list, metadata, micros};
 
 /// Checks the expectations and applies all of `changes`. If it fails, the caller rolls back.
 pub(crate) fn apply(conn: &Connection, user: &UserId, changes: ChangeSet) -> Outcome<Applied> {
@@ -161,7 +161,7 @@ impl<'a> Writing<'a> {
                 self.revise_memory(id, archive_as, content, metadata)
             }
             Change::CloseMemory { id, valid_to, replaced_by } => self.close_memory(id, valid_to, replaced_by),
-            Change::NoteMemory { id, note } => self.note_memory(id, note),
+            Change::NoteMemory { id, notes } => self.note_memory(id, notes),
             Change::ConfirmMemory { id, turns } => self.confirm_memory(id, &turns),
             Change::HideMemory { id, hidden } => self.hide("memories", "memory", id.0, hidden),
             Change::PutVectors(vectors) => {
@@ -190,10 +190,14 @@ impl<'a> Writing<'a> {
         let (session_id, first) = self.touch_session(session, turns.len())?;
         let mut insert = self.conn.prepare_cached(
             "INSERT INTO turns (user_id, session_id, seq, created_at, hidden_at, hidden_reason, revision, id, role,
-                                token_count, name, metadata, content)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                                token_count, name, metadata, content, follows, interrupted, truncated, tool_calls,
+                                tool_call_id, failed, input_tokens, output_tokens, high_value, agent,
+                                memories_in_session, memory_metadata)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
+                     ?22, ?23, ?24, ?25)",
         )?;
         for (turn, seq) in turns.iter().zip(first..) {
+            let notes = &turn.notes;
             let inserted = insert.execute(params![
                 self.user_id,
                 session_id,
@@ -206,8 +210,20 @@ impl<'a> Writing<'a> {
                 turn.role.as_str(),
                 turn.token_count,
                 turn.name,
-                metadata(&turn.metadata)?,
+                metadata(&turn.metadata),
                 turn.content,
+                follows(notes.follows)?,
+                notes.interrupted,
+                notes.truncated,
+                list(&notes.tool_calls)?,
+                notes.tool_call_id,
+                notes.failed,
+                notes.usage.input,
+                notes.usage.output,
+                notes.high_value,
+                notes.owner.agent,
+                notes.owner.in_session,
+                metadata(&notes.owner.metadata),
             ]);
             inserted.map_err(|error| {
                 Fault::from(error)

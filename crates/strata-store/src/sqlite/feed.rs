@@ -21,15 +21,16 @@ pub(crate) fn feed(conn: &Connection, user: &UserId, after: u64, limit: u32) -> 
          WHERE t.user_id = ?1 AND t.revision > ?2 AND t.revision <= ?3 ORDER BY t.revision, t.row",
         row::TURN
     );
-    let mut items =
-        all(conn, &turns, range, |row| Ok((revision(row, "turns", 12)?, Item::Turn(row::turn(row)?))))?;
+    let mut items = all(conn, &turns, range, |row| {
+        Ok((revision(row, "turns", row::AFTER_TURN)?, Item::Turn(row::turn(row)?)))
+    })?;
     let memories = format!(
         "SELECT {}, m.revision FROM memories m
          WHERE m.user_id = ?1 AND m.revision > ?2 AND m.revision <= ?3 ORDER BY m.revision, m.row",
         row::MEMORY
     );
     items.extend(all(conn, &memories, range, |row| {
-        Ok((revision(row, "memories", 16)?, Item::Memory(row::memory(row)?)))
+        Ok((revision(row, "memories", row::AFTER_MEMORY)?, Item::Memory(row::memory(row)?)))
     })?);
     let summaries = format!(
         "SELECT {}, m.revision FROM summaries m JOIN sessions s ON s.id = m.session_id

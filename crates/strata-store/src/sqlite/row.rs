@@ -7,8 +7,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use strata_core::job::{Job, Lease};
 use strata_core::key::{ApiKey, KeyHash, KeyLimits};
+use strata_core::memory::MemoryNotes;
 use strata_core::summary::Summary;
-use strata_core::turn::{Hidden, Metadata};
+use strata_core::turn::{Follows, Hidden, Metadata, Owner, TurnNotes, Usage};
 use strata_core::{
     Error, JobId, KeyId, LeaseId, Memory, MemoryId, Session, SessionId, SummaryId, Turn, TurnId, UserId,
 };
@@ -38,9 +39,14 @@ pub(crate) fn json(value: &impl Serialize) -> Outcome<String> {
         .map_err(|error| Error::invalid("a value cannot be written as JSON").with_source(error).into())
 }
 
-/// Metadata as it is stored; empty metadata is stored as NULL.
-pub(crate) fn metadata(metadata: &Metadata) -> Outcome<Option<String>> {
-    if metadata.is_empty() { Ok(None) } else { json(metadata).map(Some) }
+/// Metadata as it is stored: the client's own text, and nothing where there is none.
+pub(crate) fn metadata(metadata: &Metadata) -> Option<&str> {
+    (!metadata.is_empty()).then(|| metadata.as_text())
+}
+
+/// A list as it is stored: nothing where it is empty.
+pub(crate) fn list(values: &[impl Serialize]) -> Outcome<Option<String>> {
+    if values.is_empty() { Ok(None) } else { json(&values).map(Some) }
 }
 
 /// One row of a known table, whose first column is its number.
@@ -96,6 +102,10 @@ impl<'a> Cells<'a> {
         word.parse().map_err(|error| self.damaged(column, error))
     }
 
+    fn optional_word<T: std::str::FromStr<Err = Error>>(&self, column: usize) -> Outcome<Option<T>> {
+        if self.get::<Option<String>>(column)?.is_none() { Ok(None) } else { self.word(column).map(Some) }
+    }
+
     fn session(&self, column: usize) -> Outcome<SessionId> {
         SessionId::new(self.get::<String>(column)?).map_err(|error| self.damaged(column, error))
     }
@@ -107,6 +117,12 @@ impl<'a> Cells<'a> {
     fn json<T: DeserializeOwned>(&self, column: usize) -> Outcome<Option<T>> {
         let text: Option<String> = self.get(column)?;
         text.map(|text| serde_json::from_str(&text).map_err(|error| self.damaged(column, error))).transpose()
+    }
+
+    fn metadata(&self, column: usize) -> Outcome<Metadata> {
+        let text: Option<String> = self.get(column)?;
+        let read = text.map(|text| Metadata::from_text(&text)).transpose();
+        Ok(read.map_err(|error| self.damaged(column, error))?.unwrap_or_default())
     }
 
     fn hidden(&self, at: usize, reason: usize) -> Outcome<Option<Hidden>> {
@@ -136,7 +152,12 @@ pub(crate) fn session(row: &Row<'_>) -> Outcome<Session> {
 
 /// The columns of [`turn`], of `turns` as `t` and `sessions` as `s`.
 pub(crate) const TURN: &str = "t.row, t.id, s.name, t.seq, t.role, t.name, t.content, t.created_at, \
-     t.token_count, t.metadata, t.hidden_at, t.hidden_reason";
+     t.token_count, t.metadata, t.hidden_at, t.hidden_reason, t.follows, t.interrupted, t.truncated, t.tool_calls, \
+     t.tool_call_id, t.failed, t.input_tokens, t.output_tokens, t.high_value, t.agent, t.memories_in_session, \
+     t.memory_metadata";
+
+/// The place after the columns of [`TURN`].
+pub(crate) const AFTER_TURN: usize = 24;
 
 pub(crate) fn turn(row: &Row<'_>) -> Outcome<Turn> {
     let cells = Cells::new("turns", row);
@@ -149,15 +170,49 @@ pub(crate) fn turn(row: &Row<'_>) -> Outcome<Turn> {
         content: cells.get(6)?,
         created_at: cells.time(7)?,
         token_count: cells.number(8)?,
-        metadata: cells.json(9)?.unwrap_or_default(),
+        metadata: cells.metadata(9)?,
         hidden: cells.hidden(10, 11)?,
+        notes: turn_notes(&cells)?,
     })
+}
+
+fn turn_notes(cells: &Cells<'_>) -> Outcome<TurnNotes> {
+    Ok(TurnNotes {
+        follows: match cells.get(12)? {
+            None => Follows::Previous,
+            Some(FOLLOWS_NOTHING) => Follows::Nothing,
+            Some(_) => Follows::Turn(cells.number(12)?),
+        },
+        interrupted: cells.get(13)?,
+        truncated: cells.get(14)?,
+        tool_calls: cells.json(15)?.unwrap_or_default(),
+        tool_call_id: cells.get(16)?,
+        failed: cells.get(17)?,
+        usage: Usage { input: cells.optional_number(18)?, output: cells.optional_number(19)? },
+        high_value: cells.get(20)?,
+        owner: Owner { agent: cells.get(21)?, in_session: cells.get(22)?, metadata: cells.metadata(23)? },
+    })
+}
+
+/// The value of `turns.follows` for a turn that begins a conversation; NULL stands for the turn before.
+const FOLLOWS_NOTHING: i64 = -1;
+
+/// What a turn follows, as it is stored.
+pub(crate) fn follows(follows: Follows) -> Outcome<Option<i64>> {
+    match follows {
+        Follows::Previous => Ok(None),
+        Follows::Nothing => Ok(Some(FOLLOWS_NOTHING)),
+        Follows::Turn(seq) => count(seq).map(Some),
+    }
 }
 
 /// The columns of [`memory`], of `memories` as `m`.
 pub(crate) const MEMORY: &str = "m.row, m.id, m.session, m.agent, m.kind, m.content, m.confidence, m.valid_from, \
      m.valid_to, m.recorded_at, m.replaced_by, m.source_turns, m.source_summary, m.metadata, m.hidden_at, \
-     m.hidden_reason";
+     m.hidden_reason, m.todo, m.restored_at, m.first_recorded_at";
+
+/// The place after the columns of [`MEMORY`].
+pub(crate) const AFTER_MEMORY: usize = 19;
 
 pub(crate) fn memory(row: &Row<'_>) -> Outcome<Memory> {
     let cells = Cells::new("memories", row);
@@ -174,8 +229,13 @@ pub(crate) fn memory(row: &Row<'_>) -> Outcome<Memory> {
         replaced_by: cells.optional_uuid(10)?.map(MemoryId),
         source_turns: cells.json(11)?.unwrap_or_default(),
         source_summary: cells.optional_uuid(12)?.map(SummaryId),
-        metadata: cells.json(13)?.unwrap_or_default(),
+        metadata: cells.metadata(13)?,
         hidden: cells.hidden(14, 15)?,
+        notes: MemoryNotes {
+            todo: cells.optional_word(16)?,
+            restored_at: cells.optional_time(17)?,
+            first_recorded_at: cells.optional_time(18)?,
+        },
     })
 }
 

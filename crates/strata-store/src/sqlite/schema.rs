@@ -14,18 +14,19 @@ const APPLICATION_ID: i32 = 0x5374_7261;
 pub(crate) const VERSION: u32 = MIGRATIONS.len() as u32;
 
 /// The steps from each version to the next, beginning with an empty file. A released step never changes.
-const MIGRATIONS: [&str; 5] = [
+const MIGRATIONS: [&str; 6] = [
     include_str!("version_1.sql"),
     include_str!("version_2.sql"),
     include_str!("version_3.sql"),
     include_str!("version_4.sql"),
     include_str!("version_5.sql"),
+    include_str!("version_6.sql"),
 ];
 
-/// The content of a file before Strata changes it.
+/// The contents of a file before any change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// Nothing.
+    /// The file is empty: it can be filled.
     Empty,
     /// A store of this version or an older one.
     Store(u32),

@@ -286,9 +286,8 @@ fn show(user: &UserId, memory: &Memory, json: JsonArgs, output: &mut Output) -> 
         let turns: Vec<String> = memory.source_turns.iter().map(ToString::to_string).collect();
         output.line(format_args!("said in turns {}", turns.join(", ")))?;
     }
-    let metadata = memory.client_metadata();
-    if !metadata.is_empty() {
-        output.line(format_args!("metadata {}", serde_json::Value::Object(metadata)))?;
+    if !memory.metadata.is_empty() {
+        output.line(format_args!("metadata {}", memory.metadata.as_text()))?;
     }
     Ok(())
 }

@@ -8,9 +8,9 @@ use std::io::{self, BufRead, BufReader, IsTerminal, Read};
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
 use strata_core::moment::parse_moment;
-use strata_core::turn::Metadata;
-use strata_core::turn::NewMessage;
+use strata_core::turn::{Metadata, NewMessage, TurnNotes};
 use strata_core::{Role, SessionId, UserId};
 use strata_engine::Engine;
 use tokio::sync::mpsc;
@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 use super::learn::{Report, drain, eager_engine};
 use super::{Context, JsonArgs, UserArgs};
 use crate::failure::{Failure, Outcome};
+use crate::json::UsageJson;
 use crate::output::{self, Output};
 
 /// Append turns from stdin
@@ -56,6 +57,37 @@ struct LineRequest {
     created_at: Option<Timestamp>,
     #[serde(default)]
     metadata: Option<Metadata>,
+    #[serde(default)]
+    interrupted: bool,
+    #[serde(default)]
+    tool_calls: Vec<Map<String, Value>>,
+    tool_call_id: Option<String>,
+    failed: Option<bool>,
+    #[serde(default)]
+    usage: UsageJson,
+    #[serde(default)]
+    high_value: bool,
+}
+
+impl LineRequest {
+    fn into_message(self) -> NewMessage {
+        let notes = TurnNotes {
+            interrupted: self.interrupted,
+            tool_calls: self.tool_calls.into_iter().map(Value::Object).collect(),
+            tool_call_id: self.tool_call_id,
+            failed: self.failed,
+            usage: self.usage.into(),
+            high_value: self.high_value,
+            ..TurnNotes::default()
+        };
+        NewMessage {
+            name: self.name,
+            created_at: self.created_at,
+            metadata: self.metadata.unwrap_or_default(),
+            notes,
+            ..NewMessage::new(self.role, self.content)
+        }
+    }
 }
 
 fn moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
@@ -149,9 +181,7 @@ fn parse_line(line: &[u8]) -> Result<NewMessage, String> {
         // The line within the line is always 1.
         error.replace(" at line 1 column ", " at column ")
     })?;
-    let LineRequest { role, content, name, created_at, metadata } = line;
-    let metadata = metadata.unwrap_or_default();
-    Ok(NewMessage { name, created_at, metadata, ..NewMessage::new(role, content) })
+    Ok(line.into_message())
 }
 
 struct Recorder {

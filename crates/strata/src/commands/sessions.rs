@@ -19,7 +19,7 @@ use strata_server::wire::PointResponse;
 
 use super::{Context, JsonArgs, PageArgs, SessionArgs, UserArgs};
 use crate::failure::{Failure, Outcome};
-use crate::json::{RemovedJson, SessionJson};
+use crate::json::{NotesJson, RemovedJson, SessionJson};
 use crate::output::{Output, confirm, note};
 
 /// List, show, delete and export sessions
@@ -269,6 +269,8 @@ struct ExportedTurn<'a> {
     created_at: Timestamp,
     #[serde(skip_serializing_if = "Metadata::is_empty")]
     metadata: &'a Metadata,
+    #[serde(flatten)]
+    notes: NotesJson<'a>,
 }
 
 async fn export(
@@ -289,6 +291,7 @@ async fn export(
                 name: turn.name.as_deref(),
                 created_at: turn.created_at,
                 metadata: &turn.metadata,
+                notes: NotesJson::new(&turn.notes),
             })?;
             count += 1;
         }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use strata_core::nul::MayHoldNul;
 use strata_core::{Error, Result};
 
 /// A store's address.
@@ -36,7 +37,7 @@ impl FromStr for StoreUrl {
                 if path == ":memory:" {
                     return Err(Error::invalid("for a store that ends with the process, write `memory:`"));
                 }
-                if path.contains('\0') {
+                if path.holds_nul() {
                     return Err(Error::invalid("the path holds a NUL character; remove it"));
                 }
                 Ok(Self::Sqlite(PathBuf::from(path)))

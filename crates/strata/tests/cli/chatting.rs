@@ -190,5 +190,5 @@ fn a_reply_is_stopped_by_an_interrupt() {
     let turns = turns(&machine);
     assert_eq!(turns, ["user: hang on", "assistant: reply "]);
     let shown = machine.run(&["sessions", "show", "chat", "--json"]).json();
-    assert_eq!(shown["turns"][1]["metadata"]["interrupted"], true, "{shown}");
+    assert_eq!(shown["turns"][1]["interrupted"], true, "{shown}");
 }

@@ -79,7 +79,12 @@ fn a_bad_line_stops_with_its_number_and_keeps_what_came_before() {
     check(br#"{"role": "user", "content": "x", "creatd_at": "2026-03-01"}"#, "unknown field `creatd_at`");
     check(br#"{"role": "user", "content": "x", "created_at": "soon"}"#, "is no time");
     // Well-formed lines that the engine refuses: the batch is taken apart to find the one.
-    check(br#"{"role": "user", "content": "a\u0000b"}"#, "NUL");
+    check(br#"{"role": "user", "content": "a\u0000b"}"#, "`content` holds a NUL character");
+    for metadata in [r#"{"a": ["\u0000"]}"#, r#"{"a\u0000": 1}"#] {
+        let line = format!(r#"{{"role": "user", "content": "x", "metadata": {metadata}}}"#);
+        check(line.as_bytes(), "`metadata` holds a NUL character");
+    }
+    check(br#"{"role": "user", "content": "x", "metadata": {"a": 1e400}}"#, "number out of range");
     let large = json!({"role": "user", "content": "x".repeat(1024 * 1024 + 1)}).to_string();
     check(large.as_bytes(), "`max_turn_bytes`");
     check(&vec![b'x'; 20 * 1024 * 1024], "longer than");
@@ -104,6 +109,21 @@ fn a_long_input_goes_in_batches_without_a_gap() {
         .map(|line| serde_json::from_str::<Value>(line).unwrap()["seq"].as_u64().unwrap())
         .collect();
     assert_eq!(seqs, (0..2_345).collect::<Vec<u64>>());
+}
+
+#[test]
+fn metadata_and_notes_come_back_byte_for_byte() {
+    let machine = Machine::new();
+    let lines = concat!(
+        r#"{"role":"user","content":"hi","created_at":"2026-03-01T00:00:00Z","metadata":{"z":1.0,"a":"\\u0000","todo":"done","follows":3,"interrupted":true}}"#,
+        "\n",
+        r#"{"role":"assistant","content":"","created_at":"2026-03-01T00:00:01Z","interrupted":true,"tool_calls":[{"id":"c"}],"usage":{"prompt_tokens":5,"completion_tokens":1}}"#,
+        "\n",
+        r#"{"role":"tool","content":"no","created_at":"2026-03-01T00:00:02Z","tool_call_id":"c","failed":true,"high_value":true}"#,
+        "\n"
+    );
+    machine.feed(&["record"], lines).ok();
+    assert_eq!(machine.run(&["sessions", "export", "default"]).ok(), lines);
 }
 
 #[test]

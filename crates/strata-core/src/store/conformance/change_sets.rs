@@ -4,6 +4,7 @@ use super::fixture::*;
 use crate::error::ErrorKind;
 use crate::id::{ItemId, MemoryId};
 use crate::job::JobOutcome;
+use crate::memory::MemoryNotes;
 use crate::state::State;
 use crate::store::{
     Applied, Change, ChangeSet, CheckDepth, Forget, Head, Idempotency, JobQuery, MemorySelect, MetricQuery,
@@ -122,7 +123,10 @@ pub async fn a_failing_change_undoes_every_kind_of_change(store: &dyn Store) {
         },
         Change::CloseMemory { id: known, valid_to: at(1), replaced_by: None },
         Change::HideMemory { id: known, hidden: deleted(1) },
-        Change::NoteMemory { id: known, note: object(serde_json::json!({"new": 1})) },
+        Change::NoteMemory {
+            id: known,
+            notes: MemoryNotes { restored_at: Some(at(1)), ..MemoryNotes::default() },
+        },
         Change::ConfirmMemory { id: known, turns: ids.clone() },
         Change::PutVectors(vec![vector(1.0)]),
         Change::EnqueueJob(Box::new(job(None, 3))),

@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind};
 use crate::id::{ItemId, JobId, KeyId, LeaseId, MemoryId, RequestId, SessionId, SummaryId, TurnId, UserId};
 use crate::job::{Job, JobStatus};
 use crate::key::{ApiKey, KeyHash, KeyLimits, Scopes};
-use crate::memory::{Memory, MemoryKind};
+use crate::memory::{Memory, MemoryKind, MemoryNotes};
 use crate::metric::RequestMetric;
 use crate::scope::Scope;
 use crate::store::{
@@ -18,7 +18,7 @@ use crate::store::{
 };
 use crate::summary::{Strategy, Summary, SummaryStatus};
 use crate::trace::RetrievalPath;
-use crate::turn::{Hidden, HiddenReason, Metadata, NewTurn, Role, Turn};
+use crate::turn::{Hidden, HiddenReason, Metadata, NewTurn, Role, Turn, TurnNotes};
 use crate::vector::ItemVector;
 
 /// A UUID that no other call has given, in ascending order.
@@ -63,6 +63,7 @@ pub fn turn(content: &str) -> NewTurn {
         created_at: at(0),
         token_count: 1,
         metadata: Metadata::new(),
+        notes: TurnNotes::default(),
         hidden: None,
     }
 }
@@ -83,6 +84,7 @@ pub fn memory(content: &str) -> Memory {
         source_turns: Vec::new(),
         source_summary: None,
         metadata: Metadata::new(),
+        notes: MemoryNotes::default(),
         hidden: None,
     }
 }
@@ -177,9 +179,9 @@ pub fn deleted(second: i64) -> Option<Hidden> {
 }
 
 /// A JSON object.
-pub fn object(value: serde_json::Value) -> Metadata {
+pub fn object<T: From<serde_json::Map<String, serde_json::Value>>>(value: serde_json::Value) -> T {
     match value {
-        serde_json::Value::Object(object) => object,
+        serde_json::Value::Object(object) => object.into(),
         other => panic!("{other} is no object"),
     }
 }

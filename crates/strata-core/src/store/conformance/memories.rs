@@ -5,9 +5,9 @@ use serde_json::json;
 use super::fixture::*;
 use crate::error::ErrorKind;
 use crate::id::{ItemId, MemoryId, SummaryId, TurnId};
-use crate::memory::{Memory, MemoryKind};
+use crate::memory::{Memory, MemoryKind, MemoryNotes, TodoState};
 use crate::store::{Change, ChangeSet, Expectation, MemoryQuery, MemorySelect, Page, Store};
-use crate::turn::{Hidden, HiddenReason};
+use crate::turn::{Hidden, HiddenReason, Metadata};
 use crate::vector::{ItemVector, Vector};
 
 fn contents(memories: &[Memory]) -> Vec<&str> {
@@ -164,6 +164,7 @@ pub async fn revising_keeps_the_id_and_the_old_statement(store: &dyn Store) {
         valid_from: at(10),
         recorded_at: at(10),
         source_turns: Vec::new(),
+        notes: MemoryNotes { first_recorded_at: Some(at(1)), ..MemoryNotes::default() },
         ..first.clone()
     };
     assert_eq!(one(store, &ann(), first.id).await, expected);
@@ -356,18 +357,52 @@ pub async fn takes_a_memory_of_a_session_without_turns(store: &dyn Store) {
     assert_eq!(store.session(&ann(), &session("s")).await.unwrap(), None);
 }
 
-/// A note adds fields to a memory's metadata, replaces those of the same name, and changes nothing else.
-pub async fn notes_fields_in_a_memorys_metadata(store: &dyn Store) {
-    let known = Memory { metadata: object(json!({"a": 1, "b": [2]})), ..memory("known") };
+/// A note sets the notes that it names. The other notes, the metadata and everything else stay.
+pub async fn notes_something_about_a_memory(store: &dyn Store) {
+    let known = Memory { metadata: object(json!({"todo": "open", "b": [2]})), ..memory("known") };
     add(store, &ann(), known.clone()).await;
-    let note = |note| Change::NoteMemory { id: known.id, note: object(note) };
-    apply(store, &ann(), note(json!({"b": "西", "c": null}))).await;
-    let metadata = object(json!({"a": 1, "b": "西", "c": null}));
-    assert_eq!(one(store, &ann(), known.id).await, Memory { metadata, ..known.clone() });
-    let plain = add(store, &ann(), memory("plain")).await;
-    apply(store, &ann(), Change::NoteMemory { id: plain, note: object(json!({"x": true})) }).await;
-    assert_eq!(one(store, &ann(), plain).await.metadata, object(json!({"x": true})));
-    assert_eq!(refuse(store, &bob(), note(json!({}))).await, ErrorKind::NotFound);
+    let none = MemoryNotes::default();
+    let note = |notes| Change::NoteMemory { id: known.id, notes };
+    apply(store, &ann(), note(MemoryNotes { todo: Some(TodoState::Done), ..none })).await;
+    apply(store, &ann(), note(MemoryNotes { restored_at: Some(at(3)), ..none })).await;
+    apply(store, &ann(), note(none)).await;
+    let notes =
+        MemoryNotes { todo: Some(TodoState::Done), restored_at: Some(at(3)), first_recorded_at: None };
+    assert_eq!(one(store, &ann(), known.id).await, Memory { notes, ..known.clone() });
+    apply(store, &ann(), note(MemoryNotes { todo: Some(TodoState::Dropped), ..none })).await;
+    let notes = MemoryNotes { todo: Some(TodoState::Dropped), ..notes };
+    assert_eq!(one(store, &ann(), known.id).await, Memory { notes, ..known.clone() });
+    assert_eq!(refuse(store, &bob(), note(none)).await, ErrorKind::NotFound);
+}
+
+/// Metadata that looks like Strata's notes is a client's: it comes back as it is, and the notes stay empty.
+pub async fn keeps_notes_and_a_memorys_metadata_apart(store: &dyn Store) {
+    let text = r#"{"todo":"done","restored_at":"2026-01-01T00:00:00Z","first_recorded_at":"x","agent_id":"a","b":1.0}"#;
+    let attached =
+        Memory { kind: MemoryKind::Todo, metadata: Metadata::from_text(text).unwrap(), ..memory("buy milk") };
+    add(store, &ann(), attached.clone()).await;
+    let read = one(store, &ann(), attached.id).await;
+    assert_eq!(read, attached);
+    assert_eq!(read.metadata.as_text(), text);
+    assert_eq!((read.todo(), read.is_edited()), (Some(TodoState::Open), false));
+}
+
+/// A revision keeps the notes and notes when the first statement was recorded, however often it is revised.
+pub async fn revising_notes_when_the_first_statement_was_recorded(store: &dyn Store) {
+    let notes =
+        MemoryNotes { todo: Some(TodoState::Dropped), restored_at: Some(at(4)), first_recorded_at: None };
+    let first = Memory { kind: MemoryKind::Todo, recorded_at: at(1), notes, ..memory("one") };
+    let id = add(store, &ann(), first).await;
+    for (second, content) in [(7, "two"), (9, "three")] {
+        let archive_as = MemoryId(fresh());
+        let change = Change::ReviseMemory { id, archive_as, content: content.to_owned(), metadata: None };
+        store.apply(&ann(), ChangeSet::one(at(second), change)).await.unwrap();
+        let read = one(store, &ann(), id).await;
+        assert_eq!(read.notes, MemoryNotes { first_recorded_at: Some(at(1)), ..notes });
+        assert_eq!((read.first_recorded_at(), read.recorded_at), (at(1), at(second)));
+        let former = one(store, &ann(), archive_as).await;
+        assert_eq!(former.is_edited(), content == "three");
+    }
 }
 
 /// Turns that say the same join those that a memory came from, each once and not without end; one that came from none stays
@@ -407,7 +442,7 @@ pub async fn expects_the_memories_that_were_read(store: &dyn Store) {
     for change in [
         Change::HideMemory { id, hidden: deleted(1) },
         Change::CloseMemory { id, valid_to: at(1), replaced_by: None },
-        Change::NoteMemory { id, note: object(json!({"x": 1})) },
+        Change::NoteMemory { id, notes: MemoryNotes { restored_at: Some(at(1)), ..MemoryNotes::default() } },
         Change::ConfirmMemory { id, turns: vec![TurnId(fresh())] },
         Change::Forget(crate::store::Forget::Memory(id)),
     ] {

@@ -7,7 +7,7 @@ use super::fixture::*;
 use crate::error::ErrorKind;
 use crate::id::TurnId;
 use crate::store::{AppendedTurn, Change, ChangeSet, Store, TurnQuery};
-use crate::turn::{Hidden, HiddenReason, NewTurn, Role};
+use crate::turn::{Follows, Hidden, HiddenReason, Metadata, NewTurn, Owner, Role, TurnNotes, Usage};
 
 /// Appended turns are numbered from 0 in the order given, and the answer says so.
 pub async fn numbers_turns_from_zero_in_the_order_given(store: &dyn Store) {
@@ -95,6 +95,56 @@ pub async fn keeps_times_to_the_microsecond(store: &dyn Store) {
         applied.unwrap();
         let read = store.turns(&ann(), &TurnQuery::Ids(vec![new.id])).await.unwrap();
         assert_eq!(read[0].created_at, created_at, "{micros}");
+    }
+}
+
+/// Metadata comes back as the client wrote it: the order of its keys, its numbers, its escapes. Keys that have the names
+/// of Strata's notes are the client's as well, and leave the notes empty.
+pub async fn keeps_the_text_of_metadata(store: &dyn Store) {
+    for text in [
+        r#"{"z":1,"a":{"y":[],"b":1.0},"m":1e2}"#,
+        r#"{"big":123456789012345678901234567890,"text":"\\u0000 \u4f60","same":1,"same":2}"#,
+        r#"{"interrupted":true,"follows":7,"tool_calls":[{"id":"a"}],"agent_id":"x","usage":{},"high_value":true}"#,
+    ] {
+        let new = NewTurn { metadata: Metadata::from_text(text).unwrap(), ..turn("attached") };
+        append_turns(store, &ann(), "s", vec![new.clone()]).await;
+        let read = store.turns(&ann(), &TurnQuery::Ids(vec![new.id])).await.unwrap();
+        assert_eq!(read[0].metadata.as_text(), text);
+        assert_eq!(read[0].notes, TurnNotes::default());
+    }
+}
+
+/// Whatever is noted about a turn is kept, apart from its metadata.
+pub async fn keeps_what_is_noted_about_a_turn(store: &dyn Store) {
+    let none = TurnNotes::default();
+    let full = TurnNotes {
+        follows: Follows::Turn(u64::from(u32::MAX)),
+        interrupted: true,
+        truncated: true,
+        tool_calls: vec![json!({"id": "c1", "name": "f", "arguments": "{\"a\":1}"}), json!({})],
+        tool_call_id: Some("c0".to_owned()),
+        failed: Some(true),
+        usage: Usage { input: Some(u32::MAX), output: Some(0) },
+        high_value: true,
+        owner: Owner {
+            agent: Some("cook".to_owned()),
+            in_session: true,
+            metadata: Metadata::from_text(r#"{"b":1,"a":2}"#).unwrap(),
+        },
+    };
+    let failed = |failed| TurnNotes { failed, ..none.clone() };
+    let output = Usage { input: None, output: Some(3) };
+    for notes in [
+        full.clone(),
+        TurnNotes { follows: Follows::Nothing, usage: output, ..none.clone() },
+        TurnNotes { follows: Follows::Turn(0), ..none.clone() },
+        failed(Some(false)),
+        failed(None),
+    ] {
+        let new = NewTurn { notes: notes.clone(), ..turn("noted") };
+        append_turns(store, &ann(), "s", vec![new.clone()]).await;
+        let read = store.turns(&ann(), &TurnQuery::Ids(vec![new.id])).await.unwrap();
+        assert_eq!((&read[0].notes, &read[0].metadata), (&notes, &Metadata::new()));
     }
 }
 

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::id::{ItemId, JobId, KeyId, MemoryId, RequestId, SessionId, SummaryId, TurnId, UserId};
 use crate::job::{Job, JobStatus};
 use crate::key::ApiKey;
-use crate::memory::Memory;
+use crate::memory::{Memory, MemoryNotes};
 use crate::metric::RequestMetric;
 use crate::session::Session;
 use crate::state::State;
@@ -188,7 +188,9 @@ impl UserData {
                 self.revise_memory(at, id, archive_as, content, metadata)
             }
             Change::CloseMemory { id, valid_to, replaced_by } => self.close_memory(id, valid_to, replaced_by),
-            Change::NoteMemory { id, note } => self.change_memory(id, |memory| memory.metadata.extend(note)),
+            Change::NoteMemory { id, notes } => {
+                self.change_memory(id, |memory| memory.notes = notes.or(memory.notes))
+            }
             Change::ConfirmMemory { id, turns } => self.change_memory(id, |memory| {
                 Memory::confirm(&mut memory.source_turns, &turns);
             }),
@@ -346,12 +348,14 @@ impl UserData {
             ..memory.clone()
         };
         let metadata = metadata.unwrap_or_else(|| memory.metadata.clone());
+        let notes = MemoryNotes { first_recorded_at: Some(memory.first_recorded_at()), ..memory.notes };
         let says_the_same = content == memory.content;
         let revised = Memory {
             source_turns: if says_the_same { memory.source_turns.clone() } else { Vec::new() },
             source_summary: memory.source_summary.filter(|_| says_the_same),
             content,
             metadata,
+            notes,
             valid_from: at,
             recorded_at: at,
             ..memory

@@ -16,8 +16,7 @@ use strata_core::job::Job;
 use strata_core::memory::Memory;
 use strata_core::ports::{ChatAnswer, ChatModel, ChatRequest, Spent};
 use strata_core::store::{JobQuery, MemoryQuery, MemorySelect, Store, TurnQuery};
-use strata_core::turn::NewMessage;
-use strata_core::turn::{Role, Turn};
+use strata_core::turn::{NewMessage, Owner, Role, Turn, TurnNotes};
 
 /// What a scripted model does with a request.
 pub(super) enum Answer {
@@ -75,6 +74,12 @@ impl ChatModel for Scripted {
         };
         Ok(ChatAnswer { text, spent: Spent { calls: 1, input_tokens: 100, output_tokens: 10 } })
     }
+}
+
+/// The notes of a message whose memories belong to an agent.
+pub(super) fn for_agent(agent: &str) -> TurnNotes {
+    let owner = Owner { agent: Some(agent.to_owned()), ..Owner::default() };
+    TurnNotes { owner, ..TurnNotes::default() }
 }
 
 pub(super) fn says(text: impl Into<String>) -> Answer {

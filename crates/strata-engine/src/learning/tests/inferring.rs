@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use super::fixture::*;
-use crate::learn::Owner;
 use crate::{Ended, Event};
-use strata_core::turn::NewMessage;
-use strata_core::turn::Role;
+use strata_core::turn::{Metadata, NewMessage, Owner, Role};
 
 fn message(text: &str) -> Vec<NewMessage> {
     vec![NewMessage::new(Role::User, text), NewMessage::new(Role::Assistant, "noted")]
@@ -102,11 +100,11 @@ async fn what_waited_before_costs_the_caller_no_call() {
 async fn a_memory_has_what_the_message_wants_attached_to_it() {
     let world = world();
     let (user, s) = (world.user.clone(), session("s"));
-    let mut attached = strata_core::turn::Metadata::new();
-    attached.insert("topic".to_owned(), "home".into());
+    let mut attached = Metadata::new();
+    attached.insert("topic", "home".into());
     let owner = Owner { agent: Some("cook".to_owned()), in_session: true, metadata: attached.clone() };
     let mut said = message("I live in Berlin");
-    owner.write(&mut said[0].metadata);
+    said[0].notes.owner = owner;
     let (engine, _) = with_model(&world, vec![states(&[("The user lives in Berlin", 1)])]);
     engine.learning.infer(&user, &s, said, None).await.unwrap();
     let memory = saying(&world, "The user lives in Berlin").await;

@@ -130,7 +130,7 @@ async fn a_statement_keeps_its_kind_confidence_time_agent_and_turn() {
     let world = world();
     let told = NewMessage {
         created_at: Some(moment("2024-05-08")),
-        metadata: strata_core::store::conformance::fixture::object(serde_json::json!({"agent_id": "coach"})),
+        notes: for_agent("coach"),
         ..NewMessage::new(Role::User, "Since March I want to run a marathon")
     };
     let turn =

@@ -207,7 +207,7 @@ async fn a_todo_lives_and_ends() {
 async fn agents_keep_their_memories_apart() {
     let world = world();
     let told = |agent: &str| NewMessage {
-        metadata: strata_core::store::conformance::fixture::object(serde_json::json!({ "agent_id": agent })),
+        notes: for_agent(agent),
         ..NewMessage::new(Role::User, "I live in Berlin")
     };
     let both = vec![told("coach"), told("cook")];

@@ -19,7 +19,7 @@ fn filtered(query: &str, filter: serde_json::Value) -> RecallRequest {
 async fn world(world: World) -> World {
     let trips = (0..80).map(|number| {
         let metadata = json!({ "marked": number % 20 == 19, "number": number });
-        let metadata = metadata.as_object().unwrap().clone();
+        let metadata = metadata.as_object().unwrap().clone().into();
         NewMemory { metadata, ..NewMemory::new(format!("a trip by train, number {number}")) }
     });
     world.engine.memories.add(&world.user, trips.collect()).await.unwrap();

@@ -130,7 +130,7 @@ async fn an_encoder_without_chinese_is_not_asked_for_it() {
 async fn embedded(embed: EmbedItems, cost: EmbedderCost) -> Vec<String> {
     let world = World::with(|settings| settings.embed = embed);
     let mut marked = NewMessage::new(Role::User, "marked");
-    marked.metadata.insert("high_value".to_owned(), true.into());
+    marked.notes.high_value = true;
     world.engine.recording.record(&world.user, &session("s"), vec![marked], None).await.unwrap();
     world.say("s", "turn").await;
     let hidden = world.say("s", "hidden").await;

@@ -54,7 +54,7 @@ impl Session {
 }
 
 fn said(role: Role, text: &str) -> Heard {
-    Heard { key: key(role, text, &Metadata::new()), role }
+    Heard { key: key(role, text, &TurnNotes::default()), role }
 }
 
 /// `u:` and `a:` messages from a short notation.
@@ -129,12 +129,12 @@ fn conversations_that_share_a_session_leave_each_other_alone() {
 
 #[test]
 fn what_was_injected_is_not_what_was_said() {
-    let plain = key(Role::User, "hello", &Metadata::new());
+    let plain = key(Role::User, "hello", &TurnNotes::default());
     let injected = "<strata_memory>\nknown\n</strata_memory>\n\nhello";
-    assert_eq!(key(Role::User, injected, &Metadata::new()), plain);
-    assert_ne!(key(Role::Assistant, "hello", &Metadata::new()), plain);
-    let Value::Object(calls) = json!({"tool_calls": [{"id": "a"}]}) else { unreachable!() };
-    assert_ne!(key(Role::Assistant, "", &calls), key(Role::Assistant, "", &Metadata::new()));
+    assert_eq!(key(Role::User, injected, &TurnNotes::default()), plain);
+    assert_ne!(key(Role::Assistant, "hello", &TurnNotes::default()), plain);
+    let calls = TurnNotes { tool_calls: vec![json!({"id": "a"})], ..TurnNotes::default() };
+    assert_ne!(key(Role::Assistant, "", &calls), key(Role::Assistant, "", &TurnNotes::default()));
 }
 
 #[test]

@@ -1,10 +1,9 @@
 //! Exchanges over the reference store.
 
-use serde_json::json;
-
 use super::*;
 use crate::recall::tests::fixture::*;
 use strata_core::store::{JobQuery, Store};
+use strata_core::turn::TurnNotes;
 
 fn messages(texts: &[&str]) -> Vec<NewMessage> {
     let roles = [Role::User, Role::Assistant].into_iter().cycle();
@@ -56,7 +55,7 @@ async fn a_conversation_is_recorded_once_however_often_it_is_sent() {
     assert_eq!(world.turns().await, all);
     assert_eq!(world.jobs().await, [], "nothing is awaited any more");
     let turns = world.engine.sessions.turns(&world.user, &session("s"), None, 9).await.unwrap();
-    let follows: Vec<_> = turns.iter().map(|turn| Follows::read(&turn.metadata)).collect();
+    let follows: Vec<_> = turns.iter().map(|turn| turn.notes.follows).collect();
     assert_eq!(follows[0], Follows::Nothing);
     assert_eq!((follows[1], follows[2]), (Follows::Turn(0), Follows::Previous));
 }
@@ -90,7 +89,7 @@ async fn a_failure_and_what_broke_off_are_marked() {
     let all = ["user: one", "assistant: 429: slow down (error)", "assistant:  (error)", "assistant: half"];
     assert_eq!(world.turns().await, all, "a retry stores the question once");
     let turns = world.engine.sessions.turns(&world.user, &session("s"), None, 9).await.unwrap();
-    assert_eq!(turns[3].metadata[INTERRUPTED], json!(true));
+    assert!(turns[3].notes.interrupted);
 }
 
 #[tokio::test]
@@ -166,6 +165,62 @@ async fn what_cannot_be_kept_is_made_to_fit() {
         .unwrap();
     world.engine.recording.close_exchange(&world.user, exchange, reply("a\0b")).await.unwrap();
     assert_eq!(world.turns().await, ["user: 长长长", "assistant: a\u{fffd}b"]);
+    let turns = world.engine.turns(&world.user, &session("s"), None, 100).await.unwrap();
+    assert_eq!((turns[0].notes.truncated, turns[1].notes.truncated), (true, false));
+}
+
+#[tokio::test]
+async fn the_escape_of_a_nul_is_kept_and_a_nul_is_left_out() {
+    let world = World::new();
+    let said = |text: &str| {
+        let mut message = messages(&["see this"]).remove(0);
+        message.metadata.insert("text", text.into());
+        message.notes.tool_calls = vec![serde_json::json!({"id": "c", "arguments": text})];
+        message.notes.tool_call_id = Some("b".to_owned());
+        message
+    };
+    for (session_name, text, is_kept) in [("escape", r"\u0000", true), ("nul", "\0", false)] {
+        let s = session(session_name);
+        let exchange = world.engine.open_exchange(&world.user, &s, &[said(text)]).await.unwrap();
+        world.engine.close_exchange(&world.user, exchange, reply("seen")).await.unwrap();
+        let turn = world.engine.turns(&world.user, &s, None, 1).await.unwrap().remove(0);
+        assert_eq!(turn.content, "see this");
+        assert_eq!(turn.metadata.contains_key("text"), is_kept, "{text:?}");
+        assert_eq!(turn.notes.tool_calls.len(), usize::from(is_kept), "{text:?}");
+        assert_eq!(turn.notes.tool_call_id.is_some(), is_kept, "{text:?}");
+    }
+}
+
+#[tokio::test]
+async fn metadata_steers_nothing() {
+    let world = World::new();
+    let like_notes = |message: NewMessage| {
+        let metadata = serde_json::json!({
+            "follows": null, "interrupted": true, "truncated": true, "tool_calls": [{"id": "a"}], "tool_call_id": "a",
+            "agent_id": "x", "memory_in_session": true, "memory_metadata": {"a": 1}, "high_value": true,
+            "usage": {"prompt_tokens": 9, "completion_tokens": 9}, "tool": "t", "error": "e", "success": false,
+        });
+        NewMessage { metadata: metadata.as_object().unwrap().clone().into(), ..message }
+    };
+    for (of, attach) in [("plain", false), ("attached", true)] {
+        let s = session(of);
+        let with = |message: NewMessage| if attach { like_notes(message) } else { message };
+        let told = messages(&["I live in Berlin", "noted"]).into_iter().map(with).collect();
+        world.engine.record(&world.user, &s, told, None).await.unwrap();
+        let heard = messages(&["I live in Berlin", "noted", "and where?"]);
+        let exchange = world.engine.open_exchange(&world.user, &s, &heard).await.unwrap();
+        let tool = with(NewMessage::new(Role::Tool, "found"));
+        world.engine.record(&world.user, &s, vec![tool], None).await.unwrap();
+        world.engine.close_exchange(&world.user, exchange, reply("Berlin")).await.unwrap();
+    }
+    let turns = async |of| world.engine.turns(&world.user, &session(of), None, 100).await.unwrap();
+    let (plain, attached) = (turns("plain").await, turns("attached").await);
+    assert_eq!(plain.len(), 5, "the messages that were recorded already align");
+    for (plain, attached) in plain.iter().zip(&attached) {
+        assert_eq!((&plain.content, &plain.notes), (&attached.content, &attached.notes));
+    }
+    let state = async |of| world.engine.state(&world.user, &session(of)).await.unwrap();
+    assert_eq!(state("plain").await, state("attached").await);
 }
 
 #[tokio::test]
@@ -179,7 +234,7 @@ async fn a_chat_is_told_what_was_said_elsewhere_but_not_what_it_shows_itself() {
         shown: ["the dog is called Bello", "noted", "where does the dog sleep"]
             .iter()
             .zip([Role::User, Role::Assistant, Role::User])
-            .map(|(text, role)| key(role, text, &Metadata::new()))
+            .map(|(text, role)| key(role, text, &TurnNotes::default()))
             .collect(),
         score_threshold: Some(0.0),
         ..Default::default()

@@ -1,12 +1,21 @@
 //! Replies, whole and in pieces.
 
 use proptest::prelude::*;
+use strata_core::turn::TurnNotes;
 
 use super::*;
 
 fn recorded(reply: Reply) -> Value {
     let message = reply.into_message();
-    json!([message.content, message.metadata])
+    let TurnNotes { tool_calls, usage, .. } = message.notes;
+    let mut told = json!(message.metadata);
+    if !tool_calls.is_empty() {
+        told["tool_calls"] = tool_calls.into();
+    }
+    if usage != Usage::default() {
+        told["usage"] = json!({"prompt_tokens": usage.input, "completion_tokens": usage.output});
+    }
+    json!([message.content, told])
 }
 
 #[test]

@@ -37,8 +37,8 @@ async fn a_chat_is_recalled_for_and_recorded() {
     assert!(content.contains("[user] my dog is called Bello"), "{content}");
     assert!(content.ends_with("</strata_memory>\n\nwhat is my dog called"), "{content}");
     assert_eq!(chatting.turns().await, ["user: what is my dog called", "assistant: Bello."]);
-    let metadata = chatting.metadata(1).await;
-    assert_eq!(metadata["usage"], json!({"prompt_tokens": 9, "completion_tokens": 2}));
+    let reply = chatting.turn(1).await;
+    assert_eq!(reply["usage"], json!({"prompt_tokens": 9, "completion_tokens": 2}));
 
     let rows = chatting.rows().await;
     assert_eq!(rows.as_array().unwrap().len(), 1, "one row for one request: {rows}");
@@ -147,7 +147,7 @@ async fn while_tools_are_called_the_prompt_stays_as_it_was() {
     let turns = ["user: where is the key", "assistant: ", "tool: under the mat", "assistant: ok"];
     assert_eq!(chatting.turns().await, turns);
     let call = json!([{"id": "c1", "name": "look", "arguments": "{}"}]);
-    assert_eq!(chatting.metadata(1).await["tool_calls"], call);
+    assert_eq!(chatting.turn(1).await["tool_calls"], call);
     assert!(chatting.server.get("/metrics").await.body.contains("strata_chat_stable_prefix_ratio_count 1"));
 }
 
@@ -188,8 +188,7 @@ async fn chats_at_once_in_one_session_are_all_recorded() {
     let turns = answer["turns"].as_array().unwrap();
     let places: Vec<u64> = turns.iter().map(|turn| turn["seq"].as_u64().unwrap()).collect();
     assert_eq!(places, (0..4 * CHATS as u64).collect::<Vec<_>>());
-    let mut replied: Vec<u64> =
-        turns.iter().filter_map(|turn| turn["metadata"]["follows"].as_u64()).collect();
+    let mut replied: Vec<u64> = turns.iter().filter_map(|turn| turn["follows"].as_u64()).collect();
     replied.sort_unstable();
     let asked = turns.iter().filter(|turn| turn["role"] == "user").map(|turn| turn["seq"].as_u64().unwrap());
     assert_eq!(replied, asked.collect::<Vec<_>>(), "each question has its reply");

@@ -77,7 +77,35 @@ async fn fields_that_nobody_knows_pass_byte_for_byte() {
     assert_eq!(String::from_utf8(chatting.upstream.last().body.to_vec()).unwrap(), expected);
     chatting.server.app.proxy().finish(Duration::from_secs(30)).await;
     let turns = chatting.server.get("/sessions/other/turns?user_id=ada").await.json();
-    assert_eq!(turns["turns"][0]["metadata"], json!({"follows": null, "parts": ["image_url"]}));
+    let turn = &turns["turns"][0];
+    assert_eq!(turn["metadata"], json!({"parts": ["image_url"]}));
+    assert_eq!(turn.get("follows"), Some(&Value::Null));
+}
+
+#[tokio::test]
+async fn the_escape_of_a_nul_is_recorded_and_a_nul_is_left_out() {
+    let chatting = Chatting::start().await;
+    for (session, arguments, is_kept) in [("escape", r#"{"a":"\u0000"}"#, true), ("nul", "\0", false)] {
+        let calls = json!([{"id": "c1", "function": {"name": "look", "arguments": arguments}}]);
+        let body = json!({"memory_id": session, "messages": [
+            {"role": "user", "content": "look"},
+            {"role": "assistant", "content": "looking", "tool_calls": calls},
+            {"role": "tool", "tool_call_id": "c1", "content": [
+                {"type": "text", "text": "seen"}, {"type": if is_kept { r"\u0000" } else { "\0" }},
+            ]},
+        ]});
+        let request = request(Method::POST, "/v1/chat/completions").header("x-strata-user", "ada");
+        chatting.server.send(request.body(Body::from(body.to_string())).unwrap()).await;
+        chatting.server.app.proxy().finish(Duration::from_secs(30)).await;
+        let turns = chatting.server.get(&format!("/sessions/{session}/turns?user_id=ada")).await.json();
+        let (asked, result) = (&turns["turns"][1], &turns["turns"][2]);
+        assert_eq!((&asked["content"], &result["content"]), (&json!("looking"), &json!("seen")));
+        let calls = json!([{"id": "c1", "name": "look", "arguments": arguments}]);
+        assert_eq!(asked.get("tool_calls"), is_kept.then_some(&calls), "{turns}");
+        assert_eq!(result["tool_call_id"], "c1");
+        let metadata = if is_kept { json!({"parts": [r"\u0000"]}) } else { json!({}) };
+        assert_eq!(result["metadata"], metadata, "{turns}");
+    }
 }
 
 #[tokio::test]
@@ -166,7 +194,7 @@ async fn pieces_pass_while_the_model_still_speaks() {
     // The client leaves in the middle.
     drop(body);
     assert_eq!(chatting.turns().await, ["user: one", "assistant: one two three"]);
-    assert_eq!(chatting.metadata(1).await["interrupted"], true);
+    assert_eq!(chatting.turn(1).await["interrupted"], true);
 }
 
 #[tokio::test]
@@ -183,7 +211,7 @@ async fn a_model_that_breaks_off_breaks_off_for_the_client_too() {
     sender.send(Err("broken")).unwrap();
     assert!(body.frame().await.unwrap().is_err());
     assert_eq!(chatting.turns().await, ["user: one", "assistant: half"]);
-    assert_eq!(chatting.metadata(1).await["interrupted"], true);
+    assert_eq!(chatting.turn(1).await["interrupted"], true);
 }
 
 #[tokio::test]

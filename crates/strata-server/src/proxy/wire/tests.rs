@@ -1,6 +1,7 @@
 //! Bodies in, bodies out: every byte that memory does not have to touch stays.
 
 use proptest::prelude::*;
+use strata_core::turn::TurnNotes;
 
 use super::*;
 
@@ -120,12 +121,15 @@ fn messages_are_heard_as_they_were_said() {
     let heard: Vec<NewMessage> = read(text).messages.iter().filter_map(Message::heard).collect();
     let shown: Vec<Value> = heard
         .iter()
-        .map(|message| json!([message.role, message.name, message.content, message.metadata]))
+        .map(|message| {
+            let TurnNotes { tool_calls, tool_call_id, .. } = &message.notes;
+            json!([message.role, message.name, message.content, message.metadata, tool_calls, tool_call_id])
+        })
         .collect();
     let expected = json!([
-        ["user", "ada", "look\nthere", {"parts": ["image_url", "input_audio"]}],
-        ["assistant", null, "", {"tool_calls": [{"id": "c1", "name": "f", "arguments": "{\"a\":1}"}]}],
-        ["tool", null, "42", {"tool_call_id": "c1"}],
+        ["user", "ada", "look\nthere", {"parts": ["image_url", "input_audio"]}, [], null],
+        ["assistant", null, "", {}, [{"id": "c1", "name": "f", "arguments": "{\"a\":1}"}], null],
+        ["tool", null, "42", {}, [], "c1"],
     ]);
     assert_eq!(Value::from(shown), expected);
 }

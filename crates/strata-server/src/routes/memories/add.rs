@@ -6,10 +6,9 @@
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use strata_core::turn::Metadata;
-use strata_core::turn::NewMessage;
+use strata_core::nul::check_nul;
+use strata_core::turn::{Metadata, NewMessage, Owner};
 use strata_core::{Error, Memory, Role as CoreRole, SessionId, UserId};
-use strata_engine::learn::Owner;
 use strata_engine::{Event, InferredEvent, NewMemory};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -19,7 +18,7 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::{LenientBody, optional_objects};
 use crate::identity::Caller;
-use crate::routes::turns::{MessageRequest, holds_nul};
+use crate::routes::turns::MessageRequest;
 use crate::routes::vocabulary::{Kind, Role, Scope};
 
 /// What to remember: give either `text`, or `messages`.
@@ -100,9 +99,7 @@ impl AddRequest {
     fn given(&mut self) -> Result<(Metadata, Given), ApiError> {
         let metadata = self.metadata.take().unwrap_or_default();
         // The core checks these with each memory, of which there may be none.
-        if holds_nul(&metadata) {
-            return Err(ApiError::invalid("`metadata` holds a NUL character; remove it"));
-        }
+        check_nul("`metadata`", metadata.fields())?;
         if let Some(agent) = &self.agent_id {
             checked_agent(agent.clone())?;
         }
@@ -132,8 +129,7 @@ impl AddRequest {
             Given::Messages(messages) => messages,
         };
         let said = messages.into_iter().filter(|message| message.role == Role::User).map(|message| {
-            let mut metadata = metadata.clone();
-            metadata.extend(message.metadata.unwrap_or_default());
+            let metadata = metadata.clone().merged(message.metadata.unwrap_or_default());
             let valid_from = message.created_at.map(crate::moment::Moment::at);
             NewMemory { metadata, valid_from, ..NewMemory::new(message.content) }
         });
@@ -154,7 +150,7 @@ impl AddRequest {
         };
         let attach = |mut message: NewMessage| {
             // What is attached to the request is the memories', what is attached to a message the turn's.
-            owner.write(&mut message.metadata);
+            message.notes.owner = owner.clone();
             message
         };
         Ok(messages.into_iter().map(attach).collect())

@@ -2,13 +2,13 @@
 
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, params};
-use serde::de::DeserializeOwned;
+use strata_core::memory::{MemoryNotes, TodoState};
 use strata_core::turn::Metadata;
 use strata_core::{Memory, MemoryId, SessionId, TurnId};
 
 use super::super::error::{Fault, Outcome, damaged};
 use super::super::index;
-use super::super::row::{self, json, metadata, micros};
+use super::super::row::{self, list, metadata, micros};
 use super::{Writing, unknown};
 
 impl Writing<'_> {
@@ -17,8 +17,9 @@ impl Writing<'_> {
             .conn
             .prepare_cached(
                 "INSERT INTO memories (user_id, id, revision, session, agent, kind, confidence, valid_from, valid_to,
-                     recorded_at, replaced_by, hidden_at, hidden_reason, source_turns, source_summary, metadata, content)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+                     recorded_at, replaced_by, hidden_at, hidden_reason, source_turns, source_summary, metadata, content,
+                     todo, restored_at, first_recorded_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
             )?
             .execute(params![
                 self.user_id,
@@ -34,10 +35,13 @@ impl Writing<'_> {
                 memory.replaced_by.map(|id| *id.0.as_bytes()),
                 memory.hidden.map(|hidden| micros(hidden.at)),
                 memory.hidden.map(|hidden| hidden.reason.as_str()),
-                if memory.source_turns.is_empty() { None } else { Some(json(&memory.source_turns)?) },
+                list(&memory.source_turns)?,
                 memory.source_summary.map(|id| *id.0.as_bytes()),
-                metadata(&memory.metadata)?,
+                metadata(&memory.metadata),
                 memory.content,
+                memory.notes.todo.map(TodoState::as_str),
+                memory.notes.restored_at.map(micros),
+                memory.notes.first_recorded_at.map(micros),
             ]);
         inserted.map_err(|error| {
             Fault::from(error)
@@ -70,6 +74,7 @@ impl Writing<'_> {
         self.conn
             .prepare_cached(
                 "UPDATE memories SET content = ?2, metadata = ?3, valid_from = ?4, recorded_at = ?4, revision = ?5,
+                     first_recorded_at = coalesce(first_recorded_at, recorded_at),
                      source_turns = CASE content WHEN ?2 THEN source_turns END,
                      source_summary = CASE content WHEN ?2 THEN source_summary END
                  WHERE row = ?1",
@@ -77,7 +82,7 @@ impl Writing<'_> {
             .execute(params![
                 number,
                 content,
-                metadata(new_metadata.as_ref().unwrap_or(&memory.metadata))?,
+                metadata(new_metadata.as_ref().unwrap_or(&memory.metadata)),
                 micros(self.at),
                 self.revision
             ])?;
@@ -113,26 +118,38 @@ impl Writing<'_> {
         if changed == 0 { Err(unknown("memory", id)) } else { Ok(()) }
     }
 
-    pub(super) fn note_memory(&self, id: MemoryId, note: Metadata) -> Outcome<()> {
+    pub(super) fn note_memory(&self, id: MemoryId, notes: MemoryNotes) -> Outcome<()> {
         let row = self.memory_row(id)?;
-        let stored = "SELECT metadata FROM memories WHERE row = ?1";
-        let mut merged: Metadata = self.memory_json(stored, "metadata", row)?;
-        merged.extend(note);
         self.conn
-            .prepare_cached("UPDATE memories SET metadata = ?2, revision = ?3 WHERE row = ?1")?
-            .execute(params![row, metadata(&merged)?, self.revision])?;
+            .prepare_cached(
+                "UPDATE memories SET todo = coalesce(?2, todo), restored_at = coalesce(?3, restored_at),
+                     first_recorded_at = coalesce(?4, first_recorded_at), revision = ?5
+                 WHERE row = ?1",
+            )?
+            .execute(params![
+                row,
+                notes.todo.map(TodoState::as_str),
+                notes.restored_at.map(micros),
+                notes.first_recorded_at.map(micros),
+                self.revision
+            ])?;
         Ok(())
     }
 
     pub(super) fn confirm_memory(&self, id: MemoryId, turns: &[TurnId]) -> Outcome<()> {
         let row = self.memory_row(id)?;
-        let stored = "SELECT source_turns FROM memories WHERE row = ?1";
-        let mut sources: Vec<TurnId> = self.memory_json(stored, "source_turns", row)?;
+        let stored: Option<String> = self
+            .conn
+            .prepare_cached("SELECT source_turns FROM memories WHERE row = ?1")?
+            .query_row([row], |found| found.get(0))?;
+        let read = stored.map(|text| serde_json::from_str(&text)).transpose();
+        let read =
+            read.map_err(|error| damaged("memories", row, format!("column `source_turns`: {error}")))?;
+        let mut sources: Vec<TurnId> = read.unwrap_or_default();
         Memory::confirm(&mut sources, turns);
-        let sources = if sources.is_empty() { None } else { Some(json(&sources)?) };
         self.conn
             .prepare_cached("UPDATE memories SET source_turns = ?2, revision = ?3 WHERE row = ?1")?
-            .execute(params![row, sources, self.revision])?;
+            .execute(params![row, list(&sources)?, self.revision])?;
         Ok(())
     }
 
