@@ -42,8 +42,8 @@ impl Named for MemoryKind {
 /// How far a todo is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[derive(strum::IntoStaticStr)]
-#[strum(serialize_all = "lowercase")]
+#[derive(strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
+#[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown::<TodoState>)]
 pub enum TodoState {
     /// To be done.
     Open,
@@ -60,17 +60,8 @@ impl TodoState {
     }
 }
 
-impl std::str::FromStr for TodoState {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "open" => Ok(Self::Open),
-            "done" => Ok(Self::Done),
-            "dropped" => Ok(Self::Dropped),
-            _ => Err(Error::invalid(format!("state of a todo `{name}` is unknown"))),
-        }
-    }
+impl Named for TodoState {
+    const WHAT: &'static str = "state of a todo";
 }
 
 /// What Strata notes about a memory. No field is ever read from a client's metadata.

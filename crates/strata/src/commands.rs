@@ -238,7 +238,7 @@ impl Context {
         let Some(Opened { store, engine }) = opened else { return Ok(()) };
         // What was answered stays answered: a full disk costs the row, and says so.
         if let Some(engine) = engine
-            && let Err(error) = engine.flush_requests().await
+            && let Err(error) = engine.requests.flush().await
         {
             tracing::warn!(%error, "the request's row could not be written");
         }

@@ -54,11 +54,11 @@ fn ann() -> UserId {
 
 async fn say(engine: &Engine, session: &str, texts: &[&str]) {
     let messages = texts.iter().map(|text| NewMessage::new(Role::User, *text)).collect();
-    engine.record(&ann(), &SessionId::new(session).unwrap(), messages, None).await.unwrap();
+    engine.recording.record(&ann(), &SessionId::new(session).unwrap(), messages, None).await.unwrap();
 }
 
 async fn ask(engine: &Engine, query: &str) -> Recalled {
-    engine.recall(&ann(), &RecallRequest::new(query)).await.unwrap()
+    engine.recall.ask(&ann(), &RecallRequest::new(query)).await.unwrap()
 }
 
 fn contents(recalled: &Recalled) -> Vec<&str> {
@@ -117,13 +117,13 @@ async fn two_processes_over_one_file_see_each_others_writes() {
     assert_eq!(contents(&ask(&second, "boat").await), ["The boat is called Albatross"]);
     say(&second, "b", &["The boat leaves at seven"]).await;
     assert_eq!(ask(&first, "boat").await.items.len(), 2);
-    first.delete_session(&ann(), &SessionId::new("b").unwrap()).await.unwrap();
+    first.sessions.delete(&ann(), &SessionId::new("b").unwrap()).await.unwrap();
     assert_eq!(contents(&ask(&second, "boat").await), ["The boat is called Albatross"]);
     // Vectors that one process made serve the other.
     let encoder = || Arc::new(OnnxEncoder::open(model("tiny-encoder")).unwrap()) as Arc<dyn Embedder>;
     let (first, second) = (first.with_embedder(encoder()), second.with_embedder(encoder()));
     assert_eq!(ask(&second, "boat").await.vector_hits, 0);
-    first.maintain_all().await.unwrap();
+    first.maintenance.maintain_all().await.unwrap();
     assert_eq!(ask(&second, "boat").await.vector_hits, 1);
 }
 
@@ -135,15 +135,15 @@ async fn a_cold_index_comes_from_segments_of_the_file() {
         .collect();
     say(&engine, "a", &texts.iter().map(String::as_str).collect::<Vec<_>>()).await;
     say(&engine, "b", &["The boat is called Albatross"]).await;
-    engine.maintain_all().await.unwrap();
+    engine.maintenance.maintain_all().await.unwrap();
     let store = Arc::clone(engine.store());
     let space = strata_engine::index::SEGMENT_SPACE;
     let segments = store.segments(&ann(), space, 0).await.unwrap();
     assert_eq!(segments.len(), 1);
     let query =
         RecallRequest { order: Order::Relevance, limit: Some(20), ..RecallRequest::new("old boat 7") };
-    let expected = engine.recall(&ann(), &query).await.unwrap().items;
-    let loaded = open(&directory, &clock).await.recall(&ann(), &query).await.unwrap().items;
+    let expected = engine.recall.ask(&ann(), &query).await.unwrap().items;
+    let loaded = open(&directory, &clock).await.recall.ask(&ann(), &query).await.unwrap().items;
     assert_eq!(loaded, expected);
     // A damaged one is passed over.
     let first = segments[0].last + 1;
@@ -153,7 +153,7 @@ async fn a_cold_index_comes_from_segments_of_the_file() {
         .apply(&ann(), ChangeSet::one(engine.now(), Change::PutSegment { segment: damaged, epoch: 0 }))
         .await
         .unwrap();
-    let loaded = open(&directory, &clock).await.recall(&ann(), &query).await.unwrap().items;
+    let loaded = open(&directory, &clock).await.recall.ask(&ann(), &query).await.unwrap().items;
     assert_eq!(loaded, expected);
 }
 
@@ -167,15 +167,15 @@ async fn an_onnx_encoder_compares_what_it_has_embedded() {
     let before = ask(&engine, "cat tea").await;
     assert_eq!((before.vector_hits, before.error_stage), (0, None));
     assert!(!encoder.is_loaded(), "nothing is embedded yet, so that the question need not be");
-    engine.maintain_all().await.unwrap();
+    engine.maintenance.maintain_all().await.unwrap();
     let after = engine
-        .recall(&ann(), &RecallRequest { explain: true, ..RecallRequest::new("cat tea") })
+        .recall.ask(&ann(), &RecallRequest { explain: true, ..RecallRequest::new("cat tea") })
         .await
         .unwrap();
     assert_eq!((after.vector_hits, contents(&after)[0]), (2, "the cat drinks tea"));
     let candidates = after.trace.unwrap().candidates;
     assert!(candidates[0].encoder > candidates[1].encoder, "{candidates:?}");
-    let row = engine.request(&ann(), after.request_id).await.unwrap();
+    let row = engine.requests.get(&ann(), after.request_id).await.unwrap();
     assert_eq!((row.vector_hits, row.retrieval_path), (2, RetrievalPath::Fts));
 }
 
@@ -203,7 +203,7 @@ async fn a_cross_encoder_that_cannot_be_read_is_done_without() {
     let engine = engine.with_reranker(Arc::new(OnnxReranker::open(directory.path()).unwrap()));
     let recalled = ask(&engine, "boat").await;
     assert_eq!(contents(&recalled), ["The boat is called Albatross"]);
-    let row = engine.request(&ann(), recalled.request_id).await.unwrap();
+    let row = engine.requests.get(&ann(), recalled.request_id).await.unwrap();
     assert_eq!(row.error_stage, Some(ErrorStage::Retrieval));
 }
 
@@ -262,15 +262,15 @@ async fn an_endpoint_that_hangs_or_changes_its_dimension_costs_no_answer() {
         let remote = RemoteEmbedder::new(&url, "small", None, Duration::from_millis(100)).unwrap();
         let engine = engine.with_embedder(Arc::new(remote));
         say(&engine, "a", &["The boat is called Albatross"]).await;
-        engine.add_memories(&ann(), vec![NewMemory::new("the boat is blue")]).await.unwrap();
-        engine.maintain_all().await.unwrap();
+        engine.memories.add(&ann(), vec![NewMemory::new("the boat is blue")]).await.unwrap();
+        engine.maintenance.maintain_all().await.unwrap();
         let recalled = ask(&engine, "boat").await;
         assert_eq!((recalled.items.len(), recalled.vector_hits), (2, 0), "{later:?}");
-        let row = engine.request(&ann(), recalled.request_id).await.unwrap();
+        let row = engine.requests.get(&ann(), recalled.request_id).await.unwrap();
         assert_eq!(row.error_stage, Some(ErrorStage::Embedding), "{later:?}");
         // What cannot be embedded now waits, and is found all the same.
-        engine.add_memories(&ann(), vec![NewMemory::new("the boat has a sail")]).await.unwrap();
-        assert!(engine.maintain_all().await.is_err());
+        engine.memories.add(&ann(), vec![NewMemory::new("the boat has a sail")]).await.unwrap();
+        assert!(engine.maintenance.maintain_all().await.is_err());
         assert_eq!(ask(&engine, "boat").await.items.len(), 3);
     }
 }

@@ -6,7 +6,6 @@
 //! reply was interrupted ([`JobKind::Reply`]). So a reply whose end somebody saw is recorded, and of every other one
 //! it is known that it broke off.
 
-use super::Recording;
 use std::sync::atomic::Ordering;
 
 use jiff::{SignedDuration, Timestamp};

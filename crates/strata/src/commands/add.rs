@@ -40,7 +40,7 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
     let Args { text, kind, user: UserArgs { user }, session, scope, infer, json } = args;
-    let text = text_or_stdin(text, context.config.engine.max_turn_bytes)?;
+    let text = text_or_stdin(text, context.config.engine.limits.max_turn_bytes)?;
     if infer {
         return learn_from(text, &user, session, context, json, output).await;
     }
@@ -55,7 +55,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     };
     let engine = context.engine_to_write().await?;
     let memory = NewMemory { kind, session, ..NewMemory::new(text) };
-    for memory in engine.add_memories(&user, vec![memory]).await? {
+    for memory in engine.memories.add(&user, vec![memory]).await? {
         if json.json {
             output.json(&MemoryJson::new(&user, &memory))?;
         } else {
@@ -78,7 +78,7 @@ async fn learn_from(
     }
     let engine = context.engine_to_write().await?;
     let message = NewMessage::new(Role::User, text);
-    let events = engine.infer(user, &session.unwrap_or_default(), vec![message], None).await?;
+    let events = engine.learning.infer(user, &session.unwrap_or_default(), vec![message], None).await?;
     if json.json {
         output.json(&InferredJson::new(&events))?;
         return Ok(());

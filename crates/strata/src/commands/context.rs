@@ -33,14 +33,14 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         Some(file) => {
             let new: ContextData = read_document(&file, context.config.server.max_body_bytes)?;
             let engine = context.engine_to_write().await?;
-            document = Some(engine.put_context(&user, &session, &new, None).await?);
+            document = Some(engine.contexts.put(&user, &session, &new, None).await?);
             engine
         }
         None => context.engine_to_read().await?,
     };
     if compact {
         let limits = &context.config.server.compaction;
-        let (compacted, changed) = engine.compact_context(&user, &session, limits).await?;
+        let (compacted, changed) = engine.contexts.compact(&user, &session, limits).await?;
         if !changed {
             note("there is nothing to compact");
         }
@@ -48,7 +48,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     }
     let document = match document {
         Some(document) => document,
-        None => engine.context(&user, &session).await?,
+        None => engine.contexts.get(&user, &session).await?,
     };
     output.json(&document)?;
     Ok(())

@@ -40,7 +40,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     let engine = context.engine_to_read().await?;
     if let Some(item) = item {
         // Ids are unique over kinds, and nobody who asks should have to know which it is.
-        let explanation = engine.explain(&user, request, ItemId::Turn(item)).await?;
+        let explanation = engine.requests.explain(&user, request, ItemId::Turn(item)).await?;
         if json {
             output.json(&ExplanationResponse::from(explanation))?;
             return Ok(());
@@ -52,8 +52,8 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         }
         return Ok(());
     }
-    let row = engine.request(&user, request).await?;
-    let trace = engine.trace_of(&user, row.clone()).await?;
+    let row = engine.requests.get(&user, request).await?;
+    let trace = engine.requests.trace_of(&user, row.clone()).await?;
     if json {
         output.json(&TracedRequestResponse::new(&user, &row, trace))?;
         return Ok(());

@@ -78,7 +78,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         Action::Show(OneArgs { id, user, json }) => show(&find(&engine, user, id).await?, json, output),
         Action::Retry(OneArgs { id, user, json }) => {
             let user = find(&engine, user, id).await?.user;
-            show(&engine.retry_job(&user, id).await?, json, output)
+            show(&engine.jobs.retry(&user, id).await?, json, output)
         }
     }
 }
@@ -86,10 +86,10 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
 /// A job, of a user or of whoever has it.
 async fn find(engine: &Engine, user: Option<UserId>, id: JobId) -> Outcome<Job> {
     if let Some(user) = user {
-        return Ok(engine.job(&user, id).await?);
+        return Ok(engine.jobs.get(&user, id).await?);
     }
     for user in users(engine).await? {
-        match engine.job(&user, id).await {
+        match engine.jobs.get(&user, id).await {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             found => return Ok(found?),
         }
@@ -107,7 +107,7 @@ async fn list(args: ListArgs, engine: &Engine, output: &mut Output) -> Outcome {
     };
     let mut jobs = Vec::new();
     for user in &users {
-        jobs.extend(engine.jobs(user, &query).await?);
+        jobs.extend(engine.jobs.list(user, &query).await?);
     }
     if json.json {
         let jobs: Vec<_> = jobs.iter().map(JobJson::new).collect();

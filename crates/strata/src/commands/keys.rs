@@ -137,7 +137,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         Action::List { user, all, page, json } => {
             let engine = context.engine_to_read().await?;
             let query = KeyQuery { id: None, user, revoked: all, page: page.into() };
-            let keys = engine.keys(&query).await?;
+            let keys = engine.keys.list(&query).await?;
             list(&keys, engine.now(), json, output)
         }
         Action::Revoke { id, json } => revoke(id, &context.engine_to_read().await?, json, output).await,
@@ -158,7 +158,7 @@ async fn create(args: CreateArgs, engine: &Engine, output: &mut Output) -> Outco
     };
     let limits = KeyLimits { per_minute: rate, concurrent: concurrency };
     let new = NewKey { user, name, scopes, expires_at, limits };
-    let (key, secret) = engine.create_key(new, &SystemSecrets).await?;
+    let (key, secret) = engine.keys.create(new, &SystemSecrets).await?;
     if json.json {
         output.json(&KeyJson { key: Some(secret.reveal()), ..KeyJson::new(&key, now) })?;
         return Ok(());
@@ -210,13 +210,13 @@ fn row(key: &ApiKey, now: Timestamp) -> [String; 8] {
 }
 
 async fn revoke(id: KeyId, engine: &Engine, json: JsonArgs, output: &mut Output) -> Outcome {
-    let key = engine.revoke_key(id).await?;
+    let key = engine.keys.revoke(id).await?;
     if json.json {
         output.json(&KeyJson::new(&key, engine.now()))?;
     } else {
         output.line(format_args!("revoked `{}…` of {}", key.prefix, owner(&key)))?;
     }
-    if engine.keys(&KeyQuery::unrevoked(Page::first(1))).await?.is_empty() {
+    if engine.keys.list(&KeyQuery::unrevoked(Page::first(1))).await?.is_empty() {
         note(
             "No key is left: on loopback Strata answers every program on this machine again, and elsewhere it answers nobody.",
         );

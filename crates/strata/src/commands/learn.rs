@@ -60,7 +60,7 @@ async fn next_due(engine: &Engine) -> Outcome<Option<Duration>> {
     for user in users(engine).await? {
         // One that is due by now is held up by another of its session, which somebody else works on.
         let put_off = |job: &Job| job.last_error.is_none() && job.run_at > engine.now();
-        let waiting = engine.jobs(&user, &query).await?.into_iter().filter(put_off);
+        let waiting = engine.jobs.list(&user, &query).await?.into_iter().filter(put_off);
         next = waiting.map(|job| job.run_at).chain(next).min();
     }
     let wait = next.map(|due| Duration::try_from(due.duration_since(engine.now())).unwrap_or_default());
@@ -75,7 +75,7 @@ pub(crate) async fn drain(engine: &Engine, workers: usize, report: &mut Report) 
         let (engine, sender) = (engine.clone(), sender.clone());
         let name = format!("learn-{}-{number}", std::process::id());
         learners.spawn(async move {
-            while let Some(learned) = engine.learn_next(&name).await? {
+            while let Some(learned) = engine.learning.learn_next(&name).await? {
                 if sender.send(learned).await.is_err() {
                     break;
                 }

@@ -130,33 +130,33 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         Action::List(args) => list(args, &engine, output).await,
         Action::Show(OneArgs { id, owner, json }) => {
             let user = owner.into_user();
-            let memory = engine.memory(&user, id).await?;
+            let memory = engine.memories.get(&user, id).await?;
             show(&user, &memory, json, output)
         }
         Action::History(OneArgs { id, owner, json }) => {
             let user = owner.into_user();
-            let steps = engine.explain_memory(&user, id).await?;
+            let steps = engine.memories.explain(&user, id).await?;
             print_history(&user, &steps, json, output)
         }
         Action::Edit { one: OneArgs { id, owner, json }, text } => {
             let user = owner.into_user();
-            let memory = engine.memory(&user, id).await?;
+            let memory = engine.memories.get(&user, id).await?;
             let content = match text {
-                Some(text) => text_or_stdin(text, context.config.engine.max_turn_bytes)?,
+                Some(text) => text_or_stdin(text, context.config.engine.limits.max_turn_bytes)?,
                 None => edit::in_editor(&memory.content)?,
             };
             if content == memory.content {
                 note("the statement is the same; nothing was changed");
                 return show(&user, &memory, json, output);
             }
-            let memory = engine.revise_memory(&user, id, MemoryEdit { content, metadata: None }).await?;
+            let memory = engine.memories.revise(&user, id, MemoryEdit { content, metadata: None }).await?;
             show(&user, &memory, json, output)
         }
         Action::Delete(OneArgs { id, owner, json }) => {
             let user = owner.into_user();
-            engine.delete_memory(&user, id).await?;
+            engine.memories.delete(&user, id).await?;
             if json.json {
-                output.json(&MemoryJson::new(&user, &engine.memory(&user, id).await?))?;
+                output.json(&MemoryJson::new(&user, &engine.memories.get(&user, id).await?))?;
             } else {
                 output.line(format_args!("deleted; `strata memories restore {id}` brings it back"))?;
             }
@@ -164,7 +164,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         }
         Action::Restore(OneArgs { id, owner, json }) => {
             let user = owner.into_user();
-            let memory = engine.restore_memory(&user, id).await?;
+            let memory = engine.memories.restore(&user, id).await?;
             show(&user, &memory, json, output)
         }
         Action::Forget { id, owner, yes, json, .. } => {
@@ -179,8 +179,8 @@ async fn list(args: ListArgs, engine: &Engine, output: &mut Output) -> Outcome {
     let select = if all { MemorySelect::All } else { MemorySelect::Current { as_of } };
     let query = MemoryQuery { session, kind, page: page.into(), ..MemoryQuery::new(select) };
     let memories = match filter {
-        Some(filter) => engine.filtered_memories(&user, &query, &filter).await?,
-        None => engine.memories(&user, &query).await?,
+        Some(filter) => engine.memories.filtered(&user, &query, &filter).await?,
+        None => engine.memories.list(&user, &query).await?,
     };
     if memories.is_empty() && !json.json {
         note("there are no such memories");
@@ -199,13 +199,13 @@ async fn forget(
 ) -> Outcome {
     let removed = match id {
         Some(id) => {
-            engine.memory(user, id).await?;
+            engine.memories.get(user, id).await?;
             confirm(&format!("memory `{id}` and its history"), yes)?;
-            engine.forget_memory(user, id).await?
+            engine.memories.forget(user, id).await?
         }
         None => {
             confirm(&format!("all memories of user `{user}`"), yes)?;
-            engine.forget_memories(user).await?
+            engine.memories.forget_all(user).await?
         }
     };
     if json.json {

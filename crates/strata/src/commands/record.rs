@@ -108,8 +108,8 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     if io::stdin().is_terminal() {
         output::note("reading turns, a JSON object a line; end with Ctrl-D");
     }
-    let most_bytes = context.config.engine.max_turn_bytes.saturating_mul(16).saturating_add(64 * 1024);
-    let batch_turns = BATCH_TURNS.min(context.config.engine.max_turns_per_call);
+    let most_bytes = context.config.engine.limits.max_turn_bytes.saturating_mul(16).saturating_add(64 * 1024);
+    let batch_turns = BATCH_TURNS.min(context.config.engine.limits.max_turns_per_call);
     let (sender, mut lines) = mpsc::channel(2 * BATCH_TURNS);
     // A thread of its own, and not a task: it may wait for stdin for ever, which must not keep the runtime from ending.
     std::thread::spawn(move || read_lines(BufReader::new(io::stdin()), most_bytes, &sender));
@@ -245,7 +245,7 @@ impl Recorder {
     }
 
     async fn append(&mut self, messages: Vec<NewMessage>, output: &mut Output) -> Outcome {
-        let recorded = self.engine.record(&self.user, &self.session, messages, None).await?;
+        let recorded = self.engine.recording.record(&self.user, &self.session, messages, None).await?;
         self.recorded += recorded.turns.len() as u64;
         self.progress.set_message(format!("{} turns", self.recorded));
         if self.json {

@@ -43,7 +43,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
 async fn catch_up(engine: &Engine) -> Outcome {
     let bar = ProgressBar::new_spinner();
     let mut rounds = 0_u64;
-    while engine.maintain().await.map_err(|error| Failure::Failed(error.into()))? {
+    while engine.maintenance.maintain().await.map_err(|error| Failure::Failed(error.into()))? {
         rounds += 1;
         bar.set_message(format!("embedding, batch {rounds}"));
         bar.tick();

@@ -63,7 +63,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     let engine = context.engine_to_read().await?;
     let request =
         RecallRequest { session, scope, as_of, limit, filter, explain, ..RecallRequest::new(query) };
-    let recalled = engine.recall(&user, &request).await?;
+    let recalled = engine.recall.ask(&user, &request).await?;
     if json {
         output.json(&RecalledJson::new(&recalled))?;
         return Ok(());

@@ -118,7 +118,7 @@ fn has_store(config: &Config) -> bool {
 
 /// Whether anybody could come in.
 pub(super) async fn has_live_key(engine: &Engine) -> Outcome<bool> {
-    let keys = engine.keys(&KeyQuery::unrevoked(Page::first(u32::MAX))).await?;
+    let keys = engine.keys.list(&KeyQuery::unrevoked(Page::first(u32::MAX))).await?;
     let now = engine.now();
     Ok(keys.iter().any(|key| key.state(now) == KeyState::Live))
 }

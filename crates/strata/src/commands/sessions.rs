@@ -108,29 +108,29 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     let engine = context.engine_to_read().await?;
     match args.action {
         Action::List { user: UserArgs { user }, page, json: JsonArgs { json } } => {
-            let sessions = engine.sessions(&user, page.into()).await?;
+            let sessions = engine.sessions.list(&user, page.into()).await?;
             list(&user, &sessions, json, output)
         }
         Action::Show { which, limit, summaries: true, json, .. } => {
             let SessionArgs { session, user: UserArgs { user } } = which;
-            let session = engine.session(&user, &session).await?;
-            let report = engine.summary_report(&user, &session.id, limit).await?;
+            let session = engine.sessions.get(&user, &session).await?;
+            let report = engine.summaries.report(&user, &session.id, limit).await?;
             show_summaries(&user, &session, &report, json, output)
         }
         Action::Show { which, after, limit, json, .. } => {
             let SessionArgs { session, user: UserArgs { user } } = which;
-            let turns = engine.turns(&user, &session, after, limit).await?;
-            let session = engine.session(&user, &session).await?;
+            let turns = engine.sessions.turns(&user, &session, after, limit).await?;
+            let session = engine.sessions.get(&user, &session).await?;
             show(&user, &session, &turns, json, output)
         }
         Action::Points { part, session, user: UserArgs { user }, json: JsonArgs { json } } => {
-            let points = engine.structured(&user, session.as_ref(), part).await?;
+            let points = engine.summaries.structured(&user, session.as_ref(), part).await?;
             list_points(part, points, json, output)
         }
         Action::Delete { which: SessionArgs { session, user: UserArgs { user } }, yes, json } => {
-            let count = engine.session(&user, &session).await?.turn_count;
+            let count = engine.sessions.get(&user, &session).await?.turn_count;
             confirm(&format!("session `{session}` of user `{user}` with its {count} turns"), yes)?;
-            let removed = engine.delete_session(&user, &session).await?;
+            let removed = engine.sessions.delete(&user, &session).await?;
             if json.json {
                 output.json(&RemovedJson { removed })?;
             } else {
@@ -281,7 +281,7 @@ async fn export(
 ) -> Outcome<u64> {
     let (mut after, mut count) = (None, 0);
     loop {
-        let turns = engine.turns(user, session, after, EXPORT_PAGE).await?;
+        let turns = engine.sessions.turns(user, session, after, EXPORT_PAGE).await?;
         let Some(last) = turns.last() else { return Ok(count) };
         after = Some(last.seq);
         for turn in turns.iter().filter(|turn| turn.hidden.is_none()) {
@@ -300,7 +300,7 @@ async fn export(
 
 async fn export_to_file(engine: &Engine, user: &UserId, session: &SessionId, path: &Path) -> Outcome<u64> {
     // Looked up before a file is made for a session that does not exist.
-    engine.session(user, session).await?;
+    engine.sessions.get(user, session).await?;
     let failed = || format!("`{}` cannot be written; name a file that does not exist yet", path.display());
     let mut file = BufWriter::new(File::create_new(path).with_context(failed)?);
     let count = export(engine, user, session, &mut |line| {

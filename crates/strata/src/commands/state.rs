@@ -39,11 +39,11 @@ enum Action {
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
     let state = match args.action {
         Action::Show { which: SessionArgs { session, user: UserArgs { user } } } => {
-            context.engine_to_read().await?.state(&user, &session).await?
+            context.engine_to_read().await?.sessions.state(&user, &session).await?
         }
         Action::Set { which: SessionArgs { session, user: UserArgs { user } }, file } => {
-            let state: State = read_document(&file, context.config.engine.max_turn_bytes)?;
-            context.engine_to_write().await?.put_state(&user, &session, state).await?
+            let state: State = read_document(&file, context.config.engine.limits.max_turn_bytes)?;
+            context.engine_to_write().await?.sessions.put_state(&user, &session, state).await?
         }
     };
     output.json(&state)?;

@@ -165,7 +165,7 @@ async fn what_cannot_be_kept_is_made_to_fit() {
         .unwrap();
     world.engine.recording.close_exchange(&world.user, exchange, reply("a\0b")).await.unwrap();
     assert_eq!(world.turns().await, ["user: 长长长", "assistant: a\u{fffd}b"]);
-    let turns = world.engine.turns(&world.user, &session("s"), None, 100).await.unwrap();
+    let turns = world.engine.sessions.turns(&world.user, &session("s"), None, 100).await.unwrap();
     assert_eq!((turns[0].notes.truncated, turns[1].notes.truncated), (true, false));
 }
 
@@ -181,9 +181,9 @@ async fn the_escape_of_a_nul_is_kept_and_a_nul_is_left_out() {
     };
     for (session_name, text, is_kept) in [("escape", r"\u0000", true), ("nul", "\0", false)] {
         let s = session(session_name);
-        let exchange = world.engine.open_exchange(&world.user, &s, &[said(text)]).await.unwrap();
-        world.engine.close_exchange(&world.user, exchange, reply("seen")).await.unwrap();
-        let turn = world.engine.turns(&world.user, &s, None, 1).await.unwrap().remove(0);
+        let exchange = world.engine.recording.open_exchange(&world.user, &s, &[said(text)]).await.unwrap();
+        world.engine.recording.close_exchange(&world.user, exchange, reply("seen")).await.unwrap();
+        let turn = world.engine.sessions.turns(&world.user, &s, None, 1).await.unwrap().remove(0);
         assert_eq!(turn.content, "see this");
         assert_eq!(turn.metadata.contains_key("text"), is_kept, "{text:?}");
         assert_eq!(turn.notes.tool_calls.len(), usize::from(is_kept), "{text:?}");
@@ -206,20 +206,20 @@ async fn metadata_steers_nothing() {
         let s = session(of);
         let with = |message: NewMessage| if attach { like_notes(message) } else { message };
         let told = messages(&["I live in Berlin", "noted"]).into_iter().map(with).collect();
-        world.engine.record(&world.user, &s, told, None).await.unwrap();
+        world.engine.recording.record(&world.user, &s, told, None).await.unwrap();
         let heard = messages(&["I live in Berlin", "noted", "and where?"]);
-        let exchange = world.engine.open_exchange(&world.user, &s, &heard).await.unwrap();
+        let exchange = world.engine.recording.open_exchange(&world.user, &s, &heard).await.unwrap();
         let tool = with(NewMessage::new(Role::Tool, "found"));
-        world.engine.record(&world.user, &s, vec![tool], None).await.unwrap();
-        world.engine.close_exchange(&world.user, exchange, reply("Berlin")).await.unwrap();
+        world.engine.recording.record(&world.user, &s, vec![tool], None).await.unwrap();
+        world.engine.recording.close_exchange(&world.user, exchange, reply("Berlin")).await.unwrap();
     }
-    let turns = async |of| world.engine.turns(&world.user, &session(of), None, 100).await.unwrap();
+    let turns = async |of| world.engine.sessions.turns(&world.user, &session(of), None, 100).await.unwrap();
     let (plain, attached) = (turns("plain").await, turns("attached").await);
     assert_eq!(plain.len(), 5, "the messages that were recorded already align");
     for (plain, attached) in plain.iter().zip(&attached) {
         assert_eq!((&plain.content, &plain.notes), (&attached.content, &attached.notes));
     }
-    let state = async |of| world.engine.state(&world.user, &session(of)).await.unwrap();
+    let state = async |of| world.engine.sessions.state(&world.user, &session(of)).await.unwrap();
     assert_eq!(state("plain").await, state("attached").await);
 }
 

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, params};
+use serde::de::DeserializeOwned;
 use strata_core::memory::{MemoryNotes, TodoState};
 use strata_core::turn::Metadata;
 use strata_core::{Memory, MemoryId, SessionId, TurnId};

@@ -112,7 +112,7 @@ impl<'a> Talk<'a> {
             self.output.line("nothing was recalled for the last reply")?;
             return Ok(());
         }
-        let trace = self.memory.engine().trace(self.memory.user_id(), reply.request_id).await?;
+        let trace = self.memory.engine().requests.trace(self.memory.user_id(), reply.request_id).await?;
         self.output.line(format_args!("recalled for the last reply, from {}:", places(&trace)))?;
         for (found, number) in reply.recalled.iter().zip(1..) {
             let day = found.item.created_at().strftime("%Y-%m-%d");
@@ -164,7 +164,7 @@ impl<'a> Talk<'a> {
                 return Ok(());
             }
         };
-        let memory = self.memory.engine().memory(self.memory.user_id(), id).await?;
+        let memory = self.memory.engine().memories.get(self.memory.user_id(), id).await?;
         let said_by = self.said_by(id).await?;
         self.memory.forget(id).await?;
         self.output.line("forgotten:")?;
@@ -172,7 +172,7 @@ impl<'a> Talk<'a> {
         if !said_by.is_empty() {
             let said =
                 if said_by.len() == 1 { "message that said it is" } else { "messages that said it are" };
-            self.memory.engine().hide_turns(self.memory.user_id(), said_by).await?;
+            self.memory.engine().sessions.hide_turns(self.memory.user_id(), said_by).await?;
             self.output.line(format_args!(
                 "the {said} no longer recalled; the record of the session keeps what was said"
             ))?;
@@ -185,7 +185,7 @@ impl<'a> Talk<'a> {
     async fn said_by(&self, id: MemoryId) -> Outcome<Vec<TurnId>> {
         let (engine, user) = (self.memory.engine(), self.memory.user_id());
         let mut said_by = Vec::new();
-        for version in engine.memory_history(user, id).await? {
+        for version in engine.memories.history(user, id).await? {
             said_by.extend(version.source_turns);
             if version.id == id {
                 break;
@@ -215,7 +215,7 @@ impl<'a> Talk<'a> {
                 Err(error) => return Err(error.into()),
             }
         }
-        engine.hide_turns(user, vec![reply.turn]).await?;
+        engine.sessions.hide_turns(user, vec![reply.turn]).await?;
         self.output.line("your last message is no longer recalled")?;
         if !forgotten.is_empty() {
             self.output.line("forgotten:")?;
