@@ -12,7 +12,7 @@ use strata_core::sse::EventReader;
 use strata_core::turn::NewMessage;
 use strata_engine::align::TOOL_CALLS;
 
-use super::wire::compact_calls;
+use super::request::compact_calls;
 
 /// The most bytes of a reply that are kept for recording.
 const MAX_REPLY_BYTES: usize = 16 * 1024 * 1024;
