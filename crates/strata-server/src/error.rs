@@ -1,11 +1,12 @@
-//! Errors as clients see them: a status code and `{"error":{"message","type","code"}}`, on every route alike.
+//! Errors as clients see them: a status code and `{"error":{"message","type","code"}}`.
 //!
-//! This is the one place where the core's kinds become status codes.
+//! This is the one place where the core's kinds become status codes. Routes that imitate another product have failures in that
+//! product's shape: the answer carries its [`ErrorDetail`], from which [`crate::compat`] makes the other body.
 
 use std::sync::Arc;
 
 use axum::Json;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use strata_core::{Error, ErrorKind};
@@ -77,21 +78,6 @@ impl ApiError {
         (self.status, ErrorDetail { message: self.message(), kind, code: self.code })
     }
 
-    /// The answer with a body in another shape.
-    pub(crate) fn answer(self, body: impl Serialize) -> Response {
-        let mut response = (self.status, Json(body)).into_response();
-        if let Some(seconds) = self.retry_after {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-        }
-        if let Some(challenge) = self.challenge {
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
-        }
-        if let Some(error) = self.cause {
-            response.extensions_mut().insert(Cause(error));
-        }
-        response
-    }
-
     /// The same request may succeed later.
     pub(crate) fn retryable(self) -> Self {
         self.after(1)
@@ -130,8 +116,20 @@ const INTERNAL_MESSAGE: &str =
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let (_, error) = self.detail();
-        self.answer(ErrorResponse { error, detail: None })
+        let (status, error) = self.detail();
+        let mut response =
+            (status, Json(ErrorResponse { error: error.clone(), detail: None })).into_response();
+        response.extensions_mut().insert(error);
+        if let Some(seconds) = self.retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if let Some(challenge) = self.challenge {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        }
+        if let Some(error) = self.cause {
+            response.extensions_mut().insert(Cause(error));
+        }
+        response
     }
 }
 
@@ -146,6 +144,33 @@ fn shortened(mut message: String) -> String {
 /// The answer to a request whose handler panicked. What the panic said stays on the server's standard error.
 pub(crate) fn panicked(_payload: Box<dyn std::any::Any + Send + 'static>) -> Response {
     ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", INTERNAL_MESSAGE).into_response()
+}
+
+/// The answer to a path that no route has.
+pub(crate) async fn unknown_route() -> ApiError {
+    ApiError::new(
+        StatusCode::NOT_FOUND,
+        "unknown_route",
+        "there is no such route; `GET /` lists the routes of this server",
+    )
+}
+
+/// The answer to a method that a route does not have.
+pub(crate) async fn wrong_method(method: Method) -> ApiError {
+    let shown: String = method.as_str().chars().take(32).collect();
+    ApiError::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "method_not_allowed",
+        format!("this route does not answer to `{shown}`; the `Allow` header lists its methods"),
+    )
+}
+
+/// An error with all its causes; none of them holds what was said.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    std::iter::successors(Some(error), |error| error.source())
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
 }
 
 /// Travels with a response to the log: the cause that the client is not told.
@@ -165,7 +190,7 @@ pub(crate) struct ErrorResponse {
 }
 
 /// What went wrong.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ErrorDetail {
     /// What went wrong and what to do about it, for a person.

@@ -1,4 +1,6 @@
-//! Reading requests strictly: what is not understood is refused with a message that says so, never skipped.
+//! Reading requests strictly: an unknown field or parameter is refused with a message, never skipped.
+
+pub(crate) mod numbers;
 
 use std::error::Error as _;
 use std::fmt;
@@ -12,10 +14,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{
-    Deserialize, DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, IntoDeserializer, MapAccess,
-    Visitor,
-};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -36,94 +35,13 @@ impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         check_content_type(request.headers())?;
         let settings = app.settings();
-        let reading = read_body(request, settings.max_body_bytes, "max_body_bytes");
-        let bytes = tokio::time::timeout(settings.body_timeout, reading).await.map_err(|_| {
-            ApiError::new(
-                StatusCode::REQUEST_TIMEOUT,
-                "body_timeout",
-                "the body did not arrive in time; send it again, faster",
-            )
-        })??;
+        let limit = (settings.max_body_bytes, "max_body_bytes");
+        let bytes = read_body_in_time(request, limit, settings.body_timeout).await?;
         let Json(Object(value)) = Json::from_bytes(&bytes).map_err(|rejection| {
             let reason = rejection.source().map_or_else(|| rejection.to_string(), ToString::to_string);
             ApiError::invalid(format!("the body is not what this route takes: {reason}"))
         })?;
         Ok(Self(value))
-    }
-}
-
-/// A JSON body of a route that mem0's clients call too: what these send for a service of another kind is passed over.
-pub(crate) struct LenientBody<T>(pub(crate) T);
-
-/// Fields that say nothing to Strata and change nothing about what is asked.
-const PASSED_OVER: [&str; 14] = [
-    "org_id",
-    "project_id",
-    "version",
-    "api_version",
-    "output_format",
-    "async_mode",
-    "enable_graph",
-    "rerank",
-    "keyword_search",
-    "latest_only",
-    "show_expired",
-    "memory_type",
-    "prompt",
-    "source",
-];
-
-impl<T: DeserializeOwned> FromRequest<App> for LenientBody<T> {
-    type Rejection = ApiError;
-
-    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
-        let JsonBody(Lenient(value)) = JsonBody::from_request(request, app).await?;
-        Ok(Self(value))
-    }
-}
-
-/// A map without the fields that are passed over.
-struct Lenient<T>(T);
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Lenient<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct LenientVisitor<T>(PhantomData<T>);
-
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for LenientVisitor<T> {
-            type Value = Lenient<T>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a JSON object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Lenient<T>, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(PassingOver(map))).map(Lenient)
-            }
-        }
-
-        deserializer.deserialize_map(LenientVisitor(PhantomData))
-    }
-}
-
-struct PassingOver<A>(A);
-
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for PassingOver<A> {
-    type Error = A::Error;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
-        loop {
-            match self.0.next_key::<String>()? {
-                Some(name) if PASSED_OVER.contains(&name.as_str()) => {
-                    self.0.next_value::<IgnoredAny>()?;
-                }
-                Some(name) => return seed.deserialize(name.into_deserializer()).map(Some),
-                None => return Ok(None),
-            }
-        }
-    }
-
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
-        self.0.next_value_seed(seed)
     }
 }
 
@@ -200,9 +118,23 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
     ))
 }
 
-/// Reads a body of at most `limit` bytes, which `setting` sets.
-pub(crate) async fn read_body(request: Request, limit: usize, setting: &str) -> Result<Bytes, ApiError> {
-    // Who waits for `100 Continue` has not begun to send: there is nothing to throw away.
+/// Reads a body of at most so many bytes, as the named setting has it, within `timeout`.
+pub(crate) async fn read_body_in_time(
+    request: Request,
+    (limit, setting): (usize, &str),
+    timeout: Duration,
+) -> Result<Bytes, ApiError> {
+    tokio::time::timeout(timeout, read_body(request, limit, setting)).await.map_err(|_| {
+        ApiError::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "body_timeout",
+            "the body did not arrive in time; send it again, faster",
+        )
+    })?
+}
+
+async fn read_body(request: Request, limit: usize, setting: &str) -> Result<Bytes, ApiError> {
+    // A client that waits for `100 Continue` has not begun to send: there is nothing to discard.
     let waits = request.headers().contains_key(header::EXPECT);
     let mut body = request.into_body();
     let mut bytes = Vec::new();
@@ -254,22 +186,22 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Params<T> {
     }
 }
 
-/// The one name in a path, decoded.
-pub(crate) struct PathName(pub(crate) String);
+/// The name in a path, decoded; a tuple where a path has several.
+pub(crate) struct PathName<T = String>(pub(crate) T);
 
-impl FromRequestParts<App> for PathName {
+impl<T: DeserializeOwned + Send> FromRequestParts<App> for PathName<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         check_escapes(parts.uri.path(), "the path")?;
-        let Path(name) = Path::<String>::from_request_parts(parts, app)
+        let Path(name) = Path::<T>::from_request_parts(parts, app)
             .await
             .map_err(|rejection| ApiError::invalid(rejection.body_text()))?;
         Ok(Self(name))
     }
 }
 
-/// Refuses broken escapes and escapes that are not UTF-8, which decoders elsewhere repair without a word.
+/// Refuses broken escapes and escapes that are not UTF-8, which other decoders repair silently.
 fn check_escapes(text: &str, what: &str) -> Result<(), ApiError> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();
@@ -289,41 +221,6 @@ fn check_escapes(text: &str, what: &str) -> Result<(), ApiError> {
     match std::str::from_utf8(&decoded) {
         Ok(_) => Ok(()),
         Err(_) => Err(ApiError::invalid(format!("{what} is not UTF-8 once decoded; encode names as UTF-8"))),
-    }
-}
-
-/// A number from a query: whole, within `range`, or `default` where it is not given.
-pub(crate) fn number<N>(
-    name: &str,
-    value: &Option<String>,
-    range: std::ops::RangeInclusive<N>,
-    default: N,
-) -> Result<N, ApiError>
-where
-    N: std::str::FromStr + PartialOrd + std::fmt::Display,
-{
-    let Some(text) = value else { return Ok(default) };
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    match text.parse::<N>() {
-        Ok(number) if digits && range.contains(&number) => Ok(number),
-        _ => Err(ApiError::invalid(format!(
-            "`{name}` is `{}`; it is a whole number from {} to {}",
-            text.chars().take(64).collect::<String>(),
-            range.start(),
-            range.end()
-        ))),
-    }
-}
-
-/// A switch from a query: `true`, `false`, or off where it is not given.
-pub(crate) fn switch(name: &str, value: &Option<String>) -> Result<bool, ApiError> {
-    match value.as_deref() {
-        None | Some("false") => Ok(false),
-        Some("true") => Ok(true),
-        Some(text) => Err(ApiError::invalid(format!(
-            "`{name}` is `{}`; it is `true` or `false`",
-            text.chars().take(64).collect::<String>()
-        ))),
     }
 }
 
@@ -359,18 +256,5 @@ mod tests {
             assert!(!check(value), "{value}");
         }
         assert!(check_content_type(&HeaderMap::new()).is_err());
-    }
-
-    #[test]
-    fn numbers_and_switches_are_plain() {
-        let text = |text: &str| Some(text.to_owned());
-        assert_eq!(number("limit", &None, 1..=10, 5).unwrap(), 5);
-        assert_eq!(number("limit", &text("10"), 1..=10, 5).unwrap(), 10);
-        for value in ["", "0", "11", "-1", "+1", "1.0", "1e1", " 1", "99999999999999999999999"] {
-            assert!(number("limit", &text(value), 1u32..=10, 5).is_err(), "{value}");
-        }
-        assert!(switch("forget", &text("true")).unwrap());
-        assert!(!switch("forget", &None).unwrap());
-        assert!(switch("forget", &text("yes")).is_err());
     }
 }

@@ -4,6 +4,8 @@
 //! key that is bound to nobody names its user in each request. Without keys the header `X-Strata-User` decides, then what
 //! the body or query names, then `default`. [`Caller`] is the one place for that: every handler gets its user from it.
 
+pub(crate) mod memories;
+
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap};

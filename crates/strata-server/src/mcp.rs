@@ -1,8 +1,8 @@
 //! The Model Context Protocol: memory as tools and resources for agents, over streamable HTTP and over stdio.
 //!
-//! One service stands behind both doors. Over HTTP it keeps nothing between two requests, so nothing has to be expired or
-//! shared between servers; who is asking is decided by [`Caller`], as for every other route. What a tool cannot do is
-//! told as the tool's result, with what to do next, because a protocol error never reaches the model. Start reading at
+//! Both transports use one service. Over HTTP it keeps nothing between two requests, so nothing has to be expired or
+//! shared between servers; [`Caller`] decides who is asking, as for every other route. A tool that fails says so in its
+//! result, with what to do next, because a protocol error never reaches the model. Start reading at
 //! [`tools`], then at one handler in [`calls`].
 
 mod answers;
@@ -18,11 +18,10 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::{Body, to_bytes};
-use axum::extract::Request;
-use axum::http::request::Parts;
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, post};
+use axum::routing::post;
 use http_body_util::BodyExt;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ErrorCode, ErrorData, Implementation,
@@ -41,6 +40,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::identity::Caller;
+use crate::route::Route;
 
 /// What a client tells its model about this server.
 const INSTRUCTIONS: &str = "\
@@ -55,19 +55,13 @@ Do not store secrets, and do not store what you have only guessed.";
 #[derive(Clone)]
 pub(crate) struct MemoryService {
     app: App,
-    /// Who asks where the transport does not say: over stdio, whoever started the process.
+    /// Who asks: over HTTP the caller of the request, over stdio the user who started the process.
     caller: Caller,
 }
 
 impl MemoryService {
     pub(crate) fn new(app: App, caller: Caller) -> Self {
         Self { app, caller }
-    }
-
-    /// Who is asking: the caller that the HTTP request was found to come from, else the one of the process.
-    fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
-        let parts = context.extensions.get::<Parts>();
-        parts.and_then(|parts| parts.extensions.get::<Caller>()).unwrap_or(&self.caller).clone()
     }
 }
 
@@ -93,20 +87,19 @@ impl ServerHandler for MemoryService {
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
+        _context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let caller = self.caller(&context);
         let arguments = request.arguments.unwrap_or_default();
-        Ok(calls::call(&self.app, &caller, &request.name, arguments).await?.into())
+        Ok(calls::call(&self.app, &self.caller, &request.name, arguments).await?.into())
     }
 
     async fn list_resources(
         &self,
         request: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
+        _context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
-        resources::list(&self.app, &self.caller(&context), cursor.as_deref()).await
+        resources::list(&self.app, &self.caller, cursor.as_deref()).await
     }
 
     async fn list_resource_templates(
@@ -120,47 +113,45 @@ impl ServerHandler for MemoryService {
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        context: RequestContext<RoleServer>,
+        _context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        Ok(resources::read(&self.app, &self.caller(&context), &request.uri).await?.into())
+        Ok(resources::read(&self.app, &self.caller, &request.uri).await?.into())
     }
 }
 
-/// `/mcp`: one POST a message, answered with JSON.
-///
-/// Not in the OpenAPI document: the protocol describes itself (`tools/list`).
-pub(crate) fn over_http(app: &App) -> MethodRouter<App> {
+/// `/mcp` is not in the OpenAPI document: the protocol describes itself (`tools/list`). Its tools need different scopes, and check
+/// them themselves.
+pub(crate) fn routes() -> Vec<Route> {
+    vec![Route::undocumented("/mcp", post(answer)).needs(&[])]
+}
+
+/// Answers one message with JSON. Nothing is kept between two messages.
+async fn answer(State(app): State<App>, caller: Caller, request: Request) -> Response {
+    let max_body_bytes = app.settings().max_body_bytes;
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)
         // `Host` and `Origin` were checked before any route.
         .disable_allowed_hosts()
-        .with_max_request_body_bytes(app.settings().max_body_bytes);
-    let memory = MemoryService::new(app.clone(), Caller::default());
-    let service = StreamableHttpService::new(
-        move || Ok(memory.clone()),
-        Arc::new(NeverSessionManager::default()),
-        config,
-    );
-    let max_body_bytes = app.settings().max_body_bytes;
-    post(move |caller: Caller, request: Request| async move {
-        let (mut parts, body) = request.into_parts();
-        parts.extensions.insert(caller);
-        let is_json = is_json(&parts.headers);
-        let body = match to_bytes(body, max_body_bytes).await {
-            Ok(body) => body,
-            Err(_) => return too_large(max_body_bytes).into_response(),
-        };
-        if is_json && let Err(error) = serde_json::from_slice::<IgnoredAny>(&body) {
-            return refused(ErrorCode::PARSE_ERROR, format!("this is no JSON: {error}"));
-        }
-        let response = service.handle(Request::from_parts(parts, Body::from(body))).await;
-        // The transport says so of JSON that is no message of the protocol.
-        if is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
-            return refused(ErrorCode::INVALID_REQUEST, "this is no message of JSON-RPC".to_owned());
-        }
-        as_json(response.map(Body::new)).await
-    })
+        .with_max_request_body_bytes(max_body_bytes);
+    let memory = MemoryService::new(app, caller);
+    let sessions = Arc::new(NeverSessionManager::default());
+    let service = StreamableHttpService::new(move || Ok(memory.clone()), sessions, config);
+    let (parts, body) = request.into_parts();
+    let is_json = is_json(&parts.headers);
+    let body = match to_bytes(body, max_body_bytes).await {
+        Ok(body) => body,
+        Err(_) => return too_large(max_body_bytes).into_response(),
+    };
+    if is_json && let Err(error) = serde_json::from_slice::<IgnoredAny>(&body) {
+        return refused(ErrorCode::PARSE_ERROR, format!("this is no JSON: {error}"));
+    }
+    let response = service.handle(Request::from_parts(parts, Body::from(body))).await;
+    // The transport answers so to JSON that is no message of the protocol.
+    if is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+        return refused(ErrorCode::INVALID_REQUEST, "this is no message of JSON-RPC".to_owned());
+    }
+    as_json(response.map(Body::new)).await
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -9,6 +9,8 @@ use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, OneOfBuilder, SchemaFo
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
+use crate::error::ApiError;
+
 /// The earliest moment taken, 0001-01-01: RFC 3339 has no words for what is before year 0, and answers must be readable.
 const EARLIEST: i64 = -62_135_596_800;
 
@@ -28,6 +30,12 @@ impl Moment {
     /// Up to when to look: a date is meant with all of its day.
     pub(crate) fn as_of(self) -> Timestamp {
         self.last
+    }
+
+    /// Reads the parameter `name` of a query or a tool call.
+    pub(crate) fn parameter(name: &str, text: Option<&str>) -> Result<Option<Self>, ApiError> {
+        let moment = text.map(Self::parse).transpose();
+        moment.map_err(|reason| ApiError::invalid(format!("`{name}`: {reason}")))
     }
 
     /// Reads a moment from a query, where numbers are text too.

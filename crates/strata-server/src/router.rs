@@ -1,64 +1,74 @@
 //! All routes behind one service: what the server serves and what tests call in process.
 
-use axum::Router;
-use axum::http::{Method, StatusCode};
-use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::MethodRouter;
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use axum::extract::Request;
+use axum::http::HeaderValue;
+use axum::middleware::from_fn_with_state;
+use axum::{Extension, Router};
+use serde_json::Value;
 use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::request_id::PropagateRequestIdLayer;
+use tower_http::set_header::SetRequestHeaderLayer;
 
 use crate::app::App;
-use crate::error::{ApiError, panicked};
-use crate::guard::guarded;
-use crate::keys::admitted;
-use crate::limits::limited;
-use crate::mcp;
-use crate::routes;
-use crate::telemetry::observed;
+use crate::compat::mem0;
+use crate::error::{panicked, unknown_route, wrong_method};
+use crate::layers::admitted::admitted;
+use crate::layers::guarded::guarded;
+use crate::layers::limited::limited;
+use crate::layers::observed::observed;
+use crate::layers::translated::translated;
+use crate::route::{Route, Rules};
+use crate::routes::openapi::{Document, document};
+use crate::telemetry::REQUEST_ID;
+use crate::{mcp, proxy, routes};
 
-/// A path and what it answers to.
-pub(crate) type Route = (&'static str, MethodRouter<App>);
+/// Every route of the server.
+pub(crate) fn all() -> Vec<Route> {
+    [routes::routes(), mem0::routes(), mcp::routes(), proxy::routes()].into_iter().flatten().collect()
+}
 
-/// The routes over `app`, with everything around them: ids, logs, meters, the check of `Host` and `Origin`, keys, limits,
-/// and JSON for whatever goes wrong.
+static RULES: LazyLock<HashMap<String, Rules>> =
+    LazyLock::new(|| all().into_iter().map(|route| (route.path, route.rules)).collect());
+
+static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(&all()));
+
+/// The routes over `app`, with the layers around them. A request passes the layers in this order:
+///
+/// 1. `observed` measures the request and writes its log line.
+/// 2. The request gets an id, which its answer carries unless a handler has set another.
+/// 3. `translated` puts a failure into the dialect of the route.
+/// 4. A panic becomes an answer.
+/// 5. `guarded` checks `Host` and `Origin`, and answers browsers from allowed origins (CORS).
+/// 6. `admitted` checks the key, its scopes and its own limits.
+/// 7. `limited` waits for a permit and sets the time limit, on routes with limits.
 pub fn router(app: App) -> Router {
-    let api = collect(routes::api())
-        .merge(collect(routes::mem0::routes()))
-        .route("/mcp", mcp::over_http(&app))
-        .layer(from_fn_with_state(app.clone(), limited));
-    // The last layer added is the outermost: an answer to a panic or a foreign host has an id and is counted too.
-    // A model may take minutes: chats have time-outs of their own.
-    api.merge(collect(crate::proxy::routes()))
-        .merge(collect(routes::operations()))
+    let (with_limits, without): (Vec<Route>, Vec<Route>) =
+        all().into_iter().partition(|route| route.is_limited);
+    let ids = app.clone();
+    let next_id = move |_: &Request| HeaderValue::from_str(&ids.engine().next_id().to_string()).ok();
+    // The last layer added is the outermost.
+    collect(with_limits)
+        .layer(from_fn_with_state(app.clone(), limited))
+        .merge(collect(without))
         .fallback(unknown_route)
         .method_not_allowed_fallback(wrong_method)
-        .layer(from_fn_with_state(app.clone(), admitted))
+        .layer(Extension(Document(&DOCUMENT)))
+        .layer(from_fn_with_state((app.clone(), &*RULES), admitted))
         .layer(from_fn_with_state(app.clone(), guarded))
         .layer(CatchPanicLayer::custom(panicked))
-        .layer(from_fn(routes::detail::detailed))
+        .layer(from_fn_with_state(&*RULES, translated))
+        .layer(PropagateRequestIdLayer::new(REQUEST_ID))
+        // A client's own id is overwritten: ids are unique, and the log holds nothing that a client wrote.
+        .layer(SetRequestHeaderLayer::overriding(REQUEST_ID, next_id))
         .layer(from_fn_with_state(app.clone(), observed))
         .with_state(app)
 }
 
 fn collect(routes: Vec<Route>) -> Router<App> {
-    routes.into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods))
-}
-
-async fn unknown_route() -> ApiError {
-    ApiError::new(
-        StatusCode::NOT_FOUND,
-        "unknown_route",
-        "there is no such route; `GET /` lists those there are",
-    )
-}
-
-/// The answer to a method that a route does not have.
-pub(crate) async fn wrong_method(method: Method) -> ApiError {
-    let shown: String = method.as_str().chars().take(32).collect();
-    ApiError::new(
-        StatusCode::METHOD_NOT_ALLOWED,
-        "method_not_allowed",
-        format!("this route does not answer to `{shown}`; the `Allow` header lists what it answers to"),
-    )
+    routes.into_iter().fold(Router::new(), |router, route| router.route(&route.path, route.handlers))
 }
 
 #[cfg(test)]

@@ -1,12 +1,9 @@
-//! The routes, one a file.
+//! Strata's own routes, one topic a file.
 
 pub(crate) mod context;
-pub(crate) mod detail;
-pub(crate) mod filters;
 pub(crate) mod health;
 pub(crate) mod index;
 pub(crate) mod jobs;
-pub(crate) mod mem0;
 pub(crate) mod memories;
 pub(crate) mod memory;
 pub(crate) mod metrics;
@@ -19,32 +16,28 @@ pub(crate) mod search;
 pub(crate) mod sessions;
 pub(crate) mod state;
 pub(crate) mod summaries;
-pub(crate) mod trace;
 pub(crate) mod turns;
-pub(crate) mod vocabulary;
 
-use crate::router::Route;
+use crate::route::Route;
 
-/// What clients call, under the limits.
-pub(crate) fn api() -> Vec<Route> {
-    [
-        turns::routes(),
-        sessions::routes(),
-        prompt::routes(),
-        summaries::routes(),
-        points::routes(),
-        context::routes(),
-        state::routes(),
-        memories::routes(),
-        memory::routes(),
-        search::routes(),
-        requests::routes(),
-        jobs::routes(),
-    ]
-    .concat()
-}
-
-/// What operators call, also while the server is full.
-pub(crate) fn operations() -> Vec<Route> {
-    [index::routes(), health::routes(), metrics::routes(), openapi::routes()].concat()
+pub(crate) fn routes() -> Vec<Route> {
+    let topics = [
+        turns::routes,
+        sessions::routes,
+        prompt::routes,
+        summaries::routes,
+        points::routes,
+        context::routes,
+        state::routes,
+        memories::routes,
+        memory::routes,
+        search::routes,
+        requests::routes,
+        jobs::routes,
+        index::routes,
+        health::routes,
+        metrics::routes,
+        openapi::routes,
+    ];
+    topics.into_iter().flat_map(|routes| routes()).collect()
 }

@@ -17,8 +17,9 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::app::{App, Reach};
+use crate::app::App;
 use crate::router::router;
+use crate::settings::Reach;
 
 /// How often measured times are folded into their buckets: the exporter's own default.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);

@@ -1,23 +1,13 @@
-//! What an operator sees of requests: an id on every answer, one structured log line each, and meters.
+//! The meters of a server, and the header with a request's id.
 //!
-//! Deliberately absent from both: what was said, asked or remembered, the names of users and sessions, and the client's
-//! software. A route is logged as its pattern, never as the path that was called.
+//! Deliberately absent: what was said, asked or remembered, the names of users and sessions, and the client's software.
 
-use std::error::Error as _;
-use std::time::Instant;
-
-use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderName, HeaderValue, Method};
-use axum::middleware::Next;
+use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use metrics::{Label, Unit};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
-use strata_core::Error;
 
-use crate::app::App;
-use crate::error::Cause;
-
-/// Names the answer; `GET /requests` and the log know it under this id.
+/// The header with an answer's id. `GET /requests` and the log have the same id.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-strata-request-id");
 
 /// Seconds, from a recall in memory (half a millisecond) to the request timeout.
@@ -98,7 +88,7 @@ impl Meters {
         metrics::with_local_recorder(&self.recorder, || metrics::histogram!(STABLE).record(share));
     }
 
-    fn answered(&self, method: &'static str, route: &str, status: u16, seconds: f64) {
+    pub(crate) fn answered(&self, method: &'static str, route: &str, status: u16, seconds: f64) {
         let route = Label::new("route", route.to_owned());
         let method = Label::from_static_parts("method", method);
         metrics::with_local_recorder(&self.recorder, || {
@@ -119,11 +109,11 @@ impl Meters {
     }
 }
 
-/// Counts a request as under way until it is dropped, be it answered or given up by its client.
-struct InFlight<'a>(&'a Meters);
+/// Counts a request as in flight until this value is dropped, whether the request is answered or its client goes away.
+pub(crate) struct InFlight<'a>(&'a Meters);
 
 impl<'a> InFlight<'a> {
-    fn begin(meters: &'a Meters) -> Self {
+    pub(crate) fn begin(meters: &'a Meters) -> Self {
         metrics::with_local_recorder(&meters.recorder, || metrics::gauge!(IN_FLIGHT).increment(1.0));
         Self(meters)
     }
@@ -135,77 +125,10 @@ impl Drop for InFlight<'_> {
     }
 }
 
-/// Gives the answer its id, measures and logs.
-pub(crate) async fn observed(State(app): State<App>, request: Request, next: Next) -> Response {
-    let started = Instant::now();
-    let _in_flight = InFlight::begin(app.meters());
-    let method = method_name(request.method());
-    let route = request.extensions().get::<MatchedPath>().cloned();
-    let mut response = next.run(request).await;
-
-    let route = route.as_ref().map_or("unmatched", MatchedPath::as_str);
-    let status = response.status();
-    let latency = started.elapsed();
-    // A search has its id from recall, under which its trace is kept.
-    if !response.headers().contains_key(&REQUEST_ID) {
-        set_request_id(&mut response, app.engine().next_id());
-    }
-    app.meters().answered(method, route, status.as_u16(), latency.as_secs_f64());
-
-    let request_id = response.headers().get(&REQUEST_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
-    let (status, latency_us) = (status.as_u16(), latency.as_micros() as u64);
-    match response.extensions().get::<Cause>() {
-        Some(Cause(error)) => {
-            let (error, retryable) = (chain(error), error.is_retryable());
-            tracing::error!(
-                request_id,
-                method,
-                route,
-                status,
-                latency_us,
-                error,
-                retryable,
-                "request failed"
-            );
-        }
-        None if status >= 500 => {
-            tracing::error!(request_id, method, route, status, latency_us, "request failed");
-        }
-        None => tracing::info!(request_id, method, route, status, latency_us, "request"),
-    }
-    response
-}
-
-/// Names an answer.
+/// Gives an answer its id.
 pub(crate) fn set_request_id(response: &mut Response, id: uuid::Uuid) {
     if let Ok(id) = HeaderValue::from_str(&id.to_string()) {
         response.headers_mut().insert(REQUEST_ID, id);
-    }
-}
-
-/// The error with all its causes.
-fn chain(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
-}
-
-/// A method's name as a label; clients may invent methods, and labels must stay few.
-fn method_name(method: &Method) -> &'static str {
-    match *method {
-        Method::GET => "GET",
-        Method::HEAD => "HEAD",
-        Method::POST => "POST",
-        Method::PUT => "PUT",
-        Method::PATCH => "PATCH",
-        Method::DELETE => "DELETE",
-        Method::OPTIONS => "OPTIONS",
-        _ => "other",
     }
 }
 

@@ -6,7 +6,6 @@
 mod cli;
 mod commands;
 mod failure;
-mod json;
 mod logging;
 mod output;
 

@@ -1,16 +1,17 @@
-//! What the tools answer: the same facts as over REST, without what costs a model tokens and tells it nothing.
+//! What the tools answer: shorter forms of the wire types, without the fields that cost a model tokens and tell it nothing.
 
 use rmcp::schemars::{self, JsonSchema};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use strata_core::memory::TodoState;
-use strata_core::store::Item;
 use strata_core::trace::TraceCandidate;
-use strata_core::turn::HiddenReason;
 use strata_core::{Memory, UserId};
 use strata_engine::recall::RecalledItem;
 
-use crate::routes::trace::{CandidateKind, OutcomeName};
+use crate::wire::MemoryResponse;
+use crate::wire::memory::{AddedMemory, Sources};
+use crate::wire::names::{Kind, Role, Scope};
+use crate::wire::search::FoundItem;
+use crate::wire::trace::{CandidateKind, CandidateResponse, OutcomeName};
 
 /// A memory.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -20,9 +21,11 @@ pub(crate) struct MemoryAnswer {
     /// The statement.
     memory: String,
     /// `fact`, `preference`, `todo` or `decision`.
-    kind: &'static str,
+    #[schemars(with = "String")]
+    kind: Kind,
     /// Where it holds: `session`, `user` or `global`.
-    scope: &'static str,
+    #[schemars(with = "String")]
+    scope: Scope,
     /// The conversation it is bound to.
     #[serde(skip_serializing_if = "Option::is_none")]
     session_id: Option<String>,
@@ -54,27 +57,22 @@ pub(crate) struct MemoryAnswer {
 }
 
 impl MemoryAnswer {
-    pub(crate) fn new(owner: &UserId, memory: Memory) -> Self {
-        let scope = match &memory.session {
-            Some(_) => "session",
-            None if *owner == UserId::global() => "global",
-            None => "user",
-        };
+    pub(crate) fn new(owner: &UserId, memory: &Memory) -> Self {
+        let memory = MemoryResponse::new(owner, memory, &Sources::default());
         Self {
             id: memory.id.to_string(),
-            metadata: memory.metadata.fields().clone(),
-            todo: memory.notes.todo.map(TodoState::as_str),
-            created_at: memory.first_recorded_at().to_string(),
-            memory: memory.content,
-            kind: memory.kind.as_str(),
-            scope,
-            session_id: memory.session.map(String::from),
-            agent_id: memory.agent,
+            memory: memory.memory,
+            kind: memory.kind,
+            scope: memory.scope,
+            session_id: memory.run_id,
+            agent_id: memory.agent_id,
+            metadata: memory.metadata,
+            created_at: memory.created_at.to_string(),
             valid_from: memory.valid_from.to_string(),
             valid_to: memory.valid_to.map(|moment| moment.to_string()),
             replaced_by: memory.replaced_by.map(|id| id.to_string()),
-            deleted: memory.hidden.is_some_and(|hidden| hidden.reason == HiddenReason::Deleted),
-            source_turns: memory.source_turns.iter().map(ToString::to_string).collect(),
+            deleted: memory.hidden == Some("deleted"),
+            source_turns: memory.source.turns.iter().map(|turn| turn.id.to_string()).collect(),
         }
     }
 }
@@ -83,25 +81,32 @@ impl MemoryAnswer {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct AddedAnswer {
     /// What became of the statement.
-    pub(crate) results: Vec<Added>,
+    pub(crate) results: Vec<AddedMemoryAnswer>,
 }
 
 /// A memory that was added.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Added {
+pub(crate) struct AddedMemoryAnswer {
     /// Its id.
-    pub(crate) id: String,
+    id: String,
     /// The statement as it is kept.
-    pub(crate) memory: String,
+    memory: String,
     /// What happened: `ADD`.
-    pub(crate) event: &'static str,
+    event: &'static str,
+}
+
+impl From<&Memory> for AddedMemoryAnswer {
+    fn from(memory: &Memory) -> Self {
+        let added = AddedMemory::from(memory);
+        Self { id: added.id.to_string(), memory: added.memory, event: "ADD" }
+    }
 }
 
 /// The answer of `search_memories`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SearchAnswer {
     /// What was found, the best first.
-    pub(crate) results: Vec<Found>,
+    pub(crate) results: Vec<FoundAnswer>,
     /// For `explain_recall`.
     pub(crate) request_id: String,
     /// Where was looked: `session`, `user` or `global`.
@@ -113,7 +118,7 @@ pub(crate) struct SearchAnswer {
 
 /// Something that was found.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Found {
+pub(crate) struct FoundAnswer {
     /// Its id.
     id: String,
     /// `turn` for something said; else the kind of memory: `fact`, `preference`, `todo`, `decision`; or `summary`.
@@ -122,7 +127,8 @@ pub(crate) struct Found {
     memory: String,
     /// Who said it, where it is a turn.
     #[serde(skip_serializing_if = "Option::is_none")]
-    role: Option<&'static str>,
+    #[schemars(with = "Option<String>")]
+    role: Option<Role>,
     /// How good a choice it is, from 0 to 1.
     score: f64,
     /// When it was said or learned.
@@ -141,29 +147,21 @@ pub(crate) struct Found {
     truncated: bool,
 }
 
-impl Found {
-    pub(crate) fn new(recalled: RecalledItem) -> Self {
-        let RecalledItem { item, shortened, score, .. } = recalled;
-        let (kind, role, valid_to) = match &item {
-            Item::Turn(turn) => ("turn", Some(turn.role.as_str()), None),
-            Item::Memory(memory) => (memory.kind.as_str(), None, memory.valid_to),
-            Item::Summary(_) => ("summary", None, None),
-        };
-        let metadata = match &item {
-            Item::Memory(memory) => memory.metadata.fields().clone(),
-            Item::Turn(_) | Item::Summary(_) => Map::new(),
-        };
+impl From<&RecalledItem> for FoundAnswer {
+    fn from(found: &RecalledItem) -> Self {
+        let found = FoundItem::new(found, &Sources::default());
         Self {
-            id: item.id().uuid().to_string(),
-            kind,
-            truncated: shortened.is_some(),
-            memory: shortened.unwrap_or_else(|| item.content().to_owned()),
-            role,
-            score: rounded(score),
-            created_at: item.created_at().to_string(),
-            valid_to: valid_to.map(|moment| moment.to_string()),
-            session_id: item.session().map(|session| session.as_str().to_owned()),
-            metadata,
+            id: found.id.to_string(),
+            kind: found.kind,
+            memory: found.memory,
+            // A turn's metadata tells a model nothing.
+            metadata: if found.role.is_some() { Map::new() } else { found.metadata },
+            role: found.role,
+            score: rounded(found.score),
+            created_at: found.created_at.to_string(),
+            valid_to: found.valid_to.map(|moment| moment.to_string()),
+            session_id: found.session_id,
+            truncated: found.truncated,
         }
     }
 }
@@ -245,15 +243,16 @@ pub(crate) struct CandidateAnswer {
     reason: String,
 }
 
-impl CandidateAnswer {
-    pub(crate) fn new(candidate: &TraceCandidate) -> Self {
+impl From<&TraceCandidate> for CandidateAnswer {
+    fn from(candidate: &TraceCandidate) -> Self {
+        let candidate = CandidateResponse::from(candidate);
         Self {
-            id: candidate.item.uuid().to_string(),
-            kind: candidate.item.into(),
+            id: candidate.id.to_string(),
+            kind: candidate.kind,
             place: candidate.place,
             relevance: rounded(candidate.relevance),
-            outcome: OutcomeName::from(&candidate.outcome),
-            reason: candidate.reason(),
+            outcome: candidate.outcome,
+            reason: candidate.reason,
         }
     }
 }

@@ -13,8 +13,8 @@ use strata_engine::recall::{RecallRequest, Recalled};
 use strata_engine::{MemoryEdit, NewMemory};
 
 use super::answers::{
-    Added, AddedAnswer, CandidateAnswer, DeletedAnswer, ExplainAnswer, Found, MemoriesAnswer, MemoryAnswer,
-    OneAnswer, SearchAnswer,
+    AddedAnswer, AddedMemoryAnswer, CandidateAnswer, DeletedAnswer, ExplainAnswer, FoundAnswer,
+    MemoriesAnswer, MemoryAnswer, OneAnswer, SearchAnswer,
 };
 use super::arguments::{
     AddMemory, DeleteAllMemories, DeleteMemory, ExplainRecall, GetContext, GetMemories, GetMemory,
@@ -23,13 +23,10 @@ use super::arguments::{
 use super::tools;
 use crate::app::App;
 use crate::error::ApiError;
+use crate::extract::numbers::{MAX_LIMIT, count, share};
 use crate::identity::Caller;
+use crate::identity::memories::{checked_agent, filter, present, user_of};
 use crate::moment::Moment;
-use crate::routes::filters::{filter, user_of};
-use crate::routes::memories::checked_agent;
-use crate::routes::memory::present;
-use crate::routes::params::MAX_LIMIT;
-use crate::routes::search::{count, share};
 
 /// How many memories one list has where nobody says: a page that a model can read.
 const LISTED: u32 = 50;
@@ -132,7 +129,7 @@ async fn search(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
         scope: arguments.scope.as_deref().map(str::parse).transpose()?,
         kinds: item_kinds(arguments.kinds.as_deref())?,
         filter,
-        as_of: moment("as_of", arguments.as_of.as_deref())?,
+        as_of: Moment::parameter("as_of", arguments.as_of.as_deref())?.map(Moment::as_of),
         limit,
         score_threshold: share("threshold", Some(least))?,
         ..RecallRequest::new(arguments.query)
@@ -144,7 +141,7 @@ async fn search(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
         request_id: recalled.request_id.to_string(),
         scope: recalled.scope.as_str(),
         note,
-        results: recalled.items.into_iter().map(Found::new).collect(),
+        results: recalled.items.iter().map(FoundAnswer::from).collect(),
     })
 }
 
@@ -175,13 +172,6 @@ fn item_kinds(kinds: Option<&[String]>) -> Result<ItemKinds, ApiError> {
     Ok(wanted)
 }
 
-/// Up to when to look.
-fn moment(name: &str, text: Option<&str>) -> Result<Option<jiff::Timestamp>, ApiError> {
-    let moment = text.map(Moment::parse).transpose();
-    let moment = moment.map_err(|reason| ApiError::invalid(format!("`{name}`: {reason}")))?;
-    Ok(moment.map(Moment::as_of))
-}
-
 async fn add(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     let arguments: AddMemory = read(arguments)?;
     let user = caller.user([&arguments.user_id])?;
@@ -196,11 +186,7 @@ async fn add(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     // An agent that calls this has already made its statement: nothing is left to infer.
     let added = app.engine().memories.add(&user, vec![memory]).await?;
     app.meters().memories_added(added.len());
-    let results = added
-        .into_iter()
-        .map(|memory| Added { id: memory.id.to_string(), memory: memory.content, event: "ADD" })
-        .collect();
-    answer(AddedAnswer { results })
+    answer(AddedAnswer { results: added.iter().map(AddedMemoryAnswer::from).collect() })
 }
 
 async fn list(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
@@ -210,7 +196,9 @@ async fn list(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     let limit = count("limit", &arguments.limit, MAX_LIMIT)?.unwrap_or(LISTED);
     let offset = offset(&arguments.offset)?;
     let query = MemoryQuery {
-        select: MemorySelect::Current { as_of: moment("as_of", arguments.as_of.as_deref())? },
+        select: MemorySelect::Current {
+            as_of: Moment::parameter("as_of", arguments.as_of.as_deref())?.map(Moment::as_of),
+        },
         session: Caller::own_session([&arguments.session_id, &arguments.run_id])?,
         agent: arguments.agent_id.map(checked_agent).transpose()?,
         kind: arguments.kind.as_deref().map(str::parse).transpose()?,
@@ -218,7 +206,7 @@ async fn list(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     };
     let memories = app.engine().memories.filtered(&user, &query, &filter).await?;
     let next_offset = (memories.len() == limit as usize).then(|| offset + u64::from(limit));
-    let results = memories.into_iter().map(|memory| MemoryAnswer::new(&user, memory)).collect();
+    let results = memories.into_iter().map(|memory| MemoryAnswer::new(&user, &memory)).collect();
     answer(MemoriesAnswer { results, next_offset })
 }
 
@@ -233,11 +221,11 @@ async fn show(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     let arguments: GetMemory = read(arguments)?;
     let user = caller.user([&arguments.user_id])?;
     let id: MemoryId = arguments.memory_id.parse()?;
-    let memory = MemoryAnswer::new(&user, present(app, &user, id).await?);
+    let memory = MemoryAnswer::new(&user, &present(app, &user, id).await?);
     let history = match arguments.history {
         Some(true) => {
-            let history = app.engine().memories.history(&user, id).await?;
-            Some(history.into_iter().map(|memory| MemoryAnswer::new(&user, memory)).collect())
+            let history = app.engine().memory_history(&user, id).await?;
+            Some(history.into_iter().map(|memory| MemoryAnswer::new(&user, &memory)).collect())
         }
         _ => None,
     };
@@ -249,9 +237,9 @@ async fn update(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     let user = caller.user([&arguments.user_id])?;
     let id: MemoryId = arguments.memory_id.parse()?;
     present(app, &user, id).await?;
-    let edit = MemoryEdit { content: arguments.text, metadata: arguments.metadata.map(Metadata::from) };
-    let memory = app.engine().memories.revise(&user, id, edit).await?;
-    answer(MemoryAnswer::new(&user, memory))
+    let edit = MemoryEdit { content: arguments.text, metadata: arguments.metadata };
+    let memory = app.engine().revise_memory(&user, id, edit).await?;
+    answer(MemoryAnswer::new(&user, &memory))
 }
 
 async fn delete(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
@@ -295,8 +283,8 @@ async fn explain(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     let user = caller.user([&arguments.user_id])?;
     let id: RequestId = arguments.request_id.parse()?;
     let Some(item) = arguments.item_id else {
-        let trace = app.engine().requests.trace(&user, id).await?;
-        let candidates: Vec<_> = trace.candidates.iter().take(EXPLAINED).map(CandidateAnswer::new).collect();
+        let trace = app.engine().trace(&user, id).await?;
+        let candidates: Vec<_> = trace.candidates.iter().take(EXPLAINED).map(CandidateAnswer::from).collect();
         return answer(ExplainAnswer {
             more_candidates: trace.candidates.len() - candidates.len(),
             query: trace.query,
@@ -313,7 +301,7 @@ async fn explain(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
         query,
         expansion: None,
         reason: Some(explanation.reason),
-        candidates: explanation.candidate.iter().map(CandidateAnswer::new).collect(),
+        candidates: explanation.candidate.iter().map(CandidateAnswer::from).collect(),
         more_candidates: 0,
     })
 }

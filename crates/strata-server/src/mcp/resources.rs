@@ -13,7 +13,7 @@ use super::answers::MemoryAnswer;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::identity::Caller;
-use crate::routes::memory::present;
+use crate::identity::memories::present;
 
 const PREFIX: &str = "strata://memories/";
 
@@ -74,7 +74,7 @@ pub(super) async fn read(app: &App, caller: &Caller, uri: &str) -> Result<ReadRe
         "not_found" => ErrorData::resource_not_found(error.message(), Some(json!({ "uri": uri }))),
         _ => failed(&error),
     })?;
-    let text = serde_json::to_string_pretty(&MemoryAnswer::new(&user, memory)).unwrap_or_default();
+    let text = serde_json::to_string_pretty(&MemoryAnswer::new(&user, &memory)).unwrap_or_default();
     Ok(ReadResourceResult::new(vec![ResourceContents::text(text, uri).with_mime_type(JSON)]))
 }
 

@@ -2,13 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
 use strata_core::metric::RequestMetric;
 use strata_core::turn::NewMessage;
 use strata_core::{RequestId, SessionId, UserId};
@@ -19,19 +18,17 @@ use tokio::task::JoinHandle;
 use utoipa::{IntoParams, ToSchema};
 
 use super::compaction::compact;
-use super::error::{ProxyError, no_upstream};
-use super::forward::{Patient, unread};
-use super::keeper::{Keeper, Kept};
+use super::forward::{IdleTimeoutBody, unread};
+use super::recorder::{ExchangeRecorder, ExchangeStart};
 use super::relay::Relay;
-use super::reply::failure;
-use super::sessions::hash;
-use super::upstream::{Reading, Upstream, answer_headers};
-use super::wire::ChatBody;
 use crate::app::App;
+use crate::compat::openai::reply::failure;
+use crate::compat::openai::request::ChatBody;
 use crate::error::ApiError;
-use crate::extract::read_body;
+use crate::extract::read_body_in_time;
 use crate::identity::{Caller, header};
 use crate::telemetry::set_request_id;
+use crate::upstream::{AnswerUse, Upstream, answer_headers, hash};
 
 const MEMORY_HEADER: &str = "X-Strata-Memory";
 
@@ -59,31 +56,6 @@ pub(crate) enum Switch {
     Off,
 }
 
-/// What of a body Strata reads. The rest is between the client and the upstream.
-pub(crate) fn schema() -> Value {
-    let name = json!({ "type": ["string", "null"], "minLength": 1, "maxLength": 256, "pattern": r"^[^\x00-\x1f\x7f-\x9f]+$" });
-    let user = json!({ "type": ["string", "null"], "minLength": 1, "maxLength": 256, "pattern": r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$" });
-    let share = json!({ "type": ["number", "null"], "minimum": 0, "maximum": 1 });
-    json!({
-        "type": "object",
-        "description": "OpenAI's request with a few fields of Strata's own, which are not passed on.",
-        "required": ["messages"],
-        "properties": {
-            "messages": { "type": "array", "items": { "type": "object" } },
-            "stream": { "type": ["boolean", "null"] },
-            "user": user,
-            "user_id": user,
-            "memory_id": name,
-            "session_id": name,
-            "run_id": name,
-            "memory_top_k": { "type": ["integer", "null"], "minimum": 1, "maximum": 1000 },
-            "memory_recency_weight": share,
-            "memory_score_threshold": share,
-        },
-        "additionalProperties": true,
-    })
-}
-
 /// Chat with memory
 ///
 /// OpenAI's chat completions, passed on to the upstream: what Strata remembers goes in front of the last of the user's
@@ -100,30 +72,30 @@ pub(crate) fn schema() -> Value {
         (status = 502, description = "the upstream cannot be reached"),
         (status = 504, description = "the upstream did not answer in time"),
     ))]
-pub(crate) async fn complete_chat(State(app): State<App>, request: Request) -> Response {
-    match completed(&app, request).await {
-        Ok(response) => response,
-        Err(error) => error.into_response(),
-    }
-}
-
-async fn completed(app: &App, request: Request) -> Result<Response, ProxyError> {
+pub(crate) async fn complete_chat(
+    State(app): State<App>,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    let caller = Caller::read(&parts.headers, &parts.extensions)?;
     let is_on = memory_is_on(&parts.headers)?;
-    let bytes = read(app, Request::from_parts(parts.clone(), body)).await?;
+    let bytes = {
+        let settings = app.settings();
+        let limit = (settings.proxy.max_body_bytes, "proxy.max_body_bytes");
+        read_body_in_time(Request::from_parts(parts.clone(), body), limit, settings.body_timeout).await?
+    };
     let body = ChatBody::read(&bytes)?;
     let names = &body.names;
     let user = caller.user([&names.user_id, &names.user])?;
     let session = caller.session([&names.memory_id, &names.session_id, &names.run_id])?.unwrap_or_default();
-    let upstream = app.proxy().upstream.as_ref().ok_or_else(no_upstream)?;
+    let upstream = app.proxy().upstream()?;
     if !is_on {
         let sent = Body::from(body.forwarded(&[], |_| false).text);
-        let headers = upstream.headers(&parts, Reading::Nothing);
+        let headers = upstream.headers(&parts, AnswerUse::Pass);
         let answer = upstream.send(parts.method, &parts.uri, headers, sent).await?;
         return Ok(unread(answer, upstream.timeout()));
     }
-    Exchange { app, upstream, user, session, parts, body }.run().await
+    Exchange { app: &app, upstream, user, session, parts, body }.run().await
 }
 
 fn memory_is_on(headers: &HeaderMap) -> Result<bool, ApiError> {
@@ -134,18 +106,6 @@ fn memory_is_on(headers: &HeaderMap) -> Result<bool, ApiError> {
             Err(ApiError::invalid(format!("the header `{MEMORY_HEADER}` is neither `on` nor `off`; use one")))
         }
     }
-}
-
-async fn read(app: &App, request: Request) -> Result<Bytes, ApiError> {
-    let settings = app.settings();
-    let reading = read_body(request, settings.proxy.max_body_bytes, "proxy.max_body_bytes");
-    tokio::time::timeout(settings.body_timeout, reading).await.map_err(|_| {
-        ApiError::new(
-            axum::http::StatusCode::REQUEST_TIMEOUT,
-            "body_timeout",
-            "the body did not arrive in time; send it again, faster",
-        )
-    })?
 }
 
 /// A chat with memory, on its way.
@@ -174,7 +134,7 @@ enum Remembering {
 }
 
 impl Exchange<'_> {
-    async fn run(self) -> Result<Response, ProxyError> {
+    async fn run(self) -> Result<Response, ApiError> {
         let Self { app, upstream, ref user, ref session, ref parts, ref body } = self;
         let id = RequestId(app.engine().next_id());
         let deadline = app.settings().proxy.memory_deadline;
@@ -183,41 +143,41 @@ impl Exchange<'_> {
         // What was recalled must not be the question itself, so it is stored only when recall has read what there is; and
         // from then on beside everything else.
         let remembering = self.remember(&heard, deadline).await;
-        let kept = Kept { user: user.clone(), session: session.clone(), messages: heard };
-        let mut keeper = Keeper::start(app, kept);
+        let start = ExchangeStart { user: user.clone(), session: session.clone(), messages: heard };
+        let mut recorder = ExchangeRecorder::start(app, start);
         let (block, row) = self.remembered(id, remembering, began, deadline).await;
-        keeper.recalled(row);
+        recorder.recalled(row);
 
         let compacted = compact(app, user, session, body);
         let mut blocks = Vec::new();
         blocks.extend(compacted.block.clone());
         blocks.extend(body.question().zip(block));
         let sent = body.forwarded(&blocks, |place| compacted.is_gone(body, place));
-        let stable = app.proxy().sessions.with(user, session, |known| known.stable_share(sent.prompt()));
+        let stable = app.proxy().histories.with(user, session, |known| known.stable_share(sent.prompt()));
         if let Some(share) = stable {
             app.meters().prompt_stayed(share);
         }
 
-        let (method, headers) = (parts.method.clone(), upstream.headers(parts, Reading::Along));
+        let (method, headers) = (parts.method.clone(), upstream.headers(parts, AnswerUse::Read));
         let sending = upstream.send(method, &parts.uri, headers, Body::from(sent.text));
         // Nothing of the answer is passed on before it is durable what was asked.
-        let (answer, ()) = tokio::join!(sending, keeper.opened(deadline));
+        let (answer, ()) = tokio::join!(sending, recorder.opened(deadline));
         let mut response = match answer {
             Ok(answer) => {
                 let (head, body) = answer.into_parts();
                 let is_stream = head.headers.get(CONTENT_TYPE).is_some_and(is_event_stream);
-                let body = Patient::new(body, upstream.timeout());
-                let relay = Relay::new(body, head.status, is_stream, keeper, deadline);
+                let body = IdleTimeoutBody::new(body, upstream.timeout());
+                let relay = Relay::new(body, head.status, is_stream, recorder, deadline);
                 let mut response = Response::new(Body::new(relay));
                 *response.status_mut() = head.status;
                 *response.headers_mut() = answer_headers(&head.headers);
                 response
             }
             Err(error) => {
-                let (status, detail) = error.0.detail();
+                let (status, detail) = error.detail();
                 let ending = Ending::Failed(failure(Some(status.as_u16()), b"", &detail.message));
                 // Whether it could be recorded or not, the client is told.
-                let _ = tokio::time::timeout(deadline, keeper.end(ending)).await;
+                let _ = tokio::time::timeout(deadline, recorder.end(ending)).await;
                 error.into_response()
             }
         };
@@ -247,7 +207,7 @@ impl Exchange<'_> {
         let upto = self.conversation_upto(place);
         // Within one turn of the user's, as while tools are called, the prompt stays byte for byte what it was.
         let goes_on = place.is_some_and(|place| place + 1 < self.body.messages.len());
-        let sessions = &self.app.proxy().sessions;
+        let sessions = &self.app.proxy().histories;
         let injected = sessions.with(&self.user, &self.session, |known| known.injected.clone());
         match injected.filter(|(of, _)| goes_on && *of == upto) {
             _ if question.question.trim().is_empty() => return Remembering::Known(None, question),
@@ -285,7 +245,7 @@ impl Exchange<'_> {
                 match self.in_time(deadline.saturating_sub(began.elapsed()), recalling).await {
                     Ok(ChatMemory { block, row }) => {
                         let injected = Some((upto, block.clone()));
-                        let sessions = &self.app.proxy().sessions;
+                        let sessions = &self.app.proxy().histories;
                         sessions.with(&self.user, &self.session, |known| known.injected = injected);
                         return (block, row);
                     }

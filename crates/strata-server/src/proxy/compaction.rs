@@ -3,9 +3,9 @@
 use strata_core::{Role, SessionId, UserId};
 use strata_engine::prompt::{Compaction, Message as SaidMessage, MessageSize, compacted, summary_share};
 
-use super::sessions::hash;
-use super::wire::ChatBody;
 use crate::app::App;
+use crate::compat::openai::request::ChatBody;
+use crate::upstream::hash;
 
 /// The tokens that a message takes beside its content, as OpenAI counts them.
 const MESSAGE_TOKENS: u32 = 4;
@@ -36,7 +36,7 @@ pub(crate) fn compact(app: &App, user: &UserId, session: &SessionId, body: &Chat
     if budget == 0 || bytes <= budget as usize {
         return Compacted::default();
     }
-    app.proxy().sessions.with(user, session, |known| {
+    app.proxy().histories.with(user, session, |known| {
         let sizes: Vec<MessageSize> = body
             .messages
             .iter()

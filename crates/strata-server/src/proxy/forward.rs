@@ -1,4 +1,4 @@
-//! Anything under `/v1` that has no memory: to the upstream as it came, and back as it came, piece by piece.
+//! Requests under `/v1` without memory: they go to the upstream and back unchanged, piece by piece.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -6,51 +6,43 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
-use axum::http::{Method, Response};
-use axum::response::IntoResponse;
+use axum::http::Method;
+use axum::response::Response;
 use hyper::body::{Frame, Incoming, SizeHint};
 use tokio::time::{Instant, Sleep};
 
-use super::error::{ProxyError, no_upstream};
-use super::upstream::{Reading, answer_headers};
 use crate::app::App;
-use crate::router::wrong_method;
+use crate::error::{ApiError, wrong_method};
+use crate::upstream::{AnswerUse, answer_headers};
 
 /// Passes a request on.
-pub(crate) async fn pass_on(State(app): State<App>, request: Request) -> axum::response::Response {
-    match passed_on(&app, request).await {
-        Ok(response) => response,
-        Err(error) => error.into_response(),
-    }
-}
-
-/// Passes on what asks for chats that the upstream has stored. A chat has no other method.
-pub(crate) async fn pass_on_reading(app: State<App>, request: Request) -> axum::response::Response {
-    match *request.method() {
-        Method::GET | Method::HEAD => pass_on(app, request).await,
-        _ => ProxyError(wrong_method(request.method().clone()).await).into_response(),
-    }
-}
-
-async fn passed_on(app: &App, request: Request) -> Result<axum::response::Response, ProxyError> {
-    let upstream = app.proxy().upstream.as_ref().ok_or_else(no_upstream)?;
+pub(crate) async fn pass_on(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
+    let upstream = app.proxy().upstream()?;
     let (parts, body) = request.into_parts();
-    let headers = upstream.headers(&parts, Reading::Nothing);
+    let headers = upstream.headers(&parts, AnswerUse::Pass);
     let answer = upstream.send(parts.method, &parts.uri, headers, body).await?;
     Ok(unread(answer, upstream.timeout()))
 }
 
-/// An answer that nobody reads on its way.
-pub(crate) fn unread(answer: Response<Incoming>, timeout: Duration) -> axum::response::Response {
+/// Passes on requests for chats that the upstream has stored; other methods are refused.
+pub(crate) async fn pass_on_reading(app: State<App>, request: Request) -> Result<Response, ApiError> {
+    match *request.method() {
+        Method::GET | Method::HEAD => pass_on(app, request).await,
+        _ => Err(wrong_method(request.method().clone()).await),
+    }
+}
+
+/// An answer that passes unread.
+pub(crate) fn unread(answer: axum::http::Response<Incoming>, timeout: Duration) -> Response {
     let (head, body) = answer.into_parts();
-    let mut response = axum::response::Response::new(Body::new(Patient::new(body, timeout)));
+    let mut response = Response::new(Body::new(IdleTimeoutBody::new(body, timeout)));
     *response.status_mut() = head.status;
     *response.headers_mut() = answer_headers(&head.headers);
     response
 }
 
-/// A body that gives up when the next piece does not come.
-pub(crate) struct Patient {
+/// A body of the upstream's that fails when no piece comes for `timeout`.
+pub(crate) struct IdleTimeoutBody {
     body: Incoming,
     timeout: Duration,
     silence: Pin<Box<Sleep>>,
@@ -58,14 +50,14 @@ pub(crate) struct Patient {
 
 /// Why a body ended early.
 #[derive(Debug)]
-pub(crate) enum Broken {
+pub(crate) enum BodyError {
     /// The other end broke off.
     Off(hyper::Error),
     /// The other end fell silent.
     Silent,
 }
 
-impl std::fmt::Display for Broken {
+impl std::fmt::Display for BodyError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Off(error) => write!(f, "the upstream broke off: {error}"),
@@ -74,30 +66,30 @@ impl std::fmt::Display for Broken {
     }
 }
 
-impl std::error::Error for Broken {}
+impl std::error::Error for BodyError {}
 
-impl Patient {
+impl IdleTimeoutBody {
     pub(crate) fn new(body: Incoming, timeout: Duration) -> Self {
         Self { body, timeout, silence: Box::pin(tokio::time::sleep(timeout)) }
     }
 }
 
-impl HttpBody for Patient {
+impl HttpBody for IdleTimeoutBody {
     type Data = Bytes;
-    type Error = Broken;
+    type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let body = &mut *self;
         if let Poll::Ready(frame) = Pin::new(&mut body.body).poll_frame(context) {
             let next = Instant::now() + body.timeout;
             body.silence.as_mut().reset(next);
-            return Poll::Ready(frame.map(|frame| frame.map_err(Broken::Off)));
+            return Poll::Ready(frame.map(|frame| frame.map_err(BodyError::Off)));
         }
         ready!(body.silence.as_mut().poll(context));
-        Poll::Ready(Some(Err(Broken::Silent)))
+        Poll::Ready(Some(Err(BodyError::Silent)))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -1,4 +1,4 @@
-//! Passing a reply on as it arrives, and reading along.
+//! Passing a reply on as it arrives, and reading it for the recorder.
 //!
 //! Frames are passed on as they come, not cut anew. The last of them waits until the reply is recorded, so that what a
 //! client saw the end of is never lost: of a stream that is the frame with `[DONE]` or the end itself, of a document,
@@ -16,27 +16,27 @@ use strata_engine::Ending;
 use tokio::sync::oneshot;
 use tokio::time::Sleep;
 
-use super::forward::{Broken, Patient};
-use super::keeper::Keeper;
-use super::reply::{Reply, StreamReader, failure};
+use super::forward::{BodyError, IdleTimeoutBody};
+use super::recorder::ExchangeRecorder;
+use crate::compat::openai::reply::{Reply, StreamReader, failure};
 
 /// A document with more bytes than this is passed on without being read: no reply is so long.
 const MAX_DOCUMENT_BYTES: usize = 64 * 1024 * 1024;
 
 /// A reply on its way.
 pub(crate) struct Relay {
-    upstream: Patient,
-    reading: Reading,
-    keeper: Option<Keeper>,
+    upstream: IdleTimeoutBody,
+    reader: ReplyReader,
+    recorder: Option<ExchangeRecorder>,
     deadline: Duration,
     phase: Phase,
     /// Frames that wait for the recording.
     held: VecDeque<Frame<Bytes>>,
-    broken: Option<Broken>,
+    broken: Option<BodyError>,
 }
 
 /// What is read, by its kind.
-enum Reading {
+enum ReplyReader {
     Stream(Box<StreamReader>),
     Document(Vec<u8>),
     Failure(StatusCode, Vec<u8>),
@@ -56,50 +56,50 @@ enum Phase {
 impl Relay {
     /// Passes `upstream` on. `deadline` is how long its end may wait for the recording.
     pub(crate) fn new(
-        upstream: Patient,
+        upstream: IdleTimeoutBody,
         status: StatusCode,
         is_stream: bool,
-        keeper: Keeper,
+        recorder: ExchangeRecorder,
         deadline: Duration,
     ) -> Self {
-        let reading = match (status.is_success(), is_stream) {
-            (true, true) => Reading::Stream(Box::default()),
-            (true, false) => Reading::Document(Vec::new()),
-            (false, _) => Reading::Failure(status, Vec::new()),
+        let reader = match (status.is_success(), is_stream) {
+            (true, true) => ReplyReader::Stream(Box::default()),
+            (true, false) => ReplyReader::Document(Vec::new()),
+            (false, _) => ReplyReader::Failure(status, Vec::new()),
         };
-        let (keeper, phase, held) = (Some(keeper), Phase::Passing, VecDeque::new());
-        Self { upstream, reading, keeper, deadline, phase, held, broken: None }
+        let (recorder, phase, held) = (Some(recorder), Phase::Passing, VecDeque::new());
+        Self { upstream, reader, recorder, deadline, phase, held, broken: None }
     }
 
     /// Reads a piece. Says whether it may pass at once.
     fn read(&mut self, data: &[u8]) -> bool {
-        match &mut self.reading {
-            Reading::Stream(reader) => {
-                reader.feed(data);
-                !reader.reply.is_done()
+        match &mut self.reader {
+            ReplyReader::Stream(stream) => {
+                stream.feed(data);
+                !stream.reply.is_done()
             }
-            Reading::Document(bytes) | Reading::Failure(_, bytes) => {
+            ReplyReader::Document(bytes) | ReplyReader::Failure(_, bytes) => {
                 if bytes.len() + data.len() > MAX_DOCUMENT_BYTES {
-                    self.reading = Reading::Nothing;
+                    self.reader = ReplyReader::Nothing;
                     return true;
                 }
                 bytes.extend_from_slice(data);
                 false
             }
-            Reading::Nothing => true,
+            ReplyReader::Nothing => true,
         }
     }
 
     /// How the reply ended, as far as it was read. `cut` where the client did not wait for the rest.
     fn ending(&mut self, cut: Cut) -> Ending {
-        match std::mem::replace(&mut self.reading, Reading::Nothing) {
-            Reading::Stream(mut reader) => {
+        match std::mem::replace(&mut self.reader, ReplyReader::Nothing) {
+            ReplyReader::Stream(mut stream) => {
                 if cut == Cut::AtItsEnd {
-                    reader.finish();
+                    stream.finish();
                 }
-                stream_ending(reader.reply, cut)
+                stream_ending(stream.reply, cut)
             }
-            Reading::Document(bytes) => {
+            ReplyReader::Document(bytes) => {
                 let mut reply = Reply::default();
                 reply.read_document(&bytes);
                 match (reply.error(), reply.is_complete()) {
@@ -108,20 +108,20 @@ impl Relay {
                     (None, false) => Ending::Interrupted(reply.into_message()),
                 }
             }
-            Reading::Failure(status, bytes) => {
+            ReplyReader::Failure(status, bytes) => {
                 let fallback = status.canonical_reason().unwrap_or("no reason was given");
                 Ending::Failed(failure(Some(status.as_u16()), &bytes, fallback))
             }
-            Reading::Nothing => Ending::Interrupted(Reply::default().into_message()),
+            ReplyReader::Nothing => Ending::Interrupted(Reply::default().into_message()),
         }
     }
 
     /// Has the reply recorded; what is held waits for that.
     fn end(&mut self, cut: Cut) {
         let ending = self.ending(cut);
-        self.phase = match self.keeper.take() {
-            Some(keeper) => Phase::Recording {
-                closed: keeper.end(ending),
+        self.phase = match self.recorder.take() {
+            Some(recorder) => Phase::Recording {
+                closed: recorder.end(ending),
                 patience: Box::pin(tokio::time::sleep(self.deadline)),
             },
             None => Phase::Passed,
@@ -156,12 +156,12 @@ fn stream_ending(reply: Reply, cut: Cut) -> Ending {
 
 impl HttpBody for Relay {
     type Data = Bytes;
-    type Error = Broken;
+    type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let relay = &mut *self;
         loop {
             match &mut relay.phase {
@@ -174,7 +174,7 @@ impl HttpBody for Relay {
                             return Poll::Ready(relay.held.pop_front().map(Ok));
                         }
                         relay.held.push_back(frame);
-                        let is_stream = matches!(relay.reading, Reading::Stream(_));
+                        let is_stream = matches!(relay.reader, ReplyReader::Stream(_));
                         if relay.upstream.is_end_stream() || (is_stream && !passes) {
                             relay.end(Cut::AtItsEnd);
                         }
@@ -209,10 +209,10 @@ impl HttpBody for Relay {
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        if self.keeper.is_some() {
+        if self.recorder.is_some() {
             let ending = self.ending(Cut::Before);
-            if let Some(keeper) = self.keeper.take() {
-                drop(keeper.end(ending));
+            if let Some(recorder) = self.recorder.take() {
+                drop(recorder.end(ending));
             }
         }
     }

@@ -16,9 +16,8 @@ use strata_core::store::InMemoryStore;
 use tower::ServiceExt;
 use upstream::ScriptedUpstream;
 
-use super::settings::ProxySettings;
-use crate::Settings;
 use crate::testing::{Answer, TestServer, request};
+use crate::{ProxySettings, Settings};
 
 /// A server before a scripted upstream.
 struct Chatting {

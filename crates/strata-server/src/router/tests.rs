@@ -1,5 +1,6 @@
 //! What holds for all routes: bad input is refused in the same shape and changes nothing.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -8,8 +9,10 @@ use axum::body::Body;
 use axum::http::Method;
 use serde_json::json;
 use strata_core::UserId;
+use strata_core::key::KeyScope;
 
 use crate::Settings;
+use crate::route::Rules;
 use crate::testing::{TestServer, request};
 
 /// A request that cannot be right.
@@ -486,4 +489,36 @@ async fn the_log_says_what_happened_but_not_what_was_said_or_by_whom() {
     assert_eq!((&requests[0]["method"], &requests[0]["status"]), (&json!("POST"), &json!(201)));
     assert_eq!(requests[3]["route"], "/sessions/{id}/turns");
     assert_eq!(requests[5]["error"], "the store is closed; open it again");
+}
+
+#[test]
+fn every_route_declares_its_rules_once() {
+    let mut lines = BTreeMap::new();
+    for route in super::all() {
+        assert_eq!(super::RULES.get(&route.path), Some(&route.rules), "{}", route.path);
+        let limits = if route.is_limited { "limited" } else { "unlimited" };
+        let Rules { access, dialect } = route.rules;
+        let line = format!("{} {access:?} {dialect:?} {limits}\n", route.path);
+        assert_eq!(lines.insert(route.path, line), None, "a path is declared once");
+    }
+    insta::assert_snapshot!("routes", lines.into_values().collect::<String>());
+}
+
+#[test]
+fn unlisted_routes_need_read_for_get_and_write_otherwise() {
+    let scopes = |method: &Method| Rules::default().access.scopes(method);
+    for method in [Method::GET, Method::HEAD, Method::OPTIONS] {
+        assert_eq!(scopes(&method), Some(&[KeyScope::Read][..]), "{method}");
+    }
+    for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::TRACE] {
+        assert_eq!(scopes(&method), Some(&[KeyScope::Write][..]), "{method}");
+    }
+}
+
+#[tokio::test]
+async fn the_id_of_an_answer_is_ours() {
+    let server = TestServer::new();
+    let request = request(Method::GET, "/healthz").header("x-strata-request-id", "theirs");
+    let answer = server.send(request.body(Body::empty()).unwrap()).await;
+    assert!(answer.header("x-strata-request-id").unwrap().parse::<uuid::Uuid>().is_ok());
 }

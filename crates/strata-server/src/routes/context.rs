@@ -4,27 +4,26 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header as names};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
 use serde::Serialize;
 use serde_json::{Value, json};
 use strata_core::context::ContextData;
 use strata_core::{Error, SessionId};
 use utoipa::ToSchema;
 
-use super::params::{SessionPath, UserParams};
+use super::params::{Named, SessionPath, UserParams};
 use super::state::{open_object, task_schema, token_usage_schema, tool_stats_schema};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::extract::{JsonBody, Params, PathName};
-use crate::identity::{Caller, header};
-use crate::router::Route;
+use crate::extract::JsonBody;
+use crate::identity::header;
+use crate::route::Route;
 
 const IF_MATCH: &str = "If-Match";
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
-        ("/sessions/{id}/context", get(get_context).put(put_context)),
-        ("/sessions/{id}/compact", post(compact)),
+        Route::new(__path_get_context, get_context).on(__path_put_context, put_context),
+        Route::new(__path_compact, compact),
     ]
 }
 
@@ -39,12 +38,9 @@ pub(crate) fn routes() -> Vec<Route> {
         (status = 404, description = "the user has no such session")))]
 async fn get_context(
     State(app): State<App>,
-    caller: Caller,
-    PathName(id): PathName,
-    Params(params): Params<UserParams>,
+    Named { user, id }: Named<SessionId>,
 ) -> Result<Response, ApiError> {
-    let user = caller.user([&params.user_id])?;
-    Ok(tagged(app.engine().contexts.get(&user, &SessionId::new(id)?).await?))
+    Ok(tagged(app.engine().context(&user, &id).await?))
 }
 
 /// Write a session's working context back
@@ -62,21 +58,18 @@ async fn get_context(
         (status = 409, description = "the context changed since it was read, or the document is not of this session and its turns")))]
 async fn put_context(
     State(app): State<App>,
-    caller: Caller,
-    PathName(id): PathName,
-    Params(params): Params<UserParams>,
+    Named { user, id }: Named<SessionId>,
     headers: HeaderMap,
     JsonBody(context): JsonBody<ContextData>,
 ) -> Result<Response, ApiError> {
-    let user = caller.user([&params.user_id])?;
     let expected = expected(&headers)?;
-    // Half a document, or somebody else's, would delete what it does not name.
+    // An incomplete document, or that of another session, would delete what it does not name.
     if context.session_id.is_empty() {
         return Err(ApiError::invalid(
             "`session_id` is missing; send the whole document, as `GET` of this route gives it",
         ));
     }
-    Ok(tagged(app.engine().contexts.put(&user, &SessionId::new(id)?, &context, expected).await?))
+    Ok(tagged(app.engine().put_context(&user, &id, &context, expected).await?))
 }
 
 /// What was compacted.
@@ -91,7 +84,7 @@ pub(crate) struct CompactResponse {
 
 /// Compact a session's working context
 ///
-/// What is too much of the history goes into the summary, and old completed tasks go. Turns stay where they are.
+/// The oldest part of the history moves into the summary, and old completed tasks are removed. Turns stay.
 #[utoipa::path(post, path = "/sessions/{id}/compact", tag = "sessions",
     params(SessionPath, UserParams),
     responses((status = 200, description = "done", body = CompactResponse),
@@ -99,13 +92,10 @@ pub(crate) struct CompactResponse {
         (status = 409, description = "the context changed meanwhile; try again")))]
 async fn compact(
     State(app): State<App>,
-    caller: Caller,
-    PathName(id): PathName,
-    Params(params): Params<UserParams>,
+    Named { user, id }: Named<SessionId>,
 ) -> Result<Json<CompactResponse>, ApiError> {
-    let user = caller.user([&params.user_id])?;
     let limits = &app.settings().compaction;
-    let (context, compacted) = app.engine().contexts.compact(&user, &SessionId::new(id)?, limits).await?;
+    let (context, compacted) = app.engine().compact_context(&user, &id, limits).await?;
     Ok(Json(CompactResponse { compacted, context }))
 }
 
@@ -127,13 +117,13 @@ fn expected(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
     let digits = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
     let digits = digits.filter(|text| text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit()));
     let tag = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-    // What was never a tag cannot be the one of the document as it is now.
+    // A text that is no tag cannot match the current document.
     tag.map(Some).ok_or_else(|| {
         Error::conflict("`If-Match` is no `ETag` of this document; send one as `GET` gave it, or `*`").into()
     })
 }
 
-/// Document 2's JSON, which both routes speak. A field that is missing or `null` reads as empty.
+/// The schema of the document. A field that is missing or `null` reads as empty.
 pub(crate) fn schema() -> Value {
     let text = json!({ "type": "string", "pattern": r"^[^\x00]*$" });
     let or_null = |mut schema: Value| {

@@ -1,18 +1,17 @@
-//! `GET /`: what is here. The inspector will take its place.
+//! `GET /`: the list of routes.
 
-use axum::Json;
-use axum::routing::get;
+use axum::{Extension, Json};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::openapi;
-use crate::router::Route;
+use super::openapi::Document;
+use crate::route::Route;
 
 pub(crate) fn routes() -> Vec<Route> {
-    vec![("/", get(index))]
+    vec![Route::new(__path_index, index).needs(&[]).unlimited()]
 }
 
-/// What is here.
+/// The list of routes.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct IndexResponse {
     /// `strata`.
@@ -25,9 +24,9 @@ pub(crate) struct IndexResponse {
 
 /// List the routes
 #[utoipa::path(get, path = "/", tag = "operations",
-    responses((status = 200, description = "what is here", body = IndexResponse)))]
-async fn index() -> Json<IndexResponse> {
-    let routes = openapi::operations().into_iter().map(|(method, path)| format!("{method} {path}")).collect();
+    responses((status = 200, description = "the routes", body = IndexResponse)))]
+async fn index(Extension(document): Extension<Document>) -> Json<IndexResponse> {
+    let routes = document.operations().into_iter().map(|(method, path)| format!("{method} {path}")).collect();
     Json(IndexResponse { name: "strata", version: env!("CARGO_PKG_VERSION"), routes })
 }
 

@@ -1,138 +1,38 @@
-//! `/jobs…`: the work behind the conversation: what waits, what was done, what was given up, and another try for that.
+//! `/jobs…`: background work: what waits, what was done, what was given up, and another try for that.
 
 use axum::Json;
 use axum::extract::State;
-use axum::routing::{get, post};
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use strata_core::SessionId;
-use strata_core::job::Job;
 use strata_core::store::JobQuery;
-use utoipa::{IntoParams, ToSchema};
-use uuid::Uuid;
+use strata_core::{JobId, SessionId};
 
-use super::params::{Limit, Name, UserName, UserParams, limit};
+use super::params::{IdPath, Limit, Name, Named, UserName, UserParams, query};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::extract::{Params, PathName};
+use crate::extract::Params;
+use crate::extract::numbers::limit;
 use crate::identity::Caller;
-use crate::router::Route;
+use crate::route::Route;
+use crate::wire::names::Status;
+use crate::wire::{JobResponse, JobsResponse};
 
 pub(crate) fn routes() -> Vec<Route> {
-    vec![("/jobs", get(list_jobs)), ("/jobs/{id}", get(get_job)), ("/jobs/{id}/retry", post(retry_job))]
+    vec![
+        Route::new(__path_list_jobs, list_jobs),
+        Route::new(__path_get_job, get_job),
+        Route::new(__path_retry_job, retry_job),
+    ]
 }
 
-/// A piece of background work.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct JobResponse {
-    /// Its id.
-    id: Uuid,
-    /// Whose it is.
-    user_id: String,
-    /// The session it works on; without one it is about the user as a whole.
-    session_id: Option<String>,
-    /// What is to be done.
-    kind: String,
-    /// How far it is.
-    status: Status,
-    /// How often it was begun.
-    attempts: u32,
-    /// Not before this moment.
-    run_at: Timestamp,
-    /// Who works on it, while somebody does.
-    worker: Option<String>,
-    /// Until when that one holds it; afterwards another may take it over.
-    leased_until: Option<Timestamp>,
-    /// What went wrong last.
-    last_error: Option<String>,
-    /// What it works with.
-    #[schema(value_type = Object)]
-    payload: Value,
-    /// What it did and spent.
-    #[schema(value_type = Option<Object>)]
-    result: Option<Value>,
-    /// When it was asked for.
-    created_at: Timestamp,
-    /// When it last changed.
-    updated_at: Timestamp,
-}
-
-impl From<Job> for JobResponse {
-    fn from(job: Job) -> Self {
-        let (worker, leased_until) = job.lease.map(|lease| (lease.worker, lease.until)).unzip();
-        Self {
-            id: job.id.0,
-            user_id: job.user.as_str().to_owned(),
-            session_id: job.session.map(String::from),
-            kind: job.kind,
-            status: job.status.into(),
-            attempts: job.attempts,
-            run_at: job.run_at,
-            worker,
-            leased_until,
-            last_error: job.last_error,
-            payload: job.payload,
-            result: job.result,
-            created_at: job.created_at,
-            updated_at: job.updated_at,
-        }
-    }
-}
-
-/// How far a job is.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Status {
-    /// Waiting for its time and a worker.
-    Queued,
-    /// Held by a worker until its lease ends.
-    Leased,
-    /// Finished.
-    Done,
-    /// Given up after too many attempts.
-    Dead,
-}
-
-impl From<strata_core::job::JobStatus> for Status {
-    fn from(status: strata_core::job::JobStatus) -> Self {
-        use strata_core::job::JobStatus;
-        match status {
-            JobStatus::Queued => Self::Queued,
-            JobStatus::Leased => Self::Leased,
-            JobStatus::Done => Self::Done,
-            JobStatus::Dead => Self::Dead,
-        }
-    }
-}
-
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct ListParams {
-    /// Whose jobs; `default` where nobody says.
-    #[param(value_type = Option<UserName>, inline, nullable = false)]
-    user_id: Option<String>,
-    /// Only those of this session.
-    #[param(value_type = Option<Name>, inline, nullable = false)]
-    session_id: Option<String>,
-    /// Only those that are so far.
-    #[param(value_type = Option<Status>, inline, nullable = false)]
-    status: Option<String>,
-    /// How many at the most.
-    #[param(value_type = Option<Limit>, inline, nullable = false)]
-    limit: Option<String>,
-}
-
-/// Jobs, the newest first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct JobsResponse {
-    jobs: Vec<JobResponse>,
-}
+query!(ListParams {
+    user_id: UserName = "Whose jobs. Defaults to the user `default`.";
+    session_id: Name = "Only jobs of this session.";
+    status: Status = "Only jobs with this status.";
+    limit: Limit = "The most entries to list.";
+});
 
 /// List background work
 ///
-/// What was finished is kept for some days; what is dead stays until somebody retries it.
+/// Finished jobs are kept for some days; dead ones stay until they are retried.
 #[utoipa::path(get, path = "/jobs", tag = "jobs", params(ListParams),
     responses((status = 200, description = "the jobs, the newest first", body = JobsResponse)))]
 async fn list_jobs(
@@ -147,41 +47,35 @@ async fn list_jobs(
         session: params.session_id.map(SessionId::new).transpose()?,
         limit: limit(&params.limit)?,
     };
-    let jobs = app.engine().jobs.list(&user, &query).await?;
-    Ok(Json(JobsResponse { jobs: jobs.into_iter().map(JobResponse::from).collect() }))
+    let jobs = app.engine().jobs(&user, &query).await?;
+    Ok(Json(jobs.iter().collect()))
 }
 
 /// Show a job
 #[utoipa::path(get, path = "/jobs/{id}", tag = "jobs",
-    params(("id" = Uuid, Path, description = "the job"), UserParams),
+    params(IdPath, UserParams),
     responses((status = 200, description = "the job", body = JobResponse),
         (status = 404, description = "the user has no such job")))]
 async fn get_job(
     State(app): State<App>,
-    caller: Caller,
-    PathName(id): PathName,
-    Params(params): Params<UserParams>,
+    Named { user, id }: Named<JobId>,
 ) -> Result<Json<JobResponse>, ApiError> {
-    let user = caller.user([&params.user_id])?;
-    Ok(Json(app.engine().jobs.get(&user, id.parse()?).await?.into()))
+    Ok(Json((&app.engine().job(&user, id).await?).into()))
 }
 
 /// Try a dead job again
 ///
 /// It goes back into the queue with its attempts at zero.
 #[utoipa::path(post, path = "/jobs/{id}/retry", tag = "jobs",
-    params(("id" = Uuid, Path, description = "the job"), UserParams),
+    params(IdPath, UserParams),
     responses((status = 200, description = "the job, in the queue again", body = JobResponse),
         (status = 404, description = "the user has no such job"),
         (status = 409, description = "the job is not dead")))]
 async fn retry_job(
     State(app): State<App>,
-    caller: Caller,
-    PathName(id): PathName,
-    Params(params): Params<UserParams>,
+    Named { user, id }: Named<JobId>,
 ) -> Result<Json<JobResponse>, ApiError> {
-    let user = caller.user([&params.user_id])?;
-    Ok(Json(app.engine().jobs.retry(&user, id.parse()?).await?.into()))
+    Ok(Json((&app.engine().retry_job(&user, id).await?).into()))
 }
 
 #[cfg(test)]

@@ -4,190 +4,44 @@
 
 pub(crate) mod add;
 
-use std::collections::HashMap;
-
 use axum::Json;
 use axum::extract::State;
-use axum::routing::post;
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
-use strata_core::memory::TodoState;
-use strata_core::store::{MemoryQuery, MemorySelect, Removed, TurnQuery};
-use strata_core::turn::Metadata;
-use strata_core::{ErrorKind, Memory, SessionId, Turn, TurnId, UserId};
-use utoipa::{IntoParams, ToSchema};
-use uuid::Uuid;
+use strata_core::store::{MemoryQuery, MemorySelect, Removed};
+use strata_core::{ErrorKind, SessionId, UserId};
+use utoipa::ToSchema;
 
-use super::filters::{filter, user_of};
-use super::params::{Limit, Name, Offset, UserName, page};
-use super::sessions::RemovedCounts;
-use super::vocabulary::{Kind, Scope};
+use super::params::{Limit, Name, Offset, UserName, query};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::extract::{Params, switch};
+use crate::extract::Params;
+use crate::extract::numbers::{page, switch};
 use crate::identity::Caller;
+use crate::identity::memories::{Intent, checked_agent, filter, owner, user_of};
 use crate::moment::Moment;
-use crate::router::Route;
+use crate::route::{Dialect, Route};
+use crate::wire::MemoriesResponse;
+use crate::wire::memory::DeletedResponse;
+use crate::wire::names::Kind;
 
 pub(crate) fn routes() -> Vec<Route> {
-    vec![("/memories", post(add::add_memories).get(list_memories).delete(delete_memories))]
+    let memories = Route::new(add::__path_add_memories, add::add_memories)
+        .on(__path_list_memories, list_memories)
+        .on(__path_delete_memories, delete_memories);
+    vec![memories.speaks(Dialect::Mem0)]
 }
 
-/// A memory.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct MemoryResponse {
-    /// Its id, which an edit keeps.
-    pub(crate) id: Uuid,
-    /// The statement.
-    memory: String,
-    /// Whose it is; nobody's where the scope is `global`.
-    user_id: Option<String>,
-    /// The agent it belongs to.
-    agent_id: Option<String>,
-    /// The session it is bound to.
-    run_id: Option<String>,
-    /// Where it holds.
-    scope: Scope,
-    /// What kind of statement it is.
-    kind: Kind,
-    /// How sure Strata is, from 0 to 1.
-    confidence: f32,
-    /// The client's metadata, as it was sent.
-    #[schema(value_type = Object)]
-    metadata: Metadata,
-    /// How a todo ended: `done` or `dropped`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    todo: Option<&'static str>,
-    /// When its first statement was recorded; an edit leaves it.
-    created_at: Timestamp,
-    /// When it last changed.
-    updated_at: Timestamp,
-    /// Since when it is so.
-    valid_from: Timestamp,
-    /// Until when it was so; open while it still is.
-    valid_to: Option<Timestamp>,
-    /// What took its place.
-    replaced_by: Option<Uuid>,
-    /// Why recall does not see it, where it does not.
-    hidden: Option<&'static str>,
-    /// Where it comes from.
-    source: Source,
-}
-
-/// Where something comes from.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Source {
-    /// The turns that say so.
-    pub(crate) turns: Vec<SourceTurn>,
-}
-
-/// A turn that something comes from.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct SourceTurn {
-    /// Its id.
-    pub(crate) id: Uuid,
-    /// Its session; absent when the turn has been destroyed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub(crate) session_id: Option<String>,
-    /// Its place there; absent when the turn has been destroyed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub(crate) seq: Option<u64>,
-}
-
-impl MemoryResponse {
-    pub(crate) fn new(user: &UserId, memory: Memory, sources: &Sources) -> Self {
-        let is_global = *user == UserId::global();
-        let scope = match &memory.session {
-            Some(_) => Scope::Session,
-            None if is_global => Scope::Global,
-            None => Scope::User,
-        };
-        Self {
-            id: memory.id.0,
-            source: sources.of(&memory),
-            created_at: memory.first_recorded_at(),
-            metadata: memory.metadata,
-            todo: memory.notes.todo.map(TodoState::as_str),
-            memory: memory.content,
-            user_id: (!is_global).then(|| user.as_str().to_owned()),
-            agent_id: memory.agent,
-            run_id: memory.session.map(String::from),
-            scope,
-            kind: memory.kind.into(),
-            confidence: memory.confidence,
-            updated_at: memory.hidden.map_or(memory.recorded_at, |hidden| hidden.at),
-            valid_from: memory.valid_from,
-            valid_to: memory.valid_to,
-            replaced_by: memory.replaced_by.map(|id| id.0),
-            hidden: memory.hidden.map(|hidden| hidden.reason.as_str()),
-        }
-    }
-}
-
-/// The turns that some memories come from, read together.
-pub(crate) struct Sources(HashMap<TurnId, (SessionId, u64)>);
-
-impl Sources {
-    pub(crate) async fn load<'a>(
-        app: &App,
-        user: &UserId,
-        memories: impl IntoIterator<Item = &'a Memory>,
-    ) -> Result<Self, ApiError> {
-        let mut ids: Vec<_> = memories.into_iter().flat_map(|memory| &memory.source_turns).copied().collect();
-        ids.sort_unstable();
-        ids.dedup();
-        if ids.is_empty() {
-            return Ok(Self(HashMap::new()));
-        }
-        let turns = app.engine().store().turns(user, &TurnQuery::Ids(ids)).await?;
-        Ok(Self(turns.into_iter().map(|Turn { id, session, seq, .. }| (id, (session, seq))).collect()))
-    }
-
-    pub(crate) fn of(&self, memory: &Memory) -> Source {
-        let turns = memory.source_turns.iter().map(|id| {
-            let place = self.0.get(id);
-            let session_id = place.map(|(session, _)| session.as_str().to_owned());
-            SourceTurn { id: id.0, session_id, seq: place.map(|(_, seq)| *seq) }
-        });
-        Source { turns: turns.collect() }
-    }
-}
-
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct ListParams {
-    /// Whose memories; `default` where nobody says.
-    #[param(value_type = Option<UserName>, inline, nullable = false)]
-    user_id: Option<String>,
-    /// Only those bound to this session.
-    #[param(value_type = Option<Name>, inline, nullable = false)]
-    run_id: Option<String>,
-    /// Only those of this agent.
-    #[param(value_type = Option<Name>, inline, nullable = false)]
-    agent_id: Option<String>,
-    /// Only those of this kind.
-    #[param(value_type = Option<Kind>, inline, nullable = false)]
-    kind: Option<String>,
-    /// `global` for what all users share, instead of the user's own.
-    #[param(value_type = Option<OwnScope>, inline, nullable = false)]
-    scope: Option<String>,
-    /// What was believed then, instead of now.
-    #[param(value_type = Option<Moment>, inline, nullable = false)]
-    as_of: Option<String>,
-    // A JSON object in a query is more than the document's format can say.
-    #[param(ignore)]
-    filters: Option<String>,
-    /// How many at the most.
-    #[param(value_type = Option<Limit>, inline, nullable = false)]
-    limit: Option<String>,
-    /// How many to leave out at the start.
-    #[param(value_type = Option<Offset>, inline, nullable = false)]
-    offset: Option<String>,
-}
+// OpenAPI cannot describe a JSON object in a query, so `filters` is undocumented.
+query!(ListParams {
+    user_id: UserName = "Whose memories. Defaults to the user `default`.";
+    run_id: Name = "Only memories that are bound to this session.";
+    agent_id: Name = "Only memories of this agent.";
+    kind: Kind = "Only memories of this kind.";
+    scope: OwnScope = "`global` for the memories that all users share, instead of the user's own.";
+    as_of: Moment = "The memories that were believed then, instead of now.";
+    limit: Limit = "The most entries to list.";
+    offset: Offset = "How many entries to leave out at the start.";
+    (undocumented) filters;
+});
 
 /// Whose memories a query is about; for the OpenAPI document.
 #[derive(ToSchema)]
@@ -196,39 +50,6 @@ struct ListParams {
 pub(crate) enum OwnScope {
     User,
     Global,
-}
-
-/// The owner that a query is about.
-pub(crate) fn owner(
-    caller: &Caller,
-    user_id: &Option<String>,
-    scope: &Option<String>,
-) -> Result<UserId, ApiError> {
-    // Who asks is looked at first, whatever else is wrong.
-    let shared = caller.shared([user_id])?;
-    match scope.as_deref() {
-        None | Some("user") => caller.user([user_id]),
-        Some("global") => Ok(shared),
-        Some(_) => Err(ApiError::invalid("`scope` is unknown here; use `user` or `global`")),
-    }
-}
-
-/// The owner of what a query is to change.
-pub(crate) fn owner_to_change(
-    caller: &Caller,
-    user_id: &Option<String>,
-    scope: &Option<String>,
-) -> Result<UserId, ApiError> {
-    match scope.as_deref() {
-        Some("global") => caller.shared_to_change([user_id]),
-        _ => owner(caller, user_id, scope),
-    }
-}
-
-/// Memories, the newest first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct MemoriesResponse {
-    results: Vec<MemoryResponse>,
 }
 
 /// List memories
@@ -247,10 +68,9 @@ async fn list_memories(
     let filter = filter(filters.as_ref())?;
     let user = match &params.scope {
         None => user_of(&caller, [&params.user_id], filter.as_ref())?,
-        scope => owner(&caller, &params.user_id, scope)?,
+        scope => owner(&caller, Intent::Read, &params.user_id, scope)?,
     };
-    let as_of = params.as_of.as_deref().map(Moment::parse).transpose();
-    let as_of = as_of.map_err(|reason| ApiError::invalid(format!("`as_of`: {reason}")))?;
+    let as_of = Moment::parameter("as_of", params.as_of.as_deref())?;
     let query = MemoryQuery {
         select: MemorySelect::Current { as_of: as_of.map(Moment::as_of) },
         session: params.run_id.map(SessionId::new).transpose()?,
@@ -262,48 +82,15 @@ async fn list_memories(
         Some(filter) => app.engine().memories.filtered(&user, &query, &filter).await?,
         None => app.engine().memories.list(&user, &query).await?,
     };
-    let sources = Sources::load(&app, &user, &memories).await?;
-    let results = memories.into_iter().map(|memory| MemoryResponse::new(&user, memory, &sources)).collect();
-    Ok(Json(MemoriesResponse { results }))
+    Ok(Json(MemoriesResponse::load(app.engine(), &user, &memories).await?))
 }
 
-/// An agent's name follows the rules of the other names.
-pub(crate) fn checked_agent(name: String) -> Result<String, ApiError> {
-    let agent = SessionId::new(name)
-        .map_err(|error| ApiError::invalid(error.message().replace("session id", "agent id")))?;
-    Ok(agent.into())
-}
-
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct DeleteParams {
-    /// Whose memories. It must be named here, whatever the headers say.
-    #[param(value_type = UserName, inline, required = true, nullable = false)]
-    user_id: Option<String>,
-    /// Only those bound to this session.
-    #[param(value_type = Option<Name>, inline, nullable = false)]
-    run_id: Option<String>,
-    /// Only those of this agent.
-    #[param(value_type = Option<Name>, inline, nullable = false)]
-    agent_id: Option<String>,
-    /// `true` destroys them for good: with `user_id` alone all, former and deleted ones too.
-    #[param(value_type = Option<bool>, default = false, nullable = false)]
-    forget: Option<String>,
-}
-
-/// What a deletion did.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct DeletedResponse {
-    /// For a person.
-    pub(crate) message: &'static str,
-    /// How many memories left recall and lists; they can be restored.
-    pub(crate) deleted: u64,
-    /// What was destroyed, where that was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub(crate) removed: Option<RemovedCounts>,
-}
+query!(DeleteParams {
+    user_id: UserName = "Whose memories. The query must name the user, whatever the headers say.", required = true;
+    run_id: Name = "Only memories that are bound to this session.";
+    agent_id: Name = "Only memories of this agent.";
+    forget: bool = "`true` destroys them for good; with `user_id` alone, also former and deleted ones.", default = false;
+});
 
 /// Delete a user's memories
 ///
@@ -327,11 +114,10 @@ async fn delete_memories(
             (None, None) => app.engine().memories.forget_all(&user).await?,
             _ => forget_selected(&app, &user, &query).await?,
         };
-        let message = "All relevant memories destroyed";
-        return Ok(Json(DeletedResponse { message, deleted: 0, removed: Some(removed.into()) }));
+        return Ok(Json(DeletedResponse::destroyed("All relevant memories destroyed", &removed)));
     }
-    let deleted = app.engine().memories.delete_all(&user, &query).await?;
-    Ok(Json(DeletedResponse { message: "All relevant memories deleted", deleted, removed: None }))
+    let deleted = app.engine().delete_memories(&user, &query).await?;
+    Ok(Json(DeletedResponse::deleted("All relevant memories deleted", deleted)))
 }
 
 /// Destroys some of a user's memories, one after the other: if it fails on the way, the same call finishes it.
@@ -340,7 +126,7 @@ async fn forget_selected(app: &App, user: &UserId, query: &MemoryQuery) -> Resul
     for memory in app.engine().memories.list(user, query).await? {
         match app.engine().memories.forget(user, memory.id).await {
             Ok(gone) => removed.memories += gone.memories,
-            // It went with the one that replaced it.
+            // It was destroyed together with the memory that replaced it.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error.into()),
         }

@@ -4,96 +4,58 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::routing::{get, post};
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
-use strata_core::nul::MayHoldNul;
-use strata_core::turn::{HiddenReason, Metadata};
-use strata_core::{Error, Memory, MemoryId, UserId};
+use serde::Deserialize;
+use strata_core::turn::Metadata;
+use strata_core::{MemoryId, UserId};
 use strata_engine::MemoryEdit;
-use utoipa::{IntoParams, ToSchema};
-use uuid::Uuid;
+use utoipa::ToSchema;
 
-use super::memories::{DeletedResponse, MemoryResponse, OwnScope, Source, Sources, owner, owner_to_change};
-use super::params::UserName;
-use super::vocabulary::Kind;
+use super::memories::OwnScope;
+use super::params::{IdPath, UserName, query};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::extract::{JsonBody, Params, PathName, switch};
+use crate::extract::numbers::switch;
+use crate::extract::{JsonBody, Params, PathName};
 use crate::identity::Caller;
-use crate::router::Route;
+use crate::identity::memories::{Intent, owner, owner_of, present};
+use crate::route::{Dialect, Route};
+use crate::wire::MemoryResponse;
+use crate::wire::history::HistoryEntry;
+use crate::wire::memory::DeletedResponse;
 
 pub(crate) fn routes() -> Vec<Route> {
-    vec![
-        ("/memories/{id}", get(get_memory).put(revise_memory).delete(delete_memory)),
-        ("/memories/{id}/history", get(get_history)),
-        ("/memories/{id}/restore", post(restore_memory)),
-    ]
+    let memory = Route::new(__path_get_memory, get_memory)
+        .on(__path_revise_memory, revise_memory)
+        .on(__path_delete_memory, delete_memory);
+    let history = Route::new(__path_get_history, get_history);
+    let restore = Route::new(__path_restore_memory, restore_memory);
+    [memory, history, restore].map(|route| route.speaks(Dialect::Mem0)).into()
 }
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct OwnerParams {
-    /// Whose memory; where nobody says, of whoever has it.
-    #[param(value_type = Option<UserName>, inline, nullable = false)]
-    user_id: Option<String>,
-    /// `global` for what all users share, instead of the user's own.
-    #[param(value_type = Option<OwnScope>, inline, nullable = false)]
-    scope: Option<String>,
-}
+query!(OwnerParams {
+    user_id: UserName = "Whose memory. Defaults to the user of the key or the header, else to the owner of the memory.";
+    scope: OwnScope = "`global` for the memories that all users share, instead of the user's own.";
+});
 
 impl OwnerParams {
-    /// Whose memory is to be shown, and its id.
-    async fn to_read(&self, app: &App, caller: &Caller, id: &str) -> Result<(UserId, MemoryId), ApiError> {
+    /// The owner of a memory, and its id.
+    async fn owner(
+        &self,
+        app: &App,
+        caller: &Caller,
+        intent: Intent,
+        id: &str,
+    ) -> Result<(UserId, MemoryId), ApiError> {
         match (&self.user_id, &self.scope) {
             (None, None) => owner_of(app, caller, id).await,
-            (user_id, scope) => Ok((owner(caller, user_id, scope)?, id.parse()?)),
+            (user_id, scope) => Ok((owner(caller, intent, user_id, scope)?, id.parse()?)),
         }
     }
-
-    /// Whose memory is to be changed, and its id.
-    async fn to_change(&self, app: &App, caller: &Caller, id: &str) -> Result<(UserId, MemoryId), ApiError> {
-        match (&self.user_id, &self.scope) {
-            (None, None) => owner_of(app, caller, id).await,
-            (user_id, scope) => Ok((owner_to_change(caller, user_id, scope)?, id.parse()?)),
-        }
-    }
-}
-
-/// The owner and the id of a memory that is named by its id alone: the caller's user, and where nobody is named at all
-/// whoever has it. mem0's clients name no user here, and a caller whom nothing binds could name any.
-pub(crate) async fn owner_of(app: &App, caller: &Caller, id: &str) -> Result<(UserId, MemoryId), ApiError> {
-    if !caller.names_nobody() {
-        return Ok((caller.user([])?, id.parse()?));
-    }
-    let id = id.parse()?;
-    match app.engine().memories.owner_of(id).await? {
-        Some(user) => Ok((user, id)),
-        None => Ok((caller.user([])?, id)),
-    }
-}
-
-/// A memory that was not deleted.
-pub(crate) async fn present(app: &App, user: &UserId, id: MemoryId) -> Result<Memory, ApiError> {
-    let memory = app.engine().memories.get(user, id).await?;
-    match memory.hidden {
-        Some(hidden) if hidden.reason == HiddenReason::Deleted => {
-            let message = format!("memory `{id}` was deleted; `POST /memories/{id}/restore` brings it back");
-            Err(Error::not_found(message).into())
-        }
-        _ => Ok(memory),
-    }
-}
-
-async fn shown(app: &App, user: &UserId, memory: Memory) -> Result<Json<MemoryResponse>, ApiError> {
-    let sources = Sources::load(app, user, [&memory]).await?;
-    Ok(Json(MemoryResponse::new(user, memory, &sources)))
 }
 
 /// Show a memory
 #[utoipa::path(get, path = "/memories/{id}", tag = "memories",
-    params(("id" = Uuid, Path, description = "the memory"), OwnerParams),
+    params(IdPath, OwnerParams),
     responses((status = 200, description = "the memory", body = MemoryResponse),
         (status = 404, description = "the user has no such memory")))]
 async fn get_memory(
@@ -102,9 +64,9 @@ async fn get_memory(
     PathName(id): PathName,
     Params(params): Params<OwnerParams>,
 ) -> Result<Json<MemoryResponse>, ApiError> {
-    let (user, id) = params.to_read(&app, &caller, &id).await?;
+    let (user, id) = params.owner(&app, &caller, Intent::Read, &id).await?;
     let memory = present(&app, &user, id).await?;
-    shown(&app, &user, memory).await
+    Ok(Json(MemoryResponse::load(app.engine(), &user, &memory).await?))
 }
 
 /// A new statement for a memory: give `text`, or `memory`, or `data`.
@@ -120,7 +82,7 @@ pub(crate) struct ReviseRequest {
     /// The same as `text`, which goes first.
     #[schema(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$")]
     data: Option<String>,
-    /// Replaces what was attached; where it is absent, that stays.
+    /// Replaces the attached metadata; if it is absent, that stays.
     #[schema(value_type = Option<Object>)]
     metadata: Option<Metadata>,
 }
@@ -129,7 +91,7 @@ pub(crate) struct ReviseRequest {
 ///
 /// It keeps its id; what it said until now stays in its history.
 #[utoipa::path(put, path = "/memories/{id}", tag = "memories", request_body = ReviseRequest,
-    params(("id" = Uuid, Path, description = "the memory"), OwnerParams),
+    params(IdPath, OwnerParams),
     responses((status = 200, description = "the memory as it is now", body = MemoryResponse),
         (status = 404, description = "the user has no such memory"),
         (status = 409, description = "the memory was replaced or changed meanwhile")))]
@@ -140,7 +102,7 @@ async fn revise_memory(
     Params(params): Params<OwnerParams>,
     JsonBody(request): JsonBody<ReviseRequest>,
 ) -> Result<Json<MemoryResponse>, ApiError> {
-    let (user, id) = params.to_change(&app, &caller, &id).await?;
+    let (user, id) = params.owner(&app, &caller, Intent::Change, &id).await?;
     let given = [&request.text, &request.memory, &request.data];
     if given.into_iter().flatten().any(|text| text.trim().is_empty() || text.holds_nul()) {
         return Err(ApiError::invalid(
@@ -152,30 +114,21 @@ async fn revise_memory(
     };
     present(&app, &user, id).await?;
     let edit = MemoryEdit { content, metadata: request.metadata };
-    let memory = app.engine().memories.revise(&user, id, edit).await?;
-    shown(&app, &user, memory).await
+    let memory = app.engine().revise_memory(&user, id, edit).await?;
+    Ok(Json(MemoryResponse::load(app.engine(), &user, &memory).await?))
 }
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct DeleteParams {
-    /// Whose memory; where nobody says, of whoever has it.
-    #[param(value_type = Option<UserName>, inline, nullable = false)]
-    user_id: Option<String>,
-    /// `global` for what all users share, instead of the user's own.
-    #[param(value_type = Option<OwnScope>, inline, nullable = false)]
-    scope: Option<String>,
-    /// `true` destroys it and its former statements for good.
-    #[param(value_type = Option<bool>, default = false, nullable = false)]
-    forget: Option<String>,
-}
+query!(DeleteParams {
+    user_id: UserName = "Whose memory. Defaults to the user of the key or the header, else to the owner of the memory.";
+    scope: OwnScope = "`global` for the memories that all users share, instead of the user's own.";
+    forget: bool = "`true` destroys the memory and its former statements for good.", default = false;
+});
 
 /// Delete a memory
 ///
 /// It leaves recall and lists and can be restored; `forget=true` destroys it and its former statements.
 #[utoipa::path(delete, path = "/memories/{id}", tag = "memories",
-    params(("id" = Uuid, Path, description = "the memory"), DeleteParams),
+    params(IdPath, DeleteParams),
     responses((status = 200, description = "deleted, or destroyed", body = DeletedResponse),
         (status = 404, description = "the user has no such memory")))]
 async fn delete_memory(
@@ -185,20 +138,19 @@ async fn delete_memory(
     Params(params): Params<DeleteParams>,
 ) -> Result<Json<DeletedResponse>, ApiError> {
     let owner = OwnerParams { user_id: params.user_id, scope: params.scope };
-    let (user, id) = owner.to_change(&app, &caller, &id).await?;
+    let (user, id) = owner.owner(&app, &caller, Intent::Change, &id).await?;
     if switch("forget", &params.forget)? {
-        let removed = app.engine().memories.forget(&user, id).await?;
-        let message = "Memory destroyed";
-        return Ok(Json(DeletedResponse { message, deleted: 0, removed: Some(removed.into()) }));
+        let removed = app.engine().forget_memory(&user, id).await?;
+        return Ok(Json(DeletedResponse::destroyed("Memory destroyed", &removed)));
     }
     present(&app, &user, id).await?;
-    app.engine().memories.delete(&user, id).await?;
-    Ok(Json(DeletedResponse { message: "Memory deleted successfully", deleted: 1, removed: None }))
+    app.engine().delete_memory(&user, id).await?;
+    Ok(Json(DeletedResponse::deleted("Memory deleted successfully", 1)))
 }
 
 /// Restore a deleted memory
 #[utoipa::path(post, path = "/memories/{id}/restore", tag = "memories",
-    params(("id" = Uuid, Path, description = "the memory"), OwnerParams),
+    params(IdPath, OwnerParams),
     responses((status = 200, description = "the memory, back in recall", body = MemoryResponse),
         (status = 404, description = "the user has no such memory")))]
 async fn restore_memory(
@@ -207,59 +159,16 @@ async fn restore_memory(
     PathName(id): PathName,
     Params(params): Params<OwnerParams>,
 ) -> Result<Json<MemoryResponse>, ApiError> {
-    let (user, id) = params.to_change(&app, &caller, &id).await?;
-    let memory = app.engine().memories.restore(&user, id).await?;
-    shown(&app, &user, memory).await
-}
-
-/// One step in a memory's life.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct HistoryEntry {
-    /// The id of the statement; former ones have their own.
-    id: Uuid,
-    /// The memory that was asked for.
-    memory_id: Uuid,
-    /// What was believed before.
-    old_memory: Option<String>,
-    /// What is believed since.
-    new_memory: Option<String>,
-    /// What happened.
-    event: Event,
-    /// When it happened.
-    created_at: Timestamp,
-    /// Whether the statement is deleted.
-    is_deleted: bool,
-    /// What kind of statement it is.
-    kind: Kind,
-    /// Since when it is so.
-    valid_from: Timestamp,
-    /// Until when it was so.
-    valid_to: Option<Timestamp>,
-    /// What took its place.
-    replaced_by: Option<Uuid>,
-    /// Where it comes from.
-    source: Source,
-    /// The statement's life in a sentence: what was believed, since when, what took its place, and which turn said so.
-    explanation: String,
-}
-
-/// What happened to a memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "UPPERCASE")]
-pub(crate) enum Event {
-    /// It was learned.
-    Add,
-    /// Another statement took its place.
-    Update,
-    /// It was deleted.
-    Delete,
+    let (user, id) = params.owner(&app, &caller, Intent::Change, &id).await?;
+    let memory = app.engine().restore_memory(&user, id).await?;
+    Ok(Json(MemoryResponse::load(app.engine(), &user, &memory).await?))
 }
 
 /// Read a memory's history
 ///
-/// All that it replaced, itself, and all that replaced it, the oldest first.
+/// Every statement that it replaced, its own, and every statement that replaced it, the oldest first.
 #[utoipa::path(get, path = "/memories/{id}/history", tag = "memories",
-    params(("id" = Uuid, Path, description = "the memory"), OwnerParams),
+    params(IdPath, OwnerParams),
     responses((status = 200, description = "the steps, the oldest first", body = [HistoryEntry]),
         (status = 404, description = "the user has no such memory")))]
 async fn get_history(
@@ -268,46 +177,8 @@ async fn get_history(
     PathName(id): PathName,
     Params(params): Params<OwnerParams>,
 ) -> Result<Json<Vec<HistoryEntry>>, ApiError> {
-    let (user, id) = params.to_read(&app, &caller, &id).await?;
-    Ok(Json(steps(&app, &user, id).await?))
-}
-
-/// The steps of a memory's life, the oldest first.
-pub(crate) async fn steps(app: &App, user: &UserId, id: MemoryId) -> Result<Vec<HistoryEntry>, ApiError> {
-    let history = app.engine().memories.explain(user, id).await?;
-    let sources = Sources::load(app, user, history.iter().map(|step| &step.memory)).await?;
-    let mut steps = Vec::with_capacity(history.len() + 1);
-    let mut before: Option<&Memory> = None;
-    for explained in &history {
-        let memory = &explained.memory;
-        // What was taken back and left nothing in its place came to its end as by deleting it.
-        let deleted = memory.hidden.filter(|hidden| match hidden.reason {
-            HiddenReason::Abandoned => memory.replaced_by.is_none(),
-            reason => reason == HiddenReason::Deleted,
-        });
-        let step = |event, old: Option<&Memory>, new: Option<&Memory>, created_at| HistoryEntry {
-            id: memory.id.0,
-            memory_id: id.0,
-            old_memory: old.map(|memory| memory.content.clone()),
-            new_memory: new.map(|memory| memory.content.clone()),
-            event,
-            created_at,
-            is_deleted: deleted.is_some(),
-            kind: memory.kind.into(),
-            valid_from: memory.valid_from,
-            valid_to: memory.valid_to,
-            replaced_by: memory.replaced_by.map(|id| id.0),
-            source: sources.of(memory),
-            explanation: explained.to_string(),
-        };
-        let event = if before.is_some() { Event::Update } else { Event::Add };
-        steps.push(step(event, before, Some(memory), memory.recorded_at));
-        if let Some(hidden) = deleted {
-            steps.push(step(Event::Delete, Some(memory), None, hidden.at));
-        }
-        before = Some(memory);
-    }
-    Ok(steps)
+    let (user, id) = params.owner(&app, &caller, Intent::Read, &id).await?;
+    Ok(Json(HistoryEntry::load(app.engine(), &user, id).await?))
 }
 
 #[cfg(test)]

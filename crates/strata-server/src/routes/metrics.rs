@@ -3,13 +3,13 @@
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
-use axum::routing::get;
+use strata_core::key::KeyScope;
 
 use crate::app::App;
-use crate::router::Route;
+use crate::route::Route;
 
 pub(crate) fn routes() -> Vec<Route> {
-    vec![("/metrics", get(read_metrics))]
+    vec![Route::new(__path_read_metrics, read_metrics).needs(&[KeyScope::Admin]).unlimited()]
 }
 
 /// Read the meters

@@ -1,27 +1,24 @@
 //! `GET /openapi.json`: what this server takes and gives, complete enough to test it with.
 //!
-//! Handlers describe themselves; what is the same everywhere (who is asking, the id of an answer, the errors) is added
-//! here.
+//! The document is made from the list of routes. Handlers describe themselves; what all of them share (who is asking, the id of
+//! an answer, the errors, the scopes of a key) is added here.
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use axum::Extension;
 use axum::http::{Method, header};
 use axum::response::IntoResponse;
-use axum::routing::get;
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
-use super::{
-    context, health, index, jobs, memories, memory, metrics, points, prompt, requests, search, sessions,
-    state, summaries, turns,
-};
+use super::{context, state};
+use crate::compat::openai;
 use crate::error::ErrorResponse;
-use crate::keys::{is_open, scopes_of};
-use crate::proxy;
-use crate::router::Route;
+use crate::route::{Access, Dialect, Route, Rules};
 
 pub(crate) fn routes() -> Vec<Route> {
-    vec![("/openapi.json", get(read_openapi))]
+    vec![Route::new(__path_read_openapi, read_openapi).needs(&[]).unlimited()]
 }
 
 #[derive(OpenApi)]
@@ -30,79 +27,57 @@ pub(crate) fn routes() -> Vec<Route> {
         title = "Strata",
         description = "Memory for any LLM application. Every failure is JSON in the shape of `ErrorResponse`; a path that \
             is not listed answers 404, a method that is not listed 405 with `Allow`. Under `/v1` a failure has the shape of \
-            `ChatErrorResponse`, and what is not listed is the upstream's to answer."
-    ),
-    paths(
-        turns::record_turns,
-        sessions::list_sessions,
-        sessions::get_session,
-        sessions::delete_session,
-        sessions::list_turns,
-        prompt::make_prompt,
-        summaries::list_summaries,
-        points::list_points,
-        context::get_context,
-        context::put_context,
-        context::compact,
-        state::get_state,
-        state::put_state,
-        memories::add::add_memories,
-        memories::list_memories,
-        memories::delete_memories,
-        memory::get_memory,
-        memory::revise_memory,
-        memory::delete_memory,
-        memory::get_history,
-        memory::restore_memory,
-        search::search,
-        proxy::complete_chat,
-        requests::list_requests,
-        requests::get_request,
-        requests::explain_request,
-        jobs::list_jobs,
-        jobs::get_job,
-        jobs::retry_job,
-        health::alive,
-        health::ready,
-        metrics::read_metrics,
-        index::index,
-        read_openapi,
+            `ChatErrorResponse`, and paths that are not listed are passed to the upstream."
     ),
     components(schemas(ErrorResponse))
 )]
-struct Document;
+struct Base;
 
-static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
-    let mut document = serde_json::to_value(Document::openapi()).unwrap_or_default();
-    for_each_operation(&mut document, complete);
-    for_each_operation(&mut document, describe_scopes);
+/// The document, which is made when it is first asked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Document(pub(crate) &'static LazyLock<Value>);
+
+/// Makes the document of some routes.
+pub(crate) fn document(routes: &[Route]) -> Value {
+    let mut document = Base::openapi();
+    for describe in routes.iter().flat_map(|route| &route.operations) {
+        describe(&mut document);
+    }
+    let rules: HashMap<&str, Rules> = routes.iter().map(|route| (route.path.as_str(), route.rules)).collect();
+    let mut document = serde_json::to_value(document).unwrap_or_default();
+    for_each_operation(&mut document, |method, path, operation| {
+        let rules = rules.get(path).copied().unwrap_or_default();
+        complete(rules, operation);
+        describe_scopes(rules, method, operation);
+    });
     describe_keys(&mut document);
     refine(&mut document["components"]["schemas"]);
     document
-});
-
-static TEXT: LazyLock<String> = LazyLock::new(|| DOCUMENT.to_string());
+}
 
 /// This document
 #[utoipa::path(get, path = "/openapi.json", tag = "operations",
     responses((status = 200, description = "OpenAPI 3.1", body = Object, content_type = "application/json")))]
-async fn read_openapi() -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "application/json")], TEXT.as_str())
+async fn read_openapi(Extension(Document(document)): Extension<Document>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], document.to_string())
 }
 
-/// Every method and path, by path.
-pub(crate) fn operations() -> Vec<(String, String)> {
-    let mut operations = Vec::new();
-    let paths = DOCUMENT["paths"].as_object().into_iter().flatten();
-    for (path, methods) in paths {
-        for method in methods.as_object().into_iter().flat_map(Map::keys) {
-            operations.push((method.to_uppercase(), path.clone()));
-        }
+impl Document {
+    /// Every documented method and path, by path.
+    pub(crate) fn operations(self) -> Vec<(String, String)> {
+        let paths = self.0["paths"].as_object().into_iter().flatten();
+        let methods =
+            |methods: &Value| methods.as_object().into_iter().flat_map(Map::keys).cloned().collect();
+        paths
+            .flat_map(|(path, item)| {
+                let methods: Vec<String> = methods(item);
+                methods.into_iter().map(|method| (method.to_uppercase(), path.clone()))
+            })
+            .collect()
     }
-    operations
 }
 
-fn for_each_operation(document: &mut Value, change: fn(&str, &str, &mut Value)) {
+fn for_each_operation(document: &mut Value, mut change: impl FnMut(&str, &str, &mut Value)) {
     let paths = document.get_mut("paths").and_then(Value::as_object_mut);
     for (path, methods) in paths.into_iter().flatten() {
         for (method, operation) in methods.as_object_mut().into_iter().flatten() {
@@ -129,19 +104,20 @@ fn describe_keys(document: &mut Value) {
     document["security"] = json!([{}, { "bearer": [] }, { "api_key": [] }]);
 }
 
-/// Says what a key needs for an operation.
-fn describe_scopes(method: &str, path: &str, operation: &mut Value) {
-    if is_open(path) {
-        operation["security"] = json!([]);
-        return;
-    }
+/// Says which scopes a key needs for an operation.
+fn describe_scopes(rules: Rules, method: &str, operation: &mut Value) {
     let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap_or_default();
-    let scopes: Vec<&str> = scopes_of(&method, path).iter().map(|scope| scope.as_str()).collect();
-    operation["x-strata-scopes"] = json!(scopes);
+    match rules.access.scopes(&method) {
+        None => operation["security"] = json!([]),
+        Some(scopes) => {
+            let scopes: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
+            operation["x-strata-scopes"] = json!(scopes);
+        }
+    }
 }
 
 /// Adds to an operation what holds for all of its kind.
-fn complete(_method: &str, path: &str, operation: &mut Value) {
+fn complete(rules: Rules, operation: &mut Value) {
     let is_api = operation["tags"] != json!(["operations"]);
     // Deleting many takes its user from the query alone; the header may only agree.
     if is_api && operation["operationId"] != "delete_memories" {
@@ -159,14 +135,15 @@ fn complete(_method: &str, path: &str, operation: &mut Value) {
             }
         }
     }
-    let is_proxied = path.starts_with("/v1/");
+    let is_proxied = rules.dialect == Dialect::OpenAi;
+    let needs_key = rules.access != Access::Open;
     let takes_body = operation.get("requestBody").is_some();
     if takes_body {
         operation["requestBody"]["required"] = json!(true);
     }
     let failures: &[(&str, bool, &str)] = &[
         ("400", is_api, "the request cannot be right; the message says what to do"),
-        ("401", !is_open(path), "a key is needed, or the one that was sent is not good"),
+        ("401", needs_key, "a key is needed, or the one that was sent is not good"),
         (
             "403",
             true,
@@ -175,7 +152,7 @@ fn complete(_method: &str, path: &str, operation: &mut Value) {
         ("408", takes_body, "the body did not arrive in time"),
         ("413", takes_body, "the body, or a text in it, is too large"),
         ("415", takes_body && !is_proxied, "the body is not JSON"),
-        ("429", !is_open(path), "the key asks more than it may; `Retry-After` says when to come again"),
+        ("429", needs_key, "the key asks more than it may; `Retry-After` says when to come again"),
         ("500", true, "a defect, or stored data that cannot be right"),
         ("503", is_api, "the store does not answer now, or the request took too long; try again"),
     ];
@@ -217,8 +194,8 @@ fn refine(schemas: &mut Value) {
     filters(schemas);
     schemas["ContextDocument"] = context::schema();
     schemas["StateDocument"] = state::schema();
-    schemas["ChatRequest"] = proxy::schema();
-    schemas["ChatErrorResponse"] = proxy::error_schema();
+    schemas["ChatRequest"] = openai::request_schema();
+    schemas["ChatErrorResponse"] = openai::failure_schema();
     for name in ["MessageRequest", "AddRequest", "ReviseRequest"] {
         let metadata = &mut schemas[name]["properties"]["metadata"];
         metadata["propertyNames"] = no_nul.clone();
@@ -300,21 +277,26 @@ mod tests {
     use axum::http::StatusCode;
 
     use super::*;
-    use crate::routes;
+    use crate::router;
     use crate::testing::{TestServer, request};
+
+    fn documented() -> BTreeSet<(String, String)> {
+        static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(&router::all()));
+        Document(&DOCUMENT).operations().into_iter().collect()
+    }
 
     #[tokio::test]
     async fn the_document_lists_exactly_the_routes_of_the_router() {
         let server = TestServer::new();
         let mut served = BTreeSet::new();
-        for (path, _) in routes::api().into_iter().chain(routes::operations()) {
+        for path in crate::routes::routes().into_iter().map(|route| route.path) {
             for method in
                 [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS]
             {
                 let uri = path.replace("{id}", "00000000-0000-0000-0000-000000000000");
                 let answer = server.send(request(method.clone(), &uri).body(Body::empty()).unwrap()).await;
                 if answer.status != StatusCode::METHOD_NOT_ALLOWED {
-                    served.insert((method.to_string(), path.to_owned()));
+                    served.insert((method.to_string(), path.clone()));
                 } else {
                     assert!(answer.header("allow").is_some_and(|allow| !allow.is_empty()), "{method} {path}");
                     assert_eq!(answer.json()["error"]["code"], "method_not_allowed");
@@ -323,7 +305,7 @@ mod tests {
         }
         // Beside the one documented route, everything under `/v1` is the upstream's.
         served.insert(("POST".to_owned(), "/v1/chat/completions".to_owned()));
-        assert_eq!(served, operations().into_iter().collect());
+        assert_eq!(served, documented());
     }
 
     #[tokio::test]
@@ -344,6 +326,6 @@ mod tests {
 
     #[test]
     fn the_document_as_clients_see_it() {
-        insta::assert_snapshot!("openapi", serde_json::to_string_pretty(&*DOCUMENT).unwrap());
+        insta::assert_snapshot!("openapi", serde_json::to_string_pretty(&document(&router::all())).unwrap());
     }
 }

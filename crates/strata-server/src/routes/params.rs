@@ -1,42 +1,66 @@
-//! The parameters that several routes share: how the document describes them, and the queries that are alike.
+//! The parameters that several routes share: how the OpenAPI document describes them, and the queries that are alike.
 //!
-//! Values are read as text and checked where they are used, so that the message about a wrong one is the same everywhere;
-//! the types here only say what will be found right.
+//! Values are read as text and checked by the handlers, so every route gives the same message for a wrong value. The types here
+//! only describe valid values.
 
-use serde::Deserialize;
-use strata_core::store::Page;
+use std::str::FromStr;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use strata_core::{Error, UserId};
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
+use uuid::Uuid;
 
+use crate::app::App;
 use crate::error::ApiError;
-use crate::extract::number;
+use crate::extract::numbers::{DEFAULT_LIMIT, MAX_LIMIT};
+use crate::extract::{Params, PathName};
+use crate::identity::Caller;
 
-/// The most entries of one list.
-pub(crate) const MAX_LIMIT: u32 = 1_000;
+/// Declares a query: each parameter has a name, the type that describes it, and its description. A parameter is optional, and
+/// given at most once.
+macro_rules! query {
+    ($name:ident {
+        $($field:ident: $schema:ident = $description:literal $(, $option:ident = $value:literal)?;)+
+        $((undocumented) $hidden:ident;)?
+    }) => {
+        #[derive(Debug, Default, serde::Deserialize, utoipa::IntoParams)]
+        #[serde(deny_unknown_fields)]
+        #[into_params(parameter_in = Query)]
+        pub(crate) struct $name {
+            $(
+                #[doc = $description]
+                #[param(value_type = Option<$schema>, inline, nullable = false $(, $option = $value)?)]
+                pub(crate) $field: Option<String>,
+            )+
+            $(
+                #[param(ignore)]
+                pub(crate) $hidden: Option<String>,
+            )?
+        }
+    };
+}
+pub(crate) use query;
 
-/// The entries of a list where nobody says how many.
-const DEFAULT_LIMIT: u32 = 100;
+query!(UserParams { user_id: UserName = "The user. Defaults to the user `default`."; });
 
-/// How many entries a query asks for.
-pub(crate) fn limit(limit: &Option<String>) -> Result<u32, ApiError> {
-    number("limit", limit, 1..=MAX_LIMIT, DEFAULT_LIMIT)
+/// The thing that a path names, and the user whose it is: the caller's, or the one that the query names.
+pub(crate) struct Named<I> {
+    pub(crate) user: UserId,
+    pub(crate) id: I,
 }
 
-/// The part of a list that a query asks for.
-pub(crate) fn page(limit: &Option<String>, offset: &Option<String>) -> Result<Page, ApiError> {
-    // Stores count in signed 64 bits.
-    Ok(Page { limit: self::limit(limit)?, offset: number("offset", offset, 0..=i64::MAX as u64, 0)? })
-}
+impl<I: FromStr<Err = Error>> FromRequestParts<App> for Named<I> {
+    type Rejection = ApiError;
 
-/// A query that only says whose something is.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct UserParams {
-    /// Whose it is; `default` where nobody says.
-    #[param(value_type = Option<UserName>, inline, nullable = false)]
-    pub(crate) user_id: Option<String>,
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let caller = Caller::from_request_parts(parts, app).await?;
+        let PathName(id) = PathName::<String>::from_request_parts(parts, app).await?;
+        let Params(query) = Params::<UserParams>::from_request_parts(parts, app).await?;
+        Ok(Self { user: caller.user([&query.user_id])?, id: id.parse()? })
+    }
 }
 
 /// The session in a path.
@@ -49,17 +73,29 @@ pub(crate) struct SessionPath {
     id: String,
 }
 
-/// The name of a user: `*` is nobody's.
+/// The id in a path.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+#[allow(dead_code, reason = "only its description is used")]
+pub(crate) struct IdPath {
+    /// its id
+    id: Uuid,
+}
+
+/// The name of a user. `*` is not allowed.
 pub(crate) struct UserName;
 
 /// The name of a session or an agent.
 pub(crate) struct Name;
 
-/// How many entries at the most.
+/// The most entries of a list.
 pub(crate) struct Limit;
 
-/// How many entries to leave out at the start.
+/// How many entries a list leaves out at its start.
 pub(crate) struct Offset;
+
+/// The place of a turn in its session.
+pub(crate) struct Seq;
 
 fn name(pattern: &str) -> RefOr<Schema> {
     let name = ObjectBuilder::new().schema_type(Type::String);
@@ -96,7 +132,14 @@ impl PartialSchema for Offset {
     }
 }
 
+impl PartialSchema for Seq {
+    fn schema() -> RefOr<Schema> {
+        integer(KnownFormat::Int64, 0, i64::MAX).into()
+    }
+}
+
 impl ToSchema for UserName {}
 impl ToSchema for Name {}
 impl ToSchema for Limit {}
 impl ToSchema for Offset {}
+impl ToSchema for Seq {}

@@ -1,45 +1,30 @@
-//! `GET /summaries`: what the current summaries say in one part, such as every open todo.
+//! `GET /summaries`: the points that the current summaries make in one part, such as every open todo.
 
 use axum::Json;
 use axum::extract::State;
-use axum::routing::get;
-use serde::{Deserialize, Serialize};
 use strata_core::SessionId;
-use strata_engine::StructuredPoint;
-use utoipa::{IntoParams, ToSchema};
-use uuid::Uuid;
+use utoipa::ToSchema;
 
-use super::params::{Limit, Name, Offset, UserName, page};
+use super::params::{Limit, Name, Offset, UserName, query};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::Params;
+use crate::extract::numbers::page;
 use crate::identity::Caller;
-use crate::router::Route;
+use crate::route::Route;
+use crate::wire::PointsResponse;
 
 pub(crate) fn routes() -> Vec<Route> {
-    vec![("/summaries", get(list_points))]
+    vec![Route::new(__path_list_points, list_points)]
 }
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct PointsParams {
-    /// Which part.
-    #[param(value_type = Part, inline, required = true, nullable = false)]
-    part: Option<String>,
-    /// Whose summaries; `default` where nobody says.
-    #[param(value_type = Option<UserName>, inline, nullable = false)]
-    user_id: Option<String>,
-    /// Only those of this session.
-    #[param(value_type = Option<Name>, inline, nullable = false)]
-    session_id: Option<String>,
-    /// How many at the most.
-    #[param(value_type = Option<Limit>, inline, nullable = false)]
-    limit: Option<String>,
-    /// How many to leave out at the start.
-    #[param(value_type = Option<Offset>, inline, nullable = false)]
-    offset: Option<String>,
-}
+query!(PointsParams {
+    part: Part = "Which part of the summaries.", required = true;
+    user_id: UserName = "Whose summaries. Defaults to the user `default`.";
+    session_id: Name = "Only summaries of this session.";
+    limit: Limit = "The most entries to list.";
+    offset: Offset = "How many entries to leave out at the start.";
+});
 
 /// A part of a summary.
 #[derive(ToSchema)]
@@ -53,38 +38,12 @@ enum Part {
     Entities,
 }
 
-/// What the summaries say.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct PointsResponse {
-    points: Vec<PointResponse>,
-}
-
-/// One of the things that a summary says.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct PointResponse {
-    /// What it says.
-    text: String,
-    /// The session it is about.
-    session_id: String,
-    /// The turn of that session up to which it was said; `null` where somebody else wrote the summary.
-    seq: Option<u64>,
-    /// The summary that says it.
-    summary_id: Uuid,
-}
-
-impl From<StructuredPoint> for PointResponse {
-    fn from(point: StructuredPoint) -> Self {
-        let StructuredPoint { session, summary, text, seq } = point;
-        Self { text, session_id: session.into(), seq, summary_id: summary.0 }
-    }
-}
-
-/// List what the current summaries say in one part
+/// List the points that the current summaries make in one part
 ///
-/// Every open todo, for instance. The session that was last written to comes first, and what two sessions say alike is said
+/// Every open todo, for instance. The session that was last written to comes first. A point that two sessions make is listed
 /// once.
 #[utoipa::path(get, path = "/summaries", tag = "sessions", params(PointsParams),
-    responses((status = 200, description = "what they say", body = PointsResponse),
+    responses((status = 200, description = "the points", body = PointsResponse),
         (status = 404, description = "the user has no such session")))]
 async fn list_points(
     State(app): State<App>,
@@ -100,7 +59,7 @@ async fn list_points(
     let points = app.engine().summaries.structured(&user, session.as_ref(), part.parse()?).await?;
     let offset = usize::try_from(page.offset).unwrap_or(usize::MAX);
     let points = points.into_iter().skip(offset).take(page.limit as usize);
-    Ok(Json(PointsResponse { points: points.map(PointResponse::from).collect() }))
+    Ok(Json(points.collect()))
 }
 
 #[cfg(test)]

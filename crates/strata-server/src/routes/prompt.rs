@@ -3,26 +3,29 @@
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Number;
-use strata_core::{Error, SessionId};
-use strata_engine::prompt::{Cut, Layer, Prompt, PromptBody, PromptFormat};
+use strata_core::SessionId;
+use strata_core::key::KeyScope;
+use strata_engine::prompt::PromptFormat;
 use strata_engine::{PromptRequest, Prompted};
 use utoipa::ToSchema;
 
 use super::params::SessionPath;
-use super::search::{MAX_TOKENS, count};
-use super::vocabulary::Role;
+use super::search::MAX_TOKENS;
 use crate::app::App;
 use crate::error::ApiError;
+use crate::extract::numbers::count;
 use crate::extract::{JsonBody, PathName};
 use crate::identity::Caller;
-use crate::router::Route;
+use crate::route::Route;
 use crate::telemetry::set_request_id;
+use crate::wire::PromptResponse;
+use crate::wire::names::Format;
 
 pub(crate) fn routes() -> Vec<Route> {
-    vec![("/sessions/{id}/prompt", post(make_prompt))]
+    // The body is a question: nothing is written.
+    vec![Route::new(__path_make_prompt, make_prompt).needs(&[KeyScope::Read])]
 }
 
 /// A question for which a prompt is wanted.
@@ -45,103 +48,6 @@ pub(crate) struct PromptBodyRequest {
     max_tokens: Option<Number>,
 }
 
-/// In which form a prompt is wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase", try_from = "String")]
-pub(crate) enum Format {
-    /// One text, the request first.
-    Flat,
-    /// A list of messages, memory beside the last of the user's.
-    Chat,
-}
-
-impl TryFrom<String> for Format {
-    type Error = Error;
-
-    fn try_from(name: String) -> Result<Self, Error> {
-        Ok(match name.parse::<PromptFormat>()? {
-            PromptFormat::Flat => Self::Flat,
-            PromptFormat::Chat => Self::Chat,
-        })
-    }
-}
-
-impl From<Format> for PromptFormat {
-    fn from(format: Format) -> Self {
-        match format {
-            Format::Flat => Self::Flat,
-            Format::Chat => Self::Chat,
-        }
-    }
-}
-
-/// A prompt, and how it came to its size.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct PromptResponse {
-    /// The text, where it is flat.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    prompt: Option<String>,
-    /// The messages, where it is a chat.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    messages: Option<Vec<PromptMessage>>,
-    /// The tokens of all of it.
-    tokens: u32,
-    /// The layers that are in it, in their order.
-    layers: Vec<LayerResponse>,
-    /// What gave way to the budget, in the order in which it did.
-    cut: Vec<CutResponse>,
-}
-
-/// A message for a chat model.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct PromptMessage {
-    /// Who says it.
-    role: Role,
-    /// What it says.
-    content: String,
-}
-
-/// One layer's share of a prompt.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct LayerResponse {
-    /// The layer, by the name of its tag.
-    name: String,
-    /// Its tokens.
-    tokens: u32,
-}
-
-/// Something that gave way to the budget.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct CutResponse {
-    /// The layer, by the name of its tag.
-    layer: String,
-    /// How many of the things that `what` names went; 0 where they are not counted.
-    count: usize,
-    /// What of it went, and where to.
-    what: String,
-}
-
-impl From<Prompt> for PromptResponse {
-    fn from(made: Prompt) -> Self {
-        let Prompt { body, tokens, layers, cut } = made;
-        let (prompt, messages) = match body {
-            PromptBody::Text(text) => (Some(text), None),
-            PromptBody::Messages(messages) => (None, Some(messages)),
-        };
-        let messages = messages.map(|messages| {
-            let messages = messages.into_iter();
-            messages
-                .map(|message| PromptMessage { role: message.role.into(), content: message.content })
-                .collect()
-        });
-        let layers = layers.into_iter().map(|Layer { name, tokens }| LayerResponse { name, tokens });
-        let cut = cut.into_iter().map(|Cut { layer, count, what }| CutResponse { layer, count, what });
-        Self { prompt, messages, tokens, layers: layers.collect(), cut: cut.collect() }
-    }
-}
-
 /// Make a prompt
 ///
 /// What the model is to be shown for a question: the request, what is known, a summary of what was said earlier, the recent
@@ -161,8 +67,8 @@ async fn make_prompt(
         max_tokens: count("max_tokens", &request.max_tokens, MAX_TOKENS)?,
         ..PromptRequest::new(SessionId::new(id)?, request.question)
     };
-    let Prompted { prompt, request_id } = app.engine().prompting.prompt(&user, &request).await?;
-    let mut response = Json(PromptResponse::from(prompt)).into_response();
+    let Prompted { prompt, request_id } = app.engine().prompt(&user, &request).await?;
+    let mut response = Json(PromptResponse::from(&prompt)).into_response();
     if let Some(request_id) = request_id {
         set_request_id(&mut response, request_id.0);
     }

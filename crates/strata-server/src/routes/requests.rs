@@ -2,123 +2,31 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::routing::get;
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
-use strata_core::metric::{ErrorStage, RequestMetric, TraceSource};
-use strata_core::trace::Trace;
-use strata_core::{ItemId, TurnId, UserId};
-use utoipa::{IntoParams, ToSchema};
-use uuid::Uuid;
+use strata_core::{ItemId, RequestId, TurnId};
 
-use super::params::{Limit, UserName, UserParams, limit};
-use super::trace::{ExplanationResponse, TraceResponse};
-use super::vocabulary::Scope;
+use super::params::{IdPath, Limit, Named, UserName, UserParams, query};
 use crate::app::App;
 use crate::error::ApiError;
+use crate::extract::numbers::limit;
 use crate::extract::{Params, PathName};
 use crate::identity::Caller;
 use crate::moment::Moment;
-use crate::router::Route;
+use crate::route::Route;
+use crate::wire::trace::{ExplanationResponse, RequestsResponse, TracedRequestResponse};
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
-        ("/requests", get(list_requests)),
-        ("/requests/{id}", get(get_request)),
-        ("/requests/{id}/explain", get(explain_request)),
+        Route::new(__path_list_requests, list_requests),
+        Route::new(__path_get_request, get_request),
+        Route::new(__path_explain_request, explain_request),
     ]
 }
 
-/// What one request did and cost.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RequestResponse {
-    /// Its id, as in the answer's `request_id`.
-    id: Uuid,
-    /// Whose memory was asked.
-    user_id: String,
-    /// The session it was asked in.
-    session_id: Option<String>,
-    /// When.
-    created_at: Timestamp,
-    /// The question.
-    query: String,
-    /// Items that hold a word of the question.
-    fts_hits: u32,
-    /// Items found by trigrams.
-    trgm_hits: u32,
-    /// Items compared by their vectors.
-    vector_hits: u32,
-    /// Whether full text and vectors gave nothing and trigrams or the most recent turns stood in.
-    used_fallback: bool,
-    /// Which path gave the items: `fts`, `trgm`, `vector`, `window`, `summaries_only` or `none`.
-    retrieval_path: &'static str,
-    /// The scope asked for.
-    scope: Scope,
-    /// Where was looked in the end.
-    scope_used: Scope,
-    /// Why the scope was widened.
-    expansion: Option<String>,
-    /// How many items were given back.
-    context_items: u32,
-    /// Their tokens.
-    estimated_tokens: u32,
-    /// Whether the budget cut something.
-    truncated: bool,
-    /// Time spent on recall, in milliseconds.
-    latency_retrieval_ms: f64,
-    /// Time spent on the model, in milliseconds.
-    latency_llm_ms: Option<f64>,
-    /// What failed: `retrieval`, `embedding`, `llm_reply` or `summary`.
-    error_stage: Option<&'static str>,
-}
-
-impl RequestResponse {
-    fn new(user: &UserId, row: &RequestMetric) -> Self {
-        let milliseconds = |micros: u64| micros as f64 / 1_000.0;
-        Self {
-            id: row.id.0,
-            user_id: user.as_str().to_owned(),
-            session_id: row.session.as_ref().map(|session| session.as_str().to_owned()),
-            created_at: row.created_at,
-            query: row.query.clone(),
-            fts_hits: row.fts_hits,
-            trgm_hits: row.trgm_hits,
-            vector_hits: row.vector_hits,
-            used_fallback: row.used_fallback,
-            retrieval_path: row.retrieval_path.as_str(),
-            scope: row.scope.into(),
-            scope_used: row.scope_used.into(),
-            expansion: row.expansion.clone(),
-            context_items: row.context_items,
-            estimated_tokens: row.estimated_tokens,
-            truncated: row.truncated,
-            latency_retrieval_ms: milliseconds(row.latency_retrieval_us),
-            latency_llm_ms: row.latency_llm_us.map(milliseconds),
-            error_stage: row.error_stage.map(ErrorStage::as_str),
-        }
-    }
-}
-
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct ListParams {
-    /// Whose requests; `default` where nobody says.
-    #[param(value_type = Option<UserName>, inline, nullable = false)]
-    user_id: Option<String>,
-    /// Only those since then.
-    #[param(value_type = Option<Moment>, inline, nullable = false)]
-    since: Option<String>,
-    /// How many at the most.
-    #[param(value_type = Option<Limit>, inline, nullable = false)]
-    limit: Option<String>,
-}
-
-/// Requests, the newest first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RequestsResponse {
-    requests: Vec<RequestResponse>,
-}
+query!(ListParams {
+    user_id: UserName = "Whose requests. Defaults to the user `default`.";
+    since: Moment = "Only requests since then.";
+    limit: Limit = "The most entries to list.";
+});
 
 /// List what was asked
 ///
@@ -131,73 +39,33 @@ async fn list_requests(
     Params(params): Params<ListParams>,
 ) -> Result<Json<RequestsResponse>, ApiError> {
     let user = caller.user([&params.user_id])?;
-    let since = params.since.as_deref().map(Moment::parse).transpose();
-    let since = since.map_err(|reason| ApiError::invalid(format!("`since`: {reason}")))?;
-    let limit = limit(&params.limit)?;
-    let rows = app.engine().requests.list(&user, since.map(Moment::at), limit).await?;
-    Ok(Json(RequestsResponse { requests: rows.iter().map(|row| RequestResponse::new(&user, row)).collect() }))
-}
-
-/// A request and what happened in it.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct TracedRequestResponse {
-    /// What it did and cost.
-    #[serde(flatten)]
-    request: RequestResponse,
-    /// Whether the trace was made then, because somebody asked with `explain`. Otherwise the question was asked again, of
-    /// what could be seen then, with the settings of now.
-    trace_kept: bool,
-    /// The same in words: from what the trace was made.
-    trace_note: &'static str,
-    /// What became of each candidate.
-    trace: TraceResponse,
-}
-
-impl TracedRequestResponse {
-    /// A user's request and its trace.
-    pub fn new(user: &UserId, row: &RequestMetric, trace: Trace) -> Self {
-        let source = row.trace_source();
-        Self {
-            request: RequestResponse::new(user, row),
-            trace_kept: source == TraceSource::Kept,
-            trace_note: source.note(),
-            trace: trace.into(),
-        }
-    }
+    let since = Moment::parameter("since", params.since.as_deref())?;
+    let rows = app.engine().requests(&user, since.map(Moment::at), limit(&params.limit)?).await?;
+    Ok(Json(RequestsResponse::new(&user, &rows)))
 }
 
 /// Show a request with its trace
 #[utoipa::path(get, path = "/requests/{id}", tag = "requests",
-    params(("id" = Uuid, Path, description = "the request"), UserParams),
+    params(IdPath, UserParams),
     responses((status = 200, description = "the request", body = TracedRequestResponse),
         (status = 404, description = "the user has made no such request")))]
 async fn get_request(
     State(app): State<App>,
-    caller: Caller,
-    PathName(id): PathName,
-    Params(params): Params<UserParams>,
+    Named { user, id }: Named<RequestId>,
 ) -> Result<Json<TracedRequestResponse>, ApiError> {
-    let user = caller.user([&params.user_id])?;
-    let row = app.engine().requests.get(&user, id.parse()?).await?;
-    let trace = app.engine().requests.trace_of(&user, row.clone()).await?;
-    Ok(Json(TracedRequestResponse::new(&user, &row, trace)))
+    let row = app.engine().request(&user, id).await?;
+    let trace = app.engine().trace_of(&user, row.clone()).await?;
+    Ok(Json(TracedRequestResponse::new(&user, &row, &trace)))
 }
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct ExplainParams {
-    /// The turn or memory.
-    #[param(value_type = Uuid, required = true, nullable = false)]
-    item: Option<String>,
-    /// Whose request; `default` where nobody says.
-    #[param(value_type = Option<UserName>, inline, nullable = false)]
-    user_id: Option<String>,
-}
+query!(ExplainParams {
+    item: Uuid = "The turn or memory.", required = true;
+    user_id: UserName = "Whose request. Defaults to the user `default`.";
+});
 
 /// Why was this (not) recalled?
 #[utoipa::path(get, path = "/requests/{id}/explain", tag = "requests",
-    params(("id" = Uuid, Path, description = "the request"), ExplainParams),
+    params(IdPath, ExplainParams),
     responses((status = 200, description = "why, in a sentence, and what happened to it", body = ExplanationResponse),
         (status = 404, description = "the user has made no such request, or has no such turn or memory")))]
 async fn explain_request(
@@ -210,9 +78,9 @@ async fn explain_request(
     let Some(item) = params.item else {
         return Err(ApiError::invalid("`item` is missing; name a turn or a memory, as `?item=ID`"));
     };
-    // Ids are unique over kinds, and nobody who asks should have to know which it is.
+    // Ids are unique over kinds, so the engine finds the item whatever its kind is.
     let item = ItemId::Turn(item.parse::<TurnId>()?);
-    Ok(Json(app.engine().requests.explain(&user, id.parse()?, item).await?.into()))
+    Ok(Json((&app.engine().explain(&user, id.parse()?, item).await?).into()))
 }
 
 #[cfg(test)]

@@ -3,37 +3,35 @@
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Number, Value};
 use strata_core::SessionId;
-use strata_core::store::{Item, ItemKinds};
-use strata_core::turn::Metadata;
+use strata_core::key::KeyScope;
+use strata_core::store::ItemKinds;
 use strata_engine::Filter;
-use strata_engine::recall::{Budget, MAX_LIMIT, RecallRequest, RecallSettings, Recalled, RecalledItem};
+use strata_engine::recall::{Budget, MAX_LIMIT, RecallRequest, RecallSettings};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Type};
 use utoipa::openapi::{Ref, RefOr, Schema};
-use uuid::Uuid;
 
-use super::filters::{filter, user_of};
-use super::memories::{Source, SourceTurn, Sources, checked_agent};
-use super::trace::TraceResponse;
-use super::vocabulary::{Kind, Role, Scope};
 use crate::app::App;
+use crate::compat::mem0::LenientBody;
 use crate::error::ApiError;
-use crate::extract::LenientBody;
+use crate::extract::numbers::{count, share};
 use crate::identity::Caller;
+use crate::identity::memories::{checked_agent, filter, user_of};
 use crate::moment::Moment;
-use crate::router::Route;
+use crate::route::{Dialect, Route};
 use crate::telemetry::set_request_id;
+use crate::wire::SearchResponse;
+use crate::wire::names::Scope;
 
 /// The most tokens that may be asked for, as the setting `max_context_tokens` has it.
 pub(crate) const MAX_TOKENS: u32 = 10_000_000;
 
 pub(crate) fn routes() -> Vec<Route> {
-    vec![("/search", post(search))]
+    // The body is a question: nothing is written.
+    vec![Route::new(__path_search, search).needs(&[KeyScope::Read]).speaks(Dialect::Mem0)]
 }
 
 /// A question to memory.
@@ -112,26 +110,6 @@ fn filter_schema() -> RefOr<Schema> {
     OneOfBuilder::new().item(nothing).item(Ref::from_schema_name("Filter")).into()
 }
 
-/// A whole number, however it is written (`5`, `5.0`), from 1 to `most`.
-pub(crate) fn count(name: &str, number: &Option<Number>, most: u32) -> Result<Option<u32>, ApiError> {
-    let Some(number) = number else { return Ok(None) };
-    let value = number.as_f64().unwrap_or_default();
-    if value.fract() == 0.0 && (1.0..=f64::from(most)).contains(&value) {
-        return Ok(Some(value as u32));
-    }
-    Err(ApiError::invalid(format!("`{name}` is `{number}`; it is a whole number from 1 to {most}")))
-}
-
-/// A number from 0 to 1.
-pub(crate) fn share(name: &str, value: Option<f64>) -> Result<Option<f32>, ApiError> {
-    match value {
-        Some(value) if !(0.0..=1.0).contains(&value) => {
-            Err(ApiError::invalid(format!("`{name}` is `{value}`; it goes from 0 to 1")))
-        }
-        value => Ok(value.map(|value| value as f32)),
-    }
-}
-
 fn item_kinds(kinds: Option<Vec<SearchedKind>>) -> Result<ItemKinds, ApiError> {
     let Some(kinds) = kinds else { return Ok(ItemKinds::ALL) };
     if kinds.is_empty() {
@@ -182,138 +160,6 @@ impl SearchRequest {
     }
 }
 
-/// What was found, the best first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct SearchResponse {
-    results: Vec<FoundItem>,
-    /// The request's id, as in the header `X-Strata-Request-Id`.
-    request_id: Uuid,
-    /// Which path gave the items: `fts`, `trgm`, `vector`, `window`, `summaries_only` or `none`.
-    retrieval_path: &'static str,
-    /// Where was looked.
-    scope: Scope,
-    /// Why that is wider than the session.
-    expansion: Option<String>,
-    /// The tokens of the items.
-    tokens: u32,
-    /// Whether the budget shortened an item or left one out.
-    truncated: bool,
-    /// What became of each candidate, where `explain` asked for it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    trace: Option<TraceResponse>,
-}
-
-/// A found item.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct FoundItem {
-    /// Its id.
-    id: Uuid,
-    /// Its text, or what of it fits the budget.
-    memory: String,
-    /// Whether the text was shortened.
-    truncated: bool,
-    /// How good a choice it is: relevance and recency together, from 0 to 1.
-    score: f32,
-    /// How well it fits the question, from 0 to 1: what `threshold` is compared with.
-    relevance: f32,
-    /// What it is.
-    kind: FoundKind,
-    /// The agent it belongs to.
-    agent_id: Option<String>,
-    /// The client's metadata, as it was sent.
-    #[schema(value_type = Object)]
-    metadata: Metadata,
-    /// When it was said or learned.
-    created_at: Timestamp,
-    /// When it last changed.
-    updated_at: Timestamp,
-    /// Since when it is so.
-    valid_from: Timestamp,
-    /// Until when it was so; open while it still is.
-    valid_to: Option<Timestamp>,
-    /// The session it belongs to.
-    session_id: Option<String>,
-    /// Who said it, where it is a turn.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    role: Option<Role>,
-    /// Where it comes from.
-    source: Source,
-}
-
-/// What a found item is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum FoundKind {
-    /// A turn.
-    Turn,
-    /// A summary.
-    Summary,
-    /// A memory: something that is so.
-    Fact,
-    /// A memory: something somebody likes or wants done in a certain way.
-    Preference,
-    /// A memory: something to be done.
-    Todo,
-    /// A memory: something that was settled.
-    Decision,
-}
-
-impl From<Kind> for FoundKind {
-    fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::Fact => Self::Fact,
-            Kind::Preference => Self::Preference,
-            Kind::Todo => Self::Todo,
-            Kind::Decision => Self::Decision,
-        }
-    }
-}
-
-impl FoundItem {
-    fn new(recalled: RecalledItem, sources: &Sources) -> Self {
-        let RecalledItem { item, shortened, score, relevance } = recalled;
-        let (valid_from, valid_to) = match &item {
-            Item::Memory(memory) => (memory.valid_from, memory.valid_to),
-            Item::Turn(_) | Item::Summary(_) => (item.created_at(), None),
-        };
-        let (kind, role, source) = match &item {
-            Item::Turn(turn) => {
-                let session_id = Some(turn.session.as_str().to_owned());
-                let place = SourceTurn { id: turn.id.0, session_id, seq: Some(turn.seq) };
-                (FoundKind::Turn, Some(turn.role.into()), Source { turns: vec![place] })
-            }
-            Item::Memory(memory) => (Kind::from(memory.kind).into(), None, sources.of(memory)),
-            Item::Summary(_) => (FoundKind::Summary, None, Source { turns: Vec::new() }),
-        };
-        let (agent_id, metadata) = match &item {
-            Item::Turn(turn) => (None, turn.metadata.clone()),
-            Item::Memory(memory) => (memory.agent.clone(), memory.metadata.clone()),
-            Item::Summary(_) => (None, Metadata::new()),
-        };
-        Self {
-            id: item.id().uuid(),
-            agent_id,
-            metadata,
-            updated_at: item.created_at(),
-            truncated: shortened.is_some(),
-            memory: shortened.unwrap_or_else(|| item.content().to_owned()),
-            score,
-            relevance,
-            kind,
-            created_at: match &item {
-                Item::Memory(memory) => memory.first_recorded_at(),
-                item => item.created_at(),
-            },
-            valid_from,
-            valid_to,
-            session_id: item.session().map(|session| session.as_str().to_owned()),
-            role,
-            source,
-        }
-    }
-}
-
 /// Search memory
 ///
 /// Turns and memories that answer a question, the best first; each names the turns it comes from.
@@ -330,24 +176,8 @@ async fn search(
     let recalled = app.engine().recall.ask(&user, &request).await?;
     app.meters().searched(recalled.path.as_str());
 
-    let memories = recalled.items.iter().filter_map(|recalled| match &recalled.item {
-        Item::Memory(memory) => Some(memory),
-        Item::Turn(_) | Item::Summary(_) => None,
-    });
-    let sources = Sources::load(&app, &user, memories).await?;
-    let Recalled { request_id, items, path, scope, expansion, tokens, truncated, trace, .. } = recalled;
-    let mut response = Json(SearchResponse {
-        results: items.into_iter().map(|item| FoundItem::new(item, &sources)).collect(),
-        request_id: request_id.0,
-        retrieval_path: path.as_str(),
-        scope: scope.into(),
-        expansion,
-        tokens,
-        truncated,
-        trace: trace.map(Into::into),
-    })
-    .into_response();
-    set_request_id(&mut response, request_id.0);
+    let mut response = Json(SearchResponse::load(app.engine(), &user, &recalled).await?).into_response();
+    set_request_id(&mut response, recalled.request_id.0);
     Ok(response)
 }
 

@@ -2,21 +2,19 @@
 
 use axum::Json;
 use axum::extract::State as Shared;
-use axum::routing::get;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use strata_core::SessionId;
 use strata_core::state::{DiagnosticState, State, Task, TokenUsage, ToolStats};
 
-use super::params::{SessionPath, UserParams};
+use super::params::{Named, SessionPath, UserParams};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::extract::{JsonBody, Params, PathName, object};
-use crate::identity::Caller;
-use crate::router::Route;
+use crate::extract::{JsonBody, object};
+use crate::route::Route;
 
 pub(crate) fn routes() -> Vec<Route> {
-    vec![("/sessions/{id}/state", get(get_state).put(put_state))]
+    vec![Route::new(__path_get_state, get_state).on(__path_put_state, put_state)]
 }
 
 /// A state as clients write it. Fields of the client's own are kept; how far the turns have been read is ours to say.
@@ -66,12 +64,9 @@ struct StateResponse(State);
         (status = 404, description = "the user has no such session")))]
 async fn get_state(
     Shared(app): Shared<App>,
-    caller: Caller,
-    PathName(id): PathName,
-    Params(params): Params<UserParams>,
+    Named { user, id }: Named<SessionId>,
 ) -> Result<Json<StateResponse>, ApiError> {
-    let user = caller.user([&params.user_id])?;
-    let state = app.engine().sessions.state(&user, &SessionId::new(id)?).await?;
+    let state = app.engine().state(&user, &id).await?;
     Ok(Json(StateResponse(state)))
 }
 
@@ -87,13 +82,10 @@ async fn get_state(
         (status = 409, description = "others kept writing to the session; try again")))]
 async fn put_state(
     Shared(app): Shared<App>,
-    caller: Caller,
-    PathName(id): PathName,
-    Params(params): Params<UserParams>,
+    Named { user, id }: Named<SessionId>,
     JsonBody(request): JsonBody<StateRequest>,
 ) -> Result<Json<StateResponse>, ApiError> {
-    let user = caller.user([&params.user_id])?;
-    let state = app.engine().sessions.put_state(&user, &SessionId::new(id)?, request.into()).await?;
+    let state = app.engine().put_state(&user, &id, request.into()).await?;
     Ok(Json(StateResponse(state)))
 }
 

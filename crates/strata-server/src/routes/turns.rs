@@ -4,20 +4,20 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
-use serde::{Deserialize, Serialize};
-use strata_core::nul::MayHoldNul;
-use strata_core::turn::{self, Metadata, NewMessage, TurnNotes};
+use serde::Deserialize;
+use serde_json::Value;
+use strata_core::turn::Metadata;
+use strata_core::turn::NewMessage;
 use utoipa::ToSchema;
-use uuid::Uuid;
 
-use super::vocabulary::Role;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::{JsonBody, object, objects};
 use crate::identity::{Caller, header};
 use crate::moment::Moment;
-use crate::router::Route;
+use crate::route::Route;
+use crate::wire::names::Role;
+use crate::wire::session::RecordResponse;
 
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
@@ -26,7 +26,7 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 const MAX_NAME_CHARS: usize = 64;
 
 pub(crate) fn routes() -> Vec<Route> {
-    vec![("/turns", post(record_turns))]
+    vec![Route::new(__path_record_turns, record_turns)]
 }
 
 /// Messages to append to a session.
@@ -135,19 +135,9 @@ impl MessageRequest {
     }
 }
 
-/// The turns that are now durable, in the order given.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RecordResponse {
-    turns: Vec<RecordedTurn>,
-}
-
-/// A recorded turn.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RecordedTurn {
-    /// Its id.
-    id: Uuid,
-    /// Its place in the session, from 0 and without gaps.
-    seq: u64,
+/// Whether a NUL character, which not every store can keep, is anywhere in what a client attaches.
+pub(crate) fn holds_nul(metadata: &Metadata) -> bool {
+    Value::Object(metadata.clone()).to_string().contains("\\u0000")
 }
 
 /// Append messages to a session
@@ -177,9 +167,8 @@ async fn record_turns(
     let key = header(&headers, IDEMPOTENCY_KEY)?;
     let messages = request.messages.into_iter().map(MessageRequest::into_message).collect();
 
-    let recorded = app.engine().recording.record(&user, &session, messages, key.as_deref()).await?;
-    let turns = recorded.turns.iter().map(|turn| RecordedTurn { id: turn.id.0, seq: turn.seq }).collect();
-    let response = Json(RecordResponse { turns });
+    let recorded = app.engine().record(&user, &session, messages, key.as_deref()).await?;
+    let response = Json(RecordResponse::from(recorded.turns.as_slice()));
     if recorded.replayed {
         return Ok(([(REPLAYED, HeaderValue::from_static("true"))], response).into_response());
     }

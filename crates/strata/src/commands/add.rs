@@ -4,10 +4,10 @@ use strata_core::scope::Scope;
 use strata_core::turn::NewMessage;
 use strata_core::{MemoryKind, Role, SessionId, UserId};
 use strata_engine::{Event, InferredEvent, NewMemory};
+use strata_server::wire::{AddResponse, MemoryResponse};
 
 use super::{Context, JsonArgs, UserArgs, text_or_stdin};
 use crate::failure::{Failure, Outcome};
-use crate::json::{InferredJson, MemoryJson};
 use crate::output::Output;
 
 /// Remember a statement as it is, or learn from what was said
@@ -57,7 +57,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     let memory = NewMemory { kind, session, ..NewMemory::new(text) };
     for memory in engine.memories.add(&user, vec![memory]).await? {
         if json.json {
-            output.json(&MemoryJson::new(&user, &memory))?;
+            output.json(&MemoryResponse::load(&engine, &user, &memory).await?)?;
         } else {
             output.line(format_args!("remembered as {}", memory.id))?;
         }
@@ -80,7 +80,7 @@ async fn learn_from(
     let message = NewMessage::new(Role::User, text);
     let events = engine.learning.infer(user, &session.unwrap_or_default(), vec![message], None).await?;
     if json.json {
-        output.json(&InferredJson::new(&events))?;
+        output.json(&AddResponse::inferred(&events))?;
         return Ok(());
     }
     if events.is_empty() {

@@ -39,10 +39,10 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     let Args { request, item, user: UserArgs { user }, json: JsonArgs { json } } = args;
     let engine = context.engine_to_read().await?;
     if let Some(item) = item {
-        // Ids are unique over kinds, and nobody who asks should have to know which it is.
-        let explanation = engine.requests.explain(&user, request, ItemId::Turn(item)).await?;
+        // Ids are unique over kinds, so the engine finds the item whatever its kind is.
+        let explanation = engine.explain(&user, request, ItemId::Turn(item)).await?;
         if json {
-            output.json(&ExplanationResponse::from(explanation))?;
+            output.json(&ExplanationResponse::from(&explanation))?;
             return Ok(());
         }
         output.line(&explanation.reason)?;
@@ -55,7 +55,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     let row = engine.requests.get(&user, request).await?;
     let trace = engine.requests.trace_of(&user, row.clone()).await?;
     if json {
-        output.json(&TracedRequestResponse::new(&user, &row, trace))?;
+        output.json(&TracedRequestResponse::new(&user, &row, &trace))?;
         return Ok(());
     }
     show_row(&row, output)?;

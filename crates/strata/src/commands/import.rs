@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
 use strata_import::{BadRows, ImportOptions, ImportProgress, ImportReport};
 
 use super::{Context, JsonArgs, UserArgs};
 use crate::failure::Outcome;
-use crate::json::ImportJson;
 use crate::output::{Output, note};
 
 /// Take over conversations that another program has kept
@@ -44,8 +44,13 @@ enum Format {
 }
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
-    let Format::Sqlite { file, user: UserArgs { user }, prefix, skip_bad_rows, json: JsonArgs { json } } =
-        args.format;
+    let Format::Sqlite {
+        file,
+        user: UserArgs { user },
+        prefix,
+        skip_bad_rows,
+        json: JsonArgs { json: as_json },
+    } = args.format;
     let options = ImportOptions {
         user,
         session_prefix: prefix,
@@ -60,8 +65,17 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     let report = strata_import::sqlite(&file, &engine, &options, |progress| show(&bar, progress)).await;
     bar.finish_and_clear();
     let report = report?;
-    if json {
-        output.json(&ImportJson::new(&report))?;
+    if as_json {
+        output.json(&json!({
+            "conversations": report.conversations,
+            "messages": report.messages,
+            "turns_added": report.turns_added,
+            "turns_present": report.turns_present,
+            "summaries_added": report.summaries_added,
+            "states_added": report.states_added,
+            "skipped": report.skipped,
+            "problems": report.problems,
+        }))?;
         return Ok(());
     }
     let ImportReport { conversations, turns_added, turns_present, skipped, .. } = &report;

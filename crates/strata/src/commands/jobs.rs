@@ -1,15 +1,14 @@
 //! `strata jobs`: the work behind the conversation: list it, show it, and try again what was given up.
 
 use clap::Subcommand;
-use serde_json::json;
 use strata_core::job::{Job, JobStatus};
 use strata_core::store::{JobQuery, Page};
 use strata_core::{Error, ErrorKind, JobId, SessionId, UserId};
 use strata_engine::Engine;
+use strata_server::wire::{JobResponse, JobsResponse};
 
 use super::{Context, JsonArgs};
 use crate::failure::Outcome;
-use crate::json::JobJson;
 use crate::output::{Output, note};
 
 /// List, show and retry background work
@@ -110,8 +109,7 @@ async fn list(args: ListArgs, engine: &Engine, output: &mut Output) -> Outcome {
         jobs.extend(engine.jobs.list(user, &query).await?);
     }
     if json.json {
-        let jobs: Vec<_> = jobs.iter().map(JobJson::new).collect();
-        output.json(&json!({ "jobs": jobs }))?;
+        output.json(&jobs.iter().collect::<JobsResponse>())?;
         return Ok(());
     }
     if jobs.is_empty() {
@@ -153,7 +151,7 @@ pub(super) async fn users(engine: &Engine) -> Outcome<Vec<UserId>> {
 
 fn show(job: &Job, json: JsonArgs, output: &mut Output) -> Outcome {
     if json.json {
-        output.json(&JobJson::new(job))?;
+        output.json(&JobResponse::from(job))?;
         return Ok(());
     }
     output.line(format_args!("job {}", job.id))?;

@@ -4,16 +4,15 @@ mod edit;
 
 use clap::Subcommand;
 use jiff::Timestamp;
-use serde_json::json;
 use strata_core::moment::parse_as_of;
 use strata_core::store::{MemoryQuery, MemorySelect};
 use strata_core::{Memory, MemoryId, MemoryKind, SessionId, UserId};
 use strata_engine::{Engine, Filter};
 use strata_engine::{HistoryStep, MemoryEdit};
+use strata_server::wire::{MemoriesResponse, MemoryResponse, RemovedResponse, StatementsResponse};
 
 use super::{Context, JsonArgs, PageArgs, text_or_stdin};
 use crate::failure::{Failure, Outcome};
-use crate::json::{HistoryJson, MemoryJson, RemovedJson};
 use crate::output::{Output, confirm, note};
 
 /// List, show, edit, delete and forget memories
@@ -130,13 +129,13 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         Action::List(args) => list(args, &engine, output).await,
         Action::Show(OneArgs { id, owner, json }) => {
             let user = owner.into_user();
-            let memory = engine.memories.get(&user, id).await?;
-            show(&user, &memory, json, output)
+            let memory = engine.memory(&user, id).await?;
+            show(&engine, &user, &memory, json, output).await
         }
         Action::History(OneArgs { id, owner, json }) => {
             let user = owner.into_user();
-            let steps = engine.memories.explain(&user, id).await?;
-            print_history(&user, &steps, json, output)
+            let steps = engine.explain_memory(&user, id).await?;
+            print_history(&engine, &user, &steps, json, output).await
         }
         Action::Edit { one: OneArgs { id, owner, json }, text } => {
             let user = owner.into_user();
@@ -147,16 +146,17 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
             };
             if content == memory.content {
                 note("the statement is the same; nothing was changed");
-                return show(&user, &memory, json, output);
+                return show(&engine, &user, &memory, json, output).await;
             }
-            let memory = engine.memories.revise(&user, id, MemoryEdit { content, metadata: None }).await?;
-            show(&user, &memory, json, output)
+            let memory = engine.revise_memory(&user, id, MemoryEdit { content, metadata: None }).await?;
+            show(&engine, &user, &memory, json, output).await
         }
         Action::Delete(OneArgs { id, owner, json }) => {
             let user = owner.into_user();
             engine.memories.delete(&user, id).await?;
             if json.json {
-                output.json(&MemoryJson::new(&user, &engine.memories.get(&user, id).await?))?;
+                let memory = engine.memory(&user, id).await?;
+                output.json(&MemoryResponse::load(&engine, &user, &memory).await?)?;
             } else {
                 output.line(format_args!("deleted; `strata memories restore {id}` brings it back"))?;
             }
@@ -164,8 +164,8 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         }
         Action::Restore(OneArgs { id, owner, json }) => {
             let user = owner.into_user();
-            let memory = engine.memories.restore(&user, id).await?;
-            show(&user, &memory, json, output)
+            let memory = engine.restore_memory(&user, id).await?;
+            show(&engine, &user, &memory, json, output).await
         }
         Action::Forget { id, owner, yes, json, .. } => {
             forget(&engine, &owner.into_user(), id, yes, json, output).await
@@ -186,7 +186,7 @@ async fn list(args: ListArgs, engine: &Engine, output: &mut Output) -> Outcome {
         note("there are no such memories");
         return Ok(());
     }
-    print_list(&user, &memories, json, output)
+    print_list(engine, &user, &memories, json, output).await
 }
 
 async fn forget(
@@ -209,7 +209,7 @@ async fn forget(
         }
     };
     if json.json {
-        output.json(&RemovedJson { removed })?;
+        output.json(&RemovedResponse::from(&removed))?;
     } else {
         output.line(format_args!("destroyed {} memories, former statements included", removed.memories))?;
     }
@@ -217,10 +217,15 @@ async fn forget(
 }
 
 /// Each statement and its life in a sentence.
-fn print_history(user: &UserId, steps: &[HistoryStep], json: JsonArgs, output: &mut Output) -> Outcome {
+async fn print_history(
+    engine: &Engine,
+    user: &UserId,
+    steps: &[HistoryStep],
+    json: JsonArgs,
+    output: &mut Output,
+) -> Outcome {
     if json.json {
-        let steps: Vec<_> = steps.iter().map(|step| HistoryJson::new(user, step)).collect();
-        output.json(&json!({ "results": steps }))?;
+        output.json(&StatementsResponse::load(engine, user, steps).await?)?;
         return Ok(());
     }
     for step in steps {
@@ -230,10 +235,15 @@ fn print_history(user: &UserId, steps: &[HistoryStep], json: JsonArgs, output: &
     Ok(())
 }
 
-fn print_list(user: &UserId, memories: &[Memory], json: JsonArgs, output: &mut Output) -> Outcome {
+async fn print_list(
+    engine: &Engine,
+    user: &UserId,
+    memories: &[Memory],
+    json: JsonArgs,
+    output: &mut Output,
+) -> Outcome {
     if json.json {
-        let memories: Vec<_> = memories.iter().map(|memory| MemoryJson::new(user, memory)).collect();
-        output.json(&json!({ "results": memories }))?;
+        output.json(&MemoriesResponse::load(engine, user, memories).await?)?;
         return Ok(());
     }
     let rows: Vec<_> = memories
@@ -262,9 +272,15 @@ fn state(memory: &Memory) -> String {
     }
 }
 
-fn show(user: &UserId, memory: &Memory, json: JsonArgs, output: &mut Output) -> Outcome {
+async fn show(
+    engine: &Engine,
+    user: &UserId,
+    memory: &Memory,
+    json: JsonArgs,
+    output: &mut Output,
+) -> Outcome {
     if json.json {
-        output.json(&MemoryJson::new(user, memory))?;
+        output.json(&MemoryResponse::load(engine, user, memory).await?)?;
         return Ok(());
     }
     output.line(format_args!("memory {}", memory.id))?;

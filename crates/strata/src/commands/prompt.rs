@@ -3,10 +3,10 @@
 use strata_core::SessionId;
 use strata_engine::PromptRequest;
 use strata_engine::prompt::{PromptBody, PromptFormat};
+use strata_server::wire::PromptResponse;
 
 use super::{Context, JsonArgs, UserArgs, text_or_stdin};
 use crate::failure::Outcome;
-use crate::json::PromptJson;
 use crate::output::{Output, note};
 
 /// Show what the model is to be shown for a question
@@ -43,7 +43,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     let request = PromptRequest { format, max_tokens, ..PromptRequest::new(session, question) };
     let prompt = engine.prompting.prompt(&user, &request).await?.prompt;
     if json {
-        output.json(&PromptJson::new(&prompt))?;
+        output.json(&PromptResponse::from(&prompt))?;
         return Ok(());
     }
     match &prompt.body {

@@ -13,6 +13,7 @@ use strata_core::moment::parse_moment;
 use strata_core::turn::{Metadata, NewMessage, TurnNotes};
 use strata_core::{Role, SessionId, UserId};
 use strata_engine::Engine;
+use strata_server::wire::RecordedTurn;
 use tokio::sync::mpsc;
 
 use super::learn::{Report, drain, eager_engine};
@@ -250,7 +251,7 @@ impl Recorder {
         self.progress.set_message(format!("{} turns", self.recorded));
         if self.json {
             for turn in &recorded.turns {
-                output.json_line(turn)?;
+                output.json_line(&RecordedTurn::from(turn))?;
             }
             output.flush()?;
         }

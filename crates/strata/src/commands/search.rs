@@ -7,11 +7,11 @@ use strata_core::scope::Scope;
 use strata_core::trace::RetrievalPath;
 use strata_engine::Filter;
 use strata_engine::recall::{RecallRequest, RecalledItem};
+use strata_server::wire::{SearchResponse, kind_of};
 
 use super::explain::show_trace;
 use super::{Context, JsonArgs, UserArgs};
 use crate::failure::Outcome;
-use crate::json::{RecalledJson, kind_of};
 use crate::output::{self, Output};
 
 /// Find what was said and remembered
@@ -65,7 +65,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         RecallRequest { session, scope, as_of, limit, filter, explain, ..RecallRequest::new(query) };
     let recalled = engine.recall.ask(&user, &request).await?;
     if json {
-        output.json(&RecalledJson::new(&recalled))?;
+        output.json(&SearchResponse::load(&engine, &user, &recalled).await?)?;
         return Ok(());
     }
     match recalled.path {

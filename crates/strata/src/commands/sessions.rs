@@ -8,18 +8,19 @@ use anyhow::Context as _;
 use clap::Subcommand;
 use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::json;
+use strata_core::store::Page;
 use strata_core::summary::{Summary, SummaryStats};
 use strata_core::turn::Metadata;
 use strata_core::{Role, Session, SessionId, Turn, UserId};
 use strata_engine::Engine;
 use strata_engine::learn::structured::Field;
 use strata_engine::{StructuredPoint, SummaryReport, SummaryVersion};
-use strata_server::wire::PointResponse;
+use strata_server::wire::{
+    PointsResponse, RemovedResponse, SessionResponse, SessionsResponse, SummariesResponse, TurnResponse,
+};
 
 use super::{Context, JsonArgs, PageArgs, SessionArgs, UserArgs};
 use crate::failure::{Failure, Outcome};
-use crate::json::{NotesJson, RemovedJson, SessionJson};
 use crate::output::{Output, confirm, note};
 
 /// List, show, delete and export sessions
@@ -132,7 +133,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
             confirm(&format!("session `{session}` of user `{user}` with its {count} turns"), yes)?;
             let removed = engine.sessions.delete(&user, &session).await?;
             if json.json {
-                output.json(&RemovedJson { removed })?;
+                output.json(&RemovedResponse::from(&removed))?;
             } else {
                 output.line(format_args!(
                     "destroyed {} turns and {} memories",
@@ -157,10 +158,20 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     }
 }
 
+/// A session with its turns or its summaries.
+#[derive(Debug, Serialize)]
+struct SessionWithParts {
+    #[serde(flatten)]
+    session: SessionResponse,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turns: Option<Vec<TurnResponse>>,
+    #[serde(flatten)]
+    summaries: Option<SummariesResponse>,
+}
+
 fn list(user: &UserId, sessions: &[Session], json: bool, output: &mut Output) -> Outcome {
     if json {
-        let sessions: Vec<_> = sessions.iter().map(|session| SessionJson::new(user, session)).collect();
-        output.json(&json!({ "sessions": sessions }))?;
+        output.json(&SessionsResponse::new(user, sessions))?;
     } else if sessions.is_empty() {
         note(format_args!("user `{user}` has no sessions here"));
     } else {
@@ -178,8 +189,7 @@ fn list(user: &UserId, sessions: &[Session], json: bool, output: &mut Output) ->
 
 fn list_points(part: Field, points: Vec<StructuredPoint>, json: bool, output: &mut Output) -> Outcome {
     if json {
-        let points: Vec<_> = points.into_iter().map(PointResponse::from).collect();
-        output.json(&json!({ "points": points }))?;
+        output.json(&points.into_iter().collect::<PointsResponse>())?;
     } else if points.is_empty() {
         note(format_args!("no current summary has {} yet", part.as_str()));
     } else {
@@ -196,7 +206,9 @@ fn list_points(part: Field, points: Vec<StructuredPoint>, json: bool, output: &m
 
 fn show(user: &UserId, session: &Session, turns: &[Turn], json: JsonArgs, output: &mut Output) -> Outcome {
     if json.json {
-        output.json(&SessionJson::new(user, session).with_turns(turns))?;
+        let turns = Some(turns.iter().map(TurnResponse::from).collect());
+        let session = SessionResponse::new(user, session);
+        output.json(&SessionWithParts { session, turns, summaries: None })?;
         return Ok(());
     }
     let Session { id, created_at, updated_at, turn_count, .. } = session;
@@ -225,7 +237,9 @@ fn show_summaries(
     output: &mut Output,
 ) -> Outcome {
     if json.json {
-        output.json(&SessionJson::new(user, session).with_summaries(report))?;
+        let summaries = Some(SummariesResponse::from(report));
+        let session = SessionResponse::new(user, session);
+        output.json(&SessionWithParts { session, turns: None, summaries })?;
         return Ok(());
     }
     if report.versions.is_empty() {

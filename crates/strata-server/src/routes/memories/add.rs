@@ -5,21 +5,23 @@
 
 use axum::Json;
 use axum::extract::State;
-use serde::{Deserialize, Serialize};
-use strata_core::nul::check_nul;
-use strata_core::turn::{Metadata, NewMessage, Owner};
-use strata_core::{Error, Memory, Role as CoreRole, SessionId, UserId};
-use strata_engine::{Event, InferredEvent, NewMemory};
+use serde::Deserialize;
+use strata_core::turn::Metadata;
+use strata_core::turn::NewMessage;
+use strata_core::{Error, Role as CoreRole, SessionId, UserId};
+use strata_engine::NewMemory;
+use strata_engine::learn::Owner;
 use utoipa::ToSchema;
-use uuid::Uuid;
 
-use super::checked_agent;
 use crate::app::App;
+use crate::compat::mem0::LenientBody;
 use crate::error::ApiError;
-use crate::extract::{LenientBody, optional_objects};
+use crate::extract::optional_objects;
 use crate::identity::Caller;
-use crate::routes::turns::MessageRequest;
-use crate::routes::vocabulary::{Kind, Role, Scope};
+use crate::identity::memories::checked_agent;
+use crate::routes::turns::{MessageRequest, holds_nul};
+use crate::wire::AddResponse;
+use crate::wire::names::{Kind, Role, Scope};
 
 /// What to remember: give either `text`, or `messages`.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -162,67 +164,6 @@ enum Given {
     Messages(Vec<MessageRequest>),
 }
 
-/// What was remembered.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct AddResponse {
-    results: Vec<AddedMemory>,
-    /// Whether statements were inferred; `false` says that they are stored as they were given.
-    inferred: bool,
-}
-
-/// What became of one memory.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct AddedMemory {
-    /// Its id.
-    id: Uuid,
-    /// The statement.
-    memory: String,
-    /// What happened.
-    event: AddEvent,
-    /// What was believed until now, where this took its place.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    previous_memory: Option<String>,
-}
-
-/// What happened to a memory.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "UPPERCASE")]
-pub(crate) enum AddEvent {
-    /// It is new.
-    Add,
-    /// It took the place of another.
-    Update,
-    /// It is no longer believed.
-    Delete,
-    /// It was known already.
-    None,
-}
-
-impl From<Event> for AddEvent {
-    fn from(event: Event) -> Self {
-        match event {
-            Event::Add => Self::Add,
-            Event::Update => Self::Update,
-            Event::Delete => Self::Delete,
-            Event::None => Self::None,
-        }
-    }
-}
-
-impl From<InferredEvent> for AddedMemory {
-    fn from(event: InferredEvent) -> Self {
-        let InferredEvent { id, memory, event, previous } = event;
-        Self { id: id.0, memory, event: event.into(), previous_memory: previous }
-    }
-}
-
-impl From<Memory> for AddedMemory {
-    fn from(memory: Memory) -> Self {
-        Self { id: memory.id.0, memory: memory.content, event: AddEvent::Add, previous_memory: None }
-    }
-}
-
 /// Remember
 ///
 /// Messages are recorded and learned from, which is done when this answers; `infer` decides. Statements that are stored as they
@@ -234,25 +175,22 @@ pub(crate) async fn add_memories(
     caller: Caller,
     LenientBody(mut request): LenientBody<AddRequest>,
 ) -> Result<Json<AddResponse>, ApiError> {
-    let inferred = request.infers();
-    let results = if inferred {
+    let response = if request.infers() {
         infer(&app, &caller, &mut request).await?
     } else {
         store(&app, &caller, &mut request).await?
     };
-    let added = results.iter().filter(|result| matches!(result.event, AddEvent::Add | AddEvent::Update));
-    app.meters().memories_added(added.count());
-    Ok(Json(AddResponse { results, inferred }))
+    app.meters().memories_added(response.added());
+    Ok(Json(response))
 }
 
-async fn infer(app: &App, caller: &Caller, request: &mut AddRequest) -> Result<Vec<AddedMemory>, ApiError> {
+async fn infer(app: &App, caller: &Caller, request: &mut AddRequest) -> Result<AddResponse, ApiError> {
     let (user, session) = request.conversation(caller)?;
     let messages = request.messages()?;
-    let events = app.engine().learning.infer(&user, &session, messages, None).await?;
-    Ok(events.into_iter().map(AddedMemory::from).collect())
+    Ok(AddResponse::inferred(&app.engine().infer(&user, &session, messages, None).await?))
 }
 
-async fn store(app: &App, caller: &Caller, request: &mut AddRequest) -> Result<Vec<AddedMemory>, ApiError> {
+async fn store(app: &App, caller: &Caller, request: &mut AddRequest) -> Result<AddResponse, ApiError> {
     let (user, session) = request.place(caller)?;
     let kind = request.kind.unwrap_or_default();
     let mut statements = request.statements()?;
@@ -267,12 +205,11 @@ async fn store(app: &App, caller: &Caller, request: &mut AddRequest) -> Result<V
         statement.session = session.clone();
         statement.agent = request.agent_id.clone();
     }
-    // What only the model said is nobody's statement: nothing to remember, and nothing wrong.
+    // Messages of the model alone hold no statement of the user's: there is nothing to remember, and that is no error.
     if statements.is_empty() {
-        return Ok(Vec::new());
+        return Ok(AddResponse::stored(&[]));
     }
-    let added = app.engine().memories.add(&user, statements).await?;
-    Ok(added.into_iter().map(AddedMemory::from).collect())
+    Ok(AddResponse::stored(&app.engine().add_memories(&user, statements).await?))
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@ use strata::{ChatReply, Memory, MemoryItem, RecalledItem, ReplyStatus};
 use strata_core::store::TurnQuery;
 use strata_core::trace::{Trace, TraceCandidate};
 use strata_core::{ErrorKind, MemoryId, TurnId};
+use strata_server::wire::kind_of;
 
 use crate::failure::{Failure, Outcome};
-use crate::json::kind_of;
 use crate::output::{Output, note};
 
 const HELP: &str = "\

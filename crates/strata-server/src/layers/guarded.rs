@@ -1,69 +1,64 @@
-//! Under which names the server is called, and from which pages: programs, never a web page that nobody has let in.
+//! The check of `Host` and `Origin`, and CORS.
 //!
-//! Without keys, being on loopback is the only protection, and a browser is on loopback too. A page of another site
-//! shows itself by its `Origin`; a page that had its own name rebound to 127.0.0.1 shows itself by its `Host`. Both are
-//! refused here, before any route. Pages that the operator has named get what a browser wants to see (CORS), and others
-//! never do.
+//! Without keys, listening on loopback is the only protection, and a browser is on loopback too. A page of another site is
+//! recognised by its `Origin`; a page whose own name was rebound to 127.0.0.1 is recognised by its `Host`. Both are refused
+//! here, before any route. Only pages that the operator has named get CORS headers.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
 
 use axum::extract::{Request, State};
-use axum::http::header::{
-    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
-    ACCESS_CONTROL_REQUEST_METHOD, HOST, ORIGIN, VARY,
-};
+use axum::http::header::{ACCESS_CONTROL_REQUEST_METHOD, ETAG, HOST, ORIGIN, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use tower::{Layer, ServiceExt};
+use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
-use crate::app::{App, Reach, Settings};
+use crate::app::App;
 use crate::error::ApiError;
+use crate::settings::{Reach, Settings};
+use crate::telemetry::REQUEST_ID;
 
-/// How long a browser remembers that it may ask, in seconds: short, so that an origin that is taken off the list is out
-/// soon.
-const PREFLIGHT_SECONDS: u32 = 600;
+/// How long a browser caches the answer to a preflight: short, so that removing an origin from the list takes effect soon.
+const PREFLIGHT_AGE: Duration = Duration::from_secs(600);
 
-/// Lets a request pass if it is called by a name of ours and comes from no foreign page.
+/// Lets a request pass if its `Host` is a name of this server and its `Origin` is allowed.
 pub(crate) async fn guarded(State(app): State<App>, request: Request, next: Next) -> Response {
     let settings = app.settings();
     if let Err(error) = check(settings, request.uri(), request.headers()) {
         return error.into_response();
     }
     let Some(origin) = named_origin(settings, request.headers()) else { return next.run(request).await };
-    let mut response = match preflight(&request) {
-        Some(response) => response,
-        None => next.run(request).await,
-    };
-    let headers = response.headers_mut();
-    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-    headers.insert(
-        ACCESS_CONTROL_EXPOSE_HEADERS,
-        HeaderValue::from_static("X-Strata-Request-Id, Retry-After, ETag"),
-    );
-    headers.append(VARY, HeaderValue::from_static("Origin"));
-    response
+    let is_preflight = request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+    match *request.method() {
+        // The layer answers every `OPTIONS`; only a preflight is its business.
+        Method::OPTIONS if !is_preflight => next.run(request).await,
+        Method::OPTIONS => {
+            let response = with_cors(origin, request, next).await;
+            (StatusCode::NO_CONTENT, response).into_response()
+        }
+        _ => with_cors(origin, request, next).await,
+    }
 }
 
-/// The answer to a browser that asks whether it may ask. Cookies are no part of it: Strata has none.
-fn preflight(request: &Request) -> Option<Response> {
-    let asks =
-        request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
-    if !asks {
-        return None;
+/// Runs a request of an allowed origin with the CORS headers. Credentials are not allowed: Strata has no cookies.
+async fn with_cors(origin: HeaderValue, request: Request, next: Next) -> Response {
+    let cors = CorsLayer::new()
+        .allow_origin(AllowOrigin::exact(origin))
+        .allow_methods([Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
+        // Client libraries send headers of their own, which cannot be listed. The origin decides who may send them.
+        .allow_headers(AllowHeaders::mirror_request())
+        .expose_headers([REQUEST_ID, RETRY_AFTER, ETAG])
+        .max_age(PREFLIGHT_AGE)
+        .vary([ORIGIN]);
+    match cors.layer(next).oneshot(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
     }
-    let mut response = StatusCode::NO_CONTENT.into_response();
-    let headers = response.headers_mut();
-    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, PUT, PATCH, DELETE"));
-    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from(PREFLIGHT_SECONDS));
-    // Clients' libraries send headers of their own, which nobody could list. Who may send them was decided by the origin.
-    if let Some(wanted) = request.headers().get(ACCESS_CONTROL_REQUEST_HEADERS) {
-        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
-    }
-    Some(response)
 }
 
-/// The page that asks, if the operator has named it.
+/// The origin of a request, if the operator has named it.
 fn named_origin(settings: &Settings, headers: &HeaderMap) -> Option<HeaderValue> {
     let origin = headers.get(ORIGIN)?;
     let text = origin.to_str().ok()?;
@@ -91,7 +86,7 @@ fn check(settings: &Settings, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiE
             },
         ));
     }
-    // A page that this server has served itself asks under the name by which it was called.
+    // A page that this server has served has the name that the server is called by.
     let is_same = |origin: &str| hosts().flatten().any(|host| origin_host(origin) == Some(host));
     let is_ours = |origin: &str| {
         origin_host(origin).is_some_and(is_loopback)
@@ -113,7 +108,7 @@ fn is_our_host(settings: &Settings, host: &str) -> bool {
         let name = without_port(host);
         settings.allowed_hosts.iter().any(|named| named.eq_ignore_ascii_case(name))
     };
-    // Reached from elsewhere, a server knows not all its names; nobody is answered without a key there.
+    // A server on a network does not know all its names; there every request needs a key.
     let is_any = || settings.reach == Reach::Network && settings.allowed_hosts.is_empty();
     is_loopback(host) || is_named() || is_any()
 }

@@ -11,7 +11,7 @@ use strata_core::Role;
 use strata_core::sse::EventReader;
 use strata_core::turn::{NewMessage, Usage};
 
-use super::wire::compact_calls;
+use super::request::compact_calls;
 
 /// The most bytes of a reply that are kept for recording.
 const MAX_REPLY_BYTES: usize = 16 * 1024 * 1024;

@@ -1,5 +1,8 @@
-//! The way to the upstream: one pool of connections, and which headers travel.
+//! The state of the proxy: the connections to the upstream, and what is kept of sessions between two requests.
 
+mod sessions;
+
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -11,10 +14,12 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
 
-use super::error::ProxyError;
-use super::settings::{ProxySettings, UpstreamUrl};
-use crate::error::ApiError;
+use tokio::sync::Semaphore;
+
+use crate::error::{ApiError, chain};
 use crate::keys::Identity;
+use crate::settings::{ProxySettings, UpstreamUrl};
+pub(crate) use sessions::{PromptHistories, hash};
 
 /// Headers between two neighbours (RFC 9110, 7.6.1), which are not passed on.
 const HOP_BY_HOP: [HeaderName; 9] = [
@@ -32,6 +37,46 @@ const HOP_BY_HOP: [HeaderName; 9] = [
 /// What our own headers begin with.
 const OWN: &str = "x-strata-";
 
+/// More recordings than this never run at once.
+const MAX_RECORDINGS: u32 = 1 << 20;
+
+/// What the requests to the proxy share.
+pub(crate) struct ProxyState {
+    upstream: Option<Upstream>,
+    pub(crate) histories: PromptHistories,
+    /// Each recording holds a permit: all free means that nothing is being recorded.
+    pub(crate) recordings: Arc<Semaphore>,
+}
+
+impl ProxyState {
+    pub(crate) fn new(settings: &ProxySettings) -> Self {
+        Self {
+            upstream: settings.upstream.as_ref().map(|url| Upstream::new(url, settings)),
+            histories: PromptHistories::default(),
+            recordings: Arc::new(Semaphore::new(MAX_RECORDINGS as usize)),
+        }
+    }
+
+    /// The upstream, if one is configured.
+    pub(crate) fn upstream(&self) -> Result<&Upstream, ApiError> {
+        self.upstream.as_ref().ok_or_else(|| {
+            ApiError::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "no_upstream",
+                "no upstream is configured; start Strata with `--upstream URL` or set `upstream`, as in \
+                 `https://api.openai.com/v1`",
+            )
+        })
+    }
+
+    /// Waits until everything that passed is recorded, at most for this time.
+    pub(crate) async fn finish(&self, most: Duration) {
+        if tokio::time::timeout(most, self.recordings.acquire_many(MAX_RECORDINGS)).await.is_err() {
+            tracing::error!("some replies could not be recorded before the server stopped");
+        }
+    }
+}
+
 /// An OpenAI-compatible server.
 pub(crate) struct Upstream {
     client: strata_http::Client<Body>,
@@ -40,11 +85,13 @@ pub(crate) struct Upstream {
     timeout: Duration,
 }
 
-/// Whether the answer has to be readable on its way back.
+/// Whether Strata reads the answer on its way back.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reading {
-    Along,
-    Nothing,
+pub(crate) enum AnswerUse {
+    /// It is read, so it must not be compressed.
+    Read,
+    /// It passes unread.
+    Pass,
 }
 
 impl Upstream {
@@ -65,9 +112,9 @@ impl Upstream {
         uri: &Uri,
         headers: HeaderMap,
         body: Body,
-    ) -> Result<Response<Incoming>, ProxyError> {
+    ) -> Result<Response<Incoming>, ApiError> {
         let Some(target) = self.url.target(uri.path(), uri.query()) else {
-            return Err(ApiError::invalid("the path cannot be passed on; check how it is encoded").into());
+            return Err(ApiError::invalid("the path cannot be passed on; check how it is encoded"));
         };
         let mut request = Request::new(body);
         *request.method_mut() = method;
@@ -77,34 +124,30 @@ impl Upstream {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => {
                 tracing::warn!(error = %chain(&error), "the upstream cannot be reached");
-                Err(ProxyError(
-                    ApiError::new(
-                        StatusCode::BAD_GATEWAY,
-                        "upstream_unreachable",
-                        format!("the upstream `{}` cannot be reached; see that it runs and that `upstream` is right", self.url),
-                    )
-                    .retryable(),
-                ))
+                let message = format!(
+                    "the upstream `{}` cannot be reached; see that it runs and that `upstream` is right",
+                    self.url
+                );
+                Err(ApiError::new(StatusCode::BAD_GATEWAY, "upstream_unreachable", message).retryable())
             }
-            Err(_) => Err(ProxyError(ApiError::new(
-                StatusCode::GATEWAY_TIMEOUT,
-                "upstream_timeout",
-                format!(
+            Err(_) => {
+                let message = format!(
                     "the upstream did not answer within {} s (setting `upstream_timeout_secs`)",
                     self.timeout.as_secs_f32()
-                ),
-            ))),
+                );
+                Err(ApiError::new(StatusCode::GATEWAY_TIMEOUT, "upstream_timeout", message))
+            }
         }
     }
 
     /// The headers of a request as the upstream gets them.
-    pub(crate) fn headers(&self, parts: &Parts, reading: Reading) -> HeaderMap {
+    pub(crate) fn headers(&self, parts: &Parts, answer: AnswerUse) -> HeaderMap {
         let mut sent = end_to_end(&parts.headers);
         // The client library writes these for the upstream's own name and the body as it is sent.
         for name in [HOST, CONTENT_LENGTH, EXPECT] {
             sent.remove(name);
         }
-        // What is Strata's own, keys above all, is nobody else's business. Another key is the upstream's.
+        // Strata's own headers, keys above all, are not passed on. A key of another service is the upstream's.
         let identity = parts.extensions.get::<Identity>();
         let is_ours = |name: &HeaderName| {
             name.as_str().starts_with(OWN) || identity.is_some_and(|identity| identity.is_ours(name))
@@ -116,7 +159,7 @@ impl Upstream {
         if let Some(key) = &self.key {
             sent.insert(AUTHORIZATION, key.clone());
         }
-        if reading == Reading::Along {
+        if answer == AnswerUse::Read {
             sent.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
         sent
@@ -150,16 +193,4 @@ pub(crate) fn answer_headers(headers: &HeaderMap) -> HeaderMap {
         passed.remove(name);
     }
     passed
-}
-
-/// An error with its causes; none of them holds what was said.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }

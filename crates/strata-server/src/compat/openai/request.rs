@@ -7,7 +7,7 @@ use strata_core::Role;
 use strata_core::turn::NewMessage;
 use strata_engine::recall::MAX_LIMIT;
 
-use super::raw::{self, Edits, Member};
+use super::splice::{self, Edits, Member};
 use crate::error::ApiError;
 
 /// What clients say to Strata in the body, which the upstream would not understand.
@@ -102,14 +102,14 @@ impl Message {
 impl<'a> ChatBody<'a> {
     /// Reads a body. What memory does not need is not looked at: whether it can be right is the upstream's to say.
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, ApiError> {
-        let (text, place) = raw::parse(bytes)
+        let (text, place) = splice::parse(bytes)
             .map_err(|reason| ApiError::invalid(format!("the body is no JSON: {reason}; send an object")))?;
         if !text[place.clone()].starts_with('{') {
             return Err(ApiError::invalid("the body is no JSON object; send one with `messages`"));
         }
-        let members = raw::members(text, &place);
-        let value = |name: &str| raw::member(text, &members, name).map(|member| member.value.clone());
-        let named = |name: &str| value(name).and_then(|place| raw::string(text, &place));
+        let members = splice::members(text, &place);
+        let value = |name: &str| splice::member(text, &members, name).map(|member| member.value.clone());
+        let named = |name: &str| value(name).and_then(|place| splice::string(text, &place));
         let named = |name: &str| named(name).map(|text| text.into_owned());
         for name in NAMES {
             if value(name).is_some_and(|place| !matches!(text.as_bytes()[place.start], b'"' | b'n')) {
@@ -153,7 +153,7 @@ impl<'a> ChatBody<'a> {
         let list = list.ok_or_else(|| {
             ApiError::invalid("the body has no list of `messages`; send what has been said so far in one")
         })?;
-        let messages = raw::elements(text, &list).into_iter().map(|place| message(text, place)).collect();
+        let messages = splice::elements(text, &list).into_iter().map(|place| message(text, place)).collect();
         Ok(Self { text, members, messages, names, options })
     }
 
@@ -169,7 +169,7 @@ impl<'a> ChatBody<'a> {
     pub(crate) fn forwarded(&self, blocks: &[(usize, String)], is_gone: impl Fn(usize) -> bool) -> Forwarded {
         let mut edits = Edits::default();
         let is_extra = |place: usize| {
-            raw::string(self.text, &self.members[place].name).is_some_and(|name| EXTRAS.contains(&&*name))
+            splice::string(self.text, &self.members[place].name).is_some_and(|name| EXTRAS.contains(&&*name))
         };
         let members: Vec<Range<usize>> =
             self.members.iter().map(|member| member.name.start..member.value.end).collect();
@@ -178,9 +178,9 @@ impl<'a> ChatBody<'a> {
         edits.remove(&messages, is_gone);
         for (place, block) in blocks {
             let Some(content) = &self.messages[*place].content else { continue };
-            let text = raw::escaped(&format!("{block}\n\n"));
+            let text = splice::escaped(&format!("{block}\n\n"));
             let is_list = self.text.as_bytes()[content.start] == b'[';
-            let more = is_list && !raw::elements(self.text, content).is_empty();
+            let more = is_list && !splice::elements(self.text, content).is_empty();
             edits.insert(
                 content.start + 1,
                 match is_list {
@@ -191,7 +191,7 @@ impl<'a> ChatBody<'a> {
                 },
             );
         }
-        let list = raw::member(self.text, &self.members, "messages").map(|member| member.value.clone());
+        let list = splice::member(self.text, &self.members, "messages").map(|member| member.value.clone());
         let prompt = list.map(|list| edits.moved(list.start)..edits.moved(list.end)).unwrap_or_default();
         Forwarded { text: edits.apply(self.text), prompt }
     }
@@ -208,9 +208,9 @@ fn number(name: &str, text: Option<&str>) -> Result<Option<f64>, ApiError> {
 }
 
 fn message(text: &str, place: Range<usize>) -> Message {
-    let members = raw::members(text, &place);
-    let value = |name: &str| raw::member(text, &members, name).map(|member| member.value.clone());
-    let string = |name: &str| value(name).and_then(|place| raw::string(text, &place));
+    let members = splice::members(text, &place);
+    let value = |name: &str| splice::member(text, &members, name).map(|member| member.value.clone());
+    let string = |name: &str| value(name).and_then(|place| splice::string(text, &place));
     let role = string("role").and_then(|role| match &*role {
         "user" => Some(Role::User),
         "assistant" => Some(Role::Assistant),
@@ -228,18 +228,18 @@ fn message(text: &str, place: Range<usize>) -> Message {
     Message { place, content, role, said, name, other_parts, tool_calls, tool_call_id }
 }
 
-/// The words of a content, and the types of its parts that are not text.
-fn said(text: &str, content: &Range<usize>) -> (String, Vec<Value>) {
-    if let Some(said) = raw::string(text, content) {
-        return (said.into_owned(), Vec::new());
+/// The words of a content; that there were other things in it is noted.
+fn said(text: &str, content: &Range<usize>, metadata: &mut Map<String, Value>) -> String {
+    if let Some(said) = splice::string(text, content) {
+        return said.into_owned();
     }
     let mut said = String::new();
     let mut others = Vec::new();
-    for part in raw::elements(text, content) {
-        let members = raw::members(text, &part);
+    for part in splice::elements(text, content) {
+        let members = splice::members(text, &part);
         let string = |name: &str| {
-            let member = raw::member(text, &members, name)?;
-            raw::string(text, &member.value)
+            let member = splice::member(text, &members, name)?;
+            splice::string(text, &member.value)
         };
         match (string("type").as_deref(), string("text").or_else(|| string("refusal"))) {
             (_, Some(words)) => {

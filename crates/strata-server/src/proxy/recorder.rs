@@ -1,5 +1,4 @@
-//! Who records an exchange: a task of its own, so that neither a client that goes away nor a slow disk decides whether it is
-//! recorded.
+//! Recording an exchange in a task of its own, so that it is recorded even if the client goes away or the disk is slow.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +19,7 @@ const MAX_TRIES: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
 /// An exchange that is being recorded. Dropped without an ending, the exchange was interrupted.
-pub(crate) struct Keeper {
+pub(crate) struct ExchangeRecorder {
     opened: Option<oneshot::Receiver<()>>,
     /// Takes the row of the request, once recall is done.
     row: Option<oneshot::Sender<(RequestMetric, Instant)>>,
@@ -28,8 +27,8 @@ pub(crate) struct Keeper {
     closed: oneshot::Receiver<()>,
 }
 
-/// What there is to record.
-pub(crate) struct Kept {
+/// What is known when an exchange starts.
+pub(crate) struct ExchangeStart {
     pub(crate) user: UserId,
     pub(crate) session: SessionId,
     pub(crate) messages: Vec<NewMessage>,
@@ -41,14 +40,14 @@ struct Awaited {
     ended: oneshot::Receiver<Ending>,
 }
 
-impl Keeper {
+impl ExchangeRecorder {
     /// Begins to record: what the client said at once, the reply when it has ended.
-    pub(crate) fn start(app: &App, kept: Kept) -> Self {
+    pub(crate) fn start(app: &App, start: ExchangeStart) -> Self {
         let (opened_sender, opened) = oneshot::channel();
         let (row_sender, row) = oneshot::channel();
         let (ending, ended) = oneshot::channel();
         let (closed_sender, closed) = oneshot::channel();
-        tokio::spawn(keep(app.clone(), kept, opened_sender, Awaited { row, ended }, closed_sender));
+        tokio::spawn(run(app.clone(), start, opened_sender, Awaited { row, ended }, closed_sender));
         Self { opened: Some(opened), row: Some(row_sender), ending, closed }
     }
 
@@ -76,16 +75,16 @@ impl Keeper {
     }
 }
 
-async fn keep(
+async fn run(
     app: App,
-    kept: Kept,
+    start: ExchangeStart,
     opened: oneshot::Sender<()>,
     Awaited { row, mut ended }: Awaited,
     closed: oneshot::Sender<()>,
 ) {
     // Never closed; more than there are permits do not fit into memory.
     let _recording = app.proxy().recordings.clone().try_acquire_owned();
-    let Kept { user, session, messages } = &kept;
+    let ExchangeStart { user, session, messages } = &start;
     let engine = app.engine();
     let mut exchange = match engine.recording.open_exchange(user, session, messages).await {
         Ok(exchange) => {
@@ -130,7 +129,7 @@ async fn keep(
         row.error_stage = row.error_stage.or(Some(ErrorStage::LlmReply));
     }
     app.meters().chatted(memory, reply);
-    let recorded = record(engine, &kept, exchange, ending).await;
+    let recorded = record(engine, &start, exchange, ending).await;
     match recorded {
         Ok(()) => drop(closed.send(())),
         Err(error) => tracing::error!(%error, "a chat could not be recorded"),
@@ -144,11 +143,11 @@ async fn keep(
 /// asked again.
 async fn record(
     engine: &Engine,
-    kept: &Kept,
+    start: &ExchangeStart,
     mut exchange: Option<Exchange>,
     ending: Ending,
 ) -> strata_core::Result<()> {
-    let Kept { user, session, messages } = kept;
+    let ExchangeStart { user, session, messages } = start;
     let (mut tries, mut pause) = (1, FIRST_PAUSE);
     loop {
         let recorded = async {

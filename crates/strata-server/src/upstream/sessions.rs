@@ -1,5 +1,5 @@
-//! What the proxy remembers of a session between two requests, in memory only: what the prompt looked like, and what was put
-//! into it. Losing it costs a cache hit, never a memory.
+//! What the proxy keeps of a session between two requests, in memory only: the last prompt, and what memory put into it. Losing
+//! it costs a cache hit of the model provider, never a memory.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use lru::LruCache;
 use strata_core::{SessionId, UserId};
 
-/// The most sessions that are remembered; beyond, the least recently used one goes.
+/// The most sessions that are kept; when there are more, the least recently used half is dropped.
 const MAX_SESSIONS: usize = 4_096;
 
 /// The beginning of a prompt is compared byte by byte, up to so many: most prompts that are short enough for a block to
@@ -17,21 +17,24 @@ const HEAD_BYTES: usize = 1_024;
 /// The rest is compared by blocks of so many bytes, which costs an eighth of a prompt in memory.
 const BLOCK_BYTES: usize = 64;
 
-/// The most tokens' counts that are remembered of a session.
+/// The most token counts that are kept of a session.
 const MAX_COUNTS: usize = 8_192;
 
-/// What is remembered, by user and session.
-pub(crate) struct Sessions(Mutex<LruCache<(UserId, SessionId), Known>>);
+/// The histories, by user and session.
+#[derive(Default)]
+pub(crate) struct PromptHistories(Mutex<Table>);
 
-impl Default for Sessions {
-    fn default() -> Self {
-        Self(Mutex::new(LruCache::unbounded()))
-    }
+#[derive(Default)]
+struct Table {
+    /// Counts accesses, to tell which sessions were used last.
+    clock: u64,
+    sessions: HashMap<(UserId, SessionId), PromptHistory>,
 }
 
-/// What is remembered of a session.
+/// The last prompt of a session.
 #[derive(Default)]
-pub(crate) struct Known {
+pub(crate) struct PromptHistory {
+    used: u64,
     /// The last prompt: its beginning, and the hash of each block of the rest.
     head: Vec<u8>,
     blocks: Vec<u64>,
@@ -43,13 +46,13 @@ pub(crate) struct Known {
     counts: HashMap<u64, u32>,
 }
 
-impl Sessions {
-    /// Looks at what is known of a session, and changes it.
+impl PromptHistories {
+    /// Reads or changes the history of a session.
     pub(crate) fn with<T>(
         &self,
         user: &UserId,
         session: &SessionId,
-        look: impl FnOnce(&mut Known) -> T,
+        look: impl FnOnce(&mut PromptHistory) -> T,
     ) -> T {
         let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = look(sessions.get_or_insert_mut((user.clone(), session.clone()), Known::default));
@@ -60,7 +63,7 @@ impl Sessions {
     }
 }
 
-impl Known {
+impl PromptHistory {
     /// How much of this prompt is, from its beginning, as in the session's last one: a share of its bytes, `None` for the
     /// first.
     pub(crate) fn stable_share(&mut self, prompt: &[u8]) -> Option<f64> {
@@ -97,7 +100,7 @@ mod tests {
 
     #[test]
     fn the_share_of_a_prompt_that_stayed_is_measured() {
-        let mut known = Known::default();
+        let mut known = PromptHistory::default();
         let mut prompt = vec![b'a'; 640];
         assert_eq!(known.stable_share(&prompt), None);
         assert_eq!(known.stable_share(&prompt), Some(1.0));
@@ -118,7 +121,7 @@ mod tests {
 
     #[test]
     fn old_sessions_are_let_go() {
-        let sessions = Sessions::default();
+        let sessions = PromptHistories::default();
         let user = UserId::default();
         for number in 0..MAX_SESSIONS + 1 {
             let session = SessionId::new(number.to_string()).unwrap();

@@ -174,7 +174,7 @@ proptest! {
         before in any_json(), messages in proptest::collection::vec(any_message(), 0..5), after in any_json(),
     ) {
         let text = format!(r#"{{"a":{before}, "messages": [{}] ,"z":{after}}}"#, messages.join(" , "));
-        let block = raw::escaped(&format!("{BLOCK}\n\n"));
+        let block = splice::escaped(&format!("{BLOCK}\n\n"));
         let sent = remembered(&text);
         serde_json::from_str::<Value>(&sent).unwrap();
         let part = format!(r#"{{"type":"text","text":"{block}"}}"#);

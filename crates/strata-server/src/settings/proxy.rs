@@ -1,4 +1,4 @@
-//! What the proxy may be told.
+//! The settings of the proxy.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! How much work is taken on at once, and for how long.
+//! The limits of the server: how many requests run at once, and how long one may take.
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -8,9 +8,9 @@ use axum::response::{IntoResponse, Response};
 use crate::app::App;
 use crate::error::ApiError;
 
-/// Runs a request when its turn comes, within its time.
+/// Waits for a permit, then runs the request within its time limit.
 ///
-/// Health and metrics do not pass here: an operator must be able to look at a server that is full.
+/// Health and metrics have no limits: an operator must be able to look at a server that is full.
 pub(crate) async fn limited(State(app): State<App>, request: Request, next: Next) -> Response {
     let work = async {
         // The semaphore is never closed, so the permit is always given in the end.

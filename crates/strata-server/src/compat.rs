@@ -1,0 +1,29 @@
+//! What imitates other products: mem0's hosted service and OpenAI's chat completions.
+//!
+//! Foreign paths, wire formats and the shapes of foreign errors are known here and nowhere else. They end in the same use-cases as
+//! Strata's own routes.
+
+pub(crate) mod mem0;
+pub(crate) mod openai;
+
+use axum::Json;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+
+use crate::error::{ErrorDetail, ErrorResponse};
+use crate::route::Dialect;
+
+/// A failure of ours in a dialect. `answer` is the same failure in Strata's own shape.
+pub(crate) fn failure(dialect: Dialect, error: ErrorDetail, answer: Response) -> Response {
+    let body = match dialect {
+        Dialect::Strata => return answer,
+        Dialect::Mem0 => {
+            let detail = Some(error.message.clone());
+            Json(ErrorResponse { error, detail }).into_response()
+        }
+        Dialect::OpenAi => Json(openai::failure(error)).into_response(),
+    };
+    let (mut parts, _) = answer.into_parts();
+    parts.headers.remove(header::CONTENT_LENGTH);
+    Response::from_parts(parts, body.into_body())
+}

@@ -1,0 +1,136 @@
+//! Adding memories, as mem0's client does.
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use strata_core::turn::NewMessage;
+use strata_core::{Error, MemoryId, Role, SessionId, UserId};
+use strata_engine::NewMemory;
+use strata_engine::learn::Owner;
+
+use super::Entities;
+use crate::app::App;
+use crate::error::ApiError;
+use crate::extract::JsonBody;
+use crate::identity::Caller;
+use crate::identity::memories::checked_agent;
+use crate::moment::Moment;
+
+#[derive(Debug, Deserialize)]
+pub(super) struct AddRequest {
+    messages: Value,
+    #[serde(flatten)]
+    named: Entities,
+    #[serde(default)]
+    filters: Option<Entities>,
+    metadata: Option<Map<String, Value>>,
+    timestamp: Option<Moment>,
+    expiration_date: Option<String>,
+    /// `true` infers statements; else they are stored as they are given, with their metadata.
+    #[serde(default)]
+    infer: Option<bool>,
+}
+
+/// The text of one message: a string, or the text parts of a list.
+fn said(message: &Value) -> Option<String> {
+    if message.get("role").and_then(Value::as_str).is_some_and(|role| role != "user") {
+        return None;
+    }
+    match message.get("content")? {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(parts) => {
+            let texts: Vec<&str> = parts.iter().filter_map(|part| part.get("text")?.as_str()).collect();
+            Some(texts.join("\n"))
+        }
+        _ => None,
+    }
+    .filter(|text| !text.trim().is_empty())
+}
+
+#[derive(Debug, Serialize)]
+struct Added {
+    id: MemoryId,
+    memory: String,
+    event: &'static str,
+    metadata: Map<String, Value>,
+}
+
+pub(super) async fn add_memories(
+    State(app): State<App>,
+    caller: Caller,
+    JsonBody(request): JsonBody<AddRequest>,
+) -> Result<Json<Value>, ApiError> {
+    let AddRequest { messages, named, filters, metadata, timestamp, expiration_date, infer } = request;
+    if expiration_date.is_some() {
+        return Err(ApiError::invalid(
+            "`expiration_date` is not built; leave it out, and delete the memory when its time is over",
+        ));
+    }
+    let inside = filters.unwrap_or_default();
+    let user = caller.user([&named.user_id, &inside.user_id])?;
+    let agent = named.agent_id.or(inside.agent_id).map(checked_agent).transpose()?;
+    let session = named.run_id.or(inside.run_id).map(SessionId::new).transpose()?;
+    let mut metadata = metadata.unwrap_or_default();
+    if let Some(application) = named.app_id.or(inside.app_id) {
+        metadata.insert("app_id".to_owned(), application.into());
+    }
+    let messages = match messages {
+        Value::Array(messages) => messages,
+        Value::String(text) => vec![json!({ "role": "user", "content": text })],
+        message @ Value::Object(_) => vec![message],
+        _ => return Err(ApiError::invalid("`messages` is no text, message or list of messages; send one")),
+    };
+    let memories: Vec<NewMemory> = messages
+        .iter()
+        .filter_map(said)
+        .map(|content| NewMemory {
+            session: session.clone(),
+            agent: agent.clone(),
+            valid_from: timestamp.map(Moment::at),
+            metadata: metadata.clone(),
+            ..NewMemory::new(content)
+        })
+        .collect();
+    let most = app.engine().settings().max_turns_per_call;
+    if memories.len() > most {
+        let message = format!("{} messages in one call; the most is {most}", memories.len());
+        return Err(Error::too_large(message).into());
+    }
+    if memories.is_empty() {
+        return Ok(Json(json!({ "results": [] })));
+    }
+    if infer == Some(true) {
+        return inferred(&app, &user, memories).await;
+    }
+    let added = app.engine().add_memories(&user, memories).await?;
+    app.meters().memories_added(added.len());
+    let results: Vec<Added> = added
+        .into_iter()
+        .map(|memory| Added {
+            id: memory.id,
+            memory: memory.content,
+            event: "ADD",
+            metadata: memory.metadata,
+        })
+        .collect();
+    Ok(Json(json!({ "results": results })))
+}
+
+/// Learns from what was said, as `POST /memories` does.
+async fn inferred(app: &App, user: &UserId, said: Vec<NewMemory>) -> Result<Json<Value>, ApiError> {
+    let session = said.first().and_then(|memory| memory.session.clone()).unwrap_or_default();
+    let messages = said.into_iter().map(|memory| {
+        let owner =
+            Owner { agent: memory.agent, in_session: memory.session.is_some(), metadata: memory.metadata };
+        let mut metadata = strata_core::turn::Metadata::new();
+        owner.write(&mut metadata);
+        let created_at = memory.valid_from;
+        NewMessage { created_at, metadata, ..NewMessage::new(Role::User, memory.content) }
+    });
+    let events = app.engine().infer(user, &session, messages.collect(), None).await?;
+    let results = events
+        .into_iter()
+        .map(|event| json!({ "id": event.id, "memory": event.memory, "event": event.event.as_str() }));
+    Ok(Json(json!({ "results": results.collect::<Vec<_>>() })))
+}

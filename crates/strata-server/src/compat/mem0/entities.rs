@@ -1,0 +1,79 @@
+//! Entities, as mem0 has them: who and what has memories.
+
+use axum::Json;
+use axum::extract::State;
+use serde_json::{Map, Value, json};
+use strata_core::UserId;
+use strata_core::key::KeyScope;
+use strata_core::store::{MemoryQuery, MemorySelect, Page};
+use strata_engine::Filter;
+
+use super::delete_matching;
+use crate::app::App;
+use crate::error::ApiError;
+use crate::extract::PathName;
+use crate::identity::Caller;
+
+/// The most users that are listed.
+const MAX_ENTITIES: u32 = 1_000;
+
+/// The users a caller may ask for: its own, or all where nothing binds it.
+async fn users(app: &App, caller: &Caller) -> Result<Vec<UserId>, ApiError> {
+    if !caller.names_nobody() {
+        return Ok(vec![caller.user([])?]);
+    }
+    // A key that is bound to nobody serves one user at a time; all at once is for administrators.
+    caller.require(KeyScope::Admin)?;
+    let users = app.engine().store().users(Page::first(MAX_ENTITIES)).await?;
+    Ok(users.into_iter().filter(|user| *user != UserId::global()).collect())
+}
+
+pub(super) async fn list_entities(State(app): State<App>, caller: Caller) -> Result<Json<Value>, ApiError> {
+    let mut results = Vec::new();
+    for user in users(&app, &caller).await? {
+        let query = MemoryQuery::new(MemorySelect::Current { as_of: None });
+        let memories = app.engine().memories(&user, &query).await?;
+        // Who has only asked, or has only talked, has no memories here.
+        let Some(last) = memories.iter().map(|memory| memory.recorded_at).max() else { continue };
+        results.push(json!({
+            "id": user.as_str(),
+            "name": user.as_str(),
+            "type": "user",
+            "total_memories": memories.len(),
+            "updated_at": last,
+        }));
+    }
+    Ok(Json(json!({ "count": results.len(), "next": null, "previous": null, "results": results })))
+}
+
+pub(super) async fn delete_entity(
+    State(app): State<App>,
+    caller: Caller,
+    PathName((kind, name)): PathName<(String, String)>,
+) -> Result<Json<Value>, ApiError> {
+    if kind == "user" {
+        let user = caller.user([&Some(name)])?;
+        delete_matching(&app, &user, &Filter::always()).await?;
+    } else {
+        let field = match kind.as_str() {
+            "agent" => "agent_id",
+            "app" => "app_id",
+            "run" => "run_id",
+            _ => return Err(ApiError::invalid("this is no entity; use `user`, `agent`, `app` or `run`")),
+        };
+        let only = Map::from_iter([(field.to_owned(), Value::from(name))]);
+        let filter = Filter::from_json(&only)?;
+        for user in users(&app, &caller).await? {
+            delete_matching(&app, &user, &filter).await?;
+        }
+    }
+    Ok(Json(json!({ "message": "Entity deleted successfully." })))
+}
+
+/// Takes all memories out of recall that the caller may ask for.
+pub(super) async fn reset(State(app): State<App>, caller: Caller) -> Result<Json<Value>, ApiError> {
+    for user in users(&app, &caller).await? {
+        delete_matching(&app, &user, &Filter::always()).await?;
+    }
+    Ok(Json(json!({ "message": "All memories reset" })))
+}

@@ -1,0 +1,30 @@
+//! The JSON that Strata answers with, one type for each thing, over HTTP, over MCP and on the command line.
+//!
+//! Each type is made from a domain type and holds nothing but fields, so a change of the core does not reach a client unnoticed.
+//! HTTP and `strata … --json` write these types as they are; MCP writes shorter forms that are made from them. Requests are
+//! declared beside their routes.
+
+pub(crate) mod history;
+pub(crate) mod job;
+pub(crate) mod memory;
+pub(crate) mod names;
+pub(crate) mod prompt;
+pub(crate) mod search;
+pub(crate) mod session;
+pub(crate) mod summary;
+pub(crate) mod trace;
+
+pub use history::StatementsResponse;
+pub use job::{JobResponse, JobsResponse};
+pub use memory::{AddResponse, MemoriesResponse, MemoryResponse};
+pub use prompt::PromptResponse;
+pub use search::{SearchResponse, kind_of};
+pub use session::{RecordedTurn, RemovedResponse, SessionResponse, SessionsResponse, TurnResponse};
+pub use summary::{PointsResponse, SummariesResponse};
+pub use trace::{ExplanationResponse, TracedRequestResponse};
+
+/// Writes the shortest number that reads back as the same `f32`, also through a [`serde_json::Value`], which holds only `f64`.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn shortest_f32<S: serde::Serializer>(number: &f32, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(number.to_string().parse().unwrap_or_else(|_| f64::from(*number)))
+}

@@ -1,0 +1,264 @@
+//! Memories: what is remembered, where it comes from, and what a call did to it.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use strata_core::store::{Removed, TurnQuery};
+use strata_core::turn::Metadata;
+use strata_core::{Memory, Result, SessionId, Turn, TurnId, UserId};
+use strata_engine::Engine;
+use strata_engine::{Event, InferredEvent};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::names::{Kind, Scope};
+use super::session::RemovedCounts;
+use super::shortest_f32;
+
+/// A memory.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct MemoryResponse {
+    /// Its id, which an edit keeps.
+    pub(crate) id: Uuid,
+    /// The statement.
+    pub(crate) memory: String,
+    /// The user it belongs to; `null` where the scope is `global`.
+    user_id: Option<String>,
+    /// The agent it belongs to.
+    pub(crate) agent_id: Option<String>,
+    /// The session it is bound to.
+    pub(crate) run_id: Option<String>,
+    /// Where it holds.
+    pub(crate) scope: Scope,
+    /// What kind of statement it is.
+    pub(crate) kind: Kind,
+    /// How sure Strata is, from 0 to 1.
+    #[serde(serialize_with = "shortest_f32")]
+    confidence: f32,
+    /// What the client attached.
+    #[schema(value_type = Object)]
+    pub(crate) metadata: Metadata,
+    /// When its first statement was recorded; an edit leaves it.
+    pub(crate) created_at: Timestamp,
+    /// When it last changed.
+    updated_at: Timestamp,
+    /// Since when it is so.
+    pub(crate) valid_from: Timestamp,
+    /// Until when it was so; `null` while it still is.
+    pub(crate) valid_to: Option<Timestamp>,
+    /// The memory that took its place.
+    pub(crate) replaced_by: Option<Uuid>,
+    /// Why recall does not see it; `null` where recall does.
+    pub(crate) hidden: Option<&'static str>,
+    /// Where it comes from.
+    pub(crate) source: Source,
+}
+
+impl MemoryResponse {
+    /// A memory of `owner`, with the places of its source turns as far as `sources` has them.
+    pub(crate) fn new(owner: &UserId, memory: &Memory, sources: &Sources) -> Self {
+        let is_global = *owner == UserId::global();
+        Self {
+            id: memory.id.0,
+            memory: memory.content.clone(),
+            user_id: (!is_global).then(|| owner.to_string()),
+            agent_id: memory.agent.clone(),
+            run_id: memory.session.as_ref().map(ToString::to_string),
+            scope: match &memory.session {
+                Some(_) => Scope::Session,
+                None if is_global => Scope::Global,
+                None => Scope::User,
+            },
+            kind: memory.kind.into(),
+            confidence: memory.confidence,
+            metadata: memory.client_metadata(),
+            created_at: memory.first_recorded_at(),
+            updated_at: memory.hidden.map_or(memory.recorded_at, |hidden| hidden.at),
+            valid_from: memory.valid_from,
+            valid_to: memory.valid_to,
+            replaced_by: memory.replaced_by.map(|id| id.0),
+            hidden: memory.hidden.map(|hidden| hidden.reason.as_str()),
+            source: sources.of(memory),
+        }
+    }
+
+    /// A memory of `owner`; the places of its source turns are read.
+    pub async fn load(engine: &Engine, owner: &UserId, memory: &Memory) -> Result<Self> {
+        let sources = Sources::load(engine, owner, [memory]).await?;
+        Ok(Self::new(owner, memory, &sources))
+    }
+}
+
+/// Memories, the newest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct MemoriesResponse {
+    results: Vec<MemoryResponse>,
+}
+
+impl MemoriesResponse {
+    /// Memories of `owner`; the places of their source turns are read.
+    pub async fn load(engine: &Engine, owner: &UserId, memories: &[Memory]) -> Result<Self> {
+        let sources = Sources::load(engine, owner, memories).await?;
+        let results = memories.iter().map(|memory| MemoryResponse::new(owner, memory, &sources)).collect();
+        Ok(Self { results })
+    }
+}
+
+/// Where something comes from.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub(crate) struct Source {
+    /// The turns that say so.
+    pub(crate) turns: Vec<SourceTurn>,
+}
+
+/// A turn that something comes from.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SourceTurn {
+    /// Its id.
+    pub(crate) id: Uuid,
+    /// Its session; absent when the turn has been destroyed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    session_id: Option<String>,
+    /// Its place there; absent when the turn has been destroyed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    seq: Option<u64>,
+}
+
+impl From<&Turn> for Source {
+    fn from(turn: &Turn) -> Self {
+        let session_id = Some(turn.session.to_string());
+        Self { turns: vec![SourceTurn { id: turn.id.0, session_id, seq: Some(turn.seq) }] }
+    }
+}
+
+/// The places of the turns that some memories come from.
+#[derive(Default)]
+pub(crate) struct Sources(HashMap<TurnId, (SessionId, u64)>);
+
+impl Sources {
+    pub(crate) async fn load<'a>(
+        engine: &Engine,
+        user: &UserId,
+        memories: impl IntoIterator<Item = &'a Memory>,
+    ) -> Result<Self> {
+        let mut ids: Vec<_> = memories.into_iter().flat_map(|memory| &memory.source_turns).copied().collect();
+        ids.sort_unstable();
+        ids.dedup();
+        if ids.is_empty() {
+            return Ok(Self::default());
+        }
+        let turns = engine.store().turns(user, &TurnQuery::Ids(ids)).await?;
+        Ok(Self(turns.into_iter().map(|Turn { id, session, seq, .. }| (id, (session, seq))).collect()))
+    }
+
+    pub(crate) fn of(&self, memory: &Memory) -> Source {
+        let turns = memory.source_turns.iter().map(|id| {
+            let (session_id, seq) = self.0.get(id).map(|(session, seq)| (session.to_string(), *seq)).unzip();
+            SourceTurn { id: id.0, session_id, seq }
+        });
+        Source { turns: turns.collect() }
+    }
+}
+
+/// What was remembered.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AddResponse {
+    pub(crate) results: Vec<AddedMemory>,
+    /// Whether statements were inferred; `false` says that they are stored as they were given.
+    inferred: bool,
+}
+
+impl AddResponse {
+    /// Memories that are stored as they were given.
+    pub(crate) fn stored(memories: &[Memory]) -> Self {
+        Self { results: memories.iter().map(AddedMemory::from).collect(), inferred: false }
+    }
+
+    /// What learning did.
+    pub fn inferred(events: &[InferredEvent]) -> Self {
+        Self { results: events.iter().map(AddedMemory::from).collect(), inferred: true }
+    }
+
+    /// How many memories are new or have a new statement.
+    pub(crate) fn added(&self) -> usize {
+        let is_added = |result: &&AddedMemory| matches!(result.event, AddEvent::Add | AddEvent::Update);
+        self.results.iter().filter(is_added).count()
+    }
+}
+
+/// What happened to one memory.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AddedMemory {
+    /// Its id.
+    pub(crate) id: Uuid,
+    /// The statement.
+    pub(crate) memory: String,
+    /// What happened.
+    event: AddEvent,
+    /// The statement that this one replaces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    previous_memory: Option<String>,
+}
+
+/// What happened to a memory.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub(crate) enum AddEvent {
+    /// It is new.
+    Add,
+    /// It took the place of another.
+    Update,
+    /// It is no longer believed.
+    Delete,
+    /// It was known already.
+    None,
+}
+
+impl From<&InferredEvent> for AddedMemory {
+    fn from(inferred: &InferredEvent) -> Self {
+        let InferredEvent { id, memory, event, previous } = inferred;
+        let event = match event {
+            Event::Add => AddEvent::Add,
+            Event::Update => AddEvent::Update,
+            Event::Delete => AddEvent::Delete,
+            Event::None => AddEvent::None,
+        };
+        Self { id: id.0, memory: memory.clone(), event, previous_memory: previous.clone() }
+    }
+}
+
+impl From<&Memory> for AddedMemory {
+    fn from(memory: &Memory) -> Self {
+        let memory_text = memory.content.clone();
+        Self { id: memory.id.0, memory: memory_text, event: AddEvent::Add, previous_memory: None }
+    }
+}
+
+/// What a deletion did.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DeletedResponse {
+    /// For a person.
+    message: &'static str,
+    /// How many memories left recall and lists; they can be restored.
+    deleted: u64,
+    /// How much was destroyed, with `forget`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    removed: Option<RemovedCounts>,
+}
+
+impl DeletedResponse {
+    /// So many memories left recall.
+    pub(crate) fn deleted(message: &'static str, deleted: u64) -> Self {
+        Self { message, deleted, removed: None }
+    }
+
+    /// Memories were destroyed.
+    pub(crate) fn destroyed(message: &'static str, removed: &Removed) -> Self {
+        Self { message, deleted: 0, removed: Some(removed.into()) }
+    }
+}

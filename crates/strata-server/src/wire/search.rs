@@ -1,0 +1,164 @@
+//! The items that a search finds.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use strata_core::store::Item;
+use strata_core::turn::Metadata;
+use strata_core::{Result, UserId};
+use strata_engine::Engine;
+use strata_engine::recall::{Recalled, RecalledItem};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::memory::{Source, Sources};
+use super::names::{Role, Scope};
+use super::shortest_f32;
+use super::trace::TraceResponse;
+
+/// The items that a search found, the best first.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SearchResponse {
+    results: Vec<FoundItem>,
+    /// The request's id, as in the header `X-Strata-Request-Id`.
+    request_id: Uuid,
+    /// Which path gave the items: `fts`, `trgm`, `vector`, `window`, `summaries_only` or `none`.
+    retrieval_path: &'static str,
+    /// Where recall looked.
+    scope: Scope,
+    /// Why that is wider than the session.
+    expansion: Option<String>,
+    /// The tokens of the items.
+    tokens: u32,
+    /// Whether the budget shortened an item or left one out.
+    truncated: bool,
+    /// What happened to each candidate, with `explain`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    trace: Option<TraceResponse>,
+}
+
+impl SearchResponse {
+    /// What `user` recalled; the places of the memories' source turns are read.
+    pub async fn load(engine: &Engine, user: &UserId, recalled: &Recalled) -> Result<Self> {
+        let memories = recalled.items.iter().filter_map(|found| match &found.item {
+            Item::Memory(memory) => Some(memory),
+            Item::Turn(_) | Item::Summary(_) => None,
+        });
+        let sources = Sources::load(engine, user, memories).await?;
+        Ok(Self {
+            results: recalled.items.iter().map(|found| FoundItem::new(found, &sources)).collect(),
+            request_id: recalled.request_id.0,
+            retrieval_path: recalled.path.as_str(),
+            scope: recalled.scope.into(),
+            expansion: recalled.expansion.clone(),
+            tokens: recalled.tokens,
+            truncated: recalled.truncated,
+            trace: recalled.trace.as_ref().map(TraceResponse::from),
+        })
+    }
+}
+
+/// A found item.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct FoundItem {
+    /// Its id.
+    pub(crate) id: Uuid,
+    /// Its text, or the part of it that fits the budget.
+    pub(crate) memory: String,
+    /// Whether the text was shortened.
+    pub(crate) truncated: bool,
+    /// How good a choice it is: relevance and recency together, from 0 to 1.
+    #[serde(serialize_with = "shortest_f32")]
+    pub(crate) score: f32,
+    /// How well it fits the question, from 0 to 1: `threshold` is compared with this.
+    #[serde(serialize_with = "shortest_f32")]
+    relevance: f32,
+    /// What it is.
+    #[schema(value_type = FoundKind)]
+    pub(crate) kind: &'static str,
+    /// The agent it belongs to.
+    agent_id: Option<String>,
+    /// What the client attached.
+    #[schema(value_type = Object)]
+    pub(crate) metadata: Metadata,
+    /// When it was said or learned.
+    pub(crate) created_at: Timestamp,
+    /// When it last changed.
+    updated_at: Timestamp,
+    /// Since when it is so.
+    valid_from: Timestamp,
+    /// Until when it was so; `null` while it still is.
+    pub(crate) valid_to: Option<Timestamp>,
+    /// The session it belongs to.
+    pub(crate) session_id: Option<String>,
+    /// Who said it, if it is a turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) role: Option<Role>,
+    /// Where it comes from.
+    source: Source,
+}
+
+/// What a found item is.
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[allow(dead_code, reason = "only its schema is used")]
+pub(crate) enum FoundKind {
+    /// A turn.
+    Turn,
+    /// A summary.
+    Summary,
+    /// A memory: something that is so.
+    Fact,
+    /// A memory: something somebody likes or wants done in a certain way.
+    Preference,
+    /// A memory: something to be done.
+    Todo,
+    /// A memory: something that was settled.
+    Decision,
+}
+
+/// The name of what an item is: of a memory, its own kind.
+pub fn kind_of(item: &Item) -> &'static str {
+    match item {
+        Item::Turn(_) => "turn",
+        Item::Memory(memory) => memory.kind.as_str(),
+        Item::Summary(_) => "summary",
+    }
+}
+
+impl FoundItem {
+    pub(crate) fn new(found: &RecalledItem, sources: &Sources) -> Self {
+        let RecalledItem { item, shortened, score, relevance } = found;
+        let (mut valid_from, mut created_at) = (item.created_at(), item.created_at());
+        let (mut valid_to, mut agent_id, mut role) = (None, None, None);
+        let (metadata, source) = match item {
+            Item::Turn(turn) => {
+                role = Some(turn.role.into());
+                (turn.metadata.clone(), Source::from(turn))
+            }
+            Item::Memory(memory) => {
+                (valid_from, valid_to) = (memory.valid_from, memory.valid_to);
+                (created_at, agent_id) = (memory.first_recorded_at(), memory.agent.clone());
+                (memory.client_metadata(), sources.of(memory))
+            }
+            Item::Summary(_) => (Metadata::new(), Source::default()),
+        };
+        Self {
+            id: item.id().uuid(),
+            memory: shortened.as_deref().unwrap_or_else(|| item.content()).to_owned(),
+            truncated: shortened.is_some(),
+            score: *score,
+            relevance: *relevance,
+            kind: kind_of(item),
+            agent_id,
+            metadata,
+            created_at,
+            updated_at: item.created_at(),
+            valid_from,
+            valid_to,
+            session_id: item.session().map(ToString::to_string),
+            role,
+            source,
+        }
+    }
+}
