@@ -135,7 +135,7 @@ impl Keys {
 
     async fn look_up(&self, engine: &Engine, secret: &KeySecret) -> Result<Arc<ApiKey>, ApiError> {
         let asked = Instant::now();
-        let found = engine.key_of(secret).await?;
+        let found = engine.keys.find(secret).await?;
         let mut cache = self.lock();
         let Some(key) = found.map(Arc::new) else {
             cache.keys.remove(&secret.hash());
@@ -159,7 +159,7 @@ impl Keys {
             return Ok(guarded);
         }
         let asked = Instant::now();
-        let guarded = !engine.keys(&KeyQuery::unrevoked(Page::first(1))).await?.is_empty();
+        let guarded = !engine.keys.list(&KeyQuery::unrevoked(Page::first(1))).await?.is_empty();
         self.lock().guarded = Some((asked, guarded));
         Ok(guarded)
     }

@@ -19,7 +19,9 @@ pub use job::{JobResponse, JobsResponse};
 pub use memory::{AddResponse, MemoriesResponse, MemoryResponse};
 pub use prompt::PromptResponse;
 pub use search::{SearchResponse, kind_of};
-pub use session::{RecordedTurn, RemovedResponse, SessionResponse, SessionsResponse, TurnResponse};
+pub use session::{
+    NotesResponse, RecordedTurn, RemovedResponse, SessionResponse, SessionsResponse, TurnResponse, Usage,
+};
 pub use summary::{PointsResponse, SummariesResponse};
 pub use trace::{ExplanationResponse, TracedRequestResponse};
 

@@ -132,7 +132,8 @@ async fn a_chat_goes_through_memory_and_survives_its_model() {
     assert_eq!((reply.text.as_str(), reply.status), ("In Lisbon.", ReplyStatus::Complete));
     let shown = model.shown.lock().unwrap().last().unwrap().clone();
     assert!(shown.starts_with("Be brief.\n---\n") && shown.contains("Lisbon"), "{shown}");
-    let turns = memory.engine().sessions.turns(memory.user_id(), memory.session_id(), None, 10).await.unwrap();
+    let turns =
+        memory.engine().sessions.turns(memory.user_id(), memory.session_id(), None, 10).await.unwrap();
     let said: Vec<&str> = turns.iter().map(|turn| turn.content.as_str()).collect();
     assert_eq!(said[..3], ["I live in Lisbon.", "Lisbon is lovely.", "And now?"]);
     assert!(turns[3].hidden.is_some());

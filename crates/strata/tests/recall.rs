@@ -169,7 +169,8 @@ async fn an_onnx_encoder_compares_what_it_has_embedded() {
     assert!(!encoder.is_loaded(), "nothing is embedded yet, so that the question need not be");
     engine.maintenance.maintain_all().await.unwrap();
     let after = engine
-        .recall.ask(&ann(), &RecallRequest { explain: true, ..RecallRequest::new("cat tea") })
+        .recall
+        .ask(&ann(), &RecallRequest { explain: true, ..RecallRequest::new("cat tea") })
         .await
         .unwrap();
     assert_eq!((after.vector_hits, contents(&after)[0]), (2, "the cat drinks tea"));

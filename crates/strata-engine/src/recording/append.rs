@@ -107,14 +107,7 @@ impl Recording {
             for turn in self.store.turns(user, &query).await? {
                 if turn.hidden.is_none() && turn.seq < turn_count {
                     let name = turn.name.as_deref();
-                    self.observe(
-                        turn.role,
-                        name,
-                        &turn.content,
-                        &turn.notes,
-                        turn.token_count,
-                        &mut state,
-                    );
+                    self.observe(turn.role, name, &turn.content, &turn.notes, turn.token_count, &mut state);
                 }
             }
         }

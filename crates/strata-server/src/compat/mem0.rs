@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 use strata_core::key::KeyScope;
 use strata_core::scope::Scope;
 use strata_core::store::{Item, ItemKinds, MemoryQuery, MemorySelect};
+use strata_core::turn::Metadata;
 use strata_core::{Memory, UserId};
 use strata_engine::Filter;
 use strata_engine::MemoryEdit;

@@ -66,7 +66,7 @@ pub(crate) async fn owner_of(app: &App, caller: &Caller, id: &str) -> Result<(Us
         return Ok((caller.user([])?, id.parse()?));
     }
     let id = id.parse()?;
-    match app.engine().owner_of(id).await? {
+    match app.engine().memories.owner_of(id).await? {
         Some(user) => Ok((user, id)),
         None => Ok((caller.user([])?, id)),
     }
@@ -74,7 +74,7 @@ pub(crate) async fn owner_of(app: &App, caller: &Caller, id: &str) -> Result<(Us
 
 /// A memory that was not deleted.
 pub(crate) async fn present(app: &App, user: &UserId, id: MemoryId) -> Result<Memory, ApiError> {
-    let memory = app.engine().memory(user, id).await?;
+    let memory = app.engine().memories.get(user, id).await?;
     match memory.hidden {
         Some(hidden) if hidden.reason == HiddenReason::Deleted => {
             let message = format!("memory `{id}` was deleted; `POST /memories/{id}/restore` brings it back");

@@ -66,7 +66,8 @@ impl MemoryAnswer {
             scope: memory.scope,
             session_id: memory.run_id,
             agent_id: memory.agent_id,
-            metadata: memory.metadata,
+            metadata: memory.metadata.fields().clone(),
+            todo: memory.todo,
             created_at: memory.created_at.to_string(),
             valid_from: memory.valid_from.to_string(),
             valid_to: memory.valid_to.map(|moment| moment.to_string()),
@@ -155,7 +156,7 @@ impl From<&RecalledItem> for FoundAnswer {
             kind: found.kind,
             memory: found.memory,
             // A turn's metadata tells a model nothing.
-            metadata: if found.role.is_some() { Map::new() } else { found.metadata },
+            metadata: if found.role.is_some() { Map::new() } else { found.metadata.fields().clone() },
             role: found.role,
             score: rounded(found.score),
             created_at: found.created_at.to_string(),

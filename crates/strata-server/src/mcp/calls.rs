@@ -224,7 +224,7 @@ async fn show(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     let memory = MemoryAnswer::new(&user, &present(app, &user, id).await?);
     let history = match arguments.history {
         Some(true) => {
-            let history = app.engine().memory_history(&user, id).await?;
+            let history = app.engine().memories.history(&user, id).await?;
             Some(history.into_iter().map(|memory| MemoryAnswer::new(&user, &memory)).collect())
         }
         _ => None,
@@ -237,8 +237,8 @@ async fn update(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     let user = caller.user([&arguments.user_id])?;
     let id: MemoryId = arguments.memory_id.parse()?;
     present(app, &user, id).await?;
-    let edit = MemoryEdit { content: arguments.text, metadata: arguments.metadata };
-    let memory = app.engine().revise_memory(&user, id, edit).await?;
+    let edit = MemoryEdit { content: arguments.text, metadata: arguments.metadata.map(Metadata::from) };
+    let memory = app.engine().memories.revise(&user, id, edit).await?;
     answer(MemoryAnswer::new(&user, &memory))
 }
 
@@ -283,7 +283,7 @@ async fn explain(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     let user = caller.user([&arguments.user_id])?;
     let id: RequestId = arguments.request_id.parse()?;
     let Some(item) = arguments.item_id else {
-        let trace = app.engine().trace(&user, id).await?;
+        let trace = app.engine().requests.trace(&user, id).await?;
         let candidates: Vec<_> = trace.candidates.iter().take(EXPLAINED).map(CandidateAnswer::from).collect();
         return answer(ExplainAnswer {
             more_candidates: trace.candidates.len() - candidates.len(),

@@ -40,7 +40,7 @@ async fn get_context(
     State(app): State<App>,
     Named { user, id }: Named<SessionId>,
 ) -> Result<Response, ApiError> {
-    Ok(tagged(app.engine().context(&user, &id).await?))
+    Ok(tagged(app.engine().contexts.get(&user, &id).await?))
 }
 
 /// Write a session's working context back
@@ -69,7 +69,7 @@ async fn put_context(
             "`session_id` is missing; send the whole document, as `GET` of this route gives it",
         ));
     }
-    Ok(tagged(app.engine().put_context(&user, &id, &context, expected).await?))
+    Ok(tagged(app.engine().contexts.put(&user, &id, &context, expected).await?))
 }
 
 /// What was compacted.
@@ -95,7 +95,7 @@ async fn compact(
     Named { user, id }: Named<SessionId>,
 ) -> Result<Json<CompactResponse>, ApiError> {
     let limits = &app.settings().compaction;
-    let (context, compacted) = app.engine().compact_context(&user, &id, limits).await?;
+    let (context, compacted) = app.engine().contexts.compact(&user, &id, limits).await?;
     Ok(Json(CompactResponse { compacted, context }))
 }
 

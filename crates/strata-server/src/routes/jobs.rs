@@ -47,7 +47,7 @@ async fn list_jobs(
         session: params.session_id.map(SessionId::new).transpose()?,
         limit: limit(&params.limit)?,
     };
-    let jobs = app.engine().jobs(&user, &query).await?;
+    let jobs = app.engine().jobs.list(&user, &query).await?;
     Ok(Json(jobs.iter().collect()))
 }
 
@@ -60,7 +60,7 @@ async fn get_job(
     State(app): State<App>,
     Named { user, id }: Named<JobId>,
 ) -> Result<Json<JobResponse>, ApiError> {
-    Ok(Json((&app.engine().job(&user, id).await?).into()))
+    Ok(Json((&app.engine().jobs.get(&user, id).await?).into()))
 }
 
 /// Try a dead job again
@@ -75,7 +75,7 @@ async fn retry_job(
     State(app): State<App>,
     Named { user, id }: Named<JobId>,
 ) -> Result<Json<JobResponse>, ApiError> {
-    Ok(Json((&app.engine().retry_job(&user, id).await?).into()))
+    Ok(Json((&app.engine().jobs.retry(&user, id).await?).into()))
 }
 
 #[cfg(test)]

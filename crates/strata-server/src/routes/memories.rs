@@ -116,7 +116,7 @@ async fn delete_memories(
         };
         return Ok(Json(DeletedResponse::destroyed("All relevant memories destroyed", &removed)));
     }
-    let deleted = app.engine().delete_memories(&user, &query).await?;
+    let deleted = app.engine().memories.delete_all(&user, &query).await?;
     Ok(Json(DeletedResponse::deleted("All relevant memories deleted", deleted)))
 }
 

@@ -5,6 +5,7 @@
 use axum::Json;
 use axum::extract::State;
 use serde::Deserialize;
+use strata_core::nul::MayHoldNul;
 use strata_core::turn::Metadata;
 use strata_core::{MemoryId, UserId};
 use strata_engine::MemoryEdit;
@@ -114,7 +115,7 @@ async fn revise_memory(
     };
     present(&app, &user, id).await?;
     let edit = MemoryEdit { content, metadata: request.metadata };
-    let memory = app.engine().revise_memory(&user, id, edit).await?;
+    let memory = app.engine().memories.revise(&user, id, edit).await?;
     Ok(Json(MemoryResponse::load(app.engine(), &user, &memory).await?))
 }
 
@@ -140,11 +141,11 @@ async fn delete_memory(
     let owner = OwnerParams { user_id: params.user_id, scope: params.scope };
     let (user, id) = owner.owner(&app, &caller, Intent::Change, &id).await?;
     if switch("forget", &params.forget)? {
-        let removed = app.engine().forget_memory(&user, id).await?;
+        let removed = app.engine().memories.forget(&user, id).await?;
         return Ok(Json(DeletedResponse::destroyed("Memory destroyed", &removed)));
     }
     present(&app, &user, id).await?;
-    app.engine().delete_memory(&user, id).await?;
+    app.engine().memories.delete(&user, id).await?;
     Ok(Json(DeletedResponse::deleted("Memory deleted successfully", 1)))
 }
 
@@ -160,7 +161,7 @@ async fn restore_memory(
     Params(params): Params<OwnerParams>,
 ) -> Result<Json<MemoryResponse>, ApiError> {
     let (user, id) = params.owner(&app, &caller, Intent::Change, &id).await?;
-    let memory = app.engine().restore_memory(&user, id).await?;
+    let memory = app.engine().memories.restore(&user, id).await?;
     Ok(Json(MemoryResponse::load(app.engine(), &user, &memory).await?))
 }
 

@@ -67,7 +67,7 @@ async fn make_prompt(
         max_tokens: count("max_tokens", &request.max_tokens, MAX_TOKENS)?,
         ..PromptRequest::new(SessionId::new(id)?, request.question)
     };
-    let Prompted { prompt, request_id } = app.engine().prompt(&user, &request).await?;
+    let Prompted { prompt, request_id } = app.engine().prompting.prompt(&user, &request).await?;
     let mut response = Json(PromptResponse::from(&prompt)).into_response();
     if let Some(request_id) = request_id {
         set_request_id(&mut response, request_id.0);

@@ -40,7 +40,7 @@ async fn list_requests(
 ) -> Result<Json<RequestsResponse>, ApiError> {
     let user = caller.user([&params.user_id])?;
     let since = Moment::parameter("since", params.since.as_deref())?;
-    let rows = app.engine().requests(&user, since.map(Moment::at), limit(&params.limit)?).await?;
+    let rows = app.engine().requests.list(&user, since.map(Moment::at), limit(&params.limit)?).await?;
     Ok(Json(RequestsResponse::new(&user, &rows)))
 }
 
@@ -53,8 +53,8 @@ async fn get_request(
     State(app): State<App>,
     Named { user, id }: Named<RequestId>,
 ) -> Result<Json<TracedRequestResponse>, ApiError> {
-    let row = app.engine().request(&user, id).await?;
-    let trace = app.engine().trace_of(&user, row.clone()).await?;
+    let row = app.engine().requests.get(&user, id).await?;
+    let trace = app.engine().requests.trace_of(&user, row.clone()).await?;
     Ok(Json(TracedRequestResponse::new(&user, &row, &trace)))
 }
 
@@ -80,7 +80,7 @@ async fn explain_request(
     };
     // Ids are unique over kinds, so the engine finds the item whatever its kind is.
     let item = ItemId::Turn(item.parse::<TurnId>()?);
-    Ok(Json((&app.engine().explain(&user, id.parse()?, item).await?).into()))
+    Ok(Json((&app.engine().requests.explain(&user, id.parse()?, item).await?).into()))
 }
 
 #[cfg(test)]

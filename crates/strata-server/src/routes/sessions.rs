@@ -38,7 +38,7 @@ async fn list_sessions(
     Params(params): Params<ListParams>,
 ) -> Result<Json<SessionsResponse>, ApiError> {
     let user = caller.user([&params.user_id])?;
-    let sessions = app.engine().sessions(&user, page(&params.limit, &params.offset)?).await?;
+    let sessions = app.engine().sessions.list(&user, page(&params.limit, &params.offset)?).await?;
     Ok(Json(SessionsResponse::new(&user, &sessions)))
 }
 
@@ -51,7 +51,7 @@ async fn get_session(
     State(app): State<App>,
     Named { user, id }: Named<SessionId>,
 ) -> Result<Json<SessionResponse>, ApiError> {
-    let session = app.engine().session(&user, &id).await?;
+    let session = app.engine().sessions.get(&user, &id).await?;
     Ok(Json(SessionResponse::new(&user, &session)))
 }
 
@@ -66,7 +66,7 @@ async fn delete_session(
     State(app): State<App>,
     Named { user, id }: Named<SessionId>,
 ) -> Result<Json<RemovedResponse>, ApiError> {
-    let removed = app.engine().delete_session(&user, &id).await?;
+    let removed = app.engine().sessions.delete(&user, &id).await?;
     Ok(Json((&removed).into()))
 }
 
@@ -94,7 +94,7 @@ async fn list_turns(
         None => None,
     };
     // One more than asked for tells whether more follow.
-    let turns = app.engine().turns(&user, &SessionId::new(id)?, after, limit + 1).await?;
+    let turns = app.engine().sessions.turns(&user, &SessionId::new(id)?, after, limit + 1).await?;
     Ok(Json(TurnsResponse::new(&turns, limit as usize)))
 }
 

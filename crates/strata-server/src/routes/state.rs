@@ -66,7 +66,7 @@ async fn get_state(
     Shared(app): Shared<App>,
     Named { user, id }: Named<SessionId>,
 ) -> Result<Json<StateResponse>, ApiError> {
-    let state = app.engine().state(&user, &id).await?;
+    let state = app.engine().sessions.state(&user, &id).await?;
     Ok(Json(StateResponse(state)))
 }
 
@@ -85,7 +85,7 @@ async fn put_state(
     Named { user, id }: Named<SessionId>,
     JsonBody(request): JsonBody<StateRequest>,
 ) -> Result<Json<StateResponse>, ApiError> {
-    let state = app.engine().put_state(&user, &id, request.into()).await?;
+    let state = app.engine().sessions.put_state(&user, &id, request.into()).await?;
     Ok(Json(StateResponse(state)))
 }
 

@@ -35,7 +35,7 @@ async fn list_summaries(
 ) -> Result<Json<SummariesResponse>, ApiError> {
     let user = caller.user([&params.user_id])?;
     let limit = limit(&params.limit)?;
-    let report = app.engine().summary_report(&user, &SessionId::new(id)?, limit).await?;
+    let report = app.engine().summaries.report(&user, &SessionId::new(id)?, limit).await?;
     Ok(Json((&report).into()))
 }
 

@@ -5,9 +5,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
-use serde_json::Value;
-use strata_core::turn::Metadata;
-use strata_core::turn::NewMessage;
+use strata_core::nul::MayHoldNul;
+use strata_core::turn::{Metadata, NewMessage, TurnNotes};
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -17,7 +16,7 @@ use crate::identity::{Caller, header};
 use crate::moment::Moment;
 use crate::route::Route;
 use crate::wire::names::Role;
-use crate::wire::session::RecordResponse;
+use crate::wire::session::{RecordResponse, Usage};
 
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
@@ -80,31 +79,6 @@ pub(crate) struct MessageRequest {
     high_value: Option<bool>,
 }
 
-/// The tokens of a reply, as OpenAI or Anthropic name them; other fields are ignored.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
-pub(crate) struct Usage {
-    /// The tokens of the prompt, also called `input_tokens`.
-    #[serde(alias = "input_tokens", skip_serializing_if = "Option::is_none")]
-    #[schema(maximum = 4_294_967_295_u32)]
-    prompt_tokens: Option<u32>,
-    /// The tokens of the reply, also called `output_tokens`.
-    #[serde(alias = "output_tokens", skip_serializing_if = "Option::is_none")]
-    #[schema(maximum = 4_294_967_295_u32)]
-    completion_tokens: Option<u32>,
-}
-
-impl Usage {
-    pub(crate) fn is_unknown(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-impl From<turn::Usage> for Usage {
-    fn from(usage: turn::Usage) -> Self {
-        Self { prompt_tokens: usage.input, completion_tokens: usage.output }
-    }
-}
-
 impl MessageRequest {
     /// Checks what the core would check when the message is recorded, for routes that record only some of them.
     pub(crate) fn check(&self) -> Result<(), ApiError> {
@@ -126,18 +100,13 @@ impl MessageRequest {
         let created_at = created_at.map(Moment::at);
         let metadata = metadata.unwrap_or_default();
         let notes = TurnNotes {
-            usage: turn::Usage { input: usage.prompt_tokens, output: usage.completion_tokens },
+            usage: usage.into(),
             failed,
             high_value: high_value.unwrap_or_default(),
             ..TurnNotes::default()
         };
         NewMessage { name, created_at, metadata, notes, ..NewMessage::new(role.into(), content) }
     }
-}
-
-/// Whether a NUL character, which not every store can keep, is anywhere in what a client attaches.
-pub(crate) fn holds_nul(metadata: &Metadata) -> bool {
-    Value::Object(metadata.clone()).to_string().contains("\\u0000")
 }
 
 /// Append messages to a session
@@ -167,7 +136,7 @@ async fn record_turns(
     let key = header(&headers, IDEMPOTENCY_KEY)?;
     let messages = request.messages.into_iter().map(MessageRequest::into_message).collect();
 
-    let recorded = app.engine().record(&user, &session, messages, key.as_deref()).await?;
+    let recorded = app.engine().recording.record(&user, &session, messages, key.as_deref()).await?;
     let response = Json(RecordResponse::from(recorded.turns.as_slice()));
     if recorded.replayed {
         return Ok(([(REPLAYED, HeaderValue::from_static("true"))], response).into_response());

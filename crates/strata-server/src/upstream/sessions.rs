@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use lru::LruCache;
 use strata_core::{SessionId, UserId};
 
-/// The most sessions that are kept; when there are more, the least recently used half is dropped.
+/// The most sessions that are kept; beyond, the least recently used one is dropped.
 const MAX_SESSIONS: usize = 4_096;
 
 /// The beginning of a prompt is compared byte by byte, up to so many: most prompts that are short enough for a block to
@@ -21,20 +21,17 @@ const BLOCK_BYTES: usize = 64;
 const MAX_COUNTS: usize = 8_192;
 
 /// The histories, by user and session.
-#[derive(Default)]
-pub(crate) struct PromptHistories(Mutex<Table>);
+pub(crate) struct PromptHistories(Mutex<LruCache<(UserId, SessionId), PromptHistory>>);
 
-#[derive(Default)]
-struct Table {
-    /// Counts accesses, to tell which sessions were used last.
-    clock: u64,
-    sessions: HashMap<(UserId, SessionId), PromptHistory>,
+impl Default for PromptHistories {
+    fn default() -> Self {
+        Self(Mutex::new(LruCache::unbounded()))
+    }
 }
 
 /// The last prompt of a session.
 #[derive(Default)]
 pub(crate) struct PromptHistory {
-    used: u64,
     /// The last prompt: its beginning, and the hash of each block of the rest.
     head: Vec<u8>,
     blocks: Vec<u64>,
@@ -55,7 +52,7 @@ impl PromptHistories {
         look: impl FnOnce(&mut PromptHistory) -> T,
     ) -> T {
         let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = look(sessions.get_or_insert_mut((user.clone(), session.clone()), Known::default));
+        let found = look(sessions.get_or_insert_mut((user.clone(), session.clone()), PromptHistory::default));
         if sessions.len() > MAX_SESSIONS {
             sessions.pop_lru();
         }

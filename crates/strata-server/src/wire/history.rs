@@ -59,7 +59,7 @@ pub(crate) enum HistoryEvent {
 impl HistoryEntry {
     /// The steps of the memory `asked`, the oldest first.
     pub(crate) async fn load(engine: &Engine, owner: &UserId, asked: MemoryId) -> Result<Vec<Self>> {
-        let history = engine.explain_memory(owner, asked).await?;
+        let history = engine.memories.explain(owner, asked).await?;
         let sources = Sources::load(engine, owner, history.iter().map(|step| &step.memory)).await?;
         let mut entries = Vec::with_capacity(history.len() + 1);
         let mut before: Option<&Memory> = None;

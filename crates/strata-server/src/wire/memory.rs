@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 use serde::Serialize;
+use strata_core::memory::TodoState;
 use strata_core::store::{Removed, TurnQuery};
 use strata_core::turn::Metadata;
 use strata_core::{Memory, Result, SessionId, Turn, TurnId, UserId};
@@ -39,6 +40,10 @@ pub struct MemoryResponse {
     /// What the client attached.
     #[schema(value_type = Object)]
     pub(crate) metadata: Metadata,
+    /// How a todo ended: `done` or `dropped`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub(crate) todo: Option<&'static str>,
     /// When its first statement was recorded; an edit leaves it.
     pub(crate) created_at: Timestamp,
     /// When it last changed.
@@ -72,7 +77,8 @@ impl MemoryResponse {
             },
             kind: memory.kind.into(),
             confidence: memory.confidence,
-            metadata: memory.client_metadata(),
+            metadata: memory.metadata.clone(),
+            todo: memory.notes.todo.map(TodoState::as_str),
             created_at: memory.first_recorded_at(),
             updated_at: memory.hidden.map_or(memory.recorded_at, |hidden| hidden.at),
             valid_from: memory.valid_from,

@@ -139,7 +139,7 @@ impl FoundItem {
             Item::Memory(memory) => {
                 (valid_from, valid_to) = (memory.valid_from, memory.valid_to);
                 (created_at, agent_id) = (memory.first_recorded_at(), memory.agent.clone());
-                (memory.client_metadata(), sources.of(memory))
+                (memory.metadata.clone(), sources.of(memory))
             }
             Item::Summary(_) => (Metadata::new(), Source::default()),
         };

@@ -1,9 +1,12 @@
 //! Sessions, their turns, and how much a deletion destroyed.
 
+use std::ops::Not;
+
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use strata_core::store::{AppendedTurn, Removed};
-use strata_core::turn::Metadata;
+use strata_core::turn::{self, Follows, Metadata, TurnNotes};
 use strata_core::{Session, Turn, UserId};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -71,9 +74,23 @@ pub struct TurnResponse {
     created_at: Timestamp,
     /// The tokens of `content`.
     token_count: u32,
-    /// What the client attached.
+    /// The client's metadata, as it was sent.
     #[schema(value_type = Object)]
     metadata: Metadata,
+    /// The `seq` of the turn that it follows, `null` if it begins a conversation. Without it, it follows the visible turn
+    /// before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<u64>)]
+    follows: Option<Option<u64>>,
+    /// Whether the content was cut to the most bytes of a turn.
+    #[serde(skip_serializing_if = "Not::not")]
+    truncated: bool,
+    #[serde(flatten)]
+    notes: NotesResponse,
+    /// The agent to which the memories belong that are learned from it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    agent_id: Option<String>,
     /// Why recall does not see it; absent where recall does.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -82,6 +99,7 @@ pub struct TurnResponse {
 
 impl From<&Turn> for TurnResponse {
     fn from(turn: &Turn) -> Self {
+        let notes = &turn.notes;
         Self {
             id: turn.id.0,
             seq: turn.seq,
@@ -91,8 +109,86 @@ impl From<&Turn> for TurnResponse {
             created_at: turn.created_at,
             token_count: turn.token_count,
             metadata: turn.metadata.clone(),
+            follows: match notes.follows {
+                Follows::Previous => None,
+                Follows::Nothing => Some(None),
+                Follows::Turn(seq) => Some(Some(seq)),
+            },
+            truncated: notes.truncated,
+            notes: NotesResponse::from(notes),
+            agent_id: notes.owner.agent.clone(),
             hidden: turn.hidden.map(|hidden| hidden.reason.as_str()),
         }
+    }
+}
+
+/// What is noted about a turn and can be recorded with it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct NotesResponse {
+    /// Whether the reply broke off.
+    #[serde(skip_serializing_if = "Not::not")]
+    interrupted: bool,
+    /// The calls that a reply asks for, each with `id`, `name` and `arguments`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Object>)]
+    tool_calls: Vec<Value>,
+    /// The call that a tool's result answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    tool_call_id: Option<String>,
+    /// Whether a tool's call failed, if the client said so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    failed: Option<bool>,
+    /// The tokens that the model reported for a reply.
+    #[serde(skip_serializing_if = "Usage::is_unknown")]
+    usage: Usage,
+    /// Whether the turn is embedded even where embedding costs money.
+    #[serde(skip_serializing_if = "Not::not")]
+    high_value: bool,
+}
+
+impl From<&TurnNotes> for NotesResponse {
+    fn from(notes: &TurnNotes) -> Self {
+        Self {
+            interrupted: notes.interrupted,
+            tool_calls: notes.tool_calls.clone(),
+            tool_call_id: notes.tool_call_id.clone(),
+            failed: notes.failed,
+            usage: notes.usage.into(),
+            high_value: notes.high_value,
+        }
+    }
+}
+
+/// The tokens of a reply, as OpenAI or Anthropic name them; other fields are ignored.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+pub struct Usage {
+    /// The tokens of the prompt, also called `input_tokens`.
+    #[serde(alias = "input_tokens", skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 4_294_967_295_u32)]
+    prompt_tokens: Option<u32>,
+    /// The tokens of the reply, also called `output_tokens`.
+    #[serde(alias = "output_tokens", skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 4_294_967_295_u32)]
+    completion_tokens: Option<u32>,
+}
+
+impl Usage {
+    pub(crate) fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl From<Usage> for turn::Usage {
+    fn from(usage: Usage) -> Self {
+        Self { input: usage.prompt_tokens, output: usage.completion_tokens }
+    }
+}
+
+impl From<turn::Usage> for Usage {
+    fn from(usage: turn::Usage) -> Self {
+        Self { prompt_tokens: usage.input, completion_tokens: usage.output }
     }
 }
 

@@ -76,7 +76,10 @@ async fn earlier(memory: &Memory) -> Outcome<Vec<String>> {
     let found = engine.store().session(memory.user_id(), memory.session_id()).await?;
     let Some(session) = found else { return Ok(Vec::new()) };
     let after = session.turn_count.checked_sub(input::MAX_HISTORY);
-    let turns = engine.sessions.turns(memory.user_id(), memory.session_id(), after, input::MAX_HISTORY as u32).await?;
+    let turns = engine
+        .sessions
+        .turns(memory.user_id(), memory.session_id(), after, input::MAX_HISTORY as u32)
+        .await?;
     let said = turns.into_iter().filter(|turn| turn.role == strata_core::Role::User && turn.hidden.is_none());
     Ok(said.map(|turn| turn.content).filter(|content| !content.contains(char::is_control)).collect())
 }

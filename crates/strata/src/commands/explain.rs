@@ -40,7 +40,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     let engine = context.engine_to_read().await?;
     if let Some(item) = item {
         // Ids are unique over kinds, so the engine finds the item whatever its kind is.
-        let explanation = engine.explain(&user, request, ItemId::Turn(item)).await?;
+        let explanation = engine.requests.explain(&user, request, ItemId::Turn(item)).await?;
         if json {
             output.json(&ExplanationResponse::from(&explanation))?;
             return Ok(());

@@ -129,12 +129,12 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         Action::List(args) => list(args, &engine, output).await,
         Action::Show(OneArgs { id, owner, json }) => {
             let user = owner.into_user();
-            let memory = engine.memory(&user, id).await?;
+            let memory = engine.memories.get(&user, id).await?;
             show(&engine, &user, &memory, json, output).await
         }
         Action::History(OneArgs { id, owner, json }) => {
             let user = owner.into_user();
-            let steps = engine.explain_memory(&user, id).await?;
+            let steps = engine.memories.explain(&user, id).await?;
             print_history(&engine, &user, &steps, json, output).await
         }
         Action::Edit { one: OneArgs { id, owner, json }, text } => {
@@ -148,14 +148,14 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
                 note("the statement is the same; nothing was changed");
                 return show(&engine, &user, &memory, json, output).await;
             }
-            let memory = engine.revise_memory(&user, id, MemoryEdit { content, metadata: None }).await?;
+            let memory = engine.memories.revise(&user, id, MemoryEdit { content, metadata: None }).await?;
             show(&engine, &user, &memory, json, output).await
         }
         Action::Delete(OneArgs { id, owner, json }) => {
             let user = owner.into_user();
             engine.memories.delete(&user, id).await?;
             if json.json {
-                let memory = engine.memory(&user, id).await?;
+                let memory = engine.memories.get(&user, id).await?;
                 output.json(&MemoryResponse::load(&engine, &user, &memory).await?)?;
             } else {
                 output.line(format_args!("deleted; `strata memories restore {id}` brings it back"))?;
@@ -164,7 +164,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         }
         Action::Restore(OneArgs { id, owner, json }) => {
             let user = owner.into_user();
-            let memory = engine.restore_memory(&user, id).await?;
+            let memory = engine.memories.restore(&user, id).await?;
             show(&engine, &user, &memory, json, output).await
         }
         Action::Forget { id, owner, yes, json, .. } => {

@@ -14,12 +14,12 @@ use strata_core::turn::{Metadata, NewMessage, TurnNotes};
 use strata_core::{Role, SessionId, UserId};
 use strata_engine::Engine;
 use strata_server::wire::RecordedTurn;
+use strata_server::wire::Usage;
 use tokio::sync::mpsc;
 
 use super::learn::{Report, drain, eager_engine};
 use super::{Context, JsonArgs, UserArgs};
 use crate::failure::{Failure, Outcome};
-use crate::json::UsageJson;
 use crate::output::{self, Output};
 
 /// Append turns from stdin
@@ -65,7 +65,7 @@ struct LineRequest {
     tool_call_id: Option<String>,
     failed: Option<bool>,
     #[serde(default)]
-    usage: UsageJson,
+    usage: Usage,
     #[serde(default)]
     high_value: bool,
 }

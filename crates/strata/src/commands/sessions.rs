@@ -16,7 +16,8 @@ use strata_engine::Engine;
 use strata_engine::learn::structured::Field;
 use strata_engine::{StructuredPoint, SummaryReport, SummaryVersion};
 use strata_server::wire::{
-    PointsResponse, RemovedResponse, SessionResponse, SessionsResponse, SummariesResponse, TurnResponse,
+    NotesResponse, PointsResponse, RemovedResponse, SessionResponse, SessionsResponse, SummariesResponse,
+    TurnResponse,
 };
 
 use super::{Context, JsonArgs, PageArgs, SessionArgs, UserArgs};
@@ -284,7 +285,7 @@ struct ExportedTurn<'a> {
     #[serde(skip_serializing_if = "Metadata::is_empty")]
     metadata: &'a Metadata,
     #[serde(flatten)]
-    notes: NotesJson<'a>,
+    notes: NotesResponse,
 }
 
 async fn export(
@@ -305,7 +306,7 @@ async fn export(
                 name: turn.name.as_deref(),
                 created_at: turn.created_at,
                 metadata: &turn.metadata,
-                notes: NotesJson::new(&turn.notes),
+                notes: NotesResponse::from(&turn.notes),
             })?;
             count += 1;
         }

@@ -9,7 +9,7 @@ fn diagnosed() -> Machine {
     let machine = Machine::new();
     let lines = [
         json!({"role": "user", "content": "look at 10.1.1.47"}),
-        json!({"role": "tool", "content": "ok", "metadata": {"tool": "fetch_log"}}),
+        json!({"role": "tool", "content": "ok", "name": "fetch_log"}),
         json!({"role": "assistant", "content": "I downloaded tic_20260301.log."}),
     ];
     let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();

@@ -3,11 +3,10 @@
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
-use strata_core::turn::NewMessage;
+use serde_json::{Value, json};
+use strata_core::turn::{Metadata, NewMessage, Owner, TurnNotes};
 use strata_core::{Error, MemoryId, Role, SessionId, UserId};
 use strata_engine::NewMemory;
-use strata_engine::learn::Owner;
 
 use super::Entities;
 use crate::app::App;
@@ -24,7 +23,7 @@ pub(super) struct AddRequest {
     named: Entities,
     #[serde(default)]
     filters: Option<Entities>,
-    metadata: Option<Map<String, Value>>,
+    metadata: Option<Metadata>,
     timestamp: Option<Moment>,
     expiration_date: Option<String>,
     /// `true` infers statements; else they are stored as they are given, with their metadata.
@@ -53,7 +52,7 @@ struct Added {
     id: MemoryId,
     memory: String,
     event: &'static str,
-    metadata: Map<String, Value>,
+    metadata: Metadata,
 }
 
 pub(super) async fn add_memories(
@@ -73,7 +72,7 @@ pub(super) async fn add_memories(
     let session = named.run_id.or(inside.run_id).map(SessionId::new).transpose()?;
     let mut metadata = metadata.unwrap_or_default();
     if let Some(application) = named.app_id.or(inside.app_id) {
-        metadata.insert("app_id".to_owned(), application.into());
+        metadata.insert("app_id", application.into());
     }
     let messages = match messages {
         Value::Array(messages) => messages,
@@ -92,7 +91,7 @@ pub(super) async fn add_memories(
             ..NewMemory::new(content)
         })
         .collect();
-    let most = app.engine().settings().max_turns_per_call;
+    let most = app.engine().settings().limits.max_turns_per_call;
     if memories.len() > most {
         let message = format!("{} messages in one call; the most is {most}", memories.len());
         return Err(Error::too_large(message).into());
@@ -103,7 +102,7 @@ pub(super) async fn add_memories(
     if infer == Some(true) {
         return inferred(&app, &user, memories).await;
     }
-    let added = app.engine().add_memories(&user, memories).await?;
+    let added = app.engine().memories.add(&user, memories).await?;
     app.meters().memories_added(added.len());
     let results: Vec<Added> = added
         .into_iter()
@@ -123,12 +122,11 @@ async fn inferred(app: &App, user: &UserId, said: Vec<NewMemory>) -> Result<Json
     let messages = said.into_iter().map(|memory| {
         let owner =
             Owner { agent: memory.agent, in_session: memory.session.is_some(), metadata: memory.metadata };
-        let mut metadata = strata_core::turn::Metadata::new();
-        owner.write(&mut metadata);
+        let notes = TurnNotes { owner, ..TurnNotes::default() };
         let created_at = memory.valid_from;
-        NewMessage { created_at, metadata, ..NewMessage::new(Role::User, memory.content) }
+        NewMessage { created_at, notes, ..NewMessage::new(Role::User, memory.content) }
     });
-    let events = app.engine().infer(user, &session, messages.collect(), None).await?;
+    let events = app.engine().learning.infer(user, &session, messages.collect(), None).await?;
     let results = events
         .into_iter()
         .map(|event| json!({ "id": event.id, "memory": event.memory, "event": event.event.as_str() }));

@@ -32,7 +32,7 @@ pub(super) async fn list_entities(State(app): State<App>, caller: Caller) -> Res
     let mut results = Vec::new();
     for user in users(&app, &caller).await? {
         let query = MemoryQuery::new(MemorySelect::Current { as_of: None });
-        let memories = app.engine().memories(&user, &query).await?;
+        let memories = app.engine().memories.list(&user, &query).await?;
         // Who has only asked, or has only talked, has no memories here.
         let Some(last) = memories.iter().map(|memory| memory.recorded_at).max() else { continue };
         results.push(json!({

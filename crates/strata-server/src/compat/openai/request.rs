@@ -228,10 +228,10 @@ fn message(text: &str, place: Range<usize>) -> Message {
     Message { place, content, role, said, name, other_parts, tool_calls, tool_call_id }
 }
 
-/// The words of a content; that there were other things in it is noted.
-fn said(text: &str, content: &Range<usize>, metadata: &mut Map<String, Value>) -> String {
+/// The words of a content, and the types of its parts that are not text.
+fn said(text: &str, content: &Range<usize>) -> (String, Vec<Value>) {
     if let Some(said) = splice::string(text, content) {
-        return said.into_owned();
+        return (said.into_owned(), Vec::new());
     }
     let mut said = String::new();
     let mut others = Vec::new();

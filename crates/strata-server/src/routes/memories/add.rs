@@ -6,11 +6,10 @@
 use axum::Json;
 use axum::extract::State;
 use serde::Deserialize;
-use strata_core::turn::Metadata;
-use strata_core::turn::NewMessage;
+use strata_core::nul::check_nul;
+use strata_core::turn::{Metadata, NewMessage, Owner};
 use strata_core::{Error, Role as CoreRole, SessionId, UserId};
 use strata_engine::NewMemory;
-use strata_engine::learn::Owner;
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -19,7 +18,7 @@ use crate::error::ApiError;
 use crate::extract::optional_objects;
 use crate::identity::Caller;
 use crate::identity::memories::checked_agent;
-use crate::routes::turns::{MessageRequest, holds_nul};
+use crate::routes::turns::MessageRequest;
 use crate::wire::AddResponse;
 use crate::wire::names::{Kind, Role, Scope};
 
@@ -187,7 +186,7 @@ pub(crate) async fn add_memories(
 async fn infer(app: &App, caller: &Caller, request: &mut AddRequest) -> Result<AddResponse, ApiError> {
     let (user, session) = request.conversation(caller)?;
     let messages = request.messages()?;
-    Ok(AddResponse::inferred(&app.engine().infer(&user, &session, messages, None).await?))
+    Ok(AddResponse::inferred(&app.engine().learning.infer(&user, &session, messages, None).await?))
 }
 
 async fn store(app: &App, caller: &Caller, request: &mut AddRequest) -> Result<AddResponse, ApiError> {
@@ -209,7 +208,7 @@ async fn store(app: &App, caller: &Caller, request: &mut AddRequest) -> Result<A
     if statements.is_empty() {
         return Ok(AddResponse::stored(&[]));
     }
-    Ok(AddResponse::stored(&app.engine().add_memories(&user, statements).await?))
+    Ok(AddResponse::stored(&app.engine().memories.add(&user, statements).await?))
 }
 
 #[cfg(test)]
