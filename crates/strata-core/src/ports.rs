@@ -192,20 +192,29 @@ pub trait ChatModel: Send + Sync + 'static {
     }
 }
 
+/// How long a piece of work keeps a processor busy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Load {
+    /// A few milliseconds at most, and a request waits for it.
+    Short,
+    /// Up to seconds. Only some of the processors may be given to such work, so that short work always finds one.
+    Long,
+}
+
 /// Runs work that keeps a processor busy away from the threads that serve requests.
 #[async_trait]
 pub trait Compute: Send + Sync + 'static {
-    /// Runs `work` to its end and returns then. A caller that goes away does not stop it.
-    async fn run(&self, work: Box<dyn FnOnce() + Send>);
+    /// Runs `work` to its end and returns then. If the caller goes away, the work may still run.
+    async fn run(&self, load: Load, work: Box<dyn FnOnce() + Send>);
 }
 
-/// Runs work right where it is asked for: for tests and for programs without threads to spare.
+/// Runs work on the caller's thread: for tests and for programs without threads to spare.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InlineCompute;
 
 #[async_trait]
 impl Compute for InlineCompute {
-    async fn run(&self, work: Box<dyn FnOnce() + Send>) {
+    async fn run(&self, _load: Load, work: Box<dyn FnOnce() + Send>) {
         work();
     }
 }
@@ -213,12 +222,13 @@ impl Compute for InlineCompute {
 /// The result of `work`, run through `compute`.
 pub async fn compute<T: Send + 'static>(
     compute: &dyn Compute,
+    load: Load,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T> {
     let slot = Arc::new(Mutex::new(None));
     let place = Arc::clone(&slot);
     let run = move || *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(work());
-    compute.run(Box::new(run)).await;
+    compute.run(load, Box::new(run)).await;
     let result = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
     result.ok_or_else(|| Error::internal("a computation ended without a result"))
 }

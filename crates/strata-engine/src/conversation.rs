@@ -1,6 +1,6 @@
 //! A whole exchange for a client that leaves the conversation to Strata: recall, the prompt, the model, the record.
 //!
-//! What the user said is durable before the model is asked ([`Engine::open_message`]), so that nothing is lost whatever
+//! What the user said is durable before the model is asked ([`Recording::open_message`]), so that nothing is lost whatever
 //! happens then. A model that fails is no error: document 3 wants an error *reply*, which is recorded as a turn that recall
 //! never returns, and a row that says so. Where there is no model, memory answers by itself ([`librarian`]).
 //!
@@ -25,7 +25,7 @@ use serde_json::json;
 
 use crate::learn::extractive::is_chinese;
 use crate::prompt::{PromptBody, PromptFormat};
-use crate::prompting::Remembered;
+use crate::prompting::{Gathering, Remembered};
 use crate::recall::{RecallRequest, RecalledItem};
 use strata_core::error::{Error, Result};
 use strata_core::id::{RequestId, SessionId, TurnId, UserId};
@@ -48,7 +48,7 @@ pub struct Talk<'a> {
     pub on_text: &'a mut (dyn FnMut(&str) + Send),
     /// When it completes, the reply is broken off; [`std::future::pending`] never does.
     pub stop: Pin<&'a mut (dyn Future<Output = ()> + Send)>,
-    /// Lets a reply that takes long stay awaited, see [`Engine::hold_exchange`].
+    /// Lets a reply that takes long stay awaited, see [`Recording::hold_exchange`].
     pub timer: &'a dyn Timer,
 }
 
@@ -61,7 +61,7 @@ pub struct ChatReply {
     pub status: ReplyStatus,
     /// The turn of the user's message.
     pub turn: TurnId,
-    /// The request's row, for [`Engine::trace`] and [`Engine::explain`].
+    /// The request's row, for [`crate::Requests::trace`] and [`crate::Requests::explain`].
     pub request_id: RequestId,
     /// What was recalled for it, best first.
     pub recalled: Vec<RecalledItem>,
@@ -151,8 +151,9 @@ impl Conversation {
             false => Vec::new(),
         };
         let request = PromptRequest::new(session.clone(), message);
+        let gathering = Gathering::of_prompt(&request, Vec::new(), Some(Scope::User));
         let Remembered { items, row, problem } =
-            self.prompting.memories_for(user, &request, &[], Some(Scope::User)).await;
+            self.prompting.gather(user, RequestId(self.ids.next()), &gathering).await;
         let request_id = row.id;
         self.prompting.recall.log.note(user, row);
         if let Some(error) = problem {

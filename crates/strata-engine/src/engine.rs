@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 use strata_core::error::{Error, Result};
 use strata_core::lexicon::Lexicon;
@@ -11,7 +10,6 @@ use strata_core::ports::{
     ChatModel, Clock, Compute, Embedder, IdSource, InlineCompute, Reranker, TokenCounter,
 };
 use strata_core::store::Store;
-use strata_core::turn::Metadata;
 
 use crate::contexts::Contexts;
 use crate::conversation::Conversation;

@@ -11,7 +11,6 @@
 mod document;
 mod features;
 mod learned;
-mod likes;
 mod lists;
 mod load;
 mod maintain;
@@ -19,6 +18,7 @@ mod means;
 mod postings;
 mod saying;
 mod segment;
+mod similar_words;
 #[cfg(test)]
 mod tests;
 mod user;
@@ -41,10 +41,14 @@ use strata_core::error::Result;
 use strata_core::id::UserId;
 use strata_core::lexicon::Lexicon;
 use strata_core::memory::Memory;
-use strata_core::store::{Head, Item, Store};
+use strata_core::ports::{self, Compute, Load};
+use strata_core::store::{Head, Item, Segment, Store};
 
 /// How many items one read of the feed brings.
 const FEED_BATCH: u32 = 2_000;
+
+/// Up to this many items are analysed where they are read: at 40 µs an item that is less than a millisecond.
+const INLINE_ITEMS: usize = 16;
 
 /// The indexes of the users who asked last.
 pub struct Indexes {
@@ -60,7 +64,19 @@ struct Slot {
     bytes: usize,
 }
 
+/// Changes on their way into an index.
+struct Feeding {
+    /// The revision that the index has to have.
+    after: u64,
+    /// The revision that the index has afterwards, if there are no more changes.
+    upto: u64,
+    /// Whether there may be more changes.
+    full: bool,
+    changes: Vec<(u64, Item)>,
+}
+
 /// A user's index, up to date when it was handed out.
+#[derive(Clone)]
 pub(crate) struct FreshIndex(Arc<RwLock<UserIndex>>);
 
 impl FreshIndex {
@@ -109,8 +125,9 @@ impl Indexes {
     /// The user's index with everything in it that the store had at `head`, which was just read, and the vectors of
     /// `model`.
     pub(crate) async fn fresh(
-        &self,
+        self: &Arc<Self>,
         store: &dyn Store,
+        compute: &dyn Compute,
         user: &UserId,
         mut head: Head,
         model: Option<&str>,
@@ -133,23 +150,34 @@ impl Indexes {
         }
         let index = match known {
             Some(index) => index,
-            None => Arc::new(RwLock::new(self.load(store, user, head).await?)),
+            None => Arc::new(RwLock::new(self.load(store, compute, user, head).await?)),
         };
-        self.catch_up(store, user, &index, head).await?;
+        self.catch_up(store, compute, user, &index, head).await?;
         if let Some(model) = model {
-            self.catch_up_vectors(store, user, &index, model, head).await?;
+            self.catch_up_vectors(store, compute, user, &index, model, head).await?;
         }
         self.keep(user, &index);
         Ok(FreshIndex(index))
     }
 
     /// An index from the stored segments.
-    async fn load(&self, store: &dyn Store, user: &UserId, head: Head) -> Result<UserIndex> {
+    async fn load(
+        self: &Arc<Self>,
+        store: &dyn Store,
+        compute: &dyn Compute,
+        user: &UserId,
+        head: Head,
+    ) -> Result<UserIndex> {
         let stored = store.segments(user, SEGMENT_SPACE, 0).await?;
+        let this = Arc::clone(self);
+        ports::compute(compute, Load::Long, move || this.decode(&stored, head)).await
+    }
+
+    fn decode(&self, stored: &[Segment], head: Head) -> UserIndex {
         let (mut segments, mut revision) = (Vec::with_capacity(stored.len()), 0);
-        for segment in &stored {
+        for segment in stored {
             let read = segment::decode(&segment.bytes).filter(|_| segment.first <= revision + 1);
-            // A segment that cannot be read is passed over together with those after it: the feed brings the items.
+            // A segment that cannot be read is skipped together with those after it: the feed brings the items.
             let Some(read) = read else {
                 tracing::warn!(space = SEGMENT_SPACE, first = segment.first, "a stored segment is damaged");
                 break;
@@ -160,14 +188,15 @@ impl Indexes {
         let mut index = load::load(&segments, self.lexicon());
         index.head = Head { revision, epoch: head.epoch, vectors: 0 };
         index.look_for_closed();
-        Ok(index)
+        index
     }
 
     async fn catch_up(
-        &self,
+        self: &Arc<Self>,
         store: &dyn Store,
+        compute: &dyn Compute,
         user: &UserId,
-        index: &RwLock<UserIndex>,
+        index: &Arc<RwLock<UserIndex>>,
         head: Head,
     ) -> Result<()> {
         loop {
@@ -175,31 +204,43 @@ impl Indexes {
             if after >= head.revision {
                 return Ok(());
             }
-            // No more than there can be, most often: a store may answer a small question faster than a large one.
+            // Most often no more than there can be: a store may answer a small question faster than a large one.
             let limit = u32::try_from(head.revision - after).unwrap_or(FEED_BATCH).min(FEED_BATCH);
             let changes = store.feed(user, after, limit).await?;
-            let mut index = index.write().unwrap_or_else(PoisonError::into_inner);
-            // Another question may have fed the index meanwhile; then look again.
-            if index.head.revision != after {
+            let feeding =
+                Feeding { after, upto: head.revision, full: changes.len() >= limit as usize, changes };
+            // A few items take less time than handing them to another thread.
+            if feeding.changes.len() <= INLINE_ITEMS {
+                self.feed(index, feeding);
                 continue;
             }
-            let full = changes.len() >= limit as usize;
-            for (revision, item) in changes {
-                index.add_item(&item, self.lexicon.as_ref());
-                index.head.revision = revision;
-            }
-            if !full {
-                // Revisions without an item, as of a change of state, are nothing to index.
-                index.head.revision = index.head.revision.max(head.revision);
-            }
+            let (this, index) = (Arc::clone(self), Arc::clone(index));
+            ports::compute(compute, Load::Long, move || this.feed(&index, feeding)).await?;
+        }
+    }
+
+    /// Adds changes to an index, unless another question has fed it since they were read.
+    fn feed(&self, index: &RwLock<UserIndex>, feeding: Feeding) {
+        let mut index = index.write().unwrap_or_else(PoisonError::into_inner);
+        if index.head.revision != feeding.after {
+            return;
+        }
+        for (revision, item) in feeding.changes {
+            index.add_item(&item, self.lexicon.as_ref());
+            index.head.revision = revision;
+        }
+        if !feeding.full {
+            // Revisions without an item, as of a change of state, have nothing to index.
+            index.head.revision = index.head.revision.max(feeding.upto);
         }
     }
 
     async fn catch_up_vectors(
         &self,
         store: &dyn Store,
+        compute: &dyn Compute,
         user: &UserId,
-        index: &RwLock<UserIndex>,
+        index: &Arc<RwLock<UserIndex>>,
         model: &str,
         head: Head,
     ) -> Result<()> {
@@ -207,14 +248,18 @@ impl Indexes {
             let index = index.read().unwrap_or_else(PoisonError::into_inner);
             if index.vectors.model == model { index.head.vectors } else { 0 }
         };
-        if after < head.vectors {
-            let vectors = store.vectors_since(user, model, after).await?;
-            let mut index = index.write().unwrap_or_else(PoisonError::into_inner);
-            index.add_vectors(model, vectors);
-            // And no further: what was stored since the head was read may be of items that the index does not have yet.
-            index.head.vectors = index.head.vectors.max(head.vectors);
+        if after >= head.vectors {
+            return Ok(());
         }
-        Ok(())
+        let vectors = store.vectors_since(user, model, after).await?;
+        let (index, model) = (Arc::clone(index), model.to_owned());
+        ports::compute(compute, Load::Short, move || {
+            let mut index = index.write().unwrap_or_else(PoisonError::into_inner);
+            index.add_vectors(&model, vectors);
+            // And no further: vectors stored since the head was read may be of items that the index does not have yet.
+            index.head.vectors = index.head.vectors.max(head.vectors);
+        })
+        .await
     }
 
     /// Remembers an index, and drops the least recently used ones while all together are too large.

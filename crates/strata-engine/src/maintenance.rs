@@ -54,8 +54,8 @@ impl Maintenance {
         if let Some(indexes) = &self.indexes {
             let gap = u64::from(SEGMENT_ITEMS) - 1;
             for user in self.store.behind(SEGMENT_SPACE, gap, USERS_A_ROUND).await? {
-                worked |=
-                    write_segment(self.store.as_ref(), indexes.lexicon(), &user, self.clock.now()).await?;
+                let (store, compute) = (self.store.as_ref(), self.compute.as_ref());
+                worked |= write_segment(store, compute, indexes, &user, self.clock.now()).await?;
             }
         }
         if let Some(embedder) = &self.embedder {

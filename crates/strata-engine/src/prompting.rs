@@ -4,25 +4,22 @@
 //! the same few rows for ten turns and for a hundred thousand. The pure parts are in [`crate::prompt`].
 
 mod chat;
+mod gather;
 #[cfg(test)]
 mod tests;
 
 use crate::limits::Limits;
 use crate::recall::Recall;
 use crate::recording::Recording;
-use std::collections::HashSet;
 use std::sync::Arc;
 use strata_core::ports::{Clock, IdSource, TokenCounter};
 
-use crate::index::Saying;
 use crate::prompt::{
     ChatLayers, FlatLayers, Message, Prompt, PromptFormat, PromptRules, PromptSettings, build_prompt_with,
     filter_content_with, speaks_of_device,
 };
-use crate::recall::{Budget, MAX_LIMIT, MAX_QUERY_CHARS, RecallRequest, RecalledItem, Shown, cut};
 use strata_core::error::{Error, Result};
 use strata_core::id::{ItemId, RequestId, SessionId, UserId};
-use strata_core::metric::RequestMetric;
 use strata_core::ports::ChatMessage;
 use strata_core::scope::Scope;
 use strata_core::session::Session;
@@ -31,6 +28,7 @@ use strata_core::turn::{Role, Turn};
 
 use crate::recording::{Unfolded, session_now};
 pub use chat::{ChatMemory, ChatQuestion, ChatSnapshot};
+pub(crate) use gather::{Gathering, Remembered};
 
 /// Asks for a prompt.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,16 +57,6 @@ impl PromptRequest {
             messages: None,
         }
     }
-}
-
-/// What recall found for a prompt, and the row of that.
-pub(super) struct Remembered {
-    /// Best first, without what the prompt shows anyway.
-    pub(super) items: Vec<RecalledItem>,
-    /// Not noted yet.
-    pub(super) row: RequestMetric,
-    /// Why there is nothing.
-    pub(super) problem: Option<Error>,
 }
 
 /// What a session says before a question is put to it.
@@ -195,7 +183,8 @@ impl Prompting {
                 (said.chain([question]).collect(), shown, false)
             }
         };
-        let remembered = self.memories_for(user, request, &shown, scope).await;
+        let gathering = Gathering::of_prompt(request, shown, scope);
+        let remembered = self.gather(user, RequestId(self.ids.next()), &gathering).await;
         let max_tokens = match (request.max_tokens, &request.messages) {
             (None, Some(_)) => None,
             (given, _) => Some(given.unwrap_or(settings.max_tokens)),
@@ -217,50 +206,5 @@ impl Prompting {
             Role::Tool => ChatMessage { role: Role::Assistant, content: format!("Tool: {content}") },
             role => ChatMessage { role, content },
         }
-    }
-
-    /// What recall finds for a question, without what is shown anyway.
-    pub(super) async fn memories_for(
-        &self,
-        user: &UserId,
-        request: &PromptRequest,
-        shown: &[ItemId],
-        scope: Option<Scope>,
-    ) -> Remembered {
-        let query = cut(&request.question, MAX_QUERY_CHARS).unwrap_or_else(|| request.question.clone());
-        let settings = &self.recall.settings;
-        let top_k = settings.default_top_k;
-        // What is shown anyway and the question itself are left out of what was found: so a few more are looked for.
-        let spare = (shown.len() as u32 + 1).min(top_k);
-        let budget = Budget { max_turns: settings.budget.max_turns + spare, ..settings.budget };
-        let recall = RecallRequest {
-            session: Some(request.session.clone()),
-            scope,
-            shared: true,
-            limit: Some((top_k + spare).min(MAX_LIMIT)),
-            budget: Some(budget),
-            shown: Shown {
-                items: shown.iter().copied().collect(),
-                texts: HashSet::from([Saying::new(&request.question)]),
-            },
-            ..RecallRequest::new(query)
-        };
-        let (began, id) = (self.clock.now(), RequestId(self.ids.next()));
-        let recalled = self.recall.ask_unnoted(user, &recall, id).await;
-        let mut row =
-            self.recall.log.row(&recall, id, recalled.as_ref().ok(), self.clock.now().duration_since(began));
-        let (found, problem) = match recalled {
-            Ok(recalled) => (recalled.items, None),
-            Err(error) => (Vec::new(), Some(error)),
-        };
-        let is_question = |item: &RecalledItem| item.item.content().trim() == request.question.trim();
-        let found = found.into_iter();
-        let found = found.filter(|item| !shown.contains(&item.item.id()) && !is_question(item));
-        let items: Vec<RecalledItem> = found.take(top_k as usize).collect();
-        row.keep_served(items.iter().map(|item| item.item.id()));
-        row.context_items = items.len() as u32;
-        row.estimated_tokens =
-            items.iter().fold(0, |sum: u32, item| sum.saturating_add(self.recall.tokens_shown(item)));
-        Remembered { items, row, problem }
     }
 }

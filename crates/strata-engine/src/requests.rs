@@ -71,7 +71,7 @@ impl Requests {
         self.trace_of(user, row).await
     }
 
-    /// As [`Engine::trace`], for a row that was read already.
+    /// As [`crate::Requests::trace`], for a row that was read already.
     pub async fn trace_of(&self, user: &UserId, row: RequestMetric) -> Result<Trace> {
         let served = row.served();
         if let Some(trace) = row.trace.and_then(|trace| serde_json::from_value(trace).ok()) {

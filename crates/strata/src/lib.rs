@@ -32,7 +32,7 @@ pub use strata_core::{
 };
 pub use strata_engine::recall::{RecallRequest, Recalled, RecalledItem};
 pub use strata_engine::{ChatReply, Engine, NewMemory, ReplyStatus, prompt};
-pub use system::{SystemClock, SystemIds, SystemSecrets, SystemTimer};
+pub use system::{BlockingPool, SystemClock, SystemIds, SystemSecrets, SystemTimer};
 pub use worker::{Worker, WorkerSettings};
 
 use config::{Config, EmbedderChoice};
@@ -52,6 +52,7 @@ pub fn engine(config: &Config, store: Arc<dyn Store>) -> Result<Engine> {
 pub fn engine_at(config: &Config, store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Result<Engine> {
     let ids = Arc::new(SystemIds::new());
     let engine = Engine::new(store, clock, ids, Arc::new(config.tokenizer), config.engine.clone())
+        .with_compute(Arc::new(BlockingPool::new()))
         .with_lexicon(Arc::new(BuiltinLexicon::new()));
     let engine = match embedder(config)? {
         Some(embedder) => engine.with_embedder(embedder),

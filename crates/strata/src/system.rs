@@ -1,13 +1,15 @@
 //! The clock, the ids and the secrets of the machine: the one place where Strata touches ambient time and randomness.
 
+use std::num::NonZero;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 use strata_core::key::{SECRET_BYTES, SecretSource};
-use strata_core::ports::{Clock, IdSource, Timer};
+use strata_core::ports::{Clock, Compute, IdSource, Load, Timer};
 use strata_core::{Error, Result};
+use tokio::sync::Semaphore;
 use uuid::{ContextV7, Uuid};
 
 /// The machine's wall clock.
@@ -29,6 +31,39 @@ pub struct SystemTimer;
 impl Timer for SystemTimer {
     async fn rest(&self, time: Duration) {
         tokio::time::sleep(time).await;
+    }
+}
+
+/// Threads beside those that serve requests. Long work gets half of the processors, so that short work never waits for it.
+#[derive(Debug)]
+pub struct BlockingPool {
+    long: Semaphore,
+}
+
+impl BlockingPool {
+    /// A pool for the processors of this machine.
+    pub fn new() -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+        Self { long: Semaphore::new((processors / 2).max(1)) }
+    }
+}
+
+impl Default for BlockingPool {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[async_trait]
+impl Compute for BlockingPool {
+    async fn run(&self, load: Load, work: Box<dyn FnOnce() + Send>) {
+        let permit = match load {
+            Load::Short => None,
+            Load::Long => self.long.acquire().await.ok(),
+        };
+        // Work that panics leaves no result, which the caller reports.
+        let _ = tokio::task::spawn_blocking(work).await;
+        drop(permit);
     }
 }
 

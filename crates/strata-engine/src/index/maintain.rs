@@ -5,12 +5,14 @@
 //! gathered they become one, together with those before them that are no larger than all after them. Of a hundred
 //! thousand items there are then about a dozen segments, and each item was written about ten times.
 
+use std::sync::Arc;
+
 use super::segment::FORMER_SPACES;
 use super::user::{entry_of, is_indexed};
-use super::{SEGMENT_SPACE, segment};
+use super::{Indexes, SEGMENT_SPACE, segment};
 use strata_core::error::{ErrorKind, Result};
 use strata_core::id::UserId;
-use strata_core::lexicon::Lexicon;
+use strata_core::ports::{self, Compute, Load};
 use strata_core::store::{Change, ChangeSet, Segment, SegmentSize, Store};
 
 /// Items a small segment. What is not in a segment yet is analysed when the index is loaded, at about 40 µs an item.
@@ -25,47 +27,55 @@ const LARGEST_BYTES: u64 = 2 << 20;
 /// Writes the next segment of a user's items, if there are enough for one. Says whether it did.
 pub(crate) async fn write_segment(
     store: &dyn Store,
-    lexicon: &dyn Lexicon,
+    compute: &dyn Compute,
+    indexes: &Arc<Indexes>,
     user: &UserId,
     now: jiff::Timestamp,
 ) -> Result<bool> {
     let epoch = store.head(user).await?.epoch;
     let after = store.progress(user, SEGMENT_SPACE).await?;
     let items = store.feed(user, after, SEGMENT_ITEMS).await?;
-    let Some((last, _)) = items.last() else { return Ok(false) };
+    let Some(&(last, _)) = items.last() else { return Ok(false) };
     if items.len() < SEGMENT_ITEMS as usize {
         return Ok(false);
     }
-    let entries: Vec<_> =
-        items.iter().filter(|(_, item)| is_indexed(item)).map(|(_, item)| entry_of(item, lexicon)).collect();
-    let segment = Segment {
-        space: SEGMENT_SPACE.to_owned(),
-        first: after + 1,
-        last: *last,
-        bytes: segment::encode(&entries),
-    };
+    let words = Arc::clone(indexes);
+    let bytes = ports::compute(compute, Load::Long, move || {
+        let items = items.iter().map(|(_, item)| item).filter(|item| is_indexed(item));
+        segment::encode(&items.map(|item| entry_of(item, words.lexicon())).collect::<Vec<_>>())
+    });
+    let bytes = bytes.await?;
+    let segment = Segment { space: SEGMENT_SPACE.to_owned(), first: after + 1, last, bytes };
     let mut changes = vec![Change::PutSegment { segment, epoch }];
     if after == 0 {
         changes.extend(FORMER_SPACES.map(|space| Change::DropSegments { space: space.to_owned() }));
     }
     if apply(store, user, ChangeSet::new(now, changes)).await? {
-        merge_segments(store, user, epoch, now).await?;
+        merge_segments(store, compute, user, epoch, now).await?;
     }
     Ok(true)
 }
 
 /// Merges a user's last segments, if enough have gathered.
-async fn merge_segments(store: &dyn Store, user: &UserId, epoch: u64, now: jiff::Timestamp) -> Result<()> {
+async fn merge_segments(
+    store: &dyn Store,
+    compute: &dyn Compute,
+    user: &UserId,
+    epoch: u64,
+    now: jiff::Timestamp,
+) -> Result<()> {
     let sizes = store.segment_sizes(user, SEGMENT_SPACE).await?;
     let Some(from) = merged_from(&sizes) else { return Ok(()) };
     let segments = store.segments(user, SEGMENT_SPACE, from).await?;
     let (Some(first), Some(last)) = (segments.first(), segments.last()) else { return Ok(()) };
+    let (first, last) = (first.first, last.last);
     // One that cannot be read stays, and an index passes over it.
-    let Some(bytes) = segment::merge(segments.iter().map(|segment| segment.bytes.as_slice())) else {
-        tracing::warn!(space = SEGMENT_SPACE, first = first.first, "a stored segment is damaged");
+    let merge = move || segment::merge(segments.iter().map(|segment| segment.bytes.as_slice()));
+    let Some(bytes) = ports::compute(compute, Load::Long, merge).await? else {
+        tracing::warn!(space = SEGMENT_SPACE, first, "a stored segment is damaged");
         return Ok(());
     };
-    let segment = Segment { space: SEGMENT_SPACE.to_owned(), first: first.first, last: last.last, bytes };
+    let segment = Segment { space: SEGMENT_SPACE.to_owned(), first, last, bytes };
     apply(store, user, ChangeSet::one(now, Change::MergeSegments { segment, epoch })).await?;
     Ok(())
 }

@@ -5,8 +5,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use super::document::Doc;
 use super::features::TermHash;
-use super::likes::Likes;
 use super::lists::{List, Lists};
+use super::similar_words::SimilarWords;
 use super::vocabulary::Vocabulary;
 use strata_core::lexicon::{DIMENSION, Lexicon, WordRows};
 
@@ -94,7 +94,7 @@ pub(crate) struct Words {
     /// The words of each item, one item after the other, with their counts; and where each item's begin.
     forward: Vec<(u32, u8)>,
     starts: Vec<usize>,
-    likes: Likes,
+    similar: SimilarWords,
 }
 
 impl Words {
@@ -214,8 +214,8 @@ impl Words {
     }
 
     /// The words of questions whose like was looked for.
-    pub(super) fn likes(&self) -> &Likes {
-        &self.likes
+    pub(super) fn similar(&self) -> &SimilarWords {
+        &self.similar
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -225,7 +225,7 @@ impl Words {
             + self.lists.bytes()
             + self.forward.capacity() * size_of::<(u32, u8)>()
             + self.starts.capacity() * size_of::<usize>()
-            + self.likes.bytes()
+            + self.similar.bytes()
     }
 }
 

@@ -9,6 +9,7 @@ use crate::recall::tests::fixture::*;
 use crate::recall::{Order, RecallRequest, Recalled};
 use crate::{Engine, MemoryEdit};
 use strata_core::id::{ItemId, MemoryId, TurnId};
+use strata_core::ports::InlineCompute;
 use strata_core::scope::Scope;
 use strata_core::store::{Change, Forget, Segment};
 use strata_core::trace::RetrievalPath;
@@ -201,14 +202,14 @@ async fn segments(world: &World) -> Vec<Segment> {
 }
 
 /// A user's index, brought up to date.
-async fn fresh(indexes: &Indexes, world: &World, user: &UserId) -> FreshIndex {
+async fn fresh(indexes: &Arc<Indexes>, world: &World, user: &UserId) -> FreshIndex {
     let head = world.store.head(user).await.unwrap();
-    indexes.fresh(world.store.as_ref(), user, head, None).await.unwrap()
+    indexes.fresh(world.store.as_ref(), &InlineCompute, user, head, None).await.unwrap()
 }
 
 /// An index of the user's items as the store has them now.
-async fn index_of(world: &World) -> Indexes {
-    let indexes = Indexes::new(Arc::new(FewWords), usize::MAX);
+async fn index_of(world: &World) -> Arc<Indexes> {
+    let indexes = Arc::new(Indexes::new(Arc::new(FewWords), usize::MAX));
     fresh(&indexes, world, &world.user).await;
     indexes
 }
@@ -464,12 +465,12 @@ async fn those_who_asked_last_stay_in_memory() {
             vec![strata_core::turn::NewMessage::new(strata_core::turn::Role::User, "the trip went well"); 50];
         world.engine.recording.record(user, &session("s"), messages, None).await.unwrap();
     }
-    let fill = Indexes::new(Arc::new(FewWords), usize::MAX);
+    let fill = Arc::new(Indexes::new(Arc::new(FewWords), usize::MAX));
     fresh(&fill, &world, &users[0]).await;
     let one = fill.usage().0;
     assert!(one > 50 * size_of::<Document>());
 
-    let indexes = Indexes::new(Arc::new(FewWords), one * 5 / 2);
+    let indexes = Arc::new(Indexes::new(Arc::new(FewWords), one * 5 / 2));
     let kept = |indexes: &Indexes| {
         let mut kept: Vec<String> = indexes.lock().iter().map(|(user, _)| user.to_string()).collect();
         kept.sort();
@@ -481,7 +482,7 @@ async fn those_who_asked_last_stay_in_memory() {
         assert!(indexes.usage().0 <= one * 5 / 2);
     }
     // One that is too large by itself still serves, alone.
-    let small = Indexes::new(Arc::new(FewWords), 1);
+    let small = Arc::new(Indexes::new(Arc::new(FewWords), 1));
     for user in &users {
         let index = fresh(&small, &world, user).await;
         assert_eq!((index.read().len(), kept(&small)), (50, user.to_string()));
@@ -547,16 +548,22 @@ async fn a_vector_stored_after_the_head_was_read_waits_for_its_item() {
     world.say("s", "the trip went well").await;
     engine.maintenance.maintain_all().await.unwrap();
     let early = world.store.head(&world.user).await.unwrap();
-    let indexes = Indexes::new(Arc::new(FewWords), usize::MAX);
-    let index = RwLock::new(UserIndex::default());
-    indexes.catch_up(world.store.as_ref(), &world.user, &index, early).await.unwrap();
+    let indexes = Arc::new(Indexes::new(Arc::new(FewWords), usize::MAX));
+    let index = Arc::new(RwLock::new(UserIndex::default()));
+    indexes.catch_up(world.store.as_ref(), &InlineCompute, &world.user, &index, early).await.unwrap();
     // These come between a question's look at the head and its look at the vectors.
     world.say("s", "a trip by boat").await;
     engine.maintenance.maintain_all().await.unwrap();
-    indexes.catch_up_vectors(world.store.as_ref(), &world.user, &index, "mean", early).await.unwrap();
+    indexes
+        .catch_up_vectors(world.store.as_ref(), &InlineCompute, &world.user, &index, "mean", early)
+        .await
+        .unwrap();
     let late = world.store.head(&world.user).await.unwrap();
-    indexes.catch_up(world.store.as_ref(), &world.user, &index, late).await.unwrap();
-    indexes.catch_up_vectors(world.store.as_ref(), &world.user, &index, "mean", late).await.unwrap();
+    indexes.catch_up(world.store.as_ref(), &InlineCompute, &world.user, &index, late).await.unwrap();
+    indexes
+        .catch_up_vectors(world.store.as_ref(), &InlineCompute, &world.user, &index, "mean", late)
+        .await
+        .unwrap();
     let index = index.read().unwrap();
     let boat = index.documents.iter().position(|document| document.seq == 1).unwrap();
     assert!(index.vectors.get(boat as Doc).is_some());

@@ -4,11 +4,9 @@ use std::collections::HashSet;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::Prompting;
+use super::{Gathering, Prompting, Remembered};
 use crate::index::Saying;
 use crate::prompt::{Message, PromptRules, build_summary_with, memory_block};
-use crate::recall::{Budget, MAX_LIMIT, MAX_QUERY_CHARS, RecallRequest, RecalledItem, Shown, cut};
-use crate::recording::align::key;
 use crate::recording::session_now;
 use strata_core::error::Result;
 use strata_core::id::{RequestId, SessionId, UserId};
@@ -16,7 +14,6 @@ use strata_core::metric::RequestMetric;
 use strata_core::scope::Scope;
 use strata_core::session::Session;
 use strata_core::state::State;
-use strata_core::store::Item;
 use strata_core::turn::Role;
 
 /// A client's question to its model.
@@ -52,13 +49,13 @@ pub struct ChatSnapshot {
 pub struct ChatMemory {
     /// The block for [`crate::prompt::chat`]'s place, in front of the question; none where nothing is known.
     pub block: Option<String>,
-    /// The row of the request, to be noted with [`Engine::note_chat`] once the model has answered.
+    /// The row of the request, to be noted with [`Prompting::note_chat`] once the model has answered.
     pub row: RequestMetric,
 }
 
 impl Prompting {
     /// Reads what a question is answered from: the session, and the user's index brought up to date. Afterwards the question
-    /// may be recorded while [`Engine::chat_memory`] ranks.
+    /// may be recorded while [`Prompting::chat_memory`] ranks.
     pub async fn chat_snapshot(&self, user: &UserId, session: &SessionId) -> Result<ChatSnapshot> {
         let Session { turn_count, state, .. } =
             session_now(self.recording.store.as_ref(), self.clock.as_ref(), user, session).await?;
@@ -78,19 +75,12 @@ impl Prompting {
         let ChatSnapshot { taken_at, turn_count, mut state } = snapshot;
         // A client that shows all of the session has room for what was said elsewhere.
         let shows_all = question.shown.len() as u64 > turn_count;
-        let request = self.chat_recall(question, shows_all);
-        let recalled = self.recall.ask_unnoted(user, &request, id).await?;
-        let mut row =
-            self.recall.log.row(&request, id, Some(&recalled), self.clock.now().duration_since(began));
-        let top_k = question.top_k.unwrap_or(self.recall.settings.default_top_k) as usize;
-        let mut items: Vec<RecalledItem> =
-            recalled.items.into_iter().filter(|item| !is_shown(&item.item, &question.shown)).collect();
-        items.truncate(top_k);
+        let gathering = Gathering::of_chat(question, shows_all.then_some(Scope::User));
+        let Remembered { items, mut row, problem } = self.gather(user, id, &gathering).await;
+        if let Some(problem) = problem {
+            return Err(problem);
+        }
         row.created_at = taken_at;
-        row.keep_served(items.iter().map(|item| item.item.id()));
-        row.context_items = items.len() as u32;
-        row.estimated_tokens =
-            items.iter().fold(0, |sum: u32, item| sum.saturating_add(self.recall.tokens_shown(item)));
         let PromptRules { settings, rules } = &*self.prompts;
         rules.observe(Role::User, &question.question, &settings.filter, &mut state);
         let summary = match shows_all {
@@ -102,26 +92,6 @@ impl Prompting {
         Ok(ChatMemory { block, row })
     }
 
-    fn chat_recall(&self, question: &ChatQuestion, shows_all: bool) -> RecallRequest {
-        let settings = &self.recall.settings;
-        let top_k = question.top_k.unwrap_or(settings.default_top_k).clamp(1, MAX_LIMIT);
-        // What the client shows itself is left out of what was found: so a few more are looked for.
-        let spare = (question.shown.len() as u32).min(top_k);
-        let budget = Budget { max_turns: settings.budget.max_turns + spare, ..settings.budget };
-        let query = cut(&question.question, MAX_QUERY_CHARS).unwrap_or_else(|| question.question.clone());
-        RecallRequest {
-            session: Some(question.session.clone()),
-            scope: shows_all.then_some(Scope::User),
-            shared: true,
-            limit: Some((top_k + spare).min(MAX_LIMIT)),
-            budget: Some(budget),
-            recency_weight: question.recency_weight,
-            score_threshold: question.score_threshold,
-            shown: Shown { texts: question.texts.clone(), ..Shown::default() },
-            ..RecallRequest::new(query)
-        }
-    }
-
     /// The row of a question to which memory had nothing to say: because nothing was asked in words, or, where
     /// `failed`, because it failed or took too long.
     pub fn chat_without_memory(
@@ -131,7 +101,7 @@ impl Prompting {
         elapsed: std::time::Duration,
         failed: bool,
     ) -> RequestMetric {
-        let request = self.chat_recall(question, false);
+        let request = self.recall_request(&Gathering::of_chat(question, None));
         let elapsed = SignedDuration::try_from(elapsed).unwrap_or_default();
         let mut row = self.recall.log.row(&request, id, None, elapsed);
         row.keep_served(std::iter::empty());
@@ -169,13 +139,6 @@ impl Prompting {
         if let Err(error) = self.recall.freshen(user).await {
             tracing::debug!(%error, "a user's index stays as it was until the next question");
         }
-    }
-}
-
-fn is_shown(item: &Item, shown: &HashSet<u64>) -> bool {
-    match item {
-        Item::Turn(turn) => shown.contains(&key(turn.role, &turn.content, &turn.notes)),
-        Item::Memory(_) | Item::Summary(_) => false,
     }
 }
 

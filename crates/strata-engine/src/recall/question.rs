@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::asks;
+use super::multi_question;
 use crate::index::{TermHash, is_latin, question_terms, question_words};
 use strata_core::lexicon::{DIMENSION, Lexicon, Word, add};
 use strata_core::vector::Vector;
@@ -40,9 +40,9 @@ impl Question {
     /// Reads a question asked at `now`, and those in it.
     pub(crate) fn new(text: &str, now: Timestamp, lexicon: &dyn Lexicon) -> Self {
         let mut asks: Vec<Self> =
-            asks::asks(text).into_iter().map(|ask| Self::one(ask, now, lexicon)).collect();
+            multi_question::asks(text).into_iter().map(|ask| Self::one(ask, now, lexicon)).collect();
         asks.retain(Self::stands_alone);
-        if !(2..=asks::MOST).contains(&asks.len()) {
+        if !(2..=multi_question::MOST).contains(&asks.len()) {
             asks.clear();
         }
         Self { asks, ..Self::one(text, now, lexicon) }

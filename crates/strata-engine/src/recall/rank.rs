@@ -5,11 +5,11 @@
 
 use std::cmp::Ordering;
 
-use super::aside::{Aside, Rules};
-use super::asks;
 use super::best::Scores;
+use super::exclusions::{Excluded, Rules};
 use super::lexical::Lexical;
 use super::likeness::{Likeness, MOST};
+use super::multi_question;
 use super::question::Question;
 use super::visible::Visible;
 use crate::index::{Doc, UserIndex};
@@ -103,7 +103,7 @@ pub(crate) struct Ranking {
     /// Visible items that were compared by their vectors.
     pub(crate) vector_hits: u32,
     /// What was good enough and takes no place.
-    pub(crate) aside: Aside,
+    pub(crate) excluded: Excluded,
 }
 
 /// Ranks the visible items and gives the best `limit`, of which `served` shall be served.
@@ -140,12 +140,12 @@ fn rank_asks(inputs: &Inputs<'_>, whole: &Lexical, limit: usize) -> (Ranking, bo
     let term_hits = rankings.iter().map(|(ranking, _)| ranking.term_hits).max().unwrap_or_default();
     let vector_hits = rankings.iter().map(|(ranking, _)| ranking.vector_hits).max().unwrap_or_default();
     let encoded = rankings.first().is_some_and(|(_, encoded)| *encoded);
-    let (lists, asides): (Vec<_>, Vec<_>) =
-        rankings.into_iter().map(|(ranking, _)| (ranking.items, ranking.aside)).unzip();
-    let mut items = asks::in_turns(lists);
+    let (lists, exclusions): (Vec<_>, Vec<_>) =
+        rankings.into_iter().map(|(ranking, _)| (ranking.items, ranking.excluded)).unzip();
+    let mut items = multi_question::in_turns(lists);
     items.truncate(limit);
-    let aside = Aside::of_all(asides, &items);
-    (Ranking { items, term_hits, vector_hits, aside }, encoded)
+    let excluded = Excluded::of_all(exclusions, &items);
+    (Ranking { items, term_hits, vector_hits, excluded }, encoded)
 }
 
 /// Ranks for one question, and tells whether an encoder took part.
@@ -173,12 +173,12 @@ fn rank_one(inputs: &Inputs<'_>, lexical: &Lexical, limit: usize) -> (Ranking, b
     let mut term_hits = scores.count(|doc| lexical.has_term[doc as usize]);
     let vector_hits = if unread { scores.count(|doc| encoder.reads(doc)) } else { 0 };
     let most = HOP_TO.max(limit);
-    let (mut best, aside) = super::aside::set_aside(inputs, &scores, most, limit);
+    let (mut best, excluded) = super::exclusions::set_aside(inputs, &scores, most, limit);
     best.truncate(most);
-    let no_finds = aside
+    let no_finds = excluded
         .items
         .iter()
-        .filter(|(scored, reason)| reason.is_no_find() && lexical.has_term[scored.doc as usize]);
+        .filter(|(scored, reason)| reason.tells_nothing() && lexical.has_term[scored.doc as usize]);
     term_hits -= no_finds.count() as u32;
     // What a score is made of is only kept of those that stay.
     let mut scored: Vec<Ranked> = best
@@ -198,8 +198,8 @@ fn rank_one(inputs: &Inputs<'_>, lexical: &Lexical, limit: usize) -> (Ranking, b
     sort(index, &mut scored);
     hop(index, &mut scored);
     keep_best(index, &mut scored, limit);
-    super::fresh::newest_first(inputs, lexical, &mut scored);
-    (Ranking { items: scored, term_hits, vector_hits, aside }, unread)
+    super::newest_first::newest_first(inputs, lexical, &mut scored);
+    (Ranking { items: scored, term_hits, vector_hits, excluded }, unread)
 }
 
 impl Parts {

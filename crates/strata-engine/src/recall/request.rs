@@ -209,14 +209,19 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Why to look beyond the session, where the caller did not insist on it.
+    /// Whether the caller leaves it open to look beyond the session.
+    pub(crate) fn may_expand(&self, request: &RecallRequest) -> bool {
+        self.scope == Scope::Session && request.scope.is_none()
+    }
+
+    /// Why to look beyond the session, if it may be done.
     pub(crate) fn expansion(
         &self,
         request: &RecallRequest,
         term_hits: u32,
         settings: &RecallSettings,
     ) -> Option<String> {
-        if self.scope != Scope::Session || request.scope.is_some() {
+        if !self.may_expand(request) {
             return None;
         }
         if let Some(cue) = cues::cue(&request.query) {

@@ -3,14 +3,15 @@
 use super::Recall;
 use std::collections::HashMap;
 
-use super::aside::Reason;
 use super::budget::{Share, share};
+use super::candidates::{Candidate, Found};
 use super::diversity::{mmr, with_recency};
-use super::narrow::LOOKED_THROUGH;
+use super::exclusions::Reason;
+use super::filtered::LOOKED_THROUGH;
+use super::rank::mean_vector;
 use super::request::{Order, Plan, RecallRequest, Recalled, RecalledItem};
 use super::trace::TraceLog;
 use super::validity::keep_current_first;
-use super::{Candidate, Found, mean_vector};
 use crate::filter::Subject;
 use crate::index::Saying;
 use strata_core::error::Result;
@@ -300,7 +301,7 @@ fn asked_before(request: &RecallRequest, plan: &Plan, found: &Found) -> Vec<(Can
     if request.order == Order::Relevance {
         return Vec::new();
     }
-    let asked = found.aside.iter().filter(|(candidate, reason)| {
+    let asked = found.excluded.iter().filter(|(candidate, reason)| {
         *reason == Reason::Asked && candidate.relevance >= plan.score_threshold
     });
     let newest = asked.max_by_key(|(candidate, _)| (candidate.created_at, candidate.id));

@@ -3,9 +3,9 @@
 use strata_core::id::ItemId;
 use strata_core::trace::{Outcome, Trace, TraceCandidate};
 
-use super::aside::Reason;
+use super::candidates::{Candidate, Found};
+use super::exclusions::Reason;
 use super::request::{RecallRequest, Recalled, RecalledItem};
-use super::{Candidate, Found};
 
 /// The trace of a recall under way.
 pub(super) struct TraceLog(pub(super) Trace);
@@ -23,13 +23,13 @@ impl From<Reason> for Outcome {
 impl TraceLog {
     pub(super) fn new(request: &RecallRequest, found: &Found) -> Self {
         let behind = found.candidates.len() as u32 + 1;
-        let aside = found.aside.iter().zip(behind..).map(|((candidate, reason), place)| {
+        let excluded = found.excluded.iter().zip(behind..).map(|((candidate, reason), place)| {
             let outcome = Outcome::from(*reason);
             TraceCandidate { outcome, ..new_candidate(candidate, place) }
         });
         let candidates =
             found.candidates.iter().zip(1..).map(|(candidate, place)| new_candidate(candidate, place));
-        let candidates = candidates.chain(aside);
+        let candidates = candidates.chain(excluded);
         Self(Trace {
             query: request.query.clone(),
             scope: found.scope,

@@ -6,11 +6,11 @@
 
 use jiff::Timestamp;
 
-use super::aside::Reason;
+use super::candidates::{Candidate, Found};
+use super::exclusions::Reason;
 use super::rank::{Parts, Ranked};
 use super::request::{Plan, RecallRequest};
 use super::visible::Visible;
-use super::{Candidate, Found};
 use crate::index::{Doc, UserIndex};
 use strata_core::id::{ItemId, MemoryId, TurnId};
 use strata_core::scope::Scope;
@@ -90,7 +90,7 @@ fn replacements(found: &Found, index: &UserIndex, turn: TurnId, request: &Recall
         ItemId::Turn(other) if *reason == Reason::Again(ItemId::Turn(turn)) => Some(other),
         _ => None,
     };
-    let others = found.aside.iter().filter_map(again);
+    let others = found.excluded.iter().filter_map(again);
     others.flat_map(|other| index.replacements(other, as_of)).filter(learned_later).collect()
 }
 

@@ -47,7 +47,7 @@ impl Recording {
         self.append_after(user, session, first, turns).await
     }
 
-    /// As [`Engine::append`], in one change set with `first` and after its changes. If `first` expects a version of the
+    /// As [`Recording::append`], in one change set with `first` and after its changes. If `first` expects a version of the
     /// session, a conflict is returned to the caller, who has to read the session again; otherwise the write is tried again.
     pub(crate) async fn append_after(
         &self,

@@ -1,7 +1,7 @@
 //! Exchanges: a client's messages and the reply that a model gives, recorded as they happen.
 //!
-//! [`Engine::open_exchange`] aligns the messages with the session (see [`super::align`]), stores what is new and notes that
-//! a reply is awaited; [`Engine::close_exchange`] stores the reply and takes the note back, in one change set each. The
+//! [`Recording::open_exchange`] aligns the messages with the session (see [`super::align`]), stores what is new and notes that
+//! a reply is awaited; [`Recording::close_exchange`] stores the reply and takes the note back, in one change set each. The
 //! note is a job under a lease: when the process dies in between, whoever works on jobs next finds it and records that the
 //! reply was interrupted ([`JobKind::Reply`]). So a reply whose end somebody saw is recorded, and of every other one
 //! it is known that it broke off.
@@ -72,10 +72,8 @@ impl Recording {
         messages: &[NewMessage],
     ) -> Result<Exchange> {
         let now = self.clock.now();
-        let messages: Vec<NewTurn> = messages
-            .iter()
-            .map(|message| self.new_turn(self.fitted(message.clone()), now))
-            .collect::<Result<_>>()?;
+        let messages = messages.iter().map(|message| self.fitted(message.clone())).collect();
+        let messages = self.new_turns(messages, now).await?;
         let heard: Vec<Heard> = messages
             .iter()
             .map(|turn| Heard { key: key(turn.role, &turn.content, &turn.notes), role: turn.role })
@@ -246,7 +244,7 @@ impl Recording {
         HELD.min(SignedDuration::from_secs(self.jobs.settings.lease_secs.into()))
     }
 
-    /// How often a reply that takes long has to be awaited anew, see [`Engine::hold_exchange`].
+    /// How often a reply that takes long has to be awaited anew, see [`Recording::hold_exchange`].
     pub fn exchange_hold(&self) -> std::time::Duration {
         self.held().unsigned_abs() / 3
     }

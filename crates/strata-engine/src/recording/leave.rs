@@ -6,7 +6,7 @@
 //! still return what was believed in between.
 //!
 //! Learning and leaving may happen at once. Leaving expects that no memory changes, and counts how often the session was
-//! left; learning expects that this count stays the same ([`Engine::times_left`]). So the second of the two reads again.
+//! left; learning expects that this count stays the same ([`Recording::times_left`]). So the second of the two reads again.
 
 use super::Recording;
 use std::collections::HashSet;

@@ -12,6 +12,7 @@ use crate::prompt::strip_injected;
 use strata_core::error::{Error, Result};
 use strata_core::hash::{FNV_START, fnv_append};
 use strata_core::id::{SessionId, TurnId, UserId};
+use strata_core::ports::{Load, compute};
 use strata_core::store::{AppendedTurn, Change, ChangeSet, Idempotency};
 use strata_core::turn::{NewMessage, NewTurn, TurnNotes};
 
@@ -20,6 +21,9 @@ const MAX_KEY_CHARS: usize = 256;
 
 /// The longest speaker's name, in characters: the limit OpenAI sets for `name`.
 pub(crate) const MAX_SPEAKER_CHARS: usize = 64;
+
+/// Up to so many bytes are counted on the request's thread: at 13 MB/s that takes about a millisecond.
+const INLINE_BYTES: usize = 16 * 1024;
 
 /// What recording did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +59,7 @@ impl Recording {
         }
         let idempotency = idempotency_key.map(|key| self.idempotency(key, session, &messages)).transpose()?;
         let now = self.clock.now();
-        let turns = messages.into_iter().map(|message| self.new_turn(message, now)).collect::<Result<_>>()?;
+        let turns = self.new_turns(messages, now).await?;
         let applied = self.append(user, session, turns, idempotency, now).await?;
         self.recorded.fetch_add(applied.turns.len() as u64, Ordering::Relaxed);
         Ok(Recorded { turns: applied.turns, replayed: applied.replayed })
@@ -71,6 +75,17 @@ impl Recording {
     pub async fn prune_answers(&self, user: &UserId, before: Timestamp) -> Result<()> {
         self.store.apply(user, ChangeSet::one(self.clock.now(), Change::PruneIdempotency { before })).await?;
         Ok(())
+    }
+
+    /// Checks and counts messages. Long ones are counted through the compute port.
+    pub(crate) async fn new_turns(&self, messages: Vec<NewMessage>, now: Timestamp) -> Result<Vec<NewTurn>> {
+        let bytes: usize = messages.iter().map(|message| message.content.len()).sum();
+        let this = self.clone();
+        let count = move || messages.into_iter().map(|message| this.new_turn(message, now)).collect();
+        if bytes <= INLINE_BYTES {
+            return count();
+        }
+        compute(self.compute.as_ref(), Load::Short, count).await?
     }
 
     pub(crate) fn new_turn(&self, message: NewMessage, now: Timestamp) -> Result<NewTurn> {

@@ -1,10 +1,14 @@
 //! What stands in when a user's items are not ranked in memory, or when no word of the question is known.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+
 use super::Recall;
-use super::aside::set_hits_aside;
-use super::narrow::{LOOKED_THROUGH, narrow};
+use super::candidates::{Candidate, CandidateSource, Found};
+use super::exclusions::exclude_hits;
+use super::filtered::{LOOKED_THROUGH, narrow};
 use super::request::{Order, Plan, RecallRequest};
-use super::{Candidate, Found};
 use strata_core::error::Result;
 use strata_core::id::UserId;
 use strata_core::scope::Scope;
@@ -16,7 +20,7 @@ use strata_core::trace::RetrievalPath;
 const STORE_RELEVANCE: (f32, f32) = (6.0, 2.0);
 
 /// How many times as many hits are read as are wanted.
-const ASIDE_TIMES: usize = 4;
+const EXCLUDED_TIMES: usize = 4;
 
 /// A hit, and whether it is the user's own.
 pub(super) struct FoundHit {
@@ -24,43 +28,75 @@ pub(super) struct FoundHit {
     pub(super) own: bool,
 }
 
-impl Recall {
-    /// Candidates from the store's own text index.
-    pub(super) async fn candidates_of_store(
-        &self,
-        owners: Vec<UserId>,
-        request: &RecallRequest,
-        plan: &Plan,
-    ) -> Result<Found> {
-        // Some of the best take no place.
-        let query = text_query(request, plan.scope, TextMatch::Words, plan.pool * ASIDE_TIMES);
-        let hits = self.search_in(&owners, query, request).await?;
+/// The store's own text index, over the items of all owners.
+pub(super) struct StoreSource<'a> {
+    recall: &'a Recall,
+    owners: Vec<UserId>,
+    request: Arc<RecallRequest>,
+    /// The candidates of the session, which were found to count its hits.
+    in_session: Mutex<Option<Found>>,
+}
+
+impl<'a> StoreSource<'a> {
+    pub(super) fn new(recall: &'a Recall, owners: Vec<UserId>, request: &Arc<RecallRequest>) -> Self {
+        Self { recall, owners, request: Arc::clone(request), in_session: Mutex::default() }
+    }
+
+    async fn search(&self, scope: Scope, pool: usize) -> Result<Found> {
+        // Some of the best may be excluded.
+        let request = &*self.request;
+        let query = text_query(request, scope, TextMatch::Words, pool * EXCLUDED_TIMES);
+        let hits = self.recall.search_in(&self.owners, query, request).await?;
         let all = hits.len();
-        let (mut hits, aside) = match request.order {
-            Order::Served => set_hits_aside(request, hits),
+        let (mut hits, excluded) = match request.order {
+            Order::Served => exclude_hits(request, hits),
             Order::Relevance => (hits, Vec::new()),
         };
-        let all = (all - aside.iter().filter(|(_, reason)| reason.is_no_find()).count()).min(plan.pool);
-        hits.truncate(plan.pool);
-        // What all users share, and what takes no place, is no find in a session.
+        let all = (all - excluded.iter().filter(|(_, reason)| reason.tells_nothing()).count()).min(pool);
+        hits.truncate(pool);
+        // Neither shared items nor excluded ones count as hits of a session.
         let own = hits.iter().filter(|hit| hit.own).count();
-        let term_hits = if plan.scope == Scope::Session { own } else { all };
-        let hits: Vec<Hit> = hits.into_iter().map(|found| found.hit).collect();
+        let term_hits = if scope == Scope::Session { own } else { all };
         let (height, fall) = STORE_RELEVANCE;
         let relevance = |place: usize| 1.0 / (1.0 + (fall * (place as f32 + 1.0).ln() - height).exp());
         let candidates: Vec<Candidate> =
-            hits.iter().enumerate().map(|(place, hit)| candidate(hit, relevance(place))).collect();
+            hits.iter().enumerate().map(|(place, found)| candidate(&found.hit, relevance(place))).collect();
         Ok(Found {
             term_hits: term_hits as u32,
-            aside: aside.iter().map(|(hit, reason)| (candidate(hit, 1.0), *reason)).collect(),
-            scope: plan.scope,
-            owners,
+            excluded: excluded.iter().map(|(hit, reason)| (candidate(hit, 1.0), *reason)).collect(),
+            scope,
+            owners: self.owners.clone(),
             path: if candidates.is_empty() { RetrievalPath::None } else { RetrievalPath::Fts },
             candidates,
             ..Found::default()
         })
     }
 
+    fn lock(&self) -> MutexGuard<'_, Option<Found>> {
+        self.in_session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl CandidateSource for StoreSource<'_> {
+    async fn session_hits(&self, _enough: u32) -> Result<u32> {
+        let plan = self.request.plan(&self.recall.settings)?;
+        let found = self.search(Scope::Session, plan.pool).await?;
+        let hits = found.term_hits;
+        *self.lock() = Some(found);
+        Ok(hits)
+    }
+
+    async fn candidates(&self, plan: &Plan) -> Result<Found> {
+        let known = self.lock().take().filter(|found| found.scope == plan.scope);
+        match known {
+            Some(found) => Ok(found),
+            None => self.search(plan.scope, plan.pool).await,
+        }
+    }
+}
+
+impl Recall {
     /// Adds what holds the question as a substring or resembles its words: the trigram fallback of document 3.
     pub(super) async fn add_similar(&self, request: &RecallRequest, found: &mut Found) -> Result<()> {
         let settings = &self.settings;
@@ -71,7 +107,7 @@ impl Recall {
         let query = text_query(request, found.scope, matching, settings.default_top_k as usize);
         let hits = self.search_in(&found.owners, query, request).await?;
         let hits = match request.order {
-            Order::Served => set_hits_aside(request, hits).0,
+            Order::Served => exclude_hits(request, hits).0,
             Order::Relevance => hits,
         };
         let hits: Vec<Hit> = hits.into_iter().map(|found| found.hit).collect();

@@ -2,7 +2,7 @@
 //! asks has in front of them.
 //!
 //! A question that was asked before is the best match of the same question, and no answer to it. Whoever says the same
-//! ten times would fill the list with it. Such items step aside before places are given out, so that those behind them
+//! ten times would fill the list with it. Such items step excluded before places are given out, so that those behind them
 //! move up. Words tell which items to look at, and what they say word for word decides ([`crate::index::Saying`]); where
 //! that is not known yet it is asked for, and the ranking is made anew. Only the served order knows these rules: by
 //! relevance alone, everything is there.
@@ -10,10 +10,10 @@
 use std::collections::{HashMap, HashSet};
 
 use super::best::Scores;
-use super::fallback::FoundHit;
 use super::question::Question;
 use super::rank::{Inputs, Ranked, Scored};
 use super::request::{RecallRequest, Shown};
+use super::store_candidates::FoundHit;
 use crate::index::{Doc, Document, Saying, UserIndex, speaker, term_hash};
 use strata_core::hash::{FNV_START, fnv_step};
 use strata_core::id::ItemId;
@@ -60,28 +60,28 @@ pub(crate) enum Reason {
 
 impl Reason {
     /// Whether its words being those of the question tells nothing about what is known.
-    pub(crate) fn is_no_find(self) -> bool {
+    pub(crate) fn tells_nothing(self) -> bool {
         matches!(self, Self::Shown | Self::Asked)
     }
 }
 
-/// What steps aside.
+/// What steps excluded.
 #[derive(Debug, Default)]
-pub(crate) struct Aside {
+pub(crate) struct Excluded {
     /// Best first.
     pub(crate) items: Vec<(Scored, Reason)>,
     /// Items of which it must be known what they say.
     pub(crate) unknown: Vec<ItemId>,
 }
 
-impl Aside {
-    /// What steps aside for each of several questions, but not for what another one found.
-    pub(super) fn of_all(asides: Vec<Self>, found: &[Ranked]) -> Self {
+impl Excluded {
+    /// What steps excluded for each of several questions, but not for what another one found.
+    pub(super) fn of_all(exclusions: Vec<Self>, found: &[Ranked]) -> Self {
         let mut all = Self::default();
         let mut taken: HashSet<Doc> = found.iter().map(|item| item.doc).collect();
-        for aside in asides {
-            all.items.extend(aside.items.into_iter().filter(|(scored, _)| taken.insert(scored.doc)));
-            all.unknown.extend(aside.unknown);
+        for excluded in exclusions {
+            all.items.extend(excluded.items.into_iter().filter(|(scored, _)| taken.insert(scored.doc)));
+            all.unknown.extend(excluded.unknown);
         }
         all.items.sort_by(|(a, _), (b, _)| b.score.total_cmp(&a.score));
         all.unknown.sort_unstable();
@@ -106,7 +106,7 @@ impl<'a> Rules<'a> {
     }
 
     /// Whether an item is no find, as far as that is known without reading it.
-    pub(crate) fn is_no_find(&self, index: &UserIndex, doc: Doc) -> bool {
+    pub(crate) fn tells_nothing(&self, index: &UserIndex, doc: Doc) -> bool {
         let document = &index.documents[doc as usize];
         let saying = index.sayings.get(doc);
         let asks = || saying.is_none_or(|saying| self.asks_the_same(document, saying));
@@ -143,11 +143,11 @@ pub(crate) fn set_aside(
     scores: &Scores<'_>,
     most: usize,
     wanted: usize,
-) -> (Vec<Scored>, Aside) {
+) -> (Vec<Scored>, Excluded) {
     let mut count = most;
     loop {
         let mut best = scores.best(count);
-        let Some(rules) = inputs.rules else { return (best, Aside::default()) };
+        let Some(rules) = inputs.rules else { return (best, Excluded::default()) };
         let Judged { reasons, unknown } = judge(inputs.index, rules, &best);
         let is_all = best.len() < count;
         if best.len() - reasons.len() >= wanted || is_all || !unknown.is_empty() {
@@ -158,7 +158,7 @@ pub(crate) fn set_aside(
                 items.extend(reason.map(|reason| (*scored, *reason)));
                 reason.is_none()
             });
-            return (best, Aside { items, unknown });
+            return (best, Excluded { items, unknown });
         }
         count *= 4;
     }
@@ -243,7 +243,7 @@ fn words_of(index: &UserIndex, doc: Doc) -> u64 {
 }
 
 /// The same for the hits of a store's own index, whose texts are there.
-pub(super) fn set_hits_aside(
+pub(super) fn exclude_hits(
     request: &RecallRequest,
     hits: Vec<FoundHit>,
 ) -> (Vec<FoundHit>, Vec<(Hit, Reason)>) {
@@ -255,7 +255,7 @@ pub(super) fn set_hits_aside(
         let says_no_more = || analyse(&turn.content).iter().all(|term| terms.contains(term));
         (saying == question && saying.asks) || (saying.is_open && is_users && says_no_more())
     };
-    let (mut kept, mut aside): (Vec<FoundHit>, Vec<(Hit, Reason)>) = (Vec::new(), Vec::new());
+    let (mut kept, mut excluded): (Vec<FoundHit>, Vec<(Hit, Reason)>) = (Vec::new(), Vec::new());
     let mut said: HashMap<(Option<String>, Saying), usize> = HashMap::new();
     for found in hits {
         let saying = Saying::new(found.hit.item.content());
@@ -264,20 +264,20 @@ pub(super) fn set_hits_aside(
             Item::Memory(_) | Item::Summary(_) => (None, false),
         };
         if shows || request.shown.items.contains(&found.hit.item.id()) {
-            aside.push((found.hit, Reason::Shown));
+            excluded.push((found.hit, Reason::Shown));
         } else if turn.is_some_and(|turn| asks(turn, saying)) {
-            aside.push((found.hit, Reason::Asked));
+            excluded.push((found.hit, Reason::Asked));
         } else {
             let speaker = turn.map(|turn| speaker(turn).to_owned());
             match said.get(&(speaker.clone(), saying)) {
                 // The newest takes the best place of all that say so.
                 Some(place) if found.hit.item.created_at() > kept[*place].hit.item.created_at() => {
                     let id = found.hit.item.id();
-                    aside.push((std::mem::replace(&mut kept[*place], found).hit, Reason::Again(id)));
+                    excluded.push((std::mem::replace(&mut kept[*place], found).hit, Reason::Again(id)));
                 }
                 Some(place) => {
                     let id = kept[*place].hit.item.id();
-                    aside.push((found.hit, Reason::Again(id)));
+                    excluded.push((found.hit, Reason::Again(id)));
                 }
                 None => {
                     said.insert((speaker, saying), kept.len());
@@ -286,5 +286,5 @@ pub(super) fn set_hits_aside(
             }
         }
     }
-    (kept, aside)
+    (kept, excluded)
 }

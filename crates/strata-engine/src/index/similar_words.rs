@@ -27,7 +27,7 @@ type Near = (u32, f32);
 
 /// What words of questions were found to be like.
 #[derive(Default)]
-pub(crate) struct Likes {
+pub(crate) struct SimilarWords {
     remembered: Mutex<Remembered>,
 }
 
@@ -65,7 +65,7 @@ impl Words {
     /// embedding, and wrong.
     pub(crate) fn near(&self, asked: &[(&str, &Vector)], least: f32) -> Vec<Vec<Near>> {
         let (vectors, scales, numeric) = self.rows();
-        let mut likes = self.likes().of(asked, least);
+        let mut likes = self.similar().of(asked, least);
         let first = asked.iter().zip(&likes).filter(|((_, direction), _)| direction.scale > 0.0);
         let first = first.map(|(_, like)| like.compared / BLOCK).min().unwrap_or(usize::MAX);
         let (mut one, mut other) = ([0; BLOCK], [0; BLOCK]);
@@ -93,7 +93,7 @@ impl Words {
             }
         }
         let found = likes.iter().map(|like| like.near.clone()).collect();
-        self.likes().keep(asked, likes, least, vectors.len() / DIMENSION);
+        self.similar().keep(asked, likes, least, vectors.len() / DIMENSION);
         found
     }
 }
@@ -119,7 +119,7 @@ fn gather(
     }
 }
 
-impl Likes {
+impl SimilarWords {
     /// What is remembered of each word.
     fn of(&self, asked: &[(&str, &Vector)], least: f32) -> Vec<Like> {
         let mut remembered = self.lock();
@@ -227,7 +227,7 @@ mod tests {
                 asked.iter().map(|(_, vector)| plainly(&words, vector, least)).collect();
             assert_eq!(words.near(&asked, least), expected, "{least}");
         }
-        assert!(words.likes().lock().words.len() <= REMEMBERED);
-        assert!(words.likes().bytes() > 0);
+        assert!(words.similar().lock().words.len() <= REMEMBERED);
+        assert!(words.similar().bytes() > 0);
     }
 }

@@ -1,0 +1,129 @@
+//! What recall finds for a prompt or a chat: one way to ask, to leave out what is shown anyway, and to note the row.
+
+use std::collections::HashSet;
+
+use strata_core::error::Error;
+use strata_core::id::{ItemId, RequestId, SessionId, UserId};
+use strata_core::metric::RequestMetric;
+use strata_core::scope::Scope;
+use strata_core::store::Item;
+
+use super::{ChatQuestion, PromptRequest, Prompting};
+use crate::index::Saying;
+use crate::recall::{Budget, MAX_LIMIT, MAX_QUERY_CHARS, RecallRequest, RecalledItem, Shown, cut};
+use crate::recording::align::key;
+
+/// A question for which memories are gathered.
+#[derive(Debug, Default)]
+pub(crate) struct Gathering {
+    pub(crate) session: SessionId,
+    pub(crate) question: String,
+    pub(crate) scope: Option<Scope>,
+    /// How many items at most, instead of the setting.
+    pub(crate) top_k: Option<u32>,
+    pub(crate) recency_weight: Option<f32>,
+    pub(crate) score_threshold: Option<f32>,
+    /// Items that the prompt shows anyway.
+    pub(crate) shown_items: HashSet<ItemId>,
+    /// Messages that the client shows the model itself, by their [`key`].
+    pub(crate) shown_messages: HashSet<u64>,
+    /// Texts that are shown, in whichever session they were said.
+    pub(crate) shown_texts: HashSet<Saying>,
+    /// How many shown things recall may find: so many more items are asked for.
+    pub(crate) shown_count: usize,
+}
+
+/// What recall found for a prompt, and the row of that.
+pub(crate) struct Remembered {
+    /// Best first, without what the prompt shows anyway.
+    pub(crate) items: Vec<RecalledItem>,
+    /// Not noted yet.
+    pub(crate) row: RequestMetric,
+    /// Why there is nothing.
+    pub(crate) problem: Option<Error>,
+}
+
+impl Prompting {
+    /// What recall finds for a question, without what is shown anyway. The row is not noted.
+    pub(crate) async fn gather(&self, user: &UserId, id: RequestId, gathering: &Gathering) -> Remembered {
+        let began = self.clock.now();
+        let request = self.recall_request(gathering);
+        let recalled = self.recall.ask_unnoted(user, &request, id).await;
+        let elapsed = self.clock.now().duration_since(began);
+        let mut row = self.recall.log.row(&request, id, recalled.as_ref().ok(), elapsed);
+        let (found, problem) = match recalled {
+            Ok(recalled) => (recalled.items, None),
+            Err(error) => (Vec::new(), Some(error)),
+        };
+        let found = found.into_iter().filter(|found| !gathering.shows(&found.item));
+        let items: Vec<RecalledItem> = found.take(self.wanted(gathering) as usize).collect();
+        row.keep_served(items.iter().map(|item| item.item.id()));
+        row.context_items = items.len() as u32;
+        row.estimated_tokens =
+            items.iter().fold(0, |sum: u32, item| sum.saturating_add(self.recall.tokens_shown(item)));
+        Remembered { items, row, problem }
+    }
+
+    pub(crate) fn recall_request(&self, gathering: &Gathering) -> RecallRequest {
+        let budget = self.recall.settings.budget;
+        let query = &gathering.question;
+        let top_k = self.wanted(gathering).clamp(1, MAX_LIMIT);
+        let spare = (gathering.shown_count as u32).min(top_k);
+        RecallRequest {
+            session: Some(gathering.session.clone()),
+            scope: gathering.scope,
+            shared: true,
+            limit: Some((top_k + spare).min(MAX_LIMIT)),
+            budget: Some(Budget { max_turns: budget.max_turns + spare, ..budget }),
+            recency_weight: gathering.recency_weight,
+            score_threshold: gathering.score_threshold,
+            shown: Shown { items: gathering.shown_items.clone(), texts: gathering.shown_texts.clone() },
+            ..RecallRequest::new(cut(query, MAX_QUERY_CHARS).unwrap_or_else(|| query.clone()))
+        }
+    }
+
+    fn wanted(&self, gathering: &Gathering) -> u32 {
+        gathering.top_k.unwrap_or(self.recall.settings.default_top_k)
+    }
+}
+
+impl Gathering {
+    /// What a prompt asks for that shows these items.
+    pub(crate) fn of_prompt(request: &PromptRequest, shown: Vec<ItemId>, scope: Option<Scope>) -> Self {
+        Self {
+            session: request.session.clone(),
+            question: request.question.clone(),
+            scope,
+            // The question itself may be found too.
+            shown_count: shown.len() + 1,
+            shown_items: shown.into_iter().collect(),
+            shown_texts: HashSet::from([Saying::new(&request.question)]),
+            ..Self::default()
+        }
+    }
+
+    /// What a chat asks for whose client keeps the conversation.
+    pub(crate) fn of_chat(chat: &ChatQuestion, scope: Option<Scope>) -> Self {
+        Self {
+            session: chat.session.clone(),
+            question: chat.question.clone(),
+            scope,
+            top_k: chat.top_k,
+            recency_weight: chat.recency_weight,
+            score_threshold: chat.score_threshold,
+            shown_count: chat.shown.len(),
+            shown_messages: chat.shown.clone(),
+            shown_texts: chat.texts.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// Whether the prompt shows an item anyway: among its messages, or as the question itself.
+    fn shows(&self, item: &Item) -> bool {
+        let is_message = match item {
+            Item::Turn(turn) => self.shown_messages.contains(&key(turn.role, &turn.content, &turn.notes)),
+            Item::Memory(_) | Item::Summary(_) => false,
+        };
+        is_message || self.shown_items.contains(&item.id()) || item.content().trim() == self.question.trim()
+    }
+}

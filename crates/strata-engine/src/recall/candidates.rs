@@ -1,0 +1,139 @@
+//! Candidates: the items that may answer a question, from one of two sources behind one interface.
+//!
+//! The index in memory ([`super::memory_candidates`]) ranks exactly, for users up to a size; the store's own text index
+//! ([`super::store_candidates`]) serves larger users. [`Recall::found`] chooses the source and decides, for both, whether
+//! a question in a session looks beyond it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use strata_core::error::Result;
+use strata_core::id::{ItemId, UserId};
+use strata_core::metric::ErrorStage;
+use strata_core::scope::Scope;
+use strata_core::trace::RetrievalPath;
+
+use super::Recall;
+use super::exclusions::Reason;
+use super::memory_candidates::IndexSource;
+use super::rank::Ranked;
+use super::request::{Plan, RecallRequest};
+use super::store_candidates::StoreSource;
+use crate::index::FreshIndex;
+
+/// Where candidates come from.
+#[async_trait]
+pub(super) trait CandidateSource: Send + Sync {
+    /// How many of the session's items share a term with the question. The count may stop at `enough`.
+    async fn session_hits(&self, enough: u32) -> Result<u32>;
+
+    /// The candidates of the plan's scope, best first.
+    async fn candidates(&self, plan: &Plan) -> Result<Found>;
+}
+
+impl Recall {
+    /// The candidates of a request. A question in a session looks at all of the user's sessions if it points at an earlier
+    /// conversation or if the session has too few hits.
+    pub(super) async fn found(
+        &self,
+        user: &UserId,
+        request: &Arc<RecallRequest>,
+        plan: &Plan,
+    ) -> Result<Found> {
+        let source = self.source(user, request, plan).await?;
+        let expansion = match plan.may_expand(request) {
+            true => plan.expansion(
+                request,
+                source.session_hits(self.settings.min_fts_hits).await?,
+                &self.settings,
+            ),
+            false => None,
+        };
+        let found = match &expansion {
+            Some(_) => source.candidates(&Plan { scope: Scope::User, ..plan.clone() }).await?,
+            None => source.candidates(plan).await?,
+        };
+        Ok(Found { expansion, ..found })
+    }
+
+    /// The index in memory, or the store's own index for an owner who is too large for it.
+    async fn source<'a>(
+        &'a self,
+        user: &UserId,
+        request: &Arc<RecallRequest>,
+        plan: &Plan,
+    ) -> Result<Box<dyn CandidateSource + 'a>> {
+        let Some(indexes) = &self.indexes else {
+            let owners = plan.scope.owners(user, plan.shared);
+            return Ok(Box::new(StoreSource::new(self, owners, request)));
+        };
+        let (mut owners, mut heads) = (Vec::new(), Vec::new());
+        for owner in plan.scope.owners(user, plan.shared) {
+            let head = self.store.head(&owner).await?;
+            // Most stores hold nothing that all users share.
+            if owner == *user || head.revision > 0 {
+                owners.push(owner);
+                heads.push(head);
+            }
+        }
+        if heads.iter().any(|head| head.revision > self.settings.index_max_items) {
+            return Ok(Box::new(StoreSource::new(self, owners, request)));
+        }
+        Ok(Box::new(IndexSource::load(self, indexes, owners, &heads, request).await?))
+    }
+}
+
+/// The candidates of a recall, and how they were found.
+pub(crate) struct Found {
+    /// Best first.
+    pub(crate) candidates: Vec<Candidate>,
+    /// Items that match and are excluded, best first, with the reason.
+    pub(crate) excluded: Vec<(Candidate, Reason)>,
+    /// The indexes that the candidates point into.
+    pub(crate) indexes: Vec<FreshIndex>,
+    /// Whether the question names a time.
+    pub(crate) names_time: bool,
+    pub(crate) scope: Scope,
+    /// Whose items were searched.
+    pub(crate) owners: Vec<UserId>,
+    pub(crate) expansion: Option<String>,
+    pub(crate) term_hits: u32,
+    pub(crate) similar_hits: u32,
+    pub(crate) vector_hits: u32,
+    pub(crate) path: RetrievalPath,
+    pub(crate) error_stage: Option<ErrorStage>,
+}
+
+impl Default for Found {
+    fn default() -> Self {
+        Self {
+            candidates: Vec::new(),
+            excluded: Vec::new(),
+            indexes: Vec::new(),
+            names_time: false,
+            scope: Scope::User,
+            owners: Vec::new(),
+            expansion: None,
+            term_hits: 0,
+            similar_hits: 0,
+            vector_hits: 0,
+            path: RetrievalPath::None,
+            error_stage: None,
+        }
+    }
+}
+
+/// One item that may answer the question.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Candidate {
+    pub(crate) id: ItemId,
+    /// When it was said or learned, in microseconds.
+    pub(crate) created_at: i64,
+    pub(crate) score: f32,
+    pub(crate) relevance: f32,
+    /// For an item ranked in memory: the place of its index, and its ranking.
+    pub(crate) ranked: Option<(usize, Ranked)>,
+    /// The memory that holds now, if this one held once.
+    pub(crate) replaced_by: Option<ItemId>,
+}

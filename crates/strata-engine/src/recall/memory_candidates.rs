@@ -1,0 +1,284 @@
+//! Candidates from the indexes in memory: exact statistics over all of a user's items.
+//!
+//! Loading, analysing and ranking run through the compute port, so that one large user cannot stall the requests of others.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use strata_core::error::Result;
+use strata_core::id::{ItemId, UserId};
+use strata_core::metric::ErrorStage;
+use strata_core::ports::{Embedder, Load, compute};
+use strata_core::scope::Scope;
+use strata_core::store::{Head, MemoryQuery, MemorySelect};
+use strata_core::trace::RetrievalPath;
+use strata_core::vector::Vector;
+
+use super::Recall;
+use super::candidates::{Candidate, CandidateSource, Found};
+use super::exclusions::Rules;
+use super::question::Question;
+use super::rank::{self, Inputs, Ranked, Ranking, Scored};
+use super::request::{Order, Plan, RecallRequest};
+use super::validity;
+use super::visible::Visible;
+use crate::index::{Doc, Document, FreshIndex, Indexes, UserIndex};
+
+/// How often a ranking is made again after it had to read items.
+const MAX_READINGS: usize = 4;
+
+/// The indexes of all owners, up to date, and the question as they see it.
+pub(super) struct IndexSource<'a> {
+    recall: &'a Recall,
+    request: Arc<RecallRequest>,
+    question: Arc<Question>,
+    owners: Vec<OwnerIndex>,
+}
+
+/// The index of one owner.
+#[derive(Clone)]
+struct OwnerIndex {
+    owner: UserId,
+    index: FreshIndex,
+    /// The items that the request's filter lets through; `None` without a filter.
+    passing: Option<Arc<HashSet<ItemId>>>,
+}
+
+impl<'a> IndexSource<'a> {
+    pub(super) async fn load(
+        recall: &'a Recall,
+        indexes: &Arc<Indexes>,
+        owners: Vec<UserId>,
+        heads: &[Head],
+        request: &Arc<RecallRequest>,
+    ) -> Result<Self> {
+        let model = recall.embedder.as_ref().map(|embedder| embedder.model());
+        let mut loaded = Vec::with_capacity(owners.len());
+        for (owner, head) in owners.into_iter().zip(heads) {
+            let passing = recall.let_through(&owner, request).await?.map(Arc::new);
+            let index =
+                indexes.fresh(recall.store.as_ref(), recall.compute.as_ref(), &owner, *head, model).await?;
+            loaded.push(OwnerIndex { owner, index, passing });
+        }
+        let now = request.as_of.unwrap_or_else(|| recall.clock.now());
+        let (lexicon, asked) = (Arc::clone(indexes), Arc::clone(request));
+        let question = compute(recall.compute.as_ref(), Load::Short, move || {
+            Question::new(&asked.query, now, lexicon.lexicon())
+        });
+        let question = Arc::new(question.await?);
+        Ok(Self { recall, request: Arc::clone(request), question, owners: loaded })
+    }
+}
+
+#[async_trait]
+impl CandidateSource for IndexSource<'_> {
+    async fn session_hits(&self, enough: u32) -> Result<u32> {
+        // What all users share belongs to no session: only the first owner, the user, is counted.
+        let Some(own) = self.owners.first().cloned() else { return Ok(0) };
+        let (request, question) = (Arc::clone(&self.request), Arc::clone(&self.question));
+        compute(self.recall.compute.as_ref(), Load::Short, move || {
+            hits_in_session(&own.index.read(), own.passing.as_deref(), &request, &question, enough)
+        })
+        .await
+    }
+
+    async fn candidates(&self, plan: &Plan) -> Result<Found> {
+        let mut found = Found { scope: plan.scope, ..Found::default() };
+        let vectors = self.question_vectors(&mut found).await;
+        let asked = Arc::new(Asked {
+            request: Arc::clone(&self.request),
+            plan: plan.clone(),
+            question: Arc::clone(&self.question),
+            vectors,
+        });
+        for owner in &self.owners {
+            let ranking = self.ranked(owner, &asked).await?;
+            found.add(owner.index.clone(), ranking, plan);
+            found.owners.push(owner.owner.clone());
+        }
+        found.names_time = !self.question.times.is_empty();
+        validity::current_first(&mut found, &self.request, plan);
+        Ok(found)
+    }
+}
+
+impl IndexSource<'_> {
+    /// The ranking of one index. If it depends on the exact words of items that are not known yet, they are read and the
+    /// ranking is made again.
+    async fn ranked(&self, owner: &OwnerIndex, asked: &Arc<Asked>) -> Result<Ranking> {
+        let index = &owner.index;
+        if index.read().learned.is_missing() {
+            let all = MemoryQuery::new(MemorySelect::All);
+            index.note_memories(&self.recall.store.memories(&owner.owner, &all).await?);
+        }
+        let mut ranking = self.rank(owner, asked).await?;
+        for _ in 0..MAX_READINGS {
+            let unknown = std::mem::take(&mut ranking.excluded.unknown);
+            if unknown.is_empty() {
+                break;
+            }
+            let items = self.recall.load(std::slice::from_ref(&owner.owner), unknown.into_iter()).await?;
+            index.note_sayings(items.into_values());
+            ranking = self.rank(owner, asked).await?;
+        }
+        Ok(ranking)
+    }
+
+    async fn rank(&self, owner: &OwnerIndex, asked: &Arc<Asked>) -> Result<Ranking> {
+        let (owner, asked) = (owner.clone(), Arc::clone(asked));
+        compute(self.recall.compute.as_ref(), Load::Short, move || {
+            asked.rank(&owner.index.read(), owner.passing.as_deref())
+        })
+        .await
+    }
+
+    /// The vector of each part of the question, if there are vectors to compare it with. A failing embedder is noted, and
+    /// recall goes on without it.
+    async fn question_vectors(&self, found: &mut Found) -> Vec<Option<Vector>> {
+        let dimension = self.owners.iter().find_map(|owner| {
+            let index = owner.index.read();
+            (index.vectors.count > 0).then_some(index.vectors.dimension)
+        });
+        let (Some(embedder), Some(dimension)) = (&self.recall.embedder, dimension) else { return Vec::new() };
+        let mut vectors = Vec::with_capacity(self.question.each().len());
+        for part in self.question.each() {
+            // An encoder that knows no Chinese would cost time and find nothing. An embedder that failed is not asked
+            // again: it may have taken its whole time limit.
+            let readable = part.latin || self.recall.settings.encoder_reads_chinese;
+            vectors.push(match readable && found.error_stage.is_none() {
+                true => question_vector(embedder.as_ref(), part, dimension, found).await,
+                false => None,
+            });
+        }
+        vectors
+    }
+}
+
+async fn question_vector(
+    embedder: &dyn Embedder,
+    question: &Question,
+    dimension: usize,
+    found: &mut Found,
+) -> Option<Vector> {
+    match embedder.embed_question(&question.text).await {
+        Ok(values) if values.len() == dimension => return Some(Vector::quantise(&values)),
+        Ok(values) => {
+            tracing::warn!(expected = dimension, given = values.len(), "the embedder changed its dimension");
+        }
+        Err(error) => {
+            tracing::warn!(%error, "the question could not be embedded; recall goes on without");
+        }
+    }
+    found.error_stage = Some(ErrorStage::Embedding);
+    None
+}
+
+/// A question to an index.
+struct Asked {
+    request: Arc<RecallRequest>,
+    plan: Plan,
+    question: Arc<Question>,
+    vectors: Vec<Option<Vector>>,
+}
+
+impl Asked {
+    fn rank(&self, index: &UserIndex, passing: Option<&HashSet<ItemId>>) -> Ranking {
+        let Self { request, plan, question, vectors } = self;
+        let number = request.session.as_ref().map(|session| index.session(session));
+        let visible = &Visible::new(index, request, plan.scope, passing);
+        let rules = (request.order == Order::Served)
+            .then(|| Rules::new(index, &request.query, question, &request.shown, number.flatten()));
+        let reads_chinese = plan.encoder_reads_chinese;
+        let rules = rules.as_ref();
+        let inputs = Inputs { index, question, vectors, reads_chinese, visible, rules };
+        rank::rank(&inputs, plan.pool, plan.limit)
+    }
+}
+
+impl Found {
+    /// Merges the ranking of one index in by relevance.
+    fn add(&mut self, index: FreshIndex, ranking: Ranking, plan: &Plan) {
+        let place = self.indexes.len();
+        let Ranking { items, term_hits, vector_hits, excluded } = ranking;
+        self.term_hits += term_hits;
+        self.vector_hits += vector_hits;
+        {
+            let index = index.read();
+            self.candidates.extend(items.into_iter().map(|ranked| ranked_candidate(&index, place, ranked)));
+            self.excluded.extend(excluded.items.into_iter().map(|(scored, reason)| {
+                let Scored { doc, score } = scored;
+                let Document { id, created_at, .. } = index.documents[doc as usize];
+                // The share of the question that it matches.
+                let relevance = score.clamp(0.0, 1.0);
+                (Candidate { id, created_at, score, relevance, ranked: None, replaced_by: None }, reason)
+            }));
+        }
+        self.indexes.push(index);
+        if place > 0 {
+            self.calibrate(plan);
+        }
+        let matched = self.candidates.iter().any(|candidate| candidate.score > 0.0);
+        self.path = match (self.term_hits, self.vector_hits, matched) {
+            (_, _, false) => RetrievalPath::None,
+            // Without term hits, the vectors of words or of the encoder matched.
+            (0, _, _) => RetrievalPath::Vector,
+            _ => RetrievalPath::Fts,
+        };
+    }
+
+    /// Makes one ranking of those of several indexes. Scores can be compared, because they are shares of the question.
+    /// Relevance cannot: the best of a few unrelated items is still the best of its index.
+    fn calibrate(&mut self, plan: &Plan) {
+        self.candidates.sort_by(|a, b| b.score.total_cmp(&a.score));
+        self.candidates.truncate(plan.pool);
+        let ranked = self.candidates.iter().filter_map(|candidate| candidate.ranked.as_ref());
+        let mut ranked: Vec<Ranked> = ranked.map(|(_, ranked)| ranked.clone()).collect();
+        let encoded = ranked.iter().any(|ranked| ranked.parts.unread || ranked.parts.encoder.is_some());
+        rank::calibrate(&mut ranked, encoded, plan.limit);
+        for (candidate, ranked) in self.candidates.iter_mut().zip(ranked) {
+            candidate.relevance = ranked.relevance;
+            candidate.ranked = candidate.ranked.take().map(|(place, _)| (place, ranked));
+        }
+    }
+}
+
+fn ranked_candidate(index: &UserIndex, place: usize, ranked: Ranked) -> Candidate {
+    let document = &index.documents[ranked.doc as usize];
+    Candidate {
+        id: document.id,
+        created_at: document.created_at,
+        score: ranked.score,
+        relevance: ranked.relevance,
+        ranked: Some((place, ranked)),
+        replaced_by: None,
+    }
+}
+
+/// How many of a session's items share a term with the question, counted up to `enough`.
+fn hits_in_session(
+    index: &UserIndex,
+    passing: Option<&HashSet<ItemId>>,
+    request: &RecallRequest,
+    question: &Question,
+    enough: u32,
+) -> u32 {
+    let number = request.session.as_ref().and_then(|session| index.session(session));
+    let visible = Visible::new(index, request, Scope::Session, passing);
+    let rules = (request.order == Order::Served)
+        .then(|| Rules::new(index, &request.query, question, &request.shown, number));
+    let counts = |doc: Doc| rules.as_ref().is_none_or(|rules| !rules.tells_nothing(index, doc));
+    let mut hits = HashSet::new();
+    for (term, _) in &question.terms {
+        for (doc, _) in index.terms.get(*term).iter() {
+            if visible.sees(*doc) && counts(*doc) {
+                hits.insert(*doc);
+                if hits.len() >= enough as usize {
+                    return enough;
+                }
+            }
+        }
+    }
+    hits.len() as u32
+}
