@@ -67,7 +67,8 @@ impl Prompting {
     pub(crate) fn recall_request(&self, gathering: &Gathering) -> RecallRequest {
         let budget = self.recall.settings.budget;
         let query = &gathering.question;
-        let top_k = self.wanted(gathering).clamp(1, MAX_LIMIT);
+        let asked = gathering.top_k.map(|top_k| top_k.clamp(1, MAX_LIMIT));
+        let top_k = asked.unwrap_or(self.recall.settings.default_top_k);
         let spare = (gathering.shown_count as u32).min(top_k);
         RecallRequest {
             session: Some(gathering.session.clone()),
