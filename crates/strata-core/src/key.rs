@@ -13,10 +13,9 @@ use sha2::{Digest, Sha256};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 use subtle::ConstantTimeEq;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shown};
 use crate::hash::hex;
 use crate::id::{KeyId, UserId};
-use crate::names::{Named, unknown};
 
 /// What every key begins with, so that people, programs and scanners for leaked secrets recognise one.
 pub const KEY_PREFIX: &str = "strata_";
@@ -98,7 +97,7 @@ impl KeyState {
 
 /// One thing that a key may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, EnumString, VariantArray)]
-#[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown::<KeyScope>)]
+#[strum(serialize_all = "lowercase")]
 pub enum KeyScope {
     /// Reads, searches and makes prompts.
     Read,
@@ -113,10 +112,6 @@ impl KeyScope {
     pub fn as_str(self) -> &'static str {
         self.into()
     }
-}
-
-impl Named for KeyScope {
-    const WHAT: &'static str = "scope";
 }
 
 /// What a key may do. None includes another: a key that only writes is for what collects, one that only administers for
@@ -167,8 +162,11 @@ impl FromStr for Scopes {
     fn from_str(text: &str) -> Result<Self> {
         let mut scopes = Self { read: false, write: false, admin: false };
         for name in text.split(',') {
-            let scope = name.trim().parse().map_err(|error: Error| {
-                Error::invalid(format!("{}, with commas between", error.message()))
+            let scope = KeyScope::from_str(name.trim()).map_err(|_| {
+                Error::invalid(format!(
+                    "scope `{}` is unknown; use `read`, `write` and `admin`, with commas between",
+                    shown(name.trim())
+                ))
             })?;
             match scope {
                 KeyScope::Read => scopes.read = true,
