@@ -190,7 +190,7 @@ fn list(user: &UserId, sessions: &[Session], json: bool, output: &mut Output) ->
 
 fn list_points(part: Field, points: Vec<StructuredPoint>, json: bool, output: &mut Output) -> Outcome {
     if json {
-        output.json(&points.into_iter().collect::<PointsResponse>())?;
+        output.json(&points.iter().collect::<PointsResponse>())?;
     } else if points.is_empty() {
         note(format_args!("no current summary has {} yet", part.as_str()));
     } else {
