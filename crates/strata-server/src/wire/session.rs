@@ -213,4 +213,3 @@ response! {
         summaries: u64 = removed.summaries,
     }
 }
-

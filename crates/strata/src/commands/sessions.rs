@@ -8,7 +8,6 @@ use anyhow::Context as _;
 use clap::Subcommand;
 use jiff::Timestamp;
 use serde::Serialize;
-use strata_core::store::Page;
 use strata_core::summary::{Summary, SummaryStats};
 use strata_core::turn::Metadata;
 use strata_core::{Role, Session, SessionId, Turn, UserId};
