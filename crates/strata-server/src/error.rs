@@ -31,12 +31,12 @@ impl ApiError {
         Self { status, code, message: message.into(), retry_after: None, challenge: None, cause: None }
     }
 
-    /// The input cannot be right.
+    /// The input is invalid.
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "invalid", message)
     }
 
-    /// Who asks has to show a key, or another one.
+    /// The request needs a key, or another one.
     pub(crate) fn unauthorised(
         code: &'static str,
         challenge: &'static str,
@@ -45,7 +45,7 @@ impl ApiError {
         Self { challenge: Some(challenge), ..Self::new(StatusCode::UNAUTHORIZED, code, message) }
     }
 
-    /// Who asks may not do this.
+    /// The caller may not do this.
     pub(crate) fn forbidden(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, code, message)
     }

@@ -1,8 +1,8 @@
 //! For whom a request asks, and in which session.
 //!
-//! A key that is bound to a user decides: whoever shows it asks for that user, and naming another anywhere is refused. A
-//! key that is bound to nobody names its user in each request. Without keys the header `X-Strata-User` decides, then what
-//! the body or query names, then `default`. [`Caller`] is the one place for that: every handler gets its user from it.
+//! A key that is bound to a user decides: its requests ask for that user, and naming another user anywhere is refused. A
+//! request with an unbound key names its user. Without keys the header `X-Strata-User` decides, then the user that the body or
+//! query names, then the user `default`. [`Caller`] is the one place for that: every handler gets its user from it.
 
 pub(crate) mod memories;
 
@@ -28,7 +28,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Reads who asks from a request's headers and from what was found out about its key.
+    /// Reads the caller from a request's headers and from its key.
     pub(crate) fn read(headers: &HeaderMap, extensions: &Extensions) -> Result<Self, ApiError> {
         Ok(Self {
             user: header(headers, USER_HEADER)?.map(UserId::new).transpose()?,
@@ -61,12 +61,12 @@ impl Caller {
         }
     }
 
-    /// Whether nobody is named before the body or query is asked, so that this caller may ask for anybody.
-    pub(crate) fn names_nobody(&self) -> bool {
+    /// Whether neither key nor header names a user, so that the body or query may name any.
+    pub(crate) fn is_unnamed(&self) -> bool {
         self.user.is_none() && self.identity.key().is_none_or(ApiKey::is_unbound)
     }
 
-    /// The bucket that all users share, to read from it. Who asks is looked at all the same.
+    /// The owner of what all users share, to read it. The names in the request are checked all the same.
     pub(crate) fn shared<'a>(
         &self,
         named: impl IntoIterator<Item = &'a Option<String>>,
@@ -75,8 +75,8 @@ impl Caller {
         Ok(UserId::global())
     }
 
-    /// The bucket that all users share, to change it: with keys, for administrators alone, since what stands there is told
-    /// to everybody's model.
+    /// The owner of what all users share, to change it: with keys, only administrators may, because every user's model sees
+    /// these memories.
     pub(crate) fn shared_to_change<'a>(
         &self,
         named: impl IntoIterator<Item = &'a Option<String>>,

@@ -1,7 +1,93 @@
 //! The layers around the routes. [`router`](crate::router()) lists them in their order.
 
-pub(crate) mod admitted;
-pub(crate) mod guarded;
-pub(crate) mod limited;
-pub(crate) mod observed;
-pub(crate) mod translated;
+mod guarded;
+mod observed;
+
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::app::App;
+use crate::compat;
+use crate::error::{ApiError, ErrorDetail};
+use crate::route::{Rules, RulesByPath};
+pub(crate) use guarded::guarded;
+pub(crate) use observed::observed;
+
+/// Writes a failure in the shape that the clients of its route read. It is outside of everything that may refuse a request, so a
+/// missing key or a limit is told in that shape too. Failures that an upstream answered pass as they are.
+pub(crate) async fn translated(State(rules): State<RulesByPath>, request: Request, next: Next) -> Response {
+    let dialect = Rules::of(&request, rules).dialect;
+    let mut response = next.run(request).await;
+    match response.extensions_mut().remove::<ErrorDetail>() {
+        Some(error) => compat::failure(dialect, error, response),
+        None => response,
+    }
+}
+
+/// Lets a request pass with its identity, or answers why not. The rules of its route say which scopes the key needs.
+pub(crate) async fn admitted(
+    State((app, rules)): State<(App, RulesByPath)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let Some(scopes) = Rules::of(&request, rules).access.scopes(request.method()) else {
+        return next.run(request).await;
+    };
+    let parts = (app.engine(), app.settings());
+    match app.keys().admit(parts, scopes, request.headers()).await {
+        Ok((identity, permit)) => {
+            request.extensions_mut().insert(identity);
+            let response = next.run(request).await;
+            match permit {
+                Some(permit) => permit.hold(response),
+                None => response,
+            }
+        }
+        Err(error) => error.into_response(),
+    }
+}
+
+/// Waits for a permit, then runs the request within its time limit.
+///
+/// Health and metrics have no limits: an operator must be able to look at a server that is full.
+pub(crate) async fn limited(State(app): State<App>, request: Request, next: Next) -> Response {
+    let work = async {
+        // The semaphore is never closed, so the permit is always given in the end.
+        let _permit = app.permits().acquire().await;
+        next.run(request).await
+    };
+    match tokio::time::timeout(app.settings().request_timeout, work).await {
+        Ok(response) => response,
+        Err(_) => ApiError::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "timeout",
+            "the request took too long and was given up; try again, with the same `Idempotency-Key` where you write turns",
+        )
+        .retryable()
+        .into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::Settings;
+    use crate::testing::TestServer;
+
+    #[tokio::test]
+    async fn a_request_whose_turn_does_not_come_is_given_up_but_health_answers() {
+        let request_timeout = Duration::from_millis(20);
+        let settings = Settings { max_concurrent_requests: 1, request_timeout, ..Settings::default() };
+        let server = TestServer::with(settings, Default::default());
+        let permit = server.app.permits().acquire().await.unwrap();
+        let answer = server.get("/memories").await;
+        insta::assert_snapshot!("timeout", answer.shown());
+        assert_eq!(answer.header("retry-after"), Some("1"));
+        assert_eq!(server.get("/healthz").await.status, 200);
+        drop(permit);
+        assert_eq!(server.get("/memories").await.status, 200);
+    }
+}

@@ -34,7 +34,7 @@ const MAX_HEADER_BYTES: usize = 128 * 1024;
 /// returns; what is not finished within [`Settings::drain_timeout`](crate::Settings::drain_timeout) is cut off.
 ///
 /// A listener that is not on loopback is refused unless the settings say that the server is reached from elsewhere, and
-/// then needs a key for everything: otherwise whoever reaches the port could read all.
+/// then needs a key for everything: otherwise any program that reaches the port could read everything.
 pub async fn serve(listener: TcpListener, app: App, shutdown: impl Future<Output = ()> + Send) -> Result<()> {
     let address = listener.local_addr().map_err(|error| {
         Error::unavailable("the listener has no address; bind it first").with_source(error)

@@ -1,4 +1,4 @@
-//! What the server and its proxy may be told.
+//! The settings of the server and its proxy.
 
 mod proxy;
 
@@ -8,7 +8,7 @@ use strata_core::context::CompactionLimits;
 
 pub use proxy::{ProxySettings, Secret, UpstreamUrl};
 
-/// What the server may be told.
+/// The settings of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// The most bytes of one request body. 8 MiB: some turns of the largest size fit, a runaway client does not.
@@ -46,7 +46,7 @@ pub enum Reach {
     /// From this machine alone. A store without keys answers everybody there.
     #[default]
     Loopback,
-    /// From elsewhere too: nobody is answered without a key.
+    /// From elsewhere too: every request needs a key.
     Network,
 }
 
@@ -71,7 +71,7 @@ impl Default for Settings {
             reach: Reach::default(),
             allowed_hosts: Vec::new(),
             cors_origins: Vec::new(),
-            // Short enough that nobody waits for a revocation, long enough that a busy client costs no lookup.
+            // Short enough that a revocation takes effect soon, long enough that a busy client costs no lookup.
             keys_remembered: Duration::from_secs(1),
             proxy: ProxySettings::default(),
         }

@@ -103,7 +103,7 @@ impl Meters {
         self.handle.render()
     }
 
-    /// Folds measured times into their buckets. Without it, a server whose meters nobody reads would keep each one.
+    /// Folds measured times into their buckets. Without it, a server whose meters are never read would keep every measurement.
     pub(crate) fn upkeep(&self) {
         self.handle.run_upkeep();
     }

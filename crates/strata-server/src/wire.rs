@@ -4,6 +4,36 @@
 //! HTTP and `strata … --json` write these types as they are; MCP writes shorter forms that are made from them. Requests are
 //! declared beside their routes.
 
+/// Declares a response: each field with its type and the value that it is made from. `from` makes it from one domain type,
+/// `of` makes it from several values, as `new`.
+macro_rules! response {
+    ($(#[$meta:meta])* $vis:vis $name:ident from ($arg:ident: $domain:ty) { $($fields:tt)+ }) => {
+        response!($(#[$meta])* $vis $name of fn($arg: &$domain) { $($fields)+ });
+
+        impl From<&$domain> for $name {
+            fn from($arg: &$domain) -> Self {
+                Self::new($arg)
+            }
+        }
+    };
+    ($(#[$meta:meta])* $vis:vis $name:ident of $new_vis:vis fn($($arg:ident: $type:ty),+) {
+        $($(#[$field_meta:meta])* $field_vis:vis $field:ident: $field_type:ty = $value:expr,)+
+    }) => {
+        $(#[$meta])*
+        #[derive(Debug, serde::Serialize, utoipa::ToSchema)]
+        $vis struct $name {
+            $($(#[$field_meta])* $field_vis $field: $field_type,)+
+        }
+
+        impl $name {
+            /// Makes the response.
+            $new_vis fn new($($arg: $type),+) -> Self {
+                Self { $($field: $value,)+ }
+            }
+        }
+    };
+}
+
 pub(crate) mod history;
 pub(crate) mod job;
 pub(crate) mod memory;

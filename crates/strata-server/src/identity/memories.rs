@@ -23,8 +23,8 @@ pub(crate) fn user_of<'a>(
 ) -> Result<UserId, ApiError> {
     let meant = filter.and_then(Filter::named_user).map(str::to_owned);
     let named: Vec<&Option<String>> = named.into_iter().collect();
-    let nobody = meant.is_none() && named.iter().all(|name| name.is_none()) && caller.names_nobody();
-    if nobody && filter.is_some_and(Filter::mentions_user) {
+    let is_unnamed = meant.is_none() && named.iter().all(|name| name.is_none()) && caller.is_unnamed();
+    if is_unnamed && filter.is_some_and(Filter::mentions_user) {
         return Err(ApiError::invalid(
             "`filters` speak of `user_id` without naming one user; ask for one user at a time, in `user_id`",
         ));
@@ -62,7 +62,7 @@ pub(crate) fn owner(
 /// The owner and the id of a memory that is named by its id alone: the caller's user, or the memory's owner if the caller names
 /// no user. mem0's clients name no user here, and a caller that is not bound to a user could name any.
 pub(crate) async fn owner_of(app: &App, caller: &Caller, id: &str) -> Result<(UserId, MemoryId), ApiError> {
-    if !caller.names_nobody() {
+    if !caller.is_unnamed() {
         return Ok((caller.user([])?, id.parse()?));
     }
     let id = id.parse()?;

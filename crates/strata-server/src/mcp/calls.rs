@@ -28,10 +28,10 @@ use crate::identity::Caller;
 use crate::identity::memories::{checked_agent, filter, present, user_of};
 use crate::moment::Moment;
 
-/// How many memories one list has where nobody says: a page that a model can read.
+/// The default number of memories in a list: a page that a model can read.
 const LISTED: u32 = 50;
 
-/// How many messages of a conversation its context has where nobody says.
+/// The default number of messages in a conversation's context.
 const CONTEXT_TURNS: u32 = 20;
 
 /// How many candidates an explanation has: what was served and the next best.
@@ -294,7 +294,7 @@ async fn explain(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
         });
     };
     let query = app.engine().requests.get(&user, id).await?.query;
-    // Ids are unique over kinds, and nobody who asks should have to know which it is.
+    // Ids are unique over kinds, so the engine finds the item whatever its kind is.
     let item = ItemId::Turn(item.parse::<TurnId>()?);
     let explanation = app.engine().requests.explain(&user, id, item).await?;
     answer(ExplainAnswer {

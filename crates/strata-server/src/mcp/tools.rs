@@ -55,7 +55,7 @@ fn answering<Answer: JsonSchema>(tool: Tool) -> Tool {
 fn schema<T: JsonSchema>(settings: SchemaSettings) -> JsonObject {
     let schema = settings.into_generator().into_root_schema_for::<T>();
     let Value::Object(mut schema) = Value::from(schema) else { return JsonObject::new() };
-    // What these types are called is nobody's business; every field describes itself.
+    // The names of these types tell a model nothing; every field describes itself.
     schema.retain(|name, _| name != "title" && name != "description");
     schema
 }

@@ -115,20 +115,11 @@ async fn run(
         let latency_llm_us = Some(asked.elapsed().as_micros() as u64);
         RequestMetric { latency_llm_us, ..row }
     });
-    let (reply, failed) = match &ending {
-        Ending::Complete(_) => ("complete", false),
-        Ending::Interrupted(_) => ("interrupted", false),
-        Ending::Failed(_) => ("failed", true),
-    };
-    let memory = match row.as_ref().map_or((None, 0), |row| (row.error_stage, row.context_items)) {
-        (Some(ErrorStage::Retrieval), _) => "failed",
-        (_, 0) => "nothing",
-        _ => "recalled",
-    };
+    let failed = matches!(ending, Ending::Failed(_));
+    count(&app, row.as_ref(), &ending);
     if let Some(row) = row.as_mut().filter(|_| failed) {
         row.error_stage = row.error_stage.or(Some(ErrorStage::LlmReply));
     }
-    app.meters().chatted(memory, reply);
     let recorded = record(engine, &start, exchange, ending).await;
     match recorded {
         Ok(()) => drop(closed.send(())),
@@ -137,6 +128,21 @@ async fn run(
     if let Some(row) = row {
         engine.prompting.note_chat(user, row).await;
     }
+}
+
+/// Counts a chat in the meters, by what memory and the model did.
+fn count(app: &App, row: Option<&RequestMetric>, ending: &Ending) {
+    let reply = match ending {
+        Ending::Complete(_) => "complete",
+        Ending::Interrupted(_) => "interrupted",
+        Ending::Failed(_) => "failed",
+    };
+    let memory = match row.map_or((None, 0), |row| (row.error_stage, row.context_items)) {
+        (Some(ErrorStage::Retrieval), _) => "failed",
+        (_, 0) => "nothing",
+        _ => "recalled",
+    };
+    app.meters().chatted(memory, reply);
 }
 
 /// Records a reply, and before it what was asked where that is not recorded yet. The disk may have a bad moment: it is

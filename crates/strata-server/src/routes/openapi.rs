@@ -92,7 +92,7 @@ fn describe_keys(document: &mut Value) {
         "bearer": {
             "type": "http",
             "scheme": "bearer",
-            "description": "a key, as `strata keys create` shows it; its user is who asks",
+            "description": "a key, as `strata keys create` shows it; requests with it ask for its user",
         },
         "api_key": {
             "type": "apiKey",
@@ -214,7 +214,7 @@ fn refine(schemas: &mut Value) {
             { "allOf": [text("text"), absent("messages")] },
             { "allOf": [messages, absent("text")] },
         ] },
-        // Where an inferred memory holds is a setting. Messages are inferred from unless somebody says otherwise.
+        // Where an inferred memory holds is a setting. Messages are inferred from by default.
         { "if": { "anyOf": [
                 { "required": ["infer"], "properties": { "infer": { "const": true } } },
                 { "allOf": [messages, absent("infer")] },

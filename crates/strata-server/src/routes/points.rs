@@ -58,7 +58,7 @@ async fn list_points(
     let session = params.session_id.map(SessionId::new).transpose()?;
     let points = app.engine().summaries.structured(&user, session.as_ref(), part.parse()?).await?;
     let offset = usize::try_from(page.offset).unwrap_or(usize::MAX);
-    let points = points.into_iter().skip(offset).take(page.limit as usize);
+    let points = points.iter().skip(offset).take(page.limit as usize);
     Ok(Json(points.collect()))
 }
 

@@ -35,9 +35,9 @@ pub(crate) struct PromptBodyRequest {
     /// The current request.
     #[schema(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$")]
     question: String,
-    /// In which form; `flat` where nobody says.
+    /// The form of the prompt; `flat` by default.
     format: Option<Format>,
-    /// Whose session; `default` where nobody says.
+    /// Whose session. Defaults to the user `default`.
     #[schema(min_length = 1, max_length = 256, pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$")]
     user_id: Option<String>,
     /// The same as `user_id`, which goes first.

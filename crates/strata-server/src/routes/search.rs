@@ -41,7 +41,7 @@ pub(crate) struct SearchRequest {
     /// What to look for, in at most 10,000 characters; more answer 413.
     #[schema(min_length = 1, pattern = r"\S")]
     query: String,
-    /// Whose memory; `default` where nobody says.
+    /// Whose memory. Defaults to the user `default`.
     #[schema(min_length = 1, max_length = 256, pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$")]
     user_id: Option<String>,
     /// The same as `user_id`, which goes first.
@@ -56,9 +56,9 @@ pub(crate) struct SearchRequest {
     /// The same as `session_id`, which goes first.
     #[schema(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
     run_id: Option<String>,
-    /// Where to look, and nowhere else: `session`, `user`, or `global` for the user's and what all users share. Where nobody
-    /// says, in the session if one is named, and beyond it where it has too little or the question points beyond it, else in
-    /// all of the user's; and in what all users share. A `session` that nobody names is `default`.
+    /// Where to look: only in the `session`, only in what is the `user`'s, or `global` for the user's and what all users share.
+    /// By default recall looks in the session if one is named, and beyond it if it has too little or the question points beyond
+    /// it; else in all of the user's; and in what all users share. With `session` and no session named, the session is `default`.
     scope: Option<Scope>,
     /// Only items whose fields, or what was attached to them, pass these conditions.
     #[schema(schema_with = filter_schema)]
@@ -85,7 +85,7 @@ pub(crate) struct SearchRequest {
     /// The most tokens of all items together. Where neither this nor `top_k` is given, the settings decide.
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 10_000_000)]
     max_tokens: Option<Number>,
-    /// What to look for: turns, memories, or both, which is what happens where nobody says.
+    /// What to look for: turns, memories, or both, which is the default.
     #[schema(min_items = 1)]
     kinds: Option<Vec<SearchedKind>>,
     /// What could be seen then, instead of now.
@@ -139,7 +139,7 @@ impl SearchRequest {
         let top_k = count("top_k", &self.top_k, MAX_LIMIT)?;
         let limit = top_k.or(count("limit", &self.limit, MAX_LIMIT)?);
         let max_tokens = count("max_tokens", &self.max_tokens, MAX_TOKENS)?;
-        // Who asks for so many items and tokens has said how many turns they want.
+        // A request for this many items and tokens also says how many turns it wants.
         let max_turns = limit.unwrap_or(settings.budget.max_turns);
         let session = caller.session([&self.session_id, &self.memory_id, &self.run_id])?;
         let nameless = session.is_none() && self.scope == Some(Scope::Session);

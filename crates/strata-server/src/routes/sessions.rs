@@ -1,7 +1,5 @@
 //! `/sessions…`: sessions and their turns.
 
-use std::ops::Not;
-
 use axum::Json;
 use axum::extract::State;
 use strata_core::SessionId;

@@ -32,13 +32,13 @@ pub(crate) fn routes() -> Vec<Route> {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RecordRequest {
-    /// Whose session it is; `default` where nobody says.
+    /// Whose session it is. Defaults to the user `default`.
     #[schema(min_length = 1, max_length = 256, pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$")]
     user_id: Option<String>,
     /// The same as `user_id`, which goes first.
     #[schema(min_length = 1, max_length = 256, pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$")]
     user: Option<String>,
-    /// The session, which is created if it does not exist; `default` where nobody says.
+    /// The session, which is created if it does not exist. Defaults to the session `default`.
     #[schema(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
     session_id: Option<String>,
     /// The same as `session_id`, which goes first.
@@ -65,7 +65,7 @@ pub(crate) struct MessageRequest {
     /// The speaker's name.
     #[schema(max_length = 64, pattern = r"^[^\x00]*$")]
     pub(crate) name: Option<String>,
-    /// When it was said; now where nobody says.
+    /// When it was said; now by default.
     pub(crate) created_at: Option<Moment>,
     /// A JSON object of the client's own. It comes back as it was sent and changes nothing else.
     #[schema(value_type = Option<Object>)]

@@ -12,37 +12,6 @@ use uuid::Uuid;
 use super::memory::{MemoryResponse, Source, Sources};
 use super::names::Kind;
 
-/// One step in a memory's life.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct HistoryEntry {
-    /// The id of the statement; former ones have their own.
-    id: Uuid,
-    /// The memory that was asked for.
-    memory_id: Uuid,
-    /// What was believed before.
-    old_memory: Option<String>,
-    /// What is believed since.
-    new_memory: Option<String>,
-    /// What happened.
-    event: HistoryEvent,
-    /// When it happened.
-    created_at: Timestamp,
-    /// Whether the statement is deleted.
-    is_deleted: bool,
-    /// What kind of statement it is.
-    kind: Kind,
-    /// Since when it is so.
-    valid_from: Timestamp,
-    /// Until when it was so.
-    valid_to: Option<Timestamp>,
-    /// The memory that took its place.
-    replaced_by: Option<Uuid>,
-    /// Where it comes from.
-    source: Source,
-    /// The statement's life in a sentence: what was believed, since when, what took its place, and which turn said so.
-    explanation: String,
-}
-
 /// What happened to a memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "UPPERCASE")]
@@ -56,54 +25,66 @@ pub(crate) enum HistoryEvent {
     Delete,
 }
 
+response! {
+    /// One step in a memory's life.
+    pub(crate) HistoryEntry of fn(asked: MemoryId, step: &HistoryStep, sources: &Sources, change: Change<'_>) {
+        /// The id of the statement; former ones have their own.
+        id: Uuid = step.memory.id.0,
+        /// The memory that was asked for.
+        memory_id: Uuid = asked.0,
+        /// What was believed before.
+        old_memory: Option<String> = change.old.map(|memory| memory.content.clone()),
+        /// What is believed since.
+        new_memory: Option<String> = change.new.map(|memory| memory.content.clone()),
+        /// What happened.
+        event: HistoryEvent = change.event,
+        /// When it happened.
+        created_at: Timestamp = change.at,
+        /// Whether the statement is deleted.
+        is_deleted: bool = deletion(&step.memory).is_some(),
+        /// What kind of statement it is.
+        kind: Kind = step.memory.kind.into(),
+        /// Since when it is so.
+        valid_from: Timestamp = step.memory.valid_from,
+        /// Until when it was so.
+        valid_to: Option<Timestamp> = step.memory.valid_to,
+        /// The memory that took its place.
+        replaced_by: Option<Uuid> = step.memory.replaced_by.map(|id| id.0),
+        /// Where it comes from.
+        source: Source = sources.of(&step.memory),
+        /// The statement's life in a sentence: what was believed, since when, what took its place, and which turn said so.
+        explanation: String = step.to_string(),
+    }
+}
+
+/// What a step changed.
+pub(crate) struct Change<'a> {
+    event: HistoryEvent,
+    old: Option<&'a Memory>,
+    new: Option<&'a Memory>,
+    at: Timestamp,
+}
+
 impl HistoryEntry {
     /// The steps of the memory `asked`, the oldest first.
     pub(crate) async fn load(engine: &Engine, owner: &UserId, asked: MemoryId) -> Result<Vec<Self>> {
         let history = engine.memories.explain(owner, asked).await?;
         let sources = Sources::load(engine, owner, history.iter().map(|step| &step.memory)).await?;
         let mut entries = Vec::with_capacity(history.len() + 1);
-        let mut before: Option<&Memory> = None;
+        let mut old: Option<&Memory> = None;
         for step in &history {
-            let event = if before.is_some() { HistoryEvent::Update } else { HistoryEvent::Add };
-            let entry = Self::new(asked, step, &sources);
-            entries.push(Self {
-                old_memory: before.map(|memory| memory.content.clone()),
-                new_memory: Some(step.memory.content.clone()),
-                event,
-                ..entry
-            });
-            if let Some(hidden) = deletion(&step.memory) {
-                let entry = Self::new(asked, step, &sources);
-                entries.push(Self {
-                    old_memory: Some(step.memory.content.clone()),
-                    event: HistoryEvent::Delete,
-                    created_at: hidden.at,
-                    ..entry
-                });
+            let memory = &step.memory;
+            let event = if old.is_some() { HistoryEvent::Update } else { HistoryEvent::Add };
+            let change = Change { event, old, new: Some(memory), at: memory.recorded_at };
+            entries.push(Self::new(asked, step, &sources, change));
+            if let Some(hidden) = deletion(memory) {
+                let event = HistoryEvent::Delete;
+                let change = Change { event, old: Some(memory), new: None, at: hidden.at };
+                entries.push(Self::new(asked, step, &sources, change));
             }
-            before = Some(&step.memory);
+            old = Some(memory);
         }
         Ok(entries)
-    }
-
-    /// What all entries of one statement have in common.
-    fn new(asked: MemoryId, step: &HistoryStep, sources: &Sources) -> Self {
-        let memory = &step.memory;
-        Self {
-            id: memory.id.0,
-            memory_id: asked.0,
-            old_memory: None,
-            new_memory: None,
-            event: HistoryEvent::Add,
-            created_at: memory.recorded_at,
-            is_deleted: deletion(memory).is_some(),
-            kind: memory.kind.into(),
-            valid_from: memory.valid_from,
-            valid_to: memory.valid_to,
-            replaced_by: memory.replaced_by.map(|id| id.0),
-            source: sources.of(memory),
-            explanation: step.to_string(),
-        }
     }
 }
 
@@ -121,27 +102,23 @@ pub struct StatementsResponse {
     results: Vec<StatementResponse>,
 }
 
-/// One statement of a memory, with the turns that said it and the turns that replaced it.
-#[derive(Debug, Serialize)]
-struct StatementResponse {
-    #[serde(flatten)]
-    memory: MemoryResponse,
-    explanation: String,
-    said: Vec<QuoteResponse>,
-    replaced_because: Vec<QuoteResponse>,
+response! {
+    /// One statement of a memory, with the turns that said it and the turns that replaced it.
+    pub(crate) StatementResponse of fn(owner: &UserId, step: &HistoryStep, sources: &Sources) {
+        #[serde(flatten)]
+        memory: MemoryResponse = MemoryResponse::new(owner, &step.memory, sources),
+        explanation: String = step.to_string(),
+        said: Vec<QuoteResponse> = step.said.iter().map(QuoteResponse::from).collect(),
+        replaced_because: Vec<QuoteResponse> = step.replaced_because.iter().map(QuoteResponse::from).collect(),
+    }
 }
 
-/// A part of a turn.
-#[derive(Debug, Serialize)]
-struct QuoteResponse {
-    turn_id: Uuid,
-    said_at: Timestamp,
-    text: String,
-}
-
-impl From<&Quote> for QuoteResponse {
-    fn from(quote: &Quote) -> Self {
-        Self { turn_id: quote.turn.0, said_at: quote.said_at, text: quote.text.clone() }
+response! {
+    /// A part of a turn.
+    pub(crate) QuoteResponse from (quote: Quote) {
+        turn_id: Uuid = quote.turn.0,
+        said_at: Timestamp = quote.said_at,
+        text: String = quote.text.clone(),
     }
 }
 
@@ -149,12 +126,7 @@ impl StatementsResponse {
     /// The statements of a memory of `owner`; the places of their source turns are read.
     pub async fn load(engine: &Engine, owner: &UserId, steps: &[HistoryStep]) -> Result<Self> {
         let sources = Sources::load(engine, owner, steps.iter().map(|step| &step.memory)).await?;
-        let statement = |step: &HistoryStep| StatementResponse {
-            memory: MemoryResponse::new(owner, &step.memory, &sources),
-            explanation: step.to_string(),
-            said: step.said.iter().map(QuoteResponse::from).collect(),
-            replaced_because: step.replaced_because.iter().map(QuoteResponse::from).collect(),
-        };
-        Ok(Self { results: steps.iter().map(statement).collect() })
+        let results = steps.iter().map(|step| StatementResponse::new(owner, step, &sources)).collect();
+        Ok(Self { results })
     }
 }

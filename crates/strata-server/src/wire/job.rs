@@ -9,60 +9,39 @@ use uuid::Uuid;
 
 use super::names::Status;
 
-/// A piece of background work.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct JobResponse {
-    /// Its id.
-    id: Uuid,
-    /// The user it works for.
-    user_id: String,
-    /// The session it works on; without one it is about the user as a whole.
-    session_id: Option<String>,
-    /// What is to be done.
-    kind: String,
-    /// How far it is.
-    status: Status,
-    /// How often it was begun.
-    attempts: u32,
-    /// It does not start before this moment.
-    run_at: Timestamp,
-    /// The worker that holds it.
-    worker: Option<String>,
-    /// When the worker's lease ends; afterwards another worker may take the job over.
-    leased_until: Option<Timestamp>,
-    /// The last failure.
-    last_error: Option<String>,
-    /// What it works with.
-    #[schema(value_type = Object)]
-    payload: Value,
-    /// What it did and spent.
-    #[schema(value_type = Option<Object>)]
-    result: Option<Value>,
-    /// When it was asked for.
-    created_at: Timestamp,
-    /// When it last changed.
-    updated_at: Timestamp,
-}
-
-impl From<&Job> for JobResponse {
-    fn from(job: &Job) -> Self {
-        let lease = job.lease.as_ref();
-        Self {
-            id: job.id.0,
-            user_id: job.user.to_string(),
-            session_id: job.session.as_ref().map(ToString::to_string),
-            kind: job.kind.clone(),
-            status: job.status.into(),
-            attempts: job.attempts,
-            run_at: job.run_at,
-            worker: lease.map(|lease| lease.worker.clone()),
-            leased_until: lease.map(|lease| lease.until),
-            last_error: job.last_error.clone(),
-            payload: job.payload.clone(),
-            result: job.result.clone(),
-            created_at: job.created_at,
-            updated_at: job.updated_at,
-        }
+response! {
+    /// A piece of background work.
+    pub JobResponse from (job: Job) {
+        /// Its id.
+        id: Uuid = job.id.0,
+        /// The user it works for.
+        user_id: String = job.user.to_string(),
+        /// The session it works on; without one it is about the user as a whole.
+        session_id: Option<String> = job.session.as_ref().map(ToString::to_string),
+        /// What is to be done.
+        kind: String = job.kind.clone(),
+        /// How far it is.
+        status: Status = job.status.into(),
+        /// How often it was begun.
+        attempts: u32 = job.attempts,
+        /// It does not start before this moment.
+        run_at: Timestamp = job.run_at,
+        /// The worker that holds it.
+        worker: Option<String> = job.lease.as_ref().map(|lease| lease.worker.clone()),
+        /// When the worker's lease ends; afterwards another worker may take the job over.
+        leased_until: Option<Timestamp> = job.lease.as_ref().map(|lease| lease.until),
+        /// The last failure.
+        last_error: Option<String> = job.last_error.clone(),
+        /// What it works with.
+        #[schema(value_type = Object)]
+        payload: Value = job.payload.clone(),
+        /// What it did and spent.
+        #[schema(value_type = Option<Object>)]
+        result: Option<Value> = job.result.clone(),
+        /// When it was asked for.
+        created_at: Timestamp = job.created_at,
+        /// When it last changed.
+        updated_at: Timestamp = job.updated_at,
     }
 }
 

@@ -17,82 +17,63 @@ use super::names::{Kind, Scope};
 use super::session::RemovedCounts;
 use super::shortest_f32;
 
-/// A memory.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct MemoryResponse {
-    /// Its id, which an edit keeps.
-    pub(crate) id: Uuid,
-    /// The statement.
-    pub(crate) memory: String,
-    /// The user it belongs to; `null` where the scope is `global`.
-    user_id: Option<String>,
-    /// The agent it belongs to.
-    pub(crate) agent_id: Option<String>,
-    /// The session it is bound to.
-    pub(crate) run_id: Option<String>,
-    /// Where it holds.
-    pub(crate) scope: Scope,
-    /// What kind of statement it is.
-    pub(crate) kind: Kind,
-    /// How sure Strata is, from 0 to 1.
-    #[serde(serialize_with = "shortest_f32")]
-    confidence: f32,
-    /// What the client attached.
-    #[schema(value_type = Object)]
-    pub(crate) metadata: Metadata,
-    /// How a todo ended: `done` or `dropped`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub(crate) todo: Option<&'static str>,
-    /// When its first statement was recorded; an edit leaves it.
-    pub(crate) created_at: Timestamp,
-    /// When it last changed.
-    updated_at: Timestamp,
-    /// Since when it is so.
-    pub(crate) valid_from: Timestamp,
-    /// Until when it was so; `null` while it still is.
-    pub(crate) valid_to: Option<Timestamp>,
-    /// The memory that took its place.
-    pub(crate) replaced_by: Option<Uuid>,
-    /// Why recall does not see it; `null` where recall does.
-    pub(crate) hidden: Option<&'static str>,
-    /// Where it comes from.
-    pub(crate) source: Source,
+response! {
+    /// A memory.
+    pub MemoryResponse of pub(crate) fn(owner: &UserId, memory: &Memory, sources: &Sources) {
+        /// Its id, which an edit keeps.
+        pub(crate) id: Uuid = memory.id.0,
+        /// The statement.
+        pub(crate) memory: String = memory.content.clone(),
+        /// The user it belongs to; `null` where the scope is `global`.
+        user_id: Option<String> = (*owner != UserId::global()).then(|| owner.to_string()),
+        /// The agent it belongs to.
+        pub(crate) agent_id: Option<String> = memory.agent.clone(),
+        /// The session it is bound to.
+        pub(crate) run_id: Option<String> = memory.session.as_ref().map(ToString::to_string),
+        /// Where it holds.
+        pub(crate) scope: Scope = scope_of(owner, memory),
+        /// What kind of statement it is.
+        pub(crate) kind: Kind = memory.kind.into(),
+        /// How sure Strata is, from 0 to 1.
+        #[serde(serialize_with = "shortest_f32")]
+        confidence: f32 = memory.confidence,
+        /// What the client attached.
+        #[schema(value_type = Object)]
+        pub(crate) metadata: Metadata = memory.metadata.clone(),
+        /// How a todo ended: `done` or `dropped`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        pub(crate) todo: Option<&'static str> = memory.notes.todo.map(TodoState::as_str),
+        /// When its first statement was recorded; an edit leaves it.
+        pub(crate) created_at: Timestamp = memory.first_recorded_at(),
+        /// When it last changed.
+        updated_at: Timestamp = memory.hidden.map_or(memory.recorded_at, |hidden| hidden.at),
+        /// Since when it is so.
+        pub(crate) valid_from: Timestamp = memory.valid_from,
+        /// Until when it was so; `null` while it still is.
+        pub(crate) valid_to: Option<Timestamp> = memory.valid_to,
+        /// The memory that took its place.
+        pub(crate) replaced_by: Option<Uuid> = memory.replaced_by.map(|id| id.0),
+        /// Why recall does not see it; `null` where recall does.
+        pub(crate) hidden: Option<&'static str> = memory.hidden.map(|hidden| hidden.reason.as_str()),
+        /// Where it comes from.
+        pub(crate) source: Source = sources.of(memory),
+    }
 }
 
 impl MemoryResponse {
-    /// A memory of `owner`, with the places of its source turns as far as `sources` has them.
-    pub(crate) fn new(owner: &UserId, memory: &Memory, sources: &Sources) -> Self {
-        let is_global = *owner == UserId::global();
-        Self {
-            id: memory.id.0,
-            memory: memory.content.clone(),
-            user_id: (!is_global).then(|| owner.to_string()),
-            agent_id: memory.agent.clone(),
-            run_id: memory.session.as_ref().map(ToString::to_string),
-            scope: match &memory.session {
-                Some(_) => Scope::Session,
-                None if is_global => Scope::Global,
-                None => Scope::User,
-            },
-            kind: memory.kind.into(),
-            confidence: memory.confidence,
-            metadata: memory.metadata.clone(),
-            todo: memory.notes.todo.map(TodoState::as_str),
-            created_at: memory.first_recorded_at(),
-            updated_at: memory.hidden.map_or(memory.recorded_at, |hidden| hidden.at),
-            valid_from: memory.valid_from,
-            valid_to: memory.valid_to,
-            replaced_by: memory.replaced_by.map(|id| id.0),
-            hidden: memory.hidden.map(|hidden| hidden.reason.as_str()),
-            source: sources.of(memory),
-        }
-    }
-
     /// A memory of `owner`; the places of its source turns are read.
     pub async fn load(engine: &Engine, owner: &UserId, memory: &Memory) -> Result<Self> {
         let sources = Sources::load(engine, owner, [memory]).await?;
         Ok(Self::new(owner, memory, &sources))
+    }
+}
+
+fn scope_of(owner: &UserId, memory: &Memory) -> Scope {
+    match &memory.session {
+        Some(_) => Scope::Session,
+        None if *owner == UserId::global() => Scope::Global,
+        None => Scope::User,
     }
 }
 

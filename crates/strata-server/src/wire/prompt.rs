@@ -1,80 +1,59 @@
 //! A prompt and its budget.
 
-use serde::Serialize;
+use strata_core::ports::ChatMessage;
 use strata_engine::prompt::{Cut, Layer, Prompt};
-use utoipa::ToSchema;
 
 use super::names::Role;
 
-/// A prompt, and how it came to its size.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct PromptResponse {
-    /// The text of a flat prompt.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    prompt: Option<String>,
-    /// The messages of a chat.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    messages: Option<Vec<PromptMessage>>,
-    /// The tokens of the whole prompt.
-    tokens: u32,
-    /// The layers that are in it, in their order.
-    layers: Vec<LayerResponse>,
-    /// What the budget cut, in the order of cutting.
-    cut: Vec<CutResponse>,
+response! {
+    /// A prompt, and how it came to its size.
+    pub PromptResponse from (made: Prompt) {
+        /// The text of a flat prompt.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        prompt: Option<String> = made.text().map(str::to_owned),
+        /// The messages of a chat.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        messages: Option<Vec<PromptMessage>> =
+            made.messages().map(|messages| messages.iter().map(PromptMessage::from).collect()),
+        /// The tokens of the whole prompt.
+        tokens: u32 = made.tokens,
+        /// The layers that are in it, in their order.
+        layers: Vec<LayerResponse> = made.layers.iter().map(LayerResponse::from).collect(),
+        /// What the budget cut, in the order of cutting.
+        cut: Vec<CutResponse> = made.cut.iter().map(CutResponse::from).collect(),
+    }
 }
 
-/// A message for a chat model.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct PromptMessage {
-    /// Who says it.
-    role: Role,
-    /// What it says.
-    content: String,
+response! {
+    /// A message for a chat model.
+    pub(crate) PromptMessage from (message: ChatMessage) {
+        /// Who says it.
+        role: Role = message.role.into(),
+        /// What it says.
+        content: String = message.content.clone(),
+    }
 }
 
-/// One layer's share of a prompt.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct LayerResponse {
-    /// The layer, by the name of its tag.
-    name: String,
-    /// Its tokens.
-    tokens: u32,
+response! {
+    /// One layer's share of a prompt.
+    pub(crate) LayerResponse from (layer: Layer) {
+        /// The layer, by the name of its tag.
+        name: String = layer.name.clone(),
+        /// Its tokens.
+        tokens: u32 = layer.tokens,
+    }
 }
 
-/// Something that the budget cut.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct CutResponse {
-    /// The layer, by the name of its tag.
-    layer: String,
-    /// How many of the things that `what` names were cut; 0 where they are not counted.
-    count: usize,
-    /// What of it was cut, and where it went.
-    what: String,
-}
-
-impl From<&Prompt> for PromptResponse {
-    fn from(made: &Prompt) -> Self {
-        let messages = made.messages().map(|messages| {
-            let message = |role: strata_core::Role, content: &str| PromptMessage {
-                role: role.into(),
-                content: content.to_owned(),
-            };
-            messages.iter().map(|said| message(said.role, &said.content)).collect()
-        });
-        let layer = |Layer { name, tokens }: &Layer| LayerResponse { name: name.clone(), tokens: *tokens };
-        let cut = |Cut { layer, count, what }: &Cut| CutResponse {
-            layer: layer.clone(),
-            count: *count,
-            what: what.clone(),
-        };
-        Self {
-            prompt: made.text().map(str::to_owned),
-            messages,
-            tokens: made.tokens,
-            layers: made.layers.iter().map(layer).collect(),
-            cut: made.cut.iter().map(cut).collect(),
-        }
+response! {
+    /// Something that the budget cut.
+    pub(crate) CutResponse from (cut: Cut) {
+        /// The layer, by the name of its tag.
+        layer: String = cut.layer.clone(),
+        /// How many of the things that `what` names were cut; 0 where they are not counted.
+        count: usize = cut.count,
+        /// What of it was cut, and where it went.
+        what: String = cut.what.clone(),
     }
 }

@@ -15,26 +15,27 @@ use super::names::{Role, Scope};
 use super::shortest_f32;
 use super::trace::TraceResponse;
 
-/// The items that a search found, the best first.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct SearchResponse {
-    results: Vec<FoundItem>,
-    /// The request's id, as in the header `X-Strata-Request-Id`.
-    request_id: Uuid,
-    /// Which path gave the items: `fts`, `trgm`, `vector`, `window`, `summaries_only` or `none`.
-    retrieval_path: &'static str,
-    /// Where recall looked.
-    scope: Scope,
-    /// Why that is wider than the session.
-    expansion: Option<String>,
-    /// The tokens of the items.
-    tokens: u32,
-    /// Whether the budget shortened an item or left one out.
-    truncated: bool,
-    /// What happened to each candidate, with `explain`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    trace: Option<TraceResponse>,
+response! {
+    /// The items that a search found, the best first.
+    pub SearchResponse of fn(recalled: &Recalled, results: Vec<FoundItem>) {
+        results: Vec<FoundItem> = results,
+        /// The request's id, as in the header `X-Strata-Request-Id`.
+        request_id: Uuid = recalled.request_id.0,
+        /// Which path gave the items: `fts`, `trgm`, `vector`, `window`, `summaries_only` or `none`.
+        retrieval_path: &'static str = recalled.path.as_str(),
+        /// Where recall looked.
+        scope: Scope = recalled.scope.into(),
+        /// Why that is wider than the session.
+        expansion: Option<String> = recalled.expansion.clone(),
+        /// The tokens of the items.
+        tokens: u32 = recalled.tokens,
+        /// Whether the budget shortened an item or left one out.
+        truncated: bool = recalled.truncated,
+        /// What happened to each candidate, with `explain`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        trace: Option<TraceResponse> = recalled.trace.as_ref().map(TraceResponse::from),
+    }
 }
 
 impl SearchResponse {
@@ -45,16 +46,8 @@ impl SearchResponse {
             Item::Turn(_) | Item::Summary(_) => None,
         });
         let sources = Sources::load(engine, user, memories).await?;
-        Ok(Self {
-            results: recalled.items.iter().map(|found| FoundItem::new(found, &sources)).collect(),
-            request_id: recalled.request_id.0,
-            retrieval_path: recalled.path.as_str(),
-            scope: recalled.scope.into(),
-            expansion: recalled.expansion.clone(),
-            tokens: recalled.tokens,
-            truncated: recalled.truncated,
-            trace: recalled.trace.as_ref().map(TraceResponse::from),
-        })
+        let found = recalled.items.iter().map(|found| FoundItem::new(found, &sources)).collect();
+        Ok(Self::new(recalled, found))
     }
 }
 

@@ -13,32 +13,19 @@ use uuid::Uuid;
 
 use super::names::Role;
 
-/// A session without its turns.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct SessionResponse {
-    /// Its name.
-    id: String,
-    /// Its user.
-    user_id: String,
-    /// When it was first written to.
-    created_at: Timestamp,
-    /// When it was last written to.
-    updated_at: Timestamp,
-    /// How many turns it has.
-    turn_count: u64,
-}
-
-impl SessionResponse {
-    /// A session of `user`.
-    pub fn new(user: &UserId, session: &Session) -> Self {
-        let Session { id, created_at, updated_at, turn_count, .. } = session;
-        Self {
-            id: id.to_string(),
-            user_id: user.to_string(),
-            created_at: *created_at,
-            updated_at: *updated_at,
-            turn_count: *turn_count,
-        }
+response! {
+    /// A session without its turns.
+    pub SessionResponse of pub fn(user: &UserId, session: &Session) {
+        /// Its name.
+        id: String = session.id.to_string(),
+        /// Its user.
+        user_id: String = user.to_string(),
+        /// When it was first written to.
+        created_at: Timestamp = session.created_at,
+        /// When it was last written to.
+        updated_at: Timestamp = session.updated_at,
+        /// How many turns it has.
+        turn_count: u64 = session.turn_count,
     }
 }
 
@@ -55,109 +42,81 @@ impl SessionsResponse {
     }
 }
 
-/// A turn.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct TurnResponse {
-    /// Its id.
-    id: Uuid,
-    /// Its place in the session, from 0 and without gaps.
-    seq: u64,
-    /// Who said it.
-    role: Role,
-    /// The speaker's name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    name: Option<String>,
-    /// What was said.
-    content: String,
-    /// When it was said.
-    created_at: Timestamp,
-    /// The tokens of `content`.
-    token_count: u32,
-    /// The client's metadata, as it was sent.
-    #[schema(value_type = Object)]
-    metadata: Metadata,
-    /// The `seq` of the turn that it follows, `null` if it begins a conversation. Without it, it follows the visible turn
-    /// before it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<u64>)]
-    follows: Option<Option<u64>>,
-    /// Whether the content was cut to the most bytes of a turn.
-    #[serde(skip_serializing_if = "Not::not")]
-    truncated: bool,
-    #[serde(flatten)]
-    notes: NotesResponse,
-    /// The agent to which the memories belong that are learned from it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    agent_id: Option<String>,
-    /// Why recall does not see it; absent where recall does.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    hidden: Option<&'static str>,
-}
-
-impl From<&Turn> for TurnResponse {
-    fn from(turn: &Turn) -> Self {
-        let notes = &turn.notes;
-        Self {
-            id: turn.id.0,
-            seq: turn.seq,
-            role: turn.role.into(),
-            name: turn.name.clone(),
-            content: turn.content.clone(),
-            created_at: turn.created_at,
-            token_count: turn.token_count,
-            metadata: turn.metadata.clone(),
-            follows: match notes.follows {
-                Follows::Previous => None,
-                Follows::Nothing => Some(None),
-                Follows::Turn(seq) => Some(Some(seq)),
-            },
-            truncated: notes.truncated,
-            notes: NotesResponse::from(notes),
-            agent_id: notes.owner.agent.clone(),
-            hidden: turn.hidden.map(|hidden| hidden.reason.as_str()),
-        }
+response! {
+    /// A turn.
+    pub TurnResponse from (turn: Turn) {
+        /// Its id.
+        id: Uuid = turn.id.0,
+        /// Its place in the session, from 0 and without gaps.
+        seq: u64 = turn.seq,
+        /// Who said it.
+        role: Role = turn.role.into(),
+        /// The speaker's name.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        name: Option<String> = turn.name.clone(),
+        /// What was said.
+        content: String = turn.content.clone(),
+        /// When it was said.
+        created_at: Timestamp = turn.created_at,
+        /// The tokens of `content`.
+        token_count: u32 = turn.token_count,
+        /// The client's metadata, as it was sent.
+        #[schema(value_type = Object)]
+        metadata: Metadata = turn.metadata.clone(),
+        /// The `seq` of the turn that it follows, `null` if it begins a conversation. Without it, it follows the visible turn
+        /// before it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Option<u64>)]
+        follows: Option<Option<u64>> = followed(turn.notes.follows),
+        /// Whether the content was cut to the most bytes of a turn.
+        #[serde(skip_serializing_if = "Not::not")]
+        truncated: bool = turn.notes.truncated,
+        #[serde(flatten)]
+        notes: NotesResponse = NotesResponse::from(&turn.notes),
+        /// The agent to which the memories belong that are learned from it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        agent_id: Option<String> = turn.notes.owner.agent.clone(),
+        /// Why recall does not see it; absent where recall does.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        hidden: Option<&'static str> = turn.hidden.map(|hidden| hidden.reason.as_str()),
     }
 }
 
-/// What is noted about a turn and can be recorded with it.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct NotesResponse {
-    /// Whether the reply broke off.
-    #[serde(skip_serializing_if = "Not::not")]
-    interrupted: bool,
-    /// The calls that a reply asks for, each with `id`, `name` and `arguments`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<Object>)]
-    tool_calls: Vec<Value>,
-    /// The call that a tool's result answers.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    tool_call_id: Option<String>,
-    /// Whether a tool's call failed, if the client said so.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    failed: Option<bool>,
-    /// The tokens that the model reported for a reply.
-    #[serde(skip_serializing_if = "Usage::is_unknown")]
-    usage: Usage,
-    /// Whether the turn is embedded even where embedding costs money.
-    #[serde(skip_serializing_if = "Not::not")]
-    high_value: bool,
+fn followed(follows: Follows) -> Option<Option<u64>> {
+    match follows {
+        Follows::Previous => None,
+        Follows::Nothing => Some(None),
+        Follows::Turn(seq) => Some(Some(seq)),
+    }
 }
 
-impl From<&TurnNotes> for NotesResponse {
-    fn from(notes: &TurnNotes) -> Self {
-        Self {
-            interrupted: notes.interrupted,
-            tool_calls: notes.tool_calls.clone(),
-            tool_call_id: notes.tool_call_id.clone(),
-            failed: notes.failed,
-            usage: notes.usage.into(),
-            high_value: notes.high_value,
-        }
+response! {
+    /// What is noted about a turn and can be recorded with it.
+    pub NotesResponse from (notes: TurnNotes) {
+        /// Whether the reply broke off.
+        #[serde(skip_serializing_if = "Not::not")]
+        interrupted: bool = notes.interrupted,
+        /// The calls that a reply asks for, each with `id`, `name` and `arguments`.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        #[schema(value_type = Vec<Object>)]
+        tool_calls: Vec<Value> = notes.tool_calls.clone(),
+        /// The call that a tool's result answers.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        tool_call_id: Option<String> = notes.tool_call_id.clone(),
+        /// Whether a tool's call failed, if the client said so.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        failed: Option<bool> = notes.failed,
+        /// The tokens that the model reported for a reply.
+        #[serde(skip_serializing_if = "Usage::is_unknown")]
+        usage: Usage = notes.usage.into(),
+        /// Whether the turn is embedded even where embedding costs money.
+        #[serde(skip_serializing_if = "Not::not")]
+        high_value: bool = notes.high_value,
     }
 }
 
@@ -217,18 +176,13 @@ pub(crate) struct RecordResponse {
     turns: Vec<RecordedTurn>,
 }
 
-/// A recorded turn.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct RecordedTurn {
-    /// Its id.
-    id: Uuid,
-    /// Its place in the session, from 0 and without gaps.
-    seq: u64,
-}
-
-impl From<&AppendedTurn> for RecordedTurn {
-    fn from(turn: &AppendedTurn) -> Self {
-        Self { id: turn.id.0, seq: turn.seq }
+response! {
+    /// A recorded turn.
+    pub RecordedTurn from (turn: AppendedTurn) {
+        /// Its id.
+        id: Uuid = turn.id.0,
+        /// Its place in the session, from 0 and without gaps.
+        seq: u64 = turn.seq,
     }
 }
 
@@ -238,35 +192,24 @@ impl From<&[AppendedTurn]> for RecordResponse {
     }
 }
 
-/// How much was destroyed.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct RemovedResponse {
-    /// The counts.
-    removed: RemovedCounts,
-}
-
-/// How much was destroyed.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RemovedCounts {
-    /// Sessions.
-    sessions: u64,
-    /// Turns.
-    turns: u64,
-    /// Memories, former statements included.
-    memories: u64,
-    /// Summaries.
-    summaries: u64,
-}
-
-impl From<&Removed> for RemovedCounts {
-    fn from(removed: &Removed) -> Self {
-        let Removed { sessions, turns, memories, summaries } = *removed;
-        Self { sessions, turns, memories, summaries }
+response! {
+    /// How much was destroyed.
+    pub RemovedResponse from (removed: Removed) {
+        /// The counts.
+        removed: RemovedCounts = removed.into(),
     }
 }
 
-impl From<&Removed> for RemovedResponse {
-    fn from(removed: &Removed) -> Self {
-        Self { removed: removed.into() }
+response! {
+    /// How much was destroyed.
+    pub(crate) RemovedCounts from (removed: Removed) {
+        /// Sessions.
+        sessions: u64 = removed.sessions,
+        /// Turns.
+        turns: u64 = removed.turns,
+        /// Memories, former statements included.
+        memories: u64 = removed.memories,
+        /// Summaries.
+        summaries: u64 = removed.summaries,
     }
 }

@@ -8,7 +8,6 @@ use anyhow::Context as _;
 use clap::Subcommand;
 use jiff::Timestamp;
 use serde::Serialize;
-use strata_core::store::Page;
 use strata_core::summary::{Summary, SummaryStats};
 use strata_core::turn::Metadata;
 use strata_core::{Role, Session, SessionId, Turn, UserId};
@@ -190,7 +189,7 @@ fn list(user: &UserId, sessions: &[Session], json: bool, output: &mut Output) ->
 
 fn list_points(part: Field, points: Vec<StructuredPoint>, json: bool, output: &mut Output) -> Outcome {
     if json {
-        output.json(&points.into_iter().collect::<PointsResponse>())?;
+        output.json(&points.iter().collect::<PointsResponse>())?;
     } else if points.is_empty() {
         note(format_args!("no current summary has {} yet", part.as_str()));
     } else {

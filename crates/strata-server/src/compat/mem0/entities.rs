@@ -19,10 +19,10 @@ const MAX_ENTITIES: u32 = 1_000;
 
 /// The users a caller may ask for: its own, or all where nothing binds it.
 async fn users(app: &App, caller: &Caller) -> Result<Vec<UserId>, ApiError> {
-    if !caller.names_nobody() {
+    if !caller.is_unnamed() {
         return Ok(vec![caller.user([])?]);
     }
-    // A key that is bound to nobody serves one user at a time; all at once is for administrators.
+    // An unbound key serves one user at a time; only administrators may ask for all.
     caller.require(KeyScope::Admin)?;
     let users = app.engine().store().users(Page::first(MAX_ENTITIES)).await?;
     Ok(users.into_iter().filter(|user| *user != UserId::global()).collect())

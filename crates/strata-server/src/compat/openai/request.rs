@@ -63,7 +63,7 @@ pub(crate) struct Options {
 pub(crate) struct Message {
     place: Range<usize>,
     content: Option<Range<usize>>,
-    /// `None` for a role that nobody has heard of: such a message is passed on and not recorded.
+    /// `None` for an unknown role: such a message is passed on and not recorded.
     pub(crate) role: Option<Role>,
     /// Its text, or the texts of its parts.
     pub(crate) said: String,
@@ -75,7 +75,7 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    /// The message as memory records it; `None` for instructions, which are not said by anybody.
+    /// The message as memory records it; `None` for instructions.
     pub(crate) fn heard(&self) -> Option<NewMessage> {
         let role = self.role.filter(|role| *role != Role::System)?;
         let mut message = NewMessage::new(role, self.said.clone());

@@ -33,7 +33,7 @@ pub(crate) struct AddRequest {
     /// One statement, stored as it is; with `infer` it counts as said by the user.
     #[schema(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$")]
     text: Option<String>,
-    /// Whose memory it is; `default` where nobody says.
+    /// Whose memory it is. Defaults to the user `default`.
     #[schema(min_length = 1, max_length = 256, pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$")]
     user_id: Option<String>,
     /// The same as `user_id`, which goes first.
@@ -51,13 +51,13 @@ pub(crate) struct AddRequest {
     /// Anything the client wants back with it: with the memory, or where statements are inferred, with the recorded turns.
     #[schema(value_type = Option<Object>)]
     metadata: Option<Metadata>,
-    /// Whether statements are inferred and reconciled with what is known. `true` for `messages` and `false` for `text` where
-    /// nobody says.
+    /// Whether statements are inferred and reconciled with what is known. Defaults to `true` for `messages` and to `false` for
+    /// `text`.
     infer: Option<bool>,
-    /// What kind of statement it is, `fact` where nobody says. An inferred one has its own.
+    /// What kind of statement it is; `fact` by default. An inferred one has its own.
     kind: Option<Kind>,
-    /// Where it holds: `session` where `run_id` names one, else `user`. A `session` that nobody names is `default`. Where an
-    /// inferred one holds is a setting, `learn.into`: leave it out there, or say `user`.
+    /// Where it holds. Defaults to `session` if `run_id` names one, else to `user`. With `session` and no session named, the
+    /// session is `default`. For inferred memories the setting `learn.into` decides: leave it out, or say `user`.
     scope: Option<Scope>,
 }
 
