@@ -1,10 +1,10 @@
 """Static token vectors that stand in for all-MiniLM-L6-v2 (layout of `builtin.bin`: data/README.md).
 
-1. Every word piece is read by the model as `[CLS] piece [SEP]`; its hidden state at the piece's own place, unit length,
-   centred and reduced to 256 dimensions by PCA, times a weight for its rarity, is where the table starts.
-2. The table is fitted so that the *sum* of a text's piece vectors reproduces the model's similarities between texts
-   (corpus.py: general English, nothing else), for all pairs in a batch at once.
-3. Directions are stored as int8, lengths (the pieces' weights) as f32. `vocab.txt` is copied unchanged.
+1. The model reads every word piece as `[CLS] piece [SEP]`. The hidden state at the position of the piece is normalised, centred, reduced
+   to 256 dimensions by PCA and multiplied by a weight for its rarity. The table starts with these vectors.
+2. The table is fitted so that the *sum* of a text's piece vectors reproduces the model's similarities between texts, for all pairs in a
+   batch at once. The texts are general English from corpus.py and nothing else.
+3. Directions are stored as int8, and lengths (the weights of the pieces) as f32. `vocab.txt` is copied unchanged.
 
 Usage: python build_static.py MODEL_DIR WORDNET_DICT_DIR OUT_DIR   (a minute on a GPU, much longer on a CPU)
 The last digits depend on the machine.
@@ -142,7 +142,7 @@ def main(model_dir, wordnet_dir, out_dir):
     tokenizer.no_truncation()
     tokenizer.no_padding()
     vocabulary = [tokenizer.id_to_token(i) for i in range(tokenizer.get_vocab_size())]
-    # What the reader of the table sums: no punctuation, no function words.
+    # The pieces that a reader of the table sums: no punctuation, no function words.
     silent = {tokenizer.token_to_id(w) for w in STOP}
     spoken = {
         i for i, p in enumerate(vocabulary)

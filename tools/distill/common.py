@@ -1,8 +1,8 @@
-"""What both table builders share: the stop list, the WordPiece tokenizer, word probabilities."""
+"""The stop list and the encoding of probabilities, for both table builders."""
 
 import math
 
-# Function words that carry no meaning of their own. The same list as the analyser's (strata-core).
+# Function words without a meaning of their own. The analyser has the same list (strata-language).
 STOP = frozenset(
     """a an the and or but if of at by for with about to from in on is are was were be been being am do does did
     doing have has had having i me my we our you your he him his she her it its they them their this that these those

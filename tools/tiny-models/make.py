@@ -1,9 +1,9 @@
-"""Makes the two tiny ONNX models that the tests of strata-models run: real graphs, real tokenizers, a few kilobytes.
+"""Makes the two tiny ONNX models for the tests of strata-models: real graphs and real tokenizers of a few kilobytes.
 
     pip install -r requirements.txt && python make.py ../../crates/strata-models/tests/data
 
 `tiny-encoder` gives each token of a small vocabulary a fixed direction, so that the mean over a text is its bag of words.
-`tiny-reranker` counts the words that a question and a text share: 3 logits a shared word, less 2.
+`tiny-reranker` counts the words that a question and a text share. Its logit is three times that count, minus 2.
 """
 
 import json
@@ -67,7 +67,7 @@ def encoder(folder):
 
 
 def reranker(folder):
-    # A row for each piece, with a one at its own place; special pieces and punctuation count for nothing.
+    # An identity matrix over the pieces; the rows of special pieces and punctuation are zero.
     identity = np.eye(len(PIECES), dtype=np.float32)
     for piece in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", ":", "?", "."):
         identity[VOCABULARY[piece]] = 0
