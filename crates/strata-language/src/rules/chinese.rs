@@ -75,10 +75,9 @@ pub(super) fn read(clause: &str, who: &str, at: Timestamp, before: &mut Option<S
     let (clause, old) =
         replaced(clause.trim_end_matches(['了', '啦', '哦', '呀', '啊', '吧', '嘛', '哈', '呢']), clause);
     let clause = rewrite(&clause);
-    let thing = thing::read(&clause, who, old.as_deref(), before);
-    if let Some(first) = thing.first() {
-        *before = Some(first.claim.subject.clone());
-        return thing;
+    if let Some(reading) = thing::read(&clause, who, old.as_deref(), before.as_deref()) {
+        *before = Some(reading.claim.subject.clone());
+        return vec![reading];
     }
     if let Some(death) = plan::death(&clause, who, at) {
         return vec![death];
@@ -265,34 +264,13 @@ fn reading(
     (plain, who): (&str, &str),
 ) -> Reading {
     let [value, tail, noun] = groups;
-    let mut slot = rule.slot.replace("{n}", &value::noun(noun));
-    let mut key = subject.key.clone();
-    if ["home", "origin", "birthplace"].contains(&slot.as_str())
-        && words::COUNTRIES.split_whitespace().any(|country| country == value)
-    {
-        slot.push_str(" country");
-    }
-    let mut arity = match rule.arity {
-        // Two sentences about 我同事 may speak of two colleagues.
-        Arity::One | Arity::Soft if is_one_of_several(subject) => Arity::Many,
-        Arity::Soft if head.changed => Arity::One,
-        arity => arity,
-    };
-    // 我女儿叫小雨 names somebody of the user's; so does 我有个女儿叫小雨.
-    if slot == "name"
-        && let Some(kin) = &subject.kin
-    {
-        slot = format!("name of {}", value::noun(kin));
-        "user".clone_into(&mut key);
-        let single = words::SINGLE.split_whitespace().any(|one| one == kin);
-        arity = if single { Arity::One } else { Arity::Many };
-    }
     let errand = match rule.verb {
         Verb::Todo => Some(Errand::Open),
         Verb::Did => Some(Errand::Done),
         Verb::Drop => Some(Errand::Dropped),
         _ => None,
     };
+    let (key, slot, arity) = slot_of(rule, subject, head, value, noun);
     let claim = Claim {
         subject: key,
         slot,
@@ -303,11 +281,48 @@ fn reading(
         hold,
         errand,
     };
-    let say = fill(rule.say, value, tail, noun);
+    let confidence = match rule.verb {
+        _ if subject.named => 0.7,
+        Verb::State | Verb::Opposite | Verb::Deed => 0.9,
+        Verb::Todo | Verb::Begin | Verb::End | Verb::Drop | Verb::Plan => 0.8,
+        Verb::Did => 0.7,
+    };
+    let predicate = predicate(rule, head, hold, fill(rule.say, value, tail, noun), plain);
+    let content = format!("{}{}{}", subject.display, in_third_person(&predicate, who), corrected(old));
+    Reading { claim, content, kind: rule.kind, confidence, begins: rule.verb == Verb::Begin }
+}
+
+/// The subject, the slot and the number of values of a claim.
+fn slot_of(rule: &Rule, subject: &Subject, head: Head, value: &str, noun: &str) -> (String, String, Arity) {
+    let mut slot = rule.slot.replace("{n}", &value::noun(noun));
+    if ["home", "origin", "birthplace"].contains(&slot.as_str())
+        && words::COUNTRIES.split_whitespace().any(|country| country == value)
+    {
+        slot.push_str(" country");
+    }
+    // 我女儿叫小雨 names a person that belongs to the user; so does 我有个女儿叫小雨.
+    if slot == "name"
+        && let Some(kin) = &subject.kin
+    {
+        let single = words::SINGLE.split_whitespace().any(|one| one == kin);
+        let arity = if single { Arity::One } else { Arity::Many };
+        return ("user".to_owned(), format!("name of {}", value::noun(kin)), arity);
+    }
+    let arity = match rule.arity {
+        // Two sentences about 我同事 may speak of two colleagues.
+        Arity::One | Arity::Soft if is_one_of_several(subject) => Arity::Many,
+        Arity::Soft if head.changed => Arity::One,
+        arity => arity,
+    };
+    (subject.key.clone(), slot, arity)
+}
+
+/// The predicate as the statement says it: `say` with negation or tense, or the clause itself for todos and plans.
+fn predicate(rule: &Rule, head: Head, hold: Hold, say: String, plain: &str) -> String {
     let shown = if rule.verb == Verb::Opposite { hold.flipped() } else { hold };
     // Todos and plans keep the times they name.
     let timed = matches!(rule.verb, Verb::Todo | Verb::Plan) || hold == Hold::Planned;
-    let predicate = match shown {
+    match shown {
         _ if timed => plain.trim_start_matches(['我', '，']).to_owned(),
         Hold::Now | Hold::Once => say,
         Hold::Not if say.starts_with('有') => format!("没{say}"),
@@ -315,15 +330,7 @@ fn reading(
         Hold::NoLonger if head.past => format!("以前{say}"),
         Hold::NoLonger => format!("不再{say}"),
         Hold::Planned => format!("打算{say}"),
-    };
-    let confidence = match rule.verb {
-        _ if subject.named => 0.7,
-        Verb::State | Verb::Opposite | Verb::Deed => 0.9,
-        Verb::Todo | Verb::Begin | Verb::End | Verb::Drop | Verb::Plan => 0.8,
-        Verb::Did => 0.7,
-    };
-    let content = format!("{}{}{}", subject.display, in_third_person(&predicate, who), corrected(old));
-    Reading { claim, content, kind: rule.kind, confidence, begins: rule.verb == Verb::Begin }
+    }
 }
 
 fn is_one_of_several(subject: &Subject) -> bool {

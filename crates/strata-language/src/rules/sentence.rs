@@ -267,23 +267,8 @@ fn split_english(sentence: &str) -> Vec<String> {
 fn chinese_clauses(sentence: &str, clauses: &mut Vec<Clause>) {
     let asks = sentence.ends_with(['?', '？']);
     let simplified = chinese::simplified(sentence);
-    let mut sentence =
-        simplified.trim_end_matches(['。', '！', '!', '.', '；', '…', ' ', '~', '～', '?', '？']);
-    let mut asked_for = false;
-    loop {
-        if let Some(rest) = CHINESE_ASKED.as_ref().and_then(|asked| asked.captures(sentence)?.name("rest")) {
-            asked_for = true;
-            sentence = rest.as_str();
-        } else if let Some(lead) = CHINESE_LEAD
-            .as_ref()
-            .and_then(|lead| lead.find(sentence))
-            .filter(|lead| lead.end() < sentence.len())
-        {
-            sentence = &sentence[lead.end()..];
-        } else {
-            break;
-        }
-    }
+    let trimmed = simplified.trim_end_matches(['。', '！', '!', '.', '；', '…', ' ', '~', '～', '?', '？']);
+    let (sentence, asked_for) = without_chinese_lead(trimmed);
     if asks || is(&CHINESE_SUPPOSED, sentence) {
         return;
     }
@@ -295,8 +280,35 @@ fn chinese_clauses(sentence: &str, clauses: &mut Vec<Clause>) {
             found["what"].trim_start_matches('我').replacen("需要", "", 1).replacen('要', "", 1)
         )
     });
-    let sentence = reminded.as_deref().unwrap_or(sentence);
-    // 不是甲，而是乙 is one clause; so is 有只猫，叫团子.
+    let joined = join_chinese(reminded.as_deref().unwrap_or(sentence));
+    clauses.extend(
+        joined.split(['，', ',', '；', ';']).filter_map(|part| chinese_clause(part.trim(), asked_for)),
+    );
+}
+
+/// The sentence without the words that lead to it, and whether one of them asks to remember it.
+fn without_chinese_lead(mut sentence: &str) -> (&str, bool) {
+    let mut asked_for = false;
+    loop {
+        if let Some(rest) = CHINESE_ASKED.as_ref().and_then(|asked| asked.captures(sentence)?.name("rest")) {
+            asked_for = true;
+            sentence = rest.as_str();
+        } else if let Some(end) = chinese_lead(sentence) {
+            sentence = &sentence[end..];
+        } else {
+            return (sentence, asked_for);
+        }
+    }
+}
+
+/// Where the lead of a Chinese text ends, if more than the lead is there.
+fn chinese_lead(text: &str) -> Option<usize> {
+    let lead = CHINESE_LEAD.as_ref()?.find(text)?;
+    (lead.end() < text.len()).then_some(lead.end())
+}
+
+/// Joins clauses that are one statement: 不是甲，而是乙 and 有只猫，叫团子.
+fn join_chinese(sentence: &str) -> String {
     let joined = sentence
         .replace("，而是", "而是")
         .replace(",而是", "而是")
@@ -304,30 +316,28 @@ fn chinese_clauses(sentence: &str, clauses: &mut Vec<Clause>) {
         .replace("，叫", "叫")
         .replace("，名字叫", "叫")
         .replace("，名叫", "叫");
-    let joined = if joined.contains("不是") && !joined.starts_with("不是") && !joined.contains("而是") {
+    if joined.contains("不是") && !joined.starts_with("不是") && !joined.contains("而是") {
         joined.replace("，不是", "而不是").replace("，而不是", "而不是")
     } else {
         joined
-    };
-    for part in joined.split(['，', ',', '；', ';']) {
-        let mut part = part.trim();
-        while let Some(lead) =
-            CHINESE_LEAD.as_ref().and_then(|lead| lead.find(part)).filter(|lead| lead.end() < part.len())
-        {
-            part = part[lead.end()..].trim_start();
-        }
-        if is(&CHINESE_QUESTION, part) || is(&CHINESE_ALMOST, part) {
-            continue;
-        }
-        let hedged = is(&CHINESE_HEDGE, part);
-        let text = match CHINESE_HEDGE.as_ref().filter(|_| hedged) {
-            Some(hedge) => hedge.replace_all(part, "").into_owned(),
-            None => part.to_owned(),
-        };
-        if text.chars().count() > 2 && text.chars().count() < 60 {
-            clauses.push(Clause { text, language: Language::Chinese, hedged, asked_for });
-        }
     }
+}
+
+/// One part of a Chinese sentence as a clause; none if it asks, almost happened, or is too short or too long.
+fn chinese_clause(mut part: &str, asked_for: bool) -> Option<Clause> {
+    while let Some(end) = chinese_lead(part) {
+        part = part[end..].trim_start();
+    }
+    if is(&CHINESE_QUESTION, part) || is(&CHINESE_ALMOST, part) {
+        return None;
+    }
+    let hedged = is(&CHINESE_HEDGE, part);
+    let text = match CHINESE_HEDGE.as_ref().filter(|_| hedged) {
+        Some(hedge) => hedge.replace_all(part, "").into_owned(),
+        None => part.to_owned(),
+    };
+    let chars = text.chars().count();
+    (chars > 2 && chars < 60).then_some(Clause { text, language: Language::Chinese, hedged, asked_for })
 }
 
 /// 不对，是搬到台南: what is put right without a subject is the speaker's.

@@ -94,74 +94,39 @@ impl Head {
     }
 }
 
-/// Takes a predicate apart; none where it has no verb.
+/// The words of a predicate, as written and in lower case without commas.
+struct Words<'p> {
+    written: Vec<&'p str>,
+    lower: Vec<String>,
+}
+
+/// What the word at a place means for the head.
+enum Step {
+    /// It belongs to the head; the next word to read is at this place.
+    To(usize),
+    /// The verb is at this place.
+    Verb(usize),
+    /// The sentence claims nothing.
+    NoClaim,
+}
+
+/// Takes a predicate apart; returns none if it has no verb or claims nothing.
 pub(super) fn parse(predicate: &str) -> Option<Head> {
+    let words = Words::new(predicate);
     let mut head = Head::default();
-    let words: Vec<&str> = predicate.split_whitespace().collect();
-    let lower: Vec<String> = words.iter().map(|word| word.trim_end_matches(',').to_lowercase()).collect();
-    let at = |place: usize| lower.get(place).map_or("", String::as_str);
-    let mut i = 0;
-    while i < words.len() {
-        let (word, next) = (at(i), at(next_word(&lower, i + 1)));
-        match word {
-            "not" | "never" => head.negated = true,
-            "no" if at(i + 1) == "longer" => {
-                head.ended = true;
-                i += 1;
-            }
-            "now" => head.changed = true,
-            // What almost happened did not.
-            "almost" | "nearly" if !is_frequency(next) => return None,
-            _ if is_adverb(word) => {}
-            "would" | "could" | "might" | "may" | "should" | "wish" | "shall" => head.modal = true,
-            "can" if at(i + 1) == "not" && ["stand", "bear"].contains(&at(i + 2)) => {
-                "hate".clone_into(&mut head.verb);
-                i += 2;
+    let mut place = 0;
+    while place < words.written.len() {
+        match head.step(&words, place) {
+            Step::To(next) => place = next,
+            Step::Verb(verb) => {
+                place = verb;
                 break;
             }
-            "can" => {}
-            "will" => head.future = true,
-            "do" | "does" | "did" if is_aux_before(&lower, i) => head.past |= word == "did",
-            "used" if at(i + 1) == "to" => {
-                head.used_to = true;
-                i += 1;
-            }
-            "have" | "has" | "had" if after_have(next) => head.perfect = true,
-            "am" | "is" | "are" | "was" | "were" | "been" | "be"
-                if is_future(&words, &lower, next_word(&lower, i + 1)) =>
-            {
-                // «Was going to» says what did not come about.
-                if matches!(word, "was" | "were") {
-                    return None;
-                }
-                head.future = true;
-                i = next_word(&lower, i + 1) + 1;
-            }
-            "am" | "is" | "are" | "was" | "were" | "been" | "be" if is_progressive(next) => {
-                head.progressive = true;
-                head.past |= matches!(word, "was" | "were");
-            }
-            "plan" | "plans" | "planning" | "intend" | "intends" | "intending"
-                if matches!(at(i + 1), "to" | "on") && lemma(at(i + 2)).is_some() =>
-            {
-                head.planned = true;
-                i += 1;
-            }
-            "stopped" | "quit" | "stop" if is_ing(at(i + 1)) => head.ended = true,
-            "gave" | "given" if at(i + 1) == "up" && (is_ing(at(i + 2)) || !at(i + 2).is_empty()) => {
-                head.ended = true;
-                i += 1;
-                if !is_ing(at(i + 1)) {
-                    return None;
-                }
-            }
-            "started" | "began" | "begun" if is_ing(at(i + 1)) => head.began = true,
-            _ => break,
+            Step::NoClaim => return None,
         }
-        i += 1;
     }
-    let verb = words.get(i)?;
-    (head.verb, head.written) = match lemma(at(i)) {
+    let verb = words.written.get(place)?;
+    (head.verb, head.written) = match lemma(words.at(place)) {
         _ if !head.verb.is_empty() => (head.verb, (*verb).to_owned()),
         Some((base, form)) => {
             let past = matches!(form, Form::Past) || matches!(form, Form::Participle) && !head.perfect;
@@ -171,43 +136,168 @@ pub(super) fn parse(predicate: &str) -> Option<Head> {
         None => ((*verb).to_lowercase(), (*verb).to_owned()),
     };
     head.perfect &= !head.used_to;
-    // «is not», «am no longer»: the verb «be» has its negation behind it.
     if head.verb == "be" {
-        loop {
-            match at(i + 1) {
-                "not" | "never" => head.negated = true,
-                "no" if at(i + 2) == "longer" => {
-                    head.ended = true;
-                    i += 1;
-                }
-                "now" => head.changed = true,
-                "almost" | "nearly" => return None,
-                word if is_adverb(word) => {}
-                _ => break,
-            }
-            i += 1;
-        }
+        place = head.after_be(&words, place)?;
     }
-    let rest: String = words[i + 1..].iter().flat_map(|word| [" ", word]).collect();
+    let rest: String = words.written[place + 1..].iter().flat_map(|word| [" ", word]).collect();
     head.rest = finish(&mut head, rest);
     Some(head)
 }
 
-/// «going to» before a verb: neither an article nor a name follows, nor one of the few nouns that go without.
-fn is_future(words: &[&str], lower: &[String], at: usize) -> bool {
-    const NO_VERBS: &str = "a an the my our this that his her their some school work bed church college uni university town sleep";
-    let word = |place: usize| lower.get(place).map_or("", String::as_str);
-    let verb = words.get(at + 2).is_some_and(|verb| verb.starts_with(char::is_lowercase))
-        && !NO_VERBS.split(' ').any(|other| other == word(at + 2));
-    matches!(word(at), "going" | "about") && word(at + 1) == "to" && verb
+/// Reading the words before the verb.
+impl Head {
+    fn step(&mut self, words: &Words<'_>, place: usize) -> Step {
+        self.adverb(words, place)
+            .or_else(|| self.auxiliary(words, place))
+            .or_else(|| self.form_of_be(words, place))
+            .or_else(|| self.phase(words, place))
+            .unwrap_or(Step::Verb(place))
+    }
+
+    /// Negation and adverbs.
+    fn adverb(&mut self, words: &Words<'_>, place: usize) -> Option<Step> {
+        match words.at(place) {
+            "not" | "never" => self.negated = true,
+            "no" if words.at(place + 1) == "longer" => {
+                self.ended = true;
+                return Some(Step::To(place + 2));
+            }
+            "now" => self.changed = true,
+            // An event that almost happened did not happen.
+            "almost" | "nearly" if !is_frequency(words.at(words.after_adverbs(place + 1))) => {
+                return Some(Step::NoClaim);
+            }
+            word if is_adverb(word) => {}
+            _ => return None,
+        }
+        Some(Step::To(place + 1))
+    }
+
+    /// Modal verbs, «will», «do», «used to» and «have».
+    fn auxiliary(&mut self, words: &Words<'_>, place: usize) -> Option<Step> {
+        match words.at(place) {
+            "would" | "could" | "might" | "may" | "should" | "wish" | "shall" => self.modal = true,
+            "can" if words.at(place + 1) == "not" && ["stand", "bear"].contains(&words.at(place + 2)) => {
+                "hate".clone_into(&mut self.verb);
+                return Some(Step::Verb(place + 2));
+            }
+            "can" => {}
+            "will" => self.future = true,
+            word @ ("do" | "does" | "did") if words.is_do_auxiliary(place) => self.past |= word == "did",
+            "used" if words.at(place + 1) == "to" => {
+                self.used_to = true;
+                return Some(Step::To(place + 2));
+            }
+            "have" | "has" | "had" if after_have(words.at(words.after_adverbs(place + 1))) => {
+                self.perfect = true;
+            }
+            _ => return None,
+        }
+        Some(Step::To(place + 1))
+    }
+
+    /// «is going to», «is doing».
+    fn form_of_be(&mut self, words: &Words<'_>, place: usize) -> Option<Step> {
+        let word = words.at(place);
+        if !matches!(word, "am" | "is" | "are" | "was" | "were" | "been" | "be") {
+            return None;
+        }
+        let past = matches!(word, "was" | "were");
+        let next = words.after_adverbs(place + 1);
+        if words.is_going_to(next) {
+            // «Was going to» speaks of an intention that came to nothing.
+            if past {
+                return Some(Step::NoClaim);
+            }
+            self.future = true;
+            return Some(Step::To(next + 2));
+        }
+        if !is_progressive(words.at(next)) {
+            return None;
+        }
+        self.progressive = true;
+        self.past |= past;
+        Some(Step::To(place + 1))
+    }
+
+    /// Verbs that say whether another verb is planned, begins or ends.
+    fn phase(&mut self, words: &Words<'_>, place: usize) -> Option<Step> {
+        let next = words.at(place + 1);
+        match words.at(place) {
+            "plan" | "plans" | "planning" | "intend" | "intends" | "intending"
+                if matches!(next, "to" | "on") && lemma(words.at(place + 2)).is_some() =>
+            {
+                self.planned = true;
+                return Some(Step::To(place + 2));
+            }
+            "stopped" | "quit" | "stop" if is_ing(next) => self.ended = true,
+            "gave" | "given" if next == "up" && !words.at(place + 2).is_empty() => {
+                self.ended = true;
+                return Some(if is_ing(words.at(place + 2)) { Step::To(place + 2) } else { Step::NoClaim });
+            }
+            "started" | "began" | "begun" if is_ing(next) => self.began = true,
+            _ => return None,
+        }
+        Some(Step::To(place + 1))
+    }
+
+    /// Reads the negation and the adverbs after «be» («is not», «am no longer»). Returns the place of the last of them, or none if the
+    /// sentence claims nothing.
+    fn after_be(&mut self, words: &Words<'_>, mut place: usize) -> Option<usize> {
+        loop {
+            match words.at(place + 1) {
+                "not" | "never" => self.negated = true,
+                "no" if words.at(place + 2) == "longer" => {
+                    self.ended = true;
+                    place += 1;
+                }
+                "now" => self.changed = true,
+                "almost" | "nearly" => return None,
+                word if is_adverb(word) => {}
+                _ => return Some(place),
+            }
+            place += 1;
+        }
+    }
 }
 
-/// The next place that is neither an adverb nor a negation.
-fn next_word(lower: &[String], mut i: usize) -> usize {
-    while lower.get(i).is_some_and(|word| word == "not" || word == "never" || is_adverb(word)) {
-        i += 1;
+impl<'p> Words<'p> {
+    fn new(predicate: &'p str) -> Self {
+        let written: Vec<&str> = predicate.split_whitespace().collect();
+        let lower = written.iter().map(|word| word.trim_end_matches(',').to_lowercase()).collect();
+        Self { written, lower }
     }
-    i
+
+    /// The word in lower case, empty behind the end.
+    fn at(&self, place: usize) -> &str {
+        self.lower.get(place).map_or("", String::as_str)
+    }
+
+    /// The first place from `place` on that is neither an adverb nor a negation.
+    fn after_adverbs(&self, mut place: usize) -> usize {
+        while self.lower.get(place).is_some_and(|word| is_negation(word) || is_adverb(word)) {
+            place += 1;
+        }
+        place
+    }
+
+    /// «going to» before a verb: neither an article nor a name follows, nor one of the few nouns that need no article.
+    fn is_going_to(&self, place: usize) -> bool {
+        const NO_VERBS: &str = "a an the my our this that his her their some school work bed church college uni university town sleep";
+        let verb = self.written.get(place + 2).is_some_and(|verb| verb.starts_with(char::is_lowercase))
+            && !NO_VERBS.split(' ').any(|other| other == self.at(place + 2));
+        matches!(self.at(place), "going" | "about") && self.at(place + 1) == "to" && verb
+    }
+
+    /// «do» as an auxiliary: a negation or a base form follows.
+    fn is_do_auxiliary(&self, place: usize) -> bool {
+        let next = self.after_adverbs(place + 1);
+        is_negation(self.at(place + 1)) || matches!(lemma(self.at(next)), Some((_, Form::Base)))
+    }
+}
+
+fn is_negation(word: &str) -> bool {
+    matches!(word, "not" | "never")
 }
 
 /// «Almost always» tells of a habit.
@@ -217,13 +307,6 @@ fn is_frequency(word: &str) -> bool {
 
 fn is_adverb(word: &str) -> bool {
     word != "now" && ADVERBS.split_ascii_whitespace().any(|adverb| adverb == word)
-}
-
-/// «do» that only helps: a negation or a base form follows.
-fn is_aux_before(lower: &[String], i: usize) -> bool {
-    let next = next_word(lower, i + 1);
-    next > i + 1 && lower.get(i + 1).is_some_and(|word| word == "not" || word == "never")
-        || lower.get(next).is_some_and(|word| matches!(lemma(word), Some((_, Form::Base))))
 }
 
 /// «have» that makes a perfect: a participle follows.
