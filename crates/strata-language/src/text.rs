@@ -22,7 +22,7 @@ use std::sync::LazyLock;
 use rust_stemmers::{Algorithm, Stemmer};
 
 pub use normalise::fold;
-pub use similar::{SimilarWords, trigram_similarity};
+pub use similar::SimilarWords;
 pub use words::{WordRun, for_each_word};
 
 use normalise::normalise;
@@ -30,7 +30,7 @@ use runs::{Run, for_each_run};
 
 /// The longest term in characters. Longer words are cut: they are hashes, base64 and keyboard smashing, of which the
 /// beginning tells as much as the whole.
-pub const MAX_TERM_CHARS: usize = 64;
+const MAX_TERM_CHARS: usize = 64;
 
 /// English words that carry grammar rather than meaning. Leaving them out gains 1 to 17 points of recall on English
 /// conversations; a Chinese list moved the figures by less than half a point either way, so there is none.

@@ -89,7 +89,7 @@ pub fn parse(question: &str, now: Timestamp) -> Vec<TimeSpan> {
 }
 
 /// As [`parse`], for somebody whose days begin at midnight at a fixed `offset` from UTC.
-pub fn parse_at(question: &str, now: Timestamp, offset: Offset) -> Vec<TimeSpan> {
+fn parse_at(question: &str, now: Timestamp, offset: Offset) -> Vec<TimeSpan> {
     let tokens = Tokens::of(question);
     let calendar = Calendar::new(offset.to_datetime(now));
     let (english, chinese) = (English::new(&tokens, calendar), Chinese::new(&tokens, calendar));

@@ -259,7 +259,7 @@ impl UserData {
         Ok(())
     }
 
-    /// The session as a write at `at` leaves it; a new one where there is none.
+    /// The session as a write at `at` leaves it; a new session if it does not exist.
     fn session_at(&self, id: &SessionId, at: Timestamp) -> Session {
         let found = self.sessions.get(id).cloned();
         let mut session = found.unwrap_or_else(|| Session::unwritten(id.clone(), at));
