@@ -1,6 +1,7 @@
-//! Reads Chinese sentences: whose, then adverbs and negation, then a predicate that the table knows.
+//! Reads Chinese sentences: the subject, then adverbs and negation, then a predicate of the table.
 //!
-//! Traditional characters are read as simplified ones, and statements are written as the message is ([`script`]). Start reading at [`read`].
+//! Traditional characters are read as simplified ones, and statements use the script of the message ([`script`]). Start
+//! reading at [`read`].
 
 mod head;
 mod plan;
@@ -22,12 +23,12 @@ use head::Head;
 pub(super) use plan::is_pet;
 pub(super) use script::as_written;
 
-/// Whom a sentence speaks of: how that is compared and how it is said.
+/// The subject of a sentence: its key for comparison and its displayed form.
 #[derive(Debug, Clone)]
 struct Subject {
     key: String,
     display: String,
-    /// The noun, for somebody of the user's.
+    /// The noun, for a person or animal that belongs to the user.
     kin: Option<String>,
     named: bool,
 }
@@ -41,7 +42,7 @@ static REWRITES: LazyLock<Rewrites> = LazyLock::new(|| Rewrites::new(table::REWR
 static VAGUE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(words::VAGUE).ok());
 static NO_ERRAND: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(words::NO_ERRAND).ok());
 
-/// The word lists in the places of their names.
+/// Replaces the names of word lists in a pattern by the lists.
 fn expand(pattern: &str) -> String {
     let lists = [
         ("PLACE", words::PLACE),
@@ -57,7 +58,7 @@ fn expand(pattern: &str) -> String {
     with_lists(pattern, &lists)
 }
 
-/// Traditional characters as simplified ones; all else as it is.
+/// Replaces traditional characters by simplified ones; everything else stays.
 pub(super) fn simplified(text: &str) -> String {
     let mut buffer = [0; 4];
     text.chars()
@@ -70,7 +71,7 @@ pub(super) fn simplified(text: &str) -> String {
         .collect()
 }
 
-/// What a clause claims, said of `who` where it speaks in the first person; `before` is whom the clause before it spoke of.
+/// The claims of a clause. A clause in the first person is about `who`; `before` is the subject of the clause before.
 pub(super) fn read(clause: &str, who: &str, at: Timestamp, before: &mut Option<String>) -> Vec<Reading> {
     let (clause, old) =
         replaced(clause.trim_end_matches(['了', '啦', '哦', '呀', '啊', '吧', '嘛', '哈', '呢']), clause);
@@ -90,7 +91,7 @@ pub(super) fn read(clause: &str, who: &str, at: Timestamp, before: &mut Option<S
         *before = (!subject.named).then(|| subject.key.clone());
         return of_somebody(&subject, rest, who, at, old.as_deref());
     }
-    // A name at the beginning: nobody says where it ends, so the places after which a rule matches are tried.
+    // A name at the beginning has no marked end, so each end after which a rule matches is tried.
     for end in clause.char_indices().map(|(end, _)| end).skip(2).take(3) {
         let (name, rest) = clause.split_at(end);
         if !may_be_a_name(name) {
@@ -115,7 +116,7 @@ pub(super) fn read(clause: &str, who: &str, at: Timestamp, before: &mut Option<S
     Vec::new()
 }
 
-/// 不是甲而是乙, 从甲改成乙: the sentence with the new value alone, and the old one.
+/// 不是甲而是乙, 从甲改成乙: the sentence with only the new value, and the old value.
 fn replaced(trimmed: &str, clause: &str) -> (String, Option<String>) {
     static NOT_BUT: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"^(?<s>.*?)(?:其实)?(?:并)?不(?<b>是|叫|在|住在|喜欢)(?<m>叫|在|住在)?(?<o>[^，,而]+?)[，,]?(?:而|应该|其实)?(?:是|叫|在)(?<n>叫|在|住在)?(?<v>[^，,]+)$").ok()
@@ -145,7 +146,7 @@ fn rewrite(clause: &str) -> String {
     REWRITES.apply(clause)
 }
 
-/// Whether a clause without a subject goes on speaking of the one before.
+/// Whether a clause without a subject continues with the subject of the clause before.
 fn follows(clause: &str) -> bool {
     const STARTS: [&str; 25] = [
         "现在", "目前", "在", "也", "还", "又", "而且", "并且", "不过", "但", "就", "已经", "喜欢", "讨厌",
@@ -161,7 +162,7 @@ fn as_subject(key: &str, who: &str) -> Subject {
     Subject { key, display, kin, named: false }
 }
 
-/// The user, or somebody of theirs, and what follows.
+/// The user, or a person or animal that belongs to the user, and the text after it.
 fn subject<'t>(clause: &'t str, who: &str) -> Option<(Subject, &'t str)> {
     static USER: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let pattern = format!(
@@ -179,7 +180,7 @@ fn subject<'t>(clause: &'t str, who: &str) -> Option<(Subject, &'t str)> {
     let lead = &clause[..found.name("user")?.start()];
     if let Some(kin) = found.name("kin") {
         let rest = &clause[kin.end()..];
-        // 我妈 may begin 我妈妈, which the list has first; 我同事们 is a crowd.
+        // 我妈 may be the beginning of 我妈妈, which comes first in the list; 我同事们 is a group.
         if rest.starts_with('们') {
             return None;
         }
@@ -195,7 +196,7 @@ fn subject<'t>(clause: &'t str, who: &str) -> Option<(Subject, &'t str)> {
     let rest = &clause[found.get(0)?.end()..];
     let past = ["以前", "原来"].iter().any(|word| lead.contains(word));
     let changed = lead.contains("现在") || lead.contains("目前");
-    // What led to the subject belongs to the predicate; it is read there when it matters.
+    // The words before the subject belong to the predicate if they say something about time.
     let rest =
         if past || changed { clause.get(lead.len() + found.name("user")?.as_str().len()..)? } else { rest };
     Some((Subject { key: "user".to_owned(), display: who.to_owned(), kin: None, named: false }, rest))
@@ -206,7 +207,7 @@ fn may_be_a_name(name: &str) -> bool {
     name.chars().all(|c| ('\u{4E00}'..='\u{9FFF}').contains(&c) && !NO_NAME.contains(c))
 }
 
-/// What somebody is, does or has.
+/// The claims about a person.
 fn of_somebody(subject: &Subject, rest: &str, who: &str, at: Timestamp, old: Option<&str>) -> Vec<Reading> {
     let whole = rest.trim_end_matches(['。', '！', '!', '.', ' ', '~', '～']);
     let plain = whole.trim_end_matches(['了', '啦', '哦', '呀', '啊', '吧', '嘛', '哈', '呢', '的']);
@@ -222,7 +223,7 @@ fn of_somebody(subject: &Subject, rest: &str, who: &str, at: Timestamp, old: Opt
             };
             let group = |name: &str| found.name(name).map_or("", |group| group.as_str());
             let Some(hold) = head.hold_of(rule.verb, over) else { continue };
-            // What begins next month is meant.
+            // An event that begins next month is a plan.
             let hold = if rule.verb == Verb::Begin && !head.done && ahead() { Hold::Planned } else { hold };
             if !is_fit(rule, subject, group("v"), hold)
                 || rule.verb == Verb::Begin
@@ -337,7 +338,7 @@ fn is_one_of_several(subject: &Subject) -> bool {
     subject.kin.as_ref().is_some_and(|kin| words::SEVERAL.split_whitespace().any(|several| several == kin))
 }
 
-/// 我 inside a predicate: nothing before somebody of theirs, else the user.
+/// Replaces 我 inside a predicate: by nothing before a person who belongs to the user, otherwise by the user.
 pub(super) fn in_third_person(text: &str, who: &str) -> String {
     static MINE: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(&format!("我们?的?(?<kin>{})", words::KIN)).ok());
@@ -348,12 +349,12 @@ pub(super) fn in_third_person(text: &str, who: &str) -> String {
     text.replace("我们", who).replace('我', who)
 }
 
-/// What a value is said to replace, kept in the sentence so that whoever compares it later knows.
+/// The replaced value. The sentence keeps it, so that a later comparison knows it.
 fn corrected(old: Option<&str>) -> String {
     old.filter(|old| !old.is_empty()).map_or_else(String::new, |old| format!("，而不是{old}"))
 }
 
-/// A text without the times that it names.
+/// The text without its time expressions.
 fn without_times(text: &str, at: Timestamp) -> String {
     let mut bare = String::with_capacity(text.len());
     let mut from = 0;
@@ -365,7 +366,7 @@ fn without_times(text: &str, at: Timestamp) -> String {
     bare
 }
 
-/// Whether a rule may say this: values that say nothing by themselves make no memory.
+/// Whether the rule may make a memory of this value: some values mean nothing without their context.
 fn is_fit(rule: &Rule, subject: &Subject, value: &str, hold: Hold) -> bool {
     if VAGUE.as_ref().is_some_and(|vague| vague.is_match(value)) && rule.verb != Verb::Todo {
         return false;
@@ -379,7 +380,7 @@ fn is_fit(rule: &Rule, subject: &Subject, value: &str, hold: Hold) -> bool {
             user && !NO_ERRAND.as_ref().is_some_and(|verbs| verbs.is_match(value))
         }
         "todo" | "decision" | "decision for {n}" | "plan" => user,
-        // Only what somebody does not eat or drink says something of them.
+        // Only food and drinks that a person avoids say something about the person.
         "eat" | "smoke" | "alcohol" if subject.named => false,
         "eat" => hold.denies() || rule.verb == Verb::Begin,
         "owned" if rule.verb == Verb::State => hold.denies(),

@@ -1,6 +1,6 @@
-//! From a message to the clauses that may state something: no questions, no hypotheses, no code, nobody else's words.
+//! Splits a message into the clauses that may state something, without questions, hypotheses, code and quotations.
 //!
-//! What is left alone: what a clause means, which is for the grammars.
+//! Deliberately absent: the meaning of a clause, which the grammars read.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -14,10 +14,10 @@ use super::{chinese, compound, english, value};
 use crate::rules::StatementKind;
 use crate::time::{self, Precision};
 
-/// The most of a message that is read, in characters. What is longer is pasted and not said.
+/// The maximum number of characters of a message that are read. Longer texts are pasted, not said.
 const MAX_CHARS: usize = 4_000;
 
-/// Which grammar reads a clause.
+/// The grammar that reads a clause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Language {
     English,
@@ -35,7 +35,7 @@ pub(super) struct Clause {
     pub(super) asked_for: bool,
 }
 
-/// A pattern compiled at first use; one that does not compile never matches, which the tests would see.
+/// Compiles a pattern at its first use. A pattern that does not compile never matches; the tests find it.
 macro_rules! pattern {
     ($name:ident, $source:expr) => {
         static $name: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new($source).ok());
@@ -106,7 +106,7 @@ fn is(pattern: &LazyLock<Option<Regex>>, text: &str) -> bool {
     pattern.as_ref().is_some_and(|pattern| pattern.is_match(text))
 }
 
-/// Whether a message asks something, in English or Chinese.
+/// Whether a message asks a question, in English or Chinese.
 pub fn is_question(text: &str) -> bool {
     let text = text.trim();
     let said = text.trim_end_matches(['。', '.', '!', '！', '…', ' ']);
@@ -132,7 +132,7 @@ pub(super) fn clauses(text: &str) -> Vec<Clause> {
     clauses
 }
 
-/// The message without code and without others' words; titles and names lose their quotation marks only.
+/// The message without code and quotations; titles and names only lose their quotation marks.
 fn said_by_the_speaker(text: &str) -> String {
     let text = text.replace('’', "'");
     let text = CODE_BLOCK
@@ -153,7 +153,7 @@ fn said_by_the_speaker(text: &str) -> String {
         .into_owned()
 }
 
-/// Chinese where it has Chinese characters enough to be a Chinese sentence with foreign words in it.
+/// The language of a sentence: Chinese if it has enough Chinese characters to be a Chinese sentence with foreign words.
 fn language(text: &str) -> Language {
     let han = text.chars().filter(|c| ('\u{4E00}'..='\u{9FFF}').contains(c)).count();
     let words =
@@ -161,7 +161,7 @@ fn language(text: &str) -> Language {
     if han > 0 && han >= words { Language::Chinese } else { Language::English }
 }
 
-/// Sentences with their final mark; a full stop ends one only before white space and not after an abbreviation.
+/// The sentences with their final mark. A full stop ends one only before white space and not after an abbreviation.
 fn sentences(line: &str) -> Vec<&str> {
     const SHORT: [&str; 12] = ["mr", "mrs", "ms", "dr", "st", "prof", "e.g", "i.e", "vs", "no", "jr", "inc"];
     let mut found = Vec::new();
@@ -229,7 +229,8 @@ fn english_clauses(sentence: &str, clauses: &mut Vec<Clause>) {
     }
 }
 
-/// Cut where another subject begins after a comma or a conjunction, and where «and» goes on with a verb of the same subject.
+/// Splits a sentence at a new subject after a comma or a conjunction, and at «and» with another verb of the same
+/// subject.
 fn split_english(sentence: &str) -> Vec<String> {
     let mut parts = Vec::new();
     let mut from = 0;
@@ -251,7 +252,7 @@ fn split_english(sentence: &str) -> Vec<String> {
     for part in parts {
         let mut part = part.to_owned();
         while let Some((first, second)) = SAME_SUBJECT.as_ref().and_then(|same| {
-            // Further on the verb is that of another clause («people who read it and love it»).
+            // Further right the verb belongs to another clause («people who read it and love it»).
             let found =
                 same.captures(&part).filter(|found| found["first"].split_whitespace().count() <= 8)?;
             Some((found["first"].to_owned(), format!("I {}", &found["second"])))
@@ -286,7 +287,7 @@ fn chinese_clauses(sentence: &str, clauses: &mut Vec<Clause>) {
     );
 }
 
-/// The sentence without the words that lead to it, and whether one of them asks to remember it.
+/// The sentence without its introductory words, and whether one of them asks to remember it.
 fn without_chinese_lead(mut sentence: &str) -> (&str, bool) {
     let mut asked_for = false;
     loop {
@@ -301,7 +302,7 @@ fn without_chinese_lead(mut sentence: &str) -> (&str, bool) {
     }
 }
 
-/// Where the lead of a Chinese text ends, if more than the lead is there.
+/// The end of the introductory words of a Chinese text, if more text follows.
 fn chinese_lead(text: &str) -> Option<usize> {
     let lead = CHINESE_LEAD.as_ref()?.find(text)?;
     (lead.end() < text.len()).then_some(lead.end())
@@ -340,14 +341,14 @@ fn chinese_clause(mut part: &str, asked_for: bool) -> Option<Clause> {
     (chars > 2 && chars < 60).then_some(Clause { text, language: Language::Chinese, hedged, asked_for })
 }
 
-/// 不对，是搬到台南: what is put right without a subject is the speaker's.
+/// 不对，是搬到台南: a correction without a subject is about the speaker.
 fn corrected_chinese(whole: &str, rest: &str) -> Option<String> {
     let lead = whole.get(..whole.len().checked_sub(rest.len())?)?;
     let said = rest.strip_prefix("应该是").or_else(|| rest.strip_prefix('是'))?;
     (is(&CHINESE_CORRECTS, lead) && !said.contains(['我', '，', ','])).then(|| format!("我{said}"))
 }
 
-/// What the user asked to be remembered and no rule reads, as it was said but in the third person.
+/// A sentence that the user asked to remember and that no rule reads, in the third person.
 pub(super) fn as_it_stands(clause: &Clause, who: &str) -> Option<Reading> {
     let text = clause.text.trim();
     let of_somebody =
@@ -373,7 +374,7 @@ pub(super) fn as_it_stands(clause: &Clause, who: &str) -> Option<Reading> {
     Some(Reading { claim, content, kind: StatementKind::Fact, confidence: 0.9, begins: false })
 }
 
-/// The date beside a day that is named relative to today and lies ahead: «tomorrow (2024-05-10)».
+/// Adds the date after a relative day in the future: «tomorrow (2024-05-10)».
 pub(super) fn with_dates(content: &str, at: Timestamp) -> String {
     let mut dated = String::with_capacity(content.len());
     let mut from = 0;

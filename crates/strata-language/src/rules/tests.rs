@@ -239,7 +239,7 @@ fn kinds_are_told_apart() {
     }
 }
 
-/// What one known memory becomes, and what the message's first statement becomes.
+/// The decisions about one known memory and about the message's first statement.
 fn fate(known: &str, text: &str) -> (Fate, Novelty) {
     let statements = extract(&said(text, None));
     let plan = reconcile_all(&statements, &[current(known)]);
@@ -333,7 +333,7 @@ fn two_todos_that_fit_alike_both_stay() {
     assert_eq!(reconcile_all(&statements, &known), Plan::add_all(2, 1));
 }
 
-/// Pieces of sentences, so that chance meets the rules more often.
+/// Parts of sentences, so that random texts reach the rules more often.
 fn talk() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         any::<char>().prop_map(String::from),
@@ -408,7 +408,7 @@ proptest! {
         prop_assert!(plan.check(known.len(), statements.len()).is_ok(), "{:?}", plan);
     }
 
-    /// What was extracted is a duplicate of itself: the grammar reads what it says.
+    /// An extracted statement is a duplicate of itself: the grammar can read its own output.
     #[test]
     fn what_was_said_twice_is_kept_once(text in talk()) {
         let statements = extract(&said(&text, None));

@@ -1,7 +1,7 @@
-//! Chinese, simplified and traditional: the tokens come simplified where the grammar looks.
+//! The Chinese grammar, for simplified and traditional characters: the tokens contain simplified characters.
 //!
-//! Chinese writes no spaces, so that a word of time may be the end of one word and the start of another (早上周末,
-//! 以前年轻, 日本周边). The rules therefore look at the characters around what they match.
+//! Chinese has no spaces, so a time word may be the end of one word and the start of another (早上周末, 以前年轻, 日本周边). The
+//! rules therefore look at the characters around a match.
 
 mod count;
 
@@ -81,7 +81,7 @@ impl<'a> Chinese<'a> {
         let (at, count) = self.count(i)?;
         let (at, unit) = self.unit(at)?;
         let next = self.skip_any(at, &["以前", "之前", "前"])?;
-        // 三天前后 is around the third day.
+        // 三天前后 means around the third day.
         if self.han(next) == '后' {
             return None;
         }
@@ -111,7 +111,7 @@ impl<'a> Chinese<'a> {
         let (next, unit) = self.unit(at)?;
         let few = count == Count::Of(FEW.0, FEW.1);
         let period = match (lead, count) {
-            // 前几年 are some years ago, and 前三个月 the first three.
+            // 前几年 means some years ago, and 前三个月 the first three months.
             ('前', _) if few => self.calendar.ago(count, unit),
             ('前', _) if unit != Unit::Day => None,
             // 这一天 and 前一天 are relative to another day.
@@ -193,7 +193,7 @@ impl<'a> Chinese<'a> {
         }
     }
 
-    /// 上, 上上, 这, 本, 下: the first token after it, and how many units away.
+    /// 上, 上上, 这, 本, 下: the first token after it, and the distance in units.
     fn lead(&self, i: usize) -> Option<(usize, i32)> {
         let before = self.before(i);
         match self.han(i) {
@@ -259,7 +259,7 @@ impl<'a> Chinese<'a> {
             '日' | '天' => 6,
             _ => return None,
         };
-        // 上周三次, 上周三天: a count follows; but 上周三天气 has none.
+        // 上周三次, 上周三天: a count follows; but 上周三天气 contains no count.
         let counts = matches!(self.han(i + 1), '次' | '个' | '遍' | '回' | '顿' | '十' | '百')
             || (self.han(i + 1) == '天' && self.han(i + 2) != '气');
         (!counts).then_some((i + 1, number))
@@ -275,7 +275,7 @@ impl<'a> Chinese<'a> {
             return Found::new(next + 1, self.calendar.latest_weekend());
         }
         let (next, weekday) = self.weekday_number(next)?;
-        // 周天 is no Sunday.
+        // 周天 is not a Sunday.
         let certain = !(self.han(i) == '周' && weekday == 6 && self.han(i + 1) == '天');
         Found::new(next, self.calendar.named_weekday(Which::Latest, weekday).filter(|_| certain))
     }
@@ -316,14 +316,14 @@ impl<'a> Chinese<'a> {
         })
     }
 
-    /// What may follow a year: a month, a season, a part, a holiday.
+    /// The expressions after a year: a month, a season, a part, a holiday.
     fn within_year(&self, next: usize, year: i32) -> Option<Found> {
         let at = self.skip_optional(next, "的");
         if let Some(found) = self.month_of(at, Some(year)) {
             return Some(found);
         }
         if let Some((next, season)) = self.season(at) {
-            // In January and February the winter that is going on is this year's.
+            // In January and February the current winter counts as this year's.
             let period = if year == self.calendar.this_year() {
                 self.calendar.yearly(Which::This, |year| self.calendar.season(year, season))
             } else {
@@ -378,7 +378,7 @@ impl<'a> Chinese<'a> {
         self.within_month(next, of).or(Some(Found { next, period: of }))
     }
 
-    /// What may follow a month: a day, a part.
+    /// The expressions after a month: a day, a part.
     fn within_month(&self, next: usize, month: Period) -> Option<Found> {
         const PARTS: [(&str, Part); 9] = [
             ("上旬", Part::Early),
@@ -421,7 +421,7 @@ impl<'a> Chinese<'a> {
         matches!(self.han(i + 1), '天' | '季').then_some((i + 2, season))
     }
 
-    /// Holidays that have the same date each year.
+    /// Holidays with the same date every year.
     fn holiday(&self, i: usize) -> Option<(usize, u32, u32)> {
         const HOLIDAYS: [(&str, u32, u32); 8] = [
             ("元旦", 1, 1),

@@ -1,7 +1,7 @@
-//! English, and dates in figures.
+//! The English grammar, and dates in digits.
 //!
-//! [`English::at`] tries every rule at one token and takes the longest reading. A rule looks back a word or two for what
-//! makes an ambiguous word a time, and ahead a fixed number of tokens.
+//! [`English::at`] tries every rule at one token and takes the longest match. A rule looks back one or two words for a
+//! hint that an ambiguous word is a time, and ahead a fixed number of tokens.
 
 mod dates;
 
@@ -61,7 +61,7 @@ impl<'a> English<'a> {
         matches.then_some(i + words.len())
     }
 
-    /// Skips `word` if it stands at `i`.
+    /// Skips `word` if it is at `i`.
     fn skip(&self, i: usize, word: &str) -> usize {
         if self.word(i) == word { i + 1 } else { i }
     }
@@ -109,7 +109,7 @@ impl<'a> English<'a> {
         }
     }
 
-    /// How many: `3`, `two`, `twenty-five`, `a couple of`, `2-3`, `two or three`, `half a`.
+    /// A number of units: `3`, `two`, `twenty-five`, `a couple of`, `2-3`, `two or three`, `half a`.
     fn count(&self, i: usize) -> Option<(usize, Count)> {
         let one = |next: usize| Some((next, Count::Of(1, 1)));
         match self.word(i) {
@@ -148,7 +148,7 @@ impl<'a> English<'a> {
         Some((i + 1, value))
     }
 
-    /// Whether the number at `i` goes on from another, as in `1.5`, `2,000` or `555-2023`.
+    /// Whether the number at `i` continues another number, as in `1.5`, `2,000` or `555-2023`.
     fn follows_figure(&self, i: usize) -> bool {
         let sign = i.checked_sub(1).map_or('\0', |before| self.tokens.sign(before));
         let is_figure = matches!(sign, '.' | ',' | ':' | '/' | '-' | '–' | '$' | '€' | '£' | '#');
@@ -161,7 +161,7 @@ impl<'a> English<'a> {
         self.tokens.is_glued(sign) && sign.checked_sub(1).is_some_and(|before| self.tokens.is_number(before))
     }
 
-    /// Whether the number before `next` goes on there, as in `5.5`, `5%`, `5:30` or `5kg`.
+    /// Whether the number before `next` continues there, as in `5.5`, `5%`, `5:30` or `5kg`.
     fn goes_on(&self, next: usize) -> bool {
         if !self.tokens.is_glued(next) {
             return false;
@@ -235,8 +235,8 @@ impl<'a> English<'a> {
         words::which(self.word(i)).map(|which| (i + 1, which))
     }
 
-    /// `last week`, `this weekend`, `the month before last`, and what may follow: `last week on Monday`,
-    /// `last year in March`.
+    /// `last week`, `this weekend`, `the month before last`, and an expression after them: `last week on Monday`, `last
+    /// year in March`.
     fn unit(&self, i: usize) -> Option<Found> {
         let (at, offset) = match self.which(i) {
             Some((at, Which::Last)) => (at, -1),
@@ -325,7 +325,7 @@ impl<'a> English<'a> {
     fn season(&self, i: usize) -> Option<Found> {
         if let Some((at, which)) = self.which(i) {
             let season = words::season(self.word(at))?;
-            // `my last fall` hurt.
+            // `my last fall` is an accident.
             let possessive =
                 ["my", "his", "her", "their", "your", "our"].contains(&self.tokens.word_before(i));
             if self.word(at) == "fall" && possessive {
@@ -350,7 +350,7 @@ impl<'a> English<'a> {
 
     fn season_with_year(&self, i: usize, season: Season) -> Option<Found> {
         let at = self.skip(self.skip_sign(i + 1, ','), "of");
-        // The two years of one winter.
+        // A winter has two years.
         if let (Some((year, 4)), '/' | '-' | '–', Some((second, digits))) =
             (self.tokens.number(at), self.tokens.sign(at + 1), self.tokens.number(at + 2))
         {
@@ -358,7 +358,7 @@ impl<'a> English<'a> {
             return Found::new(at + 3, self.calendar.season(year as i32, season).filter(|_| second == both));
         }
         let (next, year) = self.year_after(i + 1)?;
-        // `may fall last year after year`: only a figure makes a season of the verb.
+        // `may fall last year after year`: only with a number is the verb a season.
         let certain = self.word(i) != "fall" || self.tokens.is_number(next - 1) || self.word(i + 1) == "of";
         Found::new(next, self.calendar.season(year, season).filter(|_| certain))
     }
@@ -392,7 +392,7 @@ impl<'a> English<'a> {
         Found::new(of.next, period)
     }
 
-    /// A whole month, year, week or season, of which a part is named.
+    /// A whole month, year, week or season, as the base of a part.
     fn whole(&self, i: usize) -> Option<Found> {
         let season = || {
             let season = words::season(self.word(i))?;
@@ -405,7 +405,7 @@ impl<'a> English<'a> {
         found.period.as_day().is_none().then_some(found)
     }
 
-    /// Holidays that have the same date each year: `last Christmas`, `New Year's Eve 2022`, `on Halloween`.
+    /// Holidays with the same date every year: `last Christmas`, `New Year's Eve 2022`, `on Halloween`.
     fn holiday(&self, i: usize) -> Option<Found> {
         let (at, which) = self.which(i).map_or((i, None), |(at, which)| (at, Some(which)));
         let (next, month, day) = self.holiday_name(at)?;

@@ -131,7 +131,7 @@ impl Head {
         Some(after)
     }
 
-    /// Whether what a verb of this kind speaks of holds, where the sentence ends in 了 (`over`) or not.
+    /// The state of a claim with a verb of this kind, if there is one. `over` says whether the sentence ends in 了.
     pub(super) fn hold_of(self, verb: Verb, over: bool) -> Option<Hold> {
         let state = if self.ended || self.past || self.negated && over {
             Hold::NoLonger

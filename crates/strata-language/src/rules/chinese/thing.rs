@@ -1,4 +1,4 @@
-//! What Chinese sentences say of something that somebody has, or of an appointment: the subject is the slot.
+//! Reads Chinese clauses about a possession or an appointment: the subject is the slot.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use super::super::value;
 use super::{VAGUE, corrected, in_third_person, words};
 use crate::rules::StatementKind;
 
-/// Something of somebody's, and what follows it.
+/// A pattern for a thing with its owner, and the given predicate.
 fn thing(predicate: &str) -> Option<Regex> {
     let (attribute, appointment, kin) = (words::ATTRIBUTE, words::APPOINTMENT, words::KIN);
     let owner = format!(
@@ -59,7 +59,7 @@ struct Thing<'c> {
     has_owner: bool,
     /// The thing is the user's, by its owner or by the clause before.
     owned: bool,
-    /// The person of the user's who owns it.
+    /// The person who owns it, if it is a relative or friend of the user.
     kin: Option<&'c str>,
     favourite: bool,
     appointment: bool,

@@ -14,13 +14,13 @@ use super::words::ADVERBS;
 pub(super) struct Head {
     /// The verb in its base form.
     pub(super) verb: String,
-    /// What follows it, with a blank before.
+    /// The text after the verb, with a space before it.
     pub(super) rest: String,
     /// «not X» or «instead of X» at the end.
     pub(super) old: Option<String>,
     /// «not», «never».
     pub(super) negated: bool,
-    /// «would», «could», «might»: nothing is claimed.
+    /// «would», «could», «might»: the sentence claims nothing.
     pub(super) modal: bool,
     /// «will», «going to».
     pub(super) future: bool,
@@ -28,9 +28,9 @@ pub(super) struct Head {
     pub(super) planned: bool,
     /// «is doing».
     pub(super) progressive: bool,
-    /// «now», «these days», «new»: things changed.
+    /// «now», «these days», «new»: a change.
     pub(super) changed: bool,
-    /// «since»: a time that follows is its beginning.
+    /// «since»: a time after it is the beginning.
     pub(super) since: bool,
     /// «no longer», «any more», «used to», «stopped».
     ended: bool,
@@ -45,7 +45,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Whether what a verb of this kind speaks of holds; none where the sentence claims nothing of the sort.
+    /// The state of a claim with a verb of this kind; none if the sentence makes no such claim.
     pub(super) fn hold_of(&self, verb: Verb) -> Option<Hold> {
         let happened = (self.past || self.perfect || self.used_to) && !self.negated && !self.future;
         let state = if self.ended || self.used_to {
@@ -78,13 +78,13 @@ impl Head {
         }
     }
 
-    /// The predicate in the words it was said in, without auxiliaries.
+    /// The predicate in its original words, without auxiliaries.
     pub(super) fn as_said(&self) -> String {
         let aux = if self.perfect { "has " } else { "" };
         format!("{aux}{}{}", self.written, self.rest)
     }
 
-    /// Whether the verb is one of going somewhere or meeting somebody, whose present tense means the future.
+    /// Whether the verb is about travelling or meeting people: its present tense means the future.
     pub(super) fn is_journey(&self) -> bool {
         [
             "fly", "travel", "go", "visit", "meet", "leave", "start", "move", "get", "have", "see", "run",
@@ -268,7 +268,7 @@ impl<'p> Words<'p> {
         Self { written, lower }
     }
 
-    /// The word in lower case, empty behind the end.
+    /// The word in lower case; empty after the end.
     fn at(&self, place: usize) -> &str {
         self.lower.get(place).map_or("", String::as_str)
     }
@@ -300,7 +300,7 @@ fn is_negation(word: &str) -> bool {
     matches!(word, "not" | "never")
 }
 
-/// «Almost always» tells of a habit.
+/// «Almost always» describes a habit.
 fn is_frequency(word: &str) -> bool {
     ["always", "never", "every", "exclusively", "entirely", "only", "daily"].contains(&word)
 }
@@ -309,7 +309,7 @@ fn is_adverb(word: &str) -> bool {
     word != "now" && ADVERBS.split_ascii_whitespace().any(|adverb| adverb == word)
 }
 
-/// «have» that makes a perfect: a participle follows.
+/// «have» as the auxiliary of the perfect: a participle follows.
 fn after_have(next: &str) -> bool {
     next == "been" || matches!(lemma(next), Some((_, Form::Past | Form::Participle))) && next != "left"
 }
@@ -337,7 +337,7 @@ fn is_progressive(word: &str) -> bool {
             .contains(&word)
 }
 
-/// Takes off the end what is about the sentence and not of it, and notes it.
+/// Removes phrases at the end that are about the whole sentence, and notes them in the head.
 fn finish(head: &mut Head, rest: String) -> String {
     static OLD: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"(?i)^(?<new>.*?)(?:(?:,| and| but)(?: and| but)? not (?:in |at |on |for |to )?(?:an? |the )?(?<a>[^,]+)|,? (?:instead of|rather than|and no longer) (?:in |at |on )?(?:an? |the )?(?<b>[^,]+))$").ok()
@@ -365,7 +365,7 @@ fn finish(head: &mut Head, rest: String) -> String {
     trim_tags(head, &mut rest);
     head.since |= rest.contains(" since ");
     match LASTING.as_ref().and_then(|lasting| lasting.find(&rest)) {
-        // Three years of living somewhere end where the living did.
+        // «for three years» is a beginning only if the state still holds.
         Some(lasting) if head.perfect && !head.negated => {
             head.since = true;
             rest[..lasting.start()].to_owned()
@@ -415,7 +415,7 @@ fn trim_tags(head: &mut Head, rest: &mut String) {
             Tag::Changed => head.changed = true,
             Tag::Nothing => {}
         }
-        // Lower case may have another length in other scripts; the tags are plain ASCII.
+        // Lower case may change the length in other scripts; the tags are plain ASCII.
         let Some(shorter) = rest.len().checked_sub(tag.len()).filter(|end| rest.is_char_boundary(*end))
         else {
             return;
@@ -430,7 +430,7 @@ enum Tag {
     Nothing,
 }
 
-/// Up to where a reason, a contrast or another sentence begins.
+/// The text up to a reason, a contrast or another sentence.
 fn cut(rest: &str) -> &str {
     static END: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"(?i),? (?:because|so that|so i|so we|but|which|who|where|although|though|even though|while|whereas|unless|and i|and we|and my|thanks to|due to|if|i think|i guess|i mean|you know|and it|and that|and they|and he|and she|and you|especially|except|and the|and now|as it|as i|since i|since it|since my|that's|it's|when i|when it|and have|and has|and am|and is|and are|to be honest|according to|ever since)\b|,? - | \(|[,;:] (?:[a-z]|I\b)").ok()
@@ -441,7 +441,7 @@ fn cut(rest: &str) -> &str {
     }
 }
 
-/// Contractions written out: «I'm» becomes «I am», «don't» becomes «do not».
+/// Expands contractions: «I'm» becomes «I am», «don't» becomes «do not».
 pub(super) fn expand_contractions(clause: &str) -> String {
     let clause = clause.replace('’', "'");
     let mut words: Vec<String> = Vec::new();
@@ -475,7 +475,7 @@ pub(super) fn expand_contractions(clause: &str) -> String {
     words.join(" ")
 }
 
-/// The word without an ending of ASCII letters, whatever its case.
+/// The word without an ending of ASCII letters, in any case.
 fn cut_end<'w>(word: &'w str, ending: &str) -> &'w str {
     let word = word.trim_end_matches(',');
     word.get(..word.len().saturating_sub(ending.len())).unwrap_or(word)

@@ -1,4 +1,4 @@
-//! Plans and deaths: what somebody will do at a time that is named, and who is no more.
+//! Plans with a time, and deaths.
 
 use std::sync::LazyLock;
 
@@ -13,7 +13,7 @@ use super::{is_vague, points_back, say, without_times, words};
 use crate::rules::StatementKind;
 use crate::time;
 
-/// What somebody will do, where it says when: «I'm flying to Tokyo next Friday», «I have a meeting with Ana tomorrow».
+/// A plan with a time: «I'm flying to Tokyo next Friday», «I have a meeting with Ana tomorrow».
 pub(super) fn planned(
     subject: &Subject,
     head: &Head,
@@ -82,7 +82,7 @@ pub(super) fn death(subject: &Subject, head: &Head, who: &str, at: Timestamp) ->
         hold: Hold::Now,
         errand: None,
     };
-    // A year stands for itself; «yesterday» does not.
+    // A year is absolute; «yesterday» is not.
     let said = head.as_said();
     let said = if said.contains(|c: char| c.is_ascii_digit()) { said } else { without_times(&said, at) };
     let content = format!("{} {}", subject.display(who), say::in_third_person(&said));
@@ -90,13 +90,13 @@ pub(super) fn death(subject: &Subject, head: &Head, who: &str, at: Timestamp) ->
     Some(Reading { claim, content, kind: StatementKind::Fact, confidence, begins: false })
 }
 
-/// Whether this noun is that of an animal.
+/// Whether this noun names an animal.
 pub(in super::super) fn is_pet(noun: &str) -> bool {
     let noun = noun.replace(' ', "-");
     words::PETS.split_whitespace().any(|pet| pet == noun)
 }
 
-/// Whether a verb of this subject stands in the plural.
+/// Whether the verb of this subject is plural.
 pub(super) fn is_plural(subject: &Subject) -> bool {
     matches!(subject, Subject::Kin { noun, name: None, is_name: false, .. } if subject::is_plural(noun))
 }

@@ -1,10 +1,10 @@
-//! Months, days and years by name and in figures.
+//! Months, days and years, in words and in digits.
 
 use super::super::calendar::{Count, Found, Period, Which};
 use super::super::words::{self, Clarity};
 use super::English;
 
-/// A year that was named, and the first token after its name.
+/// A named year, and the first token after it.
 type NamedYear = (usize, i32);
 
 impl English<'_> {
@@ -30,14 +30,14 @@ impl English<'_> {
         words::BEFORE_DATE.contains(&self.tokens.word_before(i))
     }
 
-    /// The token after a month's name and the full stop of a short one.
+    /// The token after a month's name and the full stop of its abbreviation.
     fn after_month(&self, i: usize) -> usize {
         let stop = self.word(i).len() <= 4 && self.tokens.sign(i + 1) == '.' && self.tokens.is_glued(i + 1);
         let goes_on = self.tokens.is_number(i + 2);
         if stop && goes_on { i + 2 } else { i + 1 }
     }
 
-    /// A month's name at `i` with a day, a year or neither. `cue`: something before it makes it a month.
+    /// A month's name at `i`, with a day, a year or neither. `cue`: a word before it shows that it is a month.
     pub(super) fn month_at(&self, i: usize, cue: bool) -> Option<Found> {
         let (month, clarity) = words::month(self.word(i))?;
         let lower_verb = clarity == Clarity::Verb && !self.tokens.is_capital(i);
@@ -67,7 +67,7 @@ impl English<'_> {
         self.calendar.yearly(Which::Latest, |year| self.calendar.month(year, month))
     }
 
-    /// Days of a month, of the latest year that has them unless one is named.
+    /// Days of a month, in the named year or in the latest year that has them.
     fn days_of(&self, year: Option<NamedYear>, month: u32, from: u32, to: u32) -> Option<Period> {
         let days =
             |year| Some(self.calendar.date(year, month, from)?.until(self.calendar.date(year, month, to)?));
@@ -77,7 +77,7 @@ impl English<'_> {
         }
     }
 
-    /// A day of a month at `i`: the next token, the day, and whether it is written as an ordinal.
+    /// A day of a month at `i`: the next token, the day, and whether it is an ordinal number.
     pub(super) fn day_number(&self, i: usize) -> Option<(usize, u32, bool)> {
         let (day, digits) = self.tokens.number(i)?;
         if digits > 2 || !(1..=31).contains(&day) || self.follows_figure(i) {
@@ -128,7 +128,7 @@ impl English<'_> {
         self.relative_year(at)
     }
 
-    /// A year in four figures.
+    /// A year of four digits.
     pub(super) fn year_number(&self, i: usize) -> Option<NamedYear> {
         let (year, digits) = self.tokens.number(i)?;
         let fits =
@@ -200,14 +200,14 @@ impl English<'_> {
         Found::new(i + 5, period)
     }
 
-    /// Whether a date in figures goes on at `i` with another figure: then it is no date.
+    /// Whether a date in digits continues at `i` with another digit: then it is not a date.
     fn joins_another(&self, i: usize) -> bool {
         let sign = matches!(self.tokens.sign(i), '-' | '/' | '.' | ':') && self.tokens.is_glued(i);
         sign && self.tokens.is_glued(i + 1) && self.tokens.is_number(i + 1)
     }
 }
 
-/// The year meant by two figures.
+/// The year that two digits mean.
 pub(in crate::time) fn two_digit_year(year: u32) -> i32 {
     if year < 70 { 2000 + year as i32 } else { 1900 + year as i32 }
 }
