@@ -72,7 +72,7 @@ fn dots_portable(rows: &[i8], vector: &[i8], products: &mut [i32]) {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 #[inline]
-fn load_up(bytes: &[i8; 64]) -> std::arch::x86_64::__m512i {
+fn load_unsigned(bytes: &[i8; 64]) -> std::arch::x86_64::__m512i {
     use std::arch::x86_64::{_mm512_set1_epi8, _mm512_xor_si512};
     _mm512_xor_si512(load(bytes), _mm512_set1_epi8(i8::MIN))
 }
@@ -132,10 +132,10 @@ fn dots_vnni(rows: &[i8], vector: &[i8], products: &mut [i32]) {
         let mut sums = [_mm512_setzero_si512(); 4];
         for ((((part, a), b), c), d) in parts.iter().zip(a).zip(b).zip(c).zip(d) {
             let part = load(part);
-            sums[0] = _mm512_dpbusd_epi32(sums[0], load_up(a), part);
-            sums[1] = _mm512_dpbusd_epi32(sums[1], load_up(b), part);
-            sums[2] = _mm512_dpbusd_epi32(sums[2], load_up(c), part);
-            sums[3] = _mm512_dpbusd_epi32(sums[3], load_up(d), part);
+            sums[0] = _mm512_dpbusd_epi32(sums[0], load_unsigned(a), part);
+            sums[1] = _mm512_dpbusd_epi32(sums[1], load_unsigned(b), part);
+            sums[2] = _mm512_dpbusd_epi32(sums[2], load_unsigned(c), part);
+            sums[3] = _mm512_dpbusd_epi32(sums[3], load_unsigned(d), part);
         }
         store_sums(sums, excess, products);
     }
@@ -157,16 +157,16 @@ fn dots_of_two_vnni(rows: &[i8], [one, other]: [&[i8]; 2], [of_one, of_other]: [
         let (mut sums, mut others) = ([_mm512_setzero_si512(); 4], [_mm512_setzero_si512(); 4]);
         for (((((one, other), a), b), c), d) in parts.clone().zip(a).zip(b).zip(c).zip(d) {
             let (one, other) = (load(one), load(other));
-            let row = load_up(a);
+            let row = load_unsigned(a);
             sums[0] = _mm512_dpbusd_epi32(sums[0], row, one);
             others[0] = _mm512_dpbusd_epi32(others[0], row, other);
-            let row = load_up(b);
+            let row = load_unsigned(b);
             sums[1] = _mm512_dpbusd_epi32(sums[1], row, one);
             others[1] = _mm512_dpbusd_epi32(others[1], row, other);
-            let row = load_up(c);
+            let row = load_unsigned(c);
             sums[2] = _mm512_dpbusd_epi32(sums[2], row, one);
             others[2] = _mm512_dpbusd_epi32(others[2], row, other);
-            let row = load_up(d);
+            let row = load_unsigned(d);
             sums[3] = _mm512_dpbusd_epi32(sums[3], row, one);
             others[3] = _mm512_dpbusd_epi32(others[3], row, other);
         }

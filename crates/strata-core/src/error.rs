@@ -1,7 +1,7 @@
 //! The one error of the core and its ports: a kind to match on, a message for a person, and the cause.
 //!
 //! Backends translate their drivers' errors into this type in one place each. Whether a failure may be retried is decided
-//! there too, where the cause is known. HTTP status codes do not exist here: the server maps kinds to them.
+//! there too, because the cause is known there. HTTP status codes do not exist here: the server maps kinds to them.
 
 use std::fmt;
 

@@ -89,7 +89,7 @@ impl UserId {
         Ok(Self(name))
     }
 
-    /// The bucket that every user may read: what was stored with scope `global`.
+    /// The bucket that every user may read. It holds the items with the scope `global`.
     pub fn global() -> Self {
         Self(GLOBAL.to_owned())
     }

@@ -1,7 +1,7 @@
 //! API keys: the user they act for, their scopes, their limits and their expiry.
 //!
 //! A key's secret is shown once and never stored: a store has only its SHA-256. A slow hash, as passwords need, would
-//! only delay every request, because nobody can guess 160 random bits at any speed. Random bytes come from
+//! only delay every request, because 160 random bits cannot be guessed at any speed. Random bytes come from
 //! [`SecretSource`]; the core has no source of randomness. Deliberately absent: headers and status codes.
 
 use std::fmt;

@@ -78,7 +78,7 @@ pub struct RequestMetric {
 /// The part of the trace that a row keeps if no trace was requested and not all found items were returned.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Given {
+struct ServedItems {
     served: Vec<ItemId>,
 }
 
@@ -114,13 +114,13 @@ impl RequestMetric {
     /// Keeps the returned items, best first, unless the full trace is kept.
     pub fn keep_served(&mut self, items: impl Iterator<Item = ItemId>) {
         if self.trace.is_none() {
-            self.trace = serde_json::to_value(Given { served: items.collect() }).ok();
+            self.trace = serde_json::to_value(ServedItems { served: items.collect() }).ok();
         }
     }
 
     /// The returned items, best first, if the row keeps them apart from a trace.
     pub fn served(&self) -> Option<Vec<ItemId>> {
-        Given::deserialize(self.trace.as_ref()?).ok().map(|given| given.served)
+        ServedItems::deserialize(self.trace.as_ref()?).ok().map(|given| given.served)
     }
 
     /// The origin of this request's trace.

@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_mean_several_moments_is_refused() {
+    fn an_ambiguous_moment_is_an_error() {
         for text in
             ["", "yesterday", "2026-01-31T12:00:00", "2026-13-01", "2026-02-30", "31.01.2026", "1700000000"]
         {

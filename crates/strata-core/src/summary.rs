@@ -144,7 +144,7 @@ mod tests {
     use crate::store::conformance::fixture::{at, summary};
 
     #[test]
-    fn what_summaries_took_is_counted() {
+    fn the_durations_of_summaries_are_counted() {
         let done = |ms| Summary { generation_ms: ms, ..summary("s", 5) };
         let begun = Summary { status: SummaryStatus::Processing, created_at: at(0), ..summary("s", 9) };
         let failed = Summary { status: SummaryStatus::Failed, ..done(Some(9_000)) };

@@ -25,7 +25,7 @@ mod tests;
 mod value;
 
 use crate::plan::Plan;
-use claim::{Hold, Reading};
+use claim::{Hold, ReadClaim};
 pub use sentence::is_question;
 use sentence::{Clause, Language};
 pub use statement::{Known, MAX_STATEMENTS, Message, Statement, StatementKind};
@@ -36,23 +36,23 @@ const HEDGED: f32 = 0.5;
 const ASKED_FOR: f32 = 0.95;
 
 /// The statements of a message, at most [`MAX_STATEMENTS`].
-pub fn extract(said: &Message<'_>) -> Vec<Statement> {
-    let mut statements: Vec<(Statement, Reading)> = Vec::new();
+pub fn extract(message: &Message<'_>) -> Vec<Statement> {
+    let mut statements: Vec<(Statement, ReadClaim)> = Vec::new();
     let mut subject = None;
-    for clause in sentence::clauses(said.text) {
-        let who = said.name.unwrap_or(match clause.language {
+    for clause in sentence::clauses(message.text) {
+        let who = message.name.unwrap_or(match clause.language {
             Language::English => "The user",
             Language::Chinese => "用户",
         });
         let mut readings = match clause.language {
-            Language::English => english::read(&clause.text, who, said.at),
-            Language::Chinese => chinese::read(&clause.text, who, said.at, &mut subject),
+            Language::English => english::read(&clause.text, who, message.at),
+            Language::Chinese => chinese::read(&clause.text, who, message.at, &mut subject),
         };
         if readings.is_empty() && clause.asked_for {
-            readings.extend(sentence::as_it_stands(&clause, who));
+            readings.extend(sentence::in_its_own_words(&clause, who));
         }
         for reading in readings {
-            let statement = statement(said, &clause, &reading);
+            let statement = statement(message, &clause, &reading);
             // A later part of a message corrects an earlier one.
             statements.retain(|(_, earlier)| !compare::ends(&reading.claim, &earlier.claim));
             if !statements.iter().any(|(other, _)| other.content == statement.content) {
@@ -72,25 +72,26 @@ pub fn extract(said: &Message<'_>) -> Vec<Statement> {
     statements.into_iter().map(|(statement, _)| statement).collect()
 }
 
-fn statement(said: &Message<'_>, clause: &Clause, reading: &Reading) -> Statement {
-    let Reading { content, kind, confidence, begins, claim } = reading;
+fn statement(message: &Message<'_>, clause: &Clause, reading: &ReadClaim) -> Statement {
+    let ReadClaim { content, kind, confidence, begins, claim } = reading;
     let confidence = match (clause.asked_for, clause.hedged) {
         (_, true) => HEDGED * confidence,
         (true, false) => ASKED_FOR,
         (false, false) => *confidence,
     };
-    let since = (*begins && claim.hold == Hold::Now).then(|| since::begin(&clause.text, said.at)).flatten();
+    let since =
+        (*begins && claim.hold == Hold::Now).then(|| since::begin(&clause.text, message.at)).flatten();
     let content = match *kind {
         StatementKind::Todo | StatementKind::Fact
             if claim.errand.is_some() || claim.hold == Hold::Planned =>
         {
-            sentence::with_dates(content, said.at)
+            sentence::with_dates(content, message.at)
         }
         _ => content.clone(),
     };
     let content = match clause.language {
         Language::English => content,
-        Language::Chinese => chinese::as_written(&content, said.text),
+        Language::Chinese => chinese::as_written(&content, message.text),
     };
     Statement { content, kind: *kind, confidence, valid_from: since }
 }

@@ -8,7 +8,7 @@ use super::fold;
 pub struct CompactionLimits {
     /// A history with more entries than this is shortened. The context-store design says 50.
     pub max_recent_history: usize,
-    /// The number of newest entries that then stay. The context-store design says 30 where it describes the process.
+    /// The number of newest entries that then stay. The context-store design says 30 in its description of the process.
     pub keep_recent_history: usize,
     /// A history with more tokens than this loses its older half. The context-store design says 100,000.
     pub max_tokens: usize,

@@ -28,8 +28,8 @@ pub(super) fn fold(summary: &str, entries: &[HistoryEntry], limits: &CompactionL
             None => lines.push(line),
         }
     }
-    let older = lines.iter().map(|line| Source::Line(line));
-    let sources: Vec<Source<'_>> = older.chain(entries.iter().map(Source::Entry)).collect();
+    let older = lines.iter().map(|line| LineSource::Line(line));
+    let sources: Vec<LineSource<'_>> = older.chain(entries.iter().map(LineSource::Entry)).collect();
     let kept = shorten(&sources, earlier > 0, limits);
     earlier += (sources.len() - kept.len()) as u64;
 
@@ -50,14 +50,14 @@ pub(super) fn fold(summary: &str, entries: &[HistoryEntry], limits: &CompactionL
 }
 
 /// The source of a line of the summary.
-enum Source<'a> {
+enum LineSource<'a> {
     /// A line that an earlier compaction wrote.
     Line(&'a str),
     /// An entry that leaves the history now.
     Entry(&'a HistoryEntry),
 }
 
-impl Source<'_> {
+impl LineSource<'_> {
     /// The line with at most this many characters of the message.
     fn line(&self, max_chars: usize) -> String {
         match self {
@@ -78,7 +78,7 @@ const MAX_ROLE_CHARS: usize = 32;
 
 /// The lines that fit, newest first. It works backwards and stops at the limit, so that ten thousand entries cost no
 /// more than the lines that are kept.
-fn shorten(sources: &[Source<'_>], has_count: bool, limits: &CompactionLimits) -> Vec<String> {
+fn shorten(sources: &[LineSource<'_>], has_count: bool, limits: &CompactionLimits) -> Vec<String> {
     let fixed = SUMMARY_HEADING.chars().count();
     let room = limits.max_summary_chars.saturating_sub(fixed);
     let in_full = take(sources, room, limits.max_entry_chars);
@@ -95,7 +95,7 @@ fn shorten(sources: &[Source<'_>], has_count: bool, limits: &CompactionLimits) -
 }
 
 /// The newest lines that fit into `room`, newest first.
-fn take(sources: &[Source<'_>], room: usize, max_chars: usize) -> Vec<String> {
+fn take(sources: &[LineSource<'_>], room: usize, max_chars: usize) -> Vec<String> {
     let mut left = room;
     let mut lines = Vec::new();
     for source in sources.iter().rev() {

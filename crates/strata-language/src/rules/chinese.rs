@@ -15,11 +15,11 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use regex::Regex;
 
-use super::claim::{Arity, Claim, Errand, Hold, Reading, Rule, Verb, fill};
+use super::claim::{Arity, Claim, Errand, Hold, ReadClaim, Rule, Verb, fill};
 use super::patterns::{Patterns, Rewrites, with_lists};
 use super::value;
 use crate::{text, time};
-use head::Head;
+use head::PredicateHead;
 pub(super) use plan::is_pet;
 pub(super) use script::as_written;
 
@@ -72,7 +72,7 @@ pub(super) fn simplified(text: &str) -> String {
 }
 
 /// The claims of a clause. A clause in the first person is about `who`; `before` is the subject of the clause before.
-pub(super) fn read(clause: &str, who: &str, at: Timestamp, before: &mut Option<String>) -> Vec<Reading> {
+pub(super) fn read(clause: &str, who: &str, at: Timestamp, before: &mut Option<String>) -> Vec<ReadClaim> {
     let (clause, old) =
         replaced(clause.trim_end_matches(['了', '啦', '哦', '呀', '啊', '吧', '嘛', '哈', '呢']), clause);
     let clause = rewrite(&clause);
@@ -89,7 +89,7 @@ pub(super) fn read(clause: &str, who: &str, at: Timestamp, before: &mut Option<S
     });
     if let Some((subject, rest)) = found {
         *before = (!subject.named).then(|| subject.key.clone());
-        return of_somebody(&subject, rest, who, at, old.as_deref());
+        return claims_about_person(&subject, rest, who, at, old.as_deref());
     }
     // A name at the beginning has no marked end, so each end after which a rule matches is tried.
     for end in clause.char_indices().map(|(end, _)| end).skip(2).take(3) {
@@ -98,7 +98,7 @@ pub(super) fn read(clause: &str, who: &str, at: Timestamp, before: &mut Option<S
             break;
         }
         let subject = Subject { key: name.to_lowercase(), display: name.to_owned(), kin: None, named: true };
-        let readings = of_somebody(&subject, rest, who, at, old.as_deref());
+        let readings = claims_about_person(&subject, rest, who, at, old.as_deref());
         if !readings.is_empty() {
             return readings;
         }
@@ -111,7 +111,7 @@ pub(super) fn read(clause: &str, who: &str, at: Timestamp, before: &mut Option<S
             kin: None,
             named: true,
         };
-        return of_somebody(&subject, rest, who, at, old.as_deref());
+        return claims_about_person(&subject, rest, who, at, old.as_deref());
     }
     Vec::new()
 }
@@ -208,7 +208,13 @@ fn may_be_a_name(name: &str) -> bool {
 }
 
 /// The claims about a person.
-fn of_somebody(subject: &Subject, rest: &str, who: &str, at: Timestamp, old: Option<&str>) -> Vec<Reading> {
+fn claims_about_person(
+    subject: &Subject,
+    rest: &str,
+    who: &str,
+    at: Timestamp,
+    old: Option<&str>,
+) -> Vec<ReadClaim> {
     let whole = rest.trim_end_matches(['。', '！', '!', '.', ' ', '~', '～']);
     let plain = whole.trim_end_matches(['了', '啦', '哦', '呀', '啊', '吧', '嘛', '哈', '呢', '的']);
     let over = plain.len() < whole.len() && whole[plain.len()..].contains(['了', '啦']);
@@ -250,20 +256,20 @@ fn of_somebody(subject: &Subject, rest: &str, who: &str, at: Timestamp, old: Opt
     plan::planned(subject, plain, (&bare, ahead), who)
 }
 
-fn of_decision(read: Reading, subject: &Subject, plain: &str, who: &str) -> Vec<Reading> {
+fn of_decision(read: ReadClaim, subject: &Subject, plain: &str, who: &str) -> Vec<ReadClaim> {
     let content = format!("{}{}", subject.display, in_third_person(plain, who));
-    vec![Reading { content, ..read }]
+    vec![ReadClaim { content, ..read }]
 }
 
 fn reading(
     rule: &Rule,
     subject: &Subject,
-    head: Head,
+    head: PredicateHead,
     groups: [&str; 3],
     hold: Hold,
     old: Option<&str>,
     (plain, who): (&str, &str),
-) -> Reading {
+) -> ReadClaim {
     let [value, tail, noun] = groups;
     let errand = match rule.verb {
         Verb::Todo => Some(Errand::Open),
@@ -290,11 +296,17 @@ fn reading(
     };
     let predicate = predicate(rule, head, hold, fill(rule.say, value, tail, noun), plain);
     let content = format!("{}{}{}", subject.display, in_third_person(&predicate, who), corrected(old));
-    Reading { claim, content, kind: rule.kind, confidence, begins: rule.verb == Verb::Begin }
+    ReadClaim { claim, content, kind: rule.kind, confidence, begins: rule.verb == Verb::Begin }
 }
 
 /// The subject, the slot and the number of values of a claim.
-fn slot_of(rule: &Rule, subject: &Subject, head: Head, value: &str, noun: &str) -> (String, String, Arity) {
+fn slot_of(
+    rule: &Rule,
+    subject: &Subject,
+    head: PredicateHead,
+    value: &str,
+    noun: &str,
+) -> (String, String, Arity) {
     let mut slot = rule.slot.replace("{n}", &value::noun(noun));
     if ["home", "origin", "birthplace"].contains(&slot.as_str())
         && words::COUNTRIES.split_whitespace().any(|country| country == value)
@@ -319,7 +331,7 @@ fn slot_of(rule: &Rule, subject: &Subject, head: Head, value: &str, noun: &str) 
 }
 
 /// The predicate as the statement says it: `say` with negation or tense, or the clause itself for todos and plans.
-fn predicate(rule: &Rule, head: Head, hold: Hold, say: String, plain: &str) -> String {
+fn predicate(rule: &Rule, head: PredicateHead, hold: Hold, say: String, plain: &str) -> String {
     let shown = if rule.verb == Verb::Opposite { hold.flipped() } else { hold };
     // Todos and plans keep the times they name.
     let timed = matches!(rule.verb, Verb::Todo | Verb::Plan) || hold == Hold::Planned;

@@ -67,7 +67,7 @@ pub(super) struct Claim {
     pub(super) slot: String,
     /// The value's terms; empty if the sentence only says that the former value ended.
     pub(super) value: BTreeSet<String>,
-    /// Details beside the value (how, when, over what). They are compared only if a sentence says that they changed.
+    /// Details beside the value (the manner, the time, the alternative). They are compared only if a sentence says that they changed.
     pub(super) detail: BTreeSet<String>,
     /// The value that the sentence corrects or replaces («not Anna», «instead of Postgres»).
     pub(super) old: Option<BTreeSet<String>>,
@@ -123,7 +123,7 @@ pub(super) enum Verb {
 
 /// A claim with its statement in the third person.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Reading {
+pub(super) struct ReadClaim {
     /// The claim.
     pub(super) claim: Claim,
     /// The statement, in the third person.

@@ -33,7 +33,7 @@ enum Verdict {
 }
 
 /// A text as the comparison sees it.
-struct Read {
+struct ReadText {
     /// Identical texts make identical claims, whether or not a grammar reads them.
     text: String,
     claims: Vec<Claim>,
@@ -41,7 +41,7 @@ struct Read {
     negative: bool,
 }
 
-impl Read {
+impl ReadText {
     fn of(content: &str) -> Self {
         let mut claims = Vec::new();
         let mut subject = None;
@@ -95,9 +95,9 @@ impl Read {
 /// The complete plan.
 pub(super) fn plan(new: &[(&str, f32)], known: &[Known<'_>]) -> Plan {
     let mut plan = Plan::add_all(known.len(), new.len());
-    let read_known: Vec<Option<Read>> =
-        known.iter().map(|known| known.is_current.then(|| Read::of(known.content))).collect();
-    let read_new: Vec<Read> = new.iter().map(|(content, _)| Read::of(content)).collect();
+    let read_known: Vec<Option<ReadText>> =
+        known.iter().map(|known| known.is_current.then(|| ReadText::of(known.content))).collect();
+    let read_new: Vec<ReadText> = new.iter().map(|(content, _)| ReadText::of(content)).collect();
     for (place, (_, confidence)) in new.iter().enumerate() {
         let own = &read_new[place];
         let same = read_known.iter().zip(&plan.known).position(|(other, fate)| {
@@ -134,7 +134,7 @@ pub(super) fn plan(new: &[(&str, f32)], known: &[Known<'_>]) -> Plan {
 }
 
 /// The memories that end because of a statement.
-fn endings(own: &Read, known: &[Option<Read>], plan: &Plan, by: usize) -> Vec<(usize, Fate)> {
+fn endings(own: &ReadText, known: &[Option<ReadText>], plan: &Plan, by: usize) -> Vec<(usize, Fate)> {
     let mut found = Vec::new();
     let mut todos: Vec<(usize, TodoEnd, f32)> = Vec::new();
     for (place, other) in known.iter().enumerate() {

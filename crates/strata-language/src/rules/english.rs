@@ -17,42 +17,42 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use regex::Regex;
 
-use super::claim::{Arity, Claim, Errand, Hold, Reading, Rule, Verb};
+use super::claim::{Arity, Claim, Errand, Hold, ReadClaim, Rule, Verb};
 use super::patterns::{Patterns, Rewrites, with_lists};
 use super::value;
 use crate::rules::StatementKind;
 use crate::time;
-use head::Head;
+use head::PredicateHead;
 pub(super) use plan::is_pet;
 use subject::Subject;
 
 /// A table with its compiled patterns.
-struct Compiled {
+struct RuleTable {
     rules: &'static [Rule],
     patterns: Patterns,
 }
 
-impl Compiled {
+impl RuleTable {
     fn new(rules: &'static [Rule]) -> Self {
         let sources = rules.iter().map(|rule| format!("^(?i:{})$", expand(rule.pattern)));
         Self { rules, patterns: Patterns::new(sources) }
     }
 
     /// The matches, in the order of the rules.
-    fn matches<'t>(&self, predicate: &'t str) -> impl Iterator<Item = Found<'t>> {
+    fn matches<'t>(&self, predicate: &'t str) -> impl Iterator<Item = RuleMatch<'t>> {
         self.patterns.matches(predicate).filter_map(move |place| self.at(place, predicate))
     }
 
-    fn at<'t>(&self, place: usize, predicate: &'t str) -> Option<Found<'t>> {
+    fn at<'t>(&self, place: usize, predicate: &'t str) -> Option<RuleMatch<'t>> {
         let (rule, groups) = (self.rules.get(place)?, self.patterns.groups(place, predicate)?);
         let group = |name: &str| groups.name(name).map(|group| group.as_str());
         let (value, tail) = (group("v")?, group("t").unwrap_or_default());
-        Some(Found { place, rule, value, tail, noun: group("n").unwrap_or_default(), old: group("o") })
+        Some(RuleMatch { place, rule, value, tail, noun: group("n").unwrap_or_default(), old: group("o") })
     }
 }
 
 /// A rule that matched, and its groups.
-struct Found<'t> {
+struct RuleMatch<'t> {
     place: usize,
     rule: &'static Rule,
     value: &'t str,
@@ -80,8 +80,8 @@ fn expand(pattern: &str) -> String {
     with_lists(pattern, &lists)
 }
 
-static RULES: LazyLock<Compiled> = LazyLock::new(|| Compiled::new(table::RULES));
-static OF_THINGS: LazyLock<Compiled> = LazyLock::new(|| Compiled::new(table::OF_THINGS));
+static RULES: LazyLock<RuleTable> = LazyLock::new(|| RuleTable::new(table::RULES));
+static OF_THINGS: LazyLock<RuleTable> = LazyLock::new(|| RuleTable::new(table::OF_THINGS));
 
 static REWRITES: LazyLock<Rewrites> =
     LazyLock::new(|| Rewrites::new(table::REWRITES, |pattern| format!("(?i){pattern}")));
@@ -91,7 +91,7 @@ static NO_ERRAND: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(&format!("(?i){}", words::NO_ERRAND)).ok());
 
 /// The claims of a clause. A clause in the first person is about `who`.
-pub(super) fn read(clause: &str, who: &str, at: Timestamp) -> Vec<Reading> {
+pub(super) fn read(clause: &str, who: &str, at: Timestamp) -> Vec<ReadClaim> {
     let clause = rewrite(&head::expand_contractions(clause));
     let Some((subject, predicate)) = subject::parse(&clause) else { return Vec::new() };
     let Some(head) = head::parse(predicate) else { return Vec::new() };
@@ -101,12 +101,16 @@ pub(super) fn read(clause: &str, who: &str, at: Timestamp) -> Vec<Reading> {
         return vec![death];
     }
     match &subject {
-        Subject::Thing { .. } => of_thing(&subject, &head, &whole, who),
+        Subject::Thing { .. } => claims_about_thing(&subject, &head, &whole, who),
         Subject::Kin { noun, .. } => {
             let named = name_of(noun, &subject, &head, who);
-            if named.is_empty() { of_somebody(&subject, &head, &whole, &bare, who, at) } else { named }
+            if named.is_empty() {
+                claims_about_person(&subject, &head, &whole, &bare, who, at)
+            } else {
+                named
+            }
         }
-        Subject::User | Subject::Named(_) => of_somebody(&subject, &head, &whole, &bare, who, at),
+        Subject::User | Subject::Named(_) => claims_about_person(&subject, &head, &whole, &bare, who, at),
     }
 }
 
@@ -139,7 +143,7 @@ fn without_times(text: &str, at: Timestamp) -> String {
 }
 
 /// «My wife is Anne», «my cat is called Biscuit», «my sister's name is Hanna».
-fn name_of(noun: &str, subject: &Subject, head: &Head, who: &str) -> Vec<Reading> {
+fn name_of(noun: &str, subject: &Subject, head: &PredicateHead, who: &str) -> Vec<ReadClaim> {
     static NAME: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(&format!("^(?:(?:called|named) (?<a>.+)|(?:now )?(?<b>{}))$", words::NAMED)).ok()
     });
@@ -169,16 +173,16 @@ fn name_of(noun: &str, subject: &Subject, head: &Head, who: &str) -> Vec<Reading
     let owner = subject::owner_display(owner, who);
     let content =
         format!("{owner}'s {noun} is named {}{}", name.as_str(), say::corrected(head.old.as_deref()));
-    vec![Reading { claim, content, kind: StatementKind::Fact, confidence: 0.9, begins: false }]
+    vec![ReadClaim { claim, content, kind: StatementKind::Fact, confidence: 0.9, begins: false }]
 }
 
 /// «My rent is now 900», «the dentist appointment was moved to Friday».
-fn of_thing(subject: &Subject, head: &Head, whole: &str, who: &str) -> Vec<Reading> {
+fn claims_about_thing(subject: &Subject, head: &PredicateHead, whole: &str, who: &str) -> Vec<ReadClaim> {
     let Subject::Thing { owner, noun, display } = subject else { return Vec::new() };
     if head.hold_of(Verb::State).is_none_or(|hold| !matches!(hold, Hold::Now | Hold::Once)) || head.modal {
         return Vec::new();
     }
-    for Found { rule, value: raw, .. } in OF_THINGS.matches(whole) {
+    for RuleMatch { rule, value: raw, .. } in OF_THINGS.matches(whole) {
         // «My rent was 800» is past; «the meeting was moved» is not.
         if rule.verb == Verb::State && head.hold_of(Verb::State) != Some(Hold::Now) {
             continue;
@@ -210,7 +214,7 @@ fn of_thing(subject: &Subject, head: &Head, whole: &str, who: &str) -> Vec<Readi
             if rule.verb == Verb::Begin && rule.say == "be on {v}" { when(raw) } else { raw.to_owned() };
         let said = say::in_third_person(&prefix_of(whole, raw, &said));
         let content = format!("{subject} is {said}{}", say::corrected(head.old.as_deref()));
-        return vec![Reading { claim, content, kind: StatementKind::Fact, confidence: 0.9, begins: false }];
+        return vec![ReadClaim { claim, content, kind: StatementKind::Fact, confidence: 0.9, begins: false }];
     }
     Vec::new()
 }
@@ -241,14 +245,14 @@ fn prefix_of(whole: &str, raw: &str, said: &str) -> String {
 }
 
 /// The claims about a person.
-fn of_somebody(
+fn claims_about_person(
     subject: &Subject,
-    head: &Head,
+    head: &PredicateHead,
     whole: &str,
     bare: &str,
     who: &str,
     at: Timestamp,
-) -> Vec<Reading> {
+) -> Vec<ReadClaim> {
     if head.modal {
         return Vec::new();
     }
@@ -271,21 +275,21 @@ fn of_somebody(
         let full = if timed && whole != bare { RULES.at(found.place, whole) } else { None };
         let full = full.filter(|full| !full.value.is_empty());
         let spoken = full.as_ref().unwrap_or(&found);
-        let confidence = if matches!(subject, Subject::Named(_)) { 0.7 } else { sureness(rule) };
+        let confidence = if matches!(subject, Subject::Named(_)) { 0.7 } else { confidence_of(rule) };
         let begins = rule.verb == Verb::Begin || head.since;
         return pieces(rule, found.value, spoken.value)
             .into_iter()
             .map(|(value, said)| {
-                let claim = claim(subject, head, &Found { value, ..found }, hold);
-                let content = say::content(subject, head, &Found { value: said, ..*spoken }, hold, who);
-                Reading { claim, content, kind: kind(rule, hold), confidence, begins }
+                let claim = claim(subject, head, &RuleMatch { value, ..found }, hold);
+                let content = say::content(subject, head, &RuleMatch { value: said, ..*spoken }, hold, who);
+                ReadClaim { claim, content, kind: kind(rule, hold), confidence, begins }
             })
             .collect();
     }
     plan::planned(subject, head, whole, bare, who, at)
 }
 
-fn claim(subject: &Subject, head: &Head, found: &Found<'_>, hold: Hold) -> Claim {
+fn claim(subject: &Subject, head: &PredicateHead, found: &RuleMatch<'_>, hold: Hold) -> Claim {
     let rule = found.rule;
     let mut slot = value::slot(&rule.slot.replace("{n}", &value::noun(found.noun)));
     if ["home", "origin", "birthplace"].contains(&slot.as_str()) && is_country(found.value) {
@@ -338,7 +342,7 @@ fn pieces<'t>(rule: &Rule, value: &'t str, said: &'t str) -> Vec<(&'t str, &'t s
 }
 
 /// Whether the rule may make a memory of this value: some values mean nothing without their context.
-fn is_fit(rule: &Rule, subject: &Subject, found: &Found<'_>, hold: Hold) -> bool {
+fn is_fit(rule: &Rule, subject: &Subject, found: &RuleMatch<'_>, hold: Hold) -> bool {
     let (ends, value) = (rule.verb == Verb::End, found.value);
     if value.is_empty() && !hold.denies() {
         return false;
@@ -396,7 +400,7 @@ fn kind(rule: &Rule, hold: Hold) -> StatementKind {
 }
 
 /// The confidence of a rule: a direct statement is surer than a conclusion from an event.
-fn sureness(rule: &Rule) -> f32 {
+fn confidence_of(rule: &Rule) -> f32 {
     match rule.verb {
         Verb::State | Verb::Opposite | Verb::Todo | Verb::Deed => 0.9,
         Verb::Begin | Verb::End | Verb::Drop | Verb::Plan => 0.8,
@@ -430,7 +434,7 @@ fn is_vague(value: &str) -> bool {
 }
 
 /// The third person of a sentence that no rule reads.
-pub(super) fn as_it_stands(text: &str, who: &str) -> String {
+pub(super) fn in_its_own_words(text: &str, who: &str) -> String {
     let text = head::expand_contractions(text);
     let (first, rest) = text.split_once(' ').unwrap_or((&text, ""));
     let (second, after) = rest.split_once(' ').unwrap_or((rest, ""));

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use jiff::tz::Offset;
 use regex::Regex;
 
-use super::claim::{Arity, Claim, Hold, Reading};
+use super::claim::{Arity, Claim, Hold, ReadClaim};
 use super::{chinese, compound, english, value};
 use crate::rules::StatementKind;
 use crate::time::{self, Precision};
@@ -349,16 +349,16 @@ fn corrected_chinese(whole: &str, rest: &str) -> Option<String> {
 }
 
 /// A sentence that the user asked to remember and that no rule reads, in the third person.
-pub(super) fn as_it_stands(clause: &Clause, who: &str) -> Option<Reading> {
+pub(super) fn in_its_own_words(clause: &Clause, who: &str) -> Option<ReadClaim> {
     let text = clause.text.trim();
-    let of_somebody =
+    let claims_about_person =
         is(&FIRST_PERSON, text) || text.contains(|c: char| c.is_ascii_digit()) || is(&LATER_CAPITAL, text);
-    let stands = of_somebody && !is(&TO_YOU, text);
+    let stands = claims_about_person && !is(&TO_YOU, text);
     if text.chars().count() < 4 || clause.language == Language::English && !stands {
         return None;
     }
     let content = match clause.language {
-        Language::English => english::as_it_stands(text, who),
+        Language::English => english::in_its_own_words(text, who),
         Language::Chinese => chinese::in_third_person(text, who),
     };
     let claim = Claim {
@@ -371,7 +371,7 @@ pub(super) fn as_it_stands(clause: &Clause, who: &str) -> Option<Reading> {
         hold: Hold::Now,
         errand: None,
     };
-    Some(Reading { claim, content, kind: StatementKind::Fact, confidence: 0.9, begins: false })
+    Some(ReadClaim { claim, content, kind: StatementKind::Fact, confidence: 0.9, begins: false })
 }
 
 /// Adds the date after a relative day in the future: «tomorrow (2024-05-10)».

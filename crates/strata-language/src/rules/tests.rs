@@ -155,7 +155,7 @@ fn statements_are_in_the_script_of_the_message() {
 }
 
 #[test]
-fn what_states_nothing_makes_no_memory() {
+fn a_text_without_a_statement_makes_no_memory() {
     let nothing: &[&str] = &[];
     for text in [
         "Hello!",
@@ -318,7 +318,7 @@ fn memories_end_only_for_a_reason() {
 }
 
 #[test]
-fn what_is_closed_is_left_alone() {
+fn a_closed_memory_stays_unchanged() {
     let mut closed = current("The user lives in Lisbon");
     closed.is_current = false;
     let statements = extract(&said("I live in Lisbon.", None));
@@ -410,7 +410,7 @@ proptest! {
 
     /// An extracted statement is a duplicate of itself: the grammar can read its own output.
     #[test]
-    fn what_was_said_twice_is_kept_once(text in talk()) {
+    fn a_repeated_statement_is_kept_once(text in talk()) {
         let statements = extract(&said(&text, None));
         let known: Vec<Known<'_>> = statements.iter().map(|one| current(&one.content)).collect();
         for (place, statement) in statements.iter().enumerate() {

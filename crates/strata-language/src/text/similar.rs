@@ -13,7 +13,7 @@ const MIN_WORD_CHARS: usize = 3;
 pub struct SimilarWords {
     folded: String,
     words: Vec<Trigrams>,
-    /// The likeness of each word seen so far: ten thousand texts have ten times more words than distinct words.
+    /// The best similarity of each word seen so far: ten thousand texts have ten times more words than distinct words.
     known: RefCell<HashMap<Box<str>, f32>>,
 }
 
@@ -41,11 +41,11 @@ impl SimilarWords {
         if text.contains(&self.folded) {
             return 1.0;
         }
-        words(&text).map(|word| self.likeness(word)).fold(0.0, f32::max)
+        words(&text).map(|word| self.best_similarity(word)).fold(0.0, f32::max)
     }
 
     /// The similarity of a word to the most similar word of the question.
-    fn likeness(&self, word: &str) -> f32 {
+    fn best_similarity(&self, word: &str) -> f32 {
         let mut known = self.known.borrow_mut();
         if let Some(known) = known.get(word) {
             return *known;

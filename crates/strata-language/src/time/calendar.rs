@@ -31,12 +31,12 @@ impl Period {
 
 /// A match of a grammar: a period, and the first token after the words that name it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Found {
+pub(super) struct TimeMatch {
     pub(super) next: usize,
     pub(super) period: Period,
 }
 
-impl Found {
+impl TimeMatch {
     pub(super) fn new(next: usize, period: Option<Period>) -> Option<Self> {
         Some(Self { next, period: period? })
     }
@@ -63,7 +63,7 @@ pub(super) enum Count {
 
 /// A part of a month, year, week or season.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum PeriodPart {
     Early,
     Middle,
     Late,
@@ -94,7 +94,7 @@ pub(super) enum Season {
 
 /// The choice among recurring periods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
+pub(super) enum Occurrence {
     /// The latest that is over.
     Last,
     /// The current one.
@@ -154,13 +154,13 @@ impl Calendar {
     }
 
     /// A weekday without a week: the latest up to today, or with «last» before today.
-    pub(super) fn named_weekday(&self, which: Which, weekday: u32) -> Option<Period> {
+    pub(super) fn named_weekday(&self, which: Occurrence, weekday: u32) -> Option<Period> {
         let back = (self.today.weekday().to_monday_zero_offset() as i32 - weekday as i32).rem_euclid(7);
         match which {
-            Which::Latest => self.day(-back),
-            Which::Last => self.day(if back == 0 { -7 } else { -back }),
-            Which::This => self.weekday(0, weekday),
-            Which::Next => self.weekday(1, weekday),
+            Occurrence::Latest => self.day(-back),
+            Occurrence::Last => self.day(if back == 0 { -7 } else { -back }),
+            Occurrence::This => self.weekday(0, weekday),
+            Occurrence::Next => self.weekday(1, weekday),
         }
     }
 
@@ -190,15 +190,17 @@ impl Calendar {
     }
 
     /// A period that recurs every year; `of` returns it for one year.
-    pub(super) fn yearly(&self, which: Which, of: impl Fn(i32) -> Option<Period>) -> Option<Period> {
+    pub(super) fn yearly(&self, which: Occurrence, of: impl Fn(i32) -> Option<Period>) -> Option<Period> {
         let this_year = self.this_year();
         // It looks eight years back: the 29th of February comes every fourth year, and not in 1900.
         let mut back = (0..=8).filter_map(|back| of(this_year - back));
         match which {
-            Which::Latest => back.find(|period| period.start <= self.now),
-            Which::Last => back.find(|period| period.end <= self.now),
-            Which::Next => (0..=8).filter_map(|on| of(this_year + on)).find(|period| period.start > self.now),
-            Which::This => {
+            Occurrence::Latest => back.find(|period| period.start <= self.now),
+            Occurrence::Last => back.find(|period| period.end <= self.now),
+            Occurrence::Next => {
+                (0..=8).filter_map(|on| of(this_year + on)).find(|period| period.start > self.now)
+            }
+            Occurrence::This => {
                 // A winter that began last year continues.
                 let going_on = of(this_year - 1).filter(|period| period.end > self.now);
                 going_on.or_else(|| of(this_year))
@@ -274,7 +276,7 @@ impl Calendar {
     }
 
     /// A part of a calendar period.
-    pub(super) fn part(&self, part: Part, of: Period) -> Option<Period> {
+    pub(super) fn part(&self, part: PeriodPart, of: Period) -> Option<Period> {
         let first = of.start.date();
         let month = |from: i32, to: i32| {
             let (from, to) = (plus(first, Unit::Month, from)?, plus(first, Unit::Month, to)?);
@@ -282,31 +284,31 @@ impl Calendar {
         };
         match of.precision {
             Precision::Year => match part {
-                Part::Beginning => month(0, 3),
-                Part::Early => month(0, 4),
-                Part::Middle => month(4, 8),
-                Part::Late => month(8, 12),
-                Part::End => month(9, 12),
-                Part::FirstHalf => month(0, 6),
-                Part::SecondHalf => month(6, 12),
+                PeriodPart::Beginning => month(0, 3),
+                PeriodPart::Early => month(0, 4),
+                PeriodPart::Middle => month(4, 8),
+                PeriodPart::Late => month(8, 12),
+                PeriodPart::End => month(9, 12),
+                PeriodPart::FirstHalf => month(0, 6),
+                PeriodPart::SecondHalf => month(6, 12),
             },
             Precision::Season => match part {
-                Part::Beginning | Part::Early => month(0, 1),
-                Part::Middle => month(1, 2),
-                Part::Late | Part::End => month(2, 3),
-                Part::FirstHalf | Part::SecondHalf => None,
+                PeriodPart::Beginning | PeriodPart::Early => month(0, 1),
+                PeriodPart::Middle => month(1, 2),
+                PeriodPart::Late | PeriodPart::End => month(2, 3),
+                PeriodPart::FirstHalf | PeriodPart::SecondHalf => None,
             },
             Precision::Month | Precision::Week => {
                 let (from, to) = match (of.precision, part) {
-                    (Precision::Month, Part::Beginning | Part::Early) => (0, Some(10)),
-                    (Precision::Month, Part::Middle) => (10, Some(20)),
-                    (Precision::Month, Part::Late | Part::End) => (20, None),
-                    (Precision::Month, Part::FirstHalf) => (0, Some(15)),
-                    (Precision::Month, Part::SecondHalf) => (15, None),
-                    (_, Part::Beginning | Part::Early) => (0, Some(2)),
-                    (_, Part::Middle) => (2, Some(4)),
-                    (_, Part::Late | Part::End) => (4, None),
-                    (_, Part::FirstHalf | Part::SecondHalf) => return None,
+                    (Precision::Month, PeriodPart::Beginning | PeriodPart::Early) => (0, Some(10)),
+                    (Precision::Month, PeriodPart::Middle) => (10, Some(20)),
+                    (Precision::Month, PeriodPart::Late | PeriodPart::End) => (20, None),
+                    (Precision::Month, PeriodPart::FirstHalf) => (0, Some(15)),
+                    (Precision::Month, PeriodPart::SecondHalf) => (15, None),
+                    (_, PeriodPart::Beginning | PeriodPart::Early) => (0, Some(2)),
+                    (_, PeriodPart::Middle) => (2, Some(4)),
+                    (_, PeriodPart::Late | PeriodPart::End) => (4, None),
+                    (_, PeriodPart::FirstHalf | PeriodPart::SecondHalf) => return None,
                 };
                 let end = to.map_or(Some(of.end.date()), |to| plus(first, Unit::Day, to))?;
                 let precision =
@@ -318,7 +320,7 @@ impl Calendar {
     }
 
     /// The latest part of a month, week or year that has begun by now.
-    pub(super) fn latest_part(&self, part: Part, unit: Unit) -> Option<Period> {
+    pub(super) fn latest_part(&self, part: PeriodPart, unit: Unit) -> Option<Period> {
         let of = |offset| match unit {
             Unit::Week => self.part(part, self.week(offset)?),
             Unit::Month => self.part(part, self.month_from_now(offset)?),

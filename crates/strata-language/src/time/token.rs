@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     /// A run of letters.
     Word,
     /// A run of digits: its value (`u32::MAX` if it has more than nine digits) and the number of digits.
@@ -18,7 +18,7 @@ pub(super) enum Kind {
 
 #[derive(Debug)]
 struct Token {
-    kind: Kind,
+    kind: TokenKind,
     start: usize,
     end: usize,
 }
@@ -39,22 +39,24 @@ impl<'a> Tokens<'a> {
         for (start, c) in question.char_indices() {
             let end = start + c.len_utf8();
             let kind = if let Some(digit) = digit(c) {
-                Kind::Number(digit, 1)
+                TokenKind::Number(digit, 1)
             } else if is_han(c) {
-                Kind::Han(simplified(c))
+                TokenKind::Han(simplified(c))
             } else if c.is_alphabetic() {
-                Kind::Word
+                TokenKind::Word
             } else if c.is_whitespace() {
                 continue;
             } else {
-                Kind::Sign(if c == '’' { '\'' } else { c })
+                TokenKind::Sign(if c == '’' { '\'' } else { c })
             };
             match (tokens.last_mut(), kind) {
-                (Some(last), Kind::Word) if last.end == start && last.kind == Kind::Word => last.end = end,
-                (Some(last), Kind::Number(digit, _)) if last.end == start => match last.kind {
-                    Kind::Number(value, count) => {
+                (Some(last), TokenKind::Word) if last.end == start && last.kind == TokenKind::Word => {
+                    last.end = end
+                }
+                (Some(last), TokenKind::Number(digit, _)) if last.end == start => match last.kind {
+                    TokenKind::Number(value, count) => {
                         let value = if count < 9 { value * 10 + digit } else { u32::MAX };
-                        (last.kind, last.end) = (Kind::Number(value, count + 1), end);
+                        (last.kind, last.end) = (TokenKind::Number(value, count + 1), end);
                     }
                     _ => tokens.push(Token { kind, start, end }),
                 },
@@ -78,7 +80,7 @@ impl<'a> Tokens<'a> {
     /// The word at `i` in lower case; empty if there is none.
     pub(super) fn word(&self, i: usize) -> &str {
         match self.tokens.get(i) {
-            Some(Token { kind: Kind::Word, start, end }) => self.lower.get(*start..*end).unwrap_or(""),
+            Some(Token { kind: TokenKind::Word, start, end }) => self.lower.get(*start..*end).unwrap_or(""),
             _ => "",
         }
     }
@@ -96,19 +98,19 @@ impl<'a> Tokens<'a> {
     /// The number at `i`, and the number of its digits.
     pub(super) fn number(&self, i: usize) -> Option<(u32, usize)> {
         match self.tokens.get(i)?.kind {
-            Kind::Number(value, digits) if digits <= 9 => Some((value, digits)),
+            TokenKind::Number(value, digits) if digits <= 9 => Some((value, digits)),
             _ => None,
         }
     }
 
     pub(super) fn is_number(&self, i: usize) -> bool {
-        matches!(self.tokens.get(i), Some(Token { kind: Kind::Number(..), .. }))
+        matches!(self.tokens.get(i), Some(Token { kind: TokenKind::Number(..), .. }))
     }
 
     /// The sign at `i`; NUL if there is none.
     pub(super) fn sign(&self, i: usize) -> char {
         match self.tokens.get(i) {
-            Some(Token { kind: Kind::Sign(c), .. }) => *c,
+            Some(Token { kind: TokenKind::Sign(c), .. }) => *c,
             _ => '\0',
         }
     }
@@ -116,7 +118,7 @@ impl<'a> Tokens<'a> {
     /// The Chinese character at `i`; NUL if there is none.
     pub(super) fn han(&self, i: usize) -> char {
         match self.tokens.get(i) {
-            Some(Token { kind: Kind::Han(c), .. }) => *c,
+            Some(Token { kind: TokenKind::Han(c), .. }) => *c,
             _ => '\0',
         }
     }

@@ -1,6 +1,6 @@
 //! English time words.
 
-use super::calendar::{DayPart, Part, Season, Unit, Which};
+use super::calendar::{DayPart, Occurrence, PeriodPart, Season, Unit};
 
 /// How clearly a word is the name of a month.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,23 +95,23 @@ pub(super) fn unit(word: &str) -> Option<(Unit, u32)> {
     })
 }
 
-pub(super) fn which(word: &str) -> Option<Which> {
+pub(super) fn which(word: &str) -> Option<Occurrence> {
     Some(match word {
-        "last" | "previous" => Which::Last,
-        "this" | "current" => Which::This,
-        "next" | "coming" => Which::Next,
+        "last" | "previous" => Occurrence::Last,
+        "this" | "current" => Occurrence::This,
+        "next" | "coming" => Occurrence::Next,
         _ => return None,
     })
 }
 
-pub(super) fn part(word: &str) -> Option<Part> {
+pub(super) fn part(word: &str) -> Option<PeriodPart> {
     Some(match word {
-        "early" => Part::Early,
-        "mid" => Part::Middle,
-        "late" => Part::Late,
-        "beginning" | "start" => Part::Beginning,
-        "middle" => Part::Middle,
-        "end" => Part::End,
+        "early" => PeriodPart::Early,
+        "mid" => PeriodPart::Middle,
+        "late" => PeriodPart::Late,
+        "beginning" | "start" => PeriodPart::Beginning,
+        "middle" => PeriodPart::Middle,
+        "end" => PeriodPart::End,
         _ => return None,
     })
 }

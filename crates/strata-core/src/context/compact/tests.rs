@@ -156,7 +156,7 @@ fn over_100_000_tokens_the_oldest_half_goes() {
 }
 
 #[test]
-fn tokens_that_nobody_counted_are_estimated_from_characters() {
+fn uncounted_tokens_are_estimated_from_characters() {
     let check = |content: &str, expected: usize| {
         let entry = HistoryEntry { content: content.to_owned(), ..HistoryEntry::default() };
         assert_eq!(entry.tokens(), expected, "{content}");

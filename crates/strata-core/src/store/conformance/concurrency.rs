@@ -101,7 +101,7 @@ pub async fn enqueue(store: &dyn Store) {
     }
 }
 
-/// One worker: takes jobs and finishes them until there is none. It also appends a turn for each job to the job's
+/// One worker: takes jobs and finishes them until the queue is empty. It also appends a turn for each job to the job's
 /// session.
 pub async fn work_as(store: &dyn Store, worker: usize) -> Vec<JobId> {
     let mut done = Vec::new();

@@ -43,7 +43,7 @@ pub async fn leases_a_job(store: &dyn Store) {
     assert_eq!(take(store, 5, 65).await, None);
 }
 
-/// No job is leased before it is due, and none if there is none.
+/// No job is leased before it is due, or if there is no job.
 pub async fn has_nothing_to_lease_before_its_time(store: &dyn Store) {
     assert_eq!(take(store, 0, 9).await, None);
     let ids = enqueue(store, vec![job(None, 10)]).await;

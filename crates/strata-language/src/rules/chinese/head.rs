@@ -4,7 +4,7 @@ use super::super::claim::{Hold, Verb};
 
 /// Adverbs, negation and time before the predicate.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Head {
+pub(super) struct PredicateHead {
     pub(super) negated: bool,
     ended: bool,
     pub(super) past: bool,
@@ -14,7 +14,7 @@ pub(super) struct Head {
 }
 
 /// A word before the predicate, and how it changes the head.
-type Mark = (&'static str, fn(&mut Head));
+type Mark = (&'static str, fn(&mut PredicateHead));
 
 /// Words that change the head. A longer word stands before its own beginning (已经不 before 已经).
 const MARKS: &[Mark] = &[
@@ -103,15 +103,15 @@ const ADVERBS: &[&str] = &[
 const AFTER_NO_NEGATION: [&str; 10] = ["过", "仅", "但", "错", "同", "好", "得", "管", "知", "如"];
 
 /// Splits the text after a subject into its head and the predicate.
-pub(super) fn parse(mut rest: &str) -> (Head, &str) {
-    let mut head = Head::default();
+pub(super) fn parse(mut rest: &str) -> (PredicateHead, &str) {
+    let mut head = PredicateHead::default();
     while let Some(after) = head.after_word(rest) {
         rest = after;
     }
     (head, rest)
 }
 
-impl Head {
+impl PredicateHead {
     /// Reads one mark, adverb or negation; returns the text after it, or none if the predicate begins here.
     fn after_word<'t>(&mut self, rest: &'t str) -> Option<&'t str> {
         for (mark, note) in MARKS {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use regex::Regex;
 
-use super::super::claim::{Arity, Claim, Hold, Reading};
+use super::super::claim::{Arity, Claim, Hold, ReadClaim};
 use super::super::{since, value};
 use super::{NO_ERRAND, Subject, VAGUE, head, in_third_person, may_be_a_name, without_times, words};
 use crate::rules::StatementKind;
@@ -28,7 +28,7 @@ pub(super) fn planned(
     plain: &str,
     (bare, ahead): (&str, impl Fn() -> bool),
     who: &str,
-) -> Vec<Reading> {
+) -> Vec<ReadClaim> {
     static STEPS: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(
             "^(?:去|到|搬|学|考|买|换|读|移民|留学|创业|结婚|生|养|开|带|跟|和|申请|参加|辞职|装修|报)",
@@ -52,11 +52,11 @@ pub(super) fn planned(
         errand: None,
     };
     let content = format!("{}{}", subject.display, in_third_person(plain, who));
-    vec![Reading { claim, content, kind: StatementKind::Fact, confidence: 0.8, begins: false }]
+    vec![ReadClaim { claim, content, kind: StatementKind::Fact, confidence: 0.8, begins: false }]
 }
 
 /// 我的狗旺财死了, 我爸爸去世了, 旺财上个月走了.
-pub(super) fn death(clause: &str, who: &str, at: Timestamp) -> Option<Reading> {
+pub(super) fn death(clause: &str, who: &str, at: Timestamp) -> Option<ReadClaim> {
     static DEATH: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let kin = words::KIN;
         Regex::new(&format!(
@@ -93,7 +93,7 @@ pub(super) fn death(clause: &str, who: &str, at: Timestamp) -> Option<Reading> {
     let verb = if &found["verb"] == "死" { "死" } else { "去世" };
     let content = format!("{whose}{name}{verb}了");
     let confidence = if kin.is_some() { 0.9 } else { 0.7 };
-    Some(Reading { claim, content, kind: StatementKind::Fact, confidence, begins: false })
+    Some(ReadClaim { claim, content, kind: StatementKind::Fact, confidence, begins: false })
 }
 
 /// Whether this noun names an animal.

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_tables_say_is_known_in_both_scripts() {
+    fn the_words_of_the_tables_are_known_in_both_scripts() {
         let simple: HashSet<char> = ('\u{4E00}'..='\u{9FFF}')
             .map(|c| (c, simplified(&c.to_string()).chars().next().unwrap()))
             .filter(|(written, simple)| written != simple)

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::super::claim::{Arity, Claim, Hold, Reading};
+use super::super::claim::{Arity, Claim, Hold, ReadClaim};
 use super::super::value;
 use super::{VAGUE, corrected, in_third_person, words};
 use crate::rules::StatementKind;
@@ -122,7 +122,7 @@ impl<'c> Thing<'c> {
 }
 
 /// Reads clauses such as 我的房租是三千, 会议改到周五, 我最喜欢的书是活着. `before` is the subject of the clause before.
-pub(super) fn read(clause: &str, who: &str, old: Option<&str>, before: Option<&str>) -> Option<Reading> {
+pub(super) fn read(clause: &str, who: &str, old: Option<&str>, before: Option<&str>) -> Option<ReadClaim> {
     let thing = Thing::parse(clause, before)?;
     let Thing { noun, raw, .. } = thing;
     // A name is read by the table, which knows whose it is.
@@ -156,5 +156,5 @@ pub(super) fn read(clause: &str, who: &str, old: Option<&str>, before: Option<&s
     let kind = if thing.favourite { StatementKind::Preference } else { StatementKind::Fact };
     let owner = if noun.starts_with('最') { owner.trim_end_matches('的') } else { &owner };
     let content = format!("{owner}{noun}{said}{}{}", in_third_person(raw, who), corrected(old));
-    Some(Reading { claim, content, kind, confidence: 0.9, begins: false })
+    Some(ReadClaim { claim, content, kind, confidence: 0.9, begins: false })
 }

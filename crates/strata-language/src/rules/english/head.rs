@@ -11,7 +11,7 @@ use super::words::ADVERBS;
 
 /// A predicate taken apart.
 #[derive(Debug, Default)]
-pub(super) struct Head {
+pub(super) struct PredicateHead {
     /// The verb in its base form.
     pub(super) verb: String,
     /// The text after the verb, with a space before it.
@@ -44,7 +44,7 @@ pub(super) struct Head {
     written: String,
 }
 
-impl Head {
+impl PredicateHead {
     /// The state of a claim with a verb of this kind; none if the sentence makes no such claim.
     pub(super) fn hold_of(&self, verb: Verb) -> Option<Hold> {
         let happened = (self.past || self.perfect || self.used_to) && !self.negated && !self.future;
@@ -95,13 +95,13 @@ impl Head {
 }
 
 /// The words of a predicate, as written and in lower case without commas.
-struct Words<'p> {
+struct PredicateWords<'p> {
     written: Vec<&'p str>,
     lower: Vec<String>,
 }
 
-/// What the word at a place means for the head.
-enum Step {
+/// The meaning of the word at a place for the head.
+enum HeadStep {
     /// It belongs to the head; the next word to read is at this place.
     To(usize),
     /// The verb is at this place.
@@ -111,18 +111,18 @@ enum Step {
 }
 
 /// Takes a predicate apart; returns none if it has no verb or claims nothing.
-pub(super) fn parse(predicate: &str) -> Option<Head> {
-    let words = Words::new(predicate);
-    let mut head = Head::default();
+pub(super) fn parse(predicate: &str) -> Option<PredicateHead> {
+    let words = PredicateWords::new(predicate);
+    let mut head = PredicateHead::default();
     let mut place = 0;
     while place < words.written.len() {
         match head.step(&words, place) {
-            Step::To(next) => place = next,
-            Step::Verb(verb) => {
+            HeadStep::To(next) => place = next,
+            HeadStep::Verb(verb) => {
                 place = verb;
                 break;
             }
-            Step::NoClaim => return None,
+            HeadStep::NoClaim => return None,
         }
     }
     let verb = words.written.get(place)?;
@@ -145,59 +145,59 @@ pub(super) fn parse(predicate: &str) -> Option<Head> {
 }
 
 /// Reading the words before the verb.
-impl Head {
-    fn step(&mut self, words: &Words<'_>, place: usize) -> Step {
+impl PredicateHead {
+    fn step(&mut self, words: &PredicateWords<'_>, place: usize) -> HeadStep {
         self.adverb(words, place)
             .or_else(|| self.auxiliary(words, place))
             .or_else(|| self.form_of_be(words, place))
             .or_else(|| self.phase(words, place))
-            .unwrap_or(Step::Verb(place))
+            .unwrap_or(HeadStep::Verb(place))
     }
 
     /// Negation and adverbs.
-    fn adverb(&mut self, words: &Words<'_>, place: usize) -> Option<Step> {
+    fn adverb(&mut self, words: &PredicateWords<'_>, place: usize) -> Option<HeadStep> {
         match words.at(place) {
             "not" | "never" => self.negated = true,
             "no" if words.at(place + 1) == "longer" => {
                 self.ended = true;
-                return Some(Step::To(place + 2));
+                return Some(HeadStep::To(place + 2));
             }
             "now" => self.changed = true,
             // An event that almost happened did not happen.
             "almost" | "nearly" if !is_frequency(words.at(words.after_adverbs(place + 1))) => {
-                return Some(Step::NoClaim);
+                return Some(HeadStep::NoClaim);
             }
             word if is_adverb(word) => {}
             _ => return None,
         }
-        Some(Step::To(place + 1))
+        Some(HeadStep::To(place + 1))
     }
 
     /// Modal verbs, «will», «do», «used to» and «have».
-    fn auxiliary(&mut self, words: &Words<'_>, place: usize) -> Option<Step> {
+    fn auxiliary(&mut self, words: &PredicateWords<'_>, place: usize) -> Option<HeadStep> {
         match words.at(place) {
             "would" | "could" | "might" | "may" | "should" | "wish" | "shall" => self.modal = true,
             "can" if words.at(place + 1) == "not" && ["stand", "bear"].contains(&words.at(place + 2)) => {
                 "hate".clone_into(&mut self.verb);
-                return Some(Step::Verb(place + 2));
+                return Some(HeadStep::Verb(place + 2));
             }
             "can" => {}
             "will" => self.future = true,
             word @ ("do" | "does" | "did") if words.is_do_auxiliary(place) => self.past |= word == "did",
             "used" if words.at(place + 1) == "to" => {
                 self.used_to = true;
-                return Some(Step::To(place + 2));
+                return Some(HeadStep::To(place + 2));
             }
             "have" | "has" | "had" if after_have(words.at(words.after_adverbs(place + 1))) => {
                 self.perfect = true;
             }
             _ => return None,
         }
-        Some(Step::To(place + 1))
+        Some(HeadStep::To(place + 1))
     }
 
     /// «is going to», «is doing».
-    fn form_of_be(&mut self, words: &Words<'_>, place: usize) -> Option<Step> {
+    fn form_of_be(&mut self, words: &PredicateWords<'_>, place: usize) -> Option<HeadStep> {
         let word = words.at(place);
         if !matches!(word, "am" | "is" | "are" | "was" | "were" | "been" | "be") {
             return None;
@@ -207,43 +207,47 @@ impl Head {
         if words.is_going_to(next) {
             // «Was going to» speaks of an intention that came to nothing.
             if past {
-                return Some(Step::NoClaim);
+                return Some(HeadStep::NoClaim);
             }
             self.future = true;
-            return Some(Step::To(next + 2));
+            return Some(HeadStep::To(next + 2));
         }
         if !is_progressive(words.at(next)) {
             return None;
         }
         self.progressive = true;
         self.past |= past;
-        Some(Step::To(place + 1))
+        Some(HeadStep::To(place + 1))
     }
 
     /// Verbs that say whether another verb is planned, begins or ends.
-    fn phase(&mut self, words: &Words<'_>, place: usize) -> Option<Step> {
+    fn phase(&mut self, words: &PredicateWords<'_>, place: usize) -> Option<HeadStep> {
         let next = words.at(place + 1);
         match words.at(place) {
             "plan" | "plans" | "planning" | "intend" | "intends" | "intending"
                 if matches!(next, "to" | "on") && lemma(words.at(place + 2)).is_some() =>
             {
                 self.planned = true;
-                return Some(Step::To(place + 2));
+                return Some(HeadStep::To(place + 2));
             }
             "stopped" | "quit" | "stop" if is_ing(next) => self.ended = true,
             "gave" | "given" if next == "up" && !words.at(place + 2).is_empty() => {
                 self.ended = true;
-                return Some(if is_ing(words.at(place + 2)) { Step::To(place + 2) } else { Step::NoClaim });
+                return Some(if is_ing(words.at(place + 2)) {
+                    HeadStep::To(place + 2)
+                } else {
+                    HeadStep::NoClaim
+                });
             }
             "started" | "began" | "begun" if is_ing(next) => self.began = true,
             _ => return None,
         }
-        Some(Step::To(place + 1))
+        Some(HeadStep::To(place + 1))
     }
 
     /// Reads the negation and the adverbs after «be» («is not», «am no longer»). Returns the place of the last of them, or none if the
     /// sentence claims nothing.
-    fn after_be(&mut self, words: &Words<'_>, mut place: usize) -> Option<usize> {
+    fn after_be(&mut self, words: &PredicateWords<'_>, mut place: usize) -> Option<usize> {
         loop {
             match words.at(place + 1) {
                 "not" | "never" => self.negated = true,
@@ -261,7 +265,7 @@ impl Head {
     }
 }
 
-impl<'p> Words<'p> {
+impl<'p> PredicateWords<'p> {
     fn new(predicate: &'p str) -> Self {
         let written: Vec<&str> = predicate.split_whitespace().collect();
         let lower = written.iter().map(|word| word.trim_end_matches(',').to_lowercase()).collect();
@@ -338,7 +342,7 @@ fn is_progressive(word: &str) -> bool {
 }
 
 /// Removes phrases at the end that are about the whole sentence, and notes them in the head.
-fn finish(head: &mut Head, rest: String) -> String {
+fn finish(head: &mut PredicateHead, rest: String) -> String {
     static OLD: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"(?i)^(?<new>.*?)(?:(?:,| and| but)(?: and| but)? not (?:in |at |on |for |to )?(?:an? |the )?(?<a>[^,]+)|,? (?:instead of|rather than|and no longer) (?:in |at |on )?(?:an? |the )?(?<b>[^,]+))$").ok()
     });
@@ -374,7 +378,7 @@ fn finish(head: &mut Head, rest: String) -> String {
     }
 }
 
-fn trim_tags(head: &mut Head, rest: &mut String) {
+fn trim_tags(head: &mut PredicateHead, rest: &mut String) {
     const TAGS: [(&str, Tag); 28] = [
         (" any more", Tag::Ended),
         (" anymore", Tag::Ended),

@@ -1,14 +1,20 @@
 //! Writes an English claim in the third person.
 
 use super::super::claim::{Hold, Verb, fill};
-use super::Found;
-use super::head::Head;
+use super::RuleMatch;
+use super::head::PredicateHead;
 use super::plan;
 use super::subject::Subject;
 use super::verbs::third_person;
 
 /// The claim as a sentence that can be understood alone.
-pub(super) fn content(subject: &Subject, head: &Head, found: &Found<'_>, hold: Hold, who: &str) -> String {
+pub(super) fn content(
+    subject: &Subject,
+    head: &PredicateHead,
+    found: &RuleMatch<'_>,
+    hold: Hold,
+    who: &str,
+) -> String {
     let (plural, subject, rule) = (plan::is_plural(subject), subject.display(who), found.rule);
     // A past event is told in its original words.
     let as_said = hold == Hold::Once || rule.verb == Verb::Did && rule.say == "{v}";
