@@ -358,7 +358,11 @@ mod tests {
             assert_eq!(KeySecret::parse(wrong), None, "{wrong}");
         }
         assert_eq!(KeySecret::parse(&text.to_uppercase()), None);
-        assert_eq!(KeySecret::parse(&format!("strata_{}", "u".repeat(32))), None, "`u` is no letter of ours");
+        assert_eq!(
+            KeySecret::parse(&format!("strata_{}", "u".repeat(32))),
+            None,
+            "`u` is not in the alphabet"
+        );
     }
 
     #[test]

@@ -158,7 +158,7 @@ pub async fn one_broken_expectation_applies_nothing(store: &dyn Store) {
         for position in 0..=good.len() {
             let changes = vec![appending("s", vec![turn("new")]), progressing(4)];
             let mut set = ChangeSet::new(at(9), changes);
-            set.expect = [&good[..position], &[broken.clone()], &good[position..]].concat();
+            set.expect = [&good[..position], std::slice::from_ref(&broken), &good[position..]].concat();
             refuse_stale(store, &ann(), set).await;
             assert_eq!(everything(store).await, before, "{broken:?} at {position}");
         }

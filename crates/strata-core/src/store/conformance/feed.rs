@@ -253,7 +253,7 @@ pub async fn merges_segments_that_follow_each_other(store: &dyn Store) {
     apply(store, &ann(), merge(3, 9, 0)).await;
     let merged = [segment("a", 1, 2), segment("a", 3, 9), segment("a", 10, 12)];
     assert_eq!(store.segments(&ann(), "a", 0).await.unwrap(), merged);
-    assert_eq!(refuse(store, &ann(), merge(3, 9, 0)).await, ErrorKind::Conflict, "somebody else was faster");
+    assert_eq!(refuse(store, &ann(), merge(3, 9, 0)).await, ErrorKind::Conflict, "another worker was faster");
     assert_eq!(store.segments(&ann(), "b", 0).await.unwrap().len(), 4);
     assert_eq!(store.progress(&ann(), "a").await.unwrap(), 12);
     put(store, segment("a", 13, 14)).await;
