@@ -1,9 +1,9 @@
-//! The working context: all that a program keeps about a session, as one JSON document.
+//! The working context: all data that a program keeps about a session, as one JSON document.
 //!
-//! [`ContextData`] is that document, field for field; [`ContextCompactor`] keeps it small; [`of_session`] makes it for a
-//! session of the store and [`changes`] says what a document that came back asks to be changed there. What is
-//! deliberately absent: files (the store crate's `ContextManager` keeps them) and the wall clock. Start reading at
-//! [`ContextData`], then [`ContextCompactor`].
+//! [`ContextData`] is that document, field for field. [`ContextCompactor`] keeps it small. [`of_session`] makes it for
+//! a session of the store, and [`changes`] computes the changes that an edited document asks for. Deliberately absent:
+//! files (the context crate's `ContextManager` keeps them) and the wall clock. Start reading at [`ContextData`], then
+//! [`ContextCompactor`].
 
 mod compact;
 mod document;
@@ -12,11 +12,10 @@ mod session;
 
 pub use compact::{CompactionLimits, ContextCompactor};
 pub use document::{ContextData, Environment, HistoryEntry};
-pub use fold::SUMMARY_HEADING;
 pub use session::counts_usage;
 pub use session::{ContextChanges, SessionParts, SummaryRewrite, changes, of_session};
 
 pub use crate::state::{Task, TokenUsage, ToolStats};
 
-/// The name that the working context's documents give to the error.
+/// The name of the error in the context-store design.
 pub type MemoryError = crate::error::Error;

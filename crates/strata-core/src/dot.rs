@@ -1,20 +1,20 @@
-//! The inner product of eight-bit vectors: the one loop that recall spends its time in.
+//! The inner product of eight-bit vectors. Recall spends most of its time in this loop.
 
-/// The inner product of two vectors of one length; where the lengths differ, of what both have.
+/// The inner product of two vectors. If the lengths differ, the shorter length counts.
 ///
-/// With AVX2 a product of 256 components takes about 7 ns; what the compiler makes of the portable loop takes 16.
+/// With AVX2 a product of 256 components takes about 7 ns; the portable loop takes 16 ns as compiled.
 #[inline]
 pub fn dot(a: &[i8], b: &[i8]) -> i32 {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has just been asked for the one feature that the function needs.
+        // SAFETY: the condition above checks that the processor has the one feature that the function needs.
         #[allow(unsafe_code, reason = "a function compiled for a processor feature can only be called so")]
         return unsafe { dot_avx2(a, b) };
     }
     dot_portable(a, b)
 }
 
-/// Writes the inner product of each row of a table, whose rows are as long as the vector, to `products`, one a row.
+/// Writes the inner product of `vector` with each row of a table to `products`. All rows are as long as the vector.
 ///
 /// Four rows at a time share the loads of the vector and the sum across a register's lanes.
 pub fn dots(rows: &[i8], vector: &[i8], products: &mut [i32]) {
@@ -22,7 +22,7 @@ pub fn dots(rows: &[i8], vector: &[i8], products: &mut [i32]) {
     {
         use std::arch::is_x86_feature_detected as has;
         if vector.len().is_multiple_of(64) && has!("avx512f") && has!("avx512vnni") {
-            // SAFETY: the processor has just been asked for the features that the function needs.
+            // SAFETY: the condition above checks that the processor has the features that the function needs.
             #[allow(
                 unsafe_code,
                 reason = "a function compiled for a processor feature can only be called so"
@@ -30,7 +30,7 @@ pub fn dots(rows: &[i8], vector: &[i8], products: &mut [i32]) {
             return unsafe { dots_vnni(rows, vector, products) };
         }
         if vector.len().is_multiple_of(16) && has!("avx2") {
-            // SAFETY: the processor has just been asked for the one feature that the function needs.
+            // SAFETY: the condition above checks that the processor has the one feature that the function needs.
             #[allow(
                 unsafe_code,
                 reason = "a function compiled for a processor feature can only be called so"
@@ -41,14 +41,14 @@ pub fn dots(rows: &[i8], vector: &[i8], products: &mut [i32]) {
     dots_portable(rows, vector, products);
 }
 
-/// As [`dots`] for two vectors, which share the loads of the rows where the processor has the registers for it.
+/// Like [`dots`] for two vectors. They share the loads of the rows if the processor has enough registers.
 pub fn dots_of_two(rows: &[i8], vectors: [&[i8]; 2], products: [&mut [i32]; 2]) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::is_x86_feature_detected as has;
         let fit = vectors[0].len() == vectors[1].len() && vectors[0].len().is_multiple_of(64);
         if fit && has!("avx512f") && has!("avx512vnni") {
-            // SAFETY: the processor has just been asked for the features that the function needs.
+            // SAFETY: the condition above checks that the processor has the features that the function needs.
             #[allow(
                 unsafe_code,
                 reason = "a function compiled for a processor feature can only be called so"
@@ -67,12 +67,12 @@ fn dots_portable(rows: &[i8], vector: &[i8], products: &mut [i32]) {
     }
 }
 
-/// Sixty-four components, moved up by 128: the instruction multiplies bytes without a sign with such that have one. What that
-/// adds is the same for all rows, and is taken off again.
+/// Loads sixty-four components and adds 128 to each: the instruction multiplies unsigned bytes with signed bytes. This
+/// adds the same amount to the product of every row; [`store_sums`] subtracts it again.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 #[inline]
-fn load_up(bytes: &[i8; 64]) -> std::arch::x86_64::__m512i {
+fn load_unsigned(bytes: &[i8; 64]) -> std::arch::x86_64::__m512i {
     use std::arch::x86_64::{_mm512_set1_epi8, _mm512_xor_si512};
     _mm512_xor_si512(load(bytes), _mm512_set1_epi8(i8::MIN))
 }
@@ -88,7 +88,7 @@ fn load(bytes: &[i8; 64]) -> std::arch::x86_64::__m512i {
     }
 }
 
-/// Writes the sums across the lanes of four registers, less what moving the rows up added.
+/// Writes the sums across the lanes of four registers, minus the amount that the offset of 128 added.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 #[inline]
@@ -98,7 +98,7 @@ fn store_sums([a, b, c, d]: [std::arch::x86_64::__m512i; 4], excess: i32, produc
         _mm512_extracti32x4_epi32, _mm512_unpackhi_epi32, _mm512_unpackhi_epi64, _mm512_unpacklo_epi32,
         _mm512_unpacklo_epi64,
     };
-    // Sums of pairs until each quarter holds a share of each row, then the quarters.
+    // Adds pairs until each quarter holds a part of each row, then adds the quarters.
     let ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
     let cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
     let abcd = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
@@ -112,7 +112,7 @@ fn store_sums([a, b, c, d]: [std::arch::x86_64::__m512i; 4], excess: i32, produc
     }
 }
 
-/// What moving the rows up by 128 adds to each product.
+/// The amount that the offset of 128 adds to each product.
 #[cfg(target_arch = "x86_64")]
 fn excess(vector: &[i8]) -> i32 {
     128 * vector.iter().map(|value| i32::from(*value)).sum::<i32>()
@@ -132,10 +132,10 @@ fn dots_vnni(rows: &[i8], vector: &[i8], products: &mut [i32]) {
         let mut sums = [_mm512_setzero_si512(); 4];
         for ((((part, a), b), c), d) in parts.iter().zip(a).zip(b).zip(c).zip(d) {
             let part = load(part);
-            sums[0] = _mm512_dpbusd_epi32(sums[0], load_up(a), part);
-            sums[1] = _mm512_dpbusd_epi32(sums[1], load_up(b), part);
-            sums[2] = _mm512_dpbusd_epi32(sums[2], load_up(c), part);
-            sums[3] = _mm512_dpbusd_epi32(sums[3], load_up(d), part);
+            sums[0] = _mm512_dpbusd_epi32(sums[0], load_unsigned(a), part);
+            sums[1] = _mm512_dpbusd_epi32(sums[1], load_unsigned(b), part);
+            sums[2] = _mm512_dpbusd_epi32(sums[2], load_unsigned(c), part);
+            sums[3] = _mm512_dpbusd_epi32(sums[3], load_unsigned(d), part);
         }
         store_sums(sums, excess, products);
     }
@@ -157,16 +157,16 @@ fn dots_of_two_vnni(rows: &[i8], [one, other]: [&[i8]; 2], [of_one, of_other]: [
         let (mut sums, mut others) = ([_mm512_setzero_si512(); 4], [_mm512_setzero_si512(); 4]);
         for (((((one, other), a), b), c), d) in parts.clone().zip(a).zip(b).zip(c).zip(d) {
             let (one, other) = (load(one), load(other));
-            let row = load_up(a);
+            let row = load_unsigned(a);
             sums[0] = _mm512_dpbusd_epi32(sums[0], row, one);
             others[0] = _mm512_dpbusd_epi32(others[0], row, other);
-            let row = load_up(b);
+            let row = load_unsigned(b);
             sums[1] = _mm512_dpbusd_epi32(sums[1], row, one);
             others[1] = _mm512_dpbusd_epi32(others[1], row, other);
-            let row = load_up(c);
+            let row = load_unsigned(c);
             sums[2] = _mm512_dpbusd_epi32(sums[2], row, one);
             others[2] = _mm512_dpbusd_epi32(others[2], row, other);
-            let row = load_up(d);
+            let row = load_unsigned(d);
             sums[3] = _mm512_dpbusd_epi32(sums[3], row, one);
             others[3] = _mm512_dpbusd_epi32(others[3], row, other);
         }
@@ -253,7 +253,7 @@ fn dot_avx2(a: &[i8], b: &[i8]) -> i32 {
 #[inline(always)]
 fn dot_portable(a: &[i8], b: &[i8]) -> i32 {
     let length = a.len().min(b.len());
-    // Products of two eight-bit numbers fit sixteen bits; the sum of 65,536 of them fits thirty-two.
+    // A product of two eight-bit numbers fits sixteen bits; a sum of 65,536 such products fits thirty-two.
     a[..length].iter().zip(&b[..length]).map(|(a, b)| i32::from(i16::from(*a) * i16::from(*b))).sum()
 }
 
@@ -285,7 +285,7 @@ mod tests {
             let mut components = |length: usize| -> Vec<i8> {
                 let mut next = || {
                     state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                    // The ends of the range are where sums could overflow.
+                    // The ends of the range are the values for which sums could overflow.
                     match state >> 60 { 0 | 1 => i8::MIN, 2 => i8::MAX, _ => (state >> 40) as i8 }
                 };
                 (0..length).map(|_| next()).collect()
@@ -306,7 +306,7 @@ mod tests {
             #[cfg(target_arch = "x86_64")]
             if step >= 16 && std::arch::is_x86_feature_detected!("avx2") {
                 products.fill(7);
-                // SAFETY: the processor has just been asked for the feature.
+                // SAFETY: the condition above checks that the processor has the feature.
                 #[allow(unsafe_code, reason = "a function compiled for a processor feature can only be called so")]
                 unsafe {
                     dots_avx2(&rows, &vector, &mut products);

@@ -1,27 +1,27 @@
 //! The one error of the core and its ports: a kind to match on, a message for a person, and the cause.
 //!
 //! Backends translate their drivers' errors into this type in one place each. Whether a failure may be retried is decided
-//! there too, where the cause is known. HTTP status codes do not exist here: the server maps kinds to them.
+//! there too, because the cause is known there. HTTP status codes do not exist here: the server maps kinds to them.
 
 use std::fmt;
 
-/// What every fallible function of the core returns.
+/// The result of every fallible function of the core.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why something failed, coarse enough for a caller to match on.
+/// The reason for a failure, coarse enough for a caller to match on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// The thing named does not exist for this user.
+    /// The named thing does not exist for this user.
     NotFound,
-    /// The write contradicts what is stored: an id that exists, a lease that was lost, a key reused for other content.
+    /// The write contradicts the stored data: an id that exists, a lease that was lost, a key reused for other content.
     Conflict,
-    /// The input cannot be right, whatever the state of the store.
+    /// The input is invalid in any state of the store.
     Invalid,
     /// The input is well formed but larger than a limit.
     TooLarge,
-    /// Something we depend on does not answer now: a locked file, a full disk, a remote model.
+    /// A dependency does not answer now: a locked file, a full disk, a remote model.
     Unavailable,
-    /// A defect, or stored data that cannot be right.
+    /// A defect, or invalid stored data.
     Internal,
 }
 
@@ -34,22 +34,22 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error of `kind`; the message is lower case, names the offending value in backticks and says what to do.
+    /// Creates an error. The message is lower case, names the offending value in backticks and says what to do.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), retryable: false, source: None }
     }
 
-    /// The thing named does not exist for this user.
+    /// The named thing does not exist for this user.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::NotFound, message)
     }
 
-    /// The write contradicts what is stored.
+    /// The write contradicts the stored data.
     pub fn conflict(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Conflict, message)
     }
 
-    /// The input cannot be right.
+    /// The input is invalid.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Invalid, message)
     }
@@ -59,12 +59,12 @@ impl Error {
         Self::new(ErrorKind::TooLarge, message)
     }
 
-    /// Something we depend on does not answer now.
+    /// A dependency does not answer now.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Unavailable, message)
     }
 
-    /// A defect, or stored data that cannot be right: name the table and the id.
+    /// A defect, or invalid stored data: the message names the table and the id.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Internal, message)
     }
@@ -76,14 +76,14 @@ impl Error {
         self
     }
 
-    /// Marks the failure as one that the same call may survive later.
+    /// Marks the failure as retryable: the same call may succeed later.
     #[must_use]
     pub fn retryable(mut self) -> Self {
         self.retryable = true;
         self
     }
 
-    /// What a caller matches on.
+    /// The kind, for callers to match on.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
@@ -99,7 +99,7 @@ impl Error {
     }
 }
 
-/// The beginning of an offending value, as a message shows it.
+/// The beginning of an offending value, for a message.
 pub fn shown(value: impl fmt::Display) -> String {
     value.to_string().chars().take(64).collect()
 }

@@ -1,15 +1,16 @@
-//! Hashes: FNV-1a for numbers that are stored or shared between processes, SipHash for numbers that one process keeps.
+//! Hashes: FNV-1a for numbers that are stored or shared between processes, SipHash for numbers that stay in one
+//! process.
 //!
-//! None of them withstands an attacker who looks for a collision; secrets and files are hashed with SHA-256. Segments,
+//! Neither withstands an attacker who looks for a collision; secrets and files are hashed with SHA-256. Segments,
 //! idempotency keys and chunk digests on disk depend on FNV-1a, so its constants never change.
 
 use std::fmt::Write;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 
-/// The FNV-1a hash of nothing, from which [`fnv_step`] and [`fnv_append`] go on.
+/// The FNV-1a hash of nothing: the start value for [`fnv_step`] and [`fnv_append`].
 pub const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
 
-/// The prime that FNV-1a multiplies with, in 64 bits.
+/// The prime factor of 64-bit FNV-1a.
 const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
 
 /// Adds one number, which may be wider than a byte.
@@ -36,12 +37,12 @@ pub fn fnv32(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
-/// A number for a value. Another version of Strata may give the same value another number, so it is never stored.
+/// A hash of a value that is never stored: another version of Strata may hash the same value differently.
 pub fn in_process(value: &(impl Hash + ?Sized)) -> u64 {
     BuildHasherDefault::<DefaultHasher>::default().hash_one(value)
 }
 
-/// Bytes in hexadecimal digits.
+/// Bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");

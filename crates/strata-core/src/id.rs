@@ -1,7 +1,7 @@
-//! Identifiers. Users and sessions are named by clients with almost any text; everything Strata makes has a UUID.
+//! Identifiers. Clients name users and sessions with almost any text; everything that Strata makes has a UUID.
 //!
-//! UUIDs are version 7, so that they sort by the time they were made and an index over them grows at its end.
-//! They come from the [`IdSource`](crate::ports::IdSource) port, never from ambient randomness.
+//! UUIDs are version 7: they sort by the time at which they were made, so an index over them grows at its end. They
+//! come from the [`IdSource`](crate::ports::IdSource) port, never from ambient randomness.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,7 +15,7 @@ use crate::error::{Error, Result, shown};
 /// row (2,704 bytes), at up to four bytes a character.
 pub const MAX_NAME_CHARS: usize = 256;
 
-/// The name of the bucket that every user may read and that no client may name as its own.
+/// The name of the bucket that every user may read. No client may use it as its own user.
 const GLOBAL: &str = "*";
 
 macro_rules! name {
@@ -89,7 +89,7 @@ impl UserId {
         Ok(Self(name))
     }
 
-    /// The bucket that every user may read: what was stored with scope `global`.
+    /// The bucket that every user may read. It holds the items with the scope `global`.
     pub fn global() -> Self {
         Self(GLOBAL.to_owned())
     }
@@ -101,8 +101,8 @@ impl UserId {
 }
 
 impl SessionId {
-    /// Checks and takes a client's name for a session. Separators, dots and emoji are all fine here: a backend that
-    /// keeps files escapes them.
+    /// Checks and takes a client's name for a session. Separators, dots and emoji are allowed: a backend that keeps
+    /// files escapes them.
     pub fn new(name: impl Into<String>) -> Result<Self> {
         let name = name.into();
         check_name(&name, "session")?;
@@ -110,7 +110,7 @@ impl SessionId {
     }
 }
 
-/// Checks that a name is neither empty nor too long and holds no control character.
+/// Checks that a name is neither empty nor too long and contains no control character.
 pub fn check_name(name: &str, what: &str) -> Result<()> {
     let length = name.chars().count();
     if length == 0 {
@@ -176,7 +176,7 @@ uuid_id! {
     KeyId, "key"
 }
 uuid_id! {
-    /// One hold of a job by one worker; a later hold of the same job has another.
+    /// One lease of a job by one worker; a later lease of the same job has another id.
     LeaseId, "lease"
 }
 uuid_id! {
@@ -184,7 +184,7 @@ uuid_id! {
     RequestId, "request"
 }
 
-/// The id of anything recall can bring back.
+/// The id of any item that recall can return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "id", rename_all = "snake_case")]
 pub enum ItemId {
@@ -197,7 +197,7 @@ pub enum ItemId {
 }
 
 impl ItemId {
-    /// The UUID, whatever it names.
+    /// The UUID, regardless of the kind of the item.
     pub fn uuid(&self) -> Uuid {
         match self {
             Self::Turn(id) => id.0,

@@ -1,4 +1,4 @@
-//! Background work that survives a crash: kept in the store, held under a lease, one at a time a session.
+//! Background jobs that survive a crash: they are kept in the store and leased, at most one per session at a time.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -8,24 +8,24 @@ use crate::error::Error;
 use crate::id::{JobId, LeaseId, SessionId, UserId};
 use crate::names::{Named, unknown};
 
-/// How far a job is.
+/// The state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown::<JobStatus>)]
 pub enum JobStatus {
-    /// Waiting for its time and a worker.
+    /// Waiting until it is due and a worker is free.
     Queued,
-    /// Held by a worker until its lease ends.
+    /// Leased by a worker until the lease ends.
     Leased,
     /// Finished.
     Done,
-    /// Given up after too many attempts; a person may retry it.
+    /// Failed after too many attempts; a person may retry it.
     Dead,
 }
 
 impl JobStatus {
-    /// The name stores and clients use.
+    /// The name that stores and clients use.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -35,80 +35,81 @@ impl Named for JobStatus {
     const WHAT: &'static str = "status";
 }
 
-/// A piece of background work.
+/// A background job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     /// Its id.
     pub id: JobId,
-    /// Whose it is.
+    /// The user it belongs to.
     pub user: UserId,
-    /// The session it works on; without one it is about the user as a whole.
+    /// The session it works on; `None` means the user as a whole.
     pub session: Option<SessionId>,
-    /// What to do, in the worker's own words.
+    /// The kind of work. Only the worker interprets it.
     pub kind: String,
-    /// With what.
+    /// The arguments.
     pub payload: Value,
-    /// How far it is.
+    /// Its state.
     pub status: JobStatus,
-    /// How often it was begun.
+    /// The number of attempts.
     pub attempts: u32,
-    /// Not before this moment.
+    /// The time at which it is due.
     pub run_at: Timestamp,
-    /// The hold on it, while leased.
+    /// The current lease.
     pub lease: Option<Lease>,
-    /// What went wrong last.
+    /// The last error.
     pub last_error: Option<String>,
-    /// What it did and spent, in the worker's own words. Never what was said: nobody would find it there to destroy it.
+    /// A report of the work and its cost, in the worker's own format. It never contains conversation text: forgetting
+    /// would not find it here.
     #[serde(default)]
     pub result: Option<Value>,
-    /// When it was asked for.
+    /// The time at which it was enqueued.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// The time of its last change.
     pub updated_at: Timestamp,
 }
 
-/// A worker's hold on a job.
+/// A worker's lease of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Lease {
-    /// This hold.
+    /// The id of the lease.
     pub id: LeaseId,
-    /// Who holds it.
+    /// The name of the worker.
     pub worker: String,
-    /// Until when; afterwards another worker may take the job over.
+    /// The end of the lease. Afterwards another worker may take the job over.
     pub until: Timestamp,
 }
 
-/// What became of a leased job.
+/// The outcome of a leased job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum JobOutcome {
     /// It is finished.
     Done {
-        /// What it did and spent.
+        /// The report of the work and its cost.
         result: Option<Value>,
     },
-    /// It is finished, and nothing is kept of it: for work of which there is much and about which nobody will ask.
+    /// It is finished, and its row is removed: for frequent work that needs no report.
     Dropped,
-    /// It was not its time yet: it waits again, and this beginning does not count as an attempt.
+    /// It was too early: the job waits again, and this attempt does not count.
     Later {
-        /// Not before this moment.
+        /// The time at which it is due.
         run_at: Timestamp,
     },
-    /// It failed and shall be tried again.
+    /// It failed and is retried.
     Retry {
-        /// Not before this moment.
+        /// The time at which it is due.
         run_at: Timestamp,
-        /// What went wrong.
+        /// The error.
         error: String,
     },
     /// It failed for good.
     Dead {
-        /// What went wrong.
+        /// The error.
         error: String,
     },
 }
 
 impl JobOutcome {
-    /// Finished, with nothing to tell.
+    /// Finished, with an empty report.
     pub fn done() -> Self {
         Self::Done { result: None }
     }

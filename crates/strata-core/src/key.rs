@@ -1,8 +1,8 @@
-//! API keys: who may ask, for whom, for what, how often and until when.
+//! API keys: the user they act for, their scopes, their limits and their expiry.
 //!
-//! A key's secret is shown once and never kept: a store has its SHA-256 alone. A slow hash, as passwords need, would only
-//! cost every request its time, since nobody guesses 160 random bits however fast they try. Randomness comes in through
-//! [`SecretSource`]; the core has none of its own. What is deliberately left alone: headers and status codes.
+//! A key's secret is shown once and never stored: a store has only its SHA-256. A slow hash, as passwords need, would
+//! only delay every request, because 160 random bits cannot be guessed at any speed. Random bytes come from
+//! [`SecretSource`]; the core has no source of randomness. Deliberately absent: headers and status codes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,54 +17,54 @@ use crate::error::{Error, Result, shown};
 use crate::hash::hex;
 use crate::id::{KeyId, UserId};
 
-/// What every key begins with, so that people, programs and scanners for leaked secrets recognise one.
+/// The prefix of every key. People, programs and scanners for leaked secrets recognise a key by it.
 pub const KEY_PREFIX: &str = "strata_";
 
 /// The random bytes of a secret: 160 bits.
 pub const SECRET_BYTES: usize = 20;
 
-/// The characters of a secret after [`KEY_PREFIX`], five bits each.
+/// The number of characters of a secret after [`KEY_PREFIX`], five bits each.
 const SECRET_CHARS: usize = SECRET_BYTES * 8 / 5;
 
-/// How many of them lists show. 30 bits tell a person's keys apart; 130 stay unknown.
+/// The number of these characters that lists show. 30 bits tell one user's keys apart; 130 bits stay unknown.
 const SHOWN_CHARS: usize = 6;
 
-/// Without `i`, `l`, `o` and `u`, which are taken for others when read aloud or copied by hand.
+/// The alphabet leaves out `i`, `l`, `o` and `u`, which people confuse with other characters.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
-/// A key as the store knows it, without its secret.
+/// A key as the store keeps it, without its secret.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ApiKey {
-    /// Its id, under which it is revoked.
+    /// The id, which a revocation names.
     pub id: KeyId,
-    /// Whom it speaks for. [`UserId::global`] is a key that is bound to nobody and names its user in each request.
+    /// The user it acts for. [`UserId::global`] marks a key without a user: each request names its user.
     #[serde(with = "owner")]
     pub user: UserId,
-    /// What it is for, in somebody's own words.
+    /// The purpose, as the creator of the key describes it.
     pub name: Option<String>,
-    /// What it may do.
+    /// The scopes of the key.
     pub scopes: Scopes,
     /// The digest of its secret.
     pub hash: KeyHash,
-    /// How its secret begins.
+    /// The first characters of its secret.
     pub prefix: String,
-    /// When it was made.
+    /// The time of its creation.
     pub created_at: Timestamp,
-    /// From when on it is no longer good.
+    /// The time from which on it is expired.
     pub expires_at: Option<Timestamp>,
-    /// When somebody took it back.
+    /// The time of its revocation.
     pub revoked_at: Option<Timestamp>,
-    /// How much it may ask.
+    /// The limits on its requests.
     pub limits: KeyLimits,
 }
 
 impl ApiKey {
-    /// Whether the key names its user in each request instead of having one.
+    /// Whether the key has no user of its own, so that each request names one.
     pub fn is_unbound(&self) -> bool {
         self.user == UserId::global()
     }
 
-    /// How the key stands at a moment.
+    /// The state of the key at a moment.
     pub fn state(&self, now: Timestamp) -> KeyState {
         match (self.revoked_at, self.expires_at) {
             (Some(_), _) => KeyState::Revoked,
@@ -74,48 +74,48 @@ impl ApiKey {
     }
 }
 
-/// Whether a key is good.
+/// The state of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum KeyState {
-    /// It is.
+    /// The key is valid.
     Live,
-    /// Its time is over.
+    /// The key has expired.
     Expired,
-    /// Somebody took it back.
+    /// The key was revoked.
     Revoked,
 }
 
 impl KeyState {
-    /// The name people see.
+    /// The name that people see.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// One thing that a key may do.
+/// One permission of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, EnumString, VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum KeyScope {
-    /// Reads, searches and makes prompts.
+    /// Read, search and make prompts.
     Read,
-    /// Records and changes.
+    /// Record and change.
     Write,
-    /// Changes what all users share, and sees what is the operator's.
+    /// Change data that all users share, and see the operator's data.
     Admin,
 }
 
 impl KeyScope {
-    /// The name people write.
+    /// The name that people write.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// What a key may do. None includes another: a key that only writes is for what collects, one that only administers for
-/// what watches the server.
+/// The permissions of a key. None includes another: a key that only writes suits a collector of data, a key that only
+/// administers suits a monitor of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Scopes {
@@ -128,10 +128,10 @@ pub struct Scopes {
 }
 
 impl Scopes {
-    /// Everything.
+    /// All scopes.
     pub const ALL: Self = Self { read: true, write: true, admin: true };
 
-    /// Whether `scope` is among them.
+    /// Whether `scope` is among the permissions.
     pub fn contain(self, scope: KeyScope) -> bool {
         match scope {
             KeyScope::Read => self.read,
@@ -142,7 +142,7 @@ impl Scopes {
 }
 
 impl Default for Scopes {
-    /// What an application needs: to read and to write.
+    /// The permissions that an application needs: read and write.
     fn default() -> Self {
         Self { read: true, write: true, admin: false }
     }
@@ -192,22 +192,22 @@ impl From<Scopes> for String {
     }
 }
 
-/// How much a key may ask; no limit where there is none.
+/// The limits on a key's requests; `None` means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyLimits {
-    /// Requests a minute. As many may come at once after a quiet minute.
+    /// Requests per minute. After a quiet minute as many may come at once.
     pub per_minute: Option<u32>,
-    /// Requests under way at the same time, streams included.
+    /// Requests in progress at the same time, streams included.
     pub concurrent: Option<u32>,
 }
 
-/// Random bytes that nobody can foresee. Tests hand in known ones.
+/// Unpredictable random bytes. Tests pass known ones.
 pub trait SecretSource: Send + Sync {
-    /// Fills `bytes`; fails where the machine has no randomness to give.
+    /// Fills `bytes`; fails if the machine cannot provide random bytes.
     fn fill(&self, bytes: &mut [u8; SECRET_BYTES]) -> Result<()>;
 }
 
-/// A key's secret, as its owner sends it. It is never shown by accident: only [`KeySecret::reveal`] gives it away.
+/// A key's secret, as its owner sends it. Only [`KeySecret::reveal`] shows it, so that no log prints it by accident.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeySecret(String);
 
@@ -228,24 +228,24 @@ impl KeySecret {
         Ok(Self(text))
     }
 
-    /// What a client sent, if it has a secret's shape.
+    /// Reads the text that a client sent; `None` if it does not have the form of a secret.
     pub fn parse(text: &str) -> Option<Self> {
         let rest = text.strip_prefix(KEY_PREFIX)?;
         let is_secret = rest.len() == SECRET_CHARS && rest.bytes().all(|byte| ALPHABET.contains(&byte));
         is_secret.then(|| Self(text.to_owned()))
     }
 
-    /// The secret itself, to show once to whom it belongs.
+    /// The secret itself, to be shown once to its owner.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// How it begins: enough to recognise it by, too little to use it.
+    /// The first characters: enough to recognise the key, too few to use it.
     pub fn prefix(&self) -> String {
         self.0.chars().take(KEY_PREFIX.len() + SHOWN_CHARS).collect()
     }
 
-    /// What is kept of it.
+    /// The digest that a store keeps.
     pub fn hash(&self) -> KeyHash {
         KeyHash(Sha256::digest(self.0.as_bytes()).into())
     }
@@ -262,7 +262,7 @@ impl fmt::Debug for KeySecret {
 pub struct KeyHash(pub [u8; 32]);
 
 impl KeyHash {
-    /// Whether both are the same, found out in a time that tells nothing about where they differ.
+    /// Compares two digests in constant time.
     pub fn matches(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
     }
@@ -295,7 +295,7 @@ impl<'de> Deserialize<'de> for KeyHash {
     }
 }
 
-/// A key's owner may be the bucket that no client can name.
+/// A key's owner may be the global bucket, which no client can name.
 mod owner {
     use serde::{Deserialize, Deserializer, Serializer, de};
 
@@ -314,7 +314,7 @@ mod owner {
 mod tests {
     use super::*;
 
-    /// Gives the same byte again and again.
+    /// Fills the bytes with one value.
     struct Repeated(u8);
 
     impl SecretSource for Repeated {
@@ -356,7 +356,11 @@ mod tests {
             assert_eq!(KeySecret::parse(wrong), None, "{wrong}");
         }
         assert_eq!(KeySecret::parse(&text.to_uppercase()), None);
-        assert_eq!(KeySecret::parse(&format!("strata_{}", "u".repeat(32))), None, "`u` is no letter of ours");
+        assert_eq!(
+            KeySecret::parse(&format!("strata_{}", "u".repeat(32))),
+            None,
+            "`u` is not in the alphabet"
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Strata's domain: its types, the ports, the store's contract, the reference store and the conformance suite.
 //!
-//! A backend needs this crate and nothing else. What is deliberately absent: databases, HTTP, the file system, environment
+//! A backend needs this crate and nothing else. Deliberately absent: databases, HTTP, the file system, environment
 //! variables, the wall clock and a runtime; and the use-cases, which are in `strata-engine`. Start reading at
 //! [`store::Store`].
 

@@ -1,7 +1,7 @@
-//! A memory: a derived statement with its confidence, its validity in time and where it came from.
+//! A memory: a derived statement with its confidence, its validity in time and its sources.
 //!
-//! Nothing is overwritten. A statement that is no longer true is closed ([`Memory::valid_to`]) and names what replaced it,
-//! so that «what did we believe on that day» has an answer.
+//! Nothing is overwritten. A statement that is no longer true is closed ([`Memory::valid_to`]) and names its
+//! replacement, so that Strata can tell what it believed on any day.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -11,25 +11,25 @@ use crate::id::{MemoryId, SessionId, SummaryId, TurnId};
 use crate::names::{Named, unknown};
 use crate::turn::{Hidden, Metadata};
 
-/// What kind of statement a memory is.
+/// The kind of a memory's statement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown::<MemoryKind>)]
 pub enum MemoryKind {
-    /// Something that is so.
+    /// A fact.
     #[default]
     Fact,
-    /// Something somebody likes or wants done in a certain way.
+    /// A preference: something a person likes or wants done in a certain way.
     Preference,
-    /// Something to be done.
+    /// A task to be done.
     Todo,
-    /// Something that was settled.
+    /// A decision.
     Decision,
 }
 
 impl MemoryKind {
-    /// The name stores and clients use.
+    /// The name that stores and clients use.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -39,7 +39,7 @@ impl Named for MemoryKind {
     const WHAT: &'static str = "kind";
 }
 
-/// How far a todo is.
+/// The state of a todo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
@@ -49,12 +49,12 @@ pub enum TodoState {
     Open,
     /// Done.
     Done,
-    /// Not to be done any more.
+    /// Dropped: not to be done any more.
     Dropped,
 }
 
 impl TodoState {
-    /// The name clients use.
+    /// The name that clients use.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -64,19 +64,19 @@ impl Named for TodoState {
     const WHAT: &'static str = "state of a todo";
 }
 
-/// What Strata notes about a memory. No field is ever read from a client's metadata.
+/// Strata's own notes about a memory. No field is ever read from a client's metadata.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryNotes {
-    /// How a todo ended: `done` or `dropped`.
+    /// The end of a todo: `done` or `dropped`.
     pub todo: Option<TodoState>,
-    /// When somebody brought an evicted memory back: it is not evicted again.
+    /// The time at which an evicted memory was restored by hand. It is not evicted again.
     pub restored_at: Option<Timestamp>,
-    /// When the first statement of a revised memory was recorded.
+    /// The time at which the first statement of a revised memory was recorded.
     pub first_recorded_at: Option<Timestamp>,
 }
 
 impl MemoryNotes {
-    /// These notes, and where one is missing that of `former`.
+    /// These notes; a note that is missing comes from `former`.
     #[must_use]
     pub fn or(self, former: Self) -> Self {
         Self {
@@ -90,44 +90,44 @@ impl MemoryNotes {
 /// A derived statement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Memory {
-    /// Its id, which an edit by hand keeps.
+    /// Its id. An edit by hand keeps it.
     pub id: MemoryId,
-    /// The session it is bound to; without one it holds for all of the user's sessions.
+    /// The session it is bound to; `None` means that it holds for all of the user's sessions.
     pub session: Option<SessionId>,
-    /// The agent that it belongs to, where a client keeps several.
+    /// The agent it belongs to, if a client keeps several agents.
     pub agent: Option<String>,
-    /// What kind of statement it is.
+    /// The kind of the statement.
     pub kind: MemoryKind,
     /// The statement.
     pub content: String,
-    /// How sure Strata is, from 0 to 1.
+    /// The confidence, from 0 to 1.
     pub confidence: f32,
-    /// Since when it is so.
+    /// The beginning of its validity.
     pub valid_from: Timestamp,
-    /// Until when it was so; open while it still is.
+    /// The end of its validity; `None` while it is valid.
     pub valid_to: Option<Timestamp>,
-    /// When Strata learned it.
+    /// The time at which Strata learned it.
     pub recorded_at: Timestamp,
-    /// What took its place.
+    /// The memory that replaced it.
     pub replaced_by: Option<MemoryId>,
-    /// The turns that say so.
+    /// The turns that state it.
     pub source_turns: Vec<TurnId>,
-    /// The summary that says so.
+    /// The summary that states it.
     pub source_summary: Option<SummaryId>,
     /// The client's metadata.
     pub metadata: Metadata,
-    /// What Strata notes about it.
+    /// Strata's own notes about it.
     pub notes: MemoryNotes,
-    /// Set while recall must not see it.
+    /// Set while it is hidden from recall.
     pub hidden: Option<Hidden>,
 }
 
-/// The most turns that a memory names as its sources. Further repetitions of a statement are not worth a quotation.
+/// The maximum number of source turns of a memory. More repetitions of a statement add nothing.
 const MAX_SOURCES: usize = 16;
 
 impl Memory {
-    /// Adds turns that say the same to a memory's sources, up to a limit, and tells whether that changed anything. A memory
-    /// without sources was given by hand: it gets none, because it holds whatever becomes of the turns.
+    /// Adds turns that say the same to the sources, up to a limit, and returns whether anything changed. A memory
+    /// without sources was given by hand. It gets no sources, so that it does not depend on any turn.
     pub fn confirm(sources: &mut Vec<TurnId>, turns: &[TurnId]) -> bool {
         let before = sources.len();
         for turn in turns {
@@ -138,24 +138,24 @@ impl Memory {
         sources.len() > before
     }
 
-    /// Whether its statement was given by hand in place of another one.
+    /// Whether its statement was edited by hand.
     pub fn is_edited(&self) -> bool {
         self.notes.first_recorded_at.is_some()
     }
 
-    /// When its first statement was recorded, however often it was edited since.
+    /// The time at which its first statement was recorded, before any edit.
     pub fn first_recorded_at(&self) -> Timestamp {
         self.notes.first_recorded_at.unwrap_or(self.recorded_at)
     }
 
-    /// Whether this was believed at `moment`: known by then, not yet closed, not yet hidden.
+    /// Whether it was believed at `moment`: already known, not yet closed, not yet hidden.
     pub fn believed_at(&self, moment: Timestamp) -> bool {
         self.recorded_at <= moment
             && self.valid_to.is_none_or(|end| end > moment)
             && self.hidden.is_none_or(|hidden| hidden.at > moment)
     }
 
-    /// How far a todo is; nothing for other kinds, and for one that was replaced by another.
+    /// The state of a todo; `None` for other kinds, and for a todo that another memory replaced.
     pub fn todo(&self) -> Option<TodoState> {
         if self.kind != MemoryKind::Todo {
             return None;
@@ -163,7 +163,7 @@ impl Memory {
         self.notes.todo.or_else(|| self.valid_to.is_none().then_some(TodoState::Open))
     }
 
-    /// Whether this is believed as far as the store knows.
+    /// Whether it is believed now.
     pub fn is_current(&self) -> bool {
         self.valid_to.is_none() && self.hidden.is_none()
     }

@@ -1,4 +1,4 @@
-//! One row for each request that recalled something: what makes «it forgot» a question with an answer.
+//! One row per request that recalled something. It answers the question why Strata forgot something.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use crate::id::{ItemId, RequestId, SessionId};
 use crate::scope::Scope;
 use crate::trace::{RetrievalPath, Trace};
 
-/// Where a request failed.
+/// The step at which a request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(strum::IntoStaticStr)]
@@ -25,20 +25,20 @@ pub enum ErrorStage {
 }
 
 impl ErrorStage {
-    /// The name stores and clients use.
+    /// The name that stores and clients use.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// What one request did and cost.
+/// The result and the cost of one request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestMetric {
     /// The request.
     pub id: RequestId,
     /// The session it was made in.
     pub session: Option<SessionId>,
-    /// When.
+    /// The time of the request.
     pub created_at: Timestamp,
     /// The question.
     pub query: String,
@@ -48,52 +48,53 @@ pub struct RequestMetric {
     pub trgm_hits: u32,
     /// Hits of vectors.
     pub vector_hits: u32,
-    /// Whether neither text path gave anything and recent turns stood in.
+    /// Whether neither text path found anything, so that recent turns were used instead.
     pub used_fallback: bool,
-    /// Which path gave the result.
+    /// The path that found the result.
     pub retrieval_path: RetrievalPath,
-    /// The scope asked for.
+    /// The requested scope.
     pub scope: Scope,
-    /// The scope used in the end.
+    /// The scope that was used in the end.
     pub scope_used: Scope,
-    /// Why the scope was widened.
+    /// The reason for widening the scope, if it was widened.
     pub expansion: Option<String>,
-    /// Items given back.
+    /// The number of returned items.
     pub context_items: u32,
     /// Their tokens.
     pub estimated_tokens: u32,
-    /// Whether the budget cut something.
+    /// Whether the budget excluded something.
     pub truncated: bool,
-    /// Time spent on recall, in microseconds.
+    /// The time spent on recall, in microseconds.
     pub latency_retrieval_us: u64,
-    /// Time spent on the model, in microseconds.
+    /// The time spent on the model, in microseconds.
     pub latency_llm_us: Option<u64>,
-    /// Where it failed.
+    /// The step at which it failed.
     pub error_stage: Option<ErrorStage>,
-    /// The full trace, when one was asked for; of a chat, what it was given ([`RequestMetric::served`]).
+    /// The full trace if the request asked for one; for a chat, the items that it was given
+    /// ([`RequestMetric::served`]).
     pub trace: Option<Value>,
 }
 
-/// What a row keeps where nobody asked for a trace and not all that was found was given.
+/// The part of the trace that a row keeps if no trace was requested and not all found items were returned.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Given {
+struct ServedItems {
     served: Vec<ItemId>,
 }
 
-/// Where the trace of a request comes from.
+/// The origin of a request's trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TraceSource {
-    /// It was kept with the request.
+    /// It was stored with the request.
     Kept,
-    /// It is made anew.
+    /// It is computed again.
     Anew,
-    /// It is made anew, but what was given then is known.
+    /// It is computed again, but the returned items are known.
     AnewAsGiven,
 }
 
 impl TraceSource {
-    /// The same for a person who reads the trace.
+    /// The origin in words, for a person who reads the trace.
     pub fn note(self) -> &'static str {
         match self {
             Self::Kept => "this trace was kept with the request",
@@ -110,19 +111,19 @@ impl TraceSource {
 }
 
 impl RequestMetric {
-    /// Keeps what was given, best first, unless a whole trace is kept.
+    /// Keeps the returned items, best first, unless the full trace is kept.
     pub fn keep_served(&mut self, items: impl Iterator<Item = ItemId>) {
         if self.trace.is_none() {
-            self.trace = serde_json::to_value(Given { served: items.collect() }).ok();
+            self.trace = serde_json::to_value(ServedItems { served: items.collect() }).ok();
         }
     }
 
-    /// What was given, best first, where the row says so beside its trace.
+    /// The returned items, best first, if the row keeps them apart from a trace.
     pub fn served(&self) -> Option<Vec<ItemId>> {
-        Given::deserialize(self.trace.as_ref()?).ok().map(|given| given.served)
+        ServedItems::deserialize(self.trace.as_ref()?).ok().map(|given| given.served)
     }
 
-    /// Where the trace of this request comes from.
+    /// The origin of this request's trace.
     pub fn trace_source(&self) -> TraceSource {
         match &self.trace {
             Some(trace) if Trace::deserialize(trace).is_ok() => TraceSource::Kept,

@@ -1,15 +1,15 @@
-//! Moments as people write them: RFC 3339, or a date in UTC. The command line, HTTP and MCP all read them here.
+//! Parses moments as people write them: RFC 3339, or a date in UTC. The command line, HTTP and MCP use this parser.
 
 use jiff::Timestamp;
 use jiff::civil::{Date, Time};
 use jiff::tz::TimeZone;
 
-/// The moment that `text` names; a date is its first moment.
+/// The moment that `text` names; a date means its first moment.
 pub fn parse_moment(text: &str) -> Result<Timestamp, String> {
     parse(text, Time::midnight())
 }
 
-/// Up to when to look; a date is meant with all of its day.
+/// The end of a time range; a date includes its whole day.
 pub fn parse_as_of(text: &str) -> Result<Timestamp, String> {
     parse(text, Time::constant(23, 59, 59, 999_999_000))
 }
@@ -19,7 +19,8 @@ fn parse(text: &str, time_of_date: Time) -> Result<Timestamp, String> {
         let shown: String = text.chars().take(64).collect();
         format!("`{shown}` is no time; write `2026-01-31` or `2026-01-31T12:00:00Z`")
     };
-    // `Date` would also read the date out of a time that lacks its offset, which then silently means another moment.
+    // `Date` would also accept a time without an offset and ignore the time, so that it would silently mean another
+    // moment.
     let is_date = text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
     if !is_date {
         return text.parse().map_err(|_| wrong());
@@ -44,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_mean_several_moments_is_refused() {
+    fn an_ambiguous_moment_is_an_error() {
         for text in
             ["", "yesterday", "2026-01-31T12:00:00", "2026-13-01", "2026-02-30", "31.01.2026", "1700000000"]
         {

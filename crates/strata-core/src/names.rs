@@ -1,6 +1,6 @@
 //! Enums that people, stores and clients write by name.
 //!
-//! `strum` derives the names from the variants, beside serde's rule where an enum has both. This module words the error
+//! `strum` derives the names from the variants, with the same rule as serde if an enum has both. This module words the error
 //! for an unknown name.
 
 use crate::error::{Error, shown};

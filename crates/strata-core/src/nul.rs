@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 
 /// Text, or a JSON value with text in it.
 pub trait MayHoldNul {
-    /// Whether a NUL character is anywhere in it.
+    /// Whether the value contains a NUL character.
     fn holds_nul(&self) -> bool;
 }
 
@@ -36,7 +36,7 @@ impl MayHoldNul for Map<String, Value> {
     }
 }
 
-/// Refuses a value that holds a NUL character; `what` names the value in the message.
+/// Returns an error for a value that contains a NUL character; `what` names the value in the message.
 pub fn check_nul(what: &str, value: &(impl MayHoldNul + ?Sized)) -> Result<()> {
     if value.holds_nul() {
         return Err(Error::invalid(format!("{what} holds a NUL character; remove it")));

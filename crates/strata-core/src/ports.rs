@@ -1,4 +1,4 @@
-//! What the core needs from outside beside the store: time, ids, tokens and models.
+//! The ports of the core beside the store: time, ids, tokens and models.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,35 +9,35 @@ use uuid::Uuid;
 
 use crate::error::{Error, Result};
 
-/// The time. Tests hand in a fixed one.
+/// The time. Tests pass a fixed clock.
 pub trait Clock: Send + Sync + 'static {
     /// Now, to the microsecond.
     fn now(&self) -> Timestamp;
 }
 
-/// Waits. The core has no runtime of its own.
+/// Waits. The core has no async runtime of its own.
 #[async_trait]
 pub trait Timer: Send + Sync {
-    /// Returns when so much time has passed. Dropped before, nothing is left behind.
+    /// Returns after the given duration. Dropping the future cancels the wait without side effects.
     async fn rest(&self, time: Duration);
 }
 
-/// Fresh ids, ordered by time. Tests hand in a counter.
+/// Fresh ids, ordered by time. Tests pass a counter.
 pub trait IdSource: Send + Sync + 'static {
-    /// A UUID that was never given before.
+    /// A UUID that was never returned before.
     fn next(&self) -> Uuid;
 }
 
-/// Counts tokens as the model would.
+/// Counts tokens as the model does.
 pub trait TokenCounter: Send + Sync + 'static {
-    /// The tokens of `text`.
+    /// The number of tokens of `text`.
     fn count(&self, text: &str) -> u32;
 }
 
-/// A token counter without a vocabulary: it estimates tokens from characters, rounded up.
+/// A token counter without a vocabulary: it estimates the number of tokens from the characters, rounded up.
 ///
-/// A quarter of a token for a Latin character is OpenAI's own rule of thumb. Vocabularies of multilingual models hold
-/// about one token for a Chinese or Japanese character, and one for two characters of other scripts.
+/// A quarter of a token per Latin character is OpenAI's own rule of thumb. Vocabularies of multilingual models hold
+/// about one token per Chinese or Japanese character, and one token per two characters of other scripts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EstimatedTokens;
 
@@ -53,7 +53,7 @@ impl TokenCounter for EstimatedTokens {
     }
 }
 
-/// Han, kana and hangul, with the punctuation and the full-width forms that go with them.
+/// Han, kana and hangul, with their punctuation and the full-width forms.
 fn is_cjk(character: char) -> bool {
     matches!(
         character,
@@ -67,37 +67,38 @@ fn is_cjk(character: char) -> bool {
     )
 }
 
-/// What is embedded of an item.
+/// The text of an item that is embedded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Passage {
-    /// What was said just before it in the same session, for encoders that read a turn in its context.
+    /// The text said just before it in the same session, for encoders that read a turn in its context.
     pub context: Option<String>,
-    /// The item itself, as `speaker: text` where a speaker is known.
+    /// The item itself, as `speaker: text` if a speaker is known.
     pub text: String,
 }
 
-/// Where an embedder runs, which decides what is worth embedding: document 3 never pays for all turns.
+/// The place where an embedder runs. It decides which items are worth embedding: the evolution plan never pays for all
+/// turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EmbedderCost {
     /// In this process.
     Local,
-    /// At somebody's endpoint, for money.
+    /// At a remote endpoint, for money.
     Remote,
 }
 
 /// Turns texts into vectors.
 #[async_trait]
 pub trait Embedder: Send + Sync + 'static {
-    /// The model's name; another name is another space.
+    /// The model's name. Vectors of another name belong to another space.
     fn model(&self) -> &str;
 
-    /// Where it runs.
+    /// The place where it runs.
     fn cost(&self) -> EmbedderCost;
 
-    /// One vector a passage, all of one dimension, in the order given.
+    /// Embeds passages: one vector per passage, all of one dimension, in the given order.
     async fn embed_passages(&self, passages: &[Passage]) -> Result<Vec<Vec<f32>>>;
 
-    /// The vector of a question, in the same space.
+    /// Embeds a question into the same space.
     async fn embed_question(&self, question: &str) -> Result<Vec<f32>>;
 }
 
@@ -107,7 +108,7 @@ pub trait Reranker: Send + Sync + 'static {
     /// The model's name.
     fn model(&self) -> &str;
 
-    /// One raw score (a logit) a text, in the order given.
+    /// Scores texts: one raw score (a logit) per text, in the given order.
     async fn score(&self, question: &str, texts: &[String]) -> Result<Vec<f32>>;
 }
 
@@ -116,26 +117,26 @@ pub trait Reranker: Send + Sync + 'static {
 pub struct ChatMessage {
     /// `system`, `user`, `assistant` or `tool`.
     pub role: crate::turn::Role,
-    /// What it says.
+    /// The text of the message.
     pub content: String,
 }
 
-/// What a chat model is asked.
+/// A request to a chat model.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ChatRequest {
     /// The conversation.
     pub messages: Vec<ChatMessage>,
-    /// The shape of the answer, where it has to be JSON. A model that cannot be held to it is asked in words alone, so the
-    /// answer is checked by who reads it.
+    /// The schema of the answer, if the answer must be JSON. Not every model can be forced to follow it, so the reader
+    /// of the answer checks it.
     pub schema: Option<AnswerSchema>,
-    /// The most tokens of the answer; the model's own limit where nobody says.
+    /// The maximum number of tokens of the answer; `None` means the model's own limit.
     pub max_tokens: Option<u32>,
 }
 
-/// The shape of a JSON answer.
+/// The schema of a JSON answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AnswerSchema {
-    /// A name for it: letters, digits, `_` and `-`.
+    /// The name of the schema: letters, digits, `_` and `-`.
     pub name: &'static str,
     /// JSON Schema.
     pub schema: serde_json::Value,
@@ -144,20 +145,20 @@ pub struct AnswerSchema {
 /// A chat model's answer.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ChatAnswer {
-    /// What it says.
+    /// The text of the answer.
     pub text: String,
-    /// What it cost.
+    /// The cost of the answer.
     pub spent: Spent,
 }
 
-/// What was spent on a model.
+/// The use of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Spent {
-    /// Requests that reached the model, those that were tried again included.
+    /// Requests that reached the model, retries included.
     pub calls: u32,
-    /// Tokens that went in, as the model counts them or else as Strata does.
+    /// Input tokens, as the model counts them, or else as Strata does.
     pub input_tokens: u64,
-    /// Tokens that came out.
+    /// Output tokens.
     pub output_tokens: u64,
 }
 
@@ -169,18 +170,18 @@ impl std::ops::AddAssign for Spent {
     }
 }
 
-/// A model that answers.
+/// A chat model.
 #[async_trait]
 pub trait ChatModel: Send + Sync + 'static {
     /// The model's name.
     fn model(&self) -> &str;
 
-    /// The answer to a request. What may succeed later was tried again inside; the error says whether it still may.
+    /// Answers a request. The model retries transient failures itself; the error says whether a later call may succeed.
     async fn complete(&self, request: &ChatRequest) -> Result<ChatAnswer>;
 
-    /// As [`ChatModel::complete`], handing over each piece of the text as it comes; the pieces together are the answer's
-    /// text. Once a piece was handed over nothing is tried again: an error then says that the answer broke off. A model
-    /// that cannot do this hands the whole text over at the end.
+    /// Like [`ChatModel::complete`], but passes each piece of the text to `emit` as it comes. The pieces together are
+    /// the text of the answer. After the first piece nothing is retried: an error then means that the answer broke off.
+    /// A model that cannot stream passes the whole text at the end.
     async fn stream(
         &self,
         request: &ChatRequest,

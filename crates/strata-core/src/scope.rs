@@ -1,4 +1,4 @@
-//! Where to look, and when to look further.
+//! The scope of a recall.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,29 +6,29 @@ use crate::error::Error;
 use crate::id::UserId;
 use crate::names::{Named, unknown};
 
-/// Where recall looks.
+/// The items that recall searches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown::<Scope>)]
 pub enum Scope {
-    /// One session, and the memories bound to none.
+    /// One session, and the memories that are bound to no session.
     Session,
     /// All of the user's sessions and memories.
     User,
-    /// The user's, and what is shared by all users.
+    /// All of the user's sessions and memories, and the data that all users share.
     Global,
 }
 
 impl Scope {
-    /// The name clients use.
+    /// The name that clients use.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
 impl Scope {
-    /// Whose items are looked through; `shared` says that what all users share is, whatever the scope.
+    /// The owners of the items to search. With `shared`, the data that all users share is always included.
     pub fn owners(self, user: &UserId, shared: bool) -> Vec<UserId> {
         let shared = (shared || self == Self::Global).then(UserId::global).filter(|global| global != user);
         std::iter::once(user.clone()).chain(shared).collect()

@@ -11,14 +11,14 @@ use crate::state::State;
 pub struct Session {
     /// Its name, unique for its user.
     pub id: SessionId,
-    /// When it was first written to.
+    /// The time of its first write.
     pub created_at: Timestamp,
-    /// When it was last written to.
+    /// The time of its last write.
     pub updated_at: Timestamp,
-    /// Identifies what was read: it rises with each change set that appends turns or replaces the state. A session that
-    /// does not exist has version 0, and a version is never used again for a session of the same name.
+    /// The version of the session. It rises with each change set that appends turns or replaces the state. A session
+    /// that does not exist has version 0, and a version is never used again for a session of the same name.
     pub version: u64,
-    /// How many turns it has, which is also the next turn's `seq`.
+    /// The number of turns, which is also the next turn's `seq`.
     pub turn_count: u64,
     /// Its working state.
     pub state: State,

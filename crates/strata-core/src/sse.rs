@@ -1,26 +1,26 @@
-//! Server-sent events, read as the bytes arrive: split anywhere, with any line ending.
+//! A parser for server-sent events that takes bytes as they arrive: split anywhere, with any line ending.
 //!
-//! Only what is needed to read along with a stream: the data of each event. It is pure, and stands here because the proxy,
-//! which reads along with what passes, and the client of chat models both need the same one.
+//! It returns only the data of each event. It is pure, and it is in this crate because the proxy and the client of chat
+//! models both use it.
 
-/// An event longer than this is not a part of a reply; it is passed over, so that a stream cannot fill the memory.
+/// An event longer than this is no part of a reply. The parser skips it, so that a stream cannot fill the memory.
 const MAX_EVENT_BYTES: usize = 4 * 1024 * 1024;
 
-/// Puts events together from pieces.
+/// Assembles events from chunks of bytes.
 #[derive(Debug, Default)]
 pub struct EventReader {
-    /// The line that has begun.
+    /// The current, unfinished line.
     line: Vec<u8>,
-    /// The data of the event that has begun, its lines joined.
+    /// The data of the current, unfinished event, its lines joined.
     data: Vec<u8>,
     has_data: bool,
-    /// The last byte was a carriage return, whose line feed may be still to come.
+    /// Whether the last byte was a carriage return. A line feed that follows belongs to it.
     after_return: bool,
     is_too_long: bool,
 }
 
 impl EventReader {
-    /// Reads the next bytes, and gives the data of each event that they complete to `emit`.
+    /// Reads the next bytes, and calls `emit` with the data of each event that they complete.
     pub fn feed(&mut self, bytes: &[u8], emit: &mut dyn FnMut(&[u8])) {
         let mut rest = bytes;
         if self.after_return && rest.first() == Some(&b'\n') {
@@ -45,7 +45,7 @@ impl EventReader {
         self.push(rest);
     }
 
-    /// Ends the stream. An event that no empty line has ended counts too: not every server sends the last one.
+    /// Ends the stream. An event without an empty line after it counts too: not every server sends the last empty line.
     pub fn finish(&mut self, emit: &mut dyn FnMut(&[u8])) {
         if !self.line.is_empty() {
             self.end_line(emit);
@@ -59,7 +59,7 @@ impl EventReader {
             self.line.clear();
             self.data.clear();
         }
-        // Of a line that is passed over one byte stays, so that it does not look empty.
+        // One byte of a skipped line stays in the buffer, so that the line does not look empty.
         let kept = if self.is_too_long { &bytes[..bytes.len().min(1)] } else { bytes };
         self.line.extend_from_slice(kept);
     }
@@ -78,7 +78,7 @@ impl EventReader {
             self.data.extend_from_slice(value);
             self.has_data = true;
         }
-        // The buffer is used again.
+        // The buffer is reused.
         self.line = line;
         self.line.clear();
     }

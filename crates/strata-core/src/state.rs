@@ -1,7 +1,7 @@
-//! A session's structured working state: what a program needs to go on, beside what was said.
+//! A session's structured working state: the data that a program needs to continue, beside the turns.
 //!
-//! The fields are those of the layered prompt's diagnostic state and of the working context's JSON document. Fields that
-//! this version does not know survive a load and a save.
+//! The fields are those of the diagnostic state in the layered-prompt design and of the JSON document in the
+//! context-store design. Fields that this version does not know survive a load and a save.
 
 use std::collections::BTreeMap;
 
@@ -10,23 +10,23 @@ use serde_json::{Map, Value};
 
 use crate::lenient_int;
 
-/// Everything kept about a session beside its turns.
+/// All data of a session beside its turns.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct State {
-    /// What is known of the problem at hand.
+    /// The known facts about the current problem.
     pub diagnostic: DiagnosticState,
     /// The program's own settings for the session.
     pub system_state: Map<String, Value>,
-    /// What is being worked on.
+    /// The current tasks.
     pub active_tasks: Vec<Task>,
-    /// How often which tool was called.
+    /// The number of calls per tool.
     pub tool_stats: ToolStats,
-    /// The last seen surroundings.
+    /// The environment when it was last seen.
     pub last_known_environment: Map<String, Value>,
-    /// Tokens in and out.
+    /// Input and output tokens.
     pub token_usage: TokenUsage,
-    /// How far the turns have been read into this state.
+    /// The turns that have been read into this state.
     #[serde(skip_serializing_if = "Observed::is_none")]
     pub observed: Observed,
     /// Fields of a later version or of the client's own.
@@ -34,14 +34,15 @@ pub struct State {
     pub extra: Map<String, Value>,
 }
 
-/// How far a session's turns have been read into its state. Turns that were recorded without being read, as a user's are,
-/// are caught up with the next reply.
+/// The turns of a session that have been read into its state. Turns that were recorded without being read, such as the
+/// user's, are read together with the next reply.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Observed {
-    /// How many turns have been read.
+    /// The number of turns that have been read.
     pub turns: u64,
-    /// Tokens said to the model since its last reply, which that reply's usage may replace.
+    /// Tokens sent to the model since its last reply. The usage that the model reports with the next reply may replace
+    /// them.
     pub unanswered_tokens: u64,
 }
 
@@ -59,43 +60,43 @@ pub struct DiagnosticState {
     pub device_ip: Option<String>,
     /// The device's name.
     pub device_name: Option<String>,
-    /// The log read last.
+    /// The log that was read last.
     pub last_log_file: Option<String>,
     /// All logs downloaded in this session.
     pub downloaded_logs: Vec<String>,
-    /// What was found.
+    /// The findings.
     pub findings: Vec<String>,
-    /// What is being tested.
+    /// The hypotheses being tested.
     pub hypotheses: Vec<String>,
-    /// What was confirmed.
+    /// The confirmed hypotheses.
     pub root_causes: Vec<String>,
-    /// How far it is.
+    /// The phase of the diagnosis.
     pub status: DiagnosticStatus,
 }
 
-/// How far a diagnosis is.
+/// The phase of a diagnosis.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DiagnosticStatus {
-    /// Nothing is being looked into.
+    /// No diagnosis is in progress.
     #[default]
     Idle,
-    /// Something is.
+    /// A diagnosis is in progress.
     Investigating,
     /// The cause was found.
     Resolved,
 }
 
-/// One thing being worked on.
+/// One task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Task {
-    /// The client's id for it.
+    /// The client's id of the task.
     pub id: String,
-    /// What it is.
+    /// The description of the task.
     pub description: String,
     /// `Running`, `Completed`, or the client's own word.
     pub status: String,
-    /// From 0 to 1.
+    /// The progress, from 0 to 1.
     #[serde(default)]
     pub progress: f64,
     /// Seconds since the epoch.
@@ -109,14 +110,14 @@ pub struct Task {
     pub extra: Map<String, Value>,
 }
 
-/// How often which tool was called.
+/// The number of calls per tool.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolStats {
     /// All calls.
     #[serde(deserialize_with = "lenient_int::number")]
     pub total_calls: u64,
-    /// Calls by the tool's name.
+    /// Calls by tool name.
     #[serde(deserialize_with = "lenient_int::by_name")]
     pub by_tool: BTreeMap<String, u64>,
     /// Calls that failed.
@@ -127,17 +128,17 @@ pub struct ToolStats {
     pub extra: BTreeMap<String, Value>,
 }
 
-/// Tokens in and out.
+/// Input and output tokens.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TokenUsage {
-    /// Tokens the model was shown.
+    /// Tokens that the model read.
     #[serde(deserialize_with = "lenient_int::number")]
     pub total_input: u64,
-    /// Tokens the model produced.
+    /// Tokens that the model wrote.
     #[serde(deserialize_with = "lenient_int::number")]
     pub total_output: u64,
-    /// Both, for this session.
+    /// The sum of both, for this session.
     #[serde(deserialize_with = "lenient_int::number")]
     pub by_session: u64,
     /// Fields of the client's own.

@@ -43,7 +43,7 @@ use crate::turn::Turn;
 /// [`Store::users`], [`Store::owner_of`], [`Store::key_by_hash`], [`Store::keys`], [`Store::check`] and [`Store::close`],
 /// which serve the process itself.
 ///
-/// **Durability.** When [`Store::apply`] returns, the written data survives the death of the process and, where the medium
+/// **Durability.** When [`Store::apply`] returns, the written data survives the death of the process and, if the medium
 /// allows, of the machine. A read that begins afterwards, in any process, sees it.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
@@ -83,18 +83,18 @@ pub trait Store: Send + Sync + 'static {
     async fn turns(&self, user: &UserId, query: &TurnQuery) -> Result<Vec<Turn>>;
 
     /// The memories a query selects. [`MemorySelect::Current`] comes newest `recorded_at` first,
-    /// [`MemorySelect::Ids`] in the order of the ids whatever their state, [`MemorySelect::History`] oldest first: all
-    /// that the memory replaced, itself, and all that replaced it; empty where the id does not exist.
+    /// [`MemorySelect::Ids`] in the order of the ids, in any state, [`MemorySelect::History`] oldest first: all
+    /// that the memory replaced, itself, and all that replaced it; empty if the id does not exist.
     async fn memories(&self, user: &UserId, query: &MemoryQuery) -> Result<Vec<Memory>>;
 
-    /// The user who has a memory with this id, whatever the memory's state, for callers that may ask for any user. If
+    /// The user who has a memory with this id, in any state, for callers that may ask for any user. If
     /// several users have one, the first of them by name; [`UserId::global`] is never the answer.
     async fn owner_of(&self, id: MemoryId) -> Result<Option<UserId>>;
 
     /// A session's summaries, the one that reaches furthest first.
     async fn summaries(&self, user: &UserId, query: &SummaryQuery) -> Result<Vec<Summary>>;
 
-    /// Full-text search over what recall may see: visible turns and memories believed at `as_of`, best first.
+    /// Full-text search over the items that recall may see: visible turns and memories believed at `as_of`, best first.
     ///
     /// Scores are positive and comparable within one answer only. Items that were applied before the call are found,
     /// whether or not they have been indexed. [`TextMatch::Words`] finds items that share at least one analysed term with the query.
@@ -142,7 +142,7 @@ pub trait Store: Send + Sync + 'static {
     /// them.
     async fn users(&self, page: Page) -> Result<Vec<UserId>>;
 
-    /// Checks whether the store can be read and written, counts what it holds and lists its problems.
+    /// Checks whether the store can be read and written, counts its data and lists its problems.
     async fn check(&self, depth: CheckDepth) -> Result<Health>;
 
     /// Finishes the accepted writes and releases files and locks. Later calls fail as unavailable.
@@ -183,7 +183,7 @@ pub struct LeaseRequest {
     pub until: Timestamp,
 }
 
-/// What [`Store::check`] found.
+/// The result of [`Store::check`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Health {
     /// The backend and the place of its data, without secrets.
@@ -202,6 +202,6 @@ pub struct Health {
     pub unindexed: u64,
     /// Bytes on disk.
     pub bytes: u64,
-    /// What is wrong and what to do about it; empty when nothing is.
+    /// The problems, each with its remedy; empty if there are none.
     pub problems: Vec<String>,
 }

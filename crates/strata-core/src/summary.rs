@@ -1,4 +1,4 @@
-//! A summary: derived text over a range of a session's turns, with the version it was built on.
+//! A summary: text derived from a range of a session's turns, with the version it was built on.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -8,22 +8,22 @@ use crate::error::Error;
 use crate::id::{SessionId, SummaryId};
 use crate::names::{Named, unknown};
 
-/// How a summary was made.
+/// The strategy that made a summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown::<Strategy>)]
 pub enum Strategy {
-    /// Older turns folded into one text as they leave the recent ones.
+    /// Older turns folded into one text as they leave the recent turns.
     Rolling,
-    /// The last so many turns, slid forward.
+    /// A window over the last turns, which moves forward.
     Window,
     /// A tree of chunks, groups and one root.
     Tree,
 }
 
 impl Strategy {
-    /// The name stores and clients use.
+    /// The name that stores and clients use.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -33,22 +33,22 @@ impl Named for Strategy {
     const WHAT: &'static str = "strategy";
 }
 
-/// How far a summary is.
+/// The state of a summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown::<SummaryStatus>)]
 pub enum SummaryStatus {
-    /// Being made; at most one a session.
+    /// In progress; at most one per session.
     Processing,
     /// Done.
     Completed,
-    /// Given up.
+    /// Failed for good.
     Failed,
 }
 
 impl SummaryStatus {
-    /// The name stores and clients use.
+    /// The name that stores and clients use.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -58,16 +58,16 @@ impl Named for SummaryStatus {
     const WHAT: &'static str = "status";
 }
 
-/// Derived text over a range of turns.
+/// Text derived from a range of turns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Its id.
     pub id: SummaryId,
-    /// The session it is about.
+    /// The session of the summary.
     pub session: SessionId,
-    /// How it was made.
+    /// The strategy that made it.
     pub strategy: Strategy,
-    /// Its level in a tree; 0 elsewhere.
+    /// Its level in a tree; 0 for other strategies.
     pub level: u8,
     /// The first turn it covers.
     pub start_seq: u64,
@@ -75,56 +75,56 @@ pub struct Summary {
     pub end_seq: u64,
     /// The version it was built on.
     pub base_id: Option<SummaryId>,
-    /// How far it is.
+    /// Its state.
     pub status: SummaryStatus,
-    /// The text; empty while processing.
+    /// The text; empty while it is in progress.
     pub text: String,
-    /// Facts, preferences, decisions, todos and entities, where they were made out.
+    /// Facts, preferences, decisions, todos and entities, if they were extracted.
     pub structured: Option<Value>,
-    /// Tokens that went in.
+    /// Input tokens.
     pub input_tokens: u32,
-    /// Tokens that came out.
+    /// Output tokens.
     pub output_tokens: u32,
-    /// How long it took, in milliseconds.
+    /// The duration in milliseconds.
     pub generation_ms: Option<u32>,
-    /// When it was begun.
+    /// The time at which it was begun.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// The time of its last change.
     pub updated_at: Timestamp,
 }
 
-/// After how many seconds a summary that is still `processing` counts as stuck (document 1: five minutes).
-pub const STUCK_AFTER_SECS: i64 = 300;
+/// The number of seconds after which a summary that is still `processing` counts as stuck (the sliding-window design:
+/// five minutes).
+const STUCK_AFTER_SECS: i64 = 300;
 
 impl Summary {
-    /// How many turns it covers.
+    /// The number of turns it covers.
     pub fn window_size(&self) -> u64 {
         self.end_seq.saturating_sub(self.start_seq) + 1
     }
 
-    /// Whether it should have come to an end by now. Nothing has to be done about it: its job takes it over when the lease
-    /// of whoever began it has ended.
+    /// Whether the summary is stuck. No action is needed: another worker takes its job over when the lease ends.
     pub fn is_stuck(&self, now: Timestamp) -> bool {
         self.status == SummaryStatus::Processing
             && now.duration_since(self.created_at).as_secs() >= STUCK_AFTER_SECS
     }
 }
 
-/// What summaries took (document 1's observability queries).
+/// The durations of summaries (the observability queries of the sliding-window design).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct SummaryStats {
-    /// Completed ones whose time is known.
+    /// The number of completed summaries with a known duration.
     pub total_summaries: u64,
-    /// Milliseconds of one on average.
+    /// The average duration in milliseconds.
     pub avg_ms: Option<u64>,
-    /// Milliseconds of the slowest.
+    /// The longest duration in milliseconds.
     pub max_ms: Option<u64>,
-    /// Those that should have come to an end by now.
+    /// The number of stuck summaries.
     pub stuck: u64,
 }
 
 impl SummaryStats {
-    /// What these summaries took.
+    /// The durations of these summaries.
     pub fn of(summaries: &[Summary], now: Timestamp) -> Self {
         let completed = summaries.iter().filter(|summary| summary.status == SummaryStatus::Completed);
         let times: Vec<u64> = completed.filter_map(|summary| summary.generation_ms).map(u64::from).collect();
@@ -144,7 +144,7 @@ mod tests {
     use crate::store::conformance::fixture::{at, summary};
 
     #[test]
-    fn what_summaries_took_is_counted() {
+    fn the_durations_of_summaries_are_counted() {
         let done = |ms| Summary { generation_ms: ms, ..summary("s", 5) };
         let begun = Summary { status: SummaryStatus::Processing, created_at: at(0), ..summary("s", 9) };
         let failed = Summary { status: SummaryStatus::Failed, ..done(Some(9_000)) };

@@ -1,4 +1,4 @@
-//! Why each candidate was or was not recalled, stage by stage.
+//! The trace of a recall: why each candidate was or was not returned, stage by stage.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::id::ItemId;
 use crate::scope::Scope;
 
-/// Which path gave the recalled items.
+/// The path that found the recalled items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(strum::IntoStaticStr)]
@@ -20,31 +20,31 @@ pub enum RetrievalPath {
     Vector,
     /// The most recent turns.
     Window,
-    /// Nothing but summaries.
+    /// Only summaries.
     SummariesOnly,
-    /// Nothing at all.
+    /// None: nothing was found.
     None,
 }
 
 impl RetrievalPath {
-    /// The name stores and clients use.
+    /// The name that stores and clients use.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// What happened in one recall.
+/// The trace of one recall.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trace {
     /// The question.
     pub query: String,
     /// The scope that was used.
     pub scope: Scope,
-    /// Why it was widened.
+    /// The reason for widening the scope, if it was widened.
     pub expansion: Option<String>,
-    /// Which path gave the candidates.
+    /// The path that found the candidates.
     pub path: RetrievalPath,
-    /// Hits of full text, of trigrams, and items compared by vectors.
+    /// Hits of full-text search.
     pub fts_hits: u32,
     /// Hits of trigrams.
     pub trgm_hits: u32,
@@ -54,60 +54,61 @@ pub struct Trace {
     pub candidates: Vec<TraceCandidate>,
 }
 
-/// What happened to one candidate.
+/// The trace of one candidate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TraceCandidate {
     /// The item.
     #[serde(flatten)]
     pub item: ItemId,
-    /// Its place by relevance, from 1.
+    /// Its rank by relevance, from 1.
     pub place: u32,
-    /// BM25 over terms: the share of the question's weight that it matches.
+    /// BM25 over terms: the share of the query's weight that the item matches.
     pub terms: Option<f32>,
-    /// Late interaction over word vectors: the share of the question's weight that it matches.
+    /// Late interaction over word vectors: the share of the query's weight that the item matches.
     pub words: Option<f32>,
-    /// The cosine of the means of word vectors, where it counted.
+    /// The cosine of the mean word vectors, if it counted.
     pub mean: Option<f32>,
     /// The encoder's cosine.
     pub encoder: Option<f32>,
-    /// Whether it is from a time that the question names.
+    /// Whether the item is from a time that the query names.
     pub timely: bool,
-    /// What likeness to the best answers added.
+    /// The bonus for similarity to the best results.
     pub likeness: Option<f32>,
-    /// By how many places being newer than a like statement moved it up, or being older moved it down.
+    /// The number of ranks that the item moved up because it is newer than a similar statement, or down because it is
+    /// older.
     pub fresher_by: i32,
-    /// All of these together.
+    /// The sum of these parts.
     pub score: f32,
-    /// From 0 to 1.
+    /// The relevance, from 0 to 1.
     pub relevance: f32,
-    /// How old it is.
+    /// The age of the item.
     pub age_days: Option<f32>,
     /// Relevance and recency together.
     pub served_score: Option<f32>,
-    /// What holds now, where this held once: it stands in front of this.
+    /// The current statement that replaces this one: it is placed before this item.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaced_by: Option<Uuid>,
-    /// What became of it.
+    /// The outcome for the candidate.
     pub outcome: Outcome,
 }
 
-/// What became of a candidate.
+/// The outcome for a candidate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", content = "detail", rename_all = "snake_case")]
 pub enum Outcome {
-    /// It was given back, at this place from 1.
+    /// Returned at this rank, from 1.
     Served(u32),
-    /// It is not relevant enough.
+    /// Not relevant enough.
     BelowThreshold,
-    /// Others were better, or it says what a chosen one says.
+    /// Other candidates were better, or a chosen one says the same.
     NotChosen,
-    /// It did not fit the budget, for this reason.
+    /// Excluded by the budget, for this reason.
     OverBudget(String),
-    /// It is in front of whoever asks anyway.
+    /// Excluded: the caller already sees it.
     Shown,
-    /// It asks what is asked.
+    /// Excluded: it asks the same question.
     SameQuestion,
-    /// The item of this id says the same, and later.
+    /// Excluded: the item with this id says the same and is newer.
     SaidAgain(String),
 }
 
@@ -131,14 +132,14 @@ pub struct Explanation {
     /// The item.
     #[serde(flatten)]
     pub item: ItemId,
-    /// The answer in a sentence.
+    /// The answer in one sentence.
     pub reason: String,
-    /// What happened to it, where it was a candidate.
+    /// The item's trace, if it was a candidate.
     pub candidate: Option<TraceCandidate>,
 }
 
 impl TraceCandidate {
-    /// What became of it, in words.
+    /// The outcome in words.
     pub fn reason(&self) -> String {
         match self.replaced_by {
             Some(current) => format!("{}; it was replaced by `{current}`", self.outcome),
@@ -146,7 +147,7 @@ impl TraceCandidate {
         }
     }
 
-    /// Whether it was no candidate for a place.
+    /// Whether the candidate was excluded before the ranking chose.
     pub fn was_excluded(&self) -> bool {
         matches!(self.outcome, Outcome::Shown | Outcome::SameQuestion | Outcome::SaidAgain(_))
     }

@@ -1,4 +1,4 @@
-//! A turn: one message as it was said. Its content never changes; only whether recall may see it does.
+//! A turn: one message as it was said. Its content never changes; only its visibility to recall can change.
 
 mod metadata;
 mod notes;
@@ -13,13 +13,13 @@ use crate::names::{Named, unknown};
 pub use metadata::Metadata;
 pub use notes::{Follows, Owner, TurnNotes, Usage};
 
-/// Who said a turn.
+/// The author of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown::<Role>)]
 pub enum Role {
-    /// The person.
+    /// The user.
     User,
     /// The model.
     Assistant,
@@ -30,7 +30,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The name clients use.
+    /// The name that clients use.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -40,7 +40,7 @@ impl Named for Role {
     const WHAT: &'static str = "role";
 }
 
-/// Why recall does not see something that is still stored.
+/// The reason why recall does not see a stored item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
@@ -48,16 +48,16 @@ impl Named for Role {
 pub enum HiddenReason {
     /// The model failed: the turn records the failure.
     Error,
-    /// A later edit or regeneration took another branch.
+    /// A later edit or regeneration replaced this branch of the conversation.
     Abandoned,
-    /// It made room for newer entries.
+    /// It was evicted to make room for newer entries.
     Evicted,
-    /// A client deleted it; it can be restored until it is forgotten.
+    /// A client deleted it; it can be restored until it is destroyed.
     Deleted,
 }
 
 impl HiddenReason {
-    /// The name stores and clients use.
+    /// The name that stores and clients use.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -67,12 +67,12 @@ impl Named for HiddenReason {
     const WHAT: &'static str = "reason";
 }
 
-/// Why and since when recall does not see something.
+/// The reason and the time at which an item was hidden from recall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hidden {
-    /// Why.
+    /// The reason.
     pub reason: HiddenReason,
-    /// Since when.
+    /// The time at which it was hidden.
     pub at: Timestamp,
 }
 
@@ -83,51 +83,52 @@ pub struct Turn {
     pub id: TurnId,
     /// The session it belongs to.
     pub session: SessionId,
-    /// Its place in the session, from 0 and without gaps.
+    /// Its position in the session, from 0 without gaps.
     pub seq: u64,
-    /// Who said it.
+    /// The author.
     pub role: Role,
     /// The speaker's name, if the client gave one.
     pub name: Option<String>,
-    /// What was said.
+    /// The text of the message.
     pub content: String,
-    /// When it was said, as the client says, or else when it was recorded. To the microsecond.
+    /// The time at which it was said, to the microsecond. It is the client's time, or the time of recording if the
+    /// client gives none.
     pub created_at: Timestamp,
-    /// The tokens of `content`, by the configured counter.
+    /// The number of tokens of `content`, by the configured counter.
     pub token_count: u32,
     /// The client's metadata.
     pub metadata: Metadata,
-    /// What Strata notes about it.
+    /// Strata's own notes about it.
     pub notes: TurnNotes,
-    /// Set while recall must not see it.
+    /// Set while it is hidden from recall.
     pub hidden: Option<Hidden>,
 }
 
-/// A turn that has no place yet: the store numbers it.
+/// A turn without a position: the store numbers it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NewTurn {
     /// Its id.
     pub id: TurnId,
-    /// Who said it.
+    /// The author.
     pub role: Role,
     /// The speaker's name, if the client gave one.
     pub name: Option<String>,
-    /// What was said.
+    /// The text of the message.
     pub content: String,
-    /// When it was said.
+    /// The time at which it was said.
     pub created_at: Timestamp,
-    /// The tokens of `content`.
+    /// The number of tokens of `content`.
     pub token_count: u32,
     /// The client's metadata.
     pub metadata: Metadata,
-    /// What Strata notes about it.
+    /// Strata's own notes about it.
     pub notes: TurnNotes,
-    /// Set when it must not be recalled from the start, as for an error.
+    /// Set if the turn is hidden from recall from the start, as an error is.
     pub hidden: Option<Hidden>,
 }
 
 impl NewTurn {
-    /// The turn at its place.
+    /// The turn at its position.
     pub fn at(self, session: SessionId, seq: u64) -> Turn {
         let Self { id, role, name, content, created_at, token_count, metadata, notes, hidden } = self;
         Turn { id, session, seq, role, name, content, created_at, token_count, metadata, notes, hidden }
@@ -137,19 +138,19 @@ impl NewTurn {
 /// A message to record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewMessage {
-    /// Who said it.
+    /// The author.
     pub role: Role,
     /// The speaker's name, if there is one.
     pub name: Option<String>,
-    /// What was said.
+    /// The text of the message.
     pub content: String,
-    /// When it was said; now where the client does not say.
+    /// The time at which it was said; `None` means now.
     pub created_at: Option<Timestamp>,
     /// The client's metadata.
     pub metadata: Metadata,
-    /// What Strata is told about it, apart from the metadata.
+    /// Strata's own notes about it, apart from the metadata.
     pub notes: TurnNotes,
-    /// Set when it must not be recalled, as for an error.
+    /// Set if the turn is hidden from recall, as an error is.
     pub hidden: Option<Hidden>,
 }
 

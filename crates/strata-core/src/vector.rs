@@ -1,36 +1,36 @@
-//! Embedding vectors as they are stored: eight bits a component, with the model's name.
+//! Embedding vectors as they are stored: eight bits per component, with the model's name.
 
 use serde::{Deserialize, Serialize};
 
 use crate::dot::dot;
 use crate::id::ItemId;
 
-/// A vector of unit length, quantised to eight bits a component.
+/// A vector of unit length, quantised to eight bits per component.
 ///
-/// One scale a vector keeps the largest component at 127: measured on sentence encoders, the cosine of two quantised
+/// One scale per vector keeps the largest component at 127. Measured on sentence encoders, the cosine of two quantised
 /// vectors differs from the exact one by less than 0.01.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Vector {
-    /// What to multiply the components with.
+    /// The factor of the components.
     pub scale: f32,
     /// The components.
     pub values: Vec<i8>,
 }
 
 impl Vector {
-    /// Normalises and quantises. A vector of zeros, or one that holds a number that is none, becomes all zeros.
+    /// Normalises and quantises. A zero vector, or one that contains NaN, becomes all zeros.
     pub fn quantise(values: &[f32]) -> Self {
         Self::with_norm(values).0
     }
 
-    /// The quantised vector, and the length that the given one had.
+    /// The quantised vector, and the length of the given vector.
     pub(crate) fn with_norm(values: &[f32]) -> (Self, f32) {
         let mut quantised = vec![0; values.len()];
         let (scale, norm) = quantise_into(values, &mut quantised);
         (Self { scale, values: quantised }, norm)
     }
 
-    /// The cosine of two vectors of the same model; 0 where the dimensions differ.
+    /// The cosine of two vectors of the same model; 0 if the dimensions differ.
     pub fn cosine(&self, other: &Self) -> f32 {
         if self.values.len() != other.values.len() {
             return 0.0;
@@ -39,18 +39,18 @@ impl Vector {
     }
 }
 
-/// Writes the quantised vector of `values` to `quantised`, which is as long and all zeros. Gives its scale, and the length
-/// that the given one has.
+/// Writes the quantised vector of `values` to `quantised`, which has the same length and holds only zeros. Returns the
+/// scale and the length of the given vector.
 pub(crate) fn quantise_into(values: &[f32], quantised: &mut [i8]) -> (f32, f32) {
     #[cfg(target_arch = "x86_64")]
     {
-        // The same loops for registers of twice the width, which give the same numbers.
+        // The same loops for registers of twice the width. They give the same numbers.
         #[target_feature(enable = "avx2")]
         fn quantise_avx2(values: &[f32], quantised: &mut [i8]) -> (f32, f32) {
             quantise_each(values, quantised)
         }
         if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has just been asked for the one feature that the function needs.
+            // SAFETY: the condition above checks that the processor has the one feature that the function needs.
             #[allow(
                 unsafe_code,
                 reason = "a function compiled for a processor feature can only be called so"
@@ -73,8 +73,8 @@ fn quantise_each(values: &[f32], quantised: &mut [i8]) -> (f32, f32) {
     (largest / norm / 127.0, norm)
 }
 
-/// A vector's length and its largest component. Eight sums side by side: one alone waits for each addition, and a cold
-/// index makes fifteen thousand vectors.
+/// A vector's length and its largest component. Eight sums run in parallel, because a single sum waits for each
+/// addition, and a cold index makes fifteen thousand vectors.
 #[inline(always)]
 fn norm_and_largest(values: &[f32]) -> (f32, f32) {
     let (mut squares, mut largest) = ([0.0_f32; 8], [0.0_f32; 8]);
@@ -90,7 +90,7 @@ fn norm_and_largest(values: &[f32]) -> (f32, f32) {
     (square.sqrt(), largest)
 }
 
-/// Rounds a number from -127 to 127, halves away from zero: as `f32::round` does, which is a call for each number.
+/// Rounds a number from -127 to 127, halves away from zero. `f32::round` does the same, but costs a call per number.
 #[inline(always)]
 fn round(number: f32) -> i8 {
     let whole = number as i32;
@@ -101,9 +101,9 @@ fn round(number: f32) -> i8 {
 /// The vector of one item by one model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ItemVector {
-    /// What was embedded.
+    /// The embedded item.
     pub item: ItemId,
-    /// The model's name, which is also its version: another name means another space.
+    /// The model's name, which also stands for its version: vectors of another name belong to another space.
     pub model: String,
     /// The vector.
     pub vector: Vector,

@@ -1,6 +1,6 @@
-//! Phrases by which a question points at an earlier conversation.
+//! Phrases that point at an earlier conversation.
 
-/// Phrases by which somebody points at an earlier conversation, lower case.
+/// English phrases that point at an earlier conversation, in lower case.
 const ENGLISH_CUES: [&str; 22] = [
     "last time",
     "before",
@@ -26,13 +26,13 @@ const ENGLISH_CUES: [&str; 22] = [
     "back then",
 ];
 
-/// The same in Chinese, simplified and traditional.
+/// The Chinese phrases, simplified and traditional.
 const CHINESE_CUES: [&str; 19] = [
     "之前", "以前", "上次", "上回", "先前", "曾经", "曾經", "过去", "過去", "记得", "記得", "说过", "說過",
     "提过", "提過", "聊过", "聊過", "那次", "从前",
 ];
 
-/// The phrase by which a question points at an earlier conversation.
+/// The first phrase in a question that points at an earlier conversation.
 pub fn cue(question: &str) -> Option<&'static str> {
     let lower = question.to_lowercase();
     let word_at = |cue: &str| {

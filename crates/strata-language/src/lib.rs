@@ -1,8 +1,8 @@
-//! What Strata knows about language, English and Chinese first: text analysis, sentences, time expressions, cues that point
-//! at earlier conversations, and the rules that read statements out of messages.
+//! Strata's knowledge of language, mainly English and Chinese: text analysis, sentences, time expressions, cues that
+//! point at earlier conversations, and the rules that extract statements from messages.
 //!
 //! This crate is pure: text in, values out. It knows no turn, no memory, no user and no store. Start reading at
-//! [`text`] for what a search index sees, at [`rules`] for how a message becomes statements.
+//! [`text`] for the terms of a search index, and at [`rules`] for the way from a message to statements.
 
 pub mod cues;
 pub mod plan;

@@ -1,20 +1,20 @@
-//! What becomes of new statements and of the memories that stand near them.
+//! The plan for new statements and the known memories that are similar to them.
 
 /// How a todo ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TodoEnd {
     /// It was done.
     Done,
-    /// It is not to be done any more.
+    /// It was dropped.
     Dropped,
 }
 
-/// What becomes of a memory that is known. The index is that of the new statement because of which it happens.
+/// The decision about a known memory. `by` is the index of the new statement that causes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It stays as it is (NONE).
+    /// It stays unchanged (NONE).
     Keep,
-    /// The statement says the same thing anew and takes its place (UPDATE).
+    /// The statement says the same in a new form and replaces it (UPDATE).
     Update {
         /// The statement.
         by: usize,
@@ -28,13 +28,13 @@ pub enum Fate {
     End {
         /// The statement.
         by: usize,
-        /// How.
+        /// The way in which it ends.
         how: TodoEnd,
     },
 }
 
 impl Fate {
-    /// The statement that ends the memory's validity, if one does.
+    /// The statement that ends the memory's validity, if there is one.
     pub fn because_of(self) -> Option<usize> {
         match self {
             Self::Keep => None,
@@ -43,40 +43,40 @@ impl Fate {
     }
 }
 
-/// What becomes of a new statement.
+/// The decision about a new statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Novelty {
     /// It becomes a memory (ADD, or the new text of an UPDATE).
     Add,
-    /// The known memory at this place says it already (NONE).
+    /// The known memory at this index says the same (NONE).
     Duplicate {
-        /// The memory's place among the known ones.
+        /// The index of the known memory.
         of: usize,
     },
-    /// A statement before it in the same plan says it already (NONE).
+    /// An earlier statement of the same plan says the same (NONE).
     Repeated {
-        /// That statement.
+        /// The index of that statement.
         of: usize,
     },
 }
 
-/// A complete enumeration: one entry for every known memory and every new statement, in their order.
+/// A complete plan: one decision for every known memory and every new statement, in their order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// What becomes of each known memory.
+    /// The decision about each known memory.
     pub known: Vec<Fate>,
-    /// What becomes of each new statement.
+    /// The decision about each new statement.
     pub new: Vec<Novelty>,
 }
 
 impl Plan {
-    /// All statements are added and nothing else changes: what is done when nobody can judge.
+    /// A plan that adds all statements and changes nothing else. It is used if no comparison is possible.
     pub fn add_all(known: usize, new: usize) -> Self {
         Self { known: vec![Fate::Keep; known], new: vec![Novelty::Add; new] }
     }
 
-    /// Whether this is a complete plan for so many known memories and new statements that loses nothing: whatever ends a
-    /// memory is itself added, and a duplicate is one of something that stays.
+    /// Checks that this is a complete plan for the given numbers of memories and statements, and that it loses nothing:
+    /// a statement that ends a memory is added, and a duplicate repeats something that stays.
     pub fn check(&self, known: usize, new: usize) -> Result<(), String> {
         if self.known.len() != known || self.new.len() != new {
             return Err(format!(

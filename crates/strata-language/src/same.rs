@@ -1,9 +1,9 @@
-//! When two statements are the same without anybody having to judge.
+//! The normal form by which identical statements are recognised.
 
 use crate::text;
 
-/// A statement as it is compared: normal form, lower case, one space between words, no full stop at the end. Punctuation
-/// inside stays, because `C` is not `C++`.
+/// The normal form of a statement: normalised, lower case, one space between words, no full stop at the end.
+/// Punctuation inside stays, because `C` is not `C++`.
 pub fn normalised(content: &str) -> String {
     let folded = text::fold(content);
     folded.trim_end_matches(['.', '!', ';', ',', ' ', '。', '！', '；', '，', '｡']).to_owned()

@@ -1,4 +1,4 @@
-//! Where sentences end, in English and Chinese: a text that has to be shorter ends with one.
+//! Finds the ends of sentences, in English and Chinese, and shortens texts at them.
 
 use unicode_segmentation::GraphemeCursor;
 
@@ -15,8 +15,8 @@ pub fn first_sentence(text: &str) -> &str {
     }
 }
 
-/// As many whole sentences from the beginning as fit into `max_chars` characters. Where not even the first one fits, its
-/// beginning up to a word's end, with an ellipsis.
+/// As many whole sentences from the beginning as fit into `max_chars` characters. If not even the first one fits, it
+/// returns the beginning up to the end of a word, with an ellipsis.
 pub fn beginning(text: &str, max_chars: usize) -> String {
     let text = text.trim();
     if text.len() <= max_chars || text.chars().count() <= max_chars {
@@ -29,7 +29,7 @@ pub fn beginning(text: &str, max_chars: usize) -> String {
     let most = head_end(text, max_chars.saturating_sub(1));
     let head = &text[..most];
     let cut = match head.rfind(char::is_whitespace) {
-        // Half of what fits is kept in any case: a word may be all there is, and Chinese has no spaces.
+        // At least half of the room is used: the text may be a single word, and Chinese has no spaces.
         Some(space) if space * 2 >= most => space,
         _ => most,
     };
@@ -40,8 +40,8 @@ pub fn beginning(text: &str, max_chars: usize) -> String {
     short
 }
 
-/// As many whole sentences from the end as fit into `max_chars` characters; where not even the last one fits, its
-/// beginning.
+/// As many whole sentences from the end as fit into `max_chars` characters. If not even the last one fits, it returns
+/// its beginning.
 pub fn ending(text: &str, max_chars: usize) -> String {
     let text = text.trim();
     if text.len() <= max_chars || text.chars().count() <= max_chars {
@@ -49,21 +49,21 @@ pub fn ending(text: &str, max_chars: usize) -> String {
     }
     let fits = |start: &usize| text[*start..].trim().chars().count() <= max_chars;
     let starts: Vec<usize> = ends(text).filter(|end| *end < text.len()).collect();
-    // Sentences are tried from the last one back, so that a long text is not counted once a sentence.
+    // It tries sentences from the last one backwards, so that it does not count a long text again for each sentence.
     match starts.iter().rev().take_while(|start| fits(start)).last() {
         Some(start) => text[*start..].trim().to_owned(),
         None => beginning(starts.last().map_or(text, |start| &text[*start..]), max_chars),
     }
 }
 
-/// Where sentences end, as offsets just behind them: line breaks, Chinese stops, and Latin stops before a space.
+/// The offsets just after each sentence: after line breaks, Chinese stops, and Latin stops before a space.
 pub fn ends(text: &str) -> impl Iterator<Item = usize> + '_ {
     text.char_indices().filter_map(move |(at, c)| {
         let end = at + c.len_utf8();
         let rest = &text[end..];
         match c {
             '\n' => Some(end),
-            // Of several stops in a row the last one ends the sentence; a closing quote belongs to it.
+            // Of several stops in a row the last one ends the sentence; a closing quote belongs to the sentence.
             '。' | '！' | '？' | '；' => (!rest.starts_with(STOPS)).then(|| end + closing(rest)),
             '.' | '!' | '?' => {
                 let behind = &rest[closing(rest)..];
@@ -77,7 +77,7 @@ pub fn ends(text: &str) -> impl Iterator<Item = usize> + '_ {
 
 const STOPS: [char; 7] = ['。', '！', '？', '；', '.', '!', '?'];
 
-/// The bytes of closing quotes and brackets at the beginning of `rest`.
+/// The length in bytes of the closing quotes and brackets at the beginning of `rest`.
 fn closing(rest: &str) -> usize {
     rest.len() - rest.trim_start_matches(['"', '\'', ')', ']', '”', '’', '」', '』', '）', '»', '*']).len()
 }
@@ -95,7 +95,7 @@ fn is_abbreviation(text: &str) -> bool {
             .any(|abbreviation| word.trim_start_matches('(').eq_ignore_ascii_case(abbreviation))
 }
 
-/// The last border between graphemes at or before `end`, which is a border between characters.
+/// The last grapheme boundary at or before `end`, which is a character boundary.
 pub fn grapheme_border(text: &str, end: usize) -> usize {
     let mut cursor = GraphemeCursor::new(end, text.len(), true);
     match cursor.is_boundary(text, 0) {
@@ -104,13 +104,13 @@ pub fn grapheme_border(text: &str, end: usize) -> usize {
     }
 }
 
-/// Where the first `chars` characters end, or the last whole grapheme before that.
+/// The end of the first `chars` characters, or of the last whole grapheme before it.
 pub fn head_end(text: &str, chars: usize) -> usize {
     let Some((at, _)) = text.char_indices().nth(chars) else { return text.len() };
     grapheme_border(text, at)
 }
 
-/// Where the last `chars` characters begin, or the first whole grapheme after that.
+/// The start of the last `chars` characters, or of the first whole grapheme after it.
 pub fn tail_start(text: &str, chars: usize) -> usize {
     let Some(last) = chars.checked_sub(1) else { return text.len() };
     let Some((at, _)) = text.char_indices().nth_back(last) else { return 0 };

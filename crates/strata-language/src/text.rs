@@ -1,11 +1,11 @@
-//! Text analysis: from a text to the terms that are indexed and searched, in every backend alike.
+//! Text analysis: turns a text into the terms that are indexed and searched, in the same way for every backend.
 //!
-//! English is stemmed and loses its stop words; scripts without spaces (Chinese, Japanese, Thai and others) become
-//! overlapping pairs of characters, which recall more than the words of a dictionary and need none (the figures stand in
-//! `docs/text-analysis.md`). A term holds letters, digits and their marks only, so that a database's own tokenizer,
-//! given the terms with spaces between them, leaves each of them whole.
+//! English words are stemmed and stop words are removed. Scripts without spaces (Chinese, Japanese, Thai and others)
+//! become overlapping pairs of characters: they recall more than the words of a dictionary and need no dictionary
+//! (`docs/text-analysis.md` has the figures). A term contains only letters, digits and their marks. A database gets the
+//! terms with spaces between them, and its own tokenizer leaves each of them whole.
 //!
-//! What is left alone: ranking, phrases, synonyms, and the language of a text, which is never guessed. Start reading at
+//! Deliberately absent: ranking, phrases, synonyms, and detection of a text's language. Start reading at
 //! [`for_each_term`].
 
 mod normalise;
@@ -22,18 +22,18 @@ use std::sync::LazyLock;
 use rust_stemmers::{Algorithm, Stemmer};
 
 pub use normalise::fold;
-pub use similar::{SimilarWords, trigram_similarity};
+pub use similar::SimilarWords;
 pub use words::{WordRun, for_each_word};
 
 use normalise::normalise;
 use runs::{Run, for_each_run};
 
-/// The longest term in characters. Longer words are cut: they are hashes, base64 and keyboard smashing, of which the
-/// beginning tells as much as the whole.
-pub const MAX_TERM_CHARS: usize = 64;
+/// The maximum length of a term in characters. Longer words are cut: they are hashes, base64 and random keystrokes, and
+/// their beginning identifies them as well as the whole.
+const MAX_TERM_CHARS: usize = 64;
 
 /// English words that carry grammar rather than meaning. Leaving them out gains 1 to 17 points of recall on English
-/// conversations; a Chinese list moved the figures by less than half a point either way, so there is none.
+/// conversations; a Chinese list moved the figures by less than half a point either way, so Chinese has no list.
 static STOP_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
     "a an the and or but if of at by for with about to from in on is are was were be been being am do does did doing \
      have has had having i me my we our you your he him his she her it its they them their this that these those what \
@@ -84,8 +84,8 @@ fn is_stop_word(word: &str) -> bool {
     word.len() <= 6 && STOP_WORDS.contains(word)
 }
 
-/// The English stem, of which the stem is itself, so that analysing terms again changes nothing. Words with other than
-/// plain Latin letters are no English and stay as they are.
+/// The English stem. It is stable: the stem of a stem is itself, so analysing terms again changes nothing. Words with
+/// other letters than plain Latin ones are not English and stay unchanged.
 fn stem<'a>(stemmer: &Stemmer, word: &'a str) -> Cow<'a, str> {
     if !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return Cow::Borrowed(word);

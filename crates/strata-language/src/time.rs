@@ -1,12 +1,11 @@
-//! Times that a question names, in English and Chinese, relative to the moment it is asked.
+//! Finds the times that a question names, in English and Chinese, relative to the moment it is asked.
 //!
-//! [`parse`] finds expressions such as «last March», «two weeks ago», 上周三 or 去年夏天 and says which stretch of time
-//! each means. It reads by fixed rules and guesses little: what it cannot place for certain it leaves alone. It knows
-//! nothing of ranking, of time zones beyond a fixed offset, of lunar or moving holidays, or of the past's own calendar
-//! («three days before the wedding»). Start reading at [`parse`]; the grammars are in `english` and `chinese`, the
-//! arithmetic is in `calendar`.
+//! [`parse`] finds expressions such as «last March», «two weeks ago», 上周三 or 去年夏天 and returns the time span of each. It
+//! uses fixed rules and ignores every expression that it cannot place for certain. It does not know ranking, time zones
+//! beyond a fixed offset, lunar or moving holidays, or times relative to other events («three days before the
+//! wedding»). Start reading at [`parse`]; the grammars are in `english` and `chinese`, the arithmetic is in `calendar`.
 //!
-//! The rules where language is open:
+//! Decisions for ambiguous expressions:
 //!
 //! - The past is preferred: a month, weekday, season or date without a year is the latest that has begun by now.
 //!   With «last» it is the latest that is over, with «this» the current one, with «next» the one to come.
@@ -45,27 +44,27 @@ use token::Tokens;
 pub(crate) use numeral::chinese_number;
 pub(crate) use words::number;
 
-/// A stretch of time that a question names.
+/// A time span that a question names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimeSpan {
     /// Its first moment.
     pub start: Timestamp,
     /// The first moment after it.
     pub end: Timestamp,
-    /// Where the question names it, in bytes.
+    /// The byte range of the question that names it.
     pub text: Range<usize>,
-    /// How finely it is named.
+    /// The precision with which it is named.
     pub precision: Precision,
 }
 
 impl TimeSpan {
-    /// Whether a moment lies in it.
+    /// Whether a moment is inside the span.
     pub fn contains(&self, at: Timestamp) -> bool {
         self.start <= at && at < self.end
     }
 }
 
-/// How finely a time is named: the unit of its borders, from the finest to the coarsest.
+/// The precision of a named time: the unit of its borders, from the finest to the coarsest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Precision {
     /// A part of a day, an hour.
@@ -82,21 +81,21 @@ pub enum Precision {
     Year,
 }
 
-/// The times that `question`, asked at `now`, names; in their order, without overlap, the longest reading of each.
-/// Days begin at midnight UTC. It takes time linear in the question's length and never fails.
+/// The times that `question` names if it is asked at `now`: in their order, without overlap, the longest match of each.
+/// Days begin at midnight UTC. The cost is linear in the length of the question, and the function never fails.
 pub fn parse(question: &str, now: Timestamp) -> Vec<TimeSpan> {
     parse_at(question, now, Offset::UTC)
 }
 
-/// As [`parse`], for somebody whose days begin at midnight at a fixed `offset` from UTC.
-pub fn parse_at(question: &str, now: Timestamp, offset: Offset) -> Vec<TimeSpan> {
+/// Like [`parse`], for days that begin at midnight at a fixed `offset` from UTC.
+fn parse_at(question: &str, now: Timestamp, offset: Offset) -> Vec<TimeSpan> {
     let tokens = Tokens::of(question);
     let calendar = Calendar::new(offset.to_datetime(now));
     let (english, chinese) = (English::new(&tokens, calendar), Chinese::new(&tokens, calendar));
     let mut spans = Vec::new();
     let mut i = 0;
     while i < tokens.len() {
-        // No grammar looks further than a fixed number of tokens, so that the whole is linear.
+        // No grammar looks further than a fixed number of tokens, so the total cost is linear.
         let found = [english.at(i), chinese.at(i)].into_iter().flatten().max_by_key(|found| found.next);
         let Some(found) = found else {
             i += 1;

@@ -1,25 +1,26 @@
-//! Compaction: a history that grows for ever becomes a short one and a summary that does not grow for ever.
+//! Compaction: turns a long history into a short history and a summary of bounded size.
 
 use super::document::ContextData;
 use super::fold;
 
-/// When compaction acts and what it leaves.
+/// The limits of compaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompactionLimits {
-    /// A history with more entries than this is shortened. Document 2: 50.
+    /// A history with more entries than this is shortened. The context-store design says 50.
     pub max_recent_history: usize,
-    /// So many of the newest entries stay then. Document 2's process: 30.
+    /// The number of newest entries that then stay. The context-store design says 30 in its description of the process.
     pub keep_recent_history: usize,
-    /// A history with more tokens than this loses its older half. Document 2: 100,000.
+    /// A history with more tokens than this loses its older half. The context-store design says 100,000.
     pub max_tokens: usize,
-    /// A completed task goes when it last changed so many seconds ago. Document 2: 24 hours.
+    /// A completed task is removed this many seconds after its last change. The context-store design says 24 hours.
     pub completed_task_seconds: i64,
-    /// The most characters of one entry in the summary; document 0 gives a message about 300.
+    /// The maximum number of characters of one entry in the summary. The layered-prompt design gives a message about
+    /// 300.
     pub max_entry_chars: usize,
-    /// The most characters of an older entry, once the summary runs out of room: about one short sentence.
+    /// The maximum number of characters of an older entry when the summary runs out of room: about one short sentence.
     pub max_short_entry_chars: usize,
-    /// The most characters of the summary that compaction writes: about 3,000 tokens of English, less than half of what
-    /// document 0 gives a whole prompt.
+    /// The maximum number of characters of the summary that compaction writes: about 3,000 tokens of English, less than
+    /// half of the whole prompt in the layered-prompt design.
     pub max_summary_chars: usize,
 }
 
@@ -42,19 +43,19 @@ impl Default for CompactionLimits {
 pub struct ContextCompactor;
 
 impl ContextCompactor {
-    /// Compacts with the default limits, and says whether anything changed.
+    /// Compacts with the default limits, and returns whether anything changed.
     ///
-    /// The core has no clock, so the time is the newest moment that the document itself names. Without an old task beside
-    /// a newer entry nothing is judged by age, and a task can only be kept too long by this, never lost too early.
+    /// The core has no clock, so the newest moment in the document counts as the present. It is never later than the
+    /// real time, so a task may be kept too long but is never removed too early.
     pub fn compact(context: &mut ContextData) -> bool {
         let now = newest_moment(context);
         Self::compact_with(context, &CompactionLimits::default(), now)
     }
 
-    /// Compacts with the given limits at `now`, in seconds since the epoch, and says whether anything changed.
+    /// Compacts with the given limits at `now`, in seconds since the epoch, and returns whether anything changed.
     ///
-    /// History first by its length, then by its tokens; then facts are sorted and made unique, and old completed tasks
-    /// are removed. Entries leave the history only into the summary.
+    /// It shortens the history by its length, then by its tokens. Then it sorts the facts and removes duplicates, and
+    /// it removes old completed tasks. Entries leave the history only into the summary.
     pub fn compact_with(context: &mut ContextData, limits: &CompactionLimits, now: i64) -> bool {
         let by_length = context.recent_history.len() > limits.max_recent_history
             && summarise_oldest(

@@ -1,4 +1,4 @@
-//! The document itself: its fields, their order, and how fields that we do not know travel through it.
+//! The document: its fields, their order, and how unknown fields pass through it.
 
 use std::collections::BTreeMap;
 
@@ -12,28 +12,28 @@ use crate::state::{Task, TokenUsage, ToolStats};
 
 /// A session's working context.
 ///
-/// Fields that this version does not know survive a load and a save at every level. A field that is missing, or `null`,
+/// Fields that this version does not know survive a load and a save at every level. A field that is missing or `null`
 /// reads as its empty value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Wire", into = "Wire")]
 pub struct ContextData {
-    /// The session that it is about.
+    /// The session of the document.
     pub session_id: String,
     /// The program's own settings for the session.
     pub system_state: Map<String, Value>,
-    /// What is known.
+    /// The known facts.
     pub facts: Vec<String>,
-    /// What was said last, oldest first.
+    /// The latest messages, oldest first.
     pub recent_history: Vec<HistoryEntry>,
-    /// What was said before that, in short.
+    /// A summary of the messages before.
     pub long_term_summary: String,
-    /// What is being worked on.
+    /// The current tasks.
     pub active_tasks: Vec<Task>,
-    /// How often which tool was called.
+    /// The number of calls per tool.
     pub tool_stats: ToolStats,
-    /// The last seen surroundings.
+    /// The environment when it was last seen.
     pub last_known_environment: Environment,
-    /// Tokens in and out.
+    /// Input and output tokens.
     pub token_usage: TokenUsage,
     /// Fields of a later version or of the client's own.
     pub extra: Map<String, Value>,
@@ -46,24 +46,24 @@ impl ContextData {
         Self { session_id: session_id.into(), ..Self::default() }
     }
 
-    /// The document as people read it: indented, with a line end.
+    /// The document as people read it: indented, with a newline at the end.
     pub fn to_json(&self) -> String {
         let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
         text.push('\n');
         text
     }
 
-    /// A digest of the document, the same for the same content: what an `ETag` is made of.
+    /// A digest of the document: the same content has the same digest. It makes an `ETag`.
     pub fn fingerprint(&self) -> u64 {
         in_process(&serde_json::to_string(self).unwrap_or_default())
     }
 
-    /// The tokens of the history. An entry that does not say how many it has is estimated from its characters.
-    pub fn history_tokens(&self) -> usize {
+    /// The tokens of the history. For an entry without a count they are estimated from its characters.
+    pub(crate) fn history_tokens(&self) -> usize {
         self.recent_history.iter().map(HistoryEntry::tokens).fold(0, usize::saturating_add)
     }
 
-    /// The fields of an entry that this version does not know.
+    /// The unknown fields of an entry.
     pub(super) fn unknown_fields(&self, entry: &HistoryEntry) -> Map<String, Value> {
         let fields = self.unknown.0.get(&entry.key()).and_then(|fields| fields.first());
         fields.cloned().unwrap_or_default()
@@ -72,8 +72,8 @@ impl ContextData {
 
 /// One message of the history.
 ///
-/// It has the four fields that programs write it with, and no fifth: what else a document says about an entry is kept
-/// beside the list, under the entry's moment, role and content, and goes back into it on a save.
+/// It has only the four fields that programs write. Other fields of an entry are kept beside the list, under the
+/// entry's moment, role and content, and a save writes them back into the entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HistoryEntry {
@@ -81,16 +81,16 @@ pub struct HistoryEntry {
     pub timestamp: i64,
     /// `user`, `assistant`, `system`, `tool`, or the client's own word.
     pub role: String,
-    /// What was said.
+    /// The text of the message.
     pub content: String,
-    /// Its tokens, where they were counted.
+    /// The number of its tokens, if it was counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_count: Option<usize>,
 }
 
 impl HistoryEntry {
-    /// Its tokens as counted, or else estimated from the characters: four of a Latin text make one, and one of any other
-    /// script, which is about what multilingual vocabularies hold for Chinese.
+    /// The number of its tokens as counted, or else estimated: one token per four characters of Latin text, or per
+    /// character of any other script. Multilingual vocabularies hold about one token per Chinese character.
     pub fn tokens(&self) -> usize {
         self.token_count.unwrap_or_else(|| estimate(&self.content))
     }
@@ -108,17 +108,17 @@ fn estimate(text: &str) -> usize {
     quarters.div_ceil(4)
 }
 
-/// The last seen surroundings of a program.
+/// The environment of a program when it was last seen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Environment {
-    /// The folder that was worked in.
+    /// The working directory.
     #[serde(deserialize_with = "null_as_default")]
     pub workspace: String,
     /// Seconds since the epoch.
     #[serde(deserialize_with = "lenient_int::number_or_null")]
     pub last_update: i64,
-    /// What was measured then.
+    /// The measured values.
     pub system_snapshot: Value,
     /// Fields of the client's own.
     #[serde(flatten)]
@@ -136,11 +136,11 @@ impl Default for Environment {
     }
 }
 
-/// Unknown fields of history entries, under the entry's key; entries that are alike take theirs in order.
+/// The unknown fields of history entries, under the entry's key. Entries with the same key take their fields in order.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct UnknownFields(BTreeMap<u64, Vec<Map<String, Value>>>);
 
-/// The document as it is read and written.
+/// The document as it is serialised.
 #[derive(Serialize, Deserialize)]
 struct Wire {
     #[serde(default, deserialize_with = "null_as_default")]

@@ -1,22 +1,23 @@
-//! Folds entries that leave the history into the summary, which stays bounded for ever.
+//! Folds entries that leave the history into the summary, whose size stays bounded.
 //!
-//! The summary is a heading and one line an entry. When it would grow beyond its limit, its newest lines keep their full
-//! length within three quarters of the room, older ones are shortened to about a sentence, and the oldest become a number
-//! in one line («… 120 earlier entries»). What stood before the heading was written by somebody else and is left alone.
+//! The summary is a heading and one line per entry. When it would grow beyond its limit, the newest lines keep their
+//! full length within three quarters of the room, older lines are shortened to about a sentence, and the oldest become
+//! a number in one line («… 120 earlier entries»). Text before the heading comes from another author and stays
+//! unchanged.
 
 use strata_language::sentences::grapheme_border;
 
 use super::compact::CompactionLimits;
 use super::document::HistoryEntry;
 
-/// What compaction's part of a summary begins with.
-pub const SUMMARY_HEADING: &str = "Previous conversation summary:";
+/// The heading of compaction's part of a summary.
+pub(crate) const SUMMARY_HEADING: &str = "Previous conversation summary:";
 
 const ENTRY: &str = "- ";
 const COUNT: &str = "… ";
 const COUNT_END: &str = " earlier entries";
 
-/// A summary that begins with what `summary` said and goes on with `entries`.
+/// The summary that begins with the text of `summary` and continues with `entries`.
 pub(super) fn fold(summary: &str, entries: &[HistoryEntry], limits: &CompactionLimits) -> String {
     let (foreign, own) = split(summary);
     let mut earlier = 0;
@@ -27,8 +28,8 @@ pub(super) fn fold(summary: &str, entries: &[HistoryEntry], limits: &CompactionL
             None => lines.push(line),
         }
     }
-    let older = lines.iter().map(|line| Source::Line(line));
-    let sources: Vec<Source<'_>> = older.chain(entries.iter().map(Source::Entry)).collect();
+    let older = lines.iter().map(|line| LineSource::Line(line));
+    let sources: Vec<LineSource<'_>> = older.chain(entries.iter().map(LineSource::Entry)).collect();
     let kept = shorten(&sources, earlier > 0, limits);
     earlier += (sources.len() - kept.len()) as u64;
 
@@ -48,16 +49,16 @@ pub(super) fn fold(summary: &str, entries: &[HistoryEntry], limits: &CompactionL
     text
 }
 
-/// What a line of the summary is made from.
-enum Source<'a> {
-    /// One that an earlier compaction wrote.
+/// The source of a line of the summary.
+enum LineSource<'a> {
+    /// A line that an earlier compaction wrote.
     Line(&'a str),
     /// An entry that leaves the history now.
     Entry(&'a HistoryEntry),
 }
 
-impl Source<'_> {
-    /// The line with at most so many characters of what was said.
+impl LineSource<'_> {
+    /// The line with at most this many characters of the message.
     fn line(&self, max_chars: usize) -> String {
         match self {
             Self::Line(line) => {
@@ -72,12 +73,12 @@ impl Source<'_> {
     }
 }
 
-/// Roles are words; one that is not must not fill the summary.
+/// The maximum length of a role. Roles are words; a longer text in their place must not fill the summary.
 const MAX_ROLE_CHARS: usize = 32;
 
-/// The lines that fit, newest first. Works backwards and stops at the limit, so that ten thousand entries cost no more
-/// than those whose lines are kept.
-fn shorten(sources: &[Source<'_>], has_count: bool, limits: &CompactionLimits) -> Vec<String> {
+/// The lines that fit, newest first. It works backwards and stops at the limit, so that ten thousand entries cost no
+/// more than the lines that are kept.
+fn shorten(sources: &[LineSource<'_>], has_count: bool, limits: &CompactionLimits) -> Vec<String> {
     let fixed = SUMMARY_HEADING.chars().count();
     let room = limits.max_summary_chars.saturating_sub(fixed);
     let in_full = take(sources, room, limits.max_entry_chars);
@@ -94,7 +95,7 @@ fn shorten(sources: &[Source<'_>], has_count: bool, limits: &CompactionLimits) -
 }
 
 /// The newest lines that fit into `room`, newest first.
-fn take(sources: &[Source<'_>], room: usize, max_chars: usize) -> Vec<String> {
+fn take(sources: &[LineSource<'_>], room: usize, max_chars: usize) -> Vec<String> {
     let mut left = room;
     let mut lines = Vec::new();
     for source in sources.iter().rev() {
@@ -110,7 +111,7 @@ fn chars(lines: &[String]) -> usize {
     lines.iter().map(|line| line.chars().count() + 1).sum()
 }
 
-/// What somebody else wrote, and the lines below our heading.
+/// The text of another author, and the lines below our heading.
 fn split(summary: &str) -> (&str, &str) {
     let is_heading = |at: usize| at == 0 || summary.as_bytes()[at - 1] == b'\n';
     let heading = summary.match_indices(SUMMARY_HEADING).map(|(at, _)| at).find(|at| is_heading(*at));
@@ -128,7 +129,7 @@ fn counted(line: &str) -> Option<u64> {
     line.strip_prefix(COUNT)?.strip_suffix(COUNT_END)?.parse().ok()
 }
 
-/// The beginning of a text on one line, with enough of it to tell whether it is longer than `max_chars`.
+/// The beginning of a text on one line, long enough to tell whether the text is longer than `max_chars`.
 fn one_line(text: &str, max_chars: usize) -> String {
     let mut line = String::new();
     let mut left = max_chars + 1;
@@ -147,7 +148,8 @@ fn one_line(text: &str, max_chars: usize) -> String {
     line
 }
 
-/// At most `max_chars` characters of a line, ending where a sentence does, or else a word, and never inside a grapheme.
+/// At most `max_chars` characters of a line. It ends with a sentence if possible, or else with a word, and never inside
+/// a grapheme.
 fn cut(line: &str, max_chars: usize) -> String {
     if line.char_indices().nth(max_chars).is_none() {
         return line.to_owned();

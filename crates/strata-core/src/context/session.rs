@@ -1,8 +1,8 @@
-//! The same document for a session of the store: made from its parts, and taken back as changes to them.
+//! The document of a session in the store: made from the session's parts, and turned back into changes of them.
 //!
-//! Facts are memories, the history is turns, the summary is the session's rolling summary, everything else is the
-//! session's state. Turns never change, so neither does a history that is written back: it may only grow at its end, and
-//! lose its oldest entries to a summary that covers them, or says more than before.
+//! Facts are memories, the history is turns, the summary is the session's rolling summary, and everything else is the
+//! session's state. Turns never change, so a history that is written back may only grow at its end, and lose its oldest
+//! entries to a summary that covers them or says more than before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,18 +18,18 @@ use crate::state::State;
 use crate::summary::Summary;
 use crate::turn::{NewMessage, Turn};
 
-/// Under this name a summary that was written through a context says from which turn on the history goes on.
+/// The key under which a summary that was written through a context keeps the first turn of the history after it.
 const HISTORY_FROM: &str = "history_from";
 
-/// Fields of the state that the document does not have, and that must not come in through its unknown fields.
+/// Fields of the state that the document does not have. They must not come in through its unknown fields.
 const STATE_ONLY: [&str; 2] = ["diagnostic", "observed"];
 
-/// What a session's document is made from.
+/// The parts from which a session's document is made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionParts {
     /// The session with its state.
     pub session: Session,
-    /// The memories that hold in it.
+    /// The memories that are valid in it.
     pub memories: Vec<Memory>,
     /// Its newest turns by `seq`, without gaps.
     pub turns: Vec<Turn>,
@@ -38,8 +38,8 @@ pub struct SessionParts {
 }
 
 impl SessionParts {
-    /// The `seq` of the first turn that the history shows when it must reach back over `least` turns: further where
-    /// those before are not in the summary, but over no more than `most`.
+    /// The `seq` of the first turn in the history. The history covers at least `least` turns. It covers more if older
+    /// turns are not in the summary, but at most `most`.
     pub fn history_start(session: &Session, summary: Option<&Summary>, least: u64, most: u64) -> u64 {
         if let Some(from) = summary.and_then(history_from) {
             return from.max(session.turn_count.saturating_sub(most));
@@ -95,29 +95,29 @@ fn entry(turn: &Turn) -> HistoryEntry {
     }
 }
 
-/// The state keeps the environment as the client wrote it, also where a field is of another type than ours.
+/// The state keeps the environment as the client wrote it, even if a field has another type than ours.
 fn environment(stored: &Map<String, Value>) -> Environment {
     serde_json::from_value(Value::Object(stored.clone()))
         .unwrap_or_else(|_| Environment { extra: stored.clone(), ..Environment::default() })
 }
 
-/// What a document that came back asks to be changed.
+/// The changes that an edited document asks for.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ContextChanges {
-    /// Messages that were said since.
+    /// The new messages.
     pub new_messages: Vec<NewMessage>,
     /// Statements to remember, bound to the session.
     pub new_facts: Vec<String>,
-    /// Memories that no longer stand among the facts.
+    /// Memories that are no longer among the facts.
     pub removed_facts: Vec<MemoryId>,
-    /// The new state, where it differs.
+    /// The new state, if it differs.
     pub state: Option<State>,
-    /// The new summary, where it differs.
+    /// The new summary, if it differs.
     pub summary: Option<SummaryRewrite>,
 }
 
 impl ContextChanges {
-    /// Whether nothing is asked for.
+    /// Whether there are no changes.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -130,14 +130,14 @@ pub struct SummaryRewrite {
     pub text: String,
     /// The last turn that it covers.
     pub end_seq: u64,
-    /// What to keep beside it, so that the history goes on where it did.
+    /// Data to store with the summary, so that the history continues at the same turn.
     pub structured: Value,
 }
 
-/// What has to change in a session for its document to become `after`.
+/// The changes that turn a session's document into `after`.
 ///
-/// The inverse of [`of_session`]: a document that came back as it was served changes nothing. A history that was changed
-/// in any other way than described in this module is refused, and so is a document of another session.
+/// This is the inverse of [`of_session`]: a document that comes back unchanged changes nothing. A history that was
+/// changed in any way that this module does not describe is an error, and so is a document of another session.
 pub fn changes(parts: &SessionParts, after: &ContextData) -> Result<ContextChanges> {
     let before = of_session(parts);
     if !after.session_id.is_empty() && after.session_id != before.session_id {
@@ -159,7 +159,7 @@ pub fn changes(parts: &SessionParts, after: &ContextData) -> Result<ContextChang
     })
 }
 
-/// How many of the oldest entries are gone, and the messages that are new.
+/// The number of oldest entries that are gone, and the new messages.
 fn compare_history(before: &[HistoryEntry], after: &ContextData) -> Result<(usize, Vec<NewMessage>)> {
     let history = &after.recent_history;
     let follows = |dropped: usize| {
@@ -179,7 +179,7 @@ fn compare_history(before: &[HistoryEntry], after: &ContextData) -> Result<(usiz
     Ok((dropped, added))
 }
 
-/// Whether an entry is the one that was served; its tokens are ours to count.
+/// Whether an entry is the same as the served one. Strata counts the tokens, so they may differ.
 fn same(old: &HistoryEntry, new: &HistoryEntry) -> bool {
     old.timestamp == new.timestamp && old.role == new.role && old.content == new.content
 }
@@ -223,7 +223,7 @@ fn summary_rewrite(
     let shown_from = parts.turns.first().map_or(parts.session.turn_count, |turn| turn.seq);
     let history_from = match last_dropped {
         Some(seq) => Some(seq + 1),
-        // The text was edited and covers no more than before: the history must not begin after what it shows now.
+        // The text was edited but covers no more turns than before: the history must still begin at the same turn.
         None => parts.summary.as_ref().map_or(Some(shown_from), history_from),
     };
     Ok(Some(SummaryRewrite {
@@ -270,7 +270,7 @@ fn changed_state(state: &State, before: &ContextData, after: &ContextData) -> Re
     Ok((new != *state).then_some(new))
 }
 
-/// Whether the client has counted what was said itself.
+/// Whether the client has counted the tokens itself.
 pub fn counts_usage(state: &State, new: &State) -> bool {
     new.tool_stats != state.tool_stats || new.token_usage != state.token_usage
 }

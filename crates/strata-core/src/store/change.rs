@@ -1,4 +1,4 @@
-//! What can be written, as values. Start reading at [`ChangeSet`].
+//! The writes of the store, as values. Start reading at [`ChangeSet`].
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -48,7 +48,7 @@ impl ChangeSet {
     }
 }
 
-/// A client's key for one write, with a digest of what was asked.
+/// A client's key for one write, with a digest of the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Idempotency {
     /// The client's key.
@@ -57,7 +57,7 @@ pub struct Idempotency {
     pub fingerprint: u64,
 }
 
-/// A precondition of a change set: the data that the changes were computed from is still what it was.
+/// A precondition of a change set: the data that the changes were computed from has not changed.
 ///
 /// The caller names the version of the data that it has read. If another writer was faster, the store applies nothing and
 /// answers with [`Expectation::conflict`]; the caller then reads again and repeats its computation.
@@ -264,7 +264,7 @@ pub enum Change {
 }
 
 /// Data derived from a range of a user's revisions, as bytes that only its maker can read. Destroying anything of the user
-/// destroys all segments, because the store cannot tell what they hold.
+/// destroys all segments, because the store cannot read their content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
     /// The kind of the data, and its version.
@@ -316,7 +316,7 @@ pub fn session_space(purpose: &str, session: &SessionId) -> String {
 pub struct Applied {
     /// The appended turns with their places, in the order given.
     pub turns: Vec<AppendedTurn>,
-    /// What was destroyed.
+    /// The numbers of destroyed items.
     #[serde(default)]
     pub removed: Removed,
     /// Whether this is the answer of an earlier call with the same idempotency key.

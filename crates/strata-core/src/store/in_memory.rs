@@ -2,8 +2,8 @@
 //!
 //! It shows what the contract of [`Store`] means, and serves people who want no file (`memory:`). It is simple rather than
 //! fast: one mutex, ordered maps, and scans where a database would use an index; only text search has a real index. Start
-//! reading at [`UserData::apply_all`](user_data::UserData::apply_all), then [`table::Table`], which makes a change set all
-//! or nothing.
+//! reading at [`UserData::apply_all`](user_data::UserData::apply_all), then [`table::JournaledTable`], which makes a change
+//! set all or nothing.
 
 mod forget;
 mod index;
@@ -78,7 +78,7 @@ impl InMemoryStore {
         Ok(inner)
     }
 
-    /// What `read` finds in the user's data, or the empty answer for an unknown user.
+    /// The result of `read` on the user's data, or the empty answer for an unknown user.
     fn read<T: Default>(&self, user: &UserId, read: impl FnOnce(&UserData) -> T) -> Result<T> {
         Ok(self.lock()?.users.get(user).map(read).unwrap_or_default())
     }

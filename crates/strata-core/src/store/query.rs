@@ -15,7 +15,7 @@ use crate::vector::ItemVector;
 pub struct Page {
     /// The number of entries to skip.
     pub offset: u64,
-    /// How many at the most.
+    /// The maximum number of entries.
     pub limit: u32,
 }
 
@@ -35,7 +35,7 @@ pub enum TurnQuery {
         session: SessionId,
         /// Only turns with a greater `seq`.
         after: Option<u64>,
-        /// How many at the most.
+        /// The maximum number of turns.
         limit: u32,
     },
     /// The turns with these ids.
@@ -46,7 +46,7 @@ pub enum TurnQuery {
         session: Option<SessionId>,
         /// Only turns that were said no later than this.
         as_of: Option<Timestamp>,
-        /// How many at the most.
+        /// The maximum number of turns.
         limit: u32,
     },
 }
@@ -98,14 +98,14 @@ pub struct SummaryQuery {
     pub strategy: Option<Strategy>,
     /// Only those in this state.
     pub status: Option<SummaryStatus>,
-    /// How many at the most.
+    /// The maximum number of summaries.
     pub limit: u32,
 }
 
 /// A full-text question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextQuery {
-    /// The question as it was asked; the store analyses it as it analyses what it indexes.
+    /// The question as it was asked; the store analyses it in the same way as the indexed text.
     pub text: String,
     /// How to match.
     pub matching: TextMatch,
@@ -115,7 +115,7 @@ pub struct TextQuery {
     pub kinds: ItemKinds,
     /// Only items that could be seen at this moment; `None` means now.
     pub as_of: Option<Timestamp>,
-    /// How many at the most.
+    /// The maximum number of items.
     pub limit: u32,
 }
 
@@ -193,7 +193,7 @@ impl Item {
         }
     }
 
-    /// When it was said, learned or made.
+    /// The time at which it was said, learned or made.
     pub fn created_at(&self) -> Timestamp {
         match self {
             Self::Turn(turn) => turn.created_at,
@@ -215,31 +215,31 @@ impl Item {
 /// Selects jobs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct JobQuery {
-    /// This one.
+    /// Only the job with this id.
     pub id: Option<JobId>,
     /// Only those in this state.
     pub status: Option<JobStatus>,
     /// Only those of this session.
     pub session: Option<SessionId>,
-    /// How many at the most.
+    /// The maximum number of jobs.
     pub limit: u32,
 }
 
 /// Selects request rows.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MetricQuery {
-    /// This one.
+    /// Only the row with this id.
     pub id: Option<RequestId>,
     /// Only those since this moment.
     pub since: Option<Timestamp>,
-    /// How many at the most.
+    /// The maximum number of rows.
     pub limit: u32,
 }
 
 /// Selects API keys.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeyQuery {
-    /// This one.
+    /// Only the key with this id.
     pub id: Option<KeyId>,
     /// Only those of this user.
     pub user: Option<UserId>,

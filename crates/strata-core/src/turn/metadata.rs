@@ -1,4 +1,5 @@
-//! What clients attach to turns and memories: a JSON object that Strata keeps and gives back, and never acts on.
+//! The metadata that clients attach to turns and memories: a JSON object that Strata stores and returns, and never acts
+//! on.
 
 use std::fmt;
 use std::ops::Deref;
@@ -11,8 +12,8 @@ use serde_json::{Map, Value};
 
 /// A client's JSON object, with the text that the client sent.
 ///
-/// The text is what is stored and answered: the order of keys and numbers that a float cannot hold come back as they
-/// were sent. White space between values is left out, because an object may have to stand on one line. The parsed fields
+/// The text is stored and returned, so the order of keys and numbers that a float cannot represent come back as they
+/// were sent. White space between values is removed, because some stores keep an object on one line. The parsed fields
 /// are for reading, and two objects with the same fields are equal.
 #[derive(Clone, Default)]
 pub struct Metadata {
@@ -26,7 +27,7 @@ impl Metadata {
         Self::default()
     }
 
-    /// Reads the text of a JSON object. A number that is too large even for a float is refused.
+    /// Parses the text of a JSON object. A number that is too large even for a float is an error.
     pub fn from_text(text: &str) -> serde_json::Result<Self> {
         let fields: Map<String, Value> = serde_json::from_str(text)?;
         let text = if fields.is_empty() { Box::default() } else { without_white_space(text) };
@@ -48,7 +49,7 @@ impl Metadata {
         self.fields.is_empty()
     }
 
-    /// These fields and those of `other`, which replace fields of the same name.
+    /// These fields with the fields of `other`, which replace fields of the same name.
     #[must_use]
     pub fn merged(self, other: Self) -> Self {
         if self.is_empty() || other.is_empty() {
@@ -112,7 +113,7 @@ impl<'de> Deserialize<'de> for Metadata {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(deserializer)?;
         Self::from_text(text.get()).map_err(|error| {
-            // The place is counted from the object's own beginning; the outer reader knows the right one.
+            // The position is relative to the beginning of the object; the outer parser knows the right one.
             let message = error.to_string();
             D::Error::custom(message.split(" at line ").next().unwrap_or_default())
         })

@@ -1,6 +1,7 @@
-//! Reads Chinese sentences: whose, then adverbs and negation, then a predicate that the table knows.
+//! Reads Chinese sentences: the subject, then adverbs and negation, then a predicate of the table.
 //!
-//! Traditional characters are read as simplified ones, and statements are written as the message is ([`script`]). Start reading at [`read`].
+//! Traditional characters are read as simplified ones, and statements use the script of the message ([`script`]). Start
+//! reading at [`read`].
 
 mod head;
 mod plan;
@@ -14,20 +15,20 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use regex::Regex;
 
-use super::claim::{Arity, Claim, Errand, Hold, Reading, Rule, Verb, fill};
+use super::claim::{Arity, Claim, Errand, Hold, ReadClaim, Rule, Verb, fill};
 use super::patterns::{Patterns, Rewrites, with_lists};
 use super::value;
 use crate::{text, time};
-use head::Head;
+use head::PredicateHead;
 pub(super) use plan::is_pet;
 pub(super) use script::as_written;
 
-/// Whom a sentence speaks of: how that is compared and how it is said.
+/// The subject of a sentence: its key for comparison and its displayed form.
 #[derive(Debug, Clone)]
 struct Subject {
     key: String,
     display: String,
-    /// The noun, for somebody of the user's.
+    /// The noun, for a person or animal that belongs to the user.
     kin: Option<String>,
     named: bool,
 }
@@ -41,7 +42,7 @@ static REWRITES: LazyLock<Rewrites> = LazyLock::new(|| Rewrites::new(table::REWR
 static VAGUE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(words::VAGUE).ok());
 static NO_ERRAND: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(words::NO_ERRAND).ok());
 
-/// The word lists in the places of their names.
+/// Replaces the names of word lists in a pattern by the lists.
 fn expand(pattern: &str) -> String {
     let lists = [
         ("PLACE", words::PLACE),
@@ -57,7 +58,7 @@ fn expand(pattern: &str) -> String {
     with_lists(pattern, &lists)
 }
 
-/// Traditional characters as simplified ones; all else as it is.
+/// Replaces traditional characters by simplified ones; everything else stays.
 pub(super) fn simplified(text: &str) -> String {
     let mut buffer = [0; 4];
     text.chars()
@@ -70,15 +71,14 @@ pub(super) fn simplified(text: &str) -> String {
         .collect()
 }
 
-/// What a clause claims, said of `who` where it speaks in the first person; `before` is whom the clause before it spoke of.
-pub(super) fn read(clause: &str, who: &str, at: Timestamp, before: &mut Option<String>) -> Vec<Reading> {
+/// The claims of a clause. A clause in the first person is about `who`; `before` is the subject of the clause before.
+pub(super) fn read(clause: &str, who: &str, at: Timestamp, before: &mut Option<String>) -> Vec<ReadClaim> {
     let (clause, old) =
         replaced(clause.trim_end_matches(['了', '啦', '哦', '呀', '啊', '吧', '嘛', '哈', '呢']), clause);
     let clause = rewrite(&clause);
-    let thing = thing::read(&clause, who, old.as_deref(), before);
-    if let Some(first) = thing.first() {
-        *before = Some(first.claim.subject.clone());
-        return thing;
+    if let Some(reading) = thing::read(&clause, who, old.as_deref(), before.as_deref()) {
+        *before = Some(reading.claim.subject.clone());
+        return vec![reading];
     }
     if let Some(death) = plan::death(&clause, who, at) {
         return vec![death];
@@ -89,16 +89,16 @@ pub(super) fn read(clause: &str, who: &str, at: Timestamp, before: &mut Option<S
     });
     if let Some((subject, rest)) = found {
         *before = (!subject.named).then(|| subject.key.clone());
-        return of_somebody(&subject, rest, who, at, old.as_deref());
+        return claims_about_person(&subject, rest, who, at, old.as_deref());
     }
-    // A name at the beginning: nobody says where it ends, so the places after which a rule matches are tried.
+    // A name at the beginning has no marked end, so each end after which a rule matches is tried.
     for end in clause.char_indices().map(|(end, _)| end).skip(2).take(3) {
         let (name, rest) = clause.split_at(end);
         if !may_be_a_name(name) {
             break;
         }
         let subject = Subject { key: name.to_lowercase(), display: name.to_owned(), kin: None, named: true };
-        let readings = of_somebody(&subject, rest, who, at, old.as_deref());
+        let readings = claims_about_person(&subject, rest, who, at, old.as_deref());
         if !readings.is_empty() {
             return readings;
         }
@@ -111,12 +111,12 @@ pub(super) fn read(clause: &str, who: &str, at: Timestamp, before: &mut Option<S
             kin: None,
             named: true,
         };
-        return of_somebody(&subject, rest, who, at, old.as_deref());
+        return claims_about_person(&subject, rest, who, at, old.as_deref());
     }
     Vec::new()
 }
 
-/// 不是甲而是乙, 从甲改成乙: the sentence with the new value alone, and the old one.
+/// 不是甲而是乙, 从甲改成乙: the sentence with only the new value, and the old value.
 fn replaced(trimmed: &str, clause: &str) -> (String, Option<String>) {
     static NOT_BUT: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"^(?<s>.*?)(?:其实)?(?:并)?不(?<b>是|叫|在|住在|喜欢)(?<m>叫|在|住在)?(?<o>[^，,而]+?)[，,]?(?:而|应该|其实)?(?:是|叫|在)(?<n>叫|在|住在)?(?<v>[^，,]+)$").ok()
@@ -146,7 +146,7 @@ fn rewrite(clause: &str) -> String {
     REWRITES.apply(clause)
 }
 
-/// Whether a clause without a subject goes on speaking of the one before.
+/// Whether a clause without a subject continues with the subject of the clause before.
 fn follows(clause: &str) -> bool {
     const STARTS: [&str; 25] = [
         "现在", "目前", "在", "也", "还", "又", "而且", "并且", "不过", "但", "就", "已经", "喜欢", "讨厌",
@@ -162,7 +162,7 @@ fn as_subject(key: &str, who: &str) -> Subject {
     Subject { key, display, kin, named: false }
 }
 
-/// The user, or somebody of theirs, and what follows.
+/// The user, or a person or animal that belongs to the user, and the text after it.
 fn subject<'t>(clause: &'t str, who: &str) -> Option<(Subject, &'t str)> {
     static USER: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let pattern = format!(
@@ -180,7 +180,7 @@ fn subject<'t>(clause: &'t str, who: &str) -> Option<(Subject, &'t str)> {
     let lead = &clause[..found.name("user")?.start()];
     if let Some(kin) = found.name("kin") {
         let rest = &clause[kin.end()..];
-        // 我妈 may begin 我妈妈, which the list has first; 我同事们 is a crowd.
+        // 我妈 may be the beginning of 我妈妈, which comes first in the list; 我同事们 is a group.
         if rest.starts_with('们') {
             return None;
         }
@@ -196,7 +196,7 @@ fn subject<'t>(clause: &'t str, who: &str) -> Option<(Subject, &'t str)> {
     let rest = &clause[found.get(0)?.end()..];
     let past = ["以前", "原来"].iter().any(|word| lead.contains(word));
     let changed = lead.contains("现在") || lead.contains("目前");
-    // What led to the subject belongs to the predicate; it is read there when it matters.
+    // The words before the subject belong to the predicate if they say something about time.
     let rest =
         if past || changed { clause.get(lead.len() + found.name("user")?.as_str().len()..)? } else { rest };
     Some((Subject { key: "user".to_owned(), display: who.to_owned(), kin: None, named: false }, rest))
@@ -207,8 +207,14 @@ fn may_be_a_name(name: &str) -> bool {
     name.chars().all(|c| ('\u{4E00}'..='\u{9FFF}').contains(&c) && !NO_NAME.contains(c))
 }
 
-/// What somebody is, does or has.
-fn of_somebody(subject: &Subject, rest: &str, who: &str, at: Timestamp, old: Option<&str>) -> Vec<Reading> {
+/// The claims about a person.
+fn claims_about_person(
+    subject: &Subject,
+    rest: &str,
+    who: &str,
+    at: Timestamp,
+    old: Option<&str>,
+) -> Vec<ReadClaim> {
     let whole = rest.trim_end_matches(['。', '！', '!', '.', ' ', '~', '～']);
     let plain = whole.trim_end_matches(['了', '啦', '哦', '呀', '啊', '吧', '嘛', '哈', '呢', '的']);
     let over = plain.len() < whole.len() && whole[plain.len()..].contains(['了', '啦']);
@@ -223,7 +229,7 @@ fn of_somebody(subject: &Subject, rest: &str, who: &str, at: Timestamp, old: Opt
             };
             let group = |name: &str| found.name(name).map_or("", |group| group.as_str());
             let Some(hold) = head.hold_of(rule.verb, over) else { continue };
-            // What begins next month is meant.
+            // An event that begins next month is a plan.
             let hold = if rule.verb == Verb::Begin && !head.done && ahead() { Hold::Planned } else { hold };
             if !is_fit(rule, subject, group("v"), hold)
                 || rule.verb == Verb::Begin
@@ -250,49 +256,28 @@ fn of_somebody(subject: &Subject, rest: &str, who: &str, at: Timestamp, old: Opt
     plan::planned(subject, plain, (&bare, ahead), who)
 }
 
-fn of_decision(read: Reading, subject: &Subject, plain: &str, who: &str) -> Vec<Reading> {
+fn of_decision(read: ReadClaim, subject: &Subject, plain: &str, who: &str) -> Vec<ReadClaim> {
     let content = format!("{}{}", subject.display, in_third_person(plain, who));
-    vec![Reading { content, ..read }]
+    vec![ReadClaim { content, ..read }]
 }
 
 fn reading(
     rule: &Rule,
     subject: &Subject,
-    head: Head,
+    head: PredicateHead,
     groups: [&str; 3],
     hold: Hold,
     old: Option<&str>,
     (plain, who): (&str, &str),
-) -> Reading {
+) -> ReadClaim {
     let [value, tail, noun] = groups;
-    let mut slot = rule.slot.replace("{n}", &value::noun(noun));
-    let mut key = subject.key.clone();
-    if ["home", "origin", "birthplace"].contains(&slot.as_str())
-        && words::COUNTRIES.split_whitespace().any(|country| country == value)
-    {
-        slot.push_str(" country");
-    }
-    let mut arity = match rule.arity {
-        // Two sentences about 我同事 may speak of two colleagues.
-        Arity::One | Arity::Soft if is_one_of_several(subject) => Arity::Many,
-        Arity::Soft if head.changed => Arity::One,
-        arity => arity,
-    };
-    // 我女儿叫小雨 names somebody of the user's; so does 我有个女儿叫小雨.
-    if slot == "name"
-        && let Some(kin) = &subject.kin
-    {
-        slot = format!("name of {}", value::noun(kin));
-        "user".clone_into(&mut key);
-        let single = words::SINGLE.split_whitespace().any(|one| one == kin);
-        arity = if single { Arity::One } else { Arity::Many };
-    }
     let errand = match rule.verb {
         Verb::Todo => Some(Errand::Open),
         Verb::Did => Some(Errand::Done),
         Verb::Drop => Some(Errand::Dropped),
         _ => None,
     };
+    let (key, slot, arity) = slot_of(rule, subject, head, value, noun);
     let claim = Claim {
         subject: key,
         slot,
@@ -303,11 +288,54 @@ fn reading(
         hold,
         errand,
     };
-    let say = fill(rule.say, value, tail, noun);
+    let confidence = match rule.verb {
+        _ if subject.named => 0.7,
+        Verb::State | Verb::Opposite | Verb::Deed => 0.9,
+        Verb::Todo | Verb::Begin | Verb::End | Verb::Drop | Verb::Plan => 0.8,
+        Verb::Did => 0.7,
+    };
+    let predicate = predicate(rule, head, hold, fill(rule.say, value, tail, noun), plain);
+    let content = format!("{}{}{}", subject.display, in_third_person(&predicate, who), corrected(old));
+    ReadClaim { claim, content, kind: rule.kind, confidence, begins: rule.verb == Verb::Begin }
+}
+
+/// The subject, the slot and the number of values of a claim.
+fn slot_of(
+    rule: &Rule,
+    subject: &Subject,
+    head: PredicateHead,
+    value: &str,
+    noun: &str,
+) -> (String, String, Arity) {
+    let mut slot = rule.slot.replace("{n}", &value::noun(noun));
+    if ["home", "origin", "birthplace"].contains(&slot.as_str())
+        && words::COUNTRIES.split_whitespace().any(|country| country == value)
+    {
+        slot.push_str(" country");
+    }
+    // 我女儿叫小雨 names a person that belongs to the user; so does 我有个女儿叫小雨.
+    if slot == "name"
+        && let Some(kin) = &subject.kin
+    {
+        let single = words::SINGLE.split_whitespace().any(|one| one == kin);
+        let arity = if single { Arity::One } else { Arity::Many };
+        return ("user".to_owned(), format!("name of {}", value::noun(kin)), arity);
+    }
+    let arity = match rule.arity {
+        // Two sentences about 我同事 may speak of two colleagues.
+        Arity::One | Arity::Soft if is_one_of_several(subject) => Arity::Many,
+        Arity::Soft if head.changed => Arity::One,
+        arity => arity,
+    };
+    (subject.key.clone(), slot, arity)
+}
+
+/// The predicate as the statement says it: `say` with negation or tense, or the clause itself for todos and plans.
+fn predicate(rule: &Rule, head: PredicateHead, hold: Hold, say: String, plain: &str) -> String {
     let shown = if rule.verb == Verb::Opposite { hold.flipped() } else { hold };
     // Todos and plans keep the times they name.
     let timed = matches!(rule.verb, Verb::Todo | Verb::Plan) || hold == Hold::Planned;
-    let predicate = match shown {
+    match shown {
         _ if timed => plain.trim_start_matches(['我', '，']).to_owned(),
         Hold::Now | Hold::Once => say,
         Hold::Not if say.starts_with('有') => format!("没{say}"),
@@ -315,22 +343,14 @@ fn reading(
         Hold::NoLonger if head.past => format!("以前{say}"),
         Hold::NoLonger => format!("不再{say}"),
         Hold::Planned => format!("打算{say}"),
-    };
-    let confidence = match rule.verb {
-        _ if subject.named => 0.7,
-        Verb::State | Verb::Opposite | Verb::Deed => 0.9,
-        Verb::Todo | Verb::Begin | Verb::End | Verb::Drop | Verb::Plan => 0.8,
-        Verb::Did => 0.7,
-    };
-    let content = format!("{}{}{}", subject.display, in_third_person(&predicate, who), corrected(old));
-    Reading { claim, content, kind: rule.kind, confidence, begins: rule.verb == Verb::Begin }
+    }
 }
 
 fn is_one_of_several(subject: &Subject) -> bool {
     subject.kin.as_ref().is_some_and(|kin| words::SEVERAL.split_whitespace().any(|several| several == kin))
 }
 
-/// 我 inside a predicate: nothing before somebody of theirs, else the user.
+/// Replaces 我 inside a predicate: by nothing before a person who belongs to the user, otherwise by the user.
 pub(super) fn in_third_person(text: &str, who: &str) -> String {
     static MINE: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(&format!("我们?的?(?<kin>{})", words::KIN)).ok());
@@ -341,12 +361,12 @@ pub(super) fn in_third_person(text: &str, who: &str) -> String {
     text.replace("我们", who).replace('我', who)
 }
 
-/// What a value is said to replace, kept in the sentence so that whoever compares it later knows.
+/// The replaced value. The sentence keeps it, so that a later comparison knows it.
 fn corrected(old: Option<&str>) -> String {
     old.filter(|old| !old.is_empty()).map_or_else(String::new, |old| format!("，而不是{old}"))
 }
 
-/// A text without the times that it names.
+/// The text without its time expressions.
 fn without_times(text: &str, at: Timestamp) -> String {
     let mut bare = String::with_capacity(text.len());
     let mut from = 0;
@@ -358,7 +378,7 @@ fn without_times(text: &str, at: Timestamp) -> String {
     bare
 }
 
-/// Whether a rule may say this: values that say nothing by themselves make no memory.
+/// Whether the rule may make a memory of this value: some values mean nothing without their context.
 fn is_fit(rule: &Rule, subject: &Subject, value: &str, hold: Hold) -> bool {
     if VAGUE.as_ref().is_some_and(|vague| vague.is_match(value)) && rule.verb != Verb::Todo {
         return false;
@@ -372,7 +392,7 @@ fn is_fit(rule: &Rule, subject: &Subject, value: &str, hold: Hold) -> bool {
             user && !NO_ERRAND.as_ref().is_some_and(|verbs| verbs.is_match(value))
         }
         "todo" | "decision" | "decision for {n}" | "plan" => user,
-        // Only what somebody does not eat or drink says something of them.
+        // Only food and drinks that a person avoids say something about the person.
         "eat" | "smoke" | "alcohol" if subject.named => false,
         "eat" => hold.denies() || rule.verb == Verb::Begin,
         "owned" if rule.verb == Verb::State => hold.denies(),

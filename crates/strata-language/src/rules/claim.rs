@@ -1,43 +1,43 @@
-//! What a sentence claims, in a form that can be compared: of whom, what about them, which value, and whether it holds.
+//! The claim of a sentence in a form that can be compared: the subject, the slot, the value, and whether it holds.
 //!
-//! Both sides of a comparison are read by the same readers ([`super::english`], [`super::chinese`]), whoever wrote the text.
-//! What is left alone: what to do about two claims, which is [`super::compare`].
+//! The same grammars ([`super::english`], [`super::chinese`]) read both sides of a comparison, messages and memories.
+//! Deliberately absent: the comparison of two claims, which is in [`super::compare`].
 
 use std::collections::BTreeSet;
 
-/// How many values somebody can have at a time in one respect.
+/// The number of values that a slot can have at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arity {
-    /// One: a new value takes the old one's place (where somebody lives).
+    /// One: a new value replaces the old one (a home).
     One,
-    /// Several, unless the sentence says that things changed («now», «new»): somebody may have two jobs.
+    /// Several, unless the sentence says that something changed («now», «new»): a person may have two jobs.
     Soft,
-    /// Several: values stand beside each other (what somebody likes).
+    /// Several: values are independent (likes).
     Many,
 }
 
-/// Whether and when it holds.
+/// The state of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hold {
-    /// It is so.
+    /// It is true now.
     Now,
-    /// It is not so.
+    /// It is not true.
     Not,
-    /// It was so and is not any more, in as many words.
+    /// It was true and is explicitly no longer true.
     NoLonger,
-    /// It was so once; whether it still is, is not said.
+    /// It was true in the past; the sentence does not say whether it still is.
     Once,
-    /// It is meant to become so.
+    /// It is planned.
     Planned,
 }
 
 impl Hold {
-    /// Whether the present is denied.
+    /// Whether it denies the present.
     pub(super) fn denies(self) -> bool {
         matches!(self, Self::Not | Self::NoLonger)
     }
 
-    /// The opposite, for verbs that are negative themselves («dislike»).
+    /// The opposite, for verbs with a negative meaning («dislike»).
     pub(super) fn flipped(self) -> Self {
         match self {
             Self::Now => Self::Not,
@@ -47,95 +47,96 @@ impl Hold {
     }
 }
 
-/// What somebody does about a todo.
+/// The state of an errand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Errand {
-    /// It is to be done.
+    /// Open.
     Open,
-    /// It was done.
+    /// Done.
     Done,
-    /// It need not be done.
+    /// Dropped.
     Dropped,
 }
 
 /// One claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Claim {
-    /// Of whom or what: `user`, `user's sister`, a name in lower case.
+    /// The subject: `user`, `user's sister`, a name in lower case.
     pub(super) subject: String,
-    /// In which respect.
+    /// The slot: the property of the subject.
     pub(super) slot: String,
-    /// The value's terms; none where the sentence says only that whatever it was is over.
+    /// The value's terms; empty if the sentence only says that the former value ended.
     pub(super) value: BTreeSet<String>,
-    /// What is said beside the value (how, when, over what); compared only where a sentence says that this changed.
+    /// Details beside the value (the manner, the time, the alternative). They are compared only if a sentence says that they changed.
     pub(super) detail: BTreeSet<String>,
-    /// The value that the sentence says is wrong or replaced («not Anna», «instead of Postgres»).
+    /// The value that the sentence corrects or replaces («not Anna», «instead of Postgres»).
     pub(super) old: Option<BTreeSet<String>>,
-    /// How many values there can be.
+    /// The number of values that the slot can have.
     pub(super) arity: Arity,
-    /// Whether it holds.
+    /// The state.
     pub(super) hold: Hold,
-    /// Set where it is about something to do.
+    /// Set if the claim is about an errand.
     pub(super) errand: Option<Errand>,
 }
 
-/// What a rule makes of a sentence, by language; the tables are lists of these.
+/// A rule of a table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rule {
-    /// The slot. `{n}` is what the pattern's group `n` matched.
+    /// The slot. `{n}` is the text of the pattern's group `n`.
     pub(super) slot: &'static str,
-    /// A regular expression over the predicate: everything after the subject, its auxiliaries, adverbs and negation. Groups: `v` the
-    /// value, `t` a tail that is kept and not compared, `o` the old value, `n` a noun that names the slot.
+    /// A regular expression over the predicate: the text after the subject, its auxiliaries, adverbs and negation.
+    /// Groups: `v` is the value, `t` a tail that is kept and not compared, `o` the old value, `n` a noun that names the
+    /// slot.
     pub(super) pattern: &'static str,
-    /// How the claim is said, with the same groups.
+    /// The template of the statement, with the same groups.
     pub(super) say: &'static str,
-    /// What kind of memory it makes.
+    /// The kind of the memory.
     pub(super) kind: StatementKind,
-    /// How many values there can be.
+    /// The number of values that the slot can have.
     pub(super) arity: Arity,
-    /// What the verb does.
+    /// The relation of the verb to the state.
     pub(super) verb: Verb,
 }
 
-/// How a verb relates to the state it speaks about.
+/// The relation of a verb to the state it describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
     /// The state itself: in the past tense it is past («lived in»).
     State,
-    /// What brings the state about: in the past tense it holds now («moved to»).
+    /// The beginning of the state: in the past tense the state holds now («moved to»).
     Begin,
-    /// What ends the state («sold»).
+    /// The end of the state («sold»).
     End,
     /// The opposite state («hates»).
     Opposite,
-    /// Something done once, whose tense changes nothing («graduated»).
+    /// A single event; its tense does not matter («graduated»).
     Deed,
-    /// Something that is to be done.
+    /// An open errand.
     Todo,
-    /// Something that was to be done and was.
+    /// An errand that was done.
     Did,
-    /// Something that need not be done.
+    /// An errand that was dropped.
     Drop,
-    /// Something meant («plans to»).
+    /// A plan («plans to»).
     Plan,
 }
 
-/// What was read: a claim, and what it takes to say it in the third person.
+/// A claim with its statement in the third person.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Reading {
+pub(super) struct ReadClaim {
     /// The claim.
     pub(super) claim: Claim,
-    /// The sentence, in the third person.
+    /// The statement, in the third person.
     pub(super) content: String,
-    /// The kind of memory it makes.
+    /// The kind of the memory.
     pub(super) kind: StatementKind,
-    /// How sure the pattern is, before hedges.
+    /// The confidence of the rule, before hedges.
     pub(super) confidence: f32,
-    /// Whether a time that the sentence names is since when it holds.
+    /// Whether a time in the sentence is the beginning of the state.
     pub(super) begins: bool,
 }
 
-/// The places of a template filled: `{v}`, `{t}` and `{n}`.
+/// Fills the places of a template: `{v}`, `{t}` and `{n}`.
 pub(super) fn fill(template: &str, value: &str, tail: &str, noun: &str) -> String {
     template.replace("{v}", value).replace("{t}", tail).replace("{n}", noun)
 }

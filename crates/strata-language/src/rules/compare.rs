@@ -1,7 +1,8 @@
-//! Compares what is new with what is known, claim by claim, and makes the plan.
+//! Compares new statements with known ones, claim by claim, and makes the plan.
 //!
-//! The worst that can happen is that a memory ends which is still true. So a memory ends only where every claim that it makes is
-//! replaced, denied or done; whatever no rule reads is at most recognised as said already, and a hedged statement ends nothing.
+//! The worst error is to end a memory that is still true. So a memory ends only if every claim in it is replaced,
+//! denied or done. A text that no rule reads can only be recognised as a repetition, and a hedged statement ends
+//! nothing.
 
 use std::collections::BTreeSet;
 
@@ -15,32 +16,32 @@ use crate::normalised;
 use crate::plan::{Fate, Novelty, Plan, TodoEnd};
 use crate::text;
 
-/// Below this a statement is too unsure to end anything.
+/// A statement with less confidence than this ends nothing.
 const SURE_ENOUGH: f32 = 0.5;
 
-/// What a new claim means for a known one.
+/// The effect of a new claim on a known one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Verdict {
     Unrelated,
     Same,
-    /// Another value in its place.
+    /// It has another value, which replaces the known one.
     Replaces,
-    /// It is not so.
+    /// It denies the known claim.
     Denies,
-    /// The todo is over; the likeness of the two decides between several.
+    /// The todo is over. The similarity of the two claims selects one of several todos.
     Ends(TodoEnd, f32),
 }
 
 /// A text as the comparison sees it.
-struct Read {
-    /// The same text claims the same, whatever a grammar makes of it.
+struct ReadText {
+    /// Identical texts make identical claims, whether or not a grammar reads them.
     text: String,
     claims: Vec<Claim>,
     terms: BTreeSet<String>,
     negative: bool,
 }
 
-impl Read {
+impl ReadText {
     fn of(content: &str) -> Self {
         let mut claims = Vec::new();
         let mut subject = None;
@@ -61,7 +62,7 @@ impl Read {
         }
     }
 
-    /// Whether this says what `known` says already.
+    /// Whether this says the same as `known`.
     fn repeats(&self, known: &Self) -> bool {
         if self.text == known.text {
             return true;
@@ -73,7 +74,7 @@ impl Read {
         self.claims.iter().all(said)
     }
 
-    /// What becomes of `known` because of this, if anything: each of its claims has to end.
+    /// The effect of this on `known`, if there is one: each claim of `known` has to end.
     fn ends(&self, known: &Self) -> Option<Verdict> {
         if self.text == known.text {
             return None;
@@ -91,12 +92,12 @@ impl Read {
     }
 }
 
-/// The complete enumeration.
+/// The complete plan.
 pub(super) fn plan(new: &[(&str, f32)], known: &[Known<'_>]) -> Plan {
     let mut plan = Plan::add_all(known.len(), new.len());
-    let read_known: Vec<Option<Read>> =
-        known.iter().map(|known| known.is_current.then(|| Read::of(known.content))).collect();
-    let read_new: Vec<Read> = new.iter().map(|(content, _)| Read::of(content)).collect();
+    let read_known: Vec<Option<ReadText>> =
+        known.iter().map(|known| known.is_current.then(|| ReadText::of(known.content))).collect();
+    let read_new: Vec<ReadText> = new.iter().map(|(content, _)| ReadText::of(content)).collect();
     for (place, (_, confidence)) in new.iter().enumerate() {
         let own = &read_new[place];
         let same = read_known.iter().zip(&plan.known).position(|(other, fate)| {
@@ -105,7 +106,7 @@ pub(super) fn plan(new: &[(&str, f32)], known: &[Known<'_>]) -> Plan {
         let ending =
             if *confidence < SURE_ENOUGH { Vec::new() } else { endings(own, &read_known, &plan, place) };
         match same {
-            // It says the same as one memory and contradicts another: it takes the place of both.
+            // It says the same as one memory and contradicts another: it replaces both.
             Some(same) if !ending.is_empty() => {
                 let taken = plan.new.contains(&Novelty::Duplicate { of: same });
                 if !taken {
@@ -133,12 +134,12 @@ pub(super) fn plan(new: &[(&str, f32)], known: &[Known<'_>]) -> Plan {
 }
 
 /// The memories that end because of a statement.
-fn endings(own: &Read, known: &[Option<Read>], plan: &Plan, by: usize) -> Vec<(usize, Fate)> {
+fn endings(own: &ReadText, known: &[Option<ReadText>], plan: &Plan, by: usize) -> Vec<(usize, Fate)> {
     let mut found = Vec::new();
     let mut todos: Vec<(usize, TodoEnd, f32)> = Vec::new();
     for (place, other) in known.iter().enumerate() {
         let (Some(other), fate) = (other, plan.known[place]) else { continue };
-        // One that is gone already may be gone for a better reason: «used to live in A, now lives in B» replaces A.
+        // A memory that ends already may end for a better reason: «used to live in A, now lives in B» replaces A.
         let open = matches!(fate, Fate::Keep | Fate::Delete { .. });
         if !open || plan.new.contains(&Novelty::Duplicate { of: place }) {
             continue;
@@ -152,7 +153,7 @@ fn endings(own: &Read, known: &[Option<Read>], plan: &Plan, by: usize) -> Vec<(u
     }
     todos.sort_by(|a, b| b.2.total_cmp(&a.2));
     match todos.as_slice() {
-        // Two todos that fit equally well: nobody can say which of them was done.
+        // Two todos match equally well, so it is unknown which of them was done.
         [first, second, ..] if first.2 == second.2 => {}
         [(place, how, _), ..] => found.push((*place, Fate::End { by, how: *how })),
         [] => {}
@@ -184,7 +185,7 @@ fn judge(new: &Claim, known: &Claim) -> Verdict {
     }
     let same = !known.value.is_empty() && new.value == known.value && !is_another_time(new, known);
     let gone = new.hold.denies() && ["owned", "has"].contains(&new.slot.as_str());
-    // «I sold my car» is about whatever car it was; «my old car» may be another one.
+    // «I sold my car» means any car that is known; «my old car» may be another one.
     if gone && !new.detail.is_empty() {
         return Verdict::Unrelated;
     }
@@ -206,7 +207,7 @@ fn judge(new: &Claim, known: &Claim) -> Verdict {
                 (false, Arity::Soft | Arity::Many) => Verdict::Unrelated,
             }
         }
-        // What was planned has come about.
+        // The plan was carried out.
         (Hold::Now, Hold::Planned) if same => Verdict::Replaces,
         (Hold::Not | Hold::NoLonger, Hold::Now | Hold::Planned) if same || new.value.is_empty() => {
             Verdict::Denies
@@ -218,7 +219,7 @@ fn judge(new: &Claim, known: &Claim) -> Verdict {
     }
 }
 
-/// Whether two subjects are one: the same words, or a name beside what its bearer is to the user («Leo», «my son Leo»).
+/// Whether two subjects are the same: by equal words, or by a name and a relation («Leo», «my son Leo»).
 fn is_same_one(one: &str, other: &str) -> bool {
     let names = |name: &str, kin: &str| {
         kin.starts_with("user's ")
@@ -228,7 +229,7 @@ fn is_same_one(one: &str, other: &str) -> bool {
     one == other || names(one, other) || names(other, one)
 }
 
-/// Whether what was said beside the value is what changed, or a couple made an end of being single.
+/// Whether the detail beside the value changed, or a new couple ends the state of being single.
 fn has_changed(new: &Claim, known: &Claim) -> bool {
     let couple = ["partner", "spouse"].contains(&new.slot.as_str()) || is_couple(&new.slot);
     if couple && known.slot == "marital status" {
@@ -248,18 +249,18 @@ fn has_changed(new: &Claim, known: &Claim) -> bool {
     new.value == known.value && other_time && new.detail != known.detail || reversed
 }
 
-/// What is done on Mondays and on Wednesdays is done twice.
+/// Whether both claims are true at different times: «on Mondays» and «on Wednesdays».
 fn is_another_time(new: &Claim, known: &Claim) -> bool {
     let both = !new.detail.is_empty() && !known.detail.is_empty();
     ["plays", "routine"].contains(&new.slot.as_str()) && both && new.detail != known.detail
 }
 
-/// Whether the value of a claim is the noun of another's slot: «the car» and what «my car is».
+/// Whether the value of a claim is the noun of another claim's slot: «the car» and «my car is».
 fn names_slot(new: &Claim, known: &Claim) -> bool {
     text::analyse(&known.slot).into_iter().collect::<BTreeSet<_>>() == new.value
 }
 
-/// An animal that died is not had any more; what is known of people stays.
+/// The effect of a death: an animal that died is no longer a pet; the facts about people stay.
 fn judge_death(new: &Claim, known: &Claim) -> Verdict {
     let is_pet = |noun: &str| english::is_pet(noun) || chinese::is_pet(noun);
     let named = known.slot.strip_prefix("name of ").is_some_and(is_pet)
@@ -289,22 +290,22 @@ fn judge_errands(new: &Claim, known: &Claim) -> Verdict {
     }
 }
 
-/// Whether two claims are about the same respect. What ends reaches further than what is: who sold the Golf neither has nor drives it,
-/// and a couple that broke up is one under whatever name it was known.
+/// Whether two claims are about the same thing. The end of a state reaches further than the state: a person who sold
+/// the Golf neither has nor drives it, and a couple that broke up ends under every name.
 fn slots_meet(new: &Claim, known: &Claim) -> bool {
     let couple = |slot: &str| slot == "spouse" || is_couple(slot);
     match new.slot.as_str() {
         slot if slot == known.slot => true,
         "owned" if ["has", "vehicle"].contains(&known.slot.as_str()) => true,
         "owned" | "has" => new.hold.denies() && names_slot(new, known),
-        // Who gave coffee up does not drink it with pleasure.
+        // A person who gave up coffee no longer likes it.
         "eat" => new.hold == Hold::NoLonger && known.slot == "like",
         "partner" => new.hold.denies() && couple(&known.slot),
         slot => slot.starts_with("decision") && known.slot.starts_with("decision") && new.old.is_some(),
     }
 }
 
-/// Whether a slot is the name of somebody's other half.
+/// Whether a slot is the name of a partner.
 fn is_couple(slot: &str) -> bool {
     const COUPLES: &str =
         "boyfriend girlfriend partner husband wife spouse fiance 妻子 丈夫 男朋友 女朋友 男友 女友";

@@ -1,13 +1,14 @@
-//! English sentences that say several things at once, as the plain sentences they stand for: «I'm Tomas, 29, a mechanic from Gdansk»,
-//! «my favourite band used to be Oasis but now it's Blur».
+//! Splits compound English sentences into plain ones: «I'm Tomas, 29, a mechanic from Gdansk», «my favourite band used
+//! to be Oasis but now it's Blur».
 //!
-//! What is left alone: sentences that are joined by a conjunction and have a subject of their own, which [`super::sentence`] cuts.
+//! Deliberately absent: sentences joined by a conjunction that have subjects of their own; [`super::sentence`] splits
+//! them.
 
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex, RegexSet};
 
-/// A shape and the sentences it stands for. A sentence whose group is missing is left out.
+/// A compound form and its plain sentences. A sentence whose group is missing is left out.
 const SHAPES: &[(&str, &[&str])] = &[
     (
         r"^(?:i'm|i am) (?-i:(?P<n>[A-Z][\w-]+)),? (?P<a>\d{1,3})(?: years old)?,(?: and)? (?:i'm |i am )?(?P<j>an? [\w -]+?)(?: (?:from|in) (?-i:(?P<f>[A-Z][\w .-]+)))?$",
@@ -40,10 +41,10 @@ const SHAPES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Groups that may be missing without the sentence being one that is left out.
+/// Groups that may be missing although their sentence is kept.
 const OPTIONAL: [&str; 1] = ["m"];
 
-/// What comes before a comma and an age and is no name.
+/// Words before a comma and an age that are not names.
 const NO_NAMES: &str = "german american canadian mexican brazilian indian australian british french dutch italian russian ukrainian greek egyptian nigerian \
     kenyan iranian korean african european asian argentinian chilean colombian peruvian cuban norwegian austrian belgian hungarian romanian \
     bulgarian israeli iraqi pakistani swiss czech thai filipino ghanaian ethiopian moroccan catholic christian muslim jewish buddhist hindu atheist \
@@ -55,7 +56,7 @@ static COMPILED: LazyLock<(RegexSet, Vec<Option<Regex>>)> = LazyLock::new(|| {
     (set, sources.iter().map(|source| Regex::new(source).ok()).collect())
 });
 
-/// The plain sentences, where this is of one of the shapes.
+/// The plain sentences, if this sentence has one of the forms.
 pub(super) fn unfold(sentence: &str) -> Option<Vec<String>> {
     let (set, shapes) = &*COMPILED;
     let place = set.matches(sentence).iter().next()?;
@@ -64,7 +65,7 @@ pub(super) fn unfold(sentence: &str) -> Option<Vec<String>> {
     if name.ends_with("ish") || name.ends_with("ese") || NO_NAMES.split_whitespace().any(|no| no == name) {
         return None;
     }
-    // «… at Nokia and live in Espoo»: what is joined is for the splitting by subjects.
+    // «… at Nokia and live in Espoo»: [`super::sentence`] splits joined clauses by their subjects.
     let joined = |group: &str| {
         found
             .name(group)

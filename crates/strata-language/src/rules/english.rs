@@ -1,7 +1,8 @@
-//! Reads English sentences: subject, then auxiliaries and negation, then a verb in its base form that the table knows.
+//! Reads English sentences: the subject, then auxiliaries and negation, then a verb of the table in its base form.
 //!
-//! «I'm not living in Lisbon any more» is subject `user`, no longer, `live in Lisbon`; «The user no longer lives in Lisbon» is
-//! the same, which is the point: messages and memories are read alike. Start reading at [`read`].
+//! «I'm not living in Lisbon any more» has the subject `user`, the state «no longer» and the predicate `live in
+//! Lisbon`. «The user no longer lives in Lisbon» has the same, so messages and memories can be compared. Start reading
+//! at [`read`].
 
 mod head;
 mod plan;
@@ -16,42 +17,42 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use regex::Regex;
 
-use super::claim::{Arity, Claim, Errand, Hold, Reading, Rule, Verb};
+use super::claim::{Arity, Claim, Errand, Hold, ReadClaim, Rule, Verb};
 use super::patterns::{Patterns, Rewrites, with_lists};
 use super::value;
 use crate::rules::StatementKind;
 use crate::time;
-use head::Head;
+use head::PredicateHead;
 pub(super) use plan::is_pet;
 use subject::Subject;
 
-/// A table with its patterns compiled.
-struct Compiled {
+/// A table with its compiled patterns.
+struct RuleTable {
     rules: &'static [Rule],
     patterns: Patterns,
 }
 
-impl Compiled {
+impl RuleTable {
     fn new(rules: &'static [Rule]) -> Self {
         let sources = rules.iter().map(|rule| format!("^(?i:{})$", expand(rule.pattern)));
         Self { rules, patterns: Patterns::new(sources) }
     }
 
-    /// The matches, the first rule first.
-    fn matches<'t>(&self, predicate: &'t str) -> impl Iterator<Item = Found<'t>> {
+    /// The matches, in the order of the rules.
+    fn matches<'t>(&self, predicate: &'t str) -> impl Iterator<Item = RuleMatch<'t>> {
         self.patterns.matches(predicate).filter_map(move |place| self.at(place, predicate))
     }
 
-    fn at<'t>(&self, place: usize, predicate: &'t str) -> Option<Found<'t>> {
+    fn at<'t>(&self, place: usize, predicate: &'t str) -> Option<RuleMatch<'t>> {
         let (rule, groups) = (self.rules.get(place)?, self.patterns.groups(place, predicate)?);
         let group = |name: &str| groups.name(name).map(|group| group.as_str());
         let (value, tail) = (group("v")?, group("t").unwrap_or_default());
-        Some(Found { place, rule, value, tail, noun: group("n").unwrap_or_default(), old: group("o") })
+        Some(RuleMatch { place, rule, value, tail, noun: group("n").unwrap_or_default(), old: group("o") })
     }
 }
 
 /// A rule that matched, and its groups.
-struct Found<'t> {
+struct RuleMatch<'t> {
     place: usize,
     rule: &'static Rule,
     value: &'t str,
@@ -60,7 +61,7 @@ struct Found<'t> {
     old: Option<&'t str>,
 }
 
-/// The word lists in the places of their names.
+/// Replaces the names of word lists in a pattern by the lists.
 fn expand(pattern: &str) -> String {
     let lists = [
         ("PLACE", words::PLACE),
@@ -79,8 +80,8 @@ fn expand(pattern: &str) -> String {
     with_lists(pattern, &lists)
 }
 
-static RULES: LazyLock<Compiled> = LazyLock::new(|| Compiled::new(table::RULES));
-static OF_THINGS: LazyLock<Compiled> = LazyLock::new(|| Compiled::new(table::OF_THINGS));
+static RULES: LazyLock<RuleTable> = LazyLock::new(|| RuleTable::new(table::RULES));
+static OF_THINGS: LazyLock<RuleTable> = LazyLock::new(|| RuleTable::new(table::OF_THINGS));
 
 static REWRITES: LazyLock<Rewrites> =
     LazyLock::new(|| Rewrites::new(table::REWRITES, |pattern| format!("(?i){pattern}")));
@@ -89,8 +90,8 @@ static VAGUE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(&format!("(?
 static NO_ERRAND: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(&format!("(?i){}", words::NO_ERRAND)).ok());
 
-/// What a clause claims, said of `who` where it speaks in the first person.
-pub(super) fn read(clause: &str, who: &str, at: Timestamp) -> Vec<Reading> {
+/// The claims of a clause. A clause in the first person is about `who`.
+pub(super) fn read(clause: &str, who: &str, at: Timestamp) -> Vec<ReadClaim> {
     let clause = rewrite(&head::expand_contractions(clause));
     let Some((subject, predicate)) = subject::parse(&clause) else { return Vec::new() };
     let Some(head) = head::parse(predicate) else { return Vec::new() };
@@ -100,21 +101,25 @@ pub(super) fn read(clause: &str, who: &str, at: Timestamp) -> Vec<Reading> {
         return vec![death];
     }
     match &subject {
-        Subject::Thing { .. } => of_thing(&subject, &head, &whole, who),
+        Subject::Thing { .. } => claims_about_thing(&subject, &head, &whole, who),
         Subject::Kin { noun, .. } => {
             let named = name_of(noun, &subject, &head, who);
-            if named.is_empty() { of_somebody(&subject, &head, &whole, &bare, who, at) } else { named }
+            if named.is_empty() {
+                claims_about_person(&subject, &head, &whole, &bare, who, at)
+            } else {
+                named
+            }
         }
-        Subject::User | Subject::Named(_) => of_somebody(&subject, &head, &whole, &bare, who, at),
+        Subject::User | Subject::Named(_) => claims_about_person(&subject, &head, &whole, &bare, who, at),
     }
 }
 
-/// The sentence in the shape that the tables read.
+/// The sentence in the form that the tables read.
 fn rewrite(clause: &str) -> String {
     REWRITES.apply(clause)
 }
 
-/// A text without the times that it names and without the words that led to them.
+/// The text without its time expressions and the prepositions before them.
 fn without_times(text: &str, at: Timestamp) -> String {
     let mut bare = String::with_capacity(text.len());
     let mut from = 0;
@@ -138,7 +143,7 @@ fn without_times(text: &str, at: Timestamp) -> String {
 }
 
 /// «My wife is Anne», «my cat is called Biscuit», «my sister's name is Hanna».
-fn name_of(noun: &str, subject: &Subject, head: &Head, who: &str) -> Vec<Reading> {
+fn name_of(noun: &str, subject: &Subject, head: &PredicateHead, who: &str) -> Vec<ReadClaim> {
     static NAME: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(&format!("^(?:(?:called|named) (?<a>.+)|(?:now )?(?<b>{}))$", words::NAMED)).ok()
     });
@@ -168,16 +173,16 @@ fn name_of(noun: &str, subject: &Subject, head: &Head, who: &str) -> Vec<Reading
     let owner = subject::owner_display(owner, who);
     let content =
         format!("{owner}'s {noun} is named {}{}", name.as_str(), say::corrected(head.old.as_deref()));
-    vec![Reading { claim, content, kind: StatementKind::Fact, confidence: 0.9, begins: false }]
+    vec![ReadClaim { claim, content, kind: StatementKind::Fact, confidence: 0.9, begins: false }]
 }
 
 /// «My rent is now 900», «the dentist appointment was moved to Friday».
-fn of_thing(subject: &Subject, head: &Head, whole: &str, who: &str) -> Vec<Reading> {
+fn claims_about_thing(subject: &Subject, head: &PredicateHead, whole: &str, who: &str) -> Vec<ReadClaim> {
     let Subject::Thing { owner, noun, display } = subject else { return Vec::new() };
     if head.hold_of(Verb::State).is_none_or(|hold| !matches!(hold, Hold::Now | Hold::Once)) || head.modal {
         return Vec::new();
     }
-    for Found { rule, value: raw, .. } in OF_THINGS.matches(whole) {
+    for RuleMatch { rule, value: raw, .. } in OF_THINGS.matches(whole) {
         // «My rent was 800» is past; «the meeting was moved» is not.
         if rule.verb == Verb::State && head.hold_of(Verb::State) != Some(Hold::Now) {
             continue;
@@ -204,17 +209,17 @@ fn of_thing(subject: &Subject, head: &Head, whole: &str, who: &str) -> Vec<Readi
             Some(owner) => format!("{}'s {display}", subject::owner_display(owner, who)),
             None => format!("The {display}"),
         };
-        // What was moved «to Friday» is «on Friday»; a day or an hour that is named otherwise stays as it is.
+        // An appointment that was moved «to Friday» is «on Friday»; other days and hours stay as they are.
         let said =
             if rule.verb == Verb::Begin && rule.say == "be on {v}" { when(raw) } else { raw.to_owned() };
         let said = say::in_third_person(&prefix_of(whole, raw, &said));
         let content = format!("{subject} is {said}{}", say::corrected(head.old.as_deref()));
-        return vec![Reading { claim, content, kind: StatementKind::Fact, confidence: 0.9, begins: false }];
+        return vec![ReadClaim { claim, content, kind: StatementKind::Fact, confidence: 0.9, begins: false }];
     }
     Vec::new()
 }
 
-/// «on Friday», «at 5 pm», «in June»; else the words themselves.
+/// The value with its preposition: «on Friday», «at 5 pm», «in June»; other values stay as they are.
 fn when(value: &str) -> String {
     let first = value.split_whitespace().next().unwrap_or_default().to_lowercase();
     if first.ends_with("day")
@@ -226,7 +231,7 @@ fn when(value: &str) -> String {
     }
 }
 
-/// The value with the preposition that led to it («on Tuesday»), unless it was rephrased.
+/// The value with the preposition before it («on Tuesday»), unless it was rephrased.
 fn prefix_of(whole: &str, raw: &str, said: &str) -> String {
     if said != raw {
         return said.to_owned();
@@ -239,19 +244,19 @@ fn prefix_of(whole: &str, raw: &str, said: &str) -> String {
     }
 }
 
-/// What somebody is, does or has.
-fn of_somebody(
+/// The claims about a person.
+fn claims_about_person(
     subject: &Subject,
-    head: &Head,
+    head: &PredicateHead,
     whole: &str,
     bare: &str,
     who: &str,
     at: Timestamp,
-) -> Vec<Reading> {
+) -> Vec<ReadClaim> {
     if head.modal {
         return Vec::new();
     }
-    // What a time was taken out of may need it («born in 1988»).
+    // Some rules need the time that was removed («born in 1988»).
     let again = if bare == whole { "" } else { whole };
     for found in RULES.matches(bare).chain(RULES.matches(again)) {
         let rule = found.rule;
@@ -259,42 +264,42 @@ fn of_somebody(
         if !is_fit(rule, subject, &found, hold) {
             continue;
         }
-        // Nobody plans their age.
+        // An age cannot be planned.
         if hold == Hold::Planned && rule.slot == "age" {
             return Vec::new();
         }
-        // Plans, todos and what is past keep the times they name; a state is told of as it is now.
+        // Plans, todos and past events keep their times; a state is described as it is now.
         let timed = matches!(hold, Hold::Planned | Hold::Once)
             || matches!(rule.verb, Verb::Todo | Verb::Did | Verb::Deed | Verb::Plan)
             || ["routine", "training"].contains(&rule.slot);
         let full = if timed && whole != bare { RULES.at(found.place, whole) } else { None };
         let full = full.filter(|full| !full.value.is_empty());
         let spoken = full.as_ref().unwrap_or(&found);
-        let confidence = if matches!(subject, Subject::Named(_)) { 0.7 } else { sureness(rule) };
+        let confidence = if matches!(subject, Subject::Named(_)) { 0.7 } else { confidence_of(rule) };
         let begins = rule.verb == Verb::Begin || head.since;
         return pieces(rule, found.value, spoken.value)
             .into_iter()
             .map(|(value, said)| {
-                let claim = claim(subject, head, &Found { value, ..found }, hold);
-                let content = say::content(subject, head, &Found { value: said, ..*spoken }, hold, who);
-                Reading { claim, content, kind: kind(rule, hold), confidence, begins }
+                let claim = claim(subject, head, &RuleMatch { value, ..found }, hold);
+                let content = say::content(subject, head, &RuleMatch { value: said, ..*spoken }, hold, who);
+                ReadClaim { claim, content, kind: kind(rule, hold), confidence, begins }
             })
             .collect();
     }
     plan::planned(subject, head, whole, bare, who, at)
 }
 
-fn claim(subject: &Subject, head: &Head, found: &Found<'_>, hold: Hold) -> Claim {
+fn claim(subject: &Subject, head: &PredicateHead, found: &RuleMatch<'_>, hold: Hold) -> Claim {
     let rule = found.rule;
     let mut slot = value::slot(&rule.slot.replace("{n}", &value::noun(found.noun)));
     if ["home", "origin", "birthplace"].contains(&slot.as_str()) && is_country(found.value) {
         slot.push_str(" country");
     }
     let arity = match rule.arity {
-        // Two sentences about «my colleague» may speak of two colleagues.
+        // Two sentences about «my colleague» may be about two colleagues.
         Arity::One | Arity::Soft if subject.is_one_of_several() => Arity::Many,
         Arity::Soft if head.changed => Arity::One,
-        // «I have a husband named Jo»: of some there is one.
+        // «I have a husband named Jo»: there is only one husband.
         Arity::Many if words::SINGLE.split_whitespace().any(|one| one == found.noun) => Arity::One,
         arity => arity,
     };
@@ -318,7 +323,7 @@ fn claim(subject: &Subject, head: &Head, found: &Found<'_>, hold: Hold) -> Claim
     }
 }
 
-/// Several values that one sentence names («tea and coffee»), each beside how it is said.
+/// The values of a list («tea and coffee»), each with its displayed form.
 fn pieces<'t>(rule: &Rule, value: &'t str, said: &'t str) -> Vec<(&'t str, &'t str)> {
     const LISTS: [&str; 7] = ["like", "language", "allergy", "fear", "plays", "collects", "health"];
     if !LISTS.contains(&rule.slot) || value != said {
@@ -336,8 +341,8 @@ fn pieces<'t>(rule: &Rule, value: &'t str, said: &'t str) -> Vec<(&'t str, &'t s
     parts.into_iter().map(|part| (part, part)).collect()
 }
 
-/// Whether a rule may say this: values that say nothing by themselves make no memory.
-fn is_fit(rule: &Rule, subject: &Subject, found: &Found<'_>, hold: Hold) -> bool {
+/// Whether the rule may make a memory of this value: some values mean nothing without their context.
+fn is_fit(rule: &Rule, subject: &Subject, found: &RuleMatch<'_>, hold: Hold) -> bool {
     let (ends, value) = (rule.verb == Verb::End, found.value);
     if value.is_empty() && !hold.denies() {
         return false;
@@ -345,7 +350,7 @@ fn is_fit(rule: &Rule, subject: &Subject, found: &Found<'_>, hold: Hold) -> bool
     if value.chars().count() > 160 || value.split_whitespace().count() > 25 || is_vague(value) {
         return false;
     }
-    // «lives in Porto and likes tea»: the rest is another claim, and ending one must not end the other.
+    // «lives in Porto and likes tea»: the rest is another claim, and the end of one must not end the other.
     let joins = |(_, after): (&str, &str)| after.starts_with(char::is_lowercase);
     if rule.arity == Arity::One && value.split_once(" and ").is_some_and(joins) {
         return false;
@@ -369,7 +374,7 @@ fn is_fit(rule: &Rule, subject: &Subject, found: &Found<'_>, hold: Hold) -> bool
         }
         "todo" => matches!(subject, Subject::User),
         "goal" | "plan" => matches!(subject, Subject::User) && !points_back(value),
-        // Only what somebody does not eat or drink says something of them.
+        // Only food and drinks that a person avoids say something about the person.
         "eat" => hold.denies(),
         "home" | "origin" | "birthplace" | "childhood" => ends || value::may_be_a_place(value),
         "field" => !value.contains(" to ") && value.split_whitespace().count() <= 3,
@@ -394,8 +399,8 @@ fn kind(rule: &Rule, hold: Hold) -> StatementKind {
     }
 }
 
-/// A state that is said outright is surer than one that follows from what happened.
-fn sureness(rule: &Rule) -> f32 {
+/// The confidence of a rule: a direct statement is surer than a conclusion from an event.
+fn confidence_of(rule: &Rule) -> f32 {
     match rule.verb {
         Verb::State | Verb::Opposite | Verb::Todo | Verb::Deed => 0.9,
         Verb::Begin | Verb::End | Verb::Drop | Verb::Plan => 0.8,
@@ -409,7 +414,7 @@ fn is_country(value: &str) -> bool {
     words::COUNTRIES.split_whitespace().any(|country| country == value)
 }
 
-/// «The sea» may be liked in general, «the colour» is that of something shown.
+/// Whether a value is liked in general: «the sea» may be, «the colour» belongs to a particular thing.
 fn is_general(value: &str) -> bool {
     let Some(noun) = value.strip_prefix("the ") else { return value != "to" };
     noun.starts_with(char::is_uppercase) || words::GENERAL.split_whitespace().any(|general| general == noun)
@@ -428,8 +433,8 @@ fn is_vague(value: &str) -> bool {
     VAGUE.as_ref().is_some_and(|vague| vague.is_match(value))
 }
 
-/// A sentence that no rule reads, in the third person.
-pub(super) fn as_it_stands(text: &str, who: &str) -> String {
+/// The third person of a sentence that no rule reads.
+pub(super) fn in_its_own_words(text: &str, who: &str) -> String {
     let text = head::expand_contractions(text);
     let (first, rest) = text.split_once(' ').unwrap_or((&text, ""));
     let (second, after) = rest.split_once(' ').unwrap_or((rest, ""));

@@ -1,8 +1,8 @@
-//! The patterns of a table, compiled together.
+//! The compiled patterns of a table.
 
 use regex::{Captures, Regex, RegexSet, RegexSetBuilder};
 
-/// Patterns that are tried together: one pass says which of them match, and only those are asked for their groups.
+/// Patterns that are tried together: one pass finds the patterns that match, and only those extract their groups.
 pub(super) struct Patterns {
     set: RegexSet,
     each: Vec<Regex>,
@@ -12,30 +12,30 @@ impl Patterns {
     pub(super) fn new(sources: impl Iterator<Item = String>) -> Self {
         let sources: Vec<String> = sources.collect();
         let set = RegexSetBuilder::new(&sources).size_limit(64 << 20).dfa_size_limit(16 << 20).build();
-        // A pattern that does not compile is found by the tests, which use every one of them.
+        // The tests use every pattern, so they find one that does not compile.
         let each = sources.iter().filter_map(|source| Regex::new(source).ok()).collect();
         Self { set: set.unwrap_or_else(|_| RegexSet::empty()), each }
     }
 
-    /// The places of the patterns that match, the first one first.
+    /// The indexes of the patterns that match, in their order.
     pub(super) fn matches(&self, text: &str) -> impl Iterator<Item = usize> + use<> {
         self.set.matches(text).into_iter()
     }
 
-    /// The groups of the pattern at a place.
+    /// The groups of the pattern at an index.
     pub(super) fn groups<'t>(&self, place: usize, text: &'t str) -> Option<Captures<'t>> {
         self.each.get(place)?.captures(text)
     }
 }
 
-/// Patterns with what is written in the place of each.
+/// Patterns with their replacements.
 pub(super) struct Rewrites {
     patterns: Patterns,
     table: &'static [(&'static str, &'static str)],
 }
 
 impl Rewrites {
-    /// `source` makes a regular expression of a pattern in the table.
+    /// `source` turns a pattern of the table into a regular expression.
     pub(super) fn new(
         table: &'static [(&'static str, &'static str)],
         source: impl Fn(&str) -> String,
@@ -43,7 +43,7 @@ impl Rewrites {
         Self { patterns: Patterns::new(table.iter().map(|(pattern, _)| source(pattern))), table }
     }
 
-    /// The text as the first pattern that matches rewrites it.
+    /// The text after the first pattern that matches has rewritten it.
     pub(super) fn apply(&self, text: &str) -> String {
         let rewritten = self.patterns.matches(text).next().and_then(|place| {
             let (pattern, (_, to)) = (self.patterns.each.get(place)?, self.table.get(place)?);
@@ -53,7 +53,7 @@ impl Rewrites {
     }
 }
 
-/// A pattern with word lists in the places of their names.
+/// Replaces the names of word lists in a pattern by the lists.
 pub(super) fn with_lists(pattern: &str, lists: &[(&str, &str)]) -> String {
     lists
         .iter()

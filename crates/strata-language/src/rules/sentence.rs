@@ -1,6 +1,6 @@
-//! From a message to the clauses that may state something: no questions, no hypotheses, no code, nobody else's words.
+//! Splits a message into the clauses that may state something, without questions, hypotheses, code and quotations.
 //!
-//! What is left alone: what a clause means, which is for the grammars.
+//! Deliberately absent: the meaning of a clause, which the grammars read.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -9,15 +9,15 @@ use jiff::Timestamp;
 use jiff::tz::Offset;
 use regex::Regex;
 
-use super::claim::{Arity, Claim, Hold, Reading};
+use super::claim::{Arity, Claim, Hold, ReadClaim};
 use super::{chinese, compound, english, value};
 use crate::rules::StatementKind;
 use crate::time::{self, Precision};
 
-/// The most of a message that is read, in characters. What is longer is pasted and not said.
+/// The maximum number of characters of a message that are read. Longer texts are pasted, not said.
 const MAX_CHARS: usize = 4_000;
 
-/// Which grammar reads a clause.
+/// The grammar that reads a clause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Language {
     English,
@@ -35,7 +35,7 @@ pub(super) struct Clause {
     pub(super) asked_for: bool,
 }
 
-/// A pattern compiled at first use; one that does not compile never matches, which the tests would see.
+/// Compiles a pattern at its first use. A pattern that does not compile never matches; the tests find it.
 macro_rules! pattern {
     ($name:ident, $source:expr) => {
         static $name: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new($source).ok());
@@ -106,7 +106,7 @@ fn is(pattern: &LazyLock<Option<Regex>>, text: &str) -> bool {
     pattern.as_ref().is_some_and(|pattern| pattern.is_match(text))
 }
 
-/// Whether a message asks something, in English or Chinese.
+/// Whether a message asks a question, in English or Chinese.
 pub fn is_question(text: &str) -> bool {
     let text = text.trim();
     let said = text.trim_end_matches(['。', '.', '!', '！', '…', ' ']);
@@ -132,7 +132,7 @@ pub(super) fn clauses(text: &str) -> Vec<Clause> {
     clauses
 }
 
-/// The message without code and without others' words; titles and names lose their quotation marks only.
+/// The message without code and quotations; titles and names only lose their quotation marks.
 fn said_by_the_speaker(text: &str) -> String {
     let text = text.replace('’', "'");
     let text = CODE_BLOCK
@@ -153,7 +153,7 @@ fn said_by_the_speaker(text: &str) -> String {
         .into_owned()
 }
 
-/// Chinese where it has Chinese characters enough to be a Chinese sentence with foreign words in it.
+/// The language of a sentence: Chinese if it has enough Chinese characters to be a Chinese sentence with foreign words.
 fn language(text: &str) -> Language {
     let han = text.chars().filter(|c| ('\u{4E00}'..='\u{9FFF}').contains(c)).count();
     let words =
@@ -161,7 +161,7 @@ fn language(text: &str) -> Language {
     if han > 0 && han >= words { Language::Chinese } else { Language::English }
 }
 
-/// Sentences with their final mark; a full stop ends one only before white space and not after an abbreviation.
+/// The sentences with their final mark. A full stop ends one only before white space and not after an abbreviation.
 fn sentences(line: &str) -> Vec<&str> {
     const SHORT: [&str; 12] = ["mr", "mrs", "ms", "dr", "st", "prof", "e.g", "i.e", "vs", "no", "jr", "inc"];
     let mut found = Vec::new();
@@ -229,7 +229,8 @@ fn english_clauses(sentence: &str, clauses: &mut Vec<Clause>) {
     }
 }
 
-/// Cut where another subject begins after a comma or a conjunction, and where «and» goes on with a verb of the same subject.
+/// Splits a sentence at a new subject after a comma or a conjunction, and at «and» with another verb of the same
+/// subject.
 fn split_english(sentence: &str) -> Vec<String> {
     let mut parts = Vec::new();
     let mut from = 0;
@@ -251,7 +252,7 @@ fn split_english(sentence: &str) -> Vec<String> {
     for part in parts {
         let mut part = part.to_owned();
         while let Some((first, second)) = SAME_SUBJECT.as_ref().and_then(|same| {
-            // Further on the verb is that of another clause («people who read it and love it»).
+            // Further right the verb belongs to another clause («people who read it and love it»).
             let found =
                 same.captures(&part).filter(|found| found["first"].split_whitespace().count() <= 8)?;
             Some((found["first"].to_owned(), format!("I {}", &found["second"])))
@@ -267,23 +268,8 @@ fn split_english(sentence: &str) -> Vec<String> {
 fn chinese_clauses(sentence: &str, clauses: &mut Vec<Clause>) {
     let asks = sentence.ends_with(['?', '？']);
     let simplified = chinese::simplified(sentence);
-    let mut sentence =
-        simplified.trim_end_matches(['。', '！', '!', '.', '；', '…', ' ', '~', '～', '?', '？']);
-    let mut asked_for = false;
-    loop {
-        if let Some(rest) = CHINESE_ASKED.as_ref().and_then(|asked| asked.captures(sentence)?.name("rest")) {
-            asked_for = true;
-            sentence = rest.as_str();
-        } else if let Some(lead) = CHINESE_LEAD
-            .as_ref()
-            .and_then(|lead| lead.find(sentence))
-            .filter(|lead| lead.end() < sentence.len())
-        {
-            sentence = &sentence[lead.end()..];
-        } else {
-            break;
-        }
-    }
+    let trimmed = simplified.trim_end_matches(['。', '！', '!', '.', '；', '…', ' ', '~', '～', '?', '？']);
+    let (sentence, asked_for) = without_chinese_lead(trimmed);
     if asks || is(&CHINESE_SUPPOSED, sentence) {
         return;
     }
@@ -295,8 +281,35 @@ fn chinese_clauses(sentence: &str, clauses: &mut Vec<Clause>) {
             found["what"].trim_start_matches('我').replacen("需要", "", 1).replacen('要', "", 1)
         )
     });
-    let sentence = reminded.as_deref().unwrap_or(sentence);
-    // 不是甲，而是乙 is one clause; so is 有只猫，叫团子.
+    let joined = join_chinese(reminded.as_deref().unwrap_or(sentence));
+    clauses.extend(
+        joined.split(['，', ',', '；', ';']).filter_map(|part| chinese_clause(part.trim(), asked_for)),
+    );
+}
+
+/// The sentence without its introductory words, and whether one of them asks to remember it.
+fn without_chinese_lead(mut sentence: &str) -> (&str, bool) {
+    let mut asked_for = false;
+    loop {
+        if let Some(rest) = CHINESE_ASKED.as_ref().and_then(|asked| asked.captures(sentence)?.name("rest")) {
+            asked_for = true;
+            sentence = rest.as_str();
+        } else if let Some(end) = chinese_lead(sentence) {
+            sentence = &sentence[end..];
+        } else {
+            return (sentence, asked_for);
+        }
+    }
+}
+
+/// The end of the introductory words of a Chinese text, if more text follows.
+fn chinese_lead(text: &str) -> Option<usize> {
+    let lead = CHINESE_LEAD.as_ref()?.find(text)?;
+    (lead.end() < text.len()).then_some(lead.end())
+}
+
+/// Joins clauses that are one statement: 不是甲，而是乙 and 有只猫，叫团子.
+fn join_chinese(sentence: &str) -> String {
     let joined = sentence
         .replace("，而是", "而是")
         .replace(",而是", "而是")
@@ -304,50 +317,48 @@ fn chinese_clauses(sentence: &str, clauses: &mut Vec<Clause>) {
         .replace("，叫", "叫")
         .replace("，名字叫", "叫")
         .replace("，名叫", "叫");
-    let joined = if joined.contains("不是") && !joined.starts_with("不是") && !joined.contains("而是") {
+    if joined.contains("不是") && !joined.starts_with("不是") && !joined.contains("而是") {
         joined.replace("，不是", "而不是").replace("，而不是", "而不是")
     } else {
         joined
-    };
-    for part in joined.split(['，', ',', '；', ';']) {
-        let mut part = part.trim();
-        while let Some(lead) =
-            CHINESE_LEAD.as_ref().and_then(|lead| lead.find(part)).filter(|lead| lead.end() < part.len())
-        {
-            part = part[lead.end()..].trim_start();
-        }
-        if is(&CHINESE_QUESTION, part) || is(&CHINESE_ALMOST, part) {
-            continue;
-        }
-        let hedged = is(&CHINESE_HEDGE, part);
-        let text = match CHINESE_HEDGE.as_ref().filter(|_| hedged) {
-            Some(hedge) => hedge.replace_all(part, "").into_owned(),
-            None => part.to_owned(),
-        };
-        if text.chars().count() > 2 && text.chars().count() < 60 {
-            clauses.push(Clause { text, language: Language::Chinese, hedged, asked_for });
-        }
     }
 }
 
-/// 不对，是搬到台南: what is put right without a subject is the speaker's.
+/// One part of a Chinese sentence as a clause; none if it asks, almost happened, or is too short or too long.
+fn chinese_clause(mut part: &str, asked_for: bool) -> Option<Clause> {
+    while let Some(end) = chinese_lead(part) {
+        part = part[end..].trim_start();
+    }
+    if is(&CHINESE_QUESTION, part) || is(&CHINESE_ALMOST, part) {
+        return None;
+    }
+    let hedged = is(&CHINESE_HEDGE, part);
+    let text = match CHINESE_HEDGE.as_ref().filter(|_| hedged) {
+        Some(hedge) => hedge.replace_all(part, "").into_owned(),
+        None => part.to_owned(),
+    };
+    let chars = text.chars().count();
+    (chars > 2 && chars < 60).then_some(Clause { text, language: Language::Chinese, hedged, asked_for })
+}
+
+/// 不对，是搬到台南: a correction without a subject is about the speaker.
 fn corrected_chinese(whole: &str, rest: &str) -> Option<String> {
     let lead = whole.get(..whole.len().checked_sub(rest.len())?)?;
     let said = rest.strip_prefix("应该是").or_else(|| rest.strip_prefix('是'))?;
     (is(&CHINESE_CORRECTS, lead) && !said.contains(['我', '，', ','])).then(|| format!("我{said}"))
 }
 
-/// What the user asked to be remembered and no rule reads, as it was said but in the third person.
-pub(super) fn as_it_stands(clause: &Clause, who: &str) -> Option<Reading> {
+/// A sentence that the user asked to remember and that no rule reads, in the third person.
+pub(super) fn in_its_own_words(clause: &Clause, who: &str) -> Option<ReadClaim> {
     let text = clause.text.trim();
-    let of_somebody =
+    let claims_about_person =
         is(&FIRST_PERSON, text) || text.contains(|c: char| c.is_ascii_digit()) || is(&LATER_CAPITAL, text);
-    let stands = of_somebody && !is(&TO_YOU, text);
+    let stands = claims_about_person && !is(&TO_YOU, text);
     if text.chars().count() < 4 || clause.language == Language::English && !stands {
         return None;
     }
     let content = match clause.language {
-        Language::English => english::as_it_stands(text, who),
+        Language::English => english::in_its_own_words(text, who),
         Language::Chinese => chinese::in_third_person(text, who),
     };
     let claim = Claim {
@@ -360,10 +371,10 @@ pub(super) fn as_it_stands(clause: &Clause, who: &str) -> Option<Reading> {
         hold: Hold::Now,
         errand: None,
     };
-    Some(Reading { claim, content, kind: StatementKind::Fact, confidence: 0.9, begins: false })
+    Some(ReadClaim { claim, content, kind: StatementKind::Fact, confidence: 0.9, begins: false })
 }
 
-/// The date beside a day that is named relative to today and lies ahead: «tomorrow (2024-05-10)».
+/// Adds the date after a relative day in the future: «tomorrow (2024-05-10)».
 pub(super) fn with_dates(content: &str, at: Timestamp) -> String {
     let mut dated = String::with_capacity(content.len());
     let mut from = 0;

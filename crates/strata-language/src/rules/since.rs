@@ -1,4 +1,4 @@
-//! Since when something holds, from the words that say so: «last March», «two years ago», «for six years», 三年了.
+//! The beginning of a state, from expressions such as «last March», «two years ago», «for six years», 三年了.
 
 use std::sync::LazyLock;
 
@@ -8,13 +8,13 @@ use regex::Regex;
 
 use crate::time::{self, Precision, TimeSpan};
 
-/// How long something has lasted, in English, after «for».
+/// A duration after «for», in English.
 pub(super) const LASTING: &str = r"(?:(?:about|around|over|almost|nearly|roughly|more than|at least|the (?:past|last)) )*(?:\d{1,2}|an?|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|a couple of|a few|several|many) (?:year|month|week|day|decade)s?(?: already)?";
 
-/// How long something has lasted, in Chinese, at the end of a clause.
+/// A duration at the end of a clause, in Chinese.
 pub(super) const LASTING_CHINESE: &str = r"(?<before>[^\d一二两三四五六七八九十零〇第])(?:已经|快|都)*(?:有|快)?(?<n>\d{1,2}|[一二两三四五六七八九十]{1,3})(?<u>年|个月|个星期|周|天)多?$";
 
-/// The beginning that a clause names, if it is not ahead.
+/// The beginning that a clause names, if it is not in the future.
 pub(super) fn begin(clause: &str, at: Timestamp) -> Option<Timestamp> {
     static ENGLISH: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"(?i)\bfor (?:(?:about|around|over|almost|nearly|roughly|more than|at least|the (?:past|last)) )*(?<n>\d{1,2}|an?|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty) (?<u>year|month|week|day)s?\b").ok()
@@ -35,7 +35,7 @@ pub(super) fn begin(clause: &str, at: Timestamp) -> Option<Timestamp> {
     named(clause)
 }
 
-/// Two years ago is the same month two years before, not that year's first day.
+/// Two years ago means the same month two years before, not the first day of that year.
 fn to_the_month(text: &str, span: &TimeSpan, at: Timestamp) -> Option<Timestamp> {
     let words = text.get(span.text.clone()).unwrap_or_default();
     if span.precision != Precision::Year || !(words.ends_with("ago") || words.ends_with('前')) {

@@ -1,8 +1,8 @@
-//! What goes into the rules and what comes out of them.
+//! The input and the output of the rules.
 
 use jiff::Timestamp;
 
-/// The most statements of one message: the memory-proxy design asks for 0 to 3 atomic statements.
+/// The maximum number of statements per message: the memory-proxy design asks for 0 to 3 atomic statements.
 pub const MAX_STATEMENTS: usize = 3;
 
 /// A user's message, as the rules read it.
@@ -10,42 +10,42 @@ pub const MAX_STATEMENTS: usize = 3;
 pub struct Message<'a> {
     /// The speaker's name, if the client gave one.
     pub name: Option<&'a str>,
-    /// The text, without what Strata injected.
+    /// The text, without the parts that Strata injected.
     pub text: &'a str,
-    /// When it was said. Relative times are resolved against this moment.
+    /// The time at which it was said. Relative times are resolved against it.
     pub at: Timestamp,
 }
 
-/// What kind of statement something is.
+/// The kind of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StatementKind {
-    /// Something that is so.
+    /// A fact.
     Fact,
-    /// Something the user likes, dislikes or wants.
+    /// A like, a dislike or a wish of the user.
     Preference,
-    /// Something the user has to do or plans to do.
+    /// A task or a plan of the user.
     Todo,
-    /// Something that was decided.
+    /// A decision.
     Decision,
 }
 
-/// One atomic statement that stands on its own, in the language of the speaker.
+/// One atomic statement that can be understood alone, in the language of the speaker.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Statement {
     /// The statement in the third person («The user lives in Lisbon», 用户住在里斯本).
     pub content: String,
-    /// What kind of statement it is.
+    /// The kind of the statement.
     pub kind: StatementKind,
-    /// How sure the rule is, from 0 to 1.
+    /// The confidence of the rule, from 0 to 1.
     pub confidence: f32,
-    /// Since when it is so, if the message says; otherwise it holds from when it was said.
+    /// The beginning of its validity, if the message names it; otherwise it is valid from the time of the message.
     pub valid_from: Option<Timestamp>,
 }
 
-/// A statement that is known already.
+/// A known statement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Known<'a> {
-    /// What it says.
+    /// The text of the statement.
     pub content: &'a str,
     /// Whether it is believed now. Only current statements can end or be repeated.
     pub is_current: bool,

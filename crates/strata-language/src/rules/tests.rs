@@ -155,7 +155,7 @@ fn statements_are_in_the_script_of_the_message() {
 }
 
 #[test]
-fn what_states_nothing_makes_no_memory() {
+fn a_text_without_a_statement_makes_no_memory() {
     let nothing: &[&str] = &[];
     for text in [
         "Hello!",
@@ -239,7 +239,7 @@ fn kinds_are_told_apart() {
     }
 }
 
-/// What one known memory becomes, and what the message's first statement becomes.
+/// The decisions about one known memory and about the message's first statement.
 fn fate(known: &str, text: &str) -> (Fate, Novelty) {
     let statements = extract(&said(text, None));
     let plan = reconcile_all(&statements, &[current(known)]);
@@ -318,7 +318,7 @@ fn memories_end_only_for_a_reason() {
 }
 
 #[test]
-fn what_is_closed_is_left_alone() {
+fn a_closed_memory_stays_unchanged() {
     let mut closed = current("The user lives in Lisbon");
     closed.is_current = false;
     let statements = extract(&said("I live in Lisbon.", None));
@@ -333,7 +333,7 @@ fn two_todos_that_fit_alike_both_stay() {
     assert_eq!(reconcile_all(&statements, &known), Plan::add_all(2, 1));
 }
 
-/// Pieces of sentences, so that chance meets the rules more often.
+/// Parts of sentences, so that random texts reach the rules more often.
 fn talk() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         any::<char>().prop_map(String::from),
@@ -408,9 +408,9 @@ proptest! {
         prop_assert!(plan.check(known.len(), statements.len()).is_ok(), "{:?}", plan);
     }
 
-    /// What was extracted is a duplicate of itself: the grammar reads what it says.
+    /// An extracted statement is a duplicate of itself: the grammar can read its own output.
     #[test]
-    fn what_was_said_twice_is_kept_once(text in talk()) {
+    fn a_repeated_statement_is_kept_once(text in talk()) {
         let statements = extract(&said(&text, None));
         let known: Vec<Known<'_>> = statements.iter().map(|one| current(&one.content)).collect();
         for (place, statement) in statements.iter().enumerate() {

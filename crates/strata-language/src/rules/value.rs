@@ -1,10 +1,10 @@
-//! Values and nouns in one spelling, so that what means the same is the same.
+//! Normalises values and nouns, so that the same meaning has the same form.
 
 use std::collections::BTreeSet;
 
 use crate::{text, time};
 
-/// Words that mean the same as another, where a value or a slot's noun is concerned.
+/// Synonyms in values and in the nouns of slots.
 const SAME: &[(&str, &str)] = &[
     ("mom", "mother"),
     ("mum", "mother"),
@@ -62,11 +62,11 @@ const SAME: &[(&str, &str)] = &[
     ("全素", "纯素"),
 ];
 
-/// Words that add nothing to a value.
+/// Words that add no meaning to a value.
 const LIGHT: &str = "eating drinking playing eat drink play doing going to some any really very own new old kind kinds all lot lots of quite anymore also listen listening \
     watch watching read reading use music on year years euro euros dollar dollars month per";
 
-/// The terms by which values are compared.
+/// The terms of a value, for comparison.
 pub(super) fn terms(value: &str) -> BTreeSet<String> {
     let folded = text::fold(value);
     let plain: Vec<String> = folded
@@ -87,7 +87,7 @@ pub(super) fn terms(value: &str) -> BTreeSet<String> {
     text::analyse(&kept).into_iter().collect()
 }
 
-/// A Chinese value without its measure words and light verbs; other text as it is.
+/// A Chinese value without measure words and light verbs; other text stays unchanged.
 fn chinese_value(value: &str) -> String {
     if value.is_ascii() {
         return value.to_owned();
@@ -102,7 +102,7 @@ fn chinese_value(value: &str) -> String {
     number(value).map_or_else(|| value.to_owned(), |number| number.to_string())
 }
 
-/// One spelling of a noun: singular, and one word for what has several.
+/// The normal form of a noun: singular, and one word for synonyms.
 pub(super) fn noun(noun: &str) -> String {
     let noun = noun.trim().to_lowercase();
     let single = same(&noun);
@@ -114,7 +114,7 @@ pub(super) fn noun(noun: &str) -> String {
     same(single).to_owned()
 }
 
-/// One spelling of a slot's words.
+/// The normal form of a slot's words.
 pub(super) fn slot(slot: &str) -> String {
     let words = text::fold(slot);
     let words: Vec<&str> = words
@@ -155,7 +155,7 @@ pub(super) fn without_article(value: &str) -> &str {
         .unwrap_or(value)
 }
 
-/// Whether this may name a place: not a room, not a state of mind, not a crowd of words.
+/// Whether this may name a place: it is not a room, not a state of mind and not a long phrase.
 pub(super) fn may_be_a_place(value: &str) -> bool {
     const NO_PLACE: &str = "fear harmony peace poverty luxury hiding general addition case front bed person between debt silence style town work school church \
         college university home bed sleep heaven hell";

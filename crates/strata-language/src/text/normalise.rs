@@ -1,4 +1,4 @@
-//! One spelling for what readers take for the same: normal form, case, accents, width.
+//! Gives one spelling to texts that readers consider the same: normal form, case, accents, width.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -8,7 +8,7 @@ use unicode_normalization::UnicodeNormalization;
 /// Traditional characters and their simplified forms, sorted; `data/README.md` describes the file.
 static SIMPLIFIED: &[u8] = include_bytes!("../../data/simplified.bin");
 
-/// The text as it is compared when looking for a substring: normalised, lower case, white space folded.
+/// The text for substring comparison: normalised, lower case, with single spaces.
 pub fn fold(text: &str) -> String {
     let text = normalise(text);
     let mut folded = String::with_capacity(text.len());
@@ -21,9 +21,9 @@ pub fn fold(text: &str) -> String {
     folded
 }
 
-/// Compatibility forms composed (full width becomes half width), lower case, Latin accents gone.
+/// Composes compatibility forms (full width becomes half width), lowers the case and removes Latin accents.
 ///
-/// Doing it twice changes nothing.
+/// Normalising twice changes nothing.
 pub(super) fn normalise(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
@@ -33,7 +33,7 @@ pub(super) fn normalise(text: &str) -> Cow<'_, str> {
         };
     }
     let mut normalised = String::with_capacity(text.len());
-    // Lower case comes first because a few capitals become two characters, the second a combining mark.
+    // Lower case comes first because a few capitals become two characters, and the second is a combining mark.
     let lower = text.chars().flat_map(char::to_lowercase);
     let bare = lower.nfkd().filter(|c| !is_accent(*c) && !is_invisible(*c));
     for c in bare.nfc().flat_map(char::to_lowercase) {
@@ -45,18 +45,18 @@ pub(super) fn normalise(text: &str) -> Cow<'_, str> {
     Cow::Owned(normalised)
 }
 
-/// The combining marks that Latin, Greek and Cyrillic share. Kana's voicing marks and the vowels of other scripts lie
-/// elsewhere and stay: they make other letters.
+/// The combining marks that Latin, Greek and Cyrillic share. Kana's voicing marks and the vowels of other scripts are
+/// in other blocks and stay, because they make different letters.
 fn is_accent(c: char) -> bool {
     ('\u{300}'..='\u{36F}').contains(&c)
 }
 
-/// Characters inside words that nobody sees or types: soft hyphen, zero-width space and joiners, byte order mark.
+/// Invisible characters inside words: soft hyphen, zero-width space and joiners, byte order mark.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{AD}' | '\u{200B}'..='\u{200D}' | '\u{2060}' | '\u{FEFF}')
 }
 
-/// Letters that Unicode does not take apart, as people write them without the right keyboard.
+/// Letters that Unicode does not decompose, and their usual spelling on a keyboard without them.
 fn unaccented(c: char) -> Option<&'static str> {
     Some(match c {
         'ß' => "ss",
@@ -73,11 +73,10 @@ fn unaccented(c: char) -> Option<&'static str> {
     })
 }
 
-/// The character that stands for `c` and for those written instead of it elsewhere: traditional Chinese becomes
-/// simplified.
+/// The character that replaces `c`: traditional Chinese becomes simplified.
 fn unified(c: char) -> char {
     let Ok(unit) = u16::try_from(u32::from(c)) else { return c };
-    // Most characters are no Chinese at all.
+    // Most characters are not Chinese.
     if !(0x3400..=0x9FFF).contains(&unit) {
         return c;
     }

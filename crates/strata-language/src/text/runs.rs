@@ -1,11 +1,11 @@
-//! Cuts normalised text into the pieces that become terms.
+//! Splits normalised text into the pieces that become terms.
 
 use unicode_normalization::char::is_combining_mark;
 
 use super::MAX_TERM_CHARS;
 
-/// Stands for `.`, `_` and `@` inside a word that is also indexed whole, as `v1.2` is. It is a letter (a dental click),
-/// because the tokenizers of databases cut at anything else.
+/// Replaces `.`, `_` and `@` inside a word that is also indexed whole, such as `v1.2`. It is a letter (a dental click),
+/// because the tokenizers of databases split at everything else.
 const CONNECTOR: char = 'ǀ';
 
 /// A piece of text that becomes one term.
@@ -13,9 +13,9 @@ const CONNECTOR: char = 'ǀ';
 pub(super) enum Run<'a> {
     /// A word, or a part of a longer identifier.
     Word(&'a str),
-    /// A whole identifier, address or version, each connector written as [`CONNECTOR`].
+    /// A whole identifier, address or version, with each connector written as [`CONNECTOR`].
     Compound(&'a str),
-    /// Two neighbouring characters, or a lone one, of a script without spaces.
+    /// Two neighbouring characters, or a single one, of a script without spaces.
     Unspaced(&'a str),
 }
 
@@ -29,11 +29,11 @@ impl<'a> Run<'a> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
-    /// Belongs to a word.
+    /// A character of a word.
     Word,
-    /// Belongs to a script that is written without spaces.
+    /// A character of a script without spaces.
     Unspaced,
-    /// Separates.
+    /// A separator.
     Other,
 }
 
@@ -61,8 +61,8 @@ pub(super) fn for_each_run(text: &str, mut emit: impl FnMut(Run<'_>)) {
     }
 }
 
-/// Whether `c` goes on with a run of `class`. A word keeps its combining marks, without which the scripts of India would
-/// fall apart in the middle of syllables.
+/// Whether `c` continues a run of `class`. A word keeps its combining marks; without them the scripts of India would
+/// break in the middle of syllables.
 fn continues(class: Class, c: char) -> bool {
     match classify(c) {
         Class::Other => class == Class::Word && is_combining_mark(c),
@@ -80,8 +80,8 @@ fn classify(c: char) -> Class {
     if c.is_alphanumeric() { Class::Word } else { Class::Other }
 }
 
-/// Blocks of scripts whose words are not marked by spaces. Hangul marks phrases by spaces, not words: its pairs find a
-/// noun whatever particle follows it.
+/// Blocks of scripts that do not mark words by spaces. Hangul marks phrases by spaces, not words: its pairs find a noun
+/// with any particle after it.
 fn is_unspaced(c: char) -> bool {
     matches!(c,
         '\u{0E00}'..='\u{0EFF}'        // Thai, Lao
@@ -105,7 +105,7 @@ fn cut(word: &str) -> &str {
     word.char_indices().nth(MAX_TERM_CHARS).map_or(word, |(end, _)| &word[..end])
 }
 
-/// The neighbouring pairs of a run, or the run itself where it is one character.
+/// The neighbouring pairs of a run, or the run itself if it is one character.
 fn for_each_pair(run: &str, mut emit: impl FnMut(&str)) {
     let mut starts = run.char_indices().map(|(start, c)| (start, start + c.len_utf8()));
     let Some((mut before, end)) = starts.next() else { return };
@@ -118,8 +118,8 @@ fn for_each_pair(run: &str, mut emit: impl FnMut(&str)) {
     }
 }
 
-/// What follows an English clitic at the start of `rest` (`'s`, `'t`, `'ll` …), which belongs to the word before; else
-/// `rest`.
+/// The text after an English clitic at the start of `rest` (`'s`, `'t`, `'ll` …), which belongs to the word before;
+/// `rest` itself if there is none.
 pub(super) fn skip_clitic(rest: &str) -> &str {
     let Some(clitic) = rest.strip_prefix(['\'', '’', 'ʼ']) else { return rest };
     let found = ["s", "t", "d", "ll", "m", "re", "ve"].into_iter().find_map(|ending| {
@@ -129,13 +129,13 @@ pub(super) fn skip_clitic(rest: &str) -> &str {
     found.unwrap_or(rest)
 }
 
-/// What follows a connector that joins the word before `rest` with a word after it.
+/// The text after a connector that joins the word before `rest` with a word after it.
 fn after_connector(rest: &str) -> Option<&str> {
     let next = rest.strip_prefix(['.', '_', '@'])?;
     next.chars().next().is_some_and(|c| classify(c) == Class::Word).then_some(next)
 }
 
-/// Gathers a word with connectors. It gives up on one that is too long to be a name that somebody types.
+/// Collects a word with connectors. It gives up if the word is too long for a name that a person types.
 #[derive(Default)]
 struct Compound {
     whole: String,
@@ -162,5 +162,5 @@ impl Compound {
     }
 }
 
-/// More bytes than [`MAX_TERM_CHARS`] characters can have.
+/// The maximum number of bytes of [`MAX_TERM_CHARS`] characters.
 const MAX_BYTES: usize = MAX_TERM_CHARS * 4;

@@ -1,4 +1,4 @@
-//! Substrings and misspellings: what is tried when no term matches.
+//! Substrings and misspellings: the search that is tried when no term matches.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -6,25 +6,19 @@ use std::collections::{HashMap, HashSet};
 use super::normalise::fold;
 use super::{MAX_TERM_CHARS, is_stop_word};
 
-/// Words shorter than this resemble everything; they are compared only where the question has none longer.
+/// Words shorter than this are similar to everything. They are compared only if the question has no longer word.
 const MIN_WORD_CHARS: usize = 3;
-
-/// How much two words resemble each other, from 0 to 1: the share of their trigrams that both have, two blanks before
-/// the word and one after it counted in. `pg_trgm` computes the same, so that its threshold of 0.3 means the same here.
-pub fn trigram_similarity(a: &str, b: &str) -> f32 {
-    Trigrams::of(a).similarity(&Trigrams::of(b))
-}
 
 /// A question, ready to be compared with many texts.
 pub struct SimilarWords {
     folded: String,
     words: Vec<Trigrams>,
-    /// How much words of texts resemble the question's: ten thousand texts have ten times as many words as different ones.
+    /// The best similarity of each word seen so far: ten thousand texts have ten times more words than distinct words.
     known: RefCell<HashMap<Box<str>, f32>>,
 }
 
 impl SimilarWords {
-    /// Prepares a question. Stop words and very short words are left out where it has others.
+    /// Prepares a question. Stop words and very short words are left out if it has other words.
     pub fn new(question: &str) -> Self {
         let folded = fold(question);
         let distinct: HashSet<&str> = words(&folded).collect();
@@ -37,8 +31,8 @@ impl SimilarWords {
         Self { folded, words, known: RefCell::default() }
     }
 
-    /// 1 for a text that holds the question as a substring, else the similarity of the two words, one from each, that
-    /// resemble each other most; from 0 to 1.
+    /// The score of a text, from 0 to 1: 1 if it contains the question as a substring, otherwise the similarity of the most
+    /// similar pair of words, one from each side.
     pub fn score(&self, text: &str) -> f32 {
         if self.folded.is_empty() {
             return 0.0;
@@ -47,11 +41,11 @@ impl SimilarWords {
         if text.contains(&self.folded) {
             return 1.0;
         }
-        words(&text).map(|word| self.likeness(word)).fold(0.0, f32::max)
+        words(&text).map(|word| self.best_similarity(word)).fold(0.0, f32::max)
     }
 
-    /// The similarity of a word to the one of the question that it resembles most.
-    fn likeness(&self, word: &str) -> f32 {
+    /// The similarity of a word to the most similar word of the question.
+    fn best_similarity(&self, word: &str) -> f32 {
         let mut known = self.known.borrow_mut();
         if let Some(known) = known.get(word) {
             return *known;
@@ -69,11 +63,11 @@ fn words(folded: &str) -> impl Iterator<Item = &str> {
     words.map(|word| word.char_indices().nth(MAX_TERM_CHARS).map_or(word, |(end, _)| &word[..end]))
 }
 
-/// A word's distinct trigrams, sorted.
-struct Trigrams(Vec<[char; 3]>);
+/// A word's distinct trigrams, sorted. Two blanks before the word and one after it count.
+pub(super) struct Trigrams(Vec<[char; 3]>);
 
 impl Trigrams {
-    fn of(word: &str) -> Self {
+    pub(super) fn of(word: &str) -> Self {
         let padded: Vec<char> = [' ', ' '].into_iter().chain(word.chars()).chain([' ']).collect();
         let mut trigrams: Vec<[char; 3]> =
             padded.windows(3).map(|three| [three[0], three[1], three[2]]).collect();
@@ -82,7 +76,9 @@ impl Trigrams {
         Self(trigrams)
     }
 
-    fn similarity(&self, other: &Self) -> f32 {
+    /// The share of the trigrams that both words have, from 0 to 1. `pg_trgm` computes the same, so its threshold of 0.3 has the
+    /// same meaning here.
+    pub(super) fn similarity(&self, other: &Self) -> f32 {
         let shared = self.0.iter().filter(|trigram| other.0.binary_search(trigram).is_ok()).count();
         shared as f32 / (self.0.len() + other.0.len() - shared) as f32
     }

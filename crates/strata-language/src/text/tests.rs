@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 
+use super::similar::Trigrams;
 use super::*;
 
 fn check(text: &str, expected: &str) {
@@ -61,7 +62,7 @@ fn identifiers_are_found_whole_and_by_part() {
     check("550e8400-e29b", "550e8400 e29b");
 }
 
-/// One by one, what chance would hardly meet: a character whose normal form has a normal form of its own.
+/// Random texts rarely contain a character whose normal form has another normal form, so this checks all characters.
 #[test]
 fn every_character_has_one_form() {
     for c in '\0'..='\u{2FFFF}' {
@@ -87,7 +88,7 @@ fn query_terms_are_distinct_and_in_order() {
     assert_eq!(query_terms("tea Teas green TEA"), ["tea", "green"]);
 }
 
-/// Not a measurement: any of these would take minutes if the cost were more than linear.
+/// Each of these texts would take minutes if the cost were more than linear.
 #[test]
 fn hostile_texts_are_analysed() {
     const SIZE: usize = 100_000;
@@ -108,9 +109,13 @@ fn folding_normalises_and_joins_white_space() {
     assert_eq!(fold(" \n"), "");
 }
 
+fn trigram_similarity(a: &str, b: &str) -> f32 {
+    Trigrams::of(a).similarity(&Trigrams::of(b))
+}
+
 #[test]
 fn trigrams_compare_like_pg_trgm() {
-    // What `SELECT similarity(a, b)` answers.
+    // The results of `SELECT similarity(a, b)`.
     for (a, b, expected) in [
         ("espresso", "expresso", 0.5),
         ("word", "words", 0.571_429),
@@ -126,13 +131,13 @@ fn similar_words_finds_substrings_and_misspellings() {
     let similar = SimilarWords::new("the Expresso");
     assert_eq!(similar.score("I like the  expresso best"), 1.0);
     assert_eq!(similar.score("an espresso"), 0.5);
-    // The stop word is no resemblance.
+    // A common stop word does not count.
     assert!(similar.score("the end") < 0.2);
     assert_eq!(SimilarWords::new("").score("anything"), 0.0);
     assert_eq!(SimilarWords::new("湖").score("去了西湖玩"), 1.0);
 }
 
-/// Texts that mix scripts, marks, connectors and English words more often than chance would.
+/// Texts that mix scripts, marks, connectors and English words more often than random characters do.
 fn text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         any::<char>().prop_map(String::from),
@@ -187,7 +192,7 @@ proptest! {
         let folded = fold(&text);
         let part: String = folded.chars().skip(range.0).take(range.1).collect();
         prop_assume!(!fold(&part).is_empty());
-        // A part may begin or end within a letter and its mark; then it is another text.
+        // A part may begin or end between a letter and its mark; then it is another text.
         prop_assume!(folded.contains(&fold(&part)));
         prop_assert_eq!(SimilarWords::new(&part).score(&text), 1.0);
     }

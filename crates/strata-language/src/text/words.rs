@@ -1,19 +1,19 @@
-//! Whole words, for vectors: not stemmed, and Chinese in runs that a dictionary cuts.
+//! Whole words, for vectors: they are not stemmed, and Chinese comes in runs for a dictionary to split.
 
 use super::normalise::normalise;
 use super::runs::skip_clitic;
 use super::{MAX_TERM_CHARS, is_stop_word};
 
-/// A stretch of normalised text with a meaning of its own.
+/// A word or a run of normalised text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WordRun<'a> {
-    /// A word, as writers set it apart.
+    /// A word between separators.
     Spaced(&'a str),
-    /// Chinese characters without a break, in which a dictionary finds the words.
+    /// Chinese characters without a break. A dictionary finds the words in them.
     Han(&'a str),
 }
 
-/// Calls `emit` with the words of `text` that are no stop words, in order and with repeats.
+/// Calls `emit` with the words of `text` except stop words, in order and with repeats.
 pub fn for_each_word(text: &str, mut emit: impl FnMut(WordRun<'_>)) {
     let text = normalise(text);
     let mut rest: &str = &text;

@@ -1,14 +1,14 @@
-//! The arithmetic of the civil calendar. Everything here may run off its end and then answers `None`.
+//! The arithmetic of the civil calendar. Every function returns `None` if the result is outside the calendar's range.
 
 use jiff::Span;
 use jiff::civil::{Date, DateTime};
 
 use super::Precision;
 
-/// How far «a few» and 几 reach: from two to six.
+/// The range of «a few» and 几: two to six.
 pub(super) const FEW: (u32, u32) = (2, 6);
 
-/// A stretch of local time, without its end.
+/// A span of local time; its end is exclusive.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Period {
     pub(super) start: DateTime,
@@ -17,26 +17,26 @@ pub(super) struct Period {
 }
 
 impl Period {
-    /// The one day that it is, if it is one.
+    /// Its day, if it is exactly one day.
     pub(super) fn as_day(&self) -> Option<Date> {
         let day = self.start.date();
         (self.precision == Precision::Day && self.end.date() == plus(day, Unit::Day, 1)?).then_some(day)
     }
 
-    /// From the first of the two to the end of the other.
+    /// From the start of the first period to the end of the second.
     pub(super) fn until(self, other: Self) -> Self {
         Self { end: other.end, ..self }
     }
 }
 
-/// What a grammar found: a period, and the first token after the words that name it.
+/// A match of a grammar: a period, and the first token after the words that name it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Found {
+pub(super) struct TimeMatch {
     pub(super) next: usize,
     pub(super) period: Period,
 }
 
-impl Found {
+impl TimeMatch {
     pub(super) fn new(next: usize, period: Option<Period>) -> Option<Self> {
         Some(Self { next, period: period? })
     }
@@ -52,18 +52,18 @@ pub(super) enum Unit {
     Year,
 }
 
-/// How many of a unit.
+/// A number of units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Count {
-    /// From so many to so many; both alike where it is exact.
+    /// From the first number to the second; both are equal if the number is exact.
     Of(u32, u32),
     /// A half.
     Half,
 }
 
-/// Which part of a month, year, week or season.
+/// A part of a month, year, week or season.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum PeriodPart {
     Early,
     Middle,
     Late,
@@ -92,14 +92,14 @@ pub(super) enum Season {
     Winter = 12,
 }
 
-/// Which of the recurring ones is meant.
+/// The choice among recurring periods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
+pub(super) enum Occurrence {
     /// The latest that is over.
     Last,
     /// The current one.
     This,
-    /// The first that is still to come.
+    /// The first that has not begun.
     Next,
     /// The latest that has begun.
     Latest,
@@ -121,7 +121,7 @@ impl Calendar {
         i32::from(self.today.year())
     }
 
-    /// The day so many days from today.
+    /// The day this many days from today.
     pub(super) fn day(&self, offset: i32) -> Option<Period> {
         day(plus(self.today, Unit::Day, offset)?)
     }
@@ -130,37 +130,37 @@ impl Calendar {
         day(date(year, month, number)?)
     }
 
-    /// The week so many weeks from this one, Monday to Sunday.
+    /// The week this many weeks from this one, Monday to Sunday.
     pub(super) fn week(&self, offset: i32) -> Option<Period> {
         let monday = plus(self.monday()?, Unit::Week, offset)?;
         days(monday, plus(monday, Unit::Week, 1)?, Precision::Week)
     }
 
-    /// The Saturday and Sunday of the week so many weeks from this one.
+    /// The Saturday and Sunday of the week this many weeks from this one.
     pub(super) fn weekend(&self, offset: i32) -> Option<Period> {
         let monday = plus(self.monday()?, Unit::Week, offset)?;
         days(plus(monday, Unit::Day, 5)?, plus(monday, Unit::Week, 1)?, Precision::Week)
     }
 
-    /// The weekend that has begun by now, else the one before.
+    /// The latest weekend that has begun by now.
     pub(super) fn latest_weekend(&self) -> Option<Period> {
         let this = self.weekend(0)?;
         if this.start <= self.now { Some(this) } else { self.weekend(-1) }
     }
 
-    /// A day of the week so many weeks from this one; Monday is 0.
+    /// A day of the week this many weeks from this one; Monday is 0.
     pub(super) fn weekday(&self, week: i32, weekday: u32) -> Option<Period> {
         day(plus(plus(self.monday()?, Unit::Week, week)?, Unit::Day, weekday as i32)?)
     }
 
-    /// A weekday by itself: the latest up to today, or with «last» before today.
-    pub(super) fn named_weekday(&self, which: Which, weekday: u32) -> Option<Period> {
+    /// A weekday without a week: the latest up to today, or with «last» before today.
+    pub(super) fn named_weekday(&self, which: Occurrence, weekday: u32) -> Option<Period> {
         let back = (self.today.weekday().to_monday_zero_offset() as i32 - weekday as i32).rem_euclid(7);
         match which {
-            Which::Latest => self.day(-back),
-            Which::Last => self.day(if back == 0 { -7 } else { -back }),
-            Which::This => self.weekday(0, weekday),
-            Which::Next => self.weekday(1, weekday),
+            Occurrence::Latest => self.day(-back),
+            Occurrence::Last => self.day(if back == 0 { -7 } else { -back }),
+            Occurrence::This => self.weekday(0, weekday),
+            Occurrence::Next => self.weekday(1, weekday),
         }
     }
 
@@ -169,7 +169,7 @@ impl Calendar {
         days(first, plus(first, Unit::Month, 1)?, Precision::Month)
     }
 
-    /// The month so many months from this one.
+    /// The month this many months from this one.
     pub(super) fn month_from_now(&self, offset: i32) -> Option<Period> {
         let first = plus(self.today.first_of_month(), Unit::Month, offset)?;
         self.month(i32::from(first.year()), first.month() as u32)
@@ -189,30 +189,32 @@ impl Calendar {
         days(first, plus(first, Unit::Month, 3)?, Precision::Season)
     }
 
-    /// What recurs each year, by what it is in a given one.
-    pub(super) fn yearly(&self, which: Which, of: impl Fn(i32) -> Option<Period>) -> Option<Period> {
+    /// A period that recurs every year; `of` returns it for one year.
+    pub(super) fn yearly(&self, which: Occurrence, of: impl Fn(i32) -> Option<Period>) -> Option<Period> {
         let this_year = self.this_year();
-        // Eight years back: the 29th of February comes every fourth year, and not in 1900.
+        // It looks eight years back: the 29th of February comes every fourth year, and not in 1900.
         let mut back = (0..=8).filter_map(|back| of(this_year - back));
         match which {
-            Which::Latest => back.find(|period| period.start <= self.now),
-            Which::Last => back.find(|period| period.end <= self.now),
-            Which::Next => (0..=8).filter_map(|on| of(this_year + on)).find(|period| period.start > self.now),
-            Which::This => {
-                // A winter that began last year goes on.
+            Occurrence::Latest => back.find(|period| period.start <= self.now),
+            Occurrence::Last => back.find(|period| period.end <= self.now),
+            Occurrence::Next => {
+                (0..=8).filter_map(|on| of(this_year + on)).find(|period| period.start > self.now)
+            }
+            Occurrence::This => {
+                // A winter that began last year continues.
                 let going_on = of(this_year - 1).filter(|period| period.end > self.now);
                 going_on.or_else(|| of(this_year))
             }
         }
     }
 
-    /// So many units ago.
+    /// The period this many units ago.
     pub(super) fn ago(&self, count: Count, unit: Unit) -> Option<Period> {
         match (count, unit) {
             (Count::Of(least, most), _) => {
                 Some(self.exactly_ago(most, unit)?.until(self.exactly_ago(least, unit)?))
             }
-            // Half a year is named loosely: the three months around it.
+            // «Half a year ago» is imprecise: it means the three months around that day.
             (Count::Half, Unit::Year) => {
                 Some(self.exactly_ago(7, Unit::Month)?.until(self.exactly_ago(5, Unit::Month)?))
             }
@@ -245,7 +247,7 @@ impl Calendar {
         Some(Period { start, end, precision: Precision::Hour })
     }
 
-    /// From so many units ago to the end of today, or of this hour.
+    /// From this many units ago to the end of today, or of this hour.
     pub(super) fn past(&self, count: Count, unit: Unit) -> Option<Period> {
         let (count, unit) = match (count, unit) {
             (Count::Of(_, most), unit) => (most, unit),
@@ -267,14 +269,14 @@ impl Calendar {
         days(start, plus(self.today, Unit::Day, 1)?, precision)
     }
 
-    /// The same period, but up to the end of today at the least: «since» it.
+    /// The same period, extended to the end of today: «since» it.
     pub(super) fn since(&self, period: Period) -> Period {
         let today = self.day(0).map_or(period.end, |today| today.end);
         Period { end: period.end.max(today), ..period }
     }
 
     /// A part of a calendar period.
-    pub(super) fn part(&self, part: Part, of: Period) -> Option<Period> {
+    pub(super) fn part(&self, part: PeriodPart, of: Period) -> Option<Period> {
         let first = of.start.date();
         let month = |from: i32, to: i32| {
             let (from, to) = (plus(first, Unit::Month, from)?, plus(first, Unit::Month, to)?);
@@ -282,31 +284,31 @@ impl Calendar {
         };
         match of.precision {
             Precision::Year => match part {
-                Part::Beginning => month(0, 3),
-                Part::Early => month(0, 4),
-                Part::Middle => month(4, 8),
-                Part::Late => month(8, 12),
-                Part::End => month(9, 12),
-                Part::FirstHalf => month(0, 6),
-                Part::SecondHalf => month(6, 12),
+                PeriodPart::Beginning => month(0, 3),
+                PeriodPart::Early => month(0, 4),
+                PeriodPart::Middle => month(4, 8),
+                PeriodPart::Late => month(8, 12),
+                PeriodPart::End => month(9, 12),
+                PeriodPart::FirstHalf => month(0, 6),
+                PeriodPart::SecondHalf => month(6, 12),
             },
             Precision::Season => match part {
-                Part::Beginning | Part::Early => month(0, 1),
-                Part::Middle => month(1, 2),
-                Part::Late | Part::End => month(2, 3),
-                Part::FirstHalf | Part::SecondHalf => None,
+                PeriodPart::Beginning | PeriodPart::Early => month(0, 1),
+                PeriodPart::Middle => month(1, 2),
+                PeriodPart::Late | PeriodPart::End => month(2, 3),
+                PeriodPart::FirstHalf | PeriodPart::SecondHalf => None,
             },
             Precision::Month | Precision::Week => {
                 let (from, to) = match (of.precision, part) {
-                    (Precision::Month, Part::Beginning | Part::Early) => (0, Some(10)),
-                    (Precision::Month, Part::Middle) => (10, Some(20)),
-                    (Precision::Month, Part::Late | Part::End) => (20, None),
-                    (Precision::Month, Part::FirstHalf) => (0, Some(15)),
-                    (Precision::Month, Part::SecondHalf) => (15, None),
-                    (_, Part::Beginning | Part::Early) => (0, Some(2)),
-                    (_, Part::Middle) => (2, Some(4)),
-                    (_, Part::Late | Part::End) => (4, None),
-                    (_, Part::FirstHalf | Part::SecondHalf) => return None,
+                    (Precision::Month, PeriodPart::Beginning | PeriodPart::Early) => (0, Some(10)),
+                    (Precision::Month, PeriodPart::Middle) => (10, Some(20)),
+                    (Precision::Month, PeriodPart::Late | PeriodPart::End) => (20, None),
+                    (Precision::Month, PeriodPart::FirstHalf) => (0, Some(15)),
+                    (Precision::Month, PeriodPart::SecondHalf) => (15, None),
+                    (_, PeriodPart::Beginning | PeriodPart::Early) => (0, Some(2)),
+                    (_, PeriodPart::Middle) => (2, Some(4)),
+                    (_, PeriodPart::Late | PeriodPart::End) => (4, None),
+                    (_, PeriodPart::FirstHalf | PeriodPart::SecondHalf) => return None,
                 };
                 let end = to.map_or(Some(of.end.date()), |to| plus(first, Unit::Day, to))?;
                 let precision =
@@ -318,7 +320,7 @@ impl Calendar {
     }
 
     /// The latest part of a month, week or year that has begun by now.
-    pub(super) fn latest_part(&self, part: Part, unit: Unit) -> Option<Period> {
+    pub(super) fn latest_part(&self, part: PeriodPart, unit: Unit) -> Option<Period> {
         let of = |offset| match unit {
             Unit::Week => self.part(part, self.week(offset)?),
             Unit::Month => self.part(part, self.month_from_now(offset)?),
@@ -328,7 +330,7 @@ impl Calendar {
         of(0).filter(|period| period.start <= self.now).or_else(|| of(-1))
     }
 
-    /// The `number`th seven days of a month or year, from 1; its last seven where there is no number.
+    /// The `number`th seven days of a month or year, from 1; the last seven days without a number.
     pub(super) fn week_of(&self, number: Option<u32>, of: Period) -> Option<Period> {
         let (first, end) = (of.start.date(), of.end.date());
         let start = match number {
@@ -338,7 +340,7 @@ impl Calendar {
         days(start, plus(start, Unit::Week, 1)?.min(end), Precision::Week)
     }
 
-    /// A part of a day. A night goes on until six in the morning.
+    /// A part of a day. A night lasts until six in the morning.
     pub(super) fn part_of_day(&self, day: Date, part: DayPart) -> Option<Period> {
         let (from, to) = match part {
             DayPart::SmallHours => (0, 6),
@@ -352,7 +354,7 @@ impl Calendar {
         Some(Period { start: at(from)?, end: at(to)?, precision: Precision::Hour })
     }
 
-    /// A part of the day so many days from today.
+    /// A part of the day this many days from today.
     pub(super) fn part_of(&self, offset: i32, part: DayPart) -> Option<Period> {
         self.part_of_day(plus(self.today, Unit::Day, offset)?, part)
     }

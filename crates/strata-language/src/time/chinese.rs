@@ -1,11 +1,13 @@
-//! Chinese, simplified and traditional: the tokens come simplified where the grammar looks.
+//! The Chinese grammar, for simplified and traditional characters: the tokens contain simplified characters.
 //!
-//! Chinese writes no spaces, so that a word of time may be the end of one word and the start of another (早上周末,
-//! 以前年轻, 日本周边). The rules therefore look at the characters around what they match.
+//! Chinese has no spaces, so a time word may be the end of one word and the start of another (早上周末, 以前年轻, 日本周边). The
+//! rules therefore look at the characters around a match.
 
 mod count;
 
-use super::calendar::{Calendar, Count, DayPart, FEW, Found, Part, Period, Season, Unit, Which};
+use super::calendar::{
+    Calendar, Count, DayPart, FEW, Occurrence, Period, PeriodPart, Season, TimeMatch, Unit,
+};
 use super::english::two_digit_year;
 use super::numeral::digit;
 use super::token::Tokens;
@@ -22,7 +24,7 @@ impl<'a> Chinese<'a> {
     }
 
     /// The longest time that is named from token `i` on.
-    pub(super) fn at(&self, i: usize) -> Option<Found> {
+    pub(super) fn at(&self, i: usize) -> Option<TimeMatch> {
         let starts_number = self.number(i).is_some() || matches!(self.han(i), '几' | '好' | '数' | '半');
         let found = if starts_number {
             let after_number = self.tokens.is_number(i.wrapping_sub(1)) || is_numeral(self.before(i));
@@ -43,7 +45,7 @@ impl<'a> Chinese<'a> {
         }?;
         let found = self.with_part_of_day(found);
         match self.skip_any(found.next, &["以来", "至今", "到现在"]) {
-            Some(next) => Some(Found { next, period: self.calendar.since(found.period) }),
+            Some(next) => Some(TimeMatch { next, period: self.calendar.since(found.period) }),
             None => Some(found),
         }
     }
@@ -77,11 +79,11 @@ impl<'a> Chinese<'a> {
     }
 
     /// 三天前, 两周以前, 半年前, 三年前的夏天.
-    fn ago(&self, i: usize) -> Option<Found> {
+    fn ago(&self, i: usize) -> Option<TimeMatch> {
         let (at, count) = self.count(i)?;
         let (at, unit) = self.unit(at)?;
         let next = self.skip_any(at, &["以前", "之前", "前"])?;
-        // 三天前后 is around the third day.
+        // 三天前后 means around the third day.
         if self.han(next) == '后' {
             return None;
         }
@@ -91,11 +93,11 @@ impl<'a> Chinese<'a> {
         {
             return Some(found);
         }
-        Found::new(next, self.calendar.ago(count, unit))
+        TimeMatch::new(next, self.calendar.ago(count, unit))
     }
 
     /// 最近几天, 过去三个月, 这两天, 前几天.
-    fn past(&self, i: usize) -> Option<Found> {
+    fn past(&self, i: usize) -> Option<TimeMatch> {
         let (at, lead) = match self.han(i) {
             '最' => (self.skip(i, "最近")?, '近'),
             '过' => (self.skip(i, "过去")?, '近'),
@@ -111,18 +113,18 @@ impl<'a> Chinese<'a> {
         let (next, unit) = self.unit(at)?;
         let few = count == Count::Of(FEW.0, FEW.1);
         let period = match (lead, count) {
-            // 前几年 are some years ago, and 前三个月 the first three.
+            // 前几年 means some years ago, and 前三个月 the first three months.
             ('前', _) if few => self.calendar.ago(count, unit),
             ('前', _) if unit != Unit::Day => None,
             // 这一天 and 前一天 are relative to another day.
             ('这' | '前', Count::Of(1, 1) | Count::Half) => None,
             _ => self.calendar.past(count, unit),
         };
-        Found::new(next, period)
+        TimeMatch::new(next, period)
     }
 
     /// 今天, 大前天, 昨晚.
-    fn day(&self, i: usize) -> Option<Found> {
+    fn day(&self, i: usize) -> Option<TimeMatch> {
         const DAYS: [(&str, i32); 14] = [
             ("大前天", -3),
             ("前天", -2),
@@ -158,15 +160,15 @@ impl<'a> Chinese<'a> {
         }
         let day = DAYS.iter().find_map(|(text, offset)| Some((self.skip(i, text)?, *offset)));
         if let Some((next, offset)) = day {
-            return Found::new(next, self.calendar.day(offset));
+            return TimeMatch::new(next, self.calendar.day(offset));
         }
         PARTS.iter().find_map(|(text, offset, part)| {
-            Found::new(self.skip(i, text)?, self.calendar.part_of(*offset, *part))
+            TimeMatch::new(self.skip(i, text)?, self.calendar.part_of(*offset, *part))
         })
     }
 
     /// 昨天 + 晚上.
-    fn with_part_of_day(&self, found: Found) -> Found {
+    fn with_part_of_day(&self, found: TimeMatch) -> TimeMatch {
         const PARTS: [(&str, DayPart); 12] = [
             ("早上", DayPart::Morning),
             ("早晨", DayPart::Morning),
@@ -187,13 +189,13 @@ impl<'a> Chinese<'a> {
         // 今天晚饭 is a meal.
         let part = part
             .filter(|(next, _)| !(self.han(next - 1) == '晚' && "饭餐会宴安点自".contains(self.han(*next))));
-        match part.and_then(|(next, part)| Found::new(next, self.calendar.part_of_day(day, part))) {
+        match part.and_then(|(next, part)| TimeMatch::new(next, self.calendar.part_of_day(day, part))) {
             Some(part) => part,
             None => found,
         }
     }
 
-    /// 上, 上上, 这, 本, 下: the first token after it, and how many units away.
+    /// 上, 上上, 这, 本, 下: the first token after it, and the distance in units.
     fn lead(&self, i: usize) -> Option<(usize, i32)> {
         let before = self.before(i);
         match self.han(i) {
@@ -212,7 +214,7 @@ impl<'a> Chinese<'a> {
     }
 
     /// 上周, 这周五, 上个月底, 上个周末, 上个夏天.
-    fn relative(&self, i: usize) -> Option<Found> {
+    fn relative(&self, i: usize) -> Option<TimeMatch> {
         let (lead, offset) = self.lead(i)?;
         if offset.abs() == 1
             && let Some(next) = self.skip_any(lead, &["一年"])
@@ -221,29 +223,29 @@ impl<'a> Chinese<'a> {
         }
         let at = self.skip_any(lead, &["一个", "个", "一"]).unwrap_or(lead);
         if let Some(next) = self.skip(at, "周末") {
-            return Found::new(next, self.calendar.weekend(offset));
+            return TimeMatch::new(next, self.calendar.weekend(offset));
         }
         if let Some(next) = self.week_word(at) {
             if self.han(next) == '末' {
-                return Found::new(next + 1, self.calendar.weekend(offset));
+                return TimeMatch::new(next + 1, self.calendar.weekend(offset));
             }
             if let Some((next, weekday)) = self.weekday_number(next) {
-                return Found::new(next, self.calendar.weekday(offset, weekday));
+                return TimeMatch::new(next, self.calendar.weekday(offset, weekday));
             }
-            return Found::new(next, self.calendar.week(offset));
+            return TimeMatch::new(next, self.calendar.week(offset));
         }
         if let Some(next) = self.skip(at, "月") {
             let month = self.calendar.month_from_now(offset)?;
-            return self.within_month(next, month).or(Some(Found { next, period: month }));
+            return self.within_month(next, month).or(Some(TimeMatch { next, period: month }));
         }
         let (next, season) = self.season(at).filter(|_| at > lead)?;
         let which = match offset {
-            -1 => Which::Last,
-            0 => Which::This,
-            1 => Which::Next,
+            -1 => Occurrence::Last,
+            0 => Occurrence::This,
+            1 => Occurrence::Next,
             _ => return None,
         };
-        Found::new(next, self.calendar.yearly(which, |year| self.calendar.season(year, season)))
+        TimeMatch::new(next, self.calendar.yearly(which, |year| self.calendar.season(year, season)))
     }
 
     /// 周, 星期 or 礼拜, and not 周围, 周边 or 周刊.
@@ -259,29 +261,29 @@ impl<'a> Chinese<'a> {
             '日' | '天' => 6,
             _ => return None,
         };
-        // 上周三次, 上周三天: a count follows; but 上周三天气 has none.
+        // 上周三次, 上周三天: a count follows; but 上周三天气 contains no count.
         let counts = matches!(self.han(i + 1), '次' | '个' | '遍' | '回' | '顿' | '十' | '百')
             || (self.han(i + 1) == '天' && self.han(i + 2) != '气');
         (!counts).then_some((i + 1, number))
     }
 
     /// 周三, 星期天, 周末.
-    fn weekday(&self, i: usize) -> Option<Found> {
+    fn weekday(&self, i: usize) -> Option<TimeMatch> {
         let before = self.before(i);
         // 每周三, 每个周末, 一周三次, 3周末
         let habit = matches!(before, '每' | '个' | '各') || is_numeral(before);
         let next = self.week_word(i).filter(|_| !habit && !self.tokens.is_number(i.wrapping_sub(1)))?;
         if self.skip(i, "周末").is_some() {
-            return Found::new(next + 1, self.calendar.latest_weekend());
+            return TimeMatch::new(next + 1, self.calendar.latest_weekend());
         }
         let (next, weekday) = self.weekday_number(next)?;
-        // 周天 is no Sunday.
+        // 周天 is not a Sunday.
         let certain = !(self.han(i) == '周' && weekday == 6 && self.han(i + 1) == '天');
-        Found::new(next, self.calendar.named_weekday(Which::Latest, weekday).filter(|_| certain))
+        TimeMatch::new(next, self.calendar.named_weekday(Occurrence::Latest, weekday).filter(|_| certain))
     }
 
     /// 去年, 2023年, 二〇二三年五月, 23年5月.
-    fn year(&self, i: usize) -> Option<Found> {
+    fn year(&self, i: usize) -> Option<TimeMatch> {
         const YEARS: [(&str, i32); 7] =
             [("大前年", -3), ("前年", -2), ("去年", -1), ("今年", 0), ("本年", 0), ("明年", 1), ("后年", 2)];
         let before = self.before(i);
@@ -309,58 +311,58 @@ impl<'a> Chinese<'a> {
         }
     }
 
-    fn year_or_part(&self, next: usize, year: i32) -> Option<Found> {
+    fn year_or_part(&self, next: usize, year: i32) -> Option<TimeMatch> {
         self.within_year(next, year).or_else(|| {
             let next = self.skip_optional(next, "份");
-            Found::new(next, self.calendar.year(year))
+            TimeMatch::new(next, self.calendar.year(year))
         })
     }
 
-    /// What may follow a year: a month, a season, a part, a holiday.
-    fn within_year(&self, next: usize, year: i32) -> Option<Found> {
+    /// The expressions after a year: a month, a season, a part, a holiday.
+    fn within_year(&self, next: usize, year: i32) -> Option<TimeMatch> {
         let at = self.skip_optional(next, "的");
         if let Some(found) = self.month_of(at, Some(year)) {
             return Some(found);
         }
         if let Some((next, season)) = self.season(at) {
-            // In January and February the winter that is going on is this year's.
+            // In January and February the current winter counts as this year's.
             let period = if year == self.calendar.this_year() {
-                self.calendar.yearly(Which::This, |year| self.calendar.season(year, season))
+                self.calendar.yearly(Occurrence::This, |year| self.calendar.season(year, season))
             } else {
                 self.calendar.season(year, season)
             };
-            return Found::new(next, period);
+            return TimeMatch::new(next, period);
         }
         if let Some((next, part)) = self.part_of_year(at) {
-            return Found::new(next, self.calendar.part(part, self.calendar.year(year)?));
+            return TimeMatch::new(next, self.calendar.part(part, self.calendar.year(year)?));
         }
         let (next, month, day) = self.holiday(at)?;
-        Found::new(next, self.calendar.date(year, month, day))
+        TimeMatch::new(next, self.calendar.date(year, month, day))
     }
 
-    fn part_of_year(&self, i: usize) -> Option<(usize, Part)> {
-        const PARTS: [(&str, Part); 10] = [
-            ("年初", Part::Beginning),
-            ("年中", Part::Middle),
-            ("年底", Part::End),
-            ("年末", Part::End),
-            ("上半年", Part::FirstHalf),
-            ("下半年", Part::SecondHalf),
-            ("初", Part::Beginning),
-            ("底", Part::End),
-            ("末", Part::End),
-            ("年尾", Part::End),
+    fn part_of_year(&self, i: usize) -> Option<(usize, PeriodPart)> {
+        const PARTS: [(&str, PeriodPart); 10] = [
+            ("年初", PeriodPart::Beginning),
+            ("年中", PeriodPart::Middle),
+            ("年底", PeriodPart::End),
+            ("年末", PeriodPart::End),
+            ("上半年", PeriodPart::FirstHalf),
+            ("下半年", PeriodPart::SecondHalf),
+            ("初", PeriodPart::Beginning),
+            ("底", PeriodPart::End),
+            ("末", PeriodPart::End),
+            ("年尾", PeriodPart::End),
         ];
         PARTS.iter().find_map(|(text, part)| Some((self.skip(i, text)?, *part)))
     }
 
     /// 三月, 3月5号, 五月初.
-    fn month(&self, i: usize) -> Option<Found> {
+    fn month(&self, i: usize) -> Option<TimeMatch> {
         let habit = matches!(self.before(i), '每' | '正' | '第');
         self.month_of(i, None).filter(|_| !habit)
     }
 
-    fn month_of(&self, i: usize, year: Option<i32>) -> Option<Found> {
+    fn month_of(&self, i: usize, year: Option<i32>) -> Option<TimeMatch> {
         let number =
             self.number(i).filter(|number| (1..=12).contains(&number.value) && number.figures <= 2)?;
         let next = self.skip_optional(self.skip(number.next, "月")?, "份");
@@ -371,33 +373,39 @@ impl<'a> Chinese<'a> {
         let month = number.value;
         if let Some((next, day)) = self.day_number(next) {
             let date = |year| self.calendar.date(year, month, day);
-            return Found::new(next, year.map_or_else(|| self.calendar.yearly(Which::Latest, date), date));
+            return TimeMatch::new(
+                next,
+                year.map_or_else(|| self.calendar.yearly(Occurrence::Latest, date), date),
+            );
         }
         let whole = |year| self.calendar.month(year, month);
-        let of = year.map_or_else(|| self.calendar.yearly(Which::Latest, whole), whole)?;
-        self.within_month(next, of).or(Some(Found { next, period: of }))
+        let of = year.map_or_else(|| self.calendar.yearly(Occurrence::Latest, whole), whole)?;
+        self.within_month(next, of).or(Some(TimeMatch { next, period: of }))
     }
 
-    /// What may follow a month: a day, a part.
-    fn within_month(&self, next: usize, month: Period) -> Option<Found> {
-        const PARTS: [(&str, Part); 9] = [
-            ("上旬", Part::Early),
-            ("中旬", Part::Middle),
-            ("下旬", Part::Late),
-            ("初", Part::Beginning),
-            ("底", Part::End),
-            ("末", Part::End),
-            ("月初", Part::Beginning),
-            ("月底", Part::End),
-            ("月末", Part::End),
+    /// The expressions after a month: a day, a part.
+    fn within_month(&self, next: usize, month: Period) -> Option<TimeMatch> {
+        const PARTS: [(&str, PeriodPart); 9] = [
+            ("上旬", PeriodPart::Early),
+            ("中旬", PeriodPart::Middle),
+            ("下旬", PeriodPart::Late),
+            ("初", PeriodPart::Beginning),
+            ("底", PeriodPart::End),
+            ("末", PeriodPart::End),
+            ("月初", PeriodPart::Beginning),
+            ("月底", PeriodPart::End),
+            ("月末", PeriodPart::End),
         ];
         let at = self.skip_optional(next, "的");
         if let Some((next, day)) = self.day_number(at) {
             let first = month.start.date();
-            return Found::new(next, self.calendar.date(i32::from(first.year()), first.month() as u32, day));
+            return TimeMatch::new(
+                next,
+                self.calendar.date(i32::from(first.year()), first.month() as u32, day),
+            );
         }
         let (next, part) = PARTS.iter().find_map(|(text, part)| Some((self.skip(at, text)?, *part)))?;
-        Found::new(next, self.calendar.part(part, month))
+        TimeMatch::new(next, self.calendar.part(part, month))
     }
 
     /// 5日, 二十三号.
@@ -421,7 +429,7 @@ impl<'a> Chinese<'a> {
         matches!(self.han(i + 1), '天' | '季').then_some((i + 2, season))
     }
 
-    /// Holidays that have the same date each year.
+    /// Holidays with the same date every year.
     fn holiday(&self, i: usize) -> Option<(usize, u32, u32)> {
         const HOLIDAYS: [(&str, u32, u32); 8] = [
             ("元旦", 1, 1),
@@ -437,20 +445,20 @@ impl<'a> Chinese<'a> {
     }
 
     /// 月底, 年初, without a month or year before it.
-    fn bare_part(&self, i: usize) -> Option<Found> {
-        const PARTS: [(&str, Part, Unit); 7] = [
-            ("月初", Part::Beginning, Unit::Month),
-            ("月底", Part::End, Unit::Month),
-            ("月末", Part::End, Unit::Month),
-            ("年初", Part::Beginning, Unit::Year),
-            ("年底", Part::End, Unit::Year),
-            ("年末", Part::End, Unit::Year),
-            ("年尾", Part::End, Unit::Year),
+    fn bare_part(&self, i: usize) -> Option<TimeMatch> {
+        const PARTS: [(&str, PeriodPart, Unit); 7] = [
+            ("月初", PeriodPart::Beginning, Unit::Month),
+            ("月底", PeriodPart::End, Unit::Month),
+            ("月末", PeriodPart::End, Unit::Month),
+            ("年初", PeriodPart::Beginning, Unit::Year),
+            ("年底", PeriodPart::End, Unit::Year),
+            ("年末", PeriodPart::End, Unit::Year),
+            ("年尾", PeriodPart::End, Unit::Year),
         ];
         let before = self.before(i);
         let joined = matches!(before, '每' | '个' | '多' | '几') || is_numeral(before);
         let (next, part, unit) =
             PARTS.iter().find_map(|(text, part, unit)| Some((self.skip(i, text)?, *part, *unit)))?;
-        Found::new(next, self.calendar.latest_part(part, unit).filter(|_| !joined))
+        TimeMatch::new(next, self.calendar.latest_part(part, unit).filter(|_| !joined))
     }
 }

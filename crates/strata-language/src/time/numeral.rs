@@ -1,9 +1,9 @@
-//! Chinese numerals: 二十三, 一百零五, 三千五, 二〇二三. Where a number stands and what it counts is the callers' affair.
+//! Chinese numerals: 二十三, 一百零五, 三千五, 二〇二三. The callers decide the position and the meaning of a number.
 
-/// The longest that is read, 九千九百九十九万: what has more characters is a row of figures, or no number.
+/// The maximum length, that of 九千九百九十九万: a longer text is a row of digits, or not a number.
 const LONGEST: usize = 9;
 
-/// The value of a character for a digit.
+/// The value of a digit character.
 pub(super) fn digit(c: char) -> Option<u32> {
     Some(match c {
         '零' | '〇' => 0,
@@ -20,10 +20,10 @@ pub(super) fn digit(c: char) -> Option<u32> {
     })
 }
 
-/// The number that characters write, all of them.
+/// The number that the characters spell; all of them must belong to it.
 ///
-/// Digits alone are figures: 二〇二三 is 2023. A digit after a unit without one of its own counts tenths of that unit: 三千五 is
-/// 3,500. Only 十 may stand without a digit before it; 百, 千 and 万 alone are words.
+/// Digits alone are a row of digits: 二〇二三 is 2023. A digit after a unit, without a unit of its own, counts tenths of
+/// that unit: 三千五 is 3,500. Only 十 may stand without a digit before it; 百, 千 and 万 alone are words.
 pub(crate) fn chinese_number(characters: &[char]) -> Option<u64> {
     if characters.is_empty() || characters.len() > LONGEST {
         return None;
@@ -53,7 +53,7 @@ pub(crate) fn chinese_number(characters: &[char]) -> Option<u64> {
             }
             _ => {
                 let value = u64::from(digit(*c)?);
-                // After 零 a digit is itself: 三千零五.
+                // After 零 a digit keeps its own value: 三千零五.
                 if value == 0 {
                     unit = 1;
                 }

@@ -1,4 +1,4 @@
-//! The table of cases, and what holds for any input.
+//! A table of cases, and properties that hold for any input.
 
 use jiff::Timestamp;
 use jiff::tz::Offset;
@@ -10,7 +10,7 @@ use super::{TimeSpan, parse, parse_at};
 /// A Wednesday afternoon.
 const NOW: &str = "2024-05-15T14:30:00Z";
 
-/// A question, what names a time in it, and the time: from a date or hour up to, and without, another.
+/// A question, its words that name a time, and the time: from the first date or hour up to the second, exclusive.
 type Case = (&'static str, &'static str, &'static str, &'static str, Precision);
 
 fn at(text: &str) -> Timestamp {
@@ -18,7 +18,7 @@ fn at(text: &str) -> Timestamp {
     full.parse().unwrap()
 }
 
-/// Checks that each question, asked at `now`, names exactly one time, the one given.
+/// Checks that each question, asked at `now`, names exactly the given time.
 #[track_caller]
 fn check(now: &str, cases: &[Case]) {
     let now: Timestamp = now.parse().unwrap();
@@ -356,7 +356,7 @@ fn the_calendar_turns_at_its_edges() {
             ("last month", "last month", "2024-01-01", "2024-02-01", Month),
         ],
     );
-    // A Sunday, on which the year ends.
+    // A Sunday, the last day of the year.
     check(
         "2023-12-31T00:00:00Z",
         &[
@@ -474,7 +474,7 @@ fn days_begin_at_the_asker_s_midnight() {
     assert!(spans[0].contains(start) && !spans[0].contains(end));
 }
 
-/// Pieces of which every rule is made, so that random sequences of them reach every branch.
+/// The words of every rule, so that random sequences of them reach every branch.
 const PIECES: &[&str] = &[
     "last",
     "this",
@@ -597,7 +597,7 @@ fn holds(text: &str, micros: i64) -> Result<(), TestCaseError> {
 
 #[test]
 fn hostile_input_takes_linear_work() {
-    // Each would take hours if a rule looked further than a fixed number of tokens.
+    // Each text would take hours if a rule looked further than a fixed number of tokens.
     let now = NOW.parse().unwrap();
     for piece in
         ["last ", "twenty-", "a few ", "上", "十", "百", "5/", "9", " ", "'", "the end of ", "早上周", "二"]

@@ -1,19 +1,19 @@
-//! The English words of time.
+//! English time words.
 
-use super::calendar::{DayPart, Part, Season, Unit, Which};
+use super::calendar::{DayPart, Occurrence, PeriodPart, Season, Unit};
 
-/// How surely a word is the name of a month.
+/// How clearly a word is the name of a month.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Clarity {
-    /// Nothing else.
+    /// It has no other meaning.
     Clear,
-    /// Also a person's name, or short for the month.
+    /// It is also a person's name, or an abbreviation of the month.
     Name,
-    /// Also a verb: `may`, `march`.
+    /// It is also a verb: `may`, `march`.
     Verb,
 }
 
-/// A month's number by its name.
+/// The number of a month by its name.
 pub(super) fn month(word: &str) -> Option<(u32, Clarity)> {
     Some(match word {
         "january" => (1, Clarity::Clear),
@@ -49,7 +49,7 @@ pub(super) fn weekday(word: &str) -> Option<u32> {
     NAMES.iter().position(|name| *name == word).map(|i| i as u32)
 }
 
-/// A weekday by its short name, and whether that is an ordinary word too.
+/// A weekday by its abbreviation, and whether that is also an ordinary word.
 pub(super) fn short_weekday(word: &str) -> Option<(u32, bool)> {
     Some(match word {
         "mon" => (0, false),
@@ -63,11 +63,11 @@ pub(super) fn short_weekday(word: &str) -> Option<(u32, bool)> {
     })
 }
 
-/// Days that have a weekday in their name.
+/// Days with a weekday in their name.
 pub(super) const NAMED_DAYS: [&str; 8] =
     ["black", "good", "ash", "easter", "palm", "freaky", "cyber", "maundy"];
 
-/// What makes a habit of the name after it.
+/// Words that make the name after them a habit.
 pub(super) const HABITS: [&str; 8] = ["every", "each", "any", "most", "all", "some", "a", "another"];
 
 pub(super) fn season(word: &str) -> Option<Season> {
@@ -80,7 +80,7 @@ pub(super) fn season(word: &str) -> Option<Season> {
     })
 }
 
-/// A unit and how many of it the word is.
+/// A unit, and the number of units that the word means.
 pub(super) fn unit(word: &str) -> Option<(Unit, u32)> {
     Some(match word {
         "minute" | "minutes" => (Unit::Minute, 1),
@@ -95,23 +95,23 @@ pub(super) fn unit(word: &str) -> Option<(Unit, u32)> {
     })
 }
 
-pub(super) fn which(word: &str) -> Option<Which> {
+pub(super) fn which(word: &str) -> Option<Occurrence> {
     Some(match word {
-        "last" | "previous" => Which::Last,
-        "this" | "current" => Which::This,
-        "next" | "coming" => Which::Next,
+        "last" | "previous" => Occurrence::Last,
+        "this" | "current" => Occurrence::This,
+        "next" | "coming" => Occurrence::Next,
         _ => return None,
     })
 }
 
-pub(super) fn part(word: &str) -> Option<Part> {
+pub(super) fn part(word: &str) -> Option<PeriodPart> {
     Some(match word {
-        "early" => Part::Early,
-        "mid" => Part::Middle,
-        "late" => Part::Late,
-        "beginning" | "start" => Part::Beginning,
-        "middle" => Part::Middle,
-        "end" => Part::End,
+        "early" => PeriodPart::Early,
+        "mid" => PeriodPart::Middle,
+        "late" => PeriodPart::Late,
+        "beginning" | "start" => PeriodPart::Beginning,
+        "middle" => PeriodPart::Middle,
+        "end" => PeriodPart::End,
         _ => return None,
     })
 }
@@ -131,7 +131,7 @@ pub(super) fn ordinal(word: &str) -> Option<u32> {
     NAMES.iter().position(|name| *name == word).map(|i| i as u32 + 1)
 }
 
-/// A number from one to nineteen, or a number of tens.
+/// A number from one to nineteen, or a multiple of ten.
 pub(crate) fn number(word: &str) -> Option<u32> {
     const ONES: [&str; 19] = [
         "one",
@@ -159,7 +159,7 @@ pub(crate) fn number(word: &str) -> Option<u32> {
     ones.or_else(|| TENS.iter().position(|name| *name == word).map(|i| (i as u32 + 2) * 10))
 }
 
-/// Words after which the name of a month or a bare year is one.
+/// Words after which a month's name or a bare number is a month or a year.
 pub(super) const BEFORE_DATE: [&str; 17] = [
     "in",
     "during",
@@ -180,7 +180,7 @@ pub(super) const BEFORE_DATE: [&str; 17] = [
     "between",
 ];
 
-/// What is counted in thousands: `in 2000 words` is no year.
+/// Nouns that are counted in thousands: `in 2000 words` is not a year.
 pub(super) const COUNTED: [&str; 18] = [
     "words",
     "dollars",

@@ -2,9 +2,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::context::{HistoryEntry, SUMMARY_HEADING, Task};
+use crate::context::fold::SUMMARY_HEADING;
+use crate::context::{HistoryEntry, Task};
 
-/// Document 2's «Context Structure».
+/// The «Context Structure» of the context-store design.
 const DOCUMENT: &str = include_str!("worked_example.json");
 
 fn said(number: usize) -> HistoryEntry {
@@ -46,7 +47,7 @@ fn the_documents_example_is_read_and_written_field_for_field() {
     let written = context.to_json();
     let expected: Value = serde_json::from_str(DOCUMENT).unwrap();
     assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), expected);
-    // Inside free-form objects (tools, measurements) names are sorted; everywhere else they keep the document's order.
+    // In free-form objects (tools, measurements) names are sorted; everywhere else they keep the document's order.
     let lines = |text: &str| -> Vec<String> {
         let lines = text.lines().map(|line| line.trim_end_matches(',').to_owned());
         let free = ["\"file_", "\"echo\"", "_usage_"];
@@ -73,7 +74,7 @@ fn unknown_fields_survive_at_every_level() {
     }
     let mut context: ContextData = serde_json::from_value(document.clone()).unwrap();
     assert_eq!(serde_json::to_value(&context).unwrap(), document);
-    // They stay with their entries when others come and go.
+    // They stay with their entries when other entries are added or removed.
     context.recent_history.remove(0);
     context.recent_history.push(said(9));
     let written = serde_json::to_value(&context).unwrap();
@@ -94,7 +95,7 @@ fn missing_and_null_fields_read_as_empty() {
 }
 
 #[test]
-fn document_2s_usage_compiles_and_compacts() {
+fn the_usage_in_the_context_store_design_compiles_and_compacts() {
     let mut context = ContextData::new("user:agent:123");
     context.recent_history.push(HistoryEntry {
         timestamp: 1_708_654_321,
@@ -155,7 +156,7 @@ fn over_100_000_tokens_the_oldest_half_goes() {
 }
 
 #[test]
-fn tokens_that_nobody_counted_are_estimated_from_characters() {
+fn uncounted_tokens_are_estimated_from_characters() {
     let check = |content: &str, expected: usize| {
         let entry = HistoryEntry { content: content.to_owned(), ..HistoryEntry::default() };
         assert_eq!(entry.tokens(), expected, "{content}");
@@ -199,7 +200,8 @@ fn completed_tasks_go_after_a_day() {
     let mut by_the_document = context.clone();
     assert!(ContextCompactor::compact_with(&mut context, &CompactionLimits::default(), now));
     assert_eq!(ids(&context), ["running", "paused", "fresh"]);
-    // Without a clock the newest moment in the document is the time: `fresh` itself, so that `old` is a second old.
+    // Without a clock the newest moment in the document counts as the present. It is that of `fresh`, so that `old` is
+    // one second old.
     assert!(ContextCompactor::compact(&mut by_the_document));
     assert_eq!(ids(&by_the_document), ["running", "paused", "fresh", "old"]);
 }
@@ -240,7 +242,7 @@ fn a_long_life_ages_gracefully() {
     assert!(length(lines[2]) < 100 && length(lines.last().unwrap()) > 250, "{summary}");
 }
 
-/// How many entries a summary stands for.
+/// The number of entries that a summary stands for.
 fn summarised(summary: &str) -> usize {
     let counted =
         |line: &str| line.strip_prefix("… ")?.strip_suffix(" earlier entries")?.parse::<usize>().ok();
@@ -281,7 +283,7 @@ proptest! {
             context.recent_history.extend(batch);
             ContextCompactor::compact_with(&mut context, &limits, 0);
             let gone = all.len() - context.recent_history.len();
-            // What is left is the newest, in order and unchanged; what is gone stands in the summary.
+            // The remaining entries are the newest, in order and unchanged; the removed ones are in the summary.
             prop_assert_eq!(&context.recent_history[..], &all[gone..]);
             prop_assert!(context.recent_history.len() <= limits.max_recent_history);
             prop_assert_eq!(summarised(&context.long_term_summary), gone, "{}", &context.long_term_summary);

@@ -166,7 +166,7 @@ fn oldest_entries_leave_into_a_longer_summary() {
 }
 
 #[test]
-fn the_history_reaches_back_to_what_is_summarised() {
+fn the_history_reaches_back_to_the_summary() {
     let check = |turns: u64, summarised: Option<u64>, from: Option<u64>, expected: u64| {
         let session = Session { turn_count: turns, ..parts(&[]).session };
         let mut version = summarised.map(|end| summary("user:agent:123", end));

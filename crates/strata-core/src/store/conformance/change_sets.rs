@@ -1,4 +1,4 @@
-//! Change sets: in order, all or nothing, once for a key; and the revision that tells readers of them.
+//! Change sets: in order, all or nothing, once per key; and the revision that tells readers about them.
 
 use super::fixture::*;
 use crate::error::ErrorKind;
@@ -13,7 +13,7 @@ use crate::store::{
 use crate::summary::{Summary, SummaryStatus};
 use crate::vector::{ItemVector, Vector};
 
-/// Changes happen in their order: a later one builds on an earlier one.
+/// Changes are applied in their order: a later one builds on an earlier one.
 pub async fn applies_changes_in_their_order(store: &dyn Store) {
     let (said, known) = (turn("said"), memory("known"));
     let (turn_id, memory_id) = (said.id, known.id);
@@ -33,7 +33,7 @@ pub async fn applies_changes_in_their_order(store: &dyn Store) {
     assert_eq!(store.session(&ann(), &session("gone")).await.unwrap(), None);
 }
 
-/// Nothing to do is done.
+/// An empty change set succeeds.
 pub async fn applies_an_empty_change_set(store: &dyn Store) {
     let applied = store.apply(&ann(), ChangeSet::new(at(0), Vec::new())).await.unwrap();
     assert_eq!(applied, Applied::default());
@@ -41,7 +41,7 @@ pub async fn applies_an_empty_change_set(store: &dyn Store) {
     assert_eq!(applied, Applied::default());
 }
 
-/// What a user has, as far as one can ask.
+/// All readable data of a user.
 #[derive(Debug, PartialEq)]
 pub(super) struct Everything(Vec<String>);
 
@@ -69,7 +69,7 @@ pub(super) async fn everything(store: &dyn Store) -> Everything {
     Everything(all)
 }
 
-/// Where one change fails nothing is applied, whether it stands first, in the middle or last.
+/// If one change fails, nothing is applied, whether it is the first, in the middle or the last.
 pub async fn a_failing_change_undoes_all_wherever_it_stands(store: &dyn Store) {
     append(store, &ann(), "s", &["said one", "said two"]).await;
     add(store, &ann(), memory("known before")).await;
@@ -90,7 +90,7 @@ pub async fn a_failing_change_undoes_all_wherever_it_stands(store: &dyn Store) {
     assert_eq!(applied.turns[0].seq, 2, "a place was used up");
 }
 
-/// Each kind of change is undone by a failing one behind it.
+/// Each kind of change is undone if a later change fails.
 pub async fn a_failing_change_undoes_every_kind_of_change(store: &dyn Store) {
     let ids = append(store, &ann(), "s", &["said one", "said two"]).await;
     let known = add(store, &ann(), memory("known before")).await;
@@ -156,7 +156,7 @@ fn keyed(key: &str, fingerprint: u64, changes: Vec<Change>) -> ChangeSet {
     ChangeSet { idempotency, ..ChangeSet::new(at(0), changes) }
 }
 
-/// With a key seen before nothing is applied; the first answer comes again, marked as replayed.
+/// With a known key nothing is applied; the first answer is returned again, marked as replayed.
 pub async fn replays_the_first_answer_for_a_known_key(store: &dyn Store) {
     let changes = vec![appending("s", vec![turn("one"), turn("two")])];
     let first = store.apply(&ann(), keyed("key 🦀", u64::MAX, changes)).await.unwrap();
@@ -164,7 +164,7 @@ pub async fn replays_the_first_answer_for_a_known_key(store: &dyn Store) {
     append(store, &ann(), "s", &["three"]).await;
     let head = store.head(&ann()).await.unwrap();
     for _ in 0..2 {
-        // The client's second try makes new ids.
+        // The client's second attempt makes new ids.
         let changes = vec![appending("s", vec![turn("one"), turn("two")])];
         let again = store.apply(&ann(), keyed("key 🦀", u64::MAX, changes)).await.unwrap();
         assert_eq!(again, Applied { replayed: true, ..first.clone() });
@@ -183,7 +183,8 @@ pub async fn refuses_a_known_key_with_another_fingerprint(store: &dyn Store) {
     assert_eq!(all_turns(store, &ann(), "s").await.len(), 2);
 }
 
-/// Answers kept before the moment go, so that their keys may be used anew; others stay, and so do other users'.
+/// Answers from before the moment are removed, so that their keys can be used again; others stay, and so do other
+/// users'.
 pub async fn prunes_old_answers(store: &dyn Store) {
     let writing = |second, fingerprint| {
         let changes = vec![appending("s", vec![turn("one")])];
@@ -198,7 +199,7 @@ pub async fn prunes_old_answers(store: &dyn Store) {
     assert!(store.apply(&bob(), writing(1, 1)).await.unwrap().replayed);
 }
 
-/// A change set that failed was not seen: its key may be used again.
+/// A change set that failed leaves no trace: its key can be used again.
 pub async fn a_failed_change_set_does_not_use_its_key_up(store: &dyn Store) {
     let failing = Change::HideMemory { id: MemoryId(fresh()), hidden: None };
     let changes = vec![appending("s", vec![turn("one")]), failing];
@@ -251,7 +252,7 @@ pub async fn raises_the_revision_with_what_recall_can_see(store: &dyn Store) {
     assert_eq!(store.head(&ann()).await.unwrap(), last, "another user's write counts for nothing here");
 }
 
-/// A user that does not exist has a head of zeros, also after a change set that failed.
+/// A user that does not exist has a head of zeros, even after a change set that failed.
 pub async fn leaves_the_head_of_an_unknown_user_at_zero(store: &dyn Store) {
     let failing = Change::HideMemory { id: MemoryId(fresh()), hidden: None };
     let changes = ChangeSet::new(at(0), vec![appending("s", vec![turn("one")]), failing]);

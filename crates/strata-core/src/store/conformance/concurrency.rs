@@ -1,5 +1,5 @@
-//! Many at once. The tests are made by [`conformance_suite`](crate::conformance_suite), which has a runtime to spawn on;
-//! here is what each task does and what must hold when all are through.
+//! Concurrent calls. [`conformance_suite`](crate::conformance_suite) makes the tests, because it has a runtime to spawn
+//! tasks on. This module has the work of each task and the checks afterwards.
 
 use std::collections::BTreeSet;
 
@@ -11,13 +11,13 @@ use crate::store::{
     AppendedTurn, Applied, Change, ChangeSet, CheckDepth, Expectation, Idempotency, JobQuery, Store,
 };
 
-/// How many write at once.
+/// The number of concurrent writers.
 pub const WRITERS: usize = 16;
 
-/// How many calls each of them makes.
+/// The number of calls per writer.
 const CALLS: usize = 20;
 
-/// One writer: appends to a session that all share, one to three turns a call, and returns what it was told.
+/// One writer: appends one to three turns per call to a shared session, and returns the answers.
 pub async fn append_as(store: &dyn Store, writer: usize) -> Vec<AppendedTurn> {
     let mut answers = Vec::new();
     for call in 0..CALLS {
@@ -33,7 +33,7 @@ pub async fn append_as(store: &dyn Store, writer: usize) -> Vec<AppendedTurn> {
     answers
 }
 
-/// The session has no gap and no double, every writer was told the truth, and its order was kept.
+/// The session has no gap and no duplicate, every writer got the right answer, and the order of its turns was kept.
 pub async fn verify(store: &dyn Store, answers: Vec<Vec<AppendedTurn>>) {
     let turns = all_turns(store, &ann(), "shared").await;
     let stored: Vec<(u64, TurnId)> = turns.iter().map(|turn| (turn.seq, turn.id)).collect();
@@ -63,7 +63,7 @@ pub async fn append_with_key(store: &dyn Store) -> Applied {
     store.apply(&ann(), ChangeSet { idempotency, ..ChangeSet::new(at(0), changes) }).await.unwrap()
 }
 
-/// One call wrote; all the others were given its answer.
+/// One call wrote; all others got its answer.
 pub async fn verify_key(store: &dyn Store, answers: Vec<Applied>) {
     let turns = all_turns(store, &ann(), "s").await;
     assert_eq!(turns.len(), 1);
@@ -86,7 +86,7 @@ pub async fn append_expecting(store: &dyn Store) -> bool {
     }
 }
 
-/// One of the writers wrote; all the others were refused.
+/// One of the writers wrote; all others got a conflict.
 pub async fn verify_expecting(store: &dyn Store, answers: Vec<bool>) {
     assert_eq!(answers.iter().filter(|wrote| **wrote).count(), 1);
     assert_eq!(all_turns(store, &ann(), "s").await.len(), 1);
@@ -101,7 +101,8 @@ pub async fn enqueue(store: &dyn Store) {
     }
 }
 
-/// One worker: takes jobs and finishes them until there is none. What it did, it also appends to the job's session.
+/// One worker: takes jobs and finishes them until the queue is empty. It also appends a turn for each job to the job's
+/// session.
 pub async fn work_as(store: &dyn Store, worker: usize) -> Vec<JobId> {
     let mut done = Vec::new();
     loop {
@@ -109,7 +110,7 @@ pub async fn work_as(store: &dyn Store, worker: usize) -> Vec<JobId> {
             if all_done(store).await {
                 return done;
             }
-            // Every session with work left is held by another worker, who is about to finish.
+            // Every session with open jobs is leased by another worker, who is about to finish.
             continue;
         };
         let session = job.session.clone().unwrap();

@@ -39,7 +39,7 @@ async fn refuse_stale(store: &dyn Store, user: &UserId, changes: ChangeSet) {
     assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Conflict, true));
 }
 
-/// Changes that expect a session's version happen while the session has it, and otherwise none of them does.
+/// Changes that expect a session's version are applied if the session has it; otherwise none of them is.
 pub async fn expects_the_session_that_was_read(store: &dyn Store) {
     store.apply(&ann(), writing(0)).await.unwrap();
     let first = version(store, &ann(), "s").await;
@@ -52,7 +52,7 @@ pub async fn expects_the_session_that_was_read(store: &dyn Store) {
     assert_eq!(version(store, &ann(), "s").await, second);
 }
 
-/// A session that does not exist is in version 0, and only such a session is.
+/// A session has version 0 if and only if it does not exist.
 pub async fn expects_a_session_that_does_not_exist(store: &dyn Store) {
     refuse_stale(store, &ann(), writing(1)).await;
     assert_eq!(store.session(&ann(), &session("s")).await.unwrap(), None);
@@ -61,7 +61,7 @@ pub async fn expects_a_session_that_does_not_exist(store: &dyn Store) {
     refuse_stale(store, &ann(), writing(0)).await;
 }
 
-/// Another user's session of the same name does not exist for this user, whatever its version.
+/// Another user's session of the same name does not exist for this user, in any version.
 pub async fn does_not_see_another_users_version(store: &dyn Store) {
     store.apply(&ann(), writing(0)).await.unwrap();
     let anns = version(store, &ann(), "s").await;
@@ -70,7 +70,7 @@ pub async fn does_not_see_another_users_version(store: &dyn Store) {
     assert_eq!(version(store, &ann(), "s").await, anns);
 }
 
-/// The version rises with each change set that appends turns or replaces the state, even by an equal one.
+/// The version rises with each change set that appends turns or replaces the state, even by an equal state.
 pub async fn raises_the_version_with_each_write(store: &dyn Store) {
     let mut last = 0;
     for change in [appending("s", vec![turn("one")]), putting("s"), putting("s"), appending("s", vec![])] {
@@ -84,7 +84,7 @@ pub async fn raises_the_version_with_each_write(store: &dyn Store) {
     assert_eq!(listed[0].version, last);
 }
 
-/// No other change raises a session's version, not even one to another session or one that failed.
+/// No other change raises a session's version, including changes to another session and changes that fail.
 pub async fn leaves_the_version_alone_otherwise(store: &dyn Store) {
     let said = append(store, &ann(), "s", &["one"]).await;
     let before = version(store, &ann(), "s").await;
@@ -105,7 +105,7 @@ pub async fn leaves_the_version_alone_otherwise(store: &dyn Store) {
     store.apply(&ann(), writing(before)).await.unwrap();
 }
 
-/// A session that was forgotten, alone or with its user, and is created anew has a version that none before it had.
+/// A session that is created again after it was forgotten, alone or with its user, has a new version.
 pub async fn never_uses_a_version_again(store: &dyn Store) {
     append(store, &ann(), "s", &["one"]).await;
     for _ in 0..5 {
@@ -122,8 +122,8 @@ pub async fn never_uses_a_version_again(store: &dyn Store) {
     }
 }
 
-/// All expectations are checked before the first change: the changes of a set do not break its own expectations, and do not
-/// make one hold either.
+/// All expectations are checked before the first change: the changes of a set neither break nor fulfil its own
+/// expectations.
 pub async fn checks_expectations_before_the_changes(store: &dyn Store) {
     add(store, &ann(), memory("known")).await;
     let head = store.head(&ann()).await.unwrap();
@@ -141,7 +141,7 @@ pub async fn checks_expectations_before_the_changes(store: &dyn Store) {
     assert_eq!(store.progress(&ann(), "space").await.unwrap(), 3);
 }
 
-/// One expectation that does not hold, of any kind and at any place among others that do, applies nothing.
+/// If one expectation does not hold, of any kind and at any place among others that do, nothing is applied.
 pub async fn one_broken_expectation_applies_nothing(store: &dyn Store) {
     let stale = store.head(&ann()).await.unwrap();
     append(store, &ann(), "s", &["said"]).await;
@@ -158,7 +158,7 @@ pub async fn one_broken_expectation_applies_nothing(store: &dyn Store) {
         for position in 0..=good.len() {
             let changes = vec![appending("s", vec![turn("new")]), progressing(4)];
             let mut set = ChangeSet::new(at(9), changes);
-            set.expect = [&good[..position], &[broken.clone()], &good[position..]].concat();
+            set.expect = [&good[..position], std::slice::from_ref(&broken), &good[position..]].concat();
             refuse_stale(store, &ann(), set).await;
             assert_eq!(everything(store).await, before, "{broken:?} at {position}");
         }
@@ -176,7 +176,7 @@ pub async fn checks_expectations_without_changes(store: &dyn Store) {
     assert!(store.users(crate::store::Page::first(1)).await.unwrap().is_empty());
 }
 
-/// A call that is repeated under its idempotency key gets its first answer, though its expectations no longer hold.
+/// A call that is repeated under its idempotency key gets its first answer, even if its expectations no longer hold.
 pub async fn replays_without_checking_expectations(store: &dyn Store) {
     let idempotency = Some(Idempotency { key: "key".to_owned(), fingerprint: 1 });
     let set = ChangeSet { idempotency, ..writing(0) };

@@ -1,4 +1,4 @@
-//! What an index in memory lives on: the feed of changes, vectors since, segments and progress.
+//! The reads of an index in memory: the feed of changes, new vectors, segments and progress.
 
 use super::fixture::*;
 use crate::error::ErrorKind;
@@ -37,7 +37,7 @@ fn vector(item: ItemId, model: &str, component: f32) -> ItemVector {
     ItemVector { item, model: model.to_owned(), vector: Vector::quantise(&[component, 1.0]) }
 }
 
-/// The feed tells what changed after a revision, by revision; nothing has changed after the head.
+/// The feed lists the changes after a revision, by revision; there are none after the head.
 pub async fn tells_what_changed_after_a_revision(store: &dyn Store) {
     assert!(feed(store, 0, 9).await.is_empty());
     let mut revisions = vec![0];
@@ -56,7 +56,7 @@ pub async fn tells_what_changed_after_a_revision(store: &dyn Store) {
     assert_eq!(told, [revisions[1], revisions[1], revisions[2], revisions[3]]);
 }
 
-/// Each item comes once, as it is now, at the revision of its last change: hidden and closed ones too.
+/// Each item comes once, as it is now, at the revision of its last change, also if it is hidden or closed.
 pub async fn tells_of_each_item_once_as_it_is_now(store: &dyn Store) {
     let turns = append(store, &ann(), "s", &["one", "two"]).await;
     let id = add(store, &ann(), memory("first")).await;
@@ -75,7 +75,7 @@ pub async fn tells_of_each_item_once_as_it_is_now(store: &dyn Store) {
     assert_eq!(contents(store, 0).await, ["two", "one", "first", "second"]);
 }
 
-/// A summary is told of when it is completed.
+/// A summary appears in the feed when it is completed.
 pub async fn tells_of_completed_summaries_only(store: &dyn Store) {
     append(store, &ann(), "s", &["one"]).await;
     let after = revision(store).await;
@@ -87,7 +87,7 @@ pub async fn tells_of_completed_summaries_only(store: &dyn Store) {
     assert_eq!(feed(store, after, 9).await, [(revision(store).await, Item::Summary(done))]);
 }
 
-/// What changed in one revision is never cut in two, so more than the limit may come; the next read goes on behind it.
+/// The changes of one revision are never split, so the answer may exceed the limit; the next read continues after it.
 pub async fn never_cuts_a_revision_in_two(store: &dyn Store) {
     append(store, &ann(), "s", &["one"]).await;
     append(store, &ann(), "s", &["two", "three", "four"]).await;
@@ -111,7 +111,7 @@ pub async fn never_cuts_a_revision_in_two(store: &dyn Store) {
     }
 }
 
-/// What was destroyed is not told of.
+/// Destroyed items are not in the feed.
 pub async fn does_not_tell_of_what_was_destroyed(store: &dyn Store) {
     append(store, &ann(), "gone", &["gone one"]).await;
     append(store, &ann(), "kept", &["kept one"]).await;
@@ -126,7 +126,7 @@ pub async fn does_not_tell_of_what_was_destroyed(store: &dyn Store) {
     assert_eq!(contents(store, after).await, ["back"]);
 }
 
-/// What recall cannot see raises no revision: whoever follows the feed is not kept waiting for something in it.
+/// A change that recall cannot see raises no revision, so a reader of the feed does not wait for it.
 pub async fn does_not_count_what_recall_cannot_see(store: &dyn Store) {
     let item = ItemId::Turn(append(store, &ann(), "s", &["one"]).await[0]);
     let before = revision(store).await;
@@ -151,7 +151,8 @@ pub async fn does_not_count_what_recall_cannot_see(store: &dyn Store) {
     }
 }
 
-/// Vectors have a count of their own; those of a model stored after it come oldest first, each as it is now.
+/// Vectors have a counter of their own. The vectors of a model that were stored after it come oldest first, each as it
+/// is now.
 pub async fn counts_vectors_by_themselves(store: &dyn Store) {
     let ids = append(store, &ann(), "s", &["one", "two", "three"]).await;
     let items: Vec<ItemId> = ids.into_iter().map(ItemId::Turn).collect();
@@ -183,7 +184,7 @@ pub async fn counts_vectors_by_themselves(store: &dyn Store) {
     assert!(store.vectors_since(&ann(), "never", 0).await.unwrap().is_empty());
 }
 
-/// Segments come by the revisions they cover, a space at a time, as they were given; they move the progress on.
+/// Segments come by the revisions they cover, for one space, as they were stored; they advance the progress.
 pub async fn keeps_segments_in_order(store: &dyn Store) {
     append(store, &ann(), "s", &["one"]).await;
     assert!(store.segments(&ann(), "a", 0).await.unwrap().is_empty());
@@ -214,7 +215,7 @@ pub async fn refuses_a_segment_that_does_not_follow(store: &dyn Store) {
     assert_eq!(store.progress(&ann(), "a").await.unwrap(), 5);
 }
 
-/// Those that begin at a revision or later are asked for alone, and how large all are without reading them.
+/// A read returns the segments that begin at a revision or later, or the sizes of all segments without their content.
 pub async fn tells_of_segments_without_reading_all(store: &dyn Store) {
     append(store, &ann(), "s", &["one"]).await;
     assert!(store.segment_sizes(&ann(), "a").await.unwrap().is_empty());
@@ -232,7 +233,7 @@ pub async fn tells_of_segments_without_reading_all(store: &dyn Store) {
     );
 }
 
-/// One segment takes the place of those that cover its revisions; progress and other spaces stay.
+/// A merged segment replaces those that cover its revisions; progress and other spaces stay.
 pub async fn merges_segments_that_follow_each_other(store: &dyn Store) {
     append(store, &ann(), "s", &["one"]).await;
     for (first, last) in [(1, 2), (3, 5), (6, 9), (10, 12)] {
@@ -252,7 +253,7 @@ pub async fn merges_segments_that_follow_each_other(store: &dyn Store) {
     apply(store, &ann(), merge(3, 9, 0)).await;
     let merged = [segment("a", 1, 2), segment("a", 3, 9), segment("a", 10, 12)];
     assert_eq!(store.segments(&ann(), "a", 0).await.unwrap(), merged);
-    assert_eq!(refuse(store, &ann(), merge(3, 9, 0)).await, ErrorKind::Conflict, "somebody else was faster");
+    assert_eq!(refuse(store, &ann(), merge(3, 9, 0)).await, ErrorKind::Conflict, "another worker was faster");
     assert_eq!(store.segments(&ann(), "b", 0).await.unwrap().len(), 4);
     assert_eq!(store.progress(&ann(), "a").await.unwrap(), 12);
     put(store, segment("a", 13, 14)).await;
@@ -260,7 +261,7 @@ pub async fn merges_segments_that_follow_each_other(store: &dyn Store) {
     assert_eq!(store.segments(&ann(), "a", 0).await.unwrap(), [segment("a", 1, 14)]);
 }
 
-/// A space that nobody reads any more goes with its progress; others, and other users', stay.
+/// An unused space is removed with its progress; other spaces, and those of other users, stay.
 pub async fn drops_the_segments_of_a_space(store: &dyn Store) {
     append(store, &ann(), "s", &["one"]).await;
     append(store, &bob(), "s", &["one"]).await;
@@ -298,7 +299,7 @@ pub async fn destroying_anything_destroys_all_segments(store: &dyn Store) {
     assert_eq!(store.progress(&ann(), "model").await.unwrap(), 0);
 }
 
-/// Progress is kept a space and begins at 0.
+/// Each space has its own progress, which begins at 0.
 pub async fn keeps_progress_a_space(store: &dyn Store) {
     append(store, &ann(), "s", &["one"]).await;
     assert_eq!(store.progress(&ann(), "a").await.unwrap(), 0);
@@ -308,7 +309,8 @@ pub async fn keeps_progress_a_space(store: &dyn Store) {
     assert_eq!(store.progress(&ann(), "A").await.unwrap(), 0);
 }
 
-/// Users that are more than the gap behind in a space come furthest behind first; others, and forgotten ones, do not.
+/// Users that are more than the gap behind in a space come furthest behind first. Other and forgotten users do not
+/// appear.
 pub async fn names_users_that_are_behind(store: &dyn Store) {
     for (name, writes) in [("two", 2), ("five", 5), ("nine", 9), ("gone", 20)] {
         for _ in 0..writes {
@@ -329,8 +331,8 @@ pub async fn names_users_that_are_behind(store: &dyn Store) {
     assert_eq!(behind(0, 9).await, ["five", "two"]);
 }
 
-/// Changes that expect a space's progress happen only while it is what was read; otherwise they are refused, to be tried
-/// again.
+/// Changes that expect a space's progress are applied only if it has not changed since it was read; otherwise they fail
+/// with a retryable conflict.
 pub async fn expects_the_progress_that_was_read(store: &dyn Store) {
     let going_on = |from, to| {
         let space = "space".to_owned();

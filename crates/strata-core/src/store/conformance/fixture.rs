@@ -1,4 +1,4 @@
-//! What the cases write, in few words, and short forms of the calls they make.
+//! Short forms of the data that the cases write and of the calls that they make.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,14 +21,14 @@ use crate::trace::RetrievalPath;
 use crate::turn::{Hidden, HiddenReason, Metadata, NewTurn, Role, Turn, TurnNotes};
 use crate::vector::ItemVector;
 
-/// A UUID that no other call has given, in ascending order.
+/// A UUID that no other call returns, in ascending order.
 pub fn fresh() -> Uuid {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let number = LAST.fetch_add(1, Ordering::Relaxed);
     Uuid::from_u64_pair(0x0190_0000_0000_7000, 0x8000_0000_0000_0000 | number)
 }
 
-/// A moment, so many seconds after the beginning of the cases.
+/// The moment this many seconds after the beginning of the cases.
 pub fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second).unwrap()
 }
@@ -43,7 +43,7 @@ pub fn ann() -> UserId {
     user("ann")
 }
 
-/// Somebody else.
+/// Another user.
 pub fn bob() -> UserId {
     user("bob")
 }
@@ -129,7 +129,7 @@ pub fn job(of: Option<&str>, due: i64) -> Job {
     }
 }
 
-/// A key of ann's, made at `second`, whose hash nobody else has.
+/// A key of ann's, made at `second`, with a hash of its own.
 pub fn key(second: i64) -> ApiKey {
     let id = KeyId(fresh());
     let mut hash = [0; 32];
@@ -196,12 +196,12 @@ pub async fn apply_at(store: &dyn Store, user: &UserId, second: i64, change: Cha
     store.apply(user, ChangeSet::one(at(second), change)).await.unwrap()
 }
 
-/// Applies one change that must fail, and returns why.
+/// Applies one change that must fail, and returns the error's kind.
 pub async fn refuse(store: &dyn Store, user: &UserId, change: Change) -> ErrorKind {
     kind(store.apply(user, ChangeSet::one(at(0), change)).await)
 }
 
-/// The kind of the error that a call must have given.
+/// The kind of the error of a call that must fail.
 pub fn kind<T: std::fmt::Debug>(result: Result<T, Error>) -> ErrorKind {
     result.expect_err("the call should have failed").kind()
 }
@@ -236,7 +236,7 @@ pub async fn all_turns(store: &dyn Store, user: &UserId, of: &str) -> Vec<Turn> 
     store.turns(user, &query).await.unwrap()
 }
 
-/// The memories that `select` picks.
+/// The memories that `select` selects.
 pub async fn select(store: &dyn Store, user: &UserId, select: MemorySelect) -> Vec<Memory> {
     store.memories(user, &MemoryQuery::new(select)).await.unwrap()
 }
@@ -275,25 +275,25 @@ pub fn similar(text: &str, min_similarity: f32) -> TextQuery {
     TextQuery { matching: TextMatch::Similar { min_similarity }, ..words(text) }
 }
 
-/// What a search finds.
+/// The hits of a search.
 pub async fn hits(store: &dyn Store, user: &UserId, query: &TextQuery) -> Vec<Hit> {
     store.search(user, query).await.unwrap()
 }
 
-/// The contents a search finds, best first.
+/// The contents of the hits, best first.
 pub async fn found(store: &dyn Store, user: &UserId, query: &TextQuery) -> Vec<String> {
     let hits = hits(store, user, query).await;
     hits.iter().map(|hit| hit.item.content().to_owned()).collect()
 }
 
-/// The contents a search finds, sorted.
+/// The contents of the hits, sorted.
 pub async fn found_sorted(store: &dyn Store, user: &UserId, query: &TextQuery) -> Vec<String> {
     let mut found = found(store, user, query).await;
     found.sort();
     found
 }
 
-/// Asks for a job at `now`, to be held until `until`.
+/// Leases a job at `now` until `until`.
 pub fn lease(now: i64, until: i64) -> LeaseRequest {
     LeaseRequest { lease: LeaseId(fresh()), worker: "worker".to_owned(), now: at(now), until: at(until) }
 }

@@ -1,4 +1,4 @@
-//! Forgetting: destroyed with everything derived from it alone, and counted.
+//! Forgetting: data is destroyed together with everything that is derived from it alone, and counted.
 
 use super::fixture::*;
 use crate::error::ErrorKind;
@@ -29,7 +29,7 @@ async fn embed(store: &dyn Store, items: &[ItemId]) {
     apply(store, &ann(), Change::PutVectors(vectors.collect())).await;
 }
 
-/// A session goes with its turns, state, summaries, jobs, request rows, vectors and the memories bound to it.
+/// A session is destroyed with its turns, state, summaries, jobs, request rows, vectors and the memories bound to it.
 pub async fn destroys_a_session_with_all_that_hangs_on_it(store: &dyn Store) {
     let gone = append(store, &ann(), "gone", &["gone one", "gone two"]).await;
     let kept = append(store, &ann(), "kept", &["kept one"]).await;
@@ -81,7 +81,7 @@ pub async fn destroys_a_session_with_all_that_hangs_on_it(store: &dyn Store) {
     assert_eq!(found(store, &ann(), &words("kept")).await.len(), 3);
 }
 
-/// A session of the same name begins at 0 again, with nothing of the former one; its turns' ids are free.
+/// A session of the same name begins at 0 again, without any data of the former one; the ids of its turns are free.
 pub async fn begins_a_forgotten_session_anew(store: &dyn Store) {
     let first = turn("former words");
     append_turns(store, &ann(), "s", vec![first.clone(), turn("two")]).await;
@@ -94,7 +94,7 @@ pub async fn begins_a_forgotten_session_anew(store: &dyn Store) {
     assert_eq!(found(store, &ann(), &words("words former")).await, ["new words"]);
 }
 
-/// A memory goes with all former statements that it replaced, directly or through others.
+/// A memory is destroyed with all former statements that it replaced, directly or through others.
 pub async fn destroys_a_memory_with_its_former_statements(store: &dyn Store) {
     let oldest = add(store, &ann(), memory("oldest")).await;
     let id = add(store, &ann(), memory("second")).await;
@@ -112,7 +112,7 @@ pub async fn destroys_a_memory_with_its_former_statements(store: &dyn Store) {
     assert!(vectors_of(store, &ann(), "model", &items).await.is_empty());
 }
 
-/// What replaced a forgotten memory stays; so does what stands beside it.
+/// The memory that replaced a forgotten one stays, and so do unrelated memories.
 pub async fn leaves_what_replaced_a_forgotten_memory(store: &dyn Store) {
     let old = add(store, &ann(), memory("old")).await;
     let beside = add(store, &ann(), memory("beside")).await;
@@ -125,7 +125,7 @@ pub async fn leaves_what_replaced_a_forgotten_memory(store: &dyn Store) {
     assert_eq!(history.iter().map(|memory| memory.id).collect::<Vec<_>>(), [beside, new]);
 }
 
-/// All memories go, in whatever state and bound to whatever; turns and sessions stay.
+/// All memories are destroyed, in any state and of any session; turns and sessions stay.
 pub async fn destroys_all_memories_and_leaves_turns(store: &dyn Store) {
     append(store, &ann(), "s", &["tea was mentioned"]).await;
     apply(store, &ann(), Change::PutSummary(Box::new(summary("s", 0)))).await;
@@ -138,7 +138,7 @@ pub async fn destroys_all_memories_and_leaves_turns(store: &dyn Store) {
     assert_eq!(found(store, &ann(), &words("tea")).await, ["tea was mentioned"]);
 }
 
-/// Nothing of a forgotten user is left, keys of earlier writes included, and the user is no longer listed.
+/// No data of a forgotten user is left, idempotency keys of earlier writes included, and the user is no longer listed.
 pub async fn destroys_a_user(store: &dyn Store) {
     let key = Some(Idempotency { key: "key".to_owned(), fingerprint: 1 });
     let keyed = |turns| {
@@ -168,7 +168,7 @@ pub async fn destroys_a_user(store: &dyn Store) {
     assert_eq!(applied.turns[0].seq, 0);
 }
 
-/// A session that has nothing but memories bound to it can be forgotten as well.
+/// A session that has only memories bound to it can be forgotten too.
 pub async fn forgets_a_session_that_has_only_memories(store: &dyn Store) {
     add(store, &ann(), bound("early", "s")).await;
     let removed = forget(store, Forget::Session(session("s"))).await;
@@ -183,7 +183,7 @@ pub async fn refuses_to_forget_what_is_unknown(store: &dyn Store) {
     }
 }
 
-/// Forgetting all memories, or the user, where there is nothing removes nothing.
+/// Forgetting all memories or the user removes nothing if there is nothing.
 pub async fn forgets_nothing_where_there_is_nothing(store: &dyn Store) {
     for what in [Forget::Memories, Forget::User] {
         assert_eq!(apply(store, &ann(), Change::Forget(what)).await, Applied::default());
@@ -191,7 +191,7 @@ pub async fn forgets_nothing_where_there_is_nothing(store: &dyn Store) {
     assert!(store.users(Page::first(9)).await.unwrap().is_empty());
 }
 
-/// The epoch rises when something was destroyed and goes on rising for a user who comes back; otherwise it stays.
+/// The epoch rises when data is destroyed and continues to rise for a user who comes back; otherwise it stays.
 pub async fn raises_the_epoch(store: &dyn Store) {
     append(store, &ann(), "s", &["one"]).await;
     append(store, &ann(), "t", &["one"]).await;
@@ -225,7 +225,8 @@ pub async fn adds_up_what_one_change_set_destroyed(store: &dyn Store) {
     assert_eq!(applied.removed, Removed { sessions: 2, turns: 3, memories: 1, summaries: 0 });
 }
 
-/// A session takes the memories along that only its turns say, wherever they belong, and the progress of its own spaces.
+/// Forgetting a session also destroys the memories that only its turns state, of any session, and the progress of its
+/// own spaces.
 pub async fn destroys_what_only_a_session_says(store: &dyn Store) {
     let gone = append(store, &ann(), "gone", &["one", "two"]).await;
     let kept = append(store, &ann(), "kept", &["three"]).await;
@@ -250,7 +251,7 @@ pub async fn destroys_what_only_a_session_says(store: &dyn Store) {
     left.sort();
     assert_eq!(left, ["by hand", "in both", "of unknown turns", "only there"]);
     assert!(found(store, &ann(), &words("here elsewhere")).await.is_empty());
-    // Of what both said, the one that is gone says nothing any more.
+    // A memory that both sessions state has lost one of its sources.
     let again = append(store, &ann(), "again", &["three"]).await;
     let both = select(store, &ann(), MemorySelect::All).await;
     let both = both.iter().find(|memory| memory.content == "in both").unwrap().id;

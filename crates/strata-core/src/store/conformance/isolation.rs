@@ -1,4 +1,4 @@
-//! Isolation: one user neither sees nor changes anything of another.
+//! Isolation: a user neither sees nor changes data of another user.
 
 use super::fixture::*;
 use crate::error::ErrorKind;
@@ -12,7 +12,7 @@ use crate::store::{
 use crate::turn::NewTurn;
 use crate::vector::{ItemVector, Vector};
 
-/// What ann has of each kind.
+/// The ids of ann's data of each kind.
 struct Anns {
     turn: TurnId,
     memory: MemoryId,
@@ -40,10 +40,10 @@ fn vector(item: ItemId) -> ItemVector {
     ItemVector { item, model: "model".to_owned(), vector: Vector::quantise(&[1.0, 2.0]) }
 }
 
-/// How many reads [`seen_by`] makes.
+/// The number of reads in [`seen_by`].
 const READS: usize = 26;
 
-/// All that a user sees of what ann has, by every read that names a user.
+/// All of ann's data that a user sees, by every read that names a user.
 async fn seen_by(store: &dyn Store, user: &UserId, anns: &Anns) -> Vec<String> {
     let mut seen = Vec::new();
     let mut see = |what: &str, count: usize| {
@@ -89,14 +89,10 @@ async fn seen_by(store: &dyn Store, user: &UserId, anns: &Anns) -> Vec<String> {
     seen
 }
 
-/// No read of one user sees anything of another, by list, by id or by search.
+/// No read of one user returns data of another, by list, by id or by search.
 pub async fn no_read_sees_another_user(store: &dyn Store) {
     let anns = fill(store).await;
-    assert_eq!(
-        seen_by(store, &ann(), &anns).await.len(),
-        READS,
-        "the case must be able to see what it looks for"
-    );
+    assert_eq!(seen_by(store, &ann(), &anns).await.len(), READS, "ann herself sees her data");
     for other in [bob(), user("an"), user("ann "), user("Ann"), user("ann%"), user("_nn"), UserId::global()] {
         assert_eq!(seen_by(store, &other, &anns).await, Vec::<String>::new(), "{other}");
     }
@@ -105,7 +101,7 @@ pub async fn no_read_sees_another_user(store: &dyn Store) {
     assert!(found(store, &bob(), &words("Hangzhou")).await.is_empty());
 }
 
-/// An id that belongs to somebody else is as unknown as one that never was: no change reaches it.
+/// An id of another user is as unknown as one that never existed: no change reaches it.
 pub async fn no_change_reaches_another_user(store: &dyn Store) {
     let anns = fill(store).await;
     let own = add(store, &bob(), memory("bob's own")).await;
@@ -143,7 +139,7 @@ pub async fn no_change_reaches_another_user(store: &dyn Store) {
     assert_eq!(one(store, &ann(), anns.memory).await.content, "ann's secret is Hangzhou");
 }
 
-/// Ids are unique for their user only, so that a conflict tells nobody what another has.
+/// Ids are unique per user only, so that a conflict reveals nothing about another user's data.
 pub async fn the_same_ids_may_exist_for_two_users(store: &dyn Store) {
     let said = turn("ann's words");
     let known = memory("ann's knowledge");
@@ -164,7 +160,8 @@ pub async fn the_same_ids_may_exist_for_two_users(store: &dyn Store) {
     assert_eq!(found(store, &ann(), &words("words")).await, ["ann's words"]);
 }
 
-/// Whose a memory is can be asked by its id alone; the shared bucket owns nothing, and what is destroyed is nobody's.
+/// The owner of a memory can be found by its id alone. The shared bucket is never the owner, and a destroyed memory has
+/// none.
 pub async fn names_the_owner_of_a_memory(store: &dyn Store) {
     let (known, shared) = (memory("known"), memory("shared"));
     let (id, global) = (known.id, UserId::global());
@@ -184,7 +181,7 @@ pub async fn names_the_owner_of_a_memory(store: &dyn Store) {
     assert_eq!(store.owner_of(id).await.unwrap(), None);
 }
 
-/// Forgetting one user destroys nothing of another.
+/// Forgetting one user destroys no data of another.
 pub async fn forgetting_a_user_leaves_others_alone(store: &dyn Store) {
     let anns = fill(store).await;
     append(store, &bob(), "s", &["bob's"]).await;
@@ -194,7 +191,7 @@ pub async fn forgetting_a_user_leaves_others_alone(store: &dyn Store) {
     assert_eq!(seen_by(store, &ann(), &anns).await.len(), READS);
 }
 
-/// A job names its user; one that names another is refused.
+/// A job names its user; a job that names another user is an error.
 pub async fn refuses_a_job_for_another_user(store: &dyn Store) {
     let result = store
         .apply(
@@ -206,7 +203,7 @@ pub async fn refuses_a_job_for_another_user(store: &dyn Store) {
     assert_eq!(store.lease_job(&lease(9, 10)).await.unwrap(), None);
 }
 
-/// The bucket that all users share is kept and read like a user's.
+/// The bucket that all users share is stored and read like a user's data.
 pub async fn the_shared_bucket_is_a_user_like_any_other(store: &dyn Store) {
     let global = UserId::global();
     append(store, &global, "s", &["shared words"]).await;

@@ -1,4 +1,4 @@
-//! Jobs: leased in order, one a session, taken over, finished once.
+//! Jobs: leased in order, one per session, taken over, finished once.
 
 use serde_json::json;
 
@@ -25,7 +25,7 @@ fn finishing(job: &Job, outcome: JobOutcome) -> Change {
     Change::FinishJob { id: job.id, lease: held(job), outcome }
 }
 
-/// A leased job names its hold, and its attempts rise by one.
+/// A leased job names its lease, and its attempts rise by one.
 pub async fn leases_a_job(store: &dyn Store) {
     let queued = job(Some("s"), 0);
     enqueue(store, vec![queued.clone()]).await;
@@ -43,7 +43,7 @@ pub async fn leases_a_job(store: &dyn Store) {
     assert_eq!(take(store, 5, 65).await, None);
 }
 
-/// Nothing is leased before it is due, or where there is nothing.
+/// No job is leased before it is due, or if there is no job.
 pub async fn has_nothing_to_lease_before_its_time(store: &dyn Store) {
     assert_eq!(take(store, 0, 9).await, None);
     let ids = enqueue(store, vec![job(None, 10)]).await;
@@ -61,7 +61,7 @@ pub async fn leases_what_has_waited_longest(store: &dyn Store) {
     assert_eq!(taken, [ids[1], ids[2], ids[0]]);
 }
 
-/// The queue is one for all users.
+/// All users share one queue.
 pub async fn leases_jobs_of_all_users(store: &dyn Store) {
     let bobs = Job { user: bob(), ..job(None, 10) };
     enqueue(store, vec![job(None, 20), bobs, job(None, 5)]).await;
@@ -72,7 +72,7 @@ pub async fn leases_jobs_of_all_users(store: &dyn Store) {
     assert_eq!(users, [ann(), bob(), ann()]);
 }
 
-/// While a live lease holds a session, no other job of that session is leased; others are.
+/// While a live lease holds a session, no other job of that session is leased; jobs of other sessions are.
 pub async fn holds_one_job_a_session_at_a_time(store: &dyn Store) {
     let ids =
         enqueue(store, vec![job(Some("s"), 1), job(Some("s"), 2), job(Some("t"), 3), job(None, 4)]).await;
@@ -114,7 +114,7 @@ pub async fn finishes_a_job(store: &dyn Store) {
     assert_eq!(take(store, 1_000, 2_000).await, None);
 }
 
-/// A dropped job leaves nothing behind, and its id is free again: in one change set that is a longer hold.
+/// A dropped job is removed, and its id is free again. In one change set this works as a longer lease.
 pub async fn drops_a_job(store: &dyn Store) {
     enqueue(store, vec![job(None, 0)]).await;
     let leased = take(store, 1, 9).await.unwrap();
@@ -157,7 +157,7 @@ pub async fn a_lost_lease_conflicts_and_applies_nothing(store: &dyn Store) {
     );
 }
 
-/// A lease that has ended is still the current one while nobody took the job over.
+/// A lease that has ended is still the current one until another worker takes the job over.
 pub async fn an_ended_lease_that_nobody_took_over_still_finishes(store: &dyn Store) {
     enqueue(store, vec![job(None, 0)]).await;
     let leased = take(store, 1, 2).await.unwrap();
@@ -165,7 +165,7 @@ pub async fn an_ended_lease_that_nobody_took_over_still_finishes(store: &dyn Sto
     assert_eq!(read(store, leased.id).await.status, JobStatus::Done);
 }
 
-/// A hold ends with the job: it cannot finish it again.
+/// A lease ends with the job: it cannot finish the job again.
 pub async fn finishing_twice_conflicts(store: &dyn Store) {
     enqueue(store, vec![job(None, 0)]).await;
     let leased = take(store, 1, 9).await.unwrap();
@@ -173,7 +173,7 @@ pub async fn finishing_twice_conflicts(store: &dyn Store) {
     assert_eq!(refuse(store, &ann(), finishing(&leased, JobOutcome::done())).await, ErrorKind::Conflict);
 }
 
-/// A failed job waits for its next time with its attempts and what went wrong.
+/// A failed job waits until it is due again, with its attempts and its error.
 pub async fn puts_a_failed_job_back(store: &dyn Store) {
     enqueue(store, vec![job(Some("s"), 0)]).await;
     let leased = take(store, 1, 9).await.unwrap();
@@ -193,7 +193,7 @@ pub async fn puts_a_failed_job_back(store: &dyn Store) {
     assert_eq!((again.id, again.attempts), (leased.id, 2));
 }
 
-/// A dead job stays until somebody retries it, with its attempts at zero.
+/// A dead job stays until it is retried, with its attempts at zero.
 pub async fn buries_and_retries_a_dead_job(store: &dyn Store) {
     enqueue(store, vec![job(Some("s"), 0)]).await;
     let leased = take(store, 1, 9).await.unwrap();
@@ -208,7 +208,7 @@ pub async fn buries_and_retries_a_dead_job(store: &dyn Store) {
     assert_eq!(take(store, 1_000, 2_000).await.unwrap().attempts, 1);
 }
 
-/// Only a dead job can be sent back.
+/// Only a dead job can be retried.
 pub async fn refuses_to_retry_a_job_that_is_not_dead(store: &dyn Store) {
     let id = enqueue(store, vec![job(None, 0)]).await[0];
     assert_eq!(refuse(store, &ann(), Change::RetryJob { id }).await, ErrorKind::Conflict);
@@ -270,7 +270,7 @@ pub async fn keeps_everything_of_a_job(store: &dyn Store) {
     assert_eq!(read(store, full.id).await, full);
 }
 
-/// A finished job keeps what it did and spent; what failed keeps what it had.
+/// A finished job keeps its report; a failed job keeps the report that it had.
 pub async fn keeps_a_jobs_result(store: &dyn Store) {
     enqueue(store, vec![Job { result: Some(json!({"deep": ["深", null]})), ..job(None, 0) }]).await;
     let leased = take(store, 1, 9).await.unwrap();
@@ -284,7 +284,7 @@ pub async fn keeps_a_jobs_result(store: &dyn Store) {
     assert_eq!(read(store, leased.id).await.result, result);
 }
 
-/// A job whose time had not come waits again, and its attempt does not count.
+/// A job that was too early waits again, and its attempt does not count.
 pub async fn puts_a_job_back_that_came_too_early(store: &dyn Store) {
     enqueue(store, vec![job(Some("s"), 0)]).await;
     let leased = take(store, 1, 9).await.unwrap();
@@ -302,7 +302,7 @@ pub async fn puts_a_job_back_that_came_too_early(store: &dyn Store) {
     assert_eq!(take(store, 30, 99).await.unwrap().attempts, 1);
 }
 
-/// Nothing is added where a job of the same kind waits for the same session; one that is held, done or dead does not wait.
+/// No job is added if one of the same kind waits for the same session. A leased, finished or dead job does not wait.
 pub async fn asks_once_for_what_waits_already(store: &dyn Store) {
     let once = |job: Job| Change::EnqueueOnce(Box::new(job));
     let first = job(Some("s"), 0);
@@ -322,7 +322,7 @@ pub async fn asks_once_for_what_waits_already(store: &dyn Store) {
     assert_eq!(store.jobs(&bob(), &all).await.unwrap().len(), 1);
     assert_eq!(refuse(store, &bob(), once(job(Some("new"), 1))).await, ErrorKind::Invalid);
 
-    // Held, and then finished: in neither state does it keep another from being asked for.
+    // The job is leased, and then finished: in neither state does it prevent another one.
     let leased = take(store, 0, 99).await.unwrap();
     assert_eq!(leased.id, first.id);
     let second = job(Some("s"), 50);
@@ -331,13 +331,13 @@ pub async fn asks_once_for_what_waits_already(store: &dyn Store) {
     apply(store, &ann(), finishing(&leased, JobOutcome::Dead { error: "gone".to_owned() })).await;
     apply(store, &ann(), once(job(Some("s"), 60))).await;
     assert_eq!(store.jobs(&ann(), &all).await.unwrap().len(), 5);
-    // Where an id is taken, that is a conflict only for a job that would be added.
+    // An id that is taken is a conflict only for a job that would be added.
     apply(store, &ann(), once(Job { id: first.id, ..job(Some("s"), 70) })).await;
     let taken = Job { id: first.id, ..job(Some("u"), 70) };
     assert_eq!(refuse(store, &ann(), once(taken)).await, ErrorKind::Conflict);
 }
 
-/// Who asks for it earlier brings a waiting job forward, but not one that waits because it failed.
+/// A job that would be due earlier moves a waiting job forward, but not one that waits because it failed.
 pub async fn brings_a_waiting_job_forward(store: &dyn Store) {
     let once = |due| Change::EnqueueOnce(Box::new(job(Some("s"), due)));
     let id = enqueue(store, vec![job(Some("s"), 30)]).await[0];
@@ -353,7 +353,7 @@ pub async fn brings_a_waiting_job_forward(store: &dyn Store) {
     assert_eq!(take(store, 79, 99).await, None);
 }
 
-/// Jobs that were finished before a moment go; those that wait, are held or are dead stay.
+/// Jobs that were finished before a moment are removed; waiting, leased and dead jobs stay.
 pub async fn prunes_finished_jobs(store: &dyn Store) {
     let ids = enqueue(store, (0..5).map(|due| job(None, due)).collect()).await;
     for (second, outcome) in [

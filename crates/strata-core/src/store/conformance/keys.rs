@@ -1,4 +1,4 @@
-//! API keys: kept, found by their hash, taken back.
+//! API keys: stored, found by their hash, revoked.
 
 use super::fixture::*;
 use crate::error::ErrorKind;
@@ -19,7 +19,7 @@ async fn ids(store: &dyn Store, query: &KeyQuery) -> Vec<KeyId> {
     store.keys(query).await.unwrap().iter().map(|key| key.id).collect()
 }
 
-/// A key comes back as it was given, one without a user too.
+/// A key comes back as it was given, also one without a user.
 pub async fn keeps_everything_of_a_key(store: &dyn Store) {
     let plain = key(1);
     let full = ApiKey {
@@ -38,7 +38,7 @@ pub async fn keeps_everything_of_a_key(store: &dyn Store) {
     assert_eq!(store.keys(&all()).await.unwrap(), [full, plain]);
 }
 
-/// A hash finds its key whoever's it is and however it stands; an unknown one finds nothing.
+/// A hash finds its key, of any user and in any state; an unknown hash finds nothing.
 pub async fn finds_a_key_by_its_hash_whoever_has_it(store: &dyn Store) {
     let (anns, bobs) = (key(1), ApiKey { user: bob(), revoked_at: Some(at(1)), ..key(1) });
     give(store, &anns).await;
@@ -50,7 +50,7 @@ pub async fn finds_a_key_by_its_hash_whoever_has_it(store: &dyn Store) {
     assert_eq!(store.key_by_hash(&near).await.unwrap(), None);
 }
 
-/// An id that the user has, or a hash that anybody has, is a conflict; another user may have the id.
+/// An id that the user has, or a hash that any user has, is a conflict; another user may have the id.
 pub async fn refuses_an_id_or_a_hash_that_exists(store: &dyn Store) {
     let first = key(1);
     give(store, &first).await;
@@ -76,7 +76,7 @@ pub async fn refuses_a_key_for_another_user(store: &dyn Store) {
     assert!(store.keys(&all()).await.unwrap().is_empty());
 }
 
-/// A key is taken back at the moment of the change set, and stays so from the first time on.
+/// A key is revoked at the time of the change set; a later revocation does not change that time.
 pub async fn revokes_a_key_once(store: &dyn Store) {
     let (gone, kept) = (key(1), key(2));
     give(store, &gone).await;
@@ -89,7 +89,7 @@ pub async fn revokes_a_key_once(store: &dyn Store) {
     assert_eq!(store.key_by_hash(&kept.hash).await.unwrap(), Some(kept));
 }
 
-/// A key that the user does not have cannot be taken back.
+/// A key that the user does not have cannot be revoked.
 pub async fn refuses_to_revoke_an_unknown_key(store: &dyn Store) {
     let anns = key(1);
     give(store, &anns).await;
@@ -99,7 +99,7 @@ pub async fn refuses_to_revoke_an_unknown_key(store: &dyn Store) {
     assert_eq!(store.keys(&all()).await.unwrap(), [anns]);
 }
 
-/// Keys of all users are listed newest first, by id, by user, without those taken back, and in pages.
+/// Keys of all users are listed newest first, by id, by user, without revoked ones, and in pages.
 pub async fn lists_keys_newest_first_and_by_choice(store: &dyn Store) {
     let b = give(store, &ApiKey { user: bob(), ..key(2) }).await;
     let c = give(store, &ApiKey { revoked_at: Some(at(4)), ..key(3) }).await;
@@ -118,7 +118,7 @@ pub async fn lists_keys_newest_first_and_by_choice(store: &dyn Store) {
     }
 }
 
-/// A user with nothing but a key is not among the users, and a key raises no revision.
+/// A user who has only a key is not listed among the users, and a key raises no revision.
 pub async fn a_key_alone_is_nothing_stored(store: &dyn Store) {
     let id = give(store, &key(1)).await;
     apply(store, &ann(), Change::RevokeKey { id }).await;
@@ -127,7 +127,7 @@ pub async fn a_key_alone_is_nothing_stored(store: &dyn Store) {
     assert_eq!(store.head(&ann()).await.unwrap(), Head::default());
 }
 
-/// What fails after a key was added or taken back leaves the keys as they were.
+/// A failure after a key was added or revoked leaves the keys as they were.
 pub async fn a_failing_change_undoes_a_key(store: &dyn Store) {
     let before = key(1);
     give(store, &before).await;
@@ -140,7 +140,7 @@ pub async fn a_failing_change_undoes_a_key(store: &dyn Store) {
     assert_eq!(store.keys(&all()).await.unwrap(), [before]);
 }
 
-/// The keys of a forgotten user are destroyed; those of others, and those bound to nobody, stay.
+/// The keys of a forgotten user are destroyed; those of other users, and those without a user, stay.
 pub async fn forgetting_a_user_destroys_their_keys(store: &dyn Store) {
     let (anns, bobs) = (key(1), ApiKey { user: bob(), ..key(2) });
     let unbound = ApiKey { user: UserId::global(), ..key(3) };

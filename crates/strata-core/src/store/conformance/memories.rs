@@ -1,4 +1,4 @@
-//! Memories: nothing is overwritten, and what was believed when can be asked.
+//! Memories: nothing is overwritten, and the statements believed at any moment can be read.
 
 use serde_json::json;
 
@@ -65,7 +65,7 @@ pub async fn refuses_an_id_that_exists(store: &dyn Store) {
     assert_eq!(one(store, &ann(), first.id).await, first);
 }
 
-/// Current memories come newest `recorded_at` first; closed and hidden ones are none.
+/// Current memories come newest `recorded_at` first, without closed and hidden ones.
 pub async fn lists_current_memories_newest_first(store: &dyn Store) {
     for (content, second) in [("b", 2), ("d", 4), ("a", 1), ("c", 3)] {
         add(store, &ann(), learned(content, second)).await;
@@ -83,7 +83,7 @@ pub async fn lists_all_memories_whatever_their_state(store: &dyn Store) {
     assert_eq!(contents(&select(store, &ann(), MemorySelect::All).await), ["closed", "hidden", "open"]);
 }
 
-/// Ids come in the order asked, whatever the memories' state; those that do not exist are left out.
+/// Ids come in the requested order, in any state; those that do not exist are left out.
 pub async fn reads_ids_in_the_order_asked_whatever_their_state(store: &dyn Store) {
     let open = add(store, &ann(), memory("open")).await;
     let closed = add(store, &ann(), Memory { valid_to: Some(at(1)), ..memory("closed") }).await;
@@ -92,7 +92,7 @@ pub async fn reads_ids_in_the_order_asked_whatever_their_state(store: &dyn Store
     assert_eq!(contents(&select(store, &ann(), asked).await), ["hidden", "open", "closed"]);
 }
 
-/// Session, agent and kind choose together; a memory bound to no session is not of any.
+/// Session, agent and kind select together; a memory without a session matches none.
 pub async fn chooses_by_session_agent_and_kind(store: &dyn Store) {
     let bound = |content: &str, second, of: Option<&str>, agent: Option<&str>, kind| Memory {
         session: of.map(session),
@@ -146,8 +146,8 @@ pub async fn pages_through_memories(store: &dyn Store) {
     assert_eq!(store.memories(&ann(), &query).await.unwrap().len(), 2);
 }
 
-/// A revised memory has its new statement under its old id and no source; the old statement stays as a closed memory,
-/// replaced by it, with what said so.
+/// A revised memory has its new statement under its old id and no sources. The old statement stays as a closed memory
+/// with its sources, replaced by the revised one.
 pub async fn revising_keeps_the_id_and_the_old_statement(store: &dyn Store) {
     let first = Memory {
         session: Some(session("s")),
@@ -174,7 +174,7 @@ pub async fn revising_keeps_the_id_and_the_old_statement(store: &dyn Store) {
     assert_eq!(contents(&current(store, &ann()).await), ["likes coffee"]);
 }
 
-/// Who changes nothing but the metadata leaves what said so.
+/// A revision that changes only the metadata keeps the sources.
 pub async fn revising_metadata_alone_keeps_the_sources(store: &dyn Store) {
     let said = Memory { source_turns: vec![TurnId(fresh())], ..memory("likes tea") };
     let id = add(store, &ann(), said.clone()).await;
@@ -212,7 +212,7 @@ pub async fn revising_refuses_an_archive_id_that_exists(store: &dyn Store) {
     assert_eq!(one(store, &ann(), other).await.content, "other");
 }
 
-/// The vectors of the old statement do not stand for the new one.
+/// The vectors of the old statement are removed.
 pub async fn revising_drops_the_old_statements_vectors(store: &dyn Store) {
     let id = add(store, &ann(), memory("one")).await;
     let item = ItemId::Memory(id);
@@ -222,7 +222,7 @@ pub async fn revising_drops_the_old_statements_vectors(store: &dyn Store) {
     assert!(vectors_of(store, &ann(), "model", &[item]).await.is_empty());
 }
 
-/// Closing ends a memory's validity, names what took its place and changes nothing else.
+/// Closing ends a memory's validity, names its replacement and changes nothing else.
 pub async fn closing_ends_validity_and_names_the_successor(store: &dyn Store) {
     let old = learned("lives in Berlin", 1);
     let new = learned("lives in Hangzhou", 5);
@@ -241,7 +241,7 @@ pub async fn closing_ends_validity_and_names_the_successor(store: &dyn Store) {
     assert_eq!((dropped.valid_to, dropped.replaced_by), (Some(at(6)), None));
 }
 
-/// What replaces a memory must exist.
+/// The replacement of a memory must exist.
 pub async fn closing_refuses_an_unknown_successor(store: &dyn Store) {
     let id = add(store, &ann(), memory("one")).await;
     let change = Change::CloseMemory { id, valid_to: at(1), replaced_by: Some(MemoryId(fresh())) };
@@ -249,7 +249,7 @@ pub async fn closing_refuses_an_unknown_successor(store: &dyn Store) {
     assert_eq!(one(store, &ann(), id).await.valid_to, None);
 }
 
-/// As of a moment: known by then, not yet closed, not yet hidden.
+/// A memory is believed at a moment if it was known by then, not yet closed and not yet hidden.
 pub async fn answers_what_was_believed_then(store: &dyn Store) {
     let home = add(store, &ann(), learned("lives in Berlin", 10)).await;
     let tea = add(store, &ann(), learned("likes tea", 20)).await;
@@ -283,7 +283,7 @@ pub async fn hides_and_restores_a_memory(store: &dyn Store) {
     assert_eq!(current(store, &ann()).await, [known]);
 }
 
-/// A memory's history holds all its statements, oldest first, whichever revision is asked for.
+/// A memory's history contains all its statements, oldest first, whichever revision is requested.
 pub async fn shows_the_history_of_revisions(store: &dyn Store) {
     let id = add(store, &ann(), learned("one", 1)).await;
     let first = revise(store, 2, id, "two").await;
@@ -298,7 +298,7 @@ pub async fn shows_the_history_of_revisions(store: &dyn Store) {
     }
 }
 
-/// A history holds all that the memory replaced, itself, and all that replaced it; not what went another way.
+/// A history contains all that the memory replaced, itself, and all that replaced it, without other branches.
 pub async fn shows_the_history_of_replacements(store: &dyn Store) {
     let mut ids = Vec::new();
     for (content, second) in [("a", 1), ("b", 2), ("both", 3), ("then", 4), ("now", 5), ("unrelated", 6)] {
@@ -330,7 +330,7 @@ pub async fn ends_the_history_of_memories_that_replace_each_other(store: &dyn St
     assert_eq!(contents(&history), ["tea", "coffee", "water"]);
 }
 
-/// What does not exist has no history.
+/// An id that does not exist has no history.
 pub async fn has_no_history_of_an_unknown_memory(store: &dyn Store) {
     add(store, &ann(), memory("known")).await;
     assert!(select(store, &ann(), MemorySelect::History(MemoryId(fresh()))).await.is_empty());
@@ -350,7 +350,7 @@ pub async fn refuses_changes_of_an_unknown_memory(store: &dyn Store) {
     assert!(select(store, &ann(), MemorySelect::All).await.is_empty());
 }
 
-/// A memory may be bound to a session in which nothing was said yet, and does not create it.
+/// A memory may be bound to a session without turns, and does not create it.
 pub async fn takes_a_memory_of_a_session_without_turns(store: &dyn Store) {
     let id = add(store, &ann(), Memory { session: Some(session("s")), ..memory("early") }).await;
     assert_eq!(one(store, &ann(), id).await.session, Some(session("s")));
@@ -405,8 +405,8 @@ pub async fn revising_notes_when_the_first_statement_was_recorded(store: &dyn St
     }
 }
 
-/// Turns that say the same join those that a memory came from, each once and not without end; one that came from none stays
-/// so. Nothing else changes.
+/// Turns that say the same are added to a memory's sources, each once and up to a limit. A memory without sources gets
+/// none. Nothing else changes.
 pub async fn confirms_a_memory_by_further_turns(store: &dyn Store) {
     let turns: Vec<TurnId> = (0..40).map(|_| TurnId(fresh())).collect();
     let said = Memory { source_turns: turns[..2].to_vec(), ..memory("said") };
@@ -424,8 +424,8 @@ pub async fn confirms_a_memory_by_further_turns(store: &dyn Store) {
     assert_eq!(refuse(store, &bob(), confirm(said.id, &turns)).await, ErrorKind::NotFound);
 }
 
-/// Changes that expect the memories to be as they were read are refused, to be tried again, if a memory was changed or
-/// anything was destroyed since; turns and other users do not matter.
+/// Changes that expect unchanged memories fail with a retryable conflict if a memory was changed or anything was
+/// destroyed since they were read. Turns and other users do not matter.
 pub async fn expects_the_memories_that_were_read(store: &dyn Store) {
     let id = add(store, &ann(), memory("known")).await;
     let head = store.head(&ann()).await.unwrap();
@@ -451,6 +451,6 @@ pub async fn expects_the_memories_that_were_read(store: &dyn Store) {
         assert_eq!(kind(store.apply(&ann(), expecting(head)).await), ErrorKind::Conflict);
     }
     assert_eq!(current(store, &ann()).await.len(), 1);
-    // A user who has nothing has nothing that could have changed.
+    // A user without data has nothing that could have changed.
     store.apply(&user("new"), expecting(crate::store::Head::default())).await.unwrap();
 }

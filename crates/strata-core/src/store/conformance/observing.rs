@@ -1,4 +1,4 @@
-//! What the process itself asks for: request rows, users, health, the end.
+//! Reads for the process itself: request rows, users, health, closing.
 
 use serde_json::json;
 
@@ -75,7 +75,7 @@ pub async fn lists_requests_newest_first_and_by_choice(store: &dyn Store) {
     }
 }
 
-/// Rows created before the moment go, others stay.
+/// Rows that were created before the moment are removed, others stay.
 pub async fn prunes_old_requests(store: &dyn Store) {
     for second in [1, 2, 3] {
         log(store, request(second)).await;
@@ -108,7 +108,7 @@ pub async fn lists_users_by_name(store: &dyn Store) {
     assert_eq!(names(store.users(Page { offset: 1, limit: 2 }).await.unwrap()), ["ann", "bob"]);
 }
 
-/// A check counts what there is and finds nothing wrong.
+/// A check counts the stored data and finds no problems.
 pub async fn checks_and_counts(store: &dyn Store) {
     for depth in [CheckDepth::Quick, CheckDepth::Thorough] {
         let health = store.check(depth).await.unwrap();

@@ -1,4 +1,4 @@
-//! Text search: what is found, what never is, and in which order.
+//! Text search: the items it finds, the items it never finds, and their order.
 
 use super::fixture::*;
 use crate::id::MemoryId;
@@ -41,7 +41,7 @@ pub async fn finds_chinese_words_of_two_characters(store: &dyn Store) {
     }
 }
 
-/// What was applied before the call is found, whether or not it has been indexed.
+/// Items that were applied before the call are found, whether or not they have been indexed.
 pub async fn finds_what_was_just_appended_again_and_again(store: &dyn Store) {
     for number in 0..50 {
         let content = format!("token{number} appears here");
@@ -71,7 +71,7 @@ pub async fn ranks_more_and_rarer_terms_higher(store: &dyn Store) {
     assert_eq!(found.len(), 6);
 }
 
-/// Nothing in common, nothing found.
+/// An item without a common term is not found.
 pub async fn finds_nothing_without_a_shared_term(store: &dyn Store) {
     append(store, &ann(), "s", &["I moved to Hangzhou"]).await;
     for question in ["Berlin", "hang", "北京", "xyzzy plugh"] {
@@ -79,7 +79,7 @@ pub async fn finds_nothing_without_a_shared_term(store: &dyn Store) {
     }
 }
 
-/// Any text is a question, also one that looks like a database's query language or has no terms at all.
+/// Any text is a valid question, even one that looks like a database's query language or has no terms.
 pub async fn takes_any_question(store: &dyn Store) {
     append(store, &ann(), "s", &["I moved to \"Hangzhou\" (China) AND liked it"]).await;
     let long = "moved ".repeat(1_500);
@@ -154,7 +154,7 @@ pub async fn finds_misspelt_words(store: &dyn Store) {
     }
 }
 
-/// What resembles less than asked is not found.
+/// An item with a similarity below the limit is not found.
 pub async fn similar_respects_the_least_similarity(store: &dyn Store) {
     append(store, &ann(), "s", &["she ordered an espresso"]).await;
     let score = hits(store, &ann(), &similar("expresso", 0.1)).await[0].score;
@@ -188,7 +188,7 @@ pub async fn never_finds_what_is_hidden(store: &dyn Store) {
     }
 }
 
-/// A memory that was closed, replaced or not, is never found as current.
+/// A closed memory is never found as current, with or without a replacement.
 pub async fn never_finds_what_is_closed_or_replaced(store: &dyn Store) {
     let old = add(store, &ann(), memory("home is Berlin")).await;
     let new = add(store, &ann(), memory("home is Hangzhou")).await;
@@ -200,7 +200,7 @@ pub async fn never_finds_what_is_closed_or_replaced(store: &dyn Store) {
     }
 }
 
-/// A revised memory is found by what it says now; its old statement is history.
+/// A revised memory is found by its new statement; the old statement is history.
 pub async fn finds_a_revised_memory_by_its_new_words_only(store: &dyn Store) {
     let id = add(store, &ann(), memory("likes tea")).await;
     let change = Change::ReviseMemory {
@@ -216,7 +216,7 @@ pub async fn finds_a_revised_memory_by_its_new_words_only(store: &dyn Store) {
     assert_eq!(found(store, &ann(), &words("like")).await, ["likes coffee"]);
 }
 
-/// What was forgotten is not found, nor does it weigh on what is.
+/// Forgotten items are not found, and do not influence the scores of others.
 pub async fn never_finds_what_was_forgotten(store: &dyn Store) {
     append(store, &ann(), "gone", &["tea one", "tea two"]).await;
     append(store, &ann(), "kept", &["tea three"]).await;
@@ -228,7 +228,7 @@ pub async fn never_finds_what_was_forgotten(store: &dyn Store) {
     }
 }
 
-/// A session restricts to its own items and to memories bound to none.
+/// A session restricts the search to its own items and to memories that are bound to no session.
 pub async fn restricts_to_a_session_and_unbound_memories(store: &dyn Store) {
     append(store, &ann(), "s", &["tea in s"]).await;
     append(store, &ann(), "t", &["tea in t"]).await;
@@ -244,7 +244,7 @@ pub async fn restricts_to_a_session_and_unbound_memories(store: &dyn Store) {
     }
 }
 
-/// Only the kinds asked for are found.
+/// Only items of the requested kinds are found.
 pub async fn restricts_to_kinds(store: &dyn Store) {
     append(store, &ann(), "s", &["tea said"]).await;
     add(store, &ann(), memory("tea known")).await;
@@ -261,7 +261,7 @@ pub async fn restricts_to_kinds(store: &dyn Store) {
     }
 }
 
-/// As of a moment: turns said by then and memories believed then.
+/// A search as of a moment finds turns said by then and memories believed then.
 pub async fn sees_what_could_be_seen_then(store: &dyn Store) {
     let said = |content: &str, second| NewTurn { created_at: at(second), ..turn(content) };
     append_turns(store, &ann(), "s", vec![said("home said early", 10), said("home said late", 40)]).await;

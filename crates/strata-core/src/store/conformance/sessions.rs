@@ -1,4 +1,4 @@
-//! Sessions: created by the first write, listed by the last, under almost any name.
+//! Sessions: created by the first write, listed by the last write, with almost any name.
 
 use serde_json::json;
 
@@ -29,7 +29,7 @@ pub async fn creates_a_session_with_its_first_turn(store: &dyn Store) {
     assert_eq!((second.created_at, second.updated_at, second.turn_count), (at(10), at(20), 3));
 }
 
-/// What was never written is not there.
+/// A session that was never written does not exist.
 pub async fn has_no_session_that_was_never_written(store: &dyn Store) {
     assert_eq!(store.session(&ann(), &session("s")).await.unwrap(), None);
     assert!(store.sessions(&ann(), Page::first(10)).await.unwrap().is_empty());
@@ -37,7 +37,7 @@ pub async fn has_no_session_that_was_never_written(store: &dyn Store) {
     assert_eq!(store.session(&ann(), &session("S")).await.unwrap(), None);
 }
 
-/// A state replaces the former one and comes back whole, with fields that this version does not know.
+/// A state replaces the former one and comes back whole, with its unknown fields.
 pub async fn keeps_state_and_its_unknown_fields(store: &dyn Store) {
     append(store, &ann(), "s", &["one"]).await;
     let mut full = state("first");
@@ -70,14 +70,14 @@ pub async fn creates_a_session_with_its_first_state(store: &dyn Store) {
     assert_eq!(applied.turns[0].seq, 0);
 }
 
-/// Turns and state do not disturb each other.
+/// Turns and state are independent.
 pub async fn appending_leaves_the_state_alone(store: &dyn Store) {
     apply(store, &ann(), putting("s", state("kept"))).await;
     append(store, &ann(), "s", &["one"]).await;
     assert_eq!(store.session(&ann(), &session("s")).await.unwrap().unwrap().state, state("kept"));
 }
 
-/// Sessions are listed the last written to first, whatever was written.
+/// Sessions are listed by their last write of any kind, newest first.
 pub async fn lists_the_last_written_first(store: &dyn Store) {
     for (second, name) in [(1, "a"), (2, "b"), (3, "c")] {
         apply_at(store, &ann(), second, appending(name, vec![turn("one")])).await;
@@ -140,7 +140,7 @@ pub async fn takes_odd_names(store: &dyn Store) {
     assert_eq!(users.len(), names.len());
 }
 
-/// Names that look alike are different names.
+/// Names that look similar are different names.
 pub async fn keeps_names_apart_that_look_alike(store: &dyn Store) {
     let names = ["s", "S", "s ", " s", "ｓ", "é", "e\u{301}", "E\u{301}", "a/b", "a:b", "a%2Fb", "a_b"];
     for name in names {

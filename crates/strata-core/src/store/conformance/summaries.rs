@@ -1,4 +1,4 @@
-//! Summaries: a chain of versions, at most one of them being made.
+//! Summaries: a chain of versions, with at most one in progress.
 
 use serde_json::json;
 
@@ -42,7 +42,7 @@ pub async fn keeps_everything_of_a_summary(store: &dyn Store) {
     assert_eq!(store.summaries(&ann(), &all("s")).await.unwrap(), [full, base]);
 }
 
-/// A summary with the same id is moved on.
+/// A summary with the same id is replaced.
 pub async fn moves_a_summary_on(store: &dyn Store) {
     append(store, &ann(), "s", &["one"]).await;
     let begun = Summary { status: SummaryStatus::Processing, text: String::new(), ..summary("s", 5) };
@@ -73,7 +73,7 @@ pub async fn lists_the_furthest_reaching_first(store: &dyn Store) {
     assert_eq!(read.iter().map(|summary| summary.end_seq).collect::<Vec<_>>(), [9, 6]);
 }
 
-/// Strategy and status choose together.
+/// Strategy and status select together.
 pub async fn chooses_by_strategy_and_status(store: &dyn Store) {
     append(store, &ann(), "s", &["one"]).await;
     for (end, strategy, status) in [
@@ -96,7 +96,7 @@ pub async fn chooses_by_strategy_and_status(store: &dyn Store) {
     }
 }
 
-/// A second `processing` summary for a session is a conflict, whatever its strategy, new or moved back.
+/// A second `processing` summary for a session is a conflict, with any strategy, whether it is new or set back.
 pub async fn refuses_a_second_processing_summary(store: &dyn Store) {
     append(store, &ann(), "s", &["one"]).await;
     let failed = Summary { status: SummaryStatus::Failed, ..summary("s", 1) };
@@ -125,7 +125,7 @@ pub async fn processes_one_summary_in_each_session(store: &dyn Store) {
     }
 }
 
-/// A summary of a session that does not exist is refused.
+/// A summary of a session that does not exist is an error.
 pub async fn refuses_a_summary_of_an_unknown_session(store: &dyn Store) {
     let change = Change::PutSummary(Box::new(summary("never", 1)));
     assert_eq!(refuse(store, &ann(), change).await, ErrorKind::NotFound);

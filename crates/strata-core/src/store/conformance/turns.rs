@@ -9,7 +9,7 @@ use crate::id::TurnId;
 use crate::store::{AppendedTurn, Change, ChangeSet, Store, TurnQuery};
 use crate::turn::{Follows, Hidden, HiddenReason, Metadata, NewTurn, Owner, Role, TurnNotes, Usage};
 
-/// Appended turns are numbered from 0 in the order given, and the answer says so.
+/// Appended turns are numbered from 0 in the order given, and the answer lists the numbers.
 pub async fn numbers_turns_from_zero_in_the_order_given(store: &dyn Store) {
     let turns: Vec<NewTurn> = ["one", "two", "three"].map(turn).into();
     let expected: Vec<_> =
@@ -29,7 +29,7 @@ pub async fn goes_on_numbering_after_the_last_turn(store: &dyn Store) {
     assert_eq!(store.session(&ann(), &session("s")).await.unwrap().unwrap().turn_count, 4);
 }
 
-/// Each session counts by itself.
+/// Each session is numbered separately.
 pub async fn numbers_each_session_by_itself(store: &dyn Store) {
     append(store, &ann(), "a", &["one", "two"]).await;
     let applied = apply(store, &ann(), appending("b", vec![turn("one")])).await;
@@ -38,7 +38,7 @@ pub async fn numbers_each_session_by_itself(store: &dyn Store) {
     assert_eq!(applied.turns[0].seq, 0);
 }
 
-/// Several appends in one change set number on, and the answer lists all turns in order.
+/// Several appends in one change set continue the numbers, and the answer lists all turns in order.
 pub async fn numbers_on_within_one_change_set(store: &dyn Store) {
     let changes = vec![
         appending("a", vec![turn("a0"), turn("a1")]),
@@ -76,7 +76,7 @@ pub async fn keeps_everything_of_a_turn(store: &dyn Store) {
     }
 }
 
-/// Content may be empty, and as large as the engine lets through.
+/// Content may be empty, and as large as the engine allows.
 pub async fn keeps_large_and_empty_content(store: &dyn Store) {
     let large = "0123456789abcdef 你好\n".repeat(50_000);
     append(store, &ann(), "s", &["", &large, " \n"]).await;
@@ -85,7 +85,7 @@ pub async fn keeps_large_and_empty_content(store: &dyn Store) {
     assert!(read == ["", &large, " \n"], "content was changed");
 }
 
-/// Times are kept to the microsecond, also far from now.
+/// Times are kept to the microsecond, even far from now.
 pub async fn keeps_times_to_the_microsecond(store: &dyn Store) {
     for micros in [1_700_000_000_123_456, 1, 0, -1, -62_135_596_800_000_000, 253_402_207_199_999_999] {
         let created_at = Timestamp::from_microsecond(micros).unwrap();
@@ -98,8 +98,8 @@ pub async fn keeps_times_to_the_microsecond(store: &dyn Store) {
     }
 }
 
-/// Metadata comes back as the client wrote it: the order of its keys, its numbers, its escapes. Keys that have the names
-/// of Strata's notes are the client's as well, and leave the notes empty.
+/// Metadata comes back as the client wrote it: the order of its keys, its numbers, its escapes. Keys with the names of
+/// Strata's notes belong to the client too, and leave the notes empty.
 pub async fn keeps_the_text_of_metadata(store: &dyn Store) {
     for text in [
         r#"{"z":1,"a":{"y":[],"b":1.0},"m":1e2}"#,
@@ -114,7 +114,7 @@ pub async fn keeps_the_text_of_metadata(store: &dyn Store) {
     }
 }
 
-/// Whatever is noted about a turn is kept, apart from its metadata.
+/// All notes about a turn are kept, apart from its metadata.
 pub async fn keeps_what_is_noted_about_a_turn(store: &dyn Store) {
     let none = TurnNotes::default();
     let full = TurnNotes {
@@ -148,7 +148,7 @@ pub async fn keeps_what_is_noted_about_a_turn(store: &dyn Store) {
     }
 }
 
-/// Metadata is any JSON object, kept as it is.
+/// Metadata is any JSON object, stored unchanged.
 pub async fn keeps_any_metadata(store: &dyn Store) {
     for value in [
         json!({}),
@@ -184,7 +184,7 @@ pub async fn refuses_an_id_twice_in_one_call(store: &dyn Store) {
     assert!(all_turns(store, &ann(), "s").await.is_empty());
 }
 
-/// A range comes by ascending `seq`, after the one named, up to the limit; hidden turns are part of it.
+/// A range comes by ascending `seq`, after the given one, up to the limit, hidden turns included.
 pub async fn reads_a_range_by_seq(store: &dyn Store) {
     let turns = (0..10).map(|number| NewTurn { created_at: at(-number), ..turn("said") }).collect();
     let ids = append_turns(store, &ann(), "s", turns).await;
@@ -207,7 +207,7 @@ pub async fn reads_a_range_by_seq(store: &dyn Store) {
     assert!(store.turns(&ann(), &query).await.unwrap().is_empty());
 }
 
-/// Ids come in the order asked, hidden ones included; those that do not exist are left out.
+/// Ids come in the requested order, hidden turns included; those that do not exist are left out.
 pub async fn reads_ids_in_the_order_asked(store: &dyn Store) {
     let a = append(store, &ann(), "a", &["a0", "a1"]).await;
     let b = append(store, &ann(), "b", &["b0"]).await;
@@ -216,12 +216,12 @@ pub async fn reads_ids_in_the_order_asked(store: &dyn Store) {
     let read = store.turns(&ann(), &TurnQuery::Ids(asked)).await.unwrap();
     assert_eq!(read.iter().map(|turn| turn.id).collect::<Vec<_>>(), [b[0], a[1], a[0]]);
     assert!(store.turns(&ann(), &TurnQuery::Ids(Vec::new())).await.unwrap().is_empty());
-    // More ids than a statement of SQL takes parameters.
+    // There are more ids than an SQL statement takes parameters.
     let many = (0..40_000).map(|_| TurnId(fresh())).chain([a[1]]).collect();
     assert_eq!(store.turns(&ann(), &TurnQuery::Ids(many)).await.unwrap().len(), 1);
 }
 
-/// Recent turns come newest first by `created_at`, of one session or of all, said no later than asked.
+/// Recent turns come newest first by `created_at`, of one session or of all, said no later than the given moment.
 pub async fn reads_the_recent_newest_first(store: &dyn Store) {
     let said = |content: &str, second| NewTurn { created_at: at(second), ..turn(content) };
     append_turns(store, &ann(), "a", vec![said("a30", 30), said("a10", 10)]).await;
@@ -241,7 +241,7 @@ pub async fn reads_the_recent_newest_first(store: &dyn Store) {
     }
 }
 
-/// Of turns of the same moment in a session, the one with the greater `seq` is newer.
+/// Of turns with the same time in a session, the one with the greater `seq` is newer.
 pub async fn reads_recent_turns_of_the_same_moment_by_seq(store: &dyn Store) {
     append(store, &ann(), "s", &["zero", "one", "two", "three"]).await;
     let query = TurnQuery::Recent { session: Some(session("s")), as_of: None, limit: 3 };
@@ -272,7 +272,7 @@ pub async fn hides_and_restores_turns(store: &dyn Store) {
     assert_eq!(all_turns(store, &ann(), "s").await, before);
 }
 
-/// A turn that does not exist cannot be hidden, and those named beside it stay visible.
+/// A turn that does not exist cannot be hidden, and the other turns of the change stay visible.
 pub async fn refuses_to_hide_an_unknown_turn(store: &dyn Store) {
     let ids = append(store, &ann(), "s", &["one"]).await;
     let change = Change::HideTurns { ids: vec![ids[0], TurnId(fresh())], hidden: deleted(1) };

@@ -1,4 +1,4 @@
-//! Vectors: one a model and item.
+//! Vectors: one per model and item.
 
 use super::fixture::*;
 use crate::id::{ItemId, MemoryId, SummaryId, TurnId};
@@ -9,7 +9,7 @@ fn vector(item: ItemId, model: &str, components: &[f32]) -> ItemVector {
     ItemVector { item, model: model.to_owned(), vector: Vector::quantise(components) }
 }
 
-/// Turns, memories and summaries have vectors; items without one, and other models, are left out.
+/// Turns, memories and summaries have vectors; items without a vector, and other models, are left out.
 pub async fn keeps_vectors_of_every_kind_of_item(store: &dyn Store) {
     let turns = append(store, &ann(), "s", &["one", "two"]).await;
     let made = summary("s", 0);
@@ -31,7 +31,7 @@ pub async fn keeps_vectors_of_every_kind_of_item(store: &dyn Store) {
     assert!(vectors_of(store, &ann(), "model", &asked).await.is_empty());
 }
 
-/// A vector replaces the item's former one of the same model and leaves other models' alone, whatever their dimension.
+/// A vector replaces the item's former one of the same model and leaves those of other models alone, of any dimension.
 pub async fn replaces_the_vector_of_the_same_model(store: &dyn Store) {
     let item = ItemId::Turn(append(store, &ann(), "s", &["one"]).await[0]);
     let (small, large) = (vector(item, "small", &[1.0, 2.0]), vector(item, "large", &[1.0; 8]));
@@ -42,7 +42,7 @@ pub async fn replaces_the_vector_of_the_same_model(store: &dyn Store) {
     assert_eq!(vectors_of(store, &ann(), "large", &[item]).await, [large]);
 }
 
-/// Items that do not exist are passed over; the others of the same change are stored.
+/// Items that do not exist are skipped; the others of the same change are stored.
 pub async fn passes_over_items_that_do_not_exist(store: &dyn Store) {
     let item = ItemId::Turn(append(store, &ann(), "s", &["one"]).await[0]);
     let unknown = [

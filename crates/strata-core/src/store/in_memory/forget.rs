@@ -1,4 +1,4 @@
-//! Forgetting: it destroys what is named, and everything that depends on it alone.
+//! Forgetting: destroys the named data, and everything that depends on it alone.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -44,7 +44,7 @@ impl UserData {
         Ok(())
     }
 
-    /// Destroys all segments, because the store cannot tell what they hold. Their spaces begin anew.
+    /// Destroys all segments, because the store cannot read their content. Their spaces begin anew.
     fn forget_segments(&mut self) {
         let spaces: BTreeSet<String> = self.segments.rows().keys().map(|(space, _)| space.clone()).collect();
         self.segments.remove_where(|_, _| true);

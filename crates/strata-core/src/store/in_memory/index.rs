@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, HashMap};
 use crate::id::ItemId;
 use strata_language::text;
 
-/// How soon more of the same term stops counting. Lucene's and Elasticsearch's default; on our Chinese and English
-/// benchmark conversations values from 0.9 to 1.5 differ by less than half a point of recall.
+/// How quickly repeats of a term stop adding to the score. The default of Lucene and Elasticsearch; on our Chinese and
+/// English benchmark conversations values from 0.9 to 1.5 differ by less than half a point of recall.
 const K1: f32 = 1.2;
 
-/// How much a long item is held back. Lucene's and Elasticsearch's default, as above.
+/// How strongly the score of a long item is reduced. The default of Lucene and Elasticsearch, as above.
 const B: f32 = 0.75;
 
-/// Which item holds which terms how often.
+/// The terms of each item, with their counts.
 #[derive(Default)]
 pub(super) struct Index {
     postings: HashMap<String, BTreeMap<ItemId, u32>>,

@@ -275,7 +275,7 @@ impl UserData {
         health.unindexed += items.saturating_sub(self.index.len()) as u64;
     }
 
-    /// Adds what is inconsistent to `problems`.
+    /// Adds inconsistencies to `problems`.
     pub(super) fn verify(&self, user: &UserId, problems: &mut Vec<String>) {
         for session in self.sessions.rows().values() {
             let range = (session.id.clone(), 0)..=(session.id.clone(), u64::MAX);

@@ -6,21 +6,21 @@ use std::collections::BTreeMap;
 /// An ordered map with a journal of the values that changes replaced.
 ///
 /// A change set is applied change by change, because a later change may build on an earlier one. When one fails, the
-/// journal is played backwards. That costs what the change set touches; a copy of the user's data would cost the user's
+/// journal is played backwards. The cost depends on the size of the change set; a copy of the user's data would cost the user's
 /// size for every append.
-pub(super) struct Table<K, V> {
+pub(super) struct JournaledTable<K, V> {
     rows: BTreeMap<K, V>,
     /// Keys with the value that they had before, oldest change first.
     journal: Vec<(K, Option<V>)>,
 }
 
-impl<K, V> Default for Table<K, V> {
+impl<K, V> Default for JournaledTable<K, V> {
     fn default() -> Self {
         Self { rows: BTreeMap::new(), journal: Vec::new() }
     }
 }
 
-impl<K: Ord + Clone, V> Table<K, V> {
+impl<K: Ord + Clone, V> JournaledTable<K, V> {
     pub(super) fn rows(&self) -> &BTreeMap<K, V> {
         &self.rows
     }

@@ -8,7 +8,7 @@ async fn store() -> (Arc<dyn Store>, ()) {
 
 crate::conformance_suite!(store);
 
-/// Change sets made at random, over so few ids that many of them fail.
+/// Random change sets over so few ids that many of them fail.
 mod properties {
     use proptest::prelude::*;
     use uuid::Uuid;
@@ -74,7 +74,7 @@ mod properties {
         ]
     }
 
-    /// All that one can read of ann's data, beside the head and the versions, which count change sets.
+    /// All readable data of ann, except the head and the versions, which count change sets.
     async fn everything(store: &InMemoryStore) -> Vec<String> {
         let user = &ann();
         let mut all = Vec::new();
@@ -112,7 +112,8 @@ mod properties {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(150))]
 
-        /// A change set that fails leaves everything as it was; one that succeeds does what its changes do one by one.
+        /// A change set that fails leaves everything as it was. One that succeeds does the same as its changes one by
+        /// one.
         #[test]
         fn change_sets_apply_whole_or_not_at_all(
             sets in proptest::collection::vec(proptest::collection::vec(change(), 1..5), 1..25)
@@ -147,8 +148,8 @@ mod properties {
             })?;
         }
 
-        /// However writers of several sessions and users interleave, and whichever of them fail, each session counts
-        /// 0, 1, 2 …
+        /// Each session counts 0, 1, 2 …, in any order of writers of several sessions and users, and if some of them
+        /// fail.
         #[test]
         fn sequences_have_no_gap(
             writes in proptest::collection::vec((any::<bool>(), 0..3_usize, 0..4_usize, any::<bool>()), 0..60)

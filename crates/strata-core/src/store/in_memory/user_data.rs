@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use super::index::Index;
-use super::table::Table;
+use super::table::JournaledTable;
 use crate::error::{Error, Result};
 use crate::id::{ItemId, JobId, KeyId, MemoryId, RequestId, SessionId, SummaryId, TurnId, UserId};
 use crate::job::{Job, JobStatus};
@@ -30,26 +30,26 @@ pub(super) struct UserData {
     pub(super) head: Head,
     /// Counts the change sets. The sessions that a change set writes to take the count as their version.
     writes: u64,
-    pub(super) sessions: Table<SessionId, Session>,
-    pub(super) turns: Table<TurnId, Turn>,
-    pub(super) places: Table<(SessionId, u64), TurnId>,
-    pub(super) summaries: Table<SummaryId, Summary>,
-    pub(super) memories: Table<MemoryId, Memory>,
-    pub(super) vectors: Table<(ItemId, String), (u64, Vector)>,
+    pub(super) sessions: JournaledTable<SessionId, Session>,
+    pub(super) turns: JournaledTable<TurnId, Turn>,
+    pub(super) places: JournaledTable<(SessionId, u64), TurnId>,
+    pub(super) summaries: JournaledTable<SummaryId, Summary>,
+    pub(super) memories: JournaledTable<MemoryId, Memory>,
+    pub(super) vectors: JournaledTable<(ItemId, String), (u64, Vector)>,
     /// The revision of each item's last change.
-    pub(super) revisions: Table<ItemId, u64>,
-    pub(super) segments: Table<(String, u64), Segment>,
-    pub(super) progress: Table<String, u64>,
-    pub(super) jobs: Table<JobId, Job>,
-    pub(super) requests: Table<RequestId, RequestMetric>,
-    pub(super) keys: Table<KeyId, ApiKey>,
-    pub(super) answers: Table<String, Answer>,
+    pub(super) revisions: JournaledTable<ItemId, u64>,
+    pub(super) segments: JournaledTable<(String, u64), Segment>,
+    pub(super) progress: JournaledTable<String, u64>,
+    pub(super) jobs: JournaledTable<JobId, Job>,
+    pub(super) requests: JournaledTable<RequestId, RequestMetric>,
+    pub(super) keys: JournaledTable<KeyId, ApiKey>,
+    pub(super) answers: JournaledTable<String, StoredAnswer>,
     pub(super) index: Index,
 }
 
 /// The answer that was given under an idempotency key.
 #[derive(Clone)]
-pub(super) struct Answer {
+pub(super) struct StoredAnswer {
     fingerprint: u64,
     at: Timestamp,
     applied: Applied,
@@ -102,7 +102,7 @@ impl UserData {
         }
         if let Some(idempotency) = idempotency {
             let Idempotency { key, fingerprint } = idempotency;
-            self.answers.put(key, Answer { fingerprint, at, applied: applied.clone() });
+            self.answers.put(key, StoredAnswer { fingerprint, at, applied: applied.clone() });
         }
         self.raise_head(applied.removed != Removed::default());
         self.commit();
@@ -125,7 +125,7 @@ impl UserData {
         }
     }
 
-    /// Raises the counters of the head by what the change set did.
+    /// Raises the counters of the head for the changes of the set.
     fn raise_head(&mut self, destroyed: bool) {
         let Head { revision, epoch, vectors } = self.head;
         let written = self.vectors.commit();
@@ -154,7 +154,7 @@ impl UserData {
         let memories = memories.map(|(id, before)| (ItemId::Memory(id), before.map(|memory| memory.content)));
         let mut seen = BTreeSet::new();
         for (item, before) in turns.chain(memories) {
-            // Only the first entry of an item knows what is in the index.
+            // Only the first entry of an item has the value that is in the index.
             if !seen.insert(item) {
                 continue;
             }
@@ -259,7 +259,7 @@ impl UserData {
         Ok(())
     }
 
-    /// The session as a write at `at` leaves it; a new one where there is none.
+    /// The session as a write at `at` leaves it; a new session if it does not exist.
     fn session_at(&self, id: &SessionId, at: Timestamp) -> Session {
         let found = self.sessions.get(id).cloned();
         let mut session = found.unwrap_or_else(|| Session::unwritten(id.clone(), at));

@@ -1,16 +1,16 @@
-//! Plans, deaths and how long something has lasted, in Chinese.
+//! Plans, deaths and durations, in Chinese.
 
 use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use regex::Regex;
 
-use super::super::claim::{Arity, Claim, Hold, Reading};
+use super::super::claim::{Arity, Claim, Hold, ReadClaim};
 use super::super::{since, value};
 use super::{NO_ERRAND, Subject, VAGUE, head, in_third_person, may_be_a_name, without_times, words};
 use crate::rules::StatementKind;
 
-/// A predicate without how long it has lasted (吃素已经五年), and whether that was said.
+/// A predicate without its duration (吃素已经五年), and whether it had one.
 pub(super) fn without_lasting(plain: &str) -> (&str, bool) {
     static LASTING: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(since::LASTING_CHINESE).ok());
     let found = LASTING.as_ref().and_then(|lasting| lasting.captures(plain)?.name("before"));
@@ -22,13 +22,13 @@ pub(super) fn without_lasting(plain: &str) -> (&str, bool) {
     }
 }
 
-/// What somebody means to do, where no rule says it better: 打算明年去日本留学.
+/// A plan that no rule reads better: 打算明年去日本留学.
 pub(super) fn planned(
     subject: &Subject,
     plain: &str,
     (bare, ahead): (&str, impl Fn() -> bool),
     who: &str,
-) -> Vec<Reading> {
+) -> Vec<ReadClaim> {
     static STEPS: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(
             "^(?:去|到|搬|学|考|买|换|读|移民|留学|创业|结婚|生|养|开|带|跟|和|申请|参加|辞职|装修|报)",
@@ -52,11 +52,11 @@ pub(super) fn planned(
         errand: None,
     };
     let content = format!("{}{}", subject.display, in_third_person(plain, who));
-    vec![Reading { claim, content, kind: StatementKind::Fact, confidence: 0.8, begins: false }]
+    vec![ReadClaim { claim, content, kind: StatementKind::Fact, confidence: 0.8, begins: false }]
 }
 
 /// 我的狗旺财死了, 我爸爸去世了, 旺财上个月走了.
-pub(super) fn death(clause: &str, who: &str, at: Timestamp) -> Option<Reading> {
+pub(super) fn death(clause: &str, who: &str, at: Timestamp) -> Option<ReadClaim> {
     static DEATH: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let kin = words::KIN;
         Regex::new(&format!(
@@ -71,7 +71,7 @@ pub(super) fn death(clause: &str, who: &str, at: Timestamp) -> Option<Reading> {
     let found = DEATH.as_ref()?.captures(&bare)?;
     let (kin, name) = (found.name("kin").map(|kin| kin.as_str()), &found["name"]);
     let named = (2..=4).contains(&name.chars().count()) && may_be_a_name(name);
-    // 走了 may mean that somebody left: of an animal, or of a name at a time that is told, it does not.
+    // 走了 may mean that a person left. For an animal, or for a name with a time, it means a death.
     let plain = !["走", "离开我们"].contains(&&found["verb"])
         || kin.is_some_and(is_pet)
         || kin.is_none() && bare != clause;
@@ -93,10 +93,10 @@ pub(super) fn death(clause: &str, who: &str, at: Timestamp) -> Option<Reading> {
     let verb = if &found["verb"] == "死" { "死" } else { "去世" };
     let content = format!("{whose}{name}{verb}了");
     let confidence = if kin.is_some() { 0.9 } else { 0.7 };
-    Some(Reading { claim, content, kind: StatementKind::Fact, confidence, begins: false })
+    Some(ReadClaim { claim, content, kind: StatementKind::Fact, confidence, begins: false })
 }
 
-/// Whether this noun is that of an animal.
+/// Whether this noun names an animal.
 pub(in super::super) fn is_pet(noun: &str) -> bool {
     words::PET.split('|').any(|pet| pet == noun) || noun == "宠物"
 }

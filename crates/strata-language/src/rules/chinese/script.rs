@@ -1,10 +1,10 @@
-//! Statements in the script that the user writes. The grammar reads simplified characters; what it says goes back to how the
-//! message has it, character by character, since the two scripts have as many of them.
+//! Writes statements in the script of the user. The grammar reads simplified characters; each character of a statement
+//! then gets the form that it has in the message. This works because both scripts have the same number of characters.
 
 use super::simplified;
 
-/// What the tables, and the sentences made of them, say by themselves: characters that the traditional script writes
-/// otherwise, and some that it has as well and that also stand for others (了 for 瞭, 出 for 齣).
+/// The characters that the tables themselves add to statements: characters with another form in the traditional script,
+/// and some that exist in both scripts but also replace others (了 for 瞭, 出 for 齣).
 const OWN: &[(char, char)] = &[
     ('来', '來'),
     ('学', '學'),
@@ -47,13 +47,13 @@ const OWN: &[(char, char)] = &[
     ('以', '以'),
 ];
 
-/// A statement as whoever wrote the message would write it.
+/// A statement in the script of the message.
 pub(in crate::rules) fn as_written(content: &str, message: &str) -> String {
     let plain = simplified(message);
     if plain == message {
         return content.to_owned();
     }
-    // Who writes one of these simplified writes so, though a character or two are older.
+    // A message with one of these simplified characters is simplified, even if it also contains a few traditional ones.
     let mixed = OWN.iter().any(|(simple, own)| simple != own && message.contains(*simple));
     let (plain, written): (Vec<char>, Vec<char>) = (plain.chars().collect(), message.chars().collect());
     let content: Vec<char> = content.chars().collect();
@@ -63,7 +63,7 @@ pub(in crate::rules) fn as_written(content: &str, message: &str) -> String {
         let (from, length) = longest(rest, &plain);
         let own = OWN.iter().find(|(simple, _)| simple == first);
         let taken = match own {
-            // A character alone tells nothing of where it comes from.
+            // A single character does not show its origin.
             Some((_, own)) if length < 2 => {
                 shown.push(if mixed { *first } else { *own });
                 1
@@ -82,7 +82,7 @@ pub(in crate::rules) fn as_written(content: &str, message: &str) -> String {
     shown
 }
 
-/// Where the text has the longest beginning of `wanted`, and how long that is.
+/// The position of the longest beginning of `wanted` in the text, and its length.
 fn longest(wanted: &[char], text: &[char]) -> (usize, usize) {
     let mut best = (0, 0);
     for from in 0..text.len() {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_tables_say_is_known_in_both_scripts() {
+    fn the_words_of_the_tables_are_known_in_both_scripts() {
         let simple: HashSet<char> = ('\u{4E00}'..='\u{9FFF}')
             .map(|c| (c, simplified(&c.to_string()).chars().next().unwrap()))
             .filter(|(written, simple)| written != simple)

@@ -1,7 +1,8 @@
-//! What Chinese sentences claim: one rule a line, over predicates without subject, adverbs and negation.
+//! The rules for Chinese predicates: one rule per line, over predicates without subject, adverbs and negation.
 //!
-//! The shape is that of the English table. Chinese verbs do not change, so a pattern holds the words as they are said. `KIN`, `THING`,
-//! `JOB`, `NUM`, `LANG`, `SPORT`, `PLACE` stand for the word lists of [`super::words`]; final particles are taken off before.
+//! The format is that of the English table. Chinese verbs do not change, so a pattern contains the words as they are
+//! said. `KIN`, `THING`, `JOB`, `NUM`, `LANG`, `SPORT`, `PLACE` stand for the word lists of [`super::words`]. Final
+//! particles are removed before.
 
 use super::super::claim::{Arity, Rule, Verb};
 use crate::rules::StatementKind;
@@ -12,9 +13,9 @@ macro_rules! rules {
     };
 }
 
-/// What people do and are.
+/// Statements about people.
 pub(super) const RULES: &[Rule] = rules! {
-    // Where.
+    // Places.
     "home" Fact One State r"(?:住在|居住在|居住于|定居在|定居于|生活在|家住在?|家在|人在|常住|住)(?<v>PLACE)" => "住在{v}";
     "home" Fact One Begin r"(?:搬家?|移居|定居)(?:到|去|回|来|进)了?(?<v>PLACE)(?:住|生活|定居)?" => "住在{v}";
     "home" Fact One End r"(?:搬离|搬出|离开)了?(?<v>PLACE)" => "住在{v}";
@@ -95,7 +96,7 @@ pub(super) const RULES: &[Rule] = rules! {
     "plan" Fact Many Plan r"(?:打算|准备|计划|想要?|希望|将要?|即将)(?<v>.{2,40})" => "打算{v}";
 };
 
-/// Sentences that say the same in another shape, and what they become before they are read.
+/// Sentences that say the same in another form, and the form that the tables read.
 pub(super) const REWRITES: &[(&str, &str)] = &[
     (
         r"^(?:请|麻烦你?|帮我)?(?:到时候|到时)?(?:记得|别忘了|不要忘了|不要忘记|别忘记|记着)?(?:到时候)?(?<a>.{0,8}?)提醒我(?<b>.{0,8}?)(?:要|去|记得)?(?<v>.+)$",

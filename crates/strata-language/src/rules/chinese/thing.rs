@@ -1,15 +1,15 @@
-//! What Chinese sentences say of something that somebody has, or of an appointment: the subject is the slot.
+//! Reads Chinese clauses about a possession or an appointment: the subject is the slot.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::super::claim::{Arity, Claim, Hold, Reading};
+use super::super::claim::{Arity, Claim, Hold, ReadClaim};
 use super::super::value;
 use super::{VAGUE, corrected, in_third_person, words};
 use crate::rules::StatementKind;
 
-/// Something of somebody's, and what follows it.
+/// A pattern for a thing with its owner, and the given predicate.
 fn thing(predicate: &str) -> Option<Regex> {
     let (attribute, appointment, kin) = (words::ATTRIBUTE, words::APPOINTMENT, words::KIN);
     let owner = format!(
@@ -35,72 +35,117 @@ fn is_amount(value: &str) -> bool {
     AMOUNT.as_ref().is_some_and(|amount| amount.is_match(value))
 }
 
-/// 我的房租是三千, 会议改到周五, 我最喜欢的书是活着.
-pub(super) fn read(clause: &str, who: &str, old: Option<&str>, before: &Option<String>) -> Vec<Reading> {
-    static WITH_VERB: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        thing(
-            "(?<verb>定在了?|定于|改到了?|改在了?|推迟到了?|提前到了?|挪到了?|延期到了?|安排在了?|涨到了?|降到了?|涨成了?|升到了?|加到了?|减到了?|改成了?|变成了?|换成了?|改为|换了|叫做?|就?是在?|为|在)(?<v>.+?)",
-        )
-    });
-    static AMOUNT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        thing("(?<verb>)(?<v>(?:\\d|[一二两三四五六七八九十]|下?个?(?:周|星期|礼拜)|明|后天).{0,10}?)")
-    });
-    static WHEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"^(?:下|本|这|上)?(?:个)?(?:周|星期|礼拜|月|明|后|今|大后|\d|[一二三四五六七八九十]+[月点号日]|早|晚|中午|上午|下午)").ok()
-    });
-    static APPOINTMENT: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(&format!("(?:{})(?:时间|日期)?$", words::APPOINTMENT)).ok());
-    let found = [&WITH_VERB, &AMOUNT].into_iter().find_map(|thing| thing.as_ref()?.captures(clause));
-    let Some(found) = found else { return Vec::new() };
-    let (noun, verb, raw) =
-        (&found["noun"], Some(&found["verb"]).filter(|verb| !verb.is_empty()), &found["v"]);
+static WITH_VERB: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    thing(
+        "(?<verb>定在了?|定于|改到了?|改在了?|推迟到了?|提前到了?|挪到了?|延期到了?|安排在了?|涨到了?|降到了?|涨成了?|升到了?|加到了?|减到了?|改成了?|变成了?|换成了?|改为|换了|叫做?|就?是在?|为|在)(?<v>.+?)",
+    )
+});
+static AMOUNT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    thing("(?<verb>)(?<v>(?:\\d|[一二两三四五六七八九十]|下?个?(?:周|星期|礼拜)|明|后天).{0,10}?)")
+});
+static WHEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"^(?:下|本|这|上)?(?:个)?(?:周|星期|礼拜|月|明|后|今|大后|\d|[一二三四五六七八九十]+[月点号日]|早|晚|中午|上午|下午)").ok()
+});
+static APPOINTMENT: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(&format!("(?:{})(?:时间|日期)?$", words::APPOINTMENT)).ok());
+
+/// A clause about a thing, taken apart.
+struct Thing<'c> {
+    noun: &'c str,
+    verb: Option<&'c str>,
+    /// The value as it was written.
+    raw: &'c str,
+    /// The clause itself names an owner.
+    has_owner: bool,
+    /// The thing is the user's, by its owner or by the clause before.
+    owned: bool,
+    /// The person who owns it, if it is a relative or friend of the user.
+    kin: Option<&'c str>,
+    favourite: bool,
+    appointment: bool,
+}
+
+impl<'c> Thing<'c> {
+    fn parse(clause: &'c str, before: Option<&str>) -> Option<Self> {
+        let found =
+            [&WITH_VERB, &AMOUNT].into_iter().find_map(|pattern| pattern.as_ref()?.captures(clause))?;
+        let group = |name: &str| found.name(name).map(|group| group.as_str());
+        let noun = group("noun")?;
+        let favourite = noun.contains("喜欢的") || noun.contains("爱的");
+        let has_owner = group("own").is_some();
+        Some(Self {
+            noun,
+            verb: group("verb").filter(|verb| !verb.is_empty()),
+            raw: group("v")?,
+            has_owner,
+            owned: has_owner || before == Some("user"),
+            kin: group("kin").map(|kin| kin.trim_start_matches('的').trim_end_matches(['的', '最'])),
+            favourite,
+            appointment: APPOINTMENT.as_ref().is_some_and(|appointment| appointment.is_match(noun))
+                && !favourite,
+        })
+    }
+
+    /// Whether the clause gives the thing a value, and does not merely mention it.
+    fn tells(&self) -> bool {
+        let is_when = || WHEN.as_ref().is_some_and(|when| when.is_match(self.raw));
+        match self.verb {
+            // Without a verb only an amount is a value: 体重70公斤.
+            None if self.appointment => is_when(),
+            None => self.raw.starts_with(|c: char| c.is_ascii_digit()) || is_amount(self.raw),
+            Some("在" | "是" | "是在") if self.appointment => is_when(),
+            Some("在") => false,
+            Some(verb) => self.appointment || self.owned || verb.contains(['涨', '降', '升']),
+        }
+    }
+
+    /// Whether the verb says that the value changed.
+    fn changed(&self) -> bool {
+        self.verb.is_some_and(|verb| {
+            verb.contains(['改', '换', '变', '涨', '降', '升', '推', '提', '挪', '延', '加', '减'])
+        })
+    }
+
+    /// The claim's subject, and how the statement names the owner.
+    fn owner(&self, who: &str) -> (String, String) {
+        match self.kin {
+            Some(kin) => (format!("user's {}", value::noun(kin)), format!("{who}的{kin}的")),
+            None if self.appointment && !self.has_owner => ("user".to_owned(), String::new()),
+            None => ("user".to_owned(), format!("{who}的")),
+        }
+    }
+
+    fn slot(&self) -> String {
+        let slot = self.noun.trim_start_matches('最').trim_end_matches("时间").trim_end_matches("日期");
+        if self.appointment { format!("{slot} when") } else { value::slot(slot) }
+    }
+}
+
+/// Reads clauses such as 我的房租是三千, 会议改到周五, 我最喜欢的书是活着. `before` is the subject of the clause before.
+pub(super) fn read(clause: &str, who: &str, old: Option<&str>, before: Option<&str>) -> Option<ReadClaim> {
+    let thing = Thing::parse(clause, before)?;
+    let Thing { noun, raw, .. } = thing;
     // A name is read by the table, which knows whose it is.
     if ["名字", "姓名"].contains(&noun) {
-        return Vec::new();
+        return None;
     }
-    let favourite = noun.contains("喜欢的") || noun.contains("爱的");
-    let appointment =
-        APPOINTMENT.as_ref().is_some_and(|appointment| appointment.is_match(noun)) && !favourite;
-    let owned = found.name("own").is_some() || before.as_deref() == Some("user");
-    let telling = match verb {
-        // Without a verb only an amount is a value: 体重70公斤.
-        None if appointment => WHEN.as_ref().is_some_and(|when| when.is_match(raw)),
-        None => raw.starts_with(|c: char| c.is_ascii_digit()) || is_amount(raw),
-        Some("在" | "是" | "是在") if appointment => WHEN.as_ref().is_some_and(|when| when.is_match(raw)),
-        Some("在") => false,
-        Some(verb) => appointment || owned || verb.contains(['涨', '降', '升']),
-    };
-    if !telling || raw.chars().count() > 40 || VAGUE.as_ref().is_some_and(|vague| vague.is_match(raw)) {
-        return Vec::new();
+    if !thing.tells() || raw.chars().count() > 40 || VAGUE.as_ref().is_some_and(|vague| vague.is_match(raw)) {
+        return None;
+    }
+    // The tables read sentences such as 我的工作是… better.
+    if !thing.owned && !thing.appointment && !thing.changed() {
+        return None;
     }
     let raw = if ["老家", "家乡", "籍贯"].contains(&noun) { raw.trim_end_matches('的') } else { raw };
-    // 我的工作是… and the like say what the tables say better.
-    let changed = verb.is_some_and(|verb| {
-        verb.contains(['改', '换', '变', '涨', '降', '升', '推', '提', '挪', '延', '加', '减'])
-    });
-    if !owned && !appointment && !changed {
-        return Vec::new();
-    }
-    let (kin, holder) = match found.name("kin") {
-        Some(kin) => {
-            let kin = kin.as_str().trim_start_matches('的').trim_end_matches(['的', '最']);
-            (format!("user's {}", value::noun(kin)), format!("{who}的{kin}的"))
-        }
-        None => (
-            "user".to_owned(),
-            if appointment && found.name("own").is_none() { String::new() } else { format!("{who}的") },
-        ),
-    };
-    let slot = noun.trim_start_matches('最').trim_end_matches("时间").trim_end_matches("日期");
-    let slot = if appointment { format!("{slot} when") } else { value::slot(slot) };
-    let said = match verb {
+    let (subject, owner) = thing.owner(who);
+    let said = match thing.verb {
         Some("叫" | "叫做") => "叫",
-        _ if appointment => "在",
+        _ if thing.appointment => "在",
         _ => "是",
     };
     let claim = Claim {
-        subject: kin,
-        slot,
+        subject,
+        slot: thing.slot(),
         value: value::terms(raw),
         detail: Default::default(),
         old: old.map(value::terms),
@@ -108,8 +153,8 @@ pub(super) fn read(clause: &str, who: &str, old: Option<&str>, before: &Option<S
         hold: Hold::Now,
         errand: None,
     };
-    let kind = if favourite { StatementKind::Preference } else { StatementKind::Fact };
-    let holder = if noun.starts_with('最') { holder.trim_end_matches('的') } else { &holder };
-    let content = format!("{holder}{noun}{said}{}{}", in_third_person(raw, who), corrected(old));
-    vec![Reading { claim, content, kind, confidence: 0.9, begins: false }]
+    let kind = if thing.favourite { StatementKind::Preference } else { StatementKind::Fact };
+    let owner = if noun.starts_with('最') { owner.trim_end_matches('的') } else { &owner };
+    let content = format!("{owner}{noun}{said}{}{}", in_third_person(raw, who), corrected(old));
+    Some(ReadClaim { claim, content, kind, confidence: 0.9, begins: false })
 }

@@ -1,29 +1,29 @@
-//! The Chinese word lists of the tables, and what counts as a value.
+//! The Chinese word lists of the tables, and the limits of values.
 
-/// People and animals that somebody has; the longer words first.
+/// People and animals that belong to a person; the longer words come first.
 pub(super) const KIN: &str = "未婚夫|未婚妻|婶婶|舅妈|姨夫|姑父|伯父|伯母|大伯|男朋友|女朋友|男友|女友|老婆|妻子|太太|媳妇|爱人|老公|丈夫|先生|爸爸|父亲|老爸|妈妈|母亲|老妈|爸|妈|父母|爷爷|奶奶|外公|外婆|姥姥|姥爷|\
     哥哥|弟弟|姐姐|妹妹|表哥|表弟|表姐|表妹|堂哥|堂弟|堂姐|堂妹|哥|弟|姐|妹|儿子|女儿|闺女|孩子|小孩|宝宝|娃|孙子|孙女|双胞胎|叔叔|阿姨|舅舅|姑姑|姨妈|侄子|侄女|外甥女?|\
     岳父|岳母|公公|婆婆|嫂子|姐夫|妹夫|兄弟姐妹|闺蜜|好朋友|朋友|室友|邻居|同桌|同学|同事|老板|上司|领导|下属|经理|导师|班主任|老师|医生|牙医|房东|教练|师傅|徒弟|\
     猫咪|小猫|橘猫|猫|狗狗|小狗|金毛|狗|兔子|仓鼠|鹦鹉|乌龟|金鱼|鱼|鸟|宠物";
 
-/// Those of whom there is only one at a time.
+/// Relations of which a person has only one at a time.
 pub(super) const SINGLE: &str = "未婚夫 未婚妻 男朋友 女朋友 男友 女友 老婆 妻子 太太 媳妇 爱人 老公 丈夫 先生 爸爸 父亲 老爸 妈妈 母亲 老妈 爸 妈 房东 班主任 导师";
 
-/// Family that needs no owner: who speaks of 爸爸 speaks of their own.
+/// Family words that need no owner: 爸爸 is the speaker's own father.
 pub(super) const FAMILY: &str = "爸爸|父亲|老爸|妈妈|母亲|老妈|爷爷|奶奶|外公|外婆|姥姥|姥爷|老婆|妻子|老公|丈夫|哥哥|弟弟|姐姐|妹妹|儿子|女儿|父母";
 
 /// Animals.
 pub(super) const PET: &str = "猫|狗|兔子|仓鼠|鹦鹉|乌龟|金鱼|鱼|鸟|金毛|柯基|柴犬";
 
-/// Things that are worth knowing that somebody has.
+/// Possessions that are worth remembering.
 pub(super) const THING: &str = "车|自行车|摩托车|电动车|房子|公寓|房|店|公司|花园|菜园|钢琴|吉他|相机|电脑|手机|平板|帐篷|工作室|咖啡馆|农场|博客";
 
-/// What may belong to somebody and has one value.
+/// Nouns that belong to a person and have one value.
 pub(super) const ATTRIBUTE: &str = "名字|姓名|生日|年龄|电子邮箱|邮箱地址|邮箱|手机号码?|电话号码?|电话|家庭住址|住址|地址|手机|电脑|笔记本|相机|车牌号?|车|房租|租金|房贷|月供|工资|年薪|月薪|薪水|薪资|\
     收入|预算|体重|身高|血型|星座|生肖|属相|鞋码|尺码|老家|家乡|籍贯|国籍|民族|职业|职位|公司|单位|学校|专业|学历|微信号?|密码|网名|昵称|小名|英文名|外号|爱好|目标|房东|主治医生|\
     老板|导师|班主任|存款|偶像|时区|邮编|座右铭|车位|学号|工号|押金|水费|电费|学费|预产期|成绩|步数|最好成绩";
 
-/// What has an appointed time.
+/// Nouns that have an appointed time.
 pub(super) const APPOINTMENT: &str = "会议|例会|考试|面试|婚礼|聚会|手术|航班|火车|高铁|飞机|约会|预约|体检|演出|比赛|截止日期|截止时间|发布会|上线|上课|开会|聚餐|复诊|旅行|搬家|答辩|演讲|培训|活动|派对|\
     典礼|讲座|家长会|团建|演唱会|电影|课|纪念日|期末考|期中考|交稿|出差|评审|预产期";
 
@@ -44,23 +44,23 @@ pub(super) const NUM: &str = "\\d{1,3}|[一二两三四五六七八九十百]{1,
 /// A place: short, and not a room or a way of living.
 pub(super) const PLACE: &str = "[^，,的了着过这那哪几谁什么一不在]{2,12}?(?:的[^，]{2,6})?";
 
-/// Cities and provinces that are no employers.
+/// Cities and provinces. They are not employers.
 pub(super) const CITY: &str = "[^在]{0,3}?(?:北京|上海|广州|深圳|杭州|南京|苏州|成都|重庆|武汉|西安|天津|长沙|郑州|青岛|大连|厦门|宁波|无锡|合肥|福州|济南|昆明|沈阳|哈尔滨|长春|石家庄|太原|南昌|南宁|贵阳|兰州|海口|三亚|\
     珠海|佛山|东莞|温州|绍兴|嘉兴|常州|徐州|烟台|洛阳|绵阳|台北|高雄|香港|澳门|国外|海外|美国|英国|日本|德国|法国|加拿大|澳大利亚|新加坡|外地|老家|家里|家|乡下|[^在]{1,4}[省市县区镇])";
 
-/// Countries: somebody lives in a city and in a country at once.
+/// Countries: a person lives in a city and in a country at the same time.
 pub(super) const COUNTRIES: &str = "中国 美国 英国 日本 韩国 德国 法国 意大利 西班牙 葡萄牙 荷兰 比利时 瑞士 瑞典 挪威 丹麦 芬兰 俄罗斯 加拿大 澳大利亚 澳洲 新西兰 新加坡 马来西亚 泰国 越南 印度 \
     浙江 江苏 广东 四川 山东 河南 河北 湖南 湖北 福建 安徽 江西 陕西 山西 云南 贵州 广西 海南 台湾 东北 国外 海外";
 
-/// Values that say nothing without what was said before, or that are not values.
+/// Values that mean nothing without their context, or that are not values.
 pub(super) const VAGUE: &str = r"^(?:你|您|这|那|它|他|她|其|哪|谁|什么|怎么|多少|几|啥|自己|我|大家|别人|有点|起来|一下|知道|说|看看|问|去睡|走|疯|死|哭|崩溃|吐|的|了|吗|呢|好|不|是不是|一个人|极了|求|小心|努力|加油|注意)|(?:吗|么|呢)$|(?:什么|怎么|哪里|哪儿|为什么|多少)";
 
-/// What follows 要 and is no errand.
+/// Words after 要 that make no errand.
 pub(super) const NO_ERRAND: &str = r"^(?:知道|说|看看|问|求|是|么|不|吃饭|睡|走|疯|死|哭|崩|命|的|有|想|能|会|看|听|好好|更|多|成为|学会|相信|坚持|面对|注意|小心|努力|加油|下雨|开始|结束|迟到|怎么|怎样|如何|被|让|把握|享受|保持|珍惜|继续|感谢|承认|告诉|跟你|和你|给你|一|两|这|那|你|我|他|她|它)";
 
-/// What comes before 人 and is no place: 负责人, 病人, 合伙人.
+/// Words before 人 that are not places: 负责人, 病人, 合伙人.
 pub(super) const NO_ORIGIN: &str = "合伙|主持|负责|经纪|创始|候选|继承|代言|发言|联系|介绍|工|商|军|诗|病|盲|女|男|老|年轻|成年|客|好|坏|名|本地|普通|外国|聪明|善良|单身|机器";
 
-/// Those of whom people have several, so that two sentences may speak of two of them.
+/// Relations of which a person has several, so that two sentences may be about two of them.
 pub(super) const SEVERAL: &str =
     "朋友 好朋友 同事 同学 邻居 老师 下属 室友 宠物 徒弟 鱼 鸟 表哥 表弟 表姐 表妹 堂哥 堂弟 堂姐 堂妹";

@@ -11,16 +11,16 @@ use super::words::ADVERBS;
 
 /// A predicate taken apart.
 #[derive(Debug, Default)]
-pub(super) struct Head {
+pub(super) struct PredicateHead {
     /// The verb in its base form.
     pub(super) verb: String,
-    /// What follows it, with a blank before.
+    /// The text after the verb, with a space before it.
     pub(super) rest: String,
     /// «not X» or «instead of X» at the end.
     pub(super) old: Option<String>,
     /// «not», «never».
     pub(super) negated: bool,
-    /// «would», «could», «might»: nothing is claimed.
+    /// «would», «could», «might»: the sentence claims nothing.
     pub(super) modal: bool,
     /// «will», «going to».
     pub(super) future: bool,
@@ -28,9 +28,9 @@ pub(super) struct Head {
     pub(super) planned: bool,
     /// «is doing».
     pub(super) progressive: bool,
-    /// «now», «these days», «new»: things changed.
+    /// «now», «these days», «new»: a change.
     pub(super) changed: bool,
-    /// «since»: a time that follows is its beginning.
+    /// «since»: a time after it is the beginning.
     pub(super) since: bool,
     /// «no longer», «any more», «used to», «stopped».
     ended: bool,
@@ -44,8 +44,8 @@ pub(super) struct Head {
     written: String,
 }
 
-impl Head {
-    /// Whether what a verb of this kind speaks of holds; none where the sentence claims nothing of the sort.
+impl PredicateHead {
+    /// The state of a claim with a verb of this kind; none if the sentence makes no such claim.
     pub(super) fn hold_of(&self, verb: Verb) -> Option<Hold> {
         let happened = (self.past || self.perfect || self.used_to) && !self.negated && !self.future;
         let state = if self.ended || self.used_to {
@@ -78,13 +78,13 @@ impl Head {
         }
     }
 
-    /// The predicate in the words it was said in, without auxiliaries.
+    /// The predicate in its original words, without auxiliaries.
     pub(super) fn as_said(&self) -> String {
         let aux = if self.perfect { "has " } else { "" };
         format!("{aux}{}{}", self.written, self.rest)
     }
 
-    /// Whether the verb is one of going somewhere or meeting somebody, whose present tense means the future.
+    /// Whether the verb is about travelling or meeting people: its present tense means the future.
     pub(super) fn is_journey(&self) -> bool {
         [
             "fly", "travel", "go", "visit", "meet", "leave", "start", "move", "get", "have", "see", "run",
@@ -94,74 +94,39 @@ impl Head {
     }
 }
 
-/// Takes a predicate apart; none where it has no verb.
-pub(super) fn parse(predicate: &str) -> Option<Head> {
-    let mut head = Head::default();
-    let words: Vec<&str> = predicate.split_whitespace().collect();
-    let lower: Vec<String> = words.iter().map(|word| word.trim_end_matches(',').to_lowercase()).collect();
-    let at = |place: usize| lower.get(place).map_or("", String::as_str);
-    let mut i = 0;
-    while i < words.len() {
-        let (word, next) = (at(i), at(next_word(&lower, i + 1)));
-        match word {
-            "not" | "never" => head.negated = true,
-            "no" if at(i + 1) == "longer" => {
-                head.ended = true;
-                i += 1;
-            }
-            "now" => head.changed = true,
-            // What almost happened did not.
-            "almost" | "nearly" if !is_frequency(next) => return None,
-            _ if is_adverb(word) => {}
-            "would" | "could" | "might" | "may" | "should" | "wish" | "shall" => head.modal = true,
-            "can" if at(i + 1) == "not" && ["stand", "bear"].contains(&at(i + 2)) => {
-                "hate".clone_into(&mut head.verb);
-                i += 2;
+/// The words of a predicate, as written and in lower case without commas.
+struct PredicateWords<'p> {
+    written: Vec<&'p str>,
+    lower: Vec<String>,
+}
+
+/// The meaning of the word at a place for the head.
+enum HeadStep {
+    /// It belongs to the head; the next word to read is at this place.
+    To(usize),
+    /// The verb is at this place.
+    Verb(usize),
+    /// The sentence claims nothing.
+    NoClaim,
+}
+
+/// Takes a predicate apart; returns none if it has no verb or claims nothing.
+pub(super) fn parse(predicate: &str) -> Option<PredicateHead> {
+    let words = PredicateWords::new(predicate);
+    let mut head = PredicateHead::default();
+    let mut place = 0;
+    while place < words.written.len() {
+        match head.step(&words, place) {
+            HeadStep::To(next) => place = next,
+            HeadStep::Verb(verb) => {
+                place = verb;
                 break;
             }
-            "can" => {}
-            "will" => head.future = true,
-            "do" | "does" | "did" if is_aux_before(&lower, i) => head.past |= word == "did",
-            "used" if at(i + 1) == "to" => {
-                head.used_to = true;
-                i += 1;
-            }
-            "have" | "has" | "had" if after_have(next) => head.perfect = true,
-            "am" | "is" | "are" | "was" | "were" | "been" | "be"
-                if is_future(&words, &lower, next_word(&lower, i + 1)) =>
-            {
-                // «Was going to» says what did not come about.
-                if matches!(word, "was" | "were") {
-                    return None;
-                }
-                head.future = true;
-                i = next_word(&lower, i + 1) + 1;
-            }
-            "am" | "is" | "are" | "was" | "were" | "been" | "be" if is_progressive(next) => {
-                head.progressive = true;
-                head.past |= matches!(word, "was" | "were");
-            }
-            "plan" | "plans" | "planning" | "intend" | "intends" | "intending"
-                if matches!(at(i + 1), "to" | "on") && lemma(at(i + 2)).is_some() =>
-            {
-                head.planned = true;
-                i += 1;
-            }
-            "stopped" | "quit" | "stop" if is_ing(at(i + 1)) => head.ended = true,
-            "gave" | "given" if at(i + 1) == "up" && (is_ing(at(i + 2)) || !at(i + 2).is_empty()) => {
-                head.ended = true;
-                i += 1;
-                if !is_ing(at(i + 1)) {
-                    return None;
-                }
-            }
-            "started" | "began" | "begun" if is_ing(at(i + 1)) => head.began = true,
-            _ => break,
+            HeadStep::NoClaim => return None,
         }
-        i += 1;
     }
-    let verb = words.get(i)?;
-    (head.verb, head.written) = match lemma(at(i)) {
+    let verb = words.written.get(place)?;
+    (head.verb, head.written) = match lemma(words.at(place)) {
         _ if !head.verb.is_empty() => (head.verb, (*verb).to_owned()),
         Some((base, form)) => {
             let past = matches!(form, Form::Past) || matches!(form, Form::Participle) && !head.perfect;
@@ -171,46 +136,175 @@ pub(super) fn parse(predicate: &str) -> Option<Head> {
         None => ((*verb).to_lowercase(), (*verb).to_owned()),
     };
     head.perfect &= !head.used_to;
-    // «is not», «am no longer»: the verb «be» has its negation behind it.
     if head.verb == "be" {
-        loop {
-            match at(i + 1) {
-                "not" | "never" => head.negated = true,
-                "no" if at(i + 2) == "longer" => {
-                    head.ended = true;
-                    i += 1;
-                }
-                "now" => head.changed = true,
-                "almost" | "nearly" => return None,
-                word if is_adverb(word) => {}
-                _ => break,
-            }
-            i += 1;
-        }
+        place = head.after_be(&words, place)?;
     }
-    let rest: String = words[i + 1..].iter().flat_map(|word| [" ", word]).collect();
+    let rest: String = words.written[place + 1..].iter().flat_map(|word| [" ", word]).collect();
     head.rest = finish(&mut head, rest);
     Some(head)
 }
 
-/// «going to» before a verb: neither an article nor a name follows, nor one of the few nouns that go without.
-fn is_future(words: &[&str], lower: &[String], at: usize) -> bool {
-    const NO_VERBS: &str = "a an the my our this that his her their some school work bed church college uni university town sleep";
-    let word = |place: usize| lower.get(place).map_or("", String::as_str);
-    let verb = words.get(at + 2).is_some_and(|verb| verb.starts_with(char::is_lowercase))
-        && !NO_VERBS.split(' ').any(|other| other == word(at + 2));
-    matches!(word(at), "going" | "about") && word(at + 1) == "to" && verb
-}
-
-/// The next place that is neither an adverb nor a negation.
-fn next_word(lower: &[String], mut i: usize) -> usize {
-    while lower.get(i).is_some_and(|word| word == "not" || word == "never" || is_adverb(word)) {
-        i += 1;
+/// Reading the words before the verb.
+impl PredicateHead {
+    fn step(&mut self, words: &PredicateWords<'_>, place: usize) -> HeadStep {
+        self.adverb(words, place)
+            .or_else(|| self.auxiliary(words, place))
+            .or_else(|| self.form_of_be(words, place))
+            .or_else(|| self.phase(words, place))
+            .unwrap_or(HeadStep::Verb(place))
     }
-    i
+
+    /// Negation and adverbs.
+    fn adverb(&mut self, words: &PredicateWords<'_>, place: usize) -> Option<HeadStep> {
+        match words.at(place) {
+            "not" | "never" => self.negated = true,
+            "no" if words.at(place + 1) == "longer" => {
+                self.ended = true;
+                return Some(HeadStep::To(place + 2));
+            }
+            "now" => self.changed = true,
+            // An event that almost happened did not happen.
+            "almost" | "nearly" if !is_frequency(words.at(words.after_adverbs(place + 1))) => {
+                return Some(HeadStep::NoClaim);
+            }
+            word if is_adverb(word) => {}
+            _ => return None,
+        }
+        Some(HeadStep::To(place + 1))
+    }
+
+    /// Modal verbs, «will», «do», «used to» and «have».
+    fn auxiliary(&mut self, words: &PredicateWords<'_>, place: usize) -> Option<HeadStep> {
+        match words.at(place) {
+            "would" | "could" | "might" | "may" | "should" | "wish" | "shall" => self.modal = true,
+            "can" if words.at(place + 1) == "not" && ["stand", "bear"].contains(&words.at(place + 2)) => {
+                "hate".clone_into(&mut self.verb);
+                return Some(HeadStep::Verb(place + 2));
+            }
+            "can" => {}
+            "will" => self.future = true,
+            word @ ("do" | "does" | "did") if words.is_do_auxiliary(place) => self.past |= word == "did",
+            "used" if words.at(place + 1) == "to" => {
+                self.used_to = true;
+                return Some(HeadStep::To(place + 2));
+            }
+            "have" | "has" | "had" if after_have(words.at(words.after_adverbs(place + 1))) => {
+                self.perfect = true;
+            }
+            _ => return None,
+        }
+        Some(HeadStep::To(place + 1))
+    }
+
+    /// «is going to», «is doing».
+    fn form_of_be(&mut self, words: &PredicateWords<'_>, place: usize) -> Option<HeadStep> {
+        let word = words.at(place);
+        if !matches!(word, "am" | "is" | "are" | "was" | "were" | "been" | "be") {
+            return None;
+        }
+        let past = matches!(word, "was" | "were");
+        let next = words.after_adverbs(place + 1);
+        if words.is_going_to(next) {
+            // «Was going to» speaks of an intention that came to nothing.
+            if past {
+                return Some(HeadStep::NoClaim);
+            }
+            self.future = true;
+            return Some(HeadStep::To(next + 2));
+        }
+        if !is_progressive(words.at(next)) {
+            return None;
+        }
+        self.progressive = true;
+        self.past |= past;
+        Some(HeadStep::To(place + 1))
+    }
+
+    /// Verbs that say whether another verb is planned, begins or ends.
+    fn phase(&mut self, words: &PredicateWords<'_>, place: usize) -> Option<HeadStep> {
+        let next = words.at(place + 1);
+        match words.at(place) {
+            "plan" | "plans" | "planning" | "intend" | "intends" | "intending"
+                if matches!(next, "to" | "on") && lemma(words.at(place + 2)).is_some() =>
+            {
+                self.planned = true;
+                return Some(HeadStep::To(place + 2));
+            }
+            "stopped" | "quit" | "stop" if is_ing(next) => self.ended = true,
+            "gave" | "given" if next == "up" && !words.at(place + 2).is_empty() => {
+                self.ended = true;
+                return Some(if is_ing(words.at(place + 2)) {
+                    HeadStep::To(place + 2)
+                } else {
+                    HeadStep::NoClaim
+                });
+            }
+            "started" | "began" | "begun" if is_ing(next) => self.began = true,
+            _ => return None,
+        }
+        Some(HeadStep::To(place + 1))
+    }
+
+    /// Reads the negation and the adverbs after «be» («is not», «am no longer»). Returns the place of the last of them, or none if the
+    /// sentence claims nothing.
+    fn after_be(&mut self, words: &PredicateWords<'_>, mut place: usize) -> Option<usize> {
+        loop {
+            match words.at(place + 1) {
+                "not" | "never" => self.negated = true,
+                "no" if words.at(place + 2) == "longer" => {
+                    self.ended = true;
+                    place += 1;
+                }
+                "now" => self.changed = true,
+                "almost" | "nearly" => return None,
+                word if is_adverb(word) => {}
+                _ => return Some(place),
+            }
+            place += 1;
+        }
+    }
 }
 
-/// «Almost always» tells of a habit.
+impl<'p> PredicateWords<'p> {
+    fn new(predicate: &'p str) -> Self {
+        let written: Vec<&str> = predicate.split_whitespace().collect();
+        let lower = written.iter().map(|word| word.trim_end_matches(',').to_lowercase()).collect();
+        Self { written, lower }
+    }
+
+    /// The word in lower case; empty after the end.
+    fn at(&self, place: usize) -> &str {
+        self.lower.get(place).map_or("", String::as_str)
+    }
+
+    /// The first place from `place` on that is neither an adverb nor a negation.
+    fn after_adverbs(&self, mut place: usize) -> usize {
+        while self.lower.get(place).is_some_and(|word| is_negation(word) || is_adverb(word)) {
+            place += 1;
+        }
+        place
+    }
+
+    /// «going to» before a verb: neither an article nor a name follows, nor one of the few nouns that need no article.
+    fn is_going_to(&self, place: usize) -> bool {
+        const NO_VERBS: &str = "a an the my our this that his her their some school work bed church college uni university town sleep";
+        let verb = self.written.get(place + 2).is_some_and(|verb| verb.starts_with(char::is_lowercase))
+            && !NO_VERBS.split(' ').any(|other| other == self.at(place + 2));
+        matches!(self.at(place), "going" | "about") && self.at(place + 1) == "to" && verb
+    }
+
+    /// «do» as an auxiliary: a negation or a base form follows.
+    fn is_do_auxiliary(&self, place: usize) -> bool {
+        let next = self.after_adverbs(place + 1);
+        is_negation(self.at(place + 1)) || matches!(lemma(self.at(next)), Some((_, Form::Base)))
+    }
+}
+
+fn is_negation(word: &str) -> bool {
+    matches!(word, "not" | "never")
+}
+
+/// «Almost always» describes a habit.
 fn is_frequency(word: &str) -> bool {
     ["always", "never", "every", "exclusively", "entirely", "only", "daily"].contains(&word)
 }
@@ -219,14 +313,7 @@ fn is_adverb(word: &str) -> bool {
     word != "now" && ADVERBS.split_ascii_whitespace().any(|adverb| adverb == word)
 }
 
-/// «do» that only helps: a negation or a base form follows.
-fn is_aux_before(lower: &[String], i: usize) -> bool {
-    let next = next_word(lower, i + 1);
-    next > i + 1 && lower.get(i + 1).is_some_and(|word| word == "not" || word == "never")
-        || lower.get(next).is_some_and(|word| matches!(lemma(word), Some((_, Form::Base))))
-}
-
-/// «have» that makes a perfect: a participle follows.
+/// «have» as the auxiliary of the perfect: a participle follows.
 fn after_have(next: &str) -> bool {
     next == "been" || matches!(lemma(next), Some((_, Form::Past | Form::Participle))) && next != "left"
 }
@@ -254,8 +341,8 @@ fn is_progressive(word: &str) -> bool {
             .contains(&word)
 }
 
-/// Takes off the end what is about the sentence and not of it, and notes it.
-fn finish(head: &mut Head, rest: String) -> String {
+/// Removes phrases at the end that are about the whole sentence, and notes them in the head.
+fn finish(head: &mut PredicateHead, rest: String) -> String {
     static OLD: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"(?i)^(?<new>.*?)(?:(?:,| and| but)(?: and| but)? not (?:in |at |on |for |to )?(?:an? |the )?(?<a>[^,]+)|,? (?:instead of|rather than|and no longer) (?:in |at |on )?(?:an? |the )?(?<b>[^,]+))$").ok()
     });
@@ -282,7 +369,7 @@ fn finish(head: &mut Head, rest: String) -> String {
     trim_tags(head, &mut rest);
     head.since |= rest.contains(" since ");
     match LASTING.as_ref().and_then(|lasting| lasting.find(&rest)) {
-        // Three years of living somewhere end where the living did.
+        // «for three years» is a beginning only if the state still holds.
         Some(lasting) if head.perfect && !head.negated => {
             head.since = true;
             rest[..lasting.start()].to_owned()
@@ -291,7 +378,7 @@ fn finish(head: &mut Head, rest: String) -> String {
     }
 }
 
-fn trim_tags(head: &mut Head, rest: &mut String) {
+fn trim_tags(head: &mut PredicateHead, rest: &mut String) {
     const TAGS: [(&str, Tag); 28] = [
         (" any more", Tag::Ended),
         (" anymore", Tag::Ended),
@@ -332,7 +419,7 @@ fn trim_tags(head: &mut Head, rest: &mut String) {
             Tag::Changed => head.changed = true,
             Tag::Nothing => {}
         }
-        // Lower case may have another length in other scripts; the tags are plain ASCII.
+        // Lower case may change the length in other scripts; the tags are plain ASCII.
         let Some(shorter) = rest.len().checked_sub(tag.len()).filter(|end| rest.is_char_boundary(*end))
         else {
             return;
@@ -347,7 +434,7 @@ enum Tag {
     Nothing,
 }
 
-/// Up to where a reason, a contrast or another sentence begins.
+/// The text up to a reason, a contrast or another sentence.
 fn cut(rest: &str) -> &str {
     static END: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"(?i),? (?:because|so that|so i|so we|but|which|who|where|although|though|even though|while|whereas|unless|and i|and we|and my|thanks to|due to|if|i think|i guess|i mean|you know|and it|and that|and they|and he|and she|and you|especially|except|and the|and now|as it|as i|since i|since it|since my|that's|it's|when i|when it|and have|and has|and am|and is|and are|to be honest|according to|ever since)\b|,? - | \(|[,;:] (?:[a-z]|I\b)").ok()
@@ -358,7 +445,7 @@ fn cut(rest: &str) -> &str {
     }
 }
 
-/// Contractions written out: «I'm» becomes «I am», «don't» becomes «do not».
+/// Expands contractions: «I'm» becomes «I am», «don't» becomes «do not».
 pub(super) fn expand_contractions(clause: &str) -> String {
     let clause = clause.replace('’', "'");
     let mut words: Vec<String> = Vec::new();
@@ -392,7 +479,7 @@ pub(super) fn expand_contractions(clause: &str) -> String {
     words.join(" ")
 }
 
-/// The word without an ending of ASCII letters, whatever its case.
+/// The word without an ending of ASCII letters, in any case.
 fn cut_end<'w>(word: &'w str, ending: &str) -> &'w str {
     let word = word.trim_end_matches(',');
     word.get(..word.len().saturating_sub(ending.len())).unwrap_or(word)

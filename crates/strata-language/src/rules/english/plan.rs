@@ -1,27 +1,27 @@
-//! Plans and deaths: what somebody will do at a time that is named, and who is no more.
+//! Plans with a time, and deaths.
 
 use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use regex::Regex;
 
-use super::super::claim::{Arity, Claim, Hold, Reading, Verb};
+use super::super::claim::{Arity, Claim, Hold, ReadClaim, Verb};
 use super::super::value;
-use super::head::Head;
+use super::head::PredicateHead;
 use super::subject::{self, Subject};
 use super::{is_vague, points_back, say, without_times, words};
 use crate::rules::StatementKind;
 use crate::time;
 
-/// What somebody will do, where it says when: «I'm flying to Tokyo next Friday», «I have a meeting with Ana tomorrow».
+/// A plan with a time: «I'm flying to Tokyo next Friday», «I have a meeting with Ana tomorrow».
 pub(super) fn planned(
     subject: &Subject,
-    head: &Head,
+    head: &PredicateHead,
     whole: &str,
     bare: &str,
     who: &str,
     at: Timestamp,
-) -> Vec<Reading> {
+) -> Vec<ReadClaim> {
     static APPOINTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let pattern =
             format!(r"(?i)^have (?:an?|my|our|their) (?:[\w'-]+ ){{0,3}}?(?:{})\b", words::APPOINTMENT);
@@ -56,11 +56,11 @@ pub(super) fn planned(
     };
     let will = if appointed { whole.replacen("have", "has", 1) } else { format!("plans to {whole}") };
     let content = format!("{} {}", subject.display(who), say::in_third_person(&will));
-    vec![Reading { claim, content, kind: StatementKind::Fact, confidence: 0.8, begins: false }]
+    vec![ReadClaim { claim, content, kind: StatementKind::Fact, confidence: 0.8, begins: false }]
 }
 
 /// «My dog Biscuit died yesterday», «my father passed away in 2010».
-pub(super) fn death(subject: &Subject, head: &Head, who: &str, at: Timestamp) -> Option<Reading> {
+pub(super) fn death(subject: &Subject, head: &PredicateHead, who: &str, at: Timestamp) -> Option<ReadClaim> {
     let away = head.verb == "pass" && head.rest.trim_start().starts_with("away");
     if head.verb != "die" && !away || head.hold_of(Verb::End) != Some(Hold::NoLonger) {
         return None;
@@ -82,21 +82,21 @@ pub(super) fn death(subject: &Subject, head: &Head, who: &str, at: Timestamp) ->
         hold: Hold::Now,
         errand: None,
     };
-    // A year stands for itself; «yesterday» does not.
+    // A year is absolute; «yesterday» is not.
     let said = head.as_said();
     let said = if said.contains(|c: char| c.is_ascii_digit()) { said } else { without_times(&said, at) };
     let content = format!("{} {}", subject.display(who), say::in_third_person(&said));
     let confidence = if matches!(subject, Subject::Named(_)) { 0.7 } else { 0.9 };
-    Some(Reading { claim, content, kind: StatementKind::Fact, confidence, begins: false })
+    Some(ReadClaim { claim, content, kind: StatementKind::Fact, confidence, begins: false })
 }
 
-/// Whether this noun is that of an animal.
+/// Whether this noun names an animal.
 pub(in super::super) fn is_pet(noun: &str) -> bool {
     let noun = noun.replace(' ', "-");
     words::PETS.split_whitespace().any(|pet| pet == noun)
 }
 
-/// Whether a verb of this subject stands in the plural.
+/// Whether the verb of this subject is plural.
 pub(super) fn is_plural(subject: &Subject) -> bool {
     matches!(subject, Subject::Kin { noun, name: None, is_name: false, .. } if subject::is_plural(noun))
 }

@@ -1,22 +1,28 @@
-//! Says an English claim in the third person.
+//! Writes an English claim in the third person.
 
 use super::super::claim::{Hold, Verb, fill};
-use super::Found;
-use super::head::Head;
+use super::RuleMatch;
+use super::head::PredicateHead;
 use super::plan;
 use super::subject::Subject;
 use super::verbs::third_person;
 
-/// The claim as a sentence that stands on its own.
-pub(super) fn content(subject: &Subject, head: &Head, found: &Found<'_>, hold: Hold, who: &str) -> String {
+/// The claim as a sentence that can be understood alone.
+pub(super) fn content(
+    subject: &Subject,
+    head: &PredicateHead,
+    found: &RuleMatch<'_>,
+    hold: Hold,
+    who: &str,
+) -> String {
     let (plural, subject, rule) = (plan::is_plural(subject), subject.display(who), found.rule);
-    // What happened is told in the words it was told in.
+    // A past event is told in its original words.
     let as_said = hold == Hold::Once || rule.verb == Verb::Did && rule.say == "{v}";
     if as_said {
         return format!("{subject} {}", in_third_person(&head.as_said()));
     }
     let old = found.old.or(head.old.as_deref());
-    // A sentence that names what was before needs no correction at its end.
+    // A sentence that names the old value needs no correction at its end.
     let names_old = rule.say.contains("{o}");
     let say = rule.say.replace("{o}", old.unwrap_or_default());
     let said = in_third_person(fill(&say, found.value, found.tail, found.noun).trim());
@@ -39,7 +45,7 @@ pub(super) fn content(subject: &Subject, head: &Head, found: &Found<'_>, hold: H
     format!("{subject} {verbs}{}", corrected(old.filter(|_| !names_old)))
 }
 
-/// The present tense: of several, the base form.
+/// The present tense of a verb; the base form for plural subjects.
 fn finite_form(base: &str, plural: bool) -> String {
     match base {
         "be" if plural => "are".to_owned(),
@@ -48,13 +54,13 @@ fn finite_form(base: &str, plural: bool) -> String {
     }
 }
 
-/// What a value is said to replace, kept in the sentence so that whoever compares it later knows.
+/// The replaced value. The sentence keeps it, so that a later comparison knows it.
 pub(super) fn corrected(old: Option<&str>) -> String {
     old.filter(|old| !old.is_empty())
         .map_or_else(String::new, |old| format!(", not {}", in_third_person(old)))
 }
 
-/// Words of the first person turned into the third: `my` becomes `their`.
+/// Replaces words of the first person by the third: `my` becomes `their`.
 pub(in super::super) fn in_third_person(text: &str) -> String {
     let mut words: Vec<&str> = Vec::new();
     for word in text.split(' ') {
@@ -74,7 +80,7 @@ pub(in super::super) fn in_third_person(text: &str) -> String {
         };
         words.push(other);
         if bare.len() < word.len() {
-            // Punctuation goes with the word that it followed.
+            // Punctuation stays with the word before it.
             words.push(&word[bare.len()..]);
         }
     }

@@ -1,4 +1,4 @@
-//! The subject of an English sentence: the user, somebody of theirs, somebody with a name, or something of theirs.
+//! The subject of an English sentence: the user, a relative or pet, a named person, or a thing.
 
 use std::sync::LazyLock;
 
@@ -8,37 +8,37 @@ use super::super::value;
 use super::verbs::{Form, lemma};
 use super::words;
 
-/// Of whom or what a sentence speaks.
+/// The subject of a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Subject {
-    /// Who speaks, or «the user».
+    /// The speaker, or «the user».
     User,
-    /// Somebody with a name.
+    /// A person with a name.
     Named(String),
-    /// Somebody's sister, cat or landlord.
+    /// A relative, pet or contact of a person: sister, cat, landlord.
     Kin {
-        /// Whose: `user` or a name.
+        /// The owner: `user` or a name.
         owner: String,
-        /// What they are: `sister`.
+        /// The relation: `sister`.
         noun: String,
-        /// Their name, where it is said beside.
+        /// The name, if it is given beside the noun.
         name: Option<String>,
-        /// «Sister's name».
+        /// Whether the subject is the name itself: «sister's name».
         is_name: bool,
     },
-    /// Something that belongs to somebody, or that everybody knows of: an appointment, a budget.
+    /// A thing that belongs to a person, or that is known without an owner: an appointment, a budget.
     Thing {
-        /// Whose; none for «the».
+        /// The owner; none for «the».
         owner: Option<String>,
-        /// What, in one spelling: the slot.
+        /// The normal form of the noun: the slot.
         noun: String,
-        /// What, as it was said.
+        /// The noun as it was said.
         display: String,
     },
 }
 
 impl Subject {
-    /// How it is compared.
+    /// The key for comparison.
     pub(super) fn key(&self) -> String {
         match self {
             Self::User => "user".to_owned(),
@@ -53,14 +53,14 @@ impl Subject {
         }
     }
 
-    /// Whether there may be others whom the same words name.
+    /// Whether the same words may name other people too.
     pub(super) fn is_one_of_several(&self) -> bool {
         let Self::Kin { noun, name: None, .. } = self else { return false };
         let noun = value::noun(noun);
         words::SEVERAL.split_whitespace().any(|several| several == noun)
     }
 
-    /// How it is said in the third person, where the user is called `who`.
+    /// The displayed form in the third person; `who` names the user.
     pub(super) fn display(&self, who: &str) -> String {
         match self {
             Self::User => who.to_owned(),
@@ -77,19 +77,19 @@ impl Subject {
     }
 }
 
-/// An owner's name as it is said.
+/// The displayed form of an owner's name.
 pub(super) fn owner_display(owner: &str, who: &str) -> String {
     if owner == "user" { who.to_owned() } else { owner.to_owned() }
 }
 
-/// Words that begin sentences with a capital and name nobody.
+/// Capitalised words at the beginning of sentences that name no person.
 const NOBODY: &str = "it he she they this that these those there here what who when where why how everyone everybody nobody someone somebody anyone people one \
     you your his her their its today tomorrow yesterday now then thanks thank yes no yeah ok okay sure hi hello hey please life work music \
     love time money nothing something everything anything all some most many both each any another other such lol haha wow great good nice \
     cool oh ah well so and but or if because as at in on for from with by to of the a an not never always maybe perhaps probably error \
     warning info debug note todo mine ours which whose while since until after before i";
 
-/// The subject and what follows it; none where a sentence has none that can be placed.
+/// The subject and the text after it; none if the subject is unknown.
 pub(super) fn parse(clause: &str) -> Option<(Subject, &str)> {
     static OWNED: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"^(?i:(?<user>my|our|(?:the )?user's) |(?<the>the ))").ok());
@@ -106,7 +106,7 @@ pub(super) fn parse(clause: &str) -> Option<(Subject, &str)> {
         let rest = &clause[found[0].len()..];
         return owned(found.name("user").map(|_| "user".to_owned()), rest);
     }
-    // Notes without a subject («Lives in Lisbon») speak of the user.
+    // Notes without a subject («Lives in Lisbon») are about the user.
     if matches!(lemma(&first), Some((_, Form::Third)))
         && first != "is"
         && clause.starts_with(char::is_uppercase)
@@ -133,7 +133,7 @@ fn strip_word<'t>(text: &'t str, word: &str) -> Option<&'t str> {
     head.eq_ignore_ascii_case(word).then_some(rest)
 }
 
-/// «sister lives in Oslo», «new phone is a Fairphone», after whose it is.
+/// «sister lives in Oslo», «new phone is a Fairphone», after the owner.
 fn owned(owner: Option<String>, rest: &str) -> Option<(Subject, &str)> {
     static KIN: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let pattern = format!(
@@ -164,7 +164,7 @@ pub(super) fn is_plural(noun: &str) -> bool {
     words::PLURAL.split_whitespace().any(|plural| plural == noun)
 }
 
-/// A noun phrase and the predicate after it: the first word that can only be a verb in its place.
+/// A noun phrase and the predicate after it. The predicate begins at the first word that can only be a verb there.
 fn split_at_verb(text: &str) -> Option<(&str, &str)> {
     let (mut at, mut several) = (0, false);
     for (place, word) in text.split(' ').enumerate() {
@@ -196,8 +196,8 @@ fn split_at_verb(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// Whether something of this name may have a value like this: whatever is known to have values, a favourite, an appointment at a
-/// time, and anything at all whose value is a name or a number.
+/// Whether a thing with this noun may have this value. Allowed are nouns that are known to have values, favourites,
+/// appointments with a time, and any noun with a name or a number as its value.
 pub(super) fn may_have(noun: &str, owned: bool, slot: &str, value: &str) -> bool {
     static ATTRIBUTE: LazyLock<Option<Regex>> = LazyLock::new(|| list(words::ATTRIBUTE));
     static APPOINTMENT: LazyLock<Option<Regex>> = LazyLock::new(|| list(words::APPOINTMENT));

@@ -1,8 +1,9 @@
-//! What English sentences claim: one rule a line, over predicates whose verb stands in its base form.
+//! The rules for English predicates: one rule per line, over predicates with the verb in its base form.
 //!
-//! A pattern begins at the verb («live in Lisbon», «be allergic to nuts»). `KIN`, `THING`, `JOB`, `NUM`, `LANG` and `SPORT` stand for the word
-//! lists of [`super::words`]. The first rule that matches is taken, so the narrow ones come first. A new rule needs a line here and
-//! a case in the tests of the module above; what it says must be read back by the same rule.
+//! A pattern begins at the verb («live in Lisbon», «be allergic to nuts»). `KIN`, `THING`, `JOB`, `NUM`, `LANG` and
+//! `SPORT` stand for the word lists of [`super::words`]. The first rule that matches is used, so the narrow ones come
+//! first. A new rule needs a line here and a case in the tests of the parent module; the same rule must be able to read
+//! the sentence that it produces.
 
 use super::super::claim::{Arity, Rule, Verb};
 use crate::rules::StatementKind;
@@ -13,9 +14,9 @@ macro_rules! rules {
     };
 }
 
-/// What people do and are.
+/// Statements about people.
 pub(super) const RULES: &[Rule] = rules! {
-    // Where.
+    // Places.
     "home" Fact One State r"(?:live|reside|be (?:based|located|settled)|settle(?: down)?) in (?<v>PLACE)(?<t> (?:with|for|near|since|as|by|on|together|right) .*)?" => "live in {v}{t}";
     "home" Fact One Begin r"(?:move|relocate)(?: back| over| house)?(?: from (?<o>PLACE))?(?: back)? to (?<v>PLACE)(?<t> (?:with|for|as) .*)?" => "live in {v}{t}";
     "home" Fact One End r"move (?:away from|out of) (?<v>PLACE)" => "live in {v}";
@@ -25,7 +26,7 @@ pub(super) const RULES: &[Rule] = rules! {
     "birthplace" Fact One Deed r"be born in (?<v>PLACE)" => "was born in {v}";
     "birthday" Fact One Deed r"be born on (?<v>.+)" => "was born on {v}";
     "citizenship" Fact Many State r"be a (?:citizen|national) of (?<v>PLACE)" => "be a citizen of {v}";
-    // What is told of somebody or something with a name.
+    // Statements about a person or thing with a name.
     "{n}" Fact One Deed r"be (?<n>(?:developed|founded|created|written|directed|produced|invented|performed|owned|designed|built|discovered|published|composed|painted|headquartered|located|manufactured|edited) (?:by|in|at)) (?<v>.+)" => "was {n} {v}";
     // Work and study.
     "employer" Fact One State r"(?:work|be employed|be a JOB|work as an? [\w ]+?) (?:at|for|by) (?<v>ORG)(?<t> (?:as|in|on|since|doing|from) .*)?" => "work at {v}{t}";
@@ -108,7 +109,7 @@ pub(super) const RULES: &[Rule] = rules! {
     "plan" Fact Many Plan r"plan (?:to|on) (?<v>.+)" => "plan to {v}";
 };
 
-/// What is said of something that belongs to somebody, or of an appointment: the subject is the slot.
+/// Statements about a possession or an appointment: the subject is the slot.
 pub(super) const OF_THINGS: &[Rule] = rules! {
     "name of {n}" Fact Many State r"be (?:called|named) (?<v>.+)" => "be named {v}";
     "{n} when" Fact One Begin r"(?:be (?:moved|rescheduled|postponed|pushed(?: back)?|brought forward|delayed|changed|bumped|now)|move|get (?:moved|rescheduled|postponed|pushed back)) (?:from .+ )?(?:to|until|till|for) (?<v>.+)" => "be on {v}";
@@ -118,7 +119,7 @@ pub(super) const OF_THINGS: &[Rule] = rules! {
     "{n}" Fact One State r"(?:be|become|cost) (?:now |currently |about |around |roughly )?(?<v>.+)" => "be {v}";
 };
 
-/// Sentences that say the same in another shape, and what they become before they are read.
+/// Sentences that say the same in another form, and the form that the tables read.
 pub(super) const REWRITES: &[(&str, &str)] = &[
     (r"^(?:please )?(?:also )?remind me (?:to|that i (?:need|have) to) (?<v>.+)$", "I need to $v"),
     (

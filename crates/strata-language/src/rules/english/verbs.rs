@@ -18,7 +18,7 @@ pub(super) enum Form {
     Ing,
 }
 
-/// Verbs that do not follow the rule: base, third person, past, participle, -ing.
+/// Irregular verbs: base, third person, past, participle, -ing.
 const IRREGULAR: &[[&str; 5]] = &[
     ["be", "is", "was", "been", "being"],
     ["have", "has", "had", "had", "having"],
@@ -68,7 +68,7 @@ const IRREGULAR: &[[&str; 5]] = &[
     ["read", "reads", "read", "read", "reading"],
 ];
 
-/// Verbs that follow it.
+/// Regular verbs.
 const REGULAR: &str = "live reside settle move relocate work join start switch retire major attend graduate turn like love enjoy \
     adore prefer hate dislike loathe despise detest smoke learn practise practice own adopt weigh measure date marry divorce \
     separate decide pick need finish complete submit post mail email return file clean fix order cancel sign print deliver \
@@ -98,7 +98,7 @@ static FORMS: LazyLock<HashMap<String, (&'static str, Form)>> = LazyLock::new(||
         forms.insert((*past).to_owned(), (base, Form::Past));
         forms.insert((*ing).to_owned(), (base, Form::Ing));
         forms.insert((*third).to_owned(), (base, Form::Third));
-        // `quit` and `put` are told of what happened more often than of habits.
+        // `quit` and `put` are more often past events than habits.
         if past != base {
             forms.insert((*base).to_owned(), (base, Form::Base));
         }
@@ -115,12 +115,12 @@ static FORMS: LazyLock<HashMap<String, (&'static str, Form)>> = LazyLock::new(||
     forms
 });
 
-/// The lemma and the form of a word in lower case, where it is a verb of the tables.
+/// The lemma and the form of a word in lower case, if it is a verb of the tables.
 pub(super) fn lemma(word: &str) -> Option<(&'static str, Form)> {
     FORMS.get(word).copied()
 }
 
-/// The third person of a base form, which need not be one of the tables.
+/// The third person of a base form. The verb need not be in the tables.
 pub(super) fn third_person(base: &str) -> String {
     match base {
         "be" => return "is".to_owned(),

@@ -1,37 +1,37 @@
-//! The English word lists of the tables, and what counts as a value.
+//! The English word lists of the tables, and the limits of values.
 
-/// People and animals that somebody has.
+/// People and animals that belong to a person.
 pub(super) const KIN: &str = "wife|husband|spouse|partner|boyfriend|girlfriend|fiancée?|mother|mom|mum|father|dad|parents?|sisters?|brothers?|siblings?|sons?|\
     daughters?|kids?|child|children|baby|twins|grandmother|grandma|grandfather|grandpa|grandson|granddaughter|grandchildren|aunt|uncle|\
     cousins?|nieces?|nephews?|mother-in-law|father-in-law|sister-in-law|brother-in-law|best friend|friends?|neighbou?rs?|roommates?|\
     flatmates?|colleagues?|coworkers?|co-workers?|boss|manager|mentor|teacher|doctor|dentist|therapist|landlord|landlady|coach|\
     cats?|dogs?|puppy|puppies|kittens?|rabbits?|hamsters?|parrots?|horses?|pony|tortoise|turtles?|guinea pigs?|golden retriever|german shepherd|border collie|labrador|retriever|poodle|beagle|corgi|terrier|husky|dachshund|bulldog|spaniel|collie|tabby|goldfish|fish|birds?|snakes?|pets?";
 
-/// Those who are several by their name, so that their verb is plural.
+/// Plural nouns, whose verb is plural.
 pub(super) const PLURAL: &str = "parents children kids twins siblings sisters brothers sons daughters grandparents grandchildren friends neighbours neighbors \
     roommates flatmates colleagues coworkers co-workers cousins nieces nephews cats dogs puppies kittens rabbits hamsters parrots horses \
     turtles birds snakes pets";
 
-/// Animals among them.
+/// The animals among them.
 pub(super) const PETS: &str = "cat dog puppy kitten rabbit hamster parrot horse pony tortoise turtle goldfish fish bird snake pet guinea-pig golden-retriever \
     german-shepherd border-collie labrador retriever poodle beagle corgi terrier husky dachshund bulldog spaniel collie tabby";
 
-/// What somebody's words and work are about and not they themselves: «my question is», «my guess is», «my output is».
+/// Nouns about a person's words and work and not about the person: «my question is», «my guess is», «my output is».
 pub(super) const NO_ATTRIBUTE: &str = "question point problem idea guess issue concern understanding answer opinion thought thoughts worry assumption theory suggestion \
     advice request doubt hope wish feeling impression reason example argument view take hypothesis conclusion intuition fear task prompt message \
     code output input function query error array list loop program script variable result results matrix equation test file formula string \
     solution calculation response expectation recommendation choice";
 
-/// Those of whom there is only one at a time.
+/// Relations of which a person has only one at a time.
 pub(super) const SINGLE: &str = "wife husband spouse partner boyfriend girlfriend fiancé fiancée mother mom mum father dad landlord landlady boss manager \
     dentist therapist";
 
-/// Things that are worth knowing that somebody has.
+/// Possessions that are worth remembering.
 pub(super) const THING: &str = "cars?|bikes?|bicycles?|motorbikes?|motorcycles?|scooters?|van|truck|boat|caravan|house|flat|apartment|cottage|garden|allotment|\
     phone|smartphone|laptop|computer|tablet|camera|guitars?|piano|violin|drum kit|telescope|tattoos?|company|business|shop|bakery|farm|\
     blog|podcast|youtube channel|greenhouse|visa|degree|driving licen[cs]e|driver's license|passport";
 
-/// What may belong to somebody and has one value: the slot of «my X is Y».
+/// Nouns that belong to a person and have one value: the slot of «my X is Y».
 pub(super) const ATTRIBUTE: &str = "name|first name|last name|surname|middle name|nickname|birthday|date of birth|age|email|email address|e-mail|phone number|number|\
     address|postcode|zip code|job|job title|title|role|position|employer|company|salary|income|rent|mortgage|budget|weight|height|blood type|\
     shoe size|size|hometown|home town|nationality|major|degree|school|university|phone|laptop|computer|car|bike|email provider|username|handle|\
@@ -39,12 +39,12 @@ pub(super) const ATTRIBUTE: &str = "name|first name|last name|surname|middle nam
     goal|step goal|bedtime|native language|editor|operating system|os|stack|bank|insurance|doctor|dentist|therapist|landlord|landlady|boss|manager|\
     mentor|teacher|coach|pin|licen[cs]e plate|target|deadline|record|personal best|pb|score|subscription|plan|hobby|diet|savings|debt|commute";
 
-/// What has an appointed time.
+/// Nouns that have an appointed time.
 pub(super) const APPOINTMENT: &str = "appointment|meeting|flight|train|exam|interview|wedding|party|deadline|call|check-?up|class|lesson|trip|holiday|vacation|concert|\
     surgery|operation|presentation|release|launch|game|match|visit|dinner|lunch|reservation|delivery|move|course|session|conference|date|\
     birthday|graduation|test|due date|event|show|demo|hearing|move-in|start date";
 
-/// What has an amount.
+/// Nouns that have an amount.
 pub(super) const AMOUNT: &str =
     "budget|rent|price|salary|fee|mortgage|deposit|goal|target|limit|number of \\w+|team size|headcount";
 
@@ -74,49 +74,50 @@ pub(super) const LANG: &str = "English|French|German|Spanish|Italian|Portuguese|
 pub(super) const NUM: &str = "\\d{1,3}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen|\
     (?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:-\\w+)?";
 
-/// What begins a time: a weekday, a month, a date, an hour.
+/// Beginnings of a time: a weekday, a month, a date, an hour.
 pub(super) const WHEN: &str = "(?:the )?(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|(?:early |late |mid-?)?(?:January|February|March|April|May|June|July|August|September|October|\
     November|December|spring|summer|autumn|winter)|(?:the )?\\d{1,2}(?:st|nd|rd|th|:\\d\\d|[ap]m| [ap]m| o'clock)|\\d{1,2} (?:January|February|March|April|May|June|July|\
     August|September|October|November|December)|\\d{4}(?:-\\d\\d)*|noon|midnight|next|tomorrow|(?:the )?(?:week|end|beginning|middle) ";
 
-/// A place, an organisation, a name: what begins with a capital, or in careless writing with anything but an article. «the Hague», «the UK».
+/// A place, an organisation or a name. It begins with a capital letter, or in careless writing with any word but an
+/// article. An article may come before the capital letter: «the Hague», «the UK».
 pub(super) const PLACE: &str = "(?:the |downtown |central |north(?:ern)? |south(?:ern)? |west(?:ern)? |east(?:ern)? )?(?-i:[A-Z])[^,;:!?]*?(?:, (?-i:[A-Z])[\\w ]+?)?|[a-z]{3,}";
 pub(super) const ORG: &str = "(?:the |an? )?[^,;:!?]+?";
 pub(super) const NAMED: &str =
     "(?-i:[A-Z])[\\w'&.-]*(?: (?:of |& |and |de |the |for )?(?-i:[A-Z0-9])[\\w'&.-]*)*";
 
-/// Countries and continents: somebody lives in a city and in a country at once.
+/// Countries and continents: a person lives in a city and in a country at the same time.
 pub(super) const COUNTRIES: &str = "germany france spain italy portugal england scotland wales ireland netherlands belgium luxembourg austria switzerland poland czechia \
     slovakia hungary romania bulgaria greece turkey russia ukraine sweden norway denmark finland iceland estonia latvia lithuania croatia serbia \
     slovenia usa us uk america canada mexico brazil argentina chile peru colombia china japan korea india pakistan thailand vietnam indonesia malaysia \
     singapore philippines australia egypt morocco nigeria kenya ghana ethiopia israel iran iraq europe asia africa taiwan cuba \
     california texas florida bavaria scandinavia";
 
-/// Values that say nothing without what was said before.
+/// Values that mean nothing without their context.
 pub(super) const VAGUE: &str = r"^(?:it|that|this|these|those|you|your|him|her|them|us|me|so|how|what|when|where|who|one|ones|here|there|everything|anything|nothing|something|someone|stuff|things?|each other|both|all|being|having|seeing|hearing|to hear|to see|hear|see|say|know|think|the (?:idea|way|look|sound|fact|one|ones|same|vibe|feel|thought|most|best|whole|part|photo|picture|rest|first|second|last|other|new one|old one|following)|its|his|their|such|that's|yours|not|a lot|much|more|very|also|too)\b";
 
-/// Words that need what was said before: a plan or a todo with one of them is none that stands on its own.
+/// Words that need their context: a plan or a todo with one of them cannot be understood alone.
 pub(super) const POINTS_BACK: &str = r"(?i)\b(?:it|this|that|them|those|these|you|your|there|him|her|one)\b";
 
-/// What is liked in general though it has an article; «the colour» is a reaction to something shown.
+/// Nouns with an article that are liked in general; «the colour» is a reaction to a particular thing.
 pub(super) const GENERAL: &str = "sea ocean beach mountains outdoors countryside rain snow cold heat sun theatre theater opera cinema city forest woods piano violin guitar";
 
-/// What people learn.
+/// Skills that people learn.
 pub(super) const SKILL: &str = "coding|programming|python|rust|java|javascript|painting|drawing|pottery|ceramics|photography|cooking|baking|swimming|skiing|surfing|sailing|dancing|salsa|\
     tango|ballet|singing|knitting|sewing|crochet|woodworking|calligraphy|yoga|meditation|karate|judo|taekwondo|driving|data science|machine learning|statistics|\
     gardening|climbing|fencing|archery|magic|juggling|carpentry|first aid";
 
-/// Those of whom people have several, so that two sentences may speak of two of them.
+/// Relations of which a person has several, so that two sentences may be about two of them.
 pub(super) const SEVERAL: &str =
     "friend colleague coworker co-worker neighbour cousin roommate flatmate teacher pet fish bird";
 
-/// Verbs after «need to» that say no errand.
+/// Verbs after «need to» that make no errand.
 pub(super) const NO_ERRAND: &str = r"^(?:be|know|understand|say|admit|ask|see|think|feel|figure|find out|know|have|get|go|decide|learn|talk|make sure|use|work on|focus|try|keep|stop|start|improve|consider|implement|handle|ensure|create|add|show|determine|deal|remember|calculate|solve|agree|take|look|come|do|give|tell|let|wait|put|believe|become|live|love|remind|accept|choose|balance|adjust|address|optimi[sz]e|design|set up|integrate|write a (?:function|script|query)|convert|display|validate|store|track|manage|process|explain|compare|check if|prove|derive|apply|support|reach|step|share|catch|hear|meet|play|explore|stay|face|push|find|change|build|develop|move on|rest|relax|sleep|eat|celebrate)\b";
 
-/// Words that are taken out between subject and verb.
+/// Words that are removed between subject and verb.
 pub(super) const ADVERBS: &str = "also really still just now currently actually always recently finally already absolutely definitely totally truly usually often sometimes \
     basically only even honestly personally even ever officially formerly previously originally mostly mainly generally both \
     genuinely simply certainly obviously literally quite kinda sort once newly lately presently sadly luckily happily myself";
 
-/// How somebody's body is, said with «be».
+/// States of health, said with «be».
 pub(super) const HEALTH: &str = "(?:lactose |gluten |milk )?intolerant|(?:type \\d )?diabetic|asthmatic|dyslexic|autistic|celiac|coeliac|epileptic|colou?r-?blind|left-handed|right-handed|short-sighted|near-sighted|anemic|anaemic";

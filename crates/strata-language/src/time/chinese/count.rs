@@ -1,10 +1,10 @@
-//! Numbers, counts and the units that are counted.
+//! Numbers, counts and the units of time that they count.
 
 use super::super::calendar::{Count, FEW, Unit};
 use super::super::numeral::{chinese_number, digit};
 use super::Chinese;
 
-/// The longest number in characters that is read: 九百九十九, 二〇二三.
+/// The maximum length of a number in characters: 九百九十九, 二〇二三.
 const LONGEST_NUMBER: usize = 6;
 
 /// A number as it is written.
@@ -12,12 +12,12 @@ const LONGEST_NUMBER: usize = 6;
 pub(super) struct Number {
     pub(super) next: usize,
     pub(super) value: u32,
-    /// How many figures, where it is written in figures: 2023, 二〇二三. One where it is not.
+    /// The number of digits if it is written in digits: 2023, 二〇二三. Otherwise 1.
     pub(super) figures: usize,
 }
 
 impl Chinese<'_> {
-    /// A number in figures or characters.
+    /// A number in digits or characters.
     pub(super) fn number(&self, i: usize) -> Option<Number> {
         if let Some((value, figures)) = self.tokens.number(i) {
             return Some(Number { next: i + 1, value, figures });
@@ -32,7 +32,7 @@ impl Chinese<'_> {
         Some(Number { next: i + run.len(), value, figures })
     }
 
-    /// How many: 三, 3, 几, 好几, 两三, 半.
+    /// A number of units: 三, 3, 几, 好几, 两三, 半.
     pub(super) fn count(&self, i: usize) -> Option<(usize, Count)> {
         if let Some(next) = self.skip_any(i, &["好几", "几", "数"]) {
             return Some((next, Count::Of(FEW.0, FEW.1)));
@@ -71,7 +71,8 @@ impl Chinese<'_> {
     }
 }
 
-/// Whether a count of days or years is written with it: what is told of seldom lies thousands of them off.
+/// Whether counts of days or years use this character. Questions rarely reach thousands of units back, so 千 and 万 do
+/// not count.
 pub(super) fn is_numeral(c: char) -> bool {
     matches!(c, '十' | '百') || digit(c).is_some()
 }

@@ -1,44 +1,44 @@
-//! Months, days and years by name and in figures.
+//! Months, days and years, in words and in digits.
 
-use super::super::calendar::{Count, Found, Period, Which};
+use super::super::calendar::{Count, Occurrence, Period, TimeMatch};
 use super::super::words::{self, Clarity};
 use super::English;
 
-/// A year that was named, and the first token after its name.
+/// A named year, and the first token after it.
 type NamedYear = (usize, i32);
 
 impl English<'_> {
     /// `March 2023`, `May 5th`, `last March`, `in May`.
-    pub(super) fn month(&self, i: usize) -> Option<Found> {
+    pub(super) fn month(&self, i: usize) -> Option<TimeMatch> {
         let Some((at, which)) = self.which(i) else {
             return self.month_at(i, self.is_after_cue(i));
         };
         let (month, clarity) = words::month(self.word(at))?;
         // `this may help`, `the last march was long`
         let lower_verb = clarity == Clarity::Verb && !self.tokens.is_capital(at);
-        if lower_verb && (which == Which::This || self.tokens.word_before(i) == "the") {
+        if lower_verb && (which == Occurrence::This || self.tokens.word_before(i) == "the") {
             return None;
         }
         let next = self.after_month(at);
         if self.day_number(next).is_some() {
             return None;
         }
-        Found::new(next, self.calendar.yearly(which, |year| self.calendar.month(year, month)))
+        TimeMatch::new(next, self.calendar.yearly(which, |year| self.calendar.month(year, month)))
     }
 
     fn is_after_cue(&self, i: usize) -> bool {
         words::BEFORE_DATE.contains(&self.tokens.word_before(i))
     }
 
-    /// The token after a month's name and the full stop of a short one.
+    /// The token after a month's name and the full stop of its abbreviation.
     fn after_month(&self, i: usize) -> usize {
         let stop = self.word(i).len() <= 4 && self.tokens.sign(i + 1) == '.' && self.tokens.is_glued(i + 1);
         let goes_on = self.tokens.is_number(i + 2);
         if stop && goes_on { i + 2 } else { i + 1 }
     }
 
-    /// A month's name at `i` with a day, a year or neither. `cue`: something before it makes it a month.
-    pub(super) fn month_at(&self, i: usize, cue: bool) -> Option<Found> {
+    /// A month's name at `i`, with a day, a year or neither. `cue`: a word before it shows that it is a month.
+    pub(super) fn month_at(&self, i: usize, cue: bool) -> Option<TimeMatch> {
         let (month, clarity) = words::month(self.word(i))?;
         let lower_verb = clarity == Clarity::Verb && !self.tokens.is_capital(i);
         let next = self.after_month(i);
@@ -52,32 +52,32 @@ impl English<'_> {
             let year = last.map_or(year, |(next, _)| self.year_after(next));
             let next = year.map_or(last.map_or(next, |(next, _)| next), |(next, _)| next);
             let to = last.map_or(day, |(_, day)| day);
-            return Found::new(next, self.days_of(year, month, day, to));
+            return TimeMatch::new(next, self.days_of(year, month, day, to));
         }
         if let Some((next, year)) = self.year_after(next) {
             let certain = !lower_verb || cue || self.tokens.is_number(next - 1);
-            return Found::new(next, self.calendar.month(year, month).filter(|_| certain));
+            return TimeMatch::new(next, self.calendar.month(year, month).filter(|_| certain));
         }
         let certain =
             (cue || clarity == Clarity::Clear) && !words::HABITS.contains(&self.tokens.word_before(i));
-        Found::new(next, self.latest_month(month).filter(|_| certain))
+        TimeMatch::new(next, self.latest_month(month).filter(|_| certain))
     }
 
     fn latest_month(&self, month: u32) -> Option<Period> {
-        self.calendar.yearly(Which::Latest, |year| self.calendar.month(year, month))
+        self.calendar.yearly(Occurrence::Latest, |year| self.calendar.month(year, month))
     }
 
-    /// Days of a month, of the latest year that has them unless one is named.
+    /// Days of a month, in the named year or in the latest year that has them.
     fn days_of(&self, year: Option<NamedYear>, month: u32, from: u32, to: u32) -> Option<Period> {
         let days =
             |year| Some(self.calendar.date(year, month, from)?.until(self.calendar.date(year, month, to)?));
         match year {
             Some((_, year)) => days(year),
-            None => self.calendar.yearly(Which::Latest, days),
+            None => self.calendar.yearly(Occurrence::Latest, days),
         }
     }
 
-    /// A day of a month at `i`: the next token, the day, and whether it is written as an ordinal.
+    /// A day of a month at `i`: the next token, the day, and whether it is an ordinal number.
     pub(super) fn day_number(&self, i: usize) -> Option<(usize, u32, bool)> {
         let (day, digits) = self.tokens.number(i)?;
         if digits > 2 || !(1..=31).contains(&day) || self.follows_figure(i) {
@@ -98,7 +98,7 @@ impl English<'_> {
     }
 
     /// `5 May 2023`, `the 31st of December`, `1 Jan.`
-    pub(super) fn day_month(&self, i: usize) -> Option<Found> {
+    pub(super) fn day_month(&self, i: usize) -> Option<TimeMatch> {
         let (at, day, ordinal) = self.day_number(i)?;
         let of = self.skip(at, "of");
         let (month, clarity) = words::month(self.word(of))?;
@@ -109,7 +109,7 @@ impl English<'_> {
         if lower_verb && !ordinal && of == at && year.is_none() {
             return None;
         }
-        Found::new(year.map_or(next, |(next, _)| next), self.days_of(year, month, day, day))
+        TimeMatch::new(year.map_or(next, |(next, _)| next), self.days_of(year, month, day, day))
     }
 
     /// A year after a month, a day or a season: `2023`, `, 2023`, `of 2023`, `'23`, `last year`.
@@ -128,7 +128,7 @@ impl English<'_> {
         self.relative_year(at)
     }
 
-    /// A year in four figures.
+    /// A year of four digits.
     pub(super) fn year_number(&self, i: usize) -> Option<NamedYear> {
         let (year, digits) = self.tokens.number(i)?;
         let fits =
@@ -139,7 +139,7 @@ impl English<'_> {
     fn relative_year(&self, i: usize) -> Option<NamedYear> {
         let this_year = self.calendar.this_year();
         if let Some((next, which)) = self.which(i).filter(|(at, _)| self.word(*at) == "year") {
-            let offset = if which == Which::Last { -1 } else { i32::from(which == Which::Next) };
+            let offset = if which == Occurrence::Last { -1 } else { i32::from(which == Occurrence::Next) };
             return Some((next + 1, this_year + offset));
         }
         let the = self.skip(i, "the");
@@ -156,7 +156,7 @@ impl English<'_> {
     }
 
     /// `in 2022`, `the 1990s`.
-    pub(super) fn bare_year(&self, i: usize) -> Option<Found> {
+    pub(super) fn bare_year(&self, i: usize) -> Option<TimeMatch> {
         let (year, digits) = self.tokens.number(i)?;
         let plausible = digits == 4 && (1800..2200).contains(&year) && !self.follows_figure(i);
         let before = self.tokens.word_before(i);
@@ -166,14 +166,14 @@ impl English<'_> {
             return None;
         }
         if year % 10 == 0 && self.tokens.is_glued(i + 1) && self.word(i + 1) == "s" {
-            return Found::new(i + 2, self.calendar.years(year as i32, 10));
+            return TimeMatch::new(i + 2, self.calendar.years(year as i32, 10));
         }
         let is_year = cue && !self.goes_on(i + 1) && !words::COUNTED.contains(&self.word(i + 1));
-        Found::new(i + 1, self.calendar.year(year as i32).filter(|_| is_year))
+        TimeMatch::new(i + 1, self.calendar.year(year as i32).filter(|_| is_year))
     }
 
     /// `2023-05-05`, `2023/5/5`, `5/5/2023`, `5.6.2023`, `2023-05`.
-    pub(super) fn figures(&self, i: usize) -> Option<Found> {
+    pub(super) fn figures(&self, i: usize) -> Option<TimeMatch> {
         let separator = self.tokens.sign(i + 1);
         let glued = (i + 1..=i + 2).all(|at| self.tokens.is_glued(at));
         if !matches!(separator, '-' | '/' | '.') || !glued || self.follows_figure(i) {
@@ -186,7 +186,10 @@ impl English<'_> {
             let month =
                 digits == 4 && second_digits == 2 && separator != '.' && (1000..3000).contains(&first);
             let ends = !self.goes_on(i + 3);
-            return Found::new(i + 3, self.calendar.month(first as i32, second).filter(|_| month && ends));
+            return TimeMatch::new(
+                i + 3,
+                self.calendar.month(first as i32, second).filter(|_| month && ends),
+            );
         };
         if self.joins_another(i + 5) || second_digits > 2 {
             return None;
@@ -197,17 +200,17 @@ impl English<'_> {
             (1..=2, 4) => self.calendar.date(third as i32, first, second),
             _ => None,
         };
-        Found::new(i + 5, period)
+        TimeMatch::new(i + 5, period)
     }
 
-    /// Whether a date in figures goes on at `i` with another figure: then it is no date.
+    /// Whether a date in digits continues at `i` with another digit: then it is not a date.
     fn joins_another(&self, i: usize) -> bool {
         let sign = matches!(self.tokens.sign(i), '-' | '/' | '.' | ':') && self.tokens.is_glued(i);
         sign && self.tokens.is_glued(i + 1) && self.tokens.is_number(i + 1)
     }
 }
 
-/// The year meant by two figures.
+/// The year that two digits mean.
 pub(in crate::time) fn two_digit_year(year: u32) -> i32 {
     if year < 70 { 2000 + year as i32 } else { 1900 + year as i32 }
 }
