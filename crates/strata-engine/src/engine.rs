@@ -11,6 +11,7 @@ use strata_core::ports::{
 };
 use strata_core::store::Store;
 
+use crate::clock::MicrosecondClock;
 use crate::contexts::Contexts;
 use crate::conversation::Conversation;
 use crate::imports::Imports;
@@ -341,18 +342,4 @@ impl Wiring {
             summaries: summaries.clone(),
         }
     }
-}
-
-/// Cuts the time to the microsecond, which is what every backend keeps.
-struct MicrosecondClock(Arc<dyn Clock>);
-
-impl Clock for MicrosecondClock {
-    fn now(&self) -> Timestamp {
-        to_micros(self.0.now())
-    }
-}
-
-/// Cuts a timestamp to the microsecond, which is what every backend keeps.
-pub(crate) fn to_micros(timestamp: Timestamp) -> Timestamp {
-    Timestamp::from_microsecond(timestamp.as_microsecond()).unwrap_or(timestamp)
 }

@@ -1,6 +1,6 @@
 //! API keys: made once, recognised by their secret, taken back.
 
-use crate::engine::to_micros;
+use crate::clock::to_micros;
 use jiff::Timestamp;
 use std::sync::Arc;
 use strata_core::ports::{Clock, IdSource};

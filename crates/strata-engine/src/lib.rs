@@ -4,6 +4,7 @@
 //! Time, ids, tokens, models and storage come in through ports. Start reading at [`Engine`], which lists the parts.
 
 mod ask;
+mod clock;
 mod contexts;
 mod conversation;
 mod engine;

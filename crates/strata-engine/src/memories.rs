@@ -10,7 +10,7 @@ use std::sync::Arc;
 use strata_core::ports::{Clock, IdSource};
 use strata_core::store::Store;
 
-use crate::engine::to_micros;
+use crate::clock::to_micros;
 use crate::filter::{Filter, Subject};
 use strata_core::error::{Error, Result};
 use strata_core::id::{MemoryId, SessionId, TurnId, UserId};

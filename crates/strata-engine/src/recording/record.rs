@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::Recording;
-use crate::engine::to_micros;
+use crate::clock::to_micros;
 use crate::prompt::strip_injected;
 use strata_core::error::{Error, Result};
 use strata_core::hash::{FNV_START, fnv_append};

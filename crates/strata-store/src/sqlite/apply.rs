@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 pub(crate) use jobs::lease_job;
 
-use super::error::{Fault, Outcome, damaged};
+use super::error::{Fault, Outcome};
 use super::row::{count, follows, json, list, metadata, micros};
 
 /// Checks the expectations and applies all of `changes`. If it fails, the caller rolls back.
