@@ -220,7 +220,7 @@ impl Filter {
     }
 
     /// Whether it holds for all that `owner` has, because it says nothing else than who that is.
-    pub fn is_only(&self, owner: &UserId) -> bool {
+    pub(crate) fn is_only(&self, owner: &UserId) -> bool {
         match self {
             Self::All(filters) => filters.iter().all(|filter| filter.is_only(owner)),
             Self::Field(Field::User, Test::Is(Value::String(name))) => name == owner.as_str(),

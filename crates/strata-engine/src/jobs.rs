@@ -32,7 +32,7 @@ const MODEL_DELAY_SECS: u32 = 180;
 #[serde(rename_all = "lowercase")]
 #[derive(strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown::<JobKind>)]
-pub enum JobKind {
+pub(crate) enum JobKind {
     /// Statements from what the user said, reconciled with what is known.
     Extract,
     /// Summaries of a session.
@@ -45,7 +45,7 @@ pub enum JobKind {
 
 impl JobKind {
     /// The name in the store.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         self.into()
     }
 }

@@ -6,9 +6,9 @@
 //!
 //! What is deliberately absent: jobs, storage and retries, which are the engine's.
 
-pub mod answer;
-pub mod extractive;
-pub mod questions;
+pub(crate) mod answer;
+pub(crate) mod extractive;
+pub(crate) mod questions;
 pub mod rules;
 mod settings;
 mod statement;

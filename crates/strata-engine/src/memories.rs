@@ -133,11 +133,6 @@ impl Memories {
         self.store.memories(user, &query).await?.pop().ok_or_else(|| unknown_memory(id))
     }
 
-    /// Who has a memory, among all users but the shared bucket: for callers who may ask for anybody.
-    pub async fn owner_of(&self, id: MemoryId) -> Result<Option<UserId>> {
-        self.store.owner_of(id).await
-    }
-
     /// The memories a query selects.
     pub async fn list(&self, user: &UserId, query: &MemoryQuery) -> Result<Vec<Memory>> {
         self.store.memories(user, query).await

@@ -23,18 +23,22 @@ mod usage;
 
 use serde::{Deserialize, Serialize};
 
-pub use chat::{CLOSE, ChatLayers, OPEN, chat, memory_block, strip_injected};
+pub(crate) use chat::memory_block;
+#[cfg(test)]
+pub(crate) use chat::{CLOSE, OPEN};
+pub use chat::{ChatLayers, chat, strip_injected};
 pub use extract::{Rules, extract_state_updates};
-pub(crate) use filter::strip;
-pub use filter::{FilterSettings, RAW_LOG, RawLogs, filter_content, filter_content_with};
+pub use filter::{FilterSettings, filter_content, filter_content_with};
+pub(crate) use filter::{RawLogs, strip};
 pub(crate) use flat::speaks_of_device;
 pub use flat::{BuiltPrompt, FlatLayers, build_prompt, build_prompt_with, flat};
-pub use layers::{NOTE, is_device, recent_start};
+pub use layers::is_device;
+pub(crate) use layers::recent_start;
 pub use profile::{Field, Profile, Rule, Status, StatusRule};
-pub use rules::PromptRules;
+pub(crate) use rules::PromptRules;
 pub use steps::{Compaction, MessageSize, compacted, summary_share};
 pub use summary::{build_summary, build_summary_with, compress_message, compress_message_with};
-pub use usage::count_usage;
+pub(crate) use usage::count_usage;
 
 use strata_core::error::Error;
 use strata_core::names::{Named, unknown};

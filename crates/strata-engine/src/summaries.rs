@@ -9,10 +9,11 @@
 //! deliberately absent: how a summary is worded ([`crate::learn::summarising`], [`crate::learn::extractive`]).
 
 mod reading;
+mod text;
 mod tree;
 
 pub use reading::{StructuredPoint, SummaryReport, SummaryVersion};
-pub use tree::{TextNode, TextSummary};
+pub use text::{TextNode, TextSummary};
 
 use crate::jobs::Jobs;
 use crate::learn::LearnSettings;
@@ -46,8 +47,8 @@ const MAX_LOOK: u64 = 1_000;
 /// A window's summary has at least this many tokens and at most that many: it is read with every request.
 const TARGET_TOKENS: std::ops::RangeInclusive<u32> = 80..=300;
 
-/// What of a session a job found.
-struct Found {
+/// What of a session a job due.
+struct DueWindow {
     base: Option<Summary>,
     /// A row that an earlier attempt left behind.
     begun: Option<Summary>,
@@ -92,16 +93,16 @@ impl Summaries {
         let Some(stored) = self.store.session(&job.user, session).await? else {
             return self.jobs.settle(job, lease, Work::default()).await;
         };
-        let Some(found) = self.find_window(job, &stored).await? else {
+        let Some(due) = self.find_window(job, &stored).await? else {
             let work = self.grow_tree(&job.user, &stored).await?;
             return self.jobs.settle(job, lease, work).await;
         };
-        let Some(row) = self.begin(job, &found).await? else {
+        let Some(row) = self.begin(job, &due).await? else {
             tracing::debug!("Summarization already in progress for {session}");
             return self.jobs.settle(job, lease, Work::default()).await;
         };
         let began = self.clock.now();
-        let (mut done, spent) = match self.summarised(&row, &found).await {
+        let (mut done, spent) = match self.summarised(&row, &due).await {
             Ok(made) => made,
             Err(error) => return Err(self.give_up(job, row, error).await),
         };
@@ -127,14 +128,14 @@ impl Summaries {
     }
 
     /// The window that is due, with the turns that it needs; `None` where none is.
-    async fn find_window(&self, job: &Job, session: &Session) -> Result<Option<Found>> {
+    async fn find_window(&self, job: &Job, session: &Session) -> Result<Option<DueWindow>> {
         let settings = self.settings.summaries.window;
         let base = self.latest(&job.user, &session.id, SummaryStatus::Completed).await?;
         let begun = self.latest(&job.user, &session.id, SummaryStatus::Processing).await?;
         if let Some(row) = begun {
             let window = Window { start: row.start_seq, end: row.end_seq };
             let turns = self.window_turns(&job.user, &session.id, base.as_ref(), window).await?;
-            return Ok(Some(Found { base, begun: Some(row), window, turns }));
+            return Ok(Some(DueWindow { base, begun: Some(row), window, turns }));
         }
         // Document 1 does not trigger while a summary is being made: what came then waits for the next round.
         let came_meanwhile =
@@ -161,7 +162,7 @@ impl Summaries {
             tracing::debug!("No new messages to summarize for {}", session.id);
             return Ok(None);
         }
-        Ok(Some(Found { base, begun: None, window, turns }))
+        Ok(Some(DueWindow { base, begun: None, window, turns }))
     }
 
     /// The visible turns of a window, and those before it that the base still speaks of.
@@ -214,9 +215,9 @@ impl Summaries {
     }
 
     /// Inserts the `processing` row, or takes over the one that was left behind; `None` where somebody else is at it.
-    async fn begin(&self, job: &Job, found: &Found) -> Result<Option<Summary>> {
+    async fn begin(&self, job: &Job, due: &DueWindow) -> Result<Option<Summary>> {
         let now = self.clock.now();
-        if let Some(row) = &found.begun {
+        if let Some(row) = &due.begun {
             let held_until = after(row.updated_at, u64::from(self.settings.lease_secs));
             // A job that is begun for the first time has left nothing behind.
             if job.attempts <= 1 && now < held_until {
@@ -224,16 +225,16 @@ impl Summaries {
             }
             tracing::info!(job = %job.id, "a summary that was left unfinished is taken over");
         }
-        let base_id = found.base.as_ref().map(|base| base.id);
-        let row = match &found.begun {
+        let base_id = due.base.as_ref().map(|base| base.id);
+        let row = match &due.begun {
             Some(row) => Summary { base_id, updated_at: now, ..row.clone() },
             None => Summary {
                 id: SummaryId(self.ids.next()),
                 session: job.session.clone().ok_or_else(|| Error::internal("a summary needs a session"))?,
                 strategy: Strategy::Window,
                 level: 0,
-                start_seq: found.window.start,
-                end_seq: found.window.end,
+                start_seq: due.window.start,
+                end_seq: due.window.end,
                 base_id,
                 status: SummaryStatus::Processing,
                 text: String::new(),
@@ -254,8 +255,8 @@ impl Summaries {
     }
 
     /// The row with its text and parts.
-    async fn summarised(&self, row: &Summary, found: &Found) -> Result<(Summary, Spent)> {
-        let Found { base, window, turns, .. } = found;
+    async fn summarised(&self, row: &Summary, due: &DueWindow) -> Result<(Summary, Spent)> {
+        let DueWindow { base, window, turns, .. } = due;
         let base = base.as_ref();
         let inside: Vec<&Turn> = turns.iter().filter(|turn| turn.seq >= window.start).collect();
         let is_new = |turn: &&Turn| base.is_none_or(|base| turn.seq > base.end_seq);
@@ -268,30 +269,9 @@ impl Summaries {
         structured.slide(window.start);
         let mut spent = Spent::default();
         let (text, read) = match &self.model {
-            // Where everything new was hidden meanwhile, there is nothing to ask.
+            // All new turns may have been hidden in the meantime: then there is nothing to ask.
             Some(model) if !new.is_empty() => {
-                // A base that ends before the window has nothing to say of it.
-                let previous = base.filter(|base| base.end_seq >= window.start);
-                let left: Vec<&Turn> = turns.iter().filter(|turn| turn.seq < window.start).collect();
-                let todos: Vec<String> = structured.todos.iter().map(|todo| todo.text.clone()).collect();
-                let todos: Vec<&str> = todos.iter().map(String::as_str).collect();
-                let question = WindowQuestion {
-                    previous: previous.map(|base| base.text.as_str()).filter(|text| !text.is_empty()),
-                    todos: &todos,
-                    left: &left,
-                    new: &new,
-                    window: *window,
-                    target,
-                    max_message_chars: self.settings.max_message_chars,
-                };
-                let request = summarising::window(&question, &self.settings.summaries.prompts);
-                let read = |text: &str| answer::find(text, Answered::of);
-                let answered = ask(model.as_ref(), &request, read, &mut spent).await?;
-                structured.absorb(&answered, window.end);
-                let text = summarising::read_text(&answered.summary)?;
-                let before: u64 = previous.map_or(0, |base| u64::from(base.output_tokens));
-                let said: u64 = new.iter().map(|turn| u64::from(turn.token_count)).sum();
-                (beginning(&text, most_chars(target)), before + said)
+                self.ask_for_window(model.as_ref(), due, &new, target, &mut structured, &mut spent).await?
             }
             _ => {
                 structured.observe(&new);
@@ -307,6 +287,42 @@ impl Summaries {
             ..row.clone()
         };
         Ok((summary, spent))
+    }
+
+    /// Asks the model for the summary of a window and merges its points into `structured`. Returns the text and the
+    /// tokens that the model read.
+    async fn ask_for_window(
+        &self,
+        model: &dyn ChatModel,
+        due: &DueWindow,
+        new: &[&Turn],
+        target: u32,
+        structured: &mut Structured,
+        spent: &mut Spent,
+    ) -> Result<(String, u64)> {
+        let DueWindow { base, window, turns, .. } = due;
+        // A base that ends before the window says nothing about it.
+        let previous = base.as_ref().filter(|base| base.end_seq >= window.start);
+        let left: Vec<&Turn> = turns.iter().filter(|turn| turn.seq < window.start).collect();
+        let todos: Vec<String> = structured.todos.iter().map(|todo| todo.text.clone()).collect();
+        let todos: Vec<&str> = todos.iter().map(String::as_str).collect();
+        let question = WindowQuestion {
+            previous: previous.map(|base| base.text.as_str()).filter(|text| !text.is_empty()),
+            todos: &todos,
+            left: &left,
+            new,
+            window: *window,
+            target,
+            max_message_chars: self.settings.max_message_chars,
+        };
+        let request = summarising::window(&question, &self.settings.summaries.prompts);
+        let read = |text: &str| answer::find(text, Answered::of);
+        let answered = ask(model, &request, read, spent).await?;
+        structured.absorb(&answered, window.end);
+        let text = summarising::read_text(&answered.summary)?;
+        let before: u64 = previous.map_or(0, |base| u64::from(base.output_tokens));
+        let said: u64 = new.iter().map(|turn| u64::from(turn.token_count)).sum();
+        Ok((beginning(&text, max_chars(target)), before + said))
     }
 
     /// What the turns say, without a model, in about `target` of their `tokens`.
@@ -373,7 +389,7 @@ pub(super) fn chars_for(target: u32, chars: u64, tokens: u64) -> usize {
 }
 
 /// The most characters of a model's summary: a model that does not keep to its length must not fill every prompt.
-pub(super) fn most_chars(target: u32) -> usize {
+pub(super) fn max_chars(target: u32) -> usize {
     target as usize * 12
 }
 

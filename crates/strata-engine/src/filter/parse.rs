@@ -1,4 +1,4 @@
-//! Reading a filter from JSON. What is not understood is refused by name, never skipped: a condition that is lost would
+//! Parser a filter from JSON. What is not understood is refused by name, never skipped: a condition that is lost would
 //! show what somebody wanted to leave out.
 
 use jiff::Timestamp;
@@ -22,8 +22,8 @@ const MAX_NAME_CHARS: usize = 256;
 impl Filter {
     /// Reads a filter.
     pub fn from_json(filter: &Map<String, Value>) -> Result<Self> {
-        let mut reading = Reading { conditions: 0 };
-        reading.object(filter, "", MAX_DEPTH)
+        let mut parser = Parser { conditions: 0 };
+        parser.object(filter, "", MAX_DEPTH)
     }
 }
 
@@ -40,11 +40,11 @@ impl std::str::FromStr for Filter {
     }
 }
 
-struct Reading {
+struct Parser {
     conditions: usize,
 }
 
-impl Reading {
+impl Parser {
     /// An object, all of whose conditions must hold. `prefix` is set inside `metadata`.
     fn object(&mut self, object: &Map<String, Value>, prefix: &str, depth: usize) -> Result<Filter> {
         if depth == 0 {

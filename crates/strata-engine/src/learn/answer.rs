@@ -24,7 +24,7 @@ const MAX_STATEMENT_CHARS: usize = 1_000;
 const UNSAID_CONFIDENCE: f32 = 0.8;
 
 /// The first JSON value in an answer that `read` can use. The error is that of the first value there was.
-pub fn find<T>(answer: &str, read: impl Fn(&Value) -> Result<T>) -> Result<T> {
+pub(crate) fn find<T>(answer: &str, read: impl Fn(&Value) -> Result<T>) -> Result<T> {
     // What a model thought before it answered is no answer.
     let answer = answer.rsplit_once("</think>").map_or(answer, |(_, answer)| answer);
     let mut failure = None;
@@ -50,7 +50,7 @@ pub fn find<T>(answer: &str, read: impl Fn(&Value) -> Result<T>) -> Result<T> {
 
 /// The statements in an answer about these messages: a list of strings, or of objects, or an object that holds such a list.
 /// At most [`MAX_STATEMENTS`] a message; one that names no message it could come from counts as said in all of them.
-pub fn statements(answer: &str, said: &[Said<'_>]) -> Result<Vec<Statement>> {
+pub(crate) fn statements(answer: &str, said: &[Said<'_>]) -> Result<Vec<Statement>> {
     find(answer, |value| {
         let list = list_in(value, &["statements", "facts", "memories", "memory"])
             .ok_or_else(|| Error::invalid("the answer holds no list `statements`"))?;
@@ -122,7 +122,7 @@ fn moment(text: &str) -> Option<Timestamp> {
 
 /// The plan in an answer about known memories, numbered from 1, and new statements, numbered on from there. It has to name
 /// each of them; where what it says would lose something, the statement is added.
-pub fn plan(answer: &str, known: &[&Memory], new: usize) -> Result<Plan> {
+pub(crate) fn plan(answer: &str, known: &[&Memory], new: usize) -> Result<Plan> {
     find(answer, |value| {
         let list = list_in(value, &["memories", "memory", "results", "events"])
             .ok_or_else(|| Error::invalid("the answer holds no list `memories`"))?;

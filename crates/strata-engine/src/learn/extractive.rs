@@ -23,11 +23,11 @@ const SAID_ALREADY: f32 = 0.8;
 
 /// A part of what is summarised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part<'a> {
+pub(crate) struct Part<'a> {
     /// Who said it; `None` for a part of a document or for a summary.
-    pub speaker: Option<Role>,
+    pub(crate) speaker: Option<Role>,
     /// What was said.
-    pub text: &'a str,
+    pub(crate) text: &'a str,
 }
 
 struct Sentence {
@@ -38,7 +38,7 @@ struct Sentence {
 }
 
 /// The sentences that say most, of at most `max_chars` characters together. Empty where nothing says anything.
-pub fn summarise(parts: &[Part<'_>], max_chars: usize) -> String {
+pub(crate) fn summarise(parts: &[Part<'_>], max_chars: usize) -> String {
     let filter = FilterSettings::default();
     let texts: Vec<String> =
         parts.iter().map(|part| strip(&within(part.text), &filter, RawLogs::Removed)).collect();
@@ -50,7 +50,7 @@ pub fn summarise(parts: &[Part<'_>], max_chars: usize) -> String {
 }
 
 /// Whether a text is mostly written in Chinese characters.
-pub fn is_chinese<'a>(texts: impl Iterator<Item = &'a str>) -> bool {
+pub(crate) fn is_chinese<'a>(texts: impl Iterator<Item = &'a str>) -> bool {
     let (mut han, mut others) = (0_usize, 0_usize);
     for c in texts.flat_map(str::chars).filter(|c| c.is_alphabetic()) {
         if ('\u{3400}'..='\u{9fff}').contains(&c) { han += 1 } else { others += 1 }
@@ -181,7 +181,7 @@ fn render(sentences: &[Sentence], chosen: &[usize], parts: &[Part<'_>], chinese:
 }
 
 /// How a speaker is called, in the language of the text.
-pub fn label(speaker: Option<Role>, chinese: bool) -> &'static str {
+pub(crate) fn label(speaker: Option<Role>, chinese: bool) -> &'static str {
     match (speaker, chinese) {
         (None, _) => "",
         (Some(Role::User), false) => "User: ",

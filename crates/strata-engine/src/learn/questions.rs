@@ -9,10 +9,10 @@ use strata_core::ports::{AnswerSchema, ChatMessage, ChatRequest};
 use strata_core::turn::Role;
 
 /// The built-in instructions for extraction.
-pub const EXTRACT_PROMPT: &str = include_str!("prompts/extract.txt");
+pub(crate) const EXTRACT_PROMPT: &str = include_str!("prompts/extract.txt");
 
 /// The built-in instructions for reconciliation.
-pub const RECONCILE_PROMPT: &str = include_str!("prompts/reconcile.txt");
+pub(crate) const RECONCILE_PROMPT: &str = include_str!("prompts/reconcile.txt");
 
 /// Where a model's answer is cut off that does not come to an end: room for thoughts before it, and for each message or number
 /// that it has to speak of.
@@ -20,7 +20,7 @@ const MAX_ANSWER_TOKENS: usize = 2_048;
 const MAX_TOKENS_EACH: usize = 256;
 
 /// Asks what the user's messages state.
-pub fn extraction(said: &[Said<'_>], settings: &LearnSettings) -> ChatRequest {
+pub(crate) fn extraction(said: &[Said<'_>], settings: &LearnSettings) -> ChatRequest {
     let lines = said.iter().zip(1..).map(|(said, number)| {
         let mut line = json!({
             "message": number,
@@ -39,7 +39,7 @@ pub fn extraction(said: &[Said<'_>], settings: &LearnSettings) -> ChatRequest {
 
 /// Asks what becomes of known memories and new statements. Ids are numbers from 1: a model that has to copy a UUID makes
 /// mistakes, and pays for it.
-pub fn reconciliation(new: &[&Statement], known: &[&Memory], settings: &LearnSettings) -> ChatRequest {
+pub(crate) fn reconciliation(new: &[&Statement], known: &[&Memory], settings: &LearnSettings) -> ChatRequest {
     let most = settings.max_message_chars;
     let day = |at: jiff::Timestamp| at.strftime("%Y-%m-%d").to_string();
     let memories = known.iter().zip(1..).map(|(memory, id)| {
@@ -61,7 +61,7 @@ pub fn reconciliation(new: &[&Statement], known: &[&Memory], settings: &LearnSet
 }
 
 /// Shows a model its answer and what is wrong with it.
-pub fn repair(request: &ChatRequest, answer: &str, wrong: &str) -> ChatRequest {
+pub(crate) fn repair(request: &ChatRequest, answer: &str, wrong: &str) -> ChatRequest {
     let mut request = request.clone();
     request.messages.push(ChatMessage { role: Role::Assistant, content: answer.to_owned() });
     let content = format!("This cannot be used: {wrong}. Answer again, with the JSON alone.");

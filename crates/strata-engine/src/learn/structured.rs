@@ -59,12 +59,12 @@ impl Named for Field {
 
 /// One of the things that a summary says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Point {
+pub(crate) struct Point {
     /// What it says.
-    pub text: String,
+    pub(crate) text: String,
     /// The turn up to which it was said; `None` where somebody else wrote it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub seq: Option<u64>,
+    pub(crate) seq: Option<u64>,
 }
 
 impl<'de> Deserialize<'de> for Point {
@@ -111,27 +111,27 @@ impl Point {
 
 /// What a summary says in parts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Structured {
+pub(crate) struct Structured {
     /// What is so.
     #[serde(default)]
-    pub facts: Vec<Point>,
+    pub(crate) facts: Vec<Point>,
     /// What somebody likes or wants done in a certain way.
     #[serde(default)]
-    pub preferences: Vec<Point>,
+    pub(crate) preferences: Vec<Point>,
     /// What was settled.
     #[serde(default)]
-    pub decisions: Vec<Point>,
+    pub(crate) decisions: Vec<Point>,
     /// What is to be done.
     #[serde(default)]
-    pub todos: Vec<Point>,
+    pub(crate) todos: Vec<Point>,
     /// Who and what it is about.
     #[serde(default)]
-    pub entities: Vec<Point>,
+    pub(crate) entities: Vec<Point>,
 }
 
 impl Structured {
     /// The points of a field.
-    pub fn field(&self, field: Field) -> &[Point] {
+    pub(crate) fn field(&self, field: Field) -> &[Point] {
         match field {
             Field::Facts => &self.facts,
             Field::Preferences => &self.preferences,
@@ -152,12 +152,12 @@ impl Structured {
     }
 
     /// Whether nothing was made out.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         Field::ALL.into_iter().all(|field| self.field(field).is_empty())
     }
 
     /// What a row holds, whoever wrote it: fields that are no lists and points that are no texts are passed over.
-    pub fn of_row(value: &Value) -> Self {
+    pub(crate) fn of_row(value: &Value) -> Self {
         let mut structured = Self::default();
         for field in Field::ALL {
             let points = value.get(field.as_str()).and_then(Value::as_array).into_iter().flatten();
@@ -167,12 +167,12 @@ impl Structured {
     }
 
     /// What a row keeps.
-    pub fn to_row(&self) -> Value {
+    pub(crate) fn to_row(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default()
     }
 
     /// Leaves out what was said before `start`. Todos stay: leaving the window does not do them.
-    pub fn slide(&mut self, start: u64) {
+    pub(crate) fn slide(&mut self, start: u64) {
         for field in Field::ALL.into_iter().filter(|field| *field != Field::Todos) {
             self.field_mut(field).retain(|point| point.seq.is_none_or(|seq| seq >= start));
         }
@@ -180,7 +180,7 @@ impl Structured {
 
     /// Adds what a model found in the turns up to `end`. Its todos, where it lists any or says that there are none, are all
     /// that are open; a todo that was known keeps its turn.
-    pub fn absorb(&mut self, answer: &Answered, end: u64) {
+    pub(crate) fn absorb(&mut self, answer: &Answered, end: u64) {
         for field in Field::ALL {
             let Some(new) = answer.points(field) else { continue };
             let known = self.field_mut(field);
@@ -202,7 +202,7 @@ impl Structured {
     }
 
     /// Adds what the rules find in turns, and lets go of what they end or replace.
-    pub fn observe(&mut self, turns: &[&Turn]) {
+    pub(crate) fn observe(&mut self, turns: &[&Turn]) {
         for turn in turns {
             for entity in entities(&turn.content) {
                 self.entities.retain(|point| normalised(&point.text) != normalised(&entity));
@@ -293,15 +293,15 @@ fn as_memory(kind: MemoryKind, point: &Point) -> Memory {
 
 /// A model's answer to a request for a summary with its parts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Answered {
+pub(crate) struct Answered {
     /// The text.
-    pub summary: String,
+    pub(crate) summary: String,
     points: [Option<Vec<String>>; 5],
 }
 
 impl Answered {
     /// What is asked of a model.
-    pub fn schema() -> AnswerSchema {
+    pub(crate) fn schema() -> AnswerSchema {
         let texts = json!({"type": "array", "items": {"type": "string"}});
         let mut properties = Map::from_iter([("summary".to_owned(), json!({"type": "string"}))]);
         properties.extend(Field::ALL.map(|field| (field.as_str().to_owned(), texts.clone())));
@@ -313,7 +313,7 @@ impl Answered {
     }
 
     /// Reads an answer: the text is needed, the parts may be missing. *Invalid* where there is no text.
-    pub fn of(value: &Value) -> Result<Self> {
+    pub(crate) fn of(value: &Value) -> Result<Self> {
         let text =
             value.get("summary").or_else(|| value.get("text")).and_then(Value::as_str).unwrap_or_default();
         let summary = text.trim().to_owned();
@@ -330,7 +330,7 @@ impl Answered {
     }
 
     /// What it lists for a field; `None` where it says nothing of it.
-    pub fn points(&self, field: Field) -> Option<&[String]> {
+    pub(crate) fn points(&self, field: Field) -> Option<&[String]> {
         let place = Field::ALL.iter().position(|other| *other == field)?;
         self.points[place].as_deref()
     }
@@ -338,7 +338,7 @@ impl Answered {
 
 mod entities;
 
-pub use entities::entities;
+use entities::entities;
 
 #[cfg(test)]
 mod tests;

@@ -257,7 +257,7 @@ fn messages(instructions: String, data: String) -> Vec<ChatMessage> {
 
 /// A text answer, without thoughts before it and fences around it. *Invalid* where it is empty or a refusal: a summary that
 /// says «I cannot» would be shown for ever.
-pub fn read_text(answer: &str) -> Result<String> {
+pub(crate) fn read_text(answer: &str) -> Result<String> {
     let answer = answer.rsplit_once("</think>").map_or(answer, |(_, answer)| answer).trim();
     let unfenced = answer.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
     let text =

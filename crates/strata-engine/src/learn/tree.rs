@@ -15,13 +15,13 @@ use strata_core::ports::TokenCounter;
 use strata_language::sentences;
 
 /// The most tokens of a chunk, its overlap included (document 4: the summarizer's chunks of about 3,000).
-pub const CHUNK_TOKENS: u32 = 3_000;
+pub(crate) const CHUNK_TOKENS: u32 = 3_000;
 
 /// The most tokens that a chunk repeats of the one before.
-pub const OVERLAP_TOKENS: u32 = 200;
+pub(crate) const OVERLAP_TOKENS: u32 = 200;
 
 /// How many summaries of one level make one of the next (document 4: groups of about 5).
-pub const GROUP: usize = 5;
+pub(crate) const GROUP: usize = 5;
 
 /// How deep a text is summarised (document 4, 4.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
@@ -59,7 +59,7 @@ impl Level {
 
     /// How many tokens a summary of so many should have: document 4's shares of 20, 12 and 7 per cent, within what reads as
     /// a sentence at the least and as a page at the most.
-    pub fn target_tokens(self, tokens: u64) -> u32 {
+    pub(crate) fn target_tokens(self, tokens: u64) -> u32 {
         let (share, least, most) = match self {
             Self::None => return 0,
             Self::Brief => (20, 30, 100),
@@ -91,7 +91,7 @@ impl ContentType {
 
     /// What a text looks like: lines that begin with a speaker are a conversation, days or the word «I» a journal. Where
     /// nothing tells, it is a document.
-    pub fn detect(text: &str) -> Self {
+    pub(crate) fn detect(text: &str) -> Self {
         let mut lines = 0_u32;
         let (mut spoken, mut personal, mut dated) = (0_u32, 0_u32, 0_u32);
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()).take(400) {

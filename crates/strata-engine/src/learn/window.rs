@@ -31,7 +31,7 @@ impl Default for WindowSettings {
 
 /// What is known of a session when a trigger is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
+pub(crate) struct Progress {
     /// The `seq` of the turn that was appended last.
     pub last_saved_seq: u64,
     /// Whether that turn ended a round: somebody other than the user spoke.
@@ -71,7 +71,7 @@ impl Window {
 
 impl WindowSettings {
     /// Document 1's `should_trigger_summary`, and document 3's beside it.
-    pub fn is_due(&self, progress: Progress) -> bool {
+    pub(crate) fn is_due(&self, progress: Progress) -> bool {
         let after_seq = self.memory_summarize_after_seq;
         let by_seq = after_seq > 0 && progress.round_ended && progress.last_saved_seq >= after_seq;
         let every = self.summarise_every_user_turns;

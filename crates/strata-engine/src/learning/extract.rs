@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 
 use super::Learning;
-use super::reconcile::{Heard, Target};
+use super::reconcile::{DatedStatement, Target};
 use crate::ask::ask;
 use crate::jobs::{Ended, JobKind, Work, after, was_overtaken};
 use crate::learn::rules;
@@ -27,9 +27,9 @@ const TRIES: usize = 8;
 
 /// What to do when the model cannot be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Patience {
+pub(super) enum OnModelFailure {
     /// The work can be tried again later.
-    TryLater,
+    Retry,
     /// It has to be done now, by the rules.
     UseRules,
 }
@@ -67,7 +67,7 @@ impl Learning {
             return Err(Error::invalid("the job names no session; extraction works on one"));
         };
         let is_last = job.attempts >= self.settings.max_attempts.max(1);
-        let patience = if is_last { Patience::UseRules } else { Patience::TryLater };
+        let on_failure = if is_last { OnModelFailure::UseRules } else { OnModelFailure::Retry };
         let mut extracted: Option<([u64; 3], Extracted)> = None;
         let mut overtaken = None;
         // What was spent on tries that came to nothing.
@@ -76,13 +76,13 @@ impl Learning {
             let Some(batch) = self.batch(&job.user, session).await? else {
                 return self.jobs.settle(job, lease, Work { spent, ..Work::default() }).await;
             };
-            if let Some(run_at) = self.worth_waiting(job, &batch) {
+            if let Some(run_at) = self.wait_until(job, &batch) {
                 return self.jobs.settle(job, lease, Work { later: Some(run_at), ..Work::default() }).await;
             }
             let known = extracted.take().filter(|(of, _)| *of == batch.read());
             let mut found = match known {
                 Some((_, found)) => found,
-                None => self.extract(&batch, patience).await?,
+                None => self.extract(&batch, on_failure).await?,
             };
             let mut work = self.learned(&job.user, &batch, &found).await?;
             work.spent += std::mem::take(&mut spent);
@@ -139,7 +139,7 @@ impl Learning {
     }
 
     /// Until when a batch waits for more, so that several turns share a model's call.
-    fn worth_waiting(&self, job: &Job, batch: &Batch) -> Option<Timestamp> {
+    fn wait_until(&self, job: &Job, batch: &Batch) -> Option<Timestamp> {
         let until = after(job.created_at, self.jobs.delay());
         let is_full =
             batch.said.len() >= self.settings.model_batch.max(1) as usize || batch.to < batch.turn_count;
@@ -148,7 +148,7 @@ impl Learning {
 
     /// What a batch states: by the model, or by the rules where there is none, where the turns lie too far back, or where the
     /// model fails.
-    pub(super) async fn extract(&self, batch: &Batch, patience: Patience) -> Result<Extracted> {
+    pub(super) async fn extract(&self, batch: &Batch, on_failure: OnModelFailure) -> Result<Extracted> {
         let settings = &self.settings;
         let texts: Vec<Cow<'_, str>> = batch.said.iter().map(|turn| strip_injected(&turn.content)).collect();
         let said: Vec<Said<'_>> =
@@ -164,7 +164,9 @@ impl Learning {
                 Ok(statements) => {
                     return Ok(Extracted { statements, by: model.model().to_owned(), spent });
                 }
-                Err(error) if error.is_retryable() && patience == Patience::TryLater => return Err(error),
+                Err(error) if error.is_retryable() && on_failure == OnModelFailure::Retry => {
+                    return Err(error);
+                }
                 Err(error) => {
                     tracing::warn!(%error, session = %batch.session, "the model extracted nothing; the rules do");
                 }
@@ -182,8 +184,8 @@ impl Learning {
             within: batch.session.clone(),
             owner: batch.owner.clone(),
         };
-        let heard = found.statements.iter().filter_map(|statement| heard(statement, batch, now)).collect();
-        let mut work = self.reconcile(user, &target, heard).await?;
+        let dated = found.statements.iter().filter_map(|statement| dated(statement, batch, now)).collect();
+        let mut work = self.reconcile(user, &target, dated).await?;
         work.spent += found.spent;
         work.details.insert("extracted_by".to_owned(), found.by.clone().into());
         work.details.insert("turns".to_owned(), vec![batch.from, batch.to].into());
@@ -237,7 +239,7 @@ fn said<'a>(turn: &'a Turn, text: &'a str) -> Said<'a> {
 
 /// A statement with when it was said: with the last of its turns, and never in the future. One that names none of the batch's
 /// turns counts as said in all of them; one without content is none.
-fn heard(statement: &Statement, batch: &Batch, now: Timestamp) -> Option<Heard> {
+fn dated(statement: &Statement, batch: &Batch, now: Timestamp) -> Option<DatedStatement> {
     if statement.content.trim().is_empty() {
         return None;
     }
@@ -250,5 +252,5 @@ fn heard(statement: &Statement, batch: &Batch, now: Timestamp) -> Option<Heard> 
     }
     let turns = batch.said.iter().filter(|turn| statement.turns.contains(&turn.id));
     let at = turns.map(|turn| turn.created_at).max()?.min(now);
-    Some(Heard { statement, at })
+    Some(DatedStatement { statement, at })
 }

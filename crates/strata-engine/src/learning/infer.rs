@@ -1,7 +1,7 @@
 //! Learning while somebody waits: the very path that jobs take, done at once.
 
 use super::Learning;
-use super::extract::Patience;
+use super::extract::OnModelFailure;
 use crate::Recorded;
 use crate::jobs::{Event, InferredEvent, was_overtaken};
 use strata_core::error::Result;
@@ -55,7 +55,7 @@ impl Learning {
             };
             // Turns that waited before these are nobody's question: they cost no call.
             let learning = if batch.covers(first) { self } else { &by_rules };
-            let found = learning.extract(&batch, Patience::UseRules).await?;
+            let found = learning.extract(&batch, OnModelFailure::UseRules).await?;
             let work = learning.learned(user, &batch, &found).await?;
             let set = ChangeSet { expect: work.expect, ..ChangeSet::new(self.clock.now(), work.changes) };
             match self.store.apply(user, set).await {

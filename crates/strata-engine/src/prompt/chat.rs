@@ -1,6 +1,6 @@
 //! The chat renderer: messages for a chat model, whose beginning stays byte for byte what it was.
 //!
-//! Memory goes in front of the last of the user's messages, in a block of its own ([`OPEN`] … [`CLOSE`]): everything
+//! Recollection goes in front of the last of the user's messages, in a block of its own ([`OPEN`] … [`CLOSE`]): everything
 //! before that message is untouched, so that a provider's cache of the prompt goes on working, and a block that comes back
 //! is recognised ([`strip_injected`]) and never recorded or learned from. Within the block stand what is known, the
 //! summary, then what was recalled as `[role] content` (document 4), and after it what the user said.
@@ -20,10 +20,10 @@ use strata_core::store::Item;
 use strata_core::turn::Role;
 
 /// Where injected memory begins.
-pub const OPEN: &str = "<strata_memory>";
+pub(crate) const OPEN: &str = "<strata_memory>";
 
 /// Where injected memory ends.
-pub const CLOSE: &str = "</strata_memory>";
+pub(crate) const CLOSE: &str = "</strata_memory>";
 
 /// What the model is told of the block.
 const ABOUT: &str =
@@ -57,24 +57,24 @@ pub fn chat(
     settings: &PromptSettings,
     tokens: &dyn TokenCounter,
 ) -> Prompt {
-    let mut sheet = Sheet::new(layers, rules, settings.fold_step.max(1), tokens);
+    let mut draft = ChatDraft::new(layers, rules, settings.fold_step.max(1), tokens);
     let mut cut = Vec::new();
     if let Some(most) = layers.max_tokens {
-        while sheet.total() > most && sheet.give_way(&mut cut, tokens) {}
+        while draft.total() > most && draft.cut_next(&mut cut, tokens) {}
     }
-    Prompt { tokens: sheet.total(), layers: sheet.layers(tokens), body: sheet.body(), cut }
+    Prompt { tokens: draft.total(), layers: draft.layers(tokens), body: draft.body(), cut }
 }
 
 /// The block that [`chat`] puts in front of the last of the user's messages, for a client whose messages are not plain
 /// texts; `None` where there is nothing to remember.
-pub fn memory_block(
+pub(crate) fn memory_block(
     state: &State,
     summary: &str,
     memories: &[RecalledItem],
     rules: &Rules,
 ) -> Option<String> {
     let layers = ChatLayers { messages: &[], state, summary, memories, max_tokens: None };
-    block(&Memory::new(layers, rules))
+    block(&Recollection::new(layers, rules))
 }
 
 /// A text without the blocks that Strata injected. A block that does not end is somebody's own words and stays.
@@ -94,25 +94,25 @@ pub fn strip_injected(text: &str) -> std::borrow::Cow<'_, str> {
 }
 
 /// What the block holds.
-struct Memory {
+struct Recollection {
     contexts: Vec<Context>,
     summary: String,
     /// Best first.
     memories: Vec<String>,
 }
 
-impl Memory {
+impl Recollection {
     fn new(layers: ChatLayers<'_>, rules: &Rules) -> Self {
         Self {
             contexts: Context::all(rules, layers.state),
             summary: plain(layers.summary),
-            memories: layers.memories.iter().map(remembered).collect(),
+            memories: layers.memories.iter().map(recalled_line).collect(),
         }
     }
 }
 
 /// A recalled item as document 4 shows it: `[role] content`.
-fn remembered(recalled: &RecalledItem) -> String {
+fn recalled_line(recalled: &RecalledItem) -> String {
     let role = match &recalled.item {
         Item::Turn(turn) => turn.role.as_str(),
         Item::Memory(_) => "memory",
@@ -122,7 +122,7 @@ fn remembered(recalled: &RecalledItem) -> String {
     format!("[{role}] {}", plain(content.trim()))
 }
 
-fn block(memory: &Memory) -> Option<String> {
+fn block(memory: &Recollection) -> Option<String> {
     let mut parts = Vec::new();
     for context in &memory.contexts {
         parts.push(format!("<{0}>\n{1}\n</{0}>", context.tag, context.text()));
@@ -137,7 +137,7 @@ fn block(memory: &Memory) -> Option<String> {
 }
 
 /// A chat in the making.
-struct Sheet<'a> {
+struct ChatDraft<'a> {
     messages: &'a [ChatMessage],
     counts: Vec<u32>,
     /// Instructions at the beginning, which stay.
@@ -147,29 +147,29 @@ struct Sheet<'a> {
     /// The last of the user's messages.
     last: Option<usize>,
     step: usize,
-    memory: Memory,
+    memory: Recollection,
     block: Option<String>,
     block_tokens: u32,
 }
 
-impl<'a> Sheet<'a> {
+impl<'a> ChatDraft<'a> {
     fn new(layers: ChatLayers<'a>, rules: &Rules, step: usize, tokens: &dyn TokenCounter) -> Self {
         let messages = layers.messages;
         let last = messages.iter().rposition(|message| message.role == Role::User);
         let count = |message: &ChatMessage| tokens.count(&message.content).saturating_add(MESSAGE_TOKENS);
-        let mut sheet = Self {
+        let mut draft = Self {
             messages,
             counts: messages.iter().map(count).collect(),
             instructions: messages.iter().take_while(|message| message.role == Role::System).count(),
             dropped: 0,
             last,
             step,
-            memory: Memory::new(layers, rules),
+            memory: Recollection::new(layers, rules),
             block: None,
             block_tokens: 0,
         };
-        sheet.write_block(tokens);
-        sheet
+        draft.write_block(tokens);
+        draft
     }
 
     fn write_block(&mut self, tokens: &dyn TokenCounter) {
@@ -188,7 +188,7 @@ impl<'a> Sheet<'a> {
     }
 
     /// Lets the next thing give way. Says whether there was one.
-    fn give_way(&mut self, cut: &mut Vec<Cut>, tokens: &dyn TokenCounter) -> bool {
+    fn cut_next(&mut self, cut: &mut Vec<Cut>, tokens: &dyn TokenCounter) -> bool {
         let droppable = self.last.map_or(0, |last| last.saturating_sub(self.instructions));
         if self.dropped < droppable {
             let before = self.dropped;

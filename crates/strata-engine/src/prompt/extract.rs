@@ -33,21 +33,21 @@ pub fn extract_state_updates(response: &str, mut state: State) -> State {
 /// Profiles, made ready for reading.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
-    profiles: Vec<Ready>,
+    profiles: Vec<CompiledProfile>,
 }
 
 #[derive(Debug, Clone)]
-struct Ready {
+struct CompiledProfile {
     profile: Profile,
-    rules: Vec<ReadyRule>,
+    rules: Vec<CompiledRule>,
     statuses: Vec<(String, Regex, Option<Regex>)>,
     /// Which of the rules match at all, in one pass.
     any: RegexSet,
 }
 
 #[derive(Debug, Clone)]
-struct ReadyRule {
-    how: How,
+struct CompiledRule {
+    matcher: Matcher,
     from: Vec<Role>,
     unless: Option<Regex>,
     unless_line: Option<Regex>,
@@ -55,7 +55,7 @@ struct ReadyRule {
 }
 
 #[derive(Debug, Clone)]
-enum How {
+enum Matcher {
     Pattern(Regex),
     /// A heading, and the field its items go into.
     Section(Regex, String),
@@ -84,7 +84,7 @@ impl Rules {
                 return Err(Error::invalid(format!("profile `{}` is given twice; rename one", profile.name)));
             }
         }
-        Ok(Self { profiles: profiles.iter().map(Ready::new).collect::<Result<_>>()? })
+        Ok(Self { profiles: profiles.iter().map(CompiledProfile::new).collect::<Result<_>>()? })
     }
 
     /// The profiles, in the order given.
@@ -92,8 +92,14 @@ impl Rules {
         self.profiles.iter().map(|ready| &ready.profile)
     }
 
-    /// Reads a message into the state. Says whether it told anything new.
-    pub fn observe(&self, role: Role, content: &str, filter: &FilterSettings, state: &mut State) -> bool {
+    /// Reads a message into the state. Says whether it filled anything new.
+    pub(crate) fn observe(
+        &self,
+        role: Role,
+        content: &str,
+        filter: &FilterSettings,
+        state: &mut State,
+    ) -> bool {
         let ends = both_ends(content);
         // Addresses and words in a raw log are its own, not the diagnosis's.
         let text = strip(&ends, filter, RawLogs::Removed);
@@ -147,7 +153,7 @@ fn both_ends(text: &str) -> std::borrow::Cow<'_, str> {
     format!("{}\n\n{}", &text[..head], &text[tail..]).into()
 }
 
-impl Ready {
+impl CompiledProfile {
     fn new(profile: &Profile) -> Result<Self> {
         let known: HashSet<&str> = profile.fields.iter().map(|field| field.name.as_str()).collect();
         let check = |name: &str| {
@@ -165,10 +171,10 @@ impl Ready {
         let mut rules = Vec::new();
         let mut patterns = Vec::new();
         for rule in &profile.rules {
-            let (ready, pattern) = ready_rule(profile, rule)?;
-            match &ready.how {
-                How::Pattern(regex) => regex.capture_names().flatten().try_for_each(check)?,
-                How::Section(_, field) => check(field)?,
+            let (ready, pattern) = compiled_rule(profile, rule)?;
+            match &ready.matcher {
+                Matcher::Pattern(regex) => regex.capture_names().flatten().try_for_each(check)?,
+                Matcher::Section(_, field) => check(field)?,
             }
             rules.push(ready);
             patterns.push(pattern);
@@ -186,44 +192,44 @@ impl Ready {
     /// Reads a message into the fields. Says whether anything changed.
     fn observe(&self, role: Role, text: &str, fields: &mut Map<String, Value>) -> bool {
         let before = fields.clone();
-        let mut told = HashSet::new();
+        let mut filled = HashSet::new();
         for place in self.any.matches(text) {
             let rule = &self.rules[place];
             if !rule.from.contains(&role) {
                 continue;
             }
-            match &rule.how {
-                How::Pattern(regex) => {
+            match &rule.matcher {
+                Matcher::Pattern(regex) => {
                     for captures in regex.captures_iter(text) {
                         let named = regex.capture_names().flatten();
                         for (name, found) in named.filter_map(|name| Some((name, captures.name(name)?))) {
                             let line = line_at(text, found.start());
-                            self.tell(rule, name, found.as_str(), line, fields, &mut told);
+                            self.take_value(rule, name, found.as_str(), line, fields, &mut filled);
                         }
                     }
                 }
-                How::Section(heading, field) => {
+                Matcher::Section(heading, field) => {
                     for item in section_items(heading, text) {
-                        self.tell(rule, field, item, item, fields, &mut told);
+                        self.take_value(rule, field, item, item, fields, &mut filled);
                     }
                 }
             }
         }
-        self.reset(&before, fields, &told);
+        self.reset(&before, fields, &filled);
         let is_new = *fields != before;
         self.set_status(role, text, is_new, fields);
         *fields != before
     }
 
     /// Takes in one value of a field.
-    fn tell(
+    fn take_value(
         &self,
-        rule: &ReadyRule,
+        rule: &CompiledRule,
         name: &str,
         found: &str,
         line: &str,
         fields: &mut Map<String, Value>,
-        told: &mut HashSet<String>,
+        filled: &mut HashSet<String>,
     ) {
         let Some(field) = self.profile.fields.iter().find(|field| field.name == name) else { return };
         let value = tidy_value(found);
@@ -237,7 +243,7 @@ impl Ready {
         {
             return;
         }
-        told.insert(name.to_owned());
+        filled.insert(name.to_owned());
         if !field.list {
             if !(rule.keep && fields.get(name).is_some_and(|known| !known.is_null())) {
                 fields.insert(name.to_owned(), Value::String(value));
@@ -257,11 +263,11 @@ impl Ready {
     }
 
     /// Empties the fields that depend on one that changed.
-    fn reset(&self, before: &Map<String, Value>, fields: &mut Map<String, Value>, told: &HashSet<String>) {
+    fn reset(&self, before: &Map<String, Value>, fields: &mut Map<String, Value>, filled: &HashSet<String>) {
         for field in &self.profile.fields {
             let Some(dependent) = &field.resets else { continue };
             let was = before.get(&field.name).filter(|was| !was.is_null());
-            if was.is_some() && was != fields.get(&field.name) && !told.contains(dependent) {
+            if was.is_some() && was != fields.get(&field.name) && !filled.contains(dependent) {
                 fields.insert(dependent.clone(), Value::Null);
             }
         }
@@ -294,14 +300,14 @@ impl Ready {
     }
 }
 
-fn ready_rule(profile: &Profile, rule: &Rule) -> Result<(ReadyRule, String)> {
+fn compiled_rule(profile: &Profile, rule: &Rule) -> Result<(CompiledRule, String)> {
     let compiled =
         |pattern: &Option<String>| pattern.as_deref().map(|text| compile(profile, text)).transpose();
-    let (how, pattern) = match (&rule.pattern, &rule.section, &rule.field) {
-        (Some(pattern), None, None) => (How::Pattern(compile(profile, pattern)?), pattern.clone()),
+    let (matcher, pattern) = match (&rule.pattern, &rule.section, &rule.field) {
+        (Some(pattern), None, None) => (Matcher::Pattern(compile(profile, pattern)?), pattern.clone()),
         // Whether a heading is there is decided line by line; the set cannot.
         (None, Some(heading), Some(field)) => {
-            (How::Section(compile(profile, heading)?, field.clone()), String::new())
+            (Matcher::Section(compile(profile, heading)?, field.clone()), String::new())
         }
         _ => {
             return Err(Error::invalid(format!(
@@ -312,7 +318,7 @@ fn ready_rule(profile: &Profile, rule: &Rule) -> Result<(ReadyRule, String)> {
     };
     let from = rule.from.clone().unwrap_or_else(|| vec![Role::Assistant, Role::Tool]);
     let (unless, unless_line) = (compiled(&rule.unless)?, compiled(&rule.unless_line)?);
-    Ok((ReadyRule { how, from, unless, unless_line, keep: rule.keep }, pattern))
+    Ok((CompiledRule { matcher, from, unless, unless_line, keep: rule.keep }, pattern))
 }
 
 fn compile(profile: &Profile, pattern: &str) -> Result<Regex> {
@@ -368,7 +374,7 @@ fn tidy_value(found: &str) -> String {
         .to_owned()
 }
 
-/// How two statements relate.
+/// Matcher two statements relate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Likeness {
     /// The first says all that the second says.

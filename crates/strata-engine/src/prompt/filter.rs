@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use strata_language::sentences::{head_end, tail_start};
 
 /// What stands for a raw log in a recent turn (document 0).
-pub const RAW_LOG: &str = "[raw log — see findings above]";
+pub(crate) const RAW_LOG: &str = "[raw log — see findings above]";
 
 /// How many spaces may stand between `<!--` and a marker's name.
 const MAX_MARKER_SPACES: usize = 8;
@@ -41,7 +41,7 @@ impl Default for FilterSettings {
 
 /// What becomes of raw logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RawLogs {
+pub(crate) enum RawLogs {
     /// [`RAW_LOG`] stands for them, as in recent turns.
     Noted,
     /// They go, as in summaries.

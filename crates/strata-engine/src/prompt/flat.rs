@@ -78,42 +78,42 @@ pub fn flat(
     settings: &PromptSettings,
     tokens: &dyn TokenCounter,
 ) -> Prompt {
-    let mut sheet = Sheet::new(layers, rules, settings, tokens);
+    let mut draft = FlatDraft::new(layers, rules, settings, tokens);
     let mut cut = Vec::new();
     // Tokens are counted part by part while layers give way. Joined, a text may have a token more here and there: then
     // some more gives way.
     let mut aim = settings.max_tokens;
     loop {
-        while sheet.tokens() > aim && sheet.give_way(&mut cut) {}
-        let text = sheet.text();
+        while draft.tokens() > aim && draft.cut_next(&mut cut) {}
+        let text = draft.text();
         let total = tokens.count(&text);
-        if total <= settings.max_tokens || sheet.is_bare() {
-            return Prompt { body: PromptBody::Text(text), tokens: total, layers: sheet.layers(), cut };
+        if total <= settings.max_tokens || draft.is_bare() {
+            return Prompt { body: PromptBody::Text(text), tokens: total, layers: draft.layers(), cut };
         }
-        aim = sheet.tokens().min(aim).saturating_sub(total - settings.max_tokens);
+        aim = draft.tokens().min(aim).saturating_sub(total - settings.max_tokens);
     }
 }
 
 /// A prompt in the making.
-struct Sheet<'a> {
+struct FlatDraft<'a> {
     question: String,
     question_tokens: u32,
     contexts: Vec<(Context, u32)>,
     notes: Vec<(String, u32)>,
     summary: (String, u32),
-    recent: Vec<Line<'a>>,
+    recent: Vec<RecentLine<'a>>,
     settings: &'a PromptSettings,
     tokens: &'a dyn TokenCounter,
 }
 
 /// A recent message as it is shown.
-struct Line<'a> {
+struct RecentLine<'a> {
     text: String,
     tokens: u32,
     message: &'a Message,
 }
 
-impl<'a> Sheet<'a> {
+impl<'a> FlatDraft<'a> {
     fn new(
         layers: FlatLayers<'a>,
         rules: &Rules,
@@ -141,7 +141,7 @@ impl<'a> Sheet<'a> {
             let content = filter_content_with(&message.content, &settings.filter);
             let text = format!("{}: {}", label(message.role), plain(content.trim_end()));
             let tokens = tokens.count(&text) + 1;
-            (!content.trim().is_empty()).then_some(Line { text, tokens, message })
+            (!content.trim().is_empty()).then_some(RecentLine { text, tokens, message })
         });
         Self {
             question_tokens: tokens.count(&question),
@@ -176,7 +176,7 @@ impl<'a> Sheet<'a> {
     }
 
     /// Lets the next thing give way. Says whether there was one.
-    fn give_way(&mut self, cut: &mut Vec<Cut>) -> bool {
+    fn cut_next(&mut self, cut: &mut Vec<Cut>) -> bool {
         if self.recent.len() > LAST_EXCHANGE {
             self.fold_oldest();
             note_cut(cut, "recent_conversation", 1, "oldest messages, which went into the summary");

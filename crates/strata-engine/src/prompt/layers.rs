@@ -12,7 +12,7 @@ use strata_core::state::{DiagnosticState, DiagnosticStatus, State};
 use strata_core::turn::Role;
 
 /// What the built-in profile tells the model (document 0).
-pub const NOTE: &str = "Use diagnostic_context and conversation_summary to avoid\n\
+pub(super) const NOTE: &str = "Use diagnostic_context and conversation_summary to avoid\n\
                         re-downloading logs already analyzed. Reuse existing findings.";
 
 /// How many items of a list stay when everything else has given way.
@@ -20,7 +20,7 @@ const LEAST_ITEMS: usize = 3;
 
 /// Where the recent messages begin: the last `exchanges` questions and answers, with what tools and instructions said
 /// between them, though never more than twice as many of all.
-pub fn recent_start(messages: &[Message], exchanges: usize) -> usize {
+pub(crate) fn recent_start(messages: &[Message], exchanges: usize) -> usize {
     let (mut spoken, mut all) = (0, 0);
     for (place, message) in messages.iter().enumerate().rev() {
         let is_spoken = matches!(message.role, Role::User | Role::Assistant);
@@ -52,11 +52,11 @@ pub(super) fn device_address(text: &str) -> Option<&str> {
 pub(super) struct Context {
     pub(super) tag: String,
     pub(super) note: Option<String>,
-    lines: Vec<Line>,
+    lines: Vec<ContextLine>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Line {
+enum ContextLine {
     /// A label and its value.
     Value(String),
     /// A label and names after it.
@@ -83,9 +83,9 @@ impl Context {
     /// The lines as text.
     pub(super) fn text(&self) -> String {
         let lines = self.lines.iter().map(|line| match line {
-            Line::Value(line) => line.clone(),
-            Line::Names(label, names) => format!("{label}: {}", names.join(", ")),
-            Line::Items(label, items) => {
+            ContextLine::Value(line) => line.clone(),
+            ContextLine::Names(label, names) => format!("{label}: {}", names.join(", ")),
+            ContextLine::Items(label, items) => {
                 items.iter().fold(format!("{label}:"), |text, item| text + "\n  - " + item)
             }
         });
@@ -95,8 +95,8 @@ impl Context {
     /// Leaves the older half of the longest list out. Says how many items went; 0 where the lists are short already.
     pub(super) fn shorten(&mut self) -> usize {
         let lists = self.lines.iter_mut().filter_map(|line| match line {
-            Line::Names(_, items) | Line::Items(_, items) => Some(items),
-            Line::Value(_) => None,
+            ContextLine::Names(_, items) | ContextLine::Items(_, items) => Some(items),
+            ContextLine::Value(_) => None,
         });
         let Some(longest) = lists.max_by_key(|items| items.len()) else { return 0 };
         let over = longest.len().saturating_sub(LEAST_ITEMS);
@@ -106,16 +106,18 @@ impl Context {
     }
 }
 
-fn diagnostic_lines(state: &DiagnosticState) -> Vec<Line> {
+fn diagnostic_lines(state: &DiagnosticState) -> Vec<ContextLine> {
     let mut lines = Vec::new();
     match (&state.device_name, &state.device_ip) {
-        (Some(name), Some(address)) => lines.push(Line::Value(format!("Device: {name} ({address})"))),
-        (Some(device), None) | (None, Some(device)) => lines.push(Line::Value(format!("Device: {device}"))),
+        (Some(name), Some(address)) => lines.push(ContextLine::Value(format!("Device: {name} ({address})"))),
+        (Some(device), None) | (None, Some(device)) => {
+            lines.push(ContextLine::Value(format!("Device: {device}")))
+        }
         (None, None) => {}
     }
-    lines.extend(state.last_log_file.iter().map(|file| Line::Value(format!("Last log: {file}"))));
+    lines.extend(state.last_log_file.iter().map(|file| ContextLine::Value(format!("Last log: {file}"))));
     if !state.downloaded_logs.is_empty() {
-        lines.push(Line::Names("Downloaded".to_owned(), state.downloaded_logs.clone()));
+        lines.push(ContextLine::Names("Downloaded".to_owned(), state.downloaded_logs.clone()));
     }
     let lists = [
         ("Key findings", &state.findings),
@@ -123,25 +125,25 @@ fn diagnostic_lines(state: &DiagnosticState) -> Vec<Line> {
         ("Root causes", &state.root_causes),
     ];
     let lists = lists.into_iter().filter(|(_, items)| !items.is_empty());
-    lines.extend(lists.map(|(label, items)| Line::Items(label.to_owned(), items.clone())));
+    lines.extend(lists.map(|(label, items)| ContextLine::Items(label.to_owned(), items.clone())));
     // Document 0 shows no status. That the work is over is worth a line; that it goes on is what the rest says.
     if state.status == DiagnosticStatus::Resolved {
-        lines.push(Line::Value("Status: resolved".to_owned()));
+        lines.push(ContextLine::Value("Status: resolved".to_owned()));
     }
     lines
 }
 
-fn profile_lines(profile: &Profile, fields: &Map<String, Value>) -> Vec<Line> {
+fn profile_lines(profile: &Profile, fields: &Map<String, Value>) -> Vec<ContextLine> {
     let mut lines = Vec::new();
     for field in &profile.fields {
         match fields.get(&field.name) {
             Some(Value::String(value)) if !value.is_empty() => {
-                lines.push(Line::Value(format!("{}: {value}", field.label)));
+                lines.push(ContextLine::Value(format!("{}: {value}", field.label)));
             }
             Some(Value::Array(items)) if !items.is_empty() => {
                 let items =
                     items.iter().map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned));
-                lines.push(Line::Items(field.label.clone(), items.collect()));
+                lines.push(ContextLine::Items(field.label.clone(), items.collect()));
             }
             _ => {}
         }
@@ -150,7 +152,7 @@ fn profile_lines(profile: &Profile, fields: &Map<String, Value>) -> Vec<Line> {
         && let Some(Value::String(value)) = fields.get(&status.field)
         && *value != status.initial
     {
-        lines.push(Line::Value(format!("Status: {value}")));
+        lines.push(ContextLine::Value(format!("Status: {value}")));
     }
     lines
 }

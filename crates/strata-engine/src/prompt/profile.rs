@@ -131,7 +131,7 @@ impl Profile {
         let list = |name: &str, label: &str| Field { list: true, ..value(name, label) };
         Self {
             name: "diagnostic".to_owned(),
-            note: Some(super::NOTE.to_owned()),
+            note: Some(super::layers::NOTE.to_owned()),
             fields: vec![
                 value("device_name", "Device"),
                 Field { resets: Some("device_name".to_owned()), ..value("device_ip", "Address") },

@@ -7,7 +7,7 @@ use strata_core::error::Result;
 use super::{PromptSettings, Rules};
 
 /// Settings of prompts with their rules made ready.
-pub struct PromptRules {
+pub(crate) struct PromptRules {
     pub(crate) settings: PromptSettings,
     pub(crate) rules: Rules,
 }

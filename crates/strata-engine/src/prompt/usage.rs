@@ -18,7 +18,7 @@ const MAX_TOOL_CHARS: usize = 64;
 /// Counts a turn. A tool's turn is a call of the tool that the speaker's name names; it failed if the notes, or else its
 /// content as JSON, say so. A reply's tokens are those that the model reported, or else those that were counted:
 /// everything said since the last reply went in, the reply came out.
-pub fn count_usage(
+pub(crate) fn count_usage(
     role: Role,
     name: Option<&str>,
     content: &str,

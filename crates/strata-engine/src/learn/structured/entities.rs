@@ -72,7 +72,7 @@ static NAMED: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?:名叫|叫做|叫|名字是)(\p{Han}{2,4})(?:[，。！？；、\s]|$)").ok());
 
 /// The names in a text, each once, in their order.
-pub fn entities(text: &str) -> Vec<String> {
+pub(super) fn entities(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut add = |name: &str| {
         if !name.is_empty() && !found.iter().any(|known| known == name) {

@@ -4,7 +4,7 @@ use super::super::fixture::*;
 use super::*;
 use crate::Engine;
 use strata_core::store::conformance::fixture::{ann, session};
-use strata_core::turn::NewMessage;
+use strata_core::turn::{NewMessage, Role};
 
 /// About 300 tokens that say something.
 fn paragraph(number: usize) -> String {
