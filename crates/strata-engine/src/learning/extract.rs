@@ -1,7 +1,8 @@
-//! Extraction: from turns that nobody has learned from yet to statements, by the model or the rules.
+//! Extraction: turns become statements, by the model or by the rules.
 //!
-//! How far a session has been learned from is progress of its own space, moved on in the change set that stores what was
-//! learned. So turns are read once, whoever reads them: a job, another that took it over, or somebody who waits for the answer.
+//! Each session has a progress mark in a space of its own. The change set that stores the learned memories also moves
+//! the mark. So each turn is read once, whether by a job, by another job that took it over, or by a caller who waits
+//! for the result.
 
 use std::borrow::Cow;
 
@@ -22,46 +23,47 @@ use strata_core::ports::Spent;
 use strata_core::store::{Change, Expectation, TurnQuery, session_space};
 use strata_core::turn::{Owner, Role, Turn};
 
-/// How often memories are looked at again that somebody changed meanwhile.
+/// The number of attempts if other writers change the memories in the meantime.
 const TRIES: usize = 8;
 
-/// What to do when the model cannot be reached.
+/// The reaction to a model that cannot be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OnModelFailure {
-    /// The work can be tried again later.
+    /// The job fails and is tried again later.
     Retry,
-    /// It has to be done now, by the rules.
+    /// The rules do the work now.
     UseRules,
 }
 
-/// Turns of a session that are learned from together.
+/// Turns of one session that are learned from together.
 pub(super) struct Batch {
     session: SessionId,
-    /// The first `seq` and the one behind the last.
+    /// The first `seq`, and the one after the last.
     from: u64,
     to: u64,
-    /// How often a branch of the session had been left: what is said on one that is left meanwhile is not learned.
+    /// How often a branch of the session was left when the batch was read. If it is left again in the meantime, the
+    /// batch is not learned.
     times_left: u64,
-    /// The session's turns at the time.
+    /// The number of the session's turns when the batch was read.
     turn_count: u64,
-    /// The user's turns that recall sees.
+    /// The user's visible turns.
     said: Vec<Turn>,
-    /// Whose what they say becomes.
+    /// The owner of the memories that come from the batch.
     owner: Owner,
 }
 
-/// What the user's turns state.
+/// The statements of a batch.
 #[derive(Default)]
 pub(super) struct Extracted {
     statements: Vec<Statement>,
-    /// `rules`, or the model's name.
+    /// `rules`, or the name of the model.
     by: String,
     spent: Spent,
 }
 
 impl Learning {
-    /// Does an `extract` job and writes what it made. Memories that change meanwhile are looked at again; the turns are read by
-    /// the model once.
+    /// Does an `extract` job and writes its changes. If memories change in the meantime, they are read again; the model
+    /// reads the turns only once.
     pub(super) async fn extract_job(&self, job: &Job, lease: LeaseId) -> Result<(Ended, Work)> {
         let Some(session) = &job.session else {
             return Err(Error::invalid("the job names no session; extraction works on one"));
@@ -70,7 +72,7 @@ impl Learning {
         let on_failure = if is_last { OnModelFailure::UseRules } else { OnModelFailure::Retry };
         let mut extracted: Option<([u64; 3], Extracted)> = None;
         let mut overtaken = None;
-        // What was spent on tries that came to nothing.
+        // The cost of attempts whose changes could not be written.
         let mut spent = Spent::default();
         for _ in 0..TRIES {
             let Some(batch) = self.batch(&job.user, session).await? else {
@@ -97,8 +99,8 @@ impl Learning {
         Err(overtaken.unwrap_or_else(|| Error::internal("learning made no progress")))
     }
 
-    /// The next turns of a session to learn from; `None` where there are none. The next line says why it may be fewer than wait:
-    /// one batch has one owner, and not more of the user's turns than a model reads well at once.
+    /// The next turns of a session to learn from; `None` if there are none. A batch may hold fewer turns than wait,
+    /// because it has one owner and no more of the user's turns than a model reads well at once.
     pub(super) async fn batch(&self, user: &UserId, session: &SessionId) -> Result<Option<Batch>> {
         let settings = &self.settings;
         let space = session_space("learn", session);
@@ -138,7 +140,8 @@ impl Learning {
         Ok((batch.to > batch.from).then_some(batch))
     }
 
-    /// Until when a batch waits for more, so that several turns share a model's call.
+    /// The time until which a batch waits for more turns, so that several turns share one call of the model. `None` if
+    /// it is ready.
     fn wait_until(&self, job: &Job, batch: &Batch) -> Option<Timestamp> {
         let until = after(job.created_at, self.jobs.delay());
         let is_full =
@@ -146,8 +149,8 @@ impl Learning {
         (!is_full && self.clock.now() < until).then_some(until)
     }
 
-    /// What a batch states: by the model, or by the rules where there is none, where the turns lie too far back, or where the
-    /// model fails.
+    /// The statements of a batch. The model finds them. The rules do if there is no model, if the turns lie too far
+    /// back, or if the model fails.
     pub(super) async fn extract(&self, batch: &Batch, on_failure: OnModelFailure) -> Result<Extracted> {
         let settings = &self.settings;
         let texts: Vec<Cow<'_, str>> = batch.said.iter().map(|turn| strip_injected(&turn.content)).collect();
@@ -176,7 +179,7 @@ impl Learning {
         Ok(Extracted { statements, by: "rules".to_owned(), spent })
     }
 
-    /// What is written for a batch: the memories, how far the session has been learned from, and the jobs that follow.
+    /// The changes for a batch: the memories, the progress mark of the session, and the jobs that follow.
     pub(super) async fn learned(&self, user: &UserId, batch: &Batch, found: &Extracted) -> Result<Work> {
         let now = self.clock.now();
         let target = Target {
@@ -217,17 +220,17 @@ impl Learning {
 }
 
 impl Batch {
-    /// What was read: the same for the same turns.
+    /// Identifies the turns that were read. Two batches of the same turns have the same value.
     fn read(&self) -> [u64; 3] {
         [self.from, self.to, self.times_left]
     }
 
-    /// Whether a turn is in it, or before it.
+    /// Whether a turn lies in the batch or before it.
     pub(super) fn covers(&self, seq: u64) -> bool {
         self.to > seq
     }
 
-    /// Whether it begins after a turn.
+    /// Whether the batch begins after a turn.
     pub(super) fn is_behind(&self, seq: u64) -> bool {
         self.from > seq
     }
@@ -237,8 +240,8 @@ fn said<'a>(turn: &'a Turn, text: &'a str) -> Said<'a> {
     Said { turn: turn.id, name: turn.name.as_deref(), text, at: turn.created_at }
 }
 
-/// A statement with when it was said: with the last of its turns, and never in the future. One that names none of the batch's
-/// turns counts as said in all of them; one without content is none.
+/// A statement with its time: that of its last turn, but never in the future. A statement that names none of the
+/// batch's turns counts as said in all of them. `None` for a statement without content.
 fn dated(statement: &Statement, batch: &Batch, now: Timestamp) -> Option<DatedStatement> {
     if statement.content.trim().is_empty() {
         return None;

@@ -1,15 +1,16 @@
-//! Reconciliation: what becomes of new statements and of the memories near them, written as one change set.
+//! Reconciliation: decides what happens to new statements and to the memories near them, and writes it as one change
+//! set.
 //!
-//! Who judges is the model or the rules; what is done with the judgement is the same for both and is decided here:
+//! The model or the rules make a plan. This module applies it, in the same way for both:
 //!
-//! - What is equal but for spelling is a duplicate, and nobody is asked.
-//! - A memory that a statement ends is closed when that was said, not when it was learned, so that as-of reads return what was
-//!   believed then; it stays, and names what took its place.
-//! - A statement that is older than the memory it contradicts, because a session was read late, does not win: it is added as
-//!   history, closed by the memory that came after it.
-//! - A statement that is known already is not added again; its turns join those that say so, so that forgetting the first who
-//!   said it does not take it away.
-//! - Statements of one batch are applied one after the other, so that a later one may end an earlier one.
+//! - Statements that differ from a memory only in spelling are duplicates. Neither the model nor the rules are asked.
+//! - A memory that a statement ends is closed at the time of the statement, not at the time of learning, so that as-of
+//!   reads return the belief of that time. The memory stays stored and names its replacement.
+//! - A statement that is older than the memory it contradicts does not win. (A session may be read late.) It is added
+//!   as history, closed by the newer memory.
+//! - A statement that is known already is not added again. Its turns join the memory's source turns, so that forgetting
+//!   the first of them does not remove the memory.
+//! - The statements of one batch are applied one after the other, so that a later one may end an earlier one.
 
 use std::collections::BTreeSet;
 
@@ -32,32 +33,34 @@ use strata_core::turn::Owner;
 use strata_language::normalised;
 use strata_language::plan::{Fate, Novelty, Plan, TodoEnd};
 
-/// How many memories are looked through for each statement: by the rules, and for one that is equal, which is the most
-/// relevant there is.
+/// The most memories that are searched for each statement. The rules read all of them. An equal memory is among them,
+/// because it is the most relevant one.
 const MAX_NEIGHBOURS: u32 = 20;
 
-/// A batch shows a model at most the neighbours of so many statements: to enumerate more is more than a small one does well.
+/// The most statements whose neighbours a model sees in one batch. A small model does not enumerate more of them
+/// reliably.
 const MAX_SHOWN_STATEMENTS: usize = 4;
 
-/// A statement and when it was said.
+/// A statement and the time at which it was said.
 #[derive(Debug, Clone)]
 pub(super) struct DatedStatement {
     pub(super) statement: Statement,
     pub(super) at: Timestamp,
 }
 
-/// Where new memories belong.
+/// The owner and the session of new memories.
 pub(super) struct Target {
-    /// The session they are bound to.
+    /// The session that the memories are bound to.
     pub(super) session: Option<SessionId>,
-    /// The session in which they were said.
+    /// The session in which the statements were said.
     pub(super) within: SessionId,
-    /// Whose they become.
+    /// The owner of the memories.
     pub(super) owner: Owner,
 }
 
 impl Learning {
-    /// How new statements change the memories, with the expectation that no memory has changed since they were read.
+    /// Computes how new statements change the memories. The result expects that no memory has changed since they were
+    /// read.
     pub(super) async fn reconcile(
         &self,
         user: &UserId,
@@ -98,7 +101,8 @@ impl Learning {
         Ok(Work { expect, changes, spent, events, details, later: None })
     }
 
-    /// The current memories nearest to a statement, of the same agent, bound to no session or to this one, nearest first.
+    /// The current memories nearest to a statement, nearest first. They belong to the same agent, and are bound to this
+    /// session or to none.
     async fn neighbours(&self, user: &UserId, target: &Target, statement: &Statement) -> Result<Vec<Memory>> {
         let request = RecallRequest {
             session: Some(target.within.clone()),
@@ -117,8 +121,8 @@ impl Learning {
         Ok(memories.filter(|memory| memory.is_current() && memory.agent == target.owner.agent).collect())
     }
 
-    /// The memories near any of the statements, and the places among_added them of those that a model is shown: the nearest of each
-    /// statement, in turn. The rules read all of them, which costs nothing and finds more.
+    /// The memories near any of the statements, and the indexes of those that a model sees: the nearest ones of each
+    /// statement in turn. The rules read all of them, which costs little and finds more.
     async fn neighbourhood(
         &self,
         user: &UserId,
@@ -149,7 +153,7 @@ impl Learning {
         Ok((known, near))
     }
 
-    /// The model's judgement; nothing where there is no model, nothing to judge, or nothing usable in its answer.
+    /// The model's plan. `None` if there is no model, nothing to decide, or no usable answer.
     async fn model_plan(
         &self,
         dated: &[DatedStatement],
@@ -172,7 +176,7 @@ impl Learning {
                 return None;
             }
         };
-        // What the model was not shown stays.
+        // Memories that the model did not see stay.
         let mut plan = Plan::add_all(known.len(), new.len());
         for (place, fate) in near.iter().zip(judged.known) {
             plan.known[*place] = fate;
@@ -187,20 +191,20 @@ impl Learning {
     }
 }
 
-/// The memories as they stand while statements are applied, and what that changes.
+/// The memories while statements are applied, and the resulting changes.
 struct Reconciler<'a> {
     learning: &'a Learning,
     target: &'a Target,
-    /// What is believed: neighbours, and what was added.
+    /// The current memories: the neighbours and the added ones.
     known: Vec<Memory>,
-    /// What was said again among_added what is judged.
+    /// Statements that repeat another new statement.
     again: Vec<Statement>,
     changes: Vec<Change>,
     events: Vec<InferredEvent>,
 }
 
 impl Reconciler<'_> {
-    /// Leaves statements out that are known word for word, or were just said.
+    /// Removes statements that equal a memory or another new statement.
     fn without_duplicates(&mut self, dated: Vec<DatedStatement>) -> Vec<DatedStatement> {
         let mut seen = BTreeSet::new();
         let mut new = Vec::new();
@@ -215,12 +219,13 @@ impl Reconciler<'_> {
         new
     }
 
-    /// What is believed word for word.
+    /// The current memory with this normalised text.
     fn equal(&self, text: &str) -> Option<&Memory> {
         self.known.iter().find(|memory| normalised(&memory.content) == text)
     }
 
-    /// Something that is known was said once more: should the turns be forgotten that said it first, these still say it.
+    /// Handles a statement that is known already. Its turns join the memory's source turns, so that the memory survives
+    /// if its first turns are forgotten.
     fn repeat(&mut self, memory: &Memory, statement: &Statement) {
         self.confirm(memory.id, &statement.turns);
         self.report(memory, Event::None, None);
@@ -233,7 +238,7 @@ impl Reconciler<'_> {
         }
     }
 
-    /// What was said more than once, and is believed now that it has been judged, was said by all of these turns.
+    /// Adds the turns of repeated statements to the memories that now hold them.
     fn confirm_repeated(&mut self) {
         for statement in std::mem::take(&mut self.again) {
             let id = self.equal(&normalised(&statement.content)).map(|memory| memory.id);
@@ -243,7 +248,7 @@ impl Reconciler<'_> {
         }
     }
 
-    /// Lets the rules judge, message by message.
+    /// Applies the rules, message by message.
     fn apply_rules(&mut self, dated: &[DatedStatement]) {
         for message in dated.chunk_by(|a, b| a.statement.turns == b.statement.turns) {
             let plan = self.rules_plan(message);
@@ -263,7 +268,7 @@ impl Reconciler<'_> {
         }
     }
 
-    /// Does what a checked plan says.
+    /// Applies a checked plan.
     fn apply(&mut self, dated: &[DatedStatement], plan: &Plan) {
         let judged = self.known.clone();
         let mut added: Vec<MemoryId> = Vec::new();
@@ -272,7 +277,7 @@ impl Reconciler<'_> {
                 Novelty::Duplicate { of } => self.repeat(&judged[of], &one.statement),
                 Novelty::Repeated { .. } => {}
                 Novelty::Add => {
-                    // Of what was added by the same plan the judge knew nothing.
+                    // The author of the plan did not know the statements that the same plan adds.
                     let (mut ended, repeats) = self.among_added(one, &added);
                     if let Some(memory) = repeats {
                         self.repeat(&memory, &one.statement);
@@ -290,7 +295,8 @@ impl Reconciler<'_> {
         }
     }
 
-    /// What a statement ends or repeats among_added those that were added just before, by the rules.
+    /// The memories that a statement ends, or the one that it repeats, among those that were just added. The rules
+    /// decide.
     fn among_added(&self, one: &DatedStatement, added: &[MemoryId]) -> (Vec<(Memory, Fate)>, Option<Memory>) {
         let added: Vec<Memory> =
             self.known.iter().filter(|memory| added.contains(&memory.id)).cloned().collect();
@@ -308,11 +314,11 @@ impl Reconciler<'_> {
         (ended.collect(), None)
     }
 
-    /// Adds a statement and closes what it ends.
+    /// Adds a statement and closes the memories that it ends.
     fn add(&mut self, dated: &DatedStatement, ended: &[(Memory, Fate)]) -> MemoryId {
         let mut memory = self.memory(dated);
         let id = memory.id;
-        // Whoever spoke later is right, in whichever order the sessions were read.
+        // The later statement wins, whichever session was read first.
         let later = ended.iter().filter(|(old, _)| old.recorded_at > dated.at);
         if let Some((later, _)) = later.min_by_key(|(old, _)| old.recorded_at) {
             memory.valid_to = Some(later.valid_from.max(later.recorded_at));
@@ -320,7 +326,7 @@ impl Reconciler<'_> {
         }
         let ended = ended.iter().filter(|(old, _)| old.recorded_at <= dated.at);
         let ended: Vec<&(Memory, Fate)> = ended.collect();
-        // What takes the place of something that all sessions know is known to all of them.
+        // A replacement of a memory that is bound to no session is bound to no session either.
         if ended.iter().any(|(old, _)| old.session.is_none()) {
             memory.session = None;
         }
@@ -358,7 +364,7 @@ impl Reconciler<'_> {
             confidence: statement.confidence.clamp(0.0, 1.0),
             valid_from: statement.valid_from.unwrap_or(*at),
             valid_to: None,
-            // Known since it was said, like the turn itself: as-of reads see both.
+            // The memory is recorded at the time of its turn, so that as-of reads see both.
             recorded_at: *at,
             replaced_by: None,
             source_turns: statement.turns.clone(),

@@ -12,7 +12,7 @@ use strata_core::error::Result;
 use strata_core::ports::{ChatModel, Spent};
 use strata_language::sentences::beginning;
 
-/// The author of a summary: a model, or the rules if there is `None`.
+/// The author of a summary: a model, or the rules if it is `None`.
 pub(super) type Writer<'a> = Option<&'a dyn ChatModel>;
 
 /// The summary of a text, with the nodes below it.
@@ -122,7 +122,7 @@ impl Summaries {
         sources(question).iter().fold(0, |sum: u32, text| sum.saturating_add(self.tokens.count(text)))
     }
 
-    /// The answer to a question about a text, by a model or by rules.
+    /// Answers a question about a text, with the model or with the rules.
     pub(super) async fn write(
         &self,
         writer: Writer<'_>,
@@ -137,7 +137,7 @@ impl Summaries {
         Ok(beginning(&text, max_chars(target)))
     }
 
-    /// The same without a model.
+    /// Answers a question about a text with the rules.
     fn rewritten(&self, question: &TextQuestion<'_>, target: u32) -> String {
         let sources = sources(question);
         let chars: u64 = sources.iter().map(|text| text.chars().count() as u64).sum();
@@ -153,7 +153,7 @@ impl Summaries {
     }
 }
 
-/// What a question is about.
+/// The texts in a question.
 fn sources<'a>(question: &TextQuestion<'a>) -> Vec<&'a str> {
     match question {
         TextQuestion::Brief(text) | TextQuestion::Chunk(text) => vec![text],

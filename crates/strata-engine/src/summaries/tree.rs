@@ -1,11 +1,13 @@
-//! A session's tree of summaries in the store (document 4, 4.4), and summaries of any text.
+//! Stores a session's tree of summaries (memory-proxy design, 4.4).
 //!
-//! A session grows at its end, and so does its tree: whenever the turns after the last leaf have the tokens of level DETAILED,
-//! they become leaves (L1), each of whole turns; a turn that is longer than a leaf becomes several. Every five leaves become a
-//! group (L2) once there are more than five. The root (L3) is made anew each time: from all leaves while they are few, later
-//! from the root before, the new leaves and the facts that were learned since, so that its cost does not grow with the session.
-//! Leaves and groups are written as they are made, under ids that follow from what they are made of: work that a crash cut
-//! short is not done again.
+//! A session grows at its end, and so does its tree. When the turns after the last leaf have the tokens of level
+//! DETAILED, they become leaves (L1). A leaf holds whole turns; a turn that is longer than a leaf becomes several
+//! leaves. Once there are more than five leaves, every five become a group (L2). Each step makes a new root (L3): from
+//! all leaves while they are few, later from the previous root, the new leaves and the facts that were learned since.
+//! So the cost of a root does not grow with the session. Leaves and groups are written as soon as they are made, under
+//! ids that follow from their input, so that a crash does not repeat finished work.
+//!
+//! [`leaves`] cuts the turns, [`root`] makes the root, and this module does the steps and the rows.
 
 mod leaves;
 mod root;
@@ -117,7 +119,7 @@ impl Summaries {
         Ok(row)
     }
 
-    /// A long history that was imported, and a book that was pasted, are left to the rules: nobody asked a model to read them.
+    /// The rules summarise an imported history and a pasted book, because nobody asked a model to read them.
     fn writer_for(&self, leaf: &Leaf, turn_count: u64) -> Writer<'_> {
         let is_recent = leaf.end_seq + self.settings.model_backlog >= turn_count;
         self.model.as_deref().filter(|_| is_recent && leaf.part < GROUP)
@@ -161,7 +163,7 @@ impl Summaries {
         Ok(())
     }
 
-    /// Makes the groups that are complete and not there yet.
+    /// Makes the groups that are complete and do not exist yet.
     async fn group_leaves(
         &self,
         user: &UserId,
@@ -197,7 +199,7 @@ fn tokens_of(turns: &[Turn]) -> u64 {
     turns.iter().map(|turn| u64::from(turn.token_count)).sum()
 }
 
-/// The place of a node among those of its level.
+/// The index of a node within its level.
 fn index_of(row: &Summary) -> u64 {
     row.structured.as_ref().and_then(|about| about["index"].as_u64()).unwrap_or(0)
 }

@@ -26,8 +26,8 @@ pub(super) struct Leaf {
 }
 
 impl Summaries {
-    /// The visible turns from `first` on, until they have `enough` tokens, and whether there are more. Turns that are hidden
-    /// may be many: they are passed over.
+    /// The visible turns from `first` on until they have `enough` tokens, and whether there are more. Hidden turns are
+    /// skipped, because there may be many of them.
     pub(super) async fn tail(
         &self,
         user: &UserId,
@@ -44,7 +44,7 @@ impl Summaries {
         Ok((turns, first < session.turn_count))
     }
 
-    /// The leaves that the turns after the last one fill, and what kind of text they are.
+    /// The leaves that the turns after the `last` leaf fill, and the content type of their text.
     pub(super) async fn new_leaves(
         &self,
         user: &UserId,
@@ -54,7 +54,7 @@ impl Summaries {
         let first = last.map_or(0, |last| last.end_seq + 1);
         let enough = CHUNK_TOKENS * (MAX_LEAVES as u32 + 2);
         let (turns, is_cut) = self.tail(user, session, first, enough).await?;
-        // The last turn of the leaf before is read again for the overlap.
+        // The last turn of the previous leaf is read again for the overlap.
         let before = self.visible(user, &session.id, first.saturating_sub(1), first).await?.pop();
         let is_spoken = turns.iter().any(|turn| turn.role == Role::Assistant);
         let chinese = extractive::is_chinese(turns.iter().map(|turn| turn.content.as_str()));
@@ -69,8 +69,8 @@ impl Summaries {
         Ok((self.leaves(&turns, overlap, chinese, is_cut), content))
     }
 
-    /// Puts turns together until they fill a leaf. The last leaf stays out until it is full, unless there are so many short
-    /// turns that they are one by themselves (`is_cut`).
+    /// Joins turns until they fill a leaf. The last leaf is returned only if it is full, or if it is the only one and
+    /// more turns follow (`is_cut`).
     fn leaves(&self, turns: &[Turn], mut overlap: String, chinese: bool, is_cut: bool) -> Vec<Leaf> {
         let room = CHUNK_TOKENS - OVERLAP_TOKENS;
         let mut leaves: Vec<Leaf> = Vec::new();
@@ -110,12 +110,12 @@ impl Summaries {
         leaves
     }
 
-    /// A leaf that begins with the end of what came before it, which becomes its own text.
+    /// Puts the end of the `before` text in front of a leaf. `before` then becomes the leaf's own text.
     fn overlapped(&self, mut leaf: Leaf, before: &mut String) -> Leaf {
         let all = chunks(before, OVERLAP_TOKENS.saturating_mul(2), OVERLAP_TOKENS - 1, self.tokens.as_ref());
         let tail = all.last().map_or("", |chunk| &before[chunk.all.clone()]);
         let tail = if self.tokens.count(tail) > OVERLAP_TOKENS {
-            // The last chunk may be up to twice as long: its own end is taken.
+            // The last chunk may be up to twice as long as the overlap. Its end is taken.
             let halves = chunks(tail, OVERLAP_TOKENS, 0, self.tokens.as_ref());
             halves.last().map_or(String::new(), |chunk| tail[chunk.all.clone()].to_owned())
         } else {
@@ -128,7 +128,7 @@ impl Summaries {
     }
 }
 
-/// A turn as a part of a text.
+/// A turn as text, with its speaker.
 fn said(turn: &Turn, chinese: bool) -> String {
     let text = strip(&turn.content, &FilterSettings::default(), RawLogs::Removed);
     format!("{}{}", label(Some(turn.role), chinese), text.trim())

@@ -1,4 +1,4 @@
-//! The root of a session's tree, made anew with each step.
+//! The root of a session's tree. Each step makes a new one.
 
 use serde_json::json;
 
@@ -17,7 +17,7 @@ use strata_core::summary::Summary;
 const MAX_FACTS: u32 = 24;
 
 impl Summaries {
-    /// The root over all leaves.
+    /// Makes the root over all leaves.
     pub(super) async fn root(
         &self,
         user: &UserId,
@@ -55,12 +55,12 @@ impl Summaries {
         let input_tokens = self.question_tokens(&question);
         let began = self.clock.now();
         let text = match (&question, all.as_slice()) {
-            // Of one leaf there is nothing to put together.
+            // A single leaf is the root.
             (TextQuestion::Meta(_), [only]) => (*only).to_owned(),
             _ => self.write(writer, &question, content, target, spent).await?,
         };
         let node = TextNode { level: 3, output_tokens: self.tokens.count(&text), text, input_tokens };
-        // The place of a root is the number of leaves that it is made of.
+        // The index of a root is the number of its leaves.
         let about = json!({"index": count, "covered_tokens": covered, "level": level.as_str(), "content": content.as_str()});
         let end = leaves.last().map_or(0, |last| last.end_seq);
         let row = self.tree_row(session, node, about, (0, end), 0);
@@ -68,7 +68,8 @@ impl Summaries {
         Ok(Summary { base_id, generation_ms: self.millis_since(began), ..row })
     }
 
-    /// What was learned in a session since its root was made (document 4: «newly extracted facts»).
+    /// The facts that were learned in a session since its root was made («newly extracted facts» in the memory-proxy
+    /// design).
     async fn facts_since(&self, user: &UserId, session: &Session, root: &Summary) -> Result<Vec<String>> {
         let query = MemoryQuery {
             page: Page::first(MAX_FACTS * 4),
@@ -77,7 +78,7 @@ impl Summaries {
         let memories = self.store.memories(user, &query).await?;
         let mut facts = Vec::new();
         for memory in memories.into_iter().filter(|memory| memory.recorded_at > root.created_at) {
-            // A memory of all sessions is one of this session where its turns are.
+            // A memory that is bound to no session belongs to the session of its turns.
             let query = TurnQuery::Ids(memory.source_turns.iter().take(1).copied().collect());
             let is_here = memory.session.as_ref() == Some(&session.id)
                 || self.store.turns(user, &query).await?.iter().any(|turn| turn.session == session.id);
