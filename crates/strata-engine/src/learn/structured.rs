@@ -203,7 +203,7 @@ impl Structured {
         self.bound();
     }
 
-    /// Adds what the rules find in turns, and lets go of what they end or replace.
+    /// Merges the points that the rules find in turns, and removes those that the turns end or replace.
     pub(crate) fn observe(&mut self, turns: &[&Turn]) {
         for turn in turns {
             for entity in entities(&turn.content) {

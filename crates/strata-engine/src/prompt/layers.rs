@@ -1,4 +1,4 @@
-//! The layers that both renderers show: which messages are recent, and what is known as text.
+//! The layers that both renderers share: the choice of recent messages, and the profiles' fields as text.
 
 use std::sync::LazyLock;
 
@@ -11,15 +11,15 @@ use super::{Layer, Message};
 use strata_core::state::{DiagnosticState, DiagnosticStatus, State};
 use strata_core::turn::Role;
 
-/// What the built-in profile tells the model (document 0).
+/// The note of the built-in profile to the model (layered-prompt design).
 pub(super) const NOTE: &str = "Use diagnostic_context and conversation_summary to avoid\n\
                         re-downloading logs already analyzed. Reuse existing findings.";
 
-/// How many items of a list stay when everything else has given way.
+/// The number of items of each list that stay until the list is cut entirely.
 const LEAST_ITEMS: usize = 3;
 
-/// Where the recent messages begin: the last `exchanges` questions and answers, with what tools and instructions said
-/// between them, though never more than twice as many of all.
+/// The index of the first recent message. The recent messages hold the last `exchanges` questions and answers, with the
+/// tool and system messages between them, but at most twice as many messages in total.
 pub(crate) fn recent_start(messages: &[Message], exchanges: usize) -> usize {
     let (mut spoken, mut all) = (0, 0);
     for (place, message) in messages.iter().enumerate().rev() {
@@ -33,12 +33,12 @@ pub(crate) fn recent_start(messages: &[Message], exchanges: usize) -> usize {
     0
 }
 
-/// Whether a text names a device by its address.
+/// Whether a text holds the address of a device.
 pub fn is_device(text: &str) -> bool {
     device_address(text).is_some()
 }
 
-/// The device's address in a text.
+/// The address of a device in a text.
 pub(super) fn device_address(text: &str) -> Option<&str> {
     static PATTERNS: LazyLock<Option<(Regex, Regex)>> =
         LazyLock::new(|| Some((Regex::new(ADDRESS).ok()?, Regex::new(NO_DEVICE).ok()?)));
@@ -47,7 +47,7 @@ pub(super) fn device_address(text: &str) -> Option<&str> {
     found.map(|found| found.as_str()).find(|found| !no_device.is_match(found))
 }
 
-/// What one profile knows, as the lines of its layer.
+/// The known fields of one profile, as the lines of its layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Context {
     pub(super) tag: String,
@@ -59,14 +59,14 @@ pub(super) struct Context {
 enum ContextLine {
     /// A label and its value.
     Value(String),
-    /// A label and names after it.
+    /// A label and a list of names on one line.
     Names(String, Vec<String>),
-    /// A label and items under it.
+    /// A label and a list of items below it.
     Items(String, Vec<String>),
 }
 
 impl Context {
-    /// The contexts of all profiles that know something.
+    /// The contexts of all profiles that have a value.
     pub(super) fn all(rules: &Rules, state: &State) -> Vec<Self> {
         let contexts = rules.profiles().map(|profile| Self {
             tag: format!("{}_context", profile.name),
@@ -92,7 +92,8 @@ impl Context {
         plain(&lines.collect::<Vec<_>>().join("\n"))
     }
 
-    /// Leaves the older half of the longest list out. Says how many items went; 0 where the lists are short already.
+    /// Removes the older half of the longest list. Returns the number of removed items; 0 if all lists are short
+    /// already.
     pub(super) fn shorten(&mut self) -> usize {
         let lists = self.lines.iter_mut().filter_map(|line| match line {
             ContextLine::Names(_, items) | ContextLine::Items(_, items) => Some(items),
@@ -126,7 +127,8 @@ fn diagnostic_lines(state: &DiagnosticState) -> Vec<ContextLine> {
     ];
     let lists = lists.into_iter().filter(|(_, items)| !items.is_empty());
     lines.extend(lists.map(|(label, items)| ContextLine::Items(label.to_owned(), items.clone())));
-    // Document 0 shows no status. That the work is over is worth a line; that it goes on is what the rest says.
+    // The layered-prompt design shows no status. Only `resolved` gets a line, because the other lines imply that work
+    // goes on.
     if state.status == DiagnosticStatus::Resolved {
         lines.push(ContextLine::Value("Status: resolved".to_owned()));
     }
@@ -157,7 +159,7 @@ fn profile_lines(profile: &Profile, fields: &Map<String, Value>) -> Vec<ContextL
     lines
 }
 
-/// A text in which nothing ends or begins a layer: what was said must not pass for what Strata says.
+/// Escapes the tags of layers, so that a message cannot imitate a layer.
 pub(super) fn plain(text: &str) -> String {
     static TAGS: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let tags = r"<(/?(?:[A-Za-z0-9_-]{1,40}_context|note|conversation_summary|recent_conversation|strata_memory)>)";
