@@ -17,7 +17,7 @@ pub(crate) async fn ask<T>(
         Ok(found) => return Ok(found),
         Err(error) => error,
     };
-    tracing::debug!(model = model.model(), %error, "an answer could not be read; the model is asked to mend it");
+    tracing::debug!(model = model.model(), %error, "an answer could not be parsed; the model is asked to repair it");
     let text = complete(model, &repair(request, &text, error.message()), spent).await?;
     read(&text)
 }

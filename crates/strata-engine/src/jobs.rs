@@ -181,7 +181,7 @@ impl Jobs {
         match self.store.apply(&job.user, set).await {
             Ok(_) => Ok((ended, work)),
             Err(error) if is_lost(&error) => {
-                tracing::info!(job = %job.id, %error, "a result was dropped: the job is somebody else's");
+                tracing::info!(job = %job.id, %error, "the result of a job was dropped: another worker has the job, or it is gone");
                 Ok((Ended::Dropped, Work { spent: work.spent, ..Work::default() }))
             }
             Err(error) => Err(error),

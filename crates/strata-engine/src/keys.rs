@@ -51,11 +51,11 @@ impl Keys {
                 .map_err(|error| Error::invalid(error.message().replace("key id", "the key's name")))?;
         }
         if scopes == (Scopes { read: false, write: false, admin: false }) {
-            return Err(Error::invalid("the key may do nothing; give it a scope"));
+            return Err(Error::invalid("the key has no scope; give it at least one"));
         }
         if let Some(end) = expires_at.filter(|end| *end <= now) {
             return Err(Error::invalid(format!(
-                "the key would end at `{end}`, which is over; choose a later time"
+                "the key would expire at `{end}`, which is in the past; choose a later time"
             )));
         }
         for (what, limit) in
@@ -63,7 +63,7 @@ impl Keys {
         {
             if limit == Some(0) {
                 return Err(Error::invalid(format!(
-                    "`0` {what} are none; leave the limit out or give at least 1"
+                    "a limit of `0` {what} allows no request; leave the limit out or give at least 1"
                 )));
             }
         }

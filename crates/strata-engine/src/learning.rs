@@ -56,7 +56,7 @@ impl Learning {
         let most = self.settings.max_attempts.max(1);
         let worked = if job.attempts > most {
             // Earlier workers never finished this job. It may be the job that crashes them.
-            Err(Error::internal(format!("the job was begun {most} times and never came to an end")))
+            Err(Error::internal(format!("the job was started {most} times and never finished")))
         } else {
             self.work_on(&job, request.lease).await
         };

@@ -230,7 +230,7 @@ impl Summaries {
             if job.attempts <= 1 && now < held_until {
                 return Ok(None);
             }
-            tracing::info!(job = %job.id, "a summary that was left unfinished is taken over");
+            tracing::info!(job = %job.id, "an unfinished summary is taken over");
         }
         let base_id = due.base.as_ref().map(|base| base.id);
         let row = match &due.begun {

@@ -33,7 +33,7 @@ impl std::str::FromStr for Filter {
     fn from_str(text: &str) -> Result<Self> {
         let filter: Map<String, Value> = serde_json::from_str(text).map_err(|error| {
             Error::invalid(format!(
-                "the filter is no JSON object ({error}); write it as `{{\"category\": \"travel\"}}`"
+                "the filter is not a JSON object ({error}); write it as `{{\"category\": \"travel\"}}`"
             ))
         })?;
         Self::from_json(&filter)

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_most_is_kept_in_order() {
+    fn the_most_informative_sentences_stay_in_order() {
         let parts = [
             user("Hi! I am planning a trip to Lisbon in May with my sister Ann."),
             reply("Great! Lisbon is lovely in May. The trams are fun. Bring good shoes for the hills."),
@@ -297,21 +297,21 @@ mod tests {
     }
 
     #[test]
-    fn nothing_said_is_no_summary() {
+    fn a_text_without_information_has_no_summary() {
         assert_eq!(summarise(&[], 100), "");
         assert_eq!(summarise(&[user("Hi!"), reply("Hello! …"), user("谢谢。")], 100), "");
         assert_eq!(summarise(&[user("Something to say.")], 0), "");
     }
 
     #[test]
-    fn what_was_said_is_not_said_again() {
+    fn redundant_sentences_are_left_out() {
         let text = "The fan of pump 3 has stopped.";
         assert_eq!(summarise(&[user(text), user(text), user(text)], 500), format!("User: {text}"));
     }
 
     proptest! {
         #[test]
-        fn it_never_has_more_than_it_is_given(
+        fn a_summary_never_exceeds_its_limit(
             texts in proptest::collection::vec("[a-zA-Z .。!?\n西湖風👨‍👩‍👧]{0,200}", 0..12),
             max_chars in 0_usize..400,
         ) {

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn either_trigger_is_enough_and_nought_is_off() {
+    fn either_trigger_is_enough_and_zero_is_off() {
         let settings = WindowSettings::default();
         for (seq, due) in [(1, false), (3, false), (4, false), (5, true), (7, true), (99, true)] {
             assert_eq!(settings.is_due(ended(seq)), due, "{seq}");
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gap_is_what_nobody_has_summed_up() {
+    fn the_gap_holds_the_turns_without_a_summary() {
         let mut turns = said(9);
         assert_eq!(places(&gap(turns.clone(), Some(5))), [6, 7, 8, 9], "the user has not spoken again");
         assert_eq!(places(&gap(turns.clone(), Some(9))), [0_u64; 0]);

@@ -171,7 +171,7 @@ impl Learning {
                     return Err(error);
                 }
                 Err(error) => {
-                    tracing::warn!(%error, session = %batch.session, "the model extracted nothing; the rules do");
+                    tracing::warn!(%error, session = %batch.session, "extraction by the model failed; the rules extract");
                 }
             }
         }

@@ -172,7 +172,7 @@ impl Learning {
         let judged = match ask(model.as_ref(), &request, read, spent).await {
             Ok(judged) => judged,
             Err(error) => {
-                tracing::warn!(%error, "the model reconciled nothing; the rules do");
+                tracing::warn!(%error, "reconciliation by the model failed; the rules reconcile");
                 return None;
             }
         };
@@ -262,7 +262,7 @@ impl Reconciler<'_> {
         match plan.check(self.known.len(), new.len()) {
             Ok(()) => plan,
             Err(error) => {
-                tracing::error!(%error, "the rules made a plan that would lose something; all is added");
+                tracing::error!(%error, "the rules made a plan that would lose a statement; all statements are added");
                 Plan::add_all(self.known.len(), new.len())
             }
         }

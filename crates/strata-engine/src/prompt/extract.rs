@@ -76,7 +76,7 @@ impl Rules {
             let named = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
             if profile.name.is_empty() || profile.name.len() > 40 || !profile.name.chars().all(named) {
                 return Err(Error::invalid(format!(
-                    "profile `{}` has a name that is no word; use up to 40 letters, digits, `_` and `-`",
+                    "profile `{}` has an invalid name; use up to 40 letters, digits, `_` and `-`",
                     shown(&profile.name)
                 )));
             }

@@ -1,4 +1,4 @@
-//! Profiles that users write: the worked example of the documentation, and mistakes.
+//! Profiles written by users: the example of the documentation, and mistakes.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -44,7 +44,7 @@ fn the_worked_example_reads_a_support_desk() {
         "symptoms": ["Parcel stuck in Leipzig", "No scan since Monday"],
         "status": "escalated",
     });
-    // A new order was named after the escalation, so work goes on.
+    // The escalation is followed by a new order, so work goes on.
     let expected = {
         let mut fields = expected;
         fields["status"] = json!("open");
