@@ -273,7 +273,7 @@ pub(crate) fn read_text(answer: &str) -> Result<String> {
     Ok(text.replace('\0', ""))
 }
 
-/// Whether an answer is a refusal. Only its beginning is checked, because a summary may mention somebody's refusal.
+/// Whether an answer is a refusal. Only its beginning is checked, because a summary may mention a person's refusal.
 fn is_refusal(text: &str) -> bool {
     const BEGINNINGS: [&str; 15] = [
         "i'm sorry",

@@ -119,7 +119,7 @@ impl Summaries {
         Ok(row)
     }
 
-    /// The rules summarise an imported history and a pasted book, because nobody asked a model to read them.
+    /// The rules summarise an imported history and a pasted book, so that they cause no unexpected cost.
     fn writer_for(&self, leaf: &Leaf, turn_count: u64) -> Writer<'_> {
         let is_recent = leaf.end_seq + self.settings.model_backlog >= turn_count;
         self.model.as_deref().filter(|_| is_recent && leaf.part < GROUP)

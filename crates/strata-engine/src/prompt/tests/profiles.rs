@@ -93,7 +93,7 @@ fn a_profile_that_cannot_be_right_says_why() {
     check(json!({"name": "x", "field": [field], "rule": [{"pattern": "(?P<b>x)"}]}), "no field `b`");
     check(json!({"name": "x", "field": [field], "rule": [{"pattern": "(?P<a>"}]}), "cannot be read");
     check(json!({"name": "x", "field": [field], "rule": [{"section": "x"}]}), "a `section` and a `field`");
-    check(json!({"name": "x y", "field": [field]}), "no word");
+    check(json!({"name": "x y", "field": [field]}), "invalid name");
     check(json!({"name": "x", "field": [field], "rule": [{"pattern": "(a{1000}){1000}"}]}), "cannot be read");
     let error = Rules::new(&[Profile::diagnostic(), Profile::diagnostic()]).unwrap_err();
     assert!(error.message().contains("given twice"), "{error}");
