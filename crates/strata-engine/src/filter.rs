@@ -1,7 +1,7 @@
 //! Filters on memories and turns: conditions on their fields and on the client's metadata.
 //!
 //! The syntax is mem0's: an object whose conditions must all hold, `AND`, `OR` and `NOT` to combine conditions, a plain
-//! value for equality, and `*` for «has this field». [`parse`] parses it. A filter only narrows the items of its user:
+//! value for equality, and `*` for «has this field». The module `parse` parses it. A filter only narrows the items of its user:
 //! a condition on `user_id` is compared with the owner and never selects another user.
 
 mod parse;

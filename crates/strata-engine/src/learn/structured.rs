@@ -1,6 +1,6 @@
 //! The structured part of a summary (evolution plan, V1.1-3): facts, preferences, decisions, todos and entities.
 //!
-//! Each [`Point`] holds the number of the last turn that it comes from, so that it leaves together with the window.
+//! Each point holds the number of the last turn that it comes from, so that it leaves together with the window.
 //! Todos stay until they are done or dropped. A model's answer is parsed leniently: strings or objects, missing fields,
 //! too many points. Without a model, [`rules::extract`] finds the points and [`rules::reconcile`] merges them, as for
 //! memories.
@@ -153,6 +153,7 @@ impl Structured {
     }
 
     /// Whether no field has a point.
+    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         Field::ALL.into_iter().all(|field| self.field(field).is_empty())
     }

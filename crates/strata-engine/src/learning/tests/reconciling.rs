@@ -31,7 +31,7 @@ async fn moved(answers: Vec<Answer>) -> (World, Arc<Scripted>) {
 #[tokio::test]
 async fn a_contradiction_closes_the_old_and_adds_the_new_together() {
     for event in ["UPDATE 2", "DELETE 2"] {
-        let (world, model) = moved(vec![decides(&[event, "ADD"])]).await;
+        let (world, model) = Box::pin(moved(vec![decides(&[event, "ADD"])])).await;
         assert_eq!(model.calls(), 2);
         assert!(model.data(1).contains(r#"{"id":1,"kind":"fact","since":"2024-05-01""#), "{}", model.data(1));
         assert_eq!(believed(&world).await, [LISBON], "{event}");
@@ -75,7 +75,7 @@ async fn no_statement_is_lost_for_any_model_answer() {
         ("an event that is not listed", vec![decides(&["EXPLODE", "ADD"]), decides(&["NONE", "DELETE"])], 3),
     ];
     for (name, answers, calls) in cases {
-        let (world, model) = moved(answers).await;
+        let (world, model) = Box::pin(moved(answers)).await;
         assert_eq!(model.calls(), calls, "{name}");
         let (old, new) = (saying(&world, BERLIN).await, saying(&world, LISBON).await);
         assert!(new.is_current(), "{name}: what was just said is lost");
