@@ -1,11 +1,11 @@
-//! Asking a chat model for something that can be read, with one try to mend what it answered.
+//! Asks a chat model a question whose answer is parsed, with one repair attempt.
 
 use crate::learn::questions::repair;
 use strata_core::error::Result;
 use strata_core::ports::{ChatModel, ChatRequest, Spent};
 
-/// What `read` makes of the model's answer. One that cannot be read is shown to the model once, with what is wrong with it.
-/// Every call is added to `spent`, whatever came of it.
+/// Sends `request` and parses the answer with `read`. If the answer cannot be parsed, the model sees it once more
+/// together with the error, and its second answer counts. Every call is added to `spent`, also a failed one.
 pub(crate) async fn ask<T>(
     model: &dyn ChatModel,
     request: &ChatRequest,
@@ -17,7 +17,7 @@ pub(crate) async fn ask<T>(
         Ok(found) => return Ok(found),
         Err(error) => error,
     };
-    tracing::debug!(model = model.model(), %error, "an answer could not be read; the model is asked to mend it");
+    tracing::debug!(model = model.model(), %error, "an answer could not be parsed; the model is asked to repair it");
     let text = complete(model, &repair(request, &text, error.message()), spent).await?;
     read(&text)
 }

@@ -1,4 +1,4 @@
-//! A session's working context: served as one document, and taken back.
+//! A session's working context: read and written as one JSON document.
 
 use super::NewMemory;
 use crate::limits::Limits;
@@ -28,14 +28,14 @@ const LEAST_TURNS: u64 = 50;
 /// The largest number of turns in the history, if no summary covers the turns before them.
 const MOST_TURNS: u64 = 1_000;
 
-/// The most memories that become facts, the newest of the session and the newest of the user: a model or a person has to be
-/// able to read the document.
+/// The most memories that become facts: the newest of the session and the newest of the user. The limit keeps the
+/// document readable for a model or a person.
 const MOST_FACTS: u32 = 1_000;
 
-/// How often a write is tried again when another writer was faster.
+/// The number of attempts if other writers are faster.
 pub(super) const TRIES: usize = 4;
 
-/// Sessions' working contexts as one JSON document each.
+/// The working contexts of sessions, each as one JSON document.
 #[derive(Clone)]
 pub struct Contexts {
     pub(crate) store: Arc<dyn Store>,
@@ -49,19 +49,19 @@ pub struct Contexts {
 }
 
 impl Contexts {
-    /// A session's working context; *not found* where there is no such session. What holds for all of the user's
-    /// sessions stands among its facts.
+    /// A session's working context; *not found* if there is no such session. Its facts include those that hold in all
+    /// of the user's sessions.
     pub async fn get(&self, user: &UserId, session: &SessionId) -> Result<ContextData> {
         let found = self.sessions.get(user, session).await?;
         Ok(of_session(&self.session_parts(user, found).await?))
     }
 
-    /// Makes a session's working context what `context` says, all or nothing, and gives it back as it is then. The
-    /// session is created if it does not exist.
+    /// Replaces a session's working context by `context`, all or nothing, and returns the stored result. The session is
+    /// created if it does not exist.
     ///
-    /// With `expected`, the [`ContextData::fingerprint`] of the document that was read before, a document that changed
-    /// since is a conflict. Without it the document is compared with what is stored now, and a fact that was learned
-    /// since it was read counts as removed.
+    /// `expected` is the [`ContextData::fingerprint`] of the document that the caller read. If the document has changed
+    /// since then, the result is a conflict. Without `expected` the document is compared with the stored one, and a
+    /// fact that was learned since the caller read it counts as removed.
     pub async fn put(
         &self,
         user: &UserId,
@@ -105,8 +105,8 @@ impl Contexts {
         }
     }
 
-    /// Compacts a session's working context as document 2 describes, and says whether anything changed. Turns stay where
-    /// they are: what leaves the history is summarised in a new version of the rolling summary.
+    /// Compacts a session's working context as the context-store design describes, and returns whether anything
+    /// changed. The turns stay stored: a new version of the rolling summary covers those that leave the history.
     pub async fn compact(
         &self,
         user: &UserId,
@@ -120,7 +120,7 @@ impl Contexts {
         if !ContextCompactor::compact_with(&mut context, limits, self.clock.now().as_second()) {
             return Ok((context, false));
         }
-        // What has left the history may stand in the rolling summary already: then it needs no second one.
+        // The rolling summary may already cover the turns that leave the history. Then it needs no new version.
         let gone = before.recent_history.len() - context.recent_history.len();
         if parts.covers(gone) {
             context.long_term_summary.clone_from(&before.long_term_summary);

@@ -1,8 +1,8 @@
-//! Which memories and turns a caller wants: conditions on their fields and on what clients attached to them.
+//! Filters on memories and turns: conditions on their fields and on the client's metadata.
 //!
-//! The shape is mem0's: an object whose conditions must all hold, `AND`, `OR` and `NOT` to combine them, a bare value for
-//! equality, `*` for «has this field». Reading it is in [`parse`]. A filter only ever narrows what its user has: what it
-//! says of `user_id` is compared with the owner and chooses nobody.
+//! The syntax is mem0's: an object whose conditions must all hold, `AND`, `OR` and `NOT` to combine conditions, a plain
+//! value for equality, and `*` for «has this field». The module `parse` parses it. A filter only narrows the items of its user:
+//! a condition on `user_id` is compared with the owner and never selects another user.
 
 mod parse;
 #[cfg(test)]
@@ -21,7 +21,7 @@ use strata_core::turn::{Metadata, Turn};
 /// A filter.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Filter {
-    /// All of these hold; without any it holds always.
+    /// All of these hold. An empty list always holds.
     All(Vec<Filter>),
     /// At least one of these holds.
     Any(Vec<Filter>),
@@ -31,7 +31,7 @@ pub enum Filter {
     Field(Field, Test),
 }
 
-/// What a condition is about.
+/// The field of a condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Field {
     /// The owner: `user_id`.
@@ -46,49 +46,49 @@ pub enum Field {
     Text,
     /// `kind`: a memory's kind, or `turn`.
     Kind,
-    /// Who said it: `role`.
+    /// The speaker: `role`.
     Role,
-    /// How sure it is: `confidence`.
+    /// The confidence: `confidence`.
     Confidence,
-    /// A moment.
+    /// A time.
     Time(Moment),
-    /// What a client attached, by its name or by a path of names with dots between.
+    /// A value of the client's metadata, by its name or by a path of names with dots.
     Metadata(String),
 }
 
-/// A moment of an item.
+/// A time of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
-    /// `created_at`: when it was said or learned.
+    /// `created_at`: when the item was said or learned.
     Created,
-    /// `updated_at`: when it last changed.
+    /// `updated_at`: when the item last changed.
     Updated,
-    /// `valid_from`: since when it is so.
+    /// `valid_from`: when the statement began to be true.
     ValidFrom,
-    /// `valid_to`: until when it was so.
+    /// `valid_to`: when the statement stopped being true.
     ValidTo,
 }
 
-/// What is asked of a field. A list passes where one of its elements does.
+/// The test of a condition. A list passes if one of its elements passes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Test {
-    /// It is there and not null: `*`.
+    /// The field exists and is not null: `*`.
     Exists,
-    /// It is this value; a field that is not there is null.
+    /// The field equals this value. A missing field is null.
     Is(Value),
-    /// It is one of these values.
+    /// The field equals one of these values.
     OneOf(Vec<Value>),
-    /// It compares so with this number or text; a number never compares with a text.
+    /// The field compares with this number or text. A number never compares with a text.
     Compares(Comparison, Value),
-    /// It compares so with this moment.
+    /// The field compares with this time.
     TimeCompares(Comparison, Timestamp),
-    /// It holds this text.
+    /// The field contains this text.
     Contains(String),
-    /// It holds this text, whatever the case; given in lower case.
+    /// The field contains this text in any case. The text is given in lower case.
     ContainsIgnoringCase(String),
 }
 
-/// How a field compares with a value.
+/// The comparison of a field with a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString)]
 pub enum Comparison {
     /// Greater than.
@@ -116,7 +116,7 @@ impl Comparison {
     }
 }
 
-/// What a filter is asked about.
+/// The item that a filter checks.
 #[derive(Debug, Clone, Copy)]
 pub enum Subject<'a> {
     /// A memory of a user.
@@ -126,7 +126,7 @@ pub enum Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// An item that filters know; summaries have nothing to ask for.
+    /// The subject for an item; `None` for a summary, because filters have no fields for it.
     pub fn of(owner: &'a UserId, item: &'a Item) -> Option<Self> {
         match item {
             Item::Turn(turn) => Some(Self::Turn(owner, turn)),
@@ -155,7 +155,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// A field's value, where it is one of the item's own.
+    /// The value of a field of the item itself; `None` for metadata and for fields that the item does not have.
     fn own(self, field: &Field) -> Option<Value> {
         let text = |text: &str| Some(Value::from(text));
         match (field, self) {
@@ -184,12 +184,12 @@ impl<'a> Subject<'a> {
 }
 
 impl Filter {
-    /// A filter that holds always.
+    /// A filter that always holds.
     pub fn always() -> Self {
         Self::All(Vec::new())
     }
 
-    /// Whether it holds.
+    /// Whether the filter holds for an item.
     pub fn matches(&self, subject: Subject<'_>) -> bool {
         match self {
             Self::All(filters) => filters.iter().all(|filter| filter.matches(subject)),
@@ -201,7 +201,8 @@ impl Filter {
         }
     }
 
-    /// The one user whose items it can hold for, where it names one: what a caller who says nothing else means by it.
+    /// The one user whose items can pass, if the filter names one. It serves as the user of a request that names no
+    /// other.
     pub fn named_user(&self) -> Option<&str> {
         match self {
             Self::Field(Field::User, Test::Is(Value::String(name))) => Some(name),
@@ -210,7 +211,7 @@ impl Filter {
         }
     }
 
-    /// Whether it says anything of `user_id` but that it names one.
+    /// Whether the filter has a condition on `user_id`, other than `*`.
     pub fn mentions_user(&self) -> bool {
         match self {
             Self::All(filters) | Self::Any(filters) => filters.iter().any(Self::mentions_user),
@@ -219,8 +220,8 @@ impl Filter {
         }
     }
 
-    /// Whether it holds for all that `owner` has, because it says nothing else than who that is.
-    pub fn is_only(&self, owner: &UserId) -> bool {
+    /// Whether the filter holds for all items of `owner`, because its only condition names that user.
+    pub(crate) fn is_only(&self, owner: &UserId) -> bool {
         match self {
             Self::All(filters) => filters.iter().all(|filter| filter.is_only(owner)),
             Self::Field(Field::User, Test::Is(Value::String(name))) => name == owner.as_str(),
@@ -230,7 +231,7 @@ impl Filter {
     }
 }
 
-/// What a client attached under a name, or under a path of names.
+/// A value of the client's metadata, by its name or by a path of names.
 fn attached<'a>(metadata: &'a Metadata, path: &str) -> Option<&'a Value> {
     if let Some(value) = metadata.get(path) {
         return Some(value);
@@ -243,7 +244,7 @@ fn attached<'a>(metadata: &'a Metadata, path: &str) -> Option<&'a Value> {
 fn passes(value: Option<&Value>, test: &Test) -> bool {
     let value = value.unwrap_or(&Value::Null);
     if let Value::Array(elements) = value {
-        // A list as a whole may be asked for too.
+        // A condition may also name the list as a whole.
         let whole = matches!(test, Test::Exists) || matches!(test, Test::Is(wanted) if wanted == value);
         return whole || elements.iter().any(|element| one_passes(element, test));
     }
@@ -274,7 +275,7 @@ fn time_passes(moment: Option<Timestamp>, test: &Test) -> bool {
     }
 }
 
-/// Whether two values are the same; numbers by their value, however they are written.
+/// Whether two values are equal. Numbers are compared by value, in any notation.
 fn same(one: &Value, other: &Value) -> bool {
     one == other || (one.is_number() && compare(one, other) == Some(Ordering::Equal))
 }

@@ -1,4 +1,4 @@
-//! Taking over what another program has recorded, so that taking it over twice changes nothing.
+//! Imports the recordings of another program. A second import of the same data changes nothing.
 
 use crate::limits::Limits;
 use crate::recording::{Recording, session_now};
@@ -16,25 +16,25 @@ use strata_core::store::{AppendedTurn, Change, ChangeSet, Expectation, SummaryQu
 use strata_core::summary::{Strategy, Summary, SummaryStatus};
 use strata_core::turn::{NewMessage, NewTurn};
 
-/// What another program knew about a session beside its messages.
+/// The data of another program about a session, without its messages.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ImportedSession {
-    /// Its title, kept as `title` among the session's own settings.
+    /// The title, stored as `title` in the session's own settings.
     pub title: Option<String>,
-    /// The state of its diagnosis.
+    /// The state of a diagnosis.
     pub diagnostic: Option<DiagnosticState>,
-    /// Fields to keep with the state as they are.
+    /// Fields to store in the state unchanged.
     pub extra: Map<String, Value>,
-    /// What was said, in short.
+    /// The summary of the session.
     pub summary: Option<ImportedSummary>,
-    /// Whether the other program has read its turns itself, so that they are only counted here.
+    /// Whether the other program has read the turns itself. Then Strata only counts them.
     pub was_read: bool,
 }
 
-/// A summary that another program made.
+/// A summary by another program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportedSummary {
-    /// The id that it always has, however often it is imported.
+    /// The id, the same in every import.
     pub id: SummaryId,
     /// The text.
     pub text: String,
@@ -42,28 +42,28 @@ pub struct ImportedSummary {
     pub end_seq: u64,
 }
 
-/// What [`Engine::import_session`] added.
+/// The parts that [`Imports::import_session`] added.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ImportedParts {
-    /// Whether the state took something over.
+    /// Whether the state changed.
     pub state: bool,
     /// Whether the summary was new.
     pub summary: bool,
 }
 
-/// Whether imported turns are read for what they say about the session.
+/// Whether imported turns update the state of the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadInto {
-    /// The state and the rolling summary follow them, as with any recording.
+    /// The turns update the state and the rolling summary, as any recorded turn does.
     State,
-    /// They are only kept: the other program has made its own, which [`Engine::import_session`] takes over.
+    /// The turns are only stored. [`Imports::import_session`] imports the other program's own state.
     Nothing,
 }
 
-/// Turns read at once to count what they used.
+/// The number of turns in one read.
 const PAGE: u32 = 1_000;
 
-/// Takes over what another program has recorded.
+/// Imports the recordings of another program.
 #[derive(Clone)]
 pub struct Imports {
     pub(crate) store: Arc<dyn Store>,
@@ -74,8 +74,9 @@ pub struct Imports {
 }
 
 impl Imports {
-    /// Appends messages under ids that their source decides, checked and counted like any other recording. An id that
-    /// exists already is a conflict and nothing is recorded: ask for the turns first, and pass over those that exist.
+    /// Appends messages under ids from their source, checked and counted like any recorded message. If an id exists
+    /// already, the result is a conflict and nothing is recorded. The caller first reads the existing turns and skips
+    /// them.
     pub async fn record_as(
         &self,
         user: &UserId,
@@ -98,15 +99,15 @@ impl Imports {
         Ok(applied.turns)
     }
 
-    /// Whether the content of a message could be recorded; the error says why not. It counts no tokens, so that a whole
-    /// batch can be looked through for the one message that spoils it.
+    /// Checks whether the content of a message can be recorded. It counts no tokens, so that a caller can quickly find
+    /// the one invalid message of a batch.
     pub fn check_content(&self, content: &str) -> Result<()> {
         self.limits.check_text("`content`", content)
     }
 
-    /// Takes over what another program knew about a session, together or not at all. What Strata knows already stays: a
-    /// title, a diagnosis that has begun, a field of that name, a summary of that id. Turns that were recorded without
-    /// being read are counted as usage, and count as read.
+    /// Imports another program's data about a session, all or none. Existing data stay: a title, a started diagnosis, a
+    /// field of the same name, a summary of the same id. With `was_read`, turns that were only stored are counted as
+    /// usage, and count as read.
     pub async fn import_session(
         &self,
         user: &UserId,
@@ -156,7 +157,7 @@ impl Imports {
         parts.summary = summary.is_some();
         if state != before.state || parts.summary {
             self.limits.check_state(&state)?;
-            // Also for a summary alone: the state creates the session, which a summary needs.
+            // The state is also written for a summary alone, because it creates the session that the summary needs.
             let put = Change::PutState { session: session.clone(), state: Box::new(state) };
             let changes = [put].into_iter().chain(summary).collect();
             let set = ChangeSet::new(self.clock.now(), changes).expecting(Expectation::unchanged(&before));
@@ -165,7 +166,7 @@ impl Imports {
         Ok(parts)
     }
 
-    /// Counts what turns used that nobody has read into the state.
+    /// Counts the usage of the turns that were not read into the state.
     async fn count_unread(
         &self,
         user: &UserId,

@@ -1,8 +1,8 @@
-//! Jobs: the work in the background that survives a crash.
+//! Jobs: background work that survives a crash.
 //!
-//! A change set asks for jobs together with what it records ([`Jobs::asked_for`]). A worker leases one, works out what to
-//! write, and writes that *together with* the job's end ([`Jobs::settle`]): a worker that lost its lease writes nothing, so
-//! each job has exactly one result.
+//! A change set enqueues jobs together with the turns that it records ([`Jobs::asked_for`]). A worker leases a job,
+//! computes its changes, and writes them *together with* the job's end ([`Jobs::settle`]). A worker that lost its lease
+//! writes nothing, so that each job has exactly one result.
 
 use std::sync::Arc;
 
@@ -23,29 +23,30 @@ use crate::learn::LearnSettings;
 /// The longest pause after a failure.
 const MAX_PAUSE_SECS: u64 = 3_600;
 
-/// How long a turn waits for others where a model is called: three minutes, in which a few exchanges of an ordinary
-/// conversation share a call. Recall does not wait for it: it finds the turns themselves at once.
+/// How long a turn waits for others if a model is called: three minutes, so that a few exchanges of an ordinary
+/// conversation share one call. Recall does not wait for it, because it finds the turns themselves at once.
 const MODEL_DELAY_SECS: u32 = 180;
 
-/// What a job is for.
+/// The kind of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown::<JobKind>)]
-pub enum JobKind {
-    /// Statements from what the user said, reconciled with what is known.
+pub(crate) enum JobKind {
+    /// Extracts statements from the user's turns and reconciles them with the known memories.
     Extract,
-    /// Summaries of a session.
+    /// Summarises a session.
     Summarise,
-    /// A session's oldest entries leave recall.
+    /// Hides a session's oldest entries from recall.
     Evict,
-    /// A reply is awaited: due only when the process that awaited it is gone, see [`crate::recording`].
+    /// Settles a reply that was not recorded. It is due only if the process that awaited the reply is gone; see
+    /// [`crate::recording`].
     Reply,
 }
 
 impl JobKind {
     /// The name in the store.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         self.into()
     }
 }
@@ -54,82 +55,82 @@ impl Named for JobKind {
     const WHAT: &'static str = "job kind";
 }
 
-/// What became of a statement or of a memory, in document 4's words.
+/// The result for a statement or a memory, in the words of the memory-proxy design.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 #[derive(strum::IntoStaticStr)]
 #[strum(serialize_all = "UPPERCASE")]
 pub enum Event {
-    /// A new memory.
+    /// A memory was added.
     Add,
-    /// A memory that took an older one's place.
+    /// A memory replaced an older one.
     Update,
-    /// A memory that is no longer believed.
+    /// A memory was closed.
     Delete,
-    /// A statement that was known already.
+    /// A statement was known already.
     None,
 }
 
 impl Event {
-    /// The name clients use.
+    /// The name in the API.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// One thing that learning did.
+/// One result of learning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InferredEvent {
-    /// The memory: the new one, the one that ended, or the one that says it already.
+    /// The memory that was added or closed, or that already held the statement.
     pub id: MemoryId,
-    /// What it says.
+    /// The text of the memory.
     pub memory: String,
-    /// What became of it.
+    /// The result.
     pub event: Event,
-    /// What it said before, for [`Event::Update`].
+    /// The text of the replaced memory, for [`Event::Update`].
     pub previous: Option<String>,
 }
 
-/// What a handler wants to be written, and what it took.
+/// The changes that a handler computed, and their cost.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
-    /// What has to hold for the changes to be written.
+    /// The preconditions of the changes.
     pub(crate) expect: Vec<Expectation>,
-    /// Written together with the job's end.
+    /// The changes, written together with the job's end.
     pub(crate) changes: Vec<Change>,
-    /// What the models cost.
+    /// The cost of the models.
     pub(crate) spent: Spent,
-    /// What it did.
+    /// The results of learning.
     pub(crate) events: Vec<InferredEvent>,
-    /// Anything else that belongs into the job's result. Never what was said.
+    /// Further details for the job's result. They never hold what a user said.
     pub(crate) details: Map<String, Value>,
-    /// It is not time yet: nothing is written but that the job waits until then.
+    /// If set, the job is not due yet: no change is written, and the job waits until this time.
     pub(crate) later: Option<Timestamp>,
 }
 
 /// How a job ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ended {
-    /// Its result is stored.
+    /// The result is stored.
     Done,
-    /// It was not its time yet.
+    /// The job was not due yet.
     Later {
-        /// When it will be.
+        /// When it is due.
         run_at: Timestamp,
     },
-    /// It failed and is tried again.
+    /// The job failed and is tried again.
     Retried {
-        /// When.
+        /// The time of the next attempt.
         run_at: Timestamp,
-        /// What went wrong.
+        /// The error.
         error: String,
     },
-    /// It failed for good and waits for a person.
+    /// The job failed for good and waits for a person.
     Dead {
-        /// What went wrong.
+        /// The error.
         error: String,
     },
-    /// Its lease was lost or its session forgotten: nothing was stored.
+    /// The lease was lost or the session was forgotten: nothing was stored.
     Dropped,
 }
 
@@ -138,34 +139,34 @@ pub enum Ended {
 pub struct Learned {
     /// The job.
     pub job: JobId,
-    /// Whose.
+    /// The user.
     pub user: UserId,
-    /// The session it worked on.
+    /// The session of the job.
     pub session: Option<SessionId>,
-    /// What it was for, as it stands in the store.
+    /// The kind of the job, as stored.
     pub kind: String,
     /// How it ended.
     pub ended: Ended,
-    /// What the models cost.
+    /// The cost of the models.
     pub spent: Spent,
-    /// What it did.
+    /// The results of learning.
     pub events: Vec<InferredEvent>,
 }
 
-/// Jobs in the store: asked for, listed, retried and ended.
+/// Jobs in the store: enqueued, listed, retried and ended.
 #[derive(Clone)]
 pub struct Jobs {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) settings: Arc<LearnSettings>,
-    /// Whether a chat model learns, which is called once for several turns.
+    /// Whether a chat model learns. One call of the model serves several turns.
     pub(crate) has_model: bool,
 }
 
 impl Jobs {
-    /// Writes what a handler wants, together with the job's end. A retryable conflict is an error, anything that says the job
-    /// is no longer ours is not.
+    /// Writes a handler's changes together with the job's end. A retryable conflict is an error. If the job now belongs
+    /// to another worker or no longer exists, the result is [`Ended::Dropped`].
     pub(crate) async fn settle(&self, job: &Job, lease: LeaseId, mut work: Work) -> Result<(Ended, Work)> {
         let (outcome, ended) = match work.later {
             Some(run_at) => {
@@ -180,14 +181,14 @@ impl Jobs {
         match self.store.apply(&job.user, set).await {
             Ok(_) => Ok((ended, work)),
             Err(error) if is_lost(&error) => {
-                tracing::info!(job = %job.id, %error, "a result was dropped: the job is somebody else's");
+                tracing::info!(job = %job.id, %error, "the result of a job was dropped: another worker has the job, or it is gone");
                 Ok((Ended::Dropped, Work { spent: work.spent, ..Work::default() }))
             }
             Err(error) => Err(error),
         }
     }
 
-    /// Sends a failed job back with a pause, or gives it up.
+    /// Puts a failed job back with a pause, or gives it up.
     pub(crate) async fn put_back(&self, job: &Job, lease: LeaseId, error: &Error) -> Result<Ended> {
         tracing::warn!(job = %job.id, kind = job.kind, attempts = job.attempts, %error, "a job failed");
         let error = error.to_string();
@@ -205,19 +206,19 @@ impl Jobs {
         }
     }
 
-    /// When to try again after so many attempts: twice as long with each, the last half of it by chance, so that what failed
-    /// together does not come back together.
+    /// The time of the next attempt. The pause doubles with each attempt. Up to half of it is subtracted at random, so
+    /// that jobs that failed together do not run together again.
     fn retry_at(&self, attempts: u32) -> Timestamp {
         let first = u64::from(self.settings.retry_secs).max(1);
         let doubled = first.saturating_mul(1 << attempts.saturating_sub(1).min(20)).min(MAX_PAUSE_SECS);
         let millis = doubled * 1_000;
-        // Time-ordered ids differ at their end.
+        // Time-ordered ids differ in their last bits.
         let chance = self.ids.next().as_u64_pair().1.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let jitter = chance % (millis / 2 + 1);
         self.clock.now() + SignedDuration::from_millis(i64::try_from(millis - jitter).unwrap_or(i64::MAX))
     }
 
-    /// The jobs that recording these turns asks for, in the change set that records them.
+    /// The jobs to enqueue in the change set that records these turns.
     pub(crate) fn asked_for(
         &self,
         user: &UserId,
@@ -235,15 +236,15 @@ impl Jobs {
         kinds.map(|(kind, run_at)| self.enqueue_once(user, session, kind, run_at, now)).collect()
     }
 
-    /// When what these turns ask for in the way of summaries should run; `None` where they ask for nothing. Only a reply ends
-    /// a round; turns that nobody answers are counted when they have been learned from ([`crate::Summaries`]).
+    /// When a summary job for these turns should run; `None` if they need none. Only a reply ends a round. Turns
+    /// without a reply are counted after they have been learned from ([`crate::Summaries`]).
     fn summary_at(&self, turns: &[NewTurn], now: Timestamp) -> Option<Timestamp> {
         let ends_round = |turn: &NewTurn| turn.role == Role::Assistant && turn.hidden.is_none();
         let is_due = self.settings.summaries.enable_summarization && turns.iter().any(ends_round);
         is_due.then(|| after(now, self.delay()))
     }
 
-    /// The change that asks for a job unless one of its kind waits already.
+    /// The change that enqueues a job, unless a job of its kind waits already.
     pub(crate) fn enqueue_once(
         &self,
         user: &UserId,
@@ -274,20 +275,20 @@ impl Jobs {
         self.store.jobs(user, query).await
     }
 
-    /// One job; *not found* where there is none.
+    /// One job; *not found* if there is none.
     pub async fn get(&self, user: &UserId, id: JobId) -> Result<Job> {
         let query = JobQuery { id: Some(id), limit: 1, ..JobQuery::default() };
         let found = self.store.jobs(user, &query).await?.pop();
         found.ok_or_else(|| Error::not_found(format!("job `{id}` does not exist for this user")))
     }
 
-    /// Sends a dead job back into the queue; a *conflict* where it is not dead.
+    /// Puts a dead job back into the queue; a *conflict* if it is not dead.
     pub async fn retry(&self, user: &UserId, id: JobId) -> Result<Job> {
         self.store.apply(user, ChangeSet::one(self.clock.now(), Change::RetryJob { id })).await?;
         self.get(user, id).await
     }
 
-    /// Removes a user's jobs that were finished longer ago than they are kept.
+    /// Removes a user's finished jobs that are older than the settings allow.
     pub async fn prune(&self, user: &UserId) -> Result<()> {
         let kept = u64::from(self.settings.jobs_kept_days) * 86_400;
         let now = self.clock.now();
@@ -304,7 +305,7 @@ impl Jobs {
     }
 }
 
-/// What is kept of a job's work: ids and counts, never what was said.
+/// The stored result of a job: ids and counts, never what a user said.
 fn result(work: &Work) -> Value {
     let events: Vec<Value> =
         work.events.iter().map(|event| json!({"event": event.event, "memory": event.id})).collect();
@@ -314,7 +315,7 @@ fn result(work: &Work) -> Value {
     Value::Object(result)
 }
 
-/// Whether a write failed because the job is no longer ours: taken over, or gone with its session.
+/// Whether a write failed because another worker has the job, or because the job is gone with its session.
 fn is_lost(error: &Error) -> bool {
     match error.kind() {
         ErrorKind::Conflict => !error.is_retryable(),
@@ -323,12 +324,12 @@ fn is_lost(error: &Error) -> bool {
     }
 }
 
-/// Whether a write failed because another one came first, and can be worked out anew.
+/// Whether a write failed because another write came first. The changes can be computed again.
 pub(crate) fn was_overtaken(error: &Error) -> bool {
     error.kind() == ErrorKind::Conflict && error.is_retryable()
 }
 
-/// So many seconds later.
+/// The time so many seconds after `now`.
 pub(crate) fn after(now: Timestamp, seconds: u64) -> Timestamp {
     now.checked_add(SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX)))
         .unwrap_or(Timestamp::MAX)

@@ -1,4 +1,4 @@
-//! API keys: made once, recognised by their secret, taken back.
+//! API keys: created once, found by their secret, revoked.
 
 use crate::clock::to_micros;
 use jiff::Timestamp;
@@ -11,23 +11,23 @@ use strata_core::id::{KeyId, UserId, check_name};
 use strata_core::key::{ApiKey, KeyLimits, KeySecret, Scopes, SecretSource};
 use strata_core::store::{Change, ChangeSet, KeyQuery, Page};
 
-/// A key to make.
+/// A key to create.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewKey {
-    /// Whom it speaks for; [`UserId::global`] for a key that is bound to nobody.
+    /// The key's user; [`UserId::global`] for a key that is not bound to a user.
     pub user: UserId,
-    /// What it is for.
+    /// A name that says what the key is for.
     pub name: Option<String>,
-    /// What it may do.
+    /// The key's permissions.
     pub scopes: Scopes,
-    /// From when on it is no longer good.
+    /// When the key expires.
     pub expires_at: Option<Timestamp>,
-    /// How much it may ask.
+    /// The key's rate limits.
     pub limits: KeyLimits,
 }
 
 impl NewKey {
-    /// A key of `user` that reads and writes, without an end or limits.
+    /// A key of `user` that may read and write, without an expiry or limits.
     pub fn new(user: UserId) -> Self {
         Self { user, name: None, scopes: Scopes::default(), expires_at: None, limits: KeyLimits::default() }
     }
@@ -42,7 +42,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Makes a key. Its secret is given here and never again: only its hash is stored.
+    /// Creates a key. The secret is returned only here: the store holds its hash.
     pub async fn create(&self, new: NewKey, source: &dyn SecretSource) -> Result<(ApiKey, KeySecret)> {
         let NewKey { user, name, scopes, expires_at, limits } = new;
         let now = self.clock.now();
@@ -51,11 +51,11 @@ impl Keys {
                 .map_err(|error| Error::invalid(error.message().replace("key id", "the key's name")))?;
         }
         if scopes == (Scopes { read: false, write: false, admin: false }) {
-            return Err(Error::invalid("the key may do nothing; give it a scope"));
+            return Err(Error::invalid("the key has no scope; give it at least one"));
         }
         if let Some(end) = expires_at.filter(|end| *end <= now) {
             return Err(Error::invalid(format!(
-                "the key would end at `{end}`, which is over; choose a later time"
+                "the key would expire at `{end}`, which is in the past; choose a later time"
             )));
         }
         for (what, limit) in
@@ -63,7 +63,7 @@ impl Keys {
         {
             if limit == Some(0) {
                 return Err(Error::invalid(format!(
-                    "`0` {what} are none; leave the limit out or give at least 1"
+                    "a limit of `0` {what} allows no request; leave the limit out or give at least 1"
                 )));
             }
         }
@@ -84,21 +84,22 @@ impl Keys {
         Ok((key, secret))
     }
 
-    /// The key that a secret belongs to, however it stands; none where the secret is nobody's.
+    /// The key of a secret, also a revoked or expired one; `None` if no key has this secret.
     pub async fn find(&self, secret: &KeySecret) -> Result<Option<ApiKey>> {
         let hash = secret.hash();
         let key = self.store.key_by_hash(&hash).await?;
-        // The lookup tells by its time at most how a hash begins, of which nobody can choose a secret. What it found is
-        // compared as a whole, in constant time, so that no store's idea of equality decides who comes in.
+        // The duration of the lookup reveals at most how a hash begins, and no attacker can choose a secret by its
+        // hash. The found hash is compared in constant time, so that access does not depend on how a store compares
+        // values.
         Ok(key.filter(|key| key.hash.matches(&hash)))
     }
 
-    /// Keys of all users, the newest first.
+    /// Keys of all users, newest first.
     pub async fn list(&self, query: &KeyQuery) -> Result<Vec<ApiKey>> {
         self.store.keys(query).await
     }
 
-    /// Takes a key back, for good; *not found* where there is none with this id.
+    /// Revokes a key for good; *not found* if no key has this id.
     pub async fn revoke(&self, id: KeyId) -> Result<ApiKey> {
         let query = KeyQuery { id: Some(id), user: None, revoked: true, page: Page::first(1) };
         let key = self.store.keys(&query).await?.pop();

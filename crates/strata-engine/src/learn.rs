@@ -1,14 +1,14 @@
-//! The write path behind the conversation: what is made of turns after they were acknowledged.
+//! The pure part of learning: statements from messages, plans for memories, summaries of turns.
 //!
-//! A message makes [`Statement`]s; a [`Plan`] says what becomes of each of them and of every neighbour that is known
-//! already. Who makes them, the rules inside the binary ([`rules`]) or a model, is a detail: both give these values, and both
-//! are held to [`Plan::check`], so that a contradiction never leaves the store with neither.
+//! A message yields [`Statement`]s. A [`Plan`] says what happens to each of them and to every memory near them. The
+//! built-in rules ([`rules`]) and a model both produce these values. [`Plan::check`] validates both, so that a
+//! contradiction never removes the old memory without adding the new one.
 //!
-//! What is deliberately absent: jobs, storage and retries, which are the engine's.
+//! Deliberately absent: jobs, storage and retries, which are in the crate's learning and summaries modules.
 
-pub mod answer;
-pub mod extractive;
-pub mod questions;
+pub(crate) mod answer;
+pub(crate) mod extractive;
+pub(crate) mod questions;
 pub mod rules;
 mod settings;
 mod statement;

@@ -1,11 +1,11 @@
-//! Learning: the work behind the conversation, as jobs that survive a crash.
+//! Learning: background work, done by jobs that survive a crash.
 //!
-//! Recording asks for a session's jobs in the change set that records ([`Jobs::asked_for`]). A worker calls
-//! [`Learning::learn_next`], which leases one job, lets its handler work out what to write, and writes that *together with* the
-//! job's end: where the lease was lost meanwhile nothing is written, so there is exactly one result. A handler only reads and
-//! returns [`Work`].
+//! Recording enqueues a session's jobs in the change set that records its turns ([`Jobs::asked_for`]). A worker calls
+//! [`Learning::learn_next`], which leases one job. The job's handler computes the changes, and they are written
+//! *together with* the job's end. If the lease was lost in the meantime, nothing is written, so that each job has
+//! exactly one result. A handler only reads, and returns [`Work`].
 //!
-//! What is deliberately absent: threads, timers and who calls ([`Learning::learn_next`] does one job and returns).
+//! Deliberately absent: threads, timers and the caller ([`Learning::learn_next`] does one job and returns).
 
 mod evict;
 mod extract;
@@ -26,14 +26,14 @@ use crate::recall::Recall;
 use crate::recording::Recording;
 use crate::summaries::Summaries;
 
-/// Learns from what was recorded: statements, memories, eviction.
+/// Learns from recorded turns: extracts statements, reconciles memories, evicts old entries.
 #[derive(Clone)]
 pub struct Learning {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) settings: Arc<LearnSettings>,
-    /// Without a model the rules learn.
+    /// Without a model, the built-in rules learn.
     pub(crate) model: Option<Arc<dyn ChatModel>>,
     pub(crate) jobs: Jobs,
     pub(crate) recording: Recording,
@@ -42,8 +42,8 @@ pub struct Learning {
 }
 
 impl Learning {
-    /// Works on the job that has waited longest, of any user; `None` when nothing is due. A job that fails is put back or
-    /// given up and is no error here: an error is one of the store's.
+    /// Works on the job that has waited longest, of any user; `None` if no job is due. A failed job is put back or
+    /// given up, and is not an error here. Only a failure of the store is an error.
     pub async fn learn_next(&self, worker: &str) -> Result<Option<Learned>> {
         let now = self.clock.now();
         let request = LeaseRequest {
@@ -55,8 +55,8 @@ impl Learning {
         let Some(job) = self.store.lease_job(&request).await? else { return Ok(None) };
         let most = self.settings.max_attempts.max(1);
         let worked = if job.attempts > most {
-            // Whoever held it before never came to its end: it may be what brings workers down.
-            Err(Error::internal(format!("the job was begun {most} times and never came to an end")))
+            // Earlier workers never finished this job. It may be the job that crashes them.
+            Err(Error::internal(format!("the job was started {most} times and never finished")))
         } else {
             self.work_on(&job, request.lease).await
         };
@@ -69,7 +69,7 @@ impl Learning {
         Ok(Some(Learned { job: id, user, session, kind, ended, spent, events }))
     }
 
-    /// Works until nothing is due, and says what was done.
+    /// Works until no job is due. Returns the jobs that were worked on.
     pub async fn learn_all(&self) -> Result<Vec<Learned>> {
         let mut learned = Vec::new();
         while let Some(one) = self.learn_next("learn_all").await? {
@@ -78,12 +78,12 @@ impl Learning {
         Ok(learned)
     }
 
-    /// The one place that knows which kind of job is whose.
+    /// Calls the handler of a job's kind. No other place knows the handlers.
     async fn work_on(&self, job: &Job, lease: LeaseId) -> Result<(Ended, Work)> {
         let work = match job.kind.parse()? {
-            // It writes by itself, because it may have to look at the memories again.
+            // This handler writes its changes itself, because it may have to read the memories again.
             JobKind::Extract => return self.extract_job(job, lease).await,
-            // It writes by itself, because its rows are there before the job ends.
+            // This handler writes its changes itself, because its rows exist before the job ends.
             JobKind::Summarise => return self.summaries.summarise_job(job, lease).await,
             JobKind::Evict => self.evict_job(job).await?,
             JobKind::Reply => return self.recording.settle_reply(job, lease).await,

@@ -31,7 +31,7 @@ pub use conversation::{ChatReply, Conversation, ReplyStatus, Talk};
 pub use engine::{Engine, Settings};
 pub use filter::Filter;
 pub use imports::{ImportedParts, ImportedSession, ImportedSummary, Imports, ReadInto};
-pub use jobs::{Ended, Event, InferredEvent, JobKind, Jobs, Learned};
+pub use jobs::{Ended, Event, InferredEvent, Jobs, Learned};
 pub use keys::{Keys, NewKey};
 pub use learning::Learning;
 pub use limits::Limits;

@@ -1,4 +1,4 @@
-//! Memories: stored as they are given, edited with their history kept, deleted, restored and forgotten.
+//! Memories: added as given, edited with their history, deleted, restored and forgotten.
 
 mod history;
 
@@ -18,29 +18,29 @@ use strata_core::memory::{Memory, MemoryKind, MemoryNotes};
 use strata_core::store::{Change, ChangeSet, Forget, MemoryQuery, MemorySelect, Page, Removed};
 use strata_core::turn::{Hidden, HiddenReason, Metadata};
 
-/// A statement to remember as it is.
+/// A statement to store as given.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewMemory {
     /// The statement.
     pub content: String,
-    /// What kind of statement it is.
+    /// The kind of the statement.
     pub kind: MemoryKind,
-    /// Binds it to one session.
+    /// The session that the memory is bound to, if any.
     pub session: Option<SessionId>,
-    /// The agent it belongs to.
+    /// The agent that the memory belongs to, if any.
     pub agent: Option<String>,
-    /// How sure the caller is, from 0 to 1.
+    /// The caller's confidence, from 0 to 1.
     pub confidence: f32,
-    /// Since when it is so; now where the caller does not say.
+    /// When the statement began to be true; defaults to now.
     pub valid_from: Option<Timestamp>,
-    /// The turns that say so.
+    /// The turns that hold the statement.
     pub source_turns: Vec<TurnId>,
     /// The client's metadata.
     pub metadata: Metadata,
 }
 
 impl NewMemory {
-    /// A fact that holds in all sessions, of which the caller is sure.
+    /// A fact that holds in all sessions, with full confidence.
     pub fn new(content: impl Into<String>) -> Self {
         Self {
             content: content.into(),
@@ -55,16 +55,16 @@ impl NewMemory {
     }
 }
 
-/// A person's change of a memory.
+/// An edit of a memory by a person.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MemoryEdit {
     /// The new statement.
     pub content: String,
-    /// New metadata; `None` keeps the old.
+    /// The new metadata; `None` keeps the old.
     pub metadata: Option<Metadata>,
 }
 
-/// Memories: added as they are given, edited with their history kept, deleted, restored and forgotten.
+/// Memories: added as given, edited with their history, deleted, restored and forgotten.
 #[derive(Clone)]
 pub struct Memories {
     pub(crate) store: Arc<dyn Store>,
@@ -74,7 +74,7 @@ pub struct Memories {
 }
 
 impl Memories {
-    /// Stores statements as they are, together or not at all.
+    /// Stores statements as given, all or none.
     pub async fn add(&self, user: &UserId, memories: Vec<NewMemory>) -> Result<Vec<Memory>> {
         if memories.is_empty() {
             return Err(Error::invalid("no memory was given; send at least one"));
@@ -93,7 +93,7 @@ impl Memories {
         self.check_statement(&content)?;
         self.limits.check_metadata("`metadata`", &metadata)?;
         if let Some(agent) = &agent {
-            // An agent's name follows the rules of the other names.
+            // The name of an agent follows the rules for session names.
             SessionId::new(agent.as_str())
                 .map_err(|error| Error::invalid(error.message().replace("session", "agent")))?;
         }
@@ -127,23 +127,18 @@ impl Memories {
         Ok(())
     }
 
-    /// One memory, whatever its state; *not found* where there is none.
+    /// One memory in any state; *not found* if there is none.
     pub async fn get(&self, user: &UserId, id: MemoryId) -> Result<Memory> {
         let query = MemoryQuery::new(MemorySelect::Ids(vec![id]));
         self.store.memories(user, &query).await?.pop().ok_or_else(|| unknown_memory(id))
     }
 
-    /// Who has a memory, among all users but the shared bucket: for callers who may ask for anybody.
-    pub async fn owner_of(&self, id: MemoryId) -> Result<Option<UserId>> {
-        self.store.owner_of(id).await
-    }
-
-    /// The memories a query selects.
+    /// The memories that a query selects.
     pub async fn list(&self, user: &UserId, query: &MemoryQuery) -> Result<Vec<Memory>> {
         self.store.memories(user, query).await
     }
 
-    /// As [`Engine::memories`], of those that a filter lets pass.
+    /// Like [`Memories::list`], but only the memories that match a filter.
     pub async fn filtered(&self, user: &UserId, query: &MemoryQuery, filter: &Filter) -> Result<Vec<Memory>> {
         if filter.is_only(user) {
             return self.list(user, query).await;
@@ -155,14 +150,14 @@ impl Memories {
         Ok(memories.into_iter().skip(offset).take(query.page.limit as usize).collect())
     }
 
-    /// All that a memory replaced, itself, and all that replaced it, oldest first.
+    /// The statements that a memory replaced, the memory itself, and those that replaced it, oldest first.
     pub async fn history(&self, user: &UserId, id: MemoryId) -> Result<Vec<Memory>> {
         let query = MemoryQuery::new(MemorySelect::History(id));
         let history = self.store.memories(user, &query).await?;
         if history.is_empty() { Err(unknown_memory(id)) } else { Ok(history) }
     }
 
-    /// Gives a memory a new statement under its id; the old one stays in its history.
+    /// Gives a memory a new statement under the same id. The old statement stays in the history.
     pub async fn revise(&self, user: &UserId, id: MemoryId, edit: MemoryEdit) -> Result<Memory> {
         let MemoryEdit { content, metadata } = edit;
         self.check_statement(&content)?;
@@ -175,7 +170,7 @@ impl Memories {
         self.get(user, id).await
     }
 
-    /// Takes a memory out of recall and lists. It can be restored until it is forgotten.
+    /// Hides a memory from recall and lists. It can be restored until it is forgotten.
     pub async fn delete(&self, user: &UserId, id: MemoryId) -> Result<()> {
         let now = self.clock.now();
         let hidden = Some(Hidden { reason: HiddenReason::Deleted, at: now });
@@ -183,7 +178,7 @@ impl Memories {
         Ok(())
     }
 
-    /// Deletes the memories a query selects, together, and says how many.
+    /// Deletes the memories that a query selects, all or none. Returns their number.
     pub async fn delete_all(&self, user: &UserId, query: &MemoryQuery) -> Result<u64> {
         let now = self.clock.now();
         let hidden = Some(Hidden { reason: HiddenReason::Deleted, at: now });
@@ -195,7 +190,7 @@ impl Memories {
         Ok(count)
     }
 
-    /// Brings a deleted or evicted memory back. It is not evicted again.
+    /// Restores a deleted or evicted memory. It is not evicted again.
     pub async fn restore(&self, user: &UserId, id: MemoryId) -> Result<Memory> {
         let now = self.clock.now();
         let was_evicted =
@@ -215,7 +210,7 @@ impl Memories {
         Ok(self.store.apply(user, ChangeSet::one(self.clock.now(), change)).await?.removed)
     }
 
-    /// Destroys all memories of a user; the turns stay.
+    /// Destroys all memories of a user. The turns stay.
     pub async fn forget_all(&self, user: &UserId) -> Result<Removed> {
         let change = Change::Forget(Forget::Memories);
         Ok(self.store.apply(user, ChangeSet::one(self.clock.now(), change)).await?.removed)

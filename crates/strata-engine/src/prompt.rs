@@ -1,12 +1,12 @@
-//! What the model is shown: a few thousand tokens in the place of a whole conversation.
+//! Prompts: a few thousand tokens that replace a whole conversation.
 //!
-//! The layers are document 0's: the current request, what is known (a *profile*'s fields, see [`Profile`]), a rolling
-//! summary of what was said earlier, and the recent turns without what only an interface or a log reader needs. Two
-//! renderers put them together: [`flat`], one text with the request first, and [`chat`], a list of messages whose
-//! beginning stays as it was. Both keep to a budget of tokens and say what they cut.
+//! The layers come from the layered-prompt design: the current request, the known fields of each *profile*
+//! ([`Profile`]), a rolling summary of earlier turns, and the recent turns without interface markers and raw logs. Two
+//! renderers join the layers: [`flat`] makes one text with the request first, and [`chat`] makes a list of messages
+//! whose beginning stays the same. Both keep to a token budget and report what they cut.
 //!
-//! All of it is pure: no model, no store, no clock. The use-cases over a store are in
-//! [`crate::Prompting`] and [`crate::Recording`]. Start reading at [`build_prompt`]; `docs/prompt.md` is the guide.
+//! All functions are pure: no model, no store, no clock. The use-cases over a store are in [`crate::Prompting`] and
+//! [`crate::Recording`]. Start reading at [`build_prompt`]; `docs/prompt.md` is the guide.
 
 mod chat;
 mod extract;
@@ -23,43 +23,48 @@ mod usage;
 
 use serde::{Deserialize, Serialize};
 
-pub use chat::{CLOSE, ChatLayers, OPEN, chat, memory_block, strip_injected};
+pub(crate) use chat::memory_block;
+#[cfg(test)]
+pub(crate) use chat::{CLOSE, OPEN};
+pub use chat::{ChatLayers, chat, strip_injected};
 pub use extract::{Rules, extract_state_updates};
-pub(crate) use filter::strip;
-pub use filter::{FilterSettings, RAW_LOG, RawLogs, filter_content, filter_content_with};
+pub use filter::{FilterSettings, filter_content, filter_content_with};
+pub(crate) use filter::{RawLogs, strip};
 pub(crate) use flat::speaks_of_device;
 pub use flat::{BuiltPrompt, FlatLayers, build_prompt, build_prompt_with, flat};
-pub use layers::{NOTE, is_device, recent_start};
+pub use layers::is_device;
+pub(crate) use layers::recent_start;
 pub use profile::{Field, Profile, Rule, Status, StatusRule};
-pub use rules::PromptRules;
+pub(crate) use rules::PromptRules;
 pub use steps::{Compaction, MessageSize, compacted, summary_share};
 pub use summary::{build_summary, build_summary_with, compress_message, compress_message_with};
-pub use usage::count_usage;
+pub(crate) use usage::count_usage;
 
 use strata_core::error::Error;
 use strata_core::names::{Named, unknown};
 use strata_core::ports::{ChatMessage, TokenCounter};
 use strata_core::turn::{Role, Turn};
 
-/// How prompts are made.
+/// The settings of prompts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PromptSettings {
-    /// The most tokens of a prompt, the question aside, which is never cut. What document 0 estimates for ten turns.
+    /// The most tokens of a prompt, without the question, which is never cut. The default is the estimate of the
+    /// layered-prompt design for ten turns.
     pub max_tokens: u32,
-    /// How many exchanges stay as they were said (document 0).
+    /// The number of recent exchanges that stay verbatim (layered-prompt design).
     pub recent_exchanges: usize,
-    /// After how many messages the stored summary is moved on. Between two steps the beginning of a chat stays
-    /// byte for byte what it was, and the store is not written to.
+    /// The number of messages after which the stored summary is updated. Between two updates the beginning of a chat
+    /// stays the same byte for byte, and the store is not written to.
     pub fold_step: usize,
-    /// What is left out of messages.
+    /// The parts of messages that are left out.
     pub filter: FilterSettings,
-    /// How long the rolling summary may be.
+    /// The length of the rolling summary.
     pub summary: SummarySettings,
-    /// What is read out of replies, and shown. [`Profile::diagnostic`] unless said otherwise.
+    /// The profiles that read replies and appear in prompts. Defaults to [`Profile::diagnostic`].
     pub profiles: Vec<Profile>,
-    /// What the current request becomes when it names a device, with `{question}`, `{device_ip}` and `{device_name}`
-    /// replaced; the request as it is where this is not set.
+    /// The template for a request that names a device, with `{question}`, `{device_ip}` and `{device_name}` as
+    /// placeholders. Without it the request stays unchanged.
     pub enrichment: Option<String>,
 }
 
@@ -68,7 +73,7 @@ impl Default for PromptSettings {
         Self {
             max_tokens: 8_000,
             recent_exchanges: 3,
-            // Twice the messages that stay: a prompt then reads 18 turns at the most.
+            // Twice the messages that stay, so that a prompt reads at most 18 turns.
             fold_step: 12,
             filter: FilterSettings::default(),
             summary: SummarySettings::default(),
@@ -78,13 +83,13 @@ impl Default for PromptSettings {
     }
 }
 
-/// How long the rolling summary may be.
+/// The length of the rolling summary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SummarySettings {
-    /// The most characters of a message in it (document 0).
+    /// The most characters of one message in the summary (layered-prompt design).
     pub entry_chars: usize,
-    /// The most characters of all of it: twenty whole entries, or about a hundred condensed ones.
+    /// The most characters of the summary: twenty whole entries, or about a hundred condensed ones.
     pub max_chars: usize,
 }
 
@@ -94,17 +99,17 @@ impl Default for SummarySettings {
     }
 }
 
-/// A message of a conversation, as far as a prompt needs it.
+/// A message of a conversation, with the fields that a prompt needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Who said it.
+    /// The speaker.
     pub role: Role,
-    /// What was said.
+    /// The text.
     pub content: String,
 }
 
 impl Message {
-    /// What somebody said.
+    /// A message of a speaker.
     pub fn new(role: Role, content: impl Into<String>) -> Self {
         Self { role, content: content.into() }
     }
@@ -116,20 +121,20 @@ impl From<Turn> for Message {
     }
 }
 
-/// A prompt, and how it came to its size.
+/// A prompt, with its layers and cuts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
-    /// What the model is shown.
+    /// The text or the messages.
     pub body: PromptBody,
-    /// The tokens of all of it.
+    /// The tokens of the whole prompt.
     pub tokens: u32,
-    /// The layers that are in it, in their order.
+    /// The layers of the prompt, in their order.
     pub layers: Vec<Layer>,
-    /// What gave way to the budget, in the order in which it did.
+    /// The cuts that the budget required, in the order in which they were made.
     pub cut: Vec<Cut>,
 }
 
-/// What the model is shown.
+/// The text or the messages of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PromptBody {
     /// One text, for a program that takes one.
@@ -156,7 +161,7 @@ impl Prompt {
     }
 }
 
-/// One layer's share of a prompt.
+/// The share of one layer in a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Layer {
     /// The layer, by the name of its tag.
@@ -165,18 +170,18 @@ pub struct Layer {
     pub tokens: u32,
 }
 
-/// Something that gave way to the budget.
+/// A cut that the budget required.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cut {
     /// The layer, by the name of its tag.
     pub layer: String,
-    /// How many of the things that `what` names went; 0 where they are not counted.
+    /// The number of things that were cut; 0 if they are not counted.
     pub count: usize,
-    /// What of it went, and where to.
+    /// The things that were cut, and where they went.
     pub what: String,
 }
 
-/// Counts some more of a layer's cuts.
+/// Adds to a layer's cut.
 fn note_cut(cut: &mut Vec<Cut>, layer: &str, count: usize, what: &str) {
     match cut.iter_mut().find(|cut| cut.layer == layer) {
         Some(cut) => {
@@ -187,22 +192,22 @@ fn note_cut(cut: &mut Vec<Cut>, layer: &str, count: usize, what: &str) {
     }
 }
 
-/// Says what became of a layer, instead of what was said before.
+/// Replaces a layer's cut.
 fn replace_cut(cut: &mut Vec<Cut>, layer: &str, what: &str) {
     cut.retain(|cut| cut.layer != layer);
     cut.push(Cut { layer: layer.to_owned(), count: 0, what: what.to_owned() });
 }
 
-/// In which form a prompt is wanted.
+/// The form of a prompt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown::<PromptFormat>)]
 pub enum PromptFormat {
-    /// One text, the request first (document 0).
+    /// One text, with the request first (layered-prompt design).
     #[default]
     Flat,
-    /// A list of messages, memory beside the last of the user's (document 4).
+    /// A list of messages, with the memory in the user's last message (memory-proxy design).
     Chat,
 }
 
@@ -210,7 +215,7 @@ impl Named for PromptFormat {
     const WHAT: &'static str = "format";
 }
 
-/// How a speaker is called in a prompt.
+/// The label of a speaker in a prompt.
 fn label(role: Role) -> &'static str {
     match role {
         Role::User => "User",

@@ -1,18 +1,24 @@
-//! The sliding window in the store (document 1): a `processing` row first, then the text, then `completed` together with the
-//! job's end.
+//! Stores the sliding window of a session (sliding-window design): first a `processing` row, then the text, then
+//! `completed` together with the job's end.
 //!
-//! The states that a session can be in when a job begins: no `processing` row, and one is inserted; one that an earlier attempt
-//! left behind, whose lease has ended with it, and it is taken over with its id, range and base; one that somebody else works
-//! on, and the job has nothing to do. The store allows one `processing` row a session, whoever tries.
+//! A job finds a session in one of three states:
 //!
-//! Each version names the last *completed* one as its base, so that one that failed leaves no hole in the chain. What is
-//! deliberately absent: how a summary is worded ([`crate::learn::summarising`], [`crate::learn::extractive`]).
+//! - No `processing` row exists: the job inserts one.
+//! - An earlier attempt left a row behind, and its lease has ended: the job takes the row over with its id, range and
+//!   base.
+//! - Another worker works on the row: the job has nothing to do.
+//!
+//! The store allows one `processing` row per session. Each version names the last *completed* one as its base, so that
+//! a failed version leaves no hole in the chain.
+//!
+//! Deliberately absent: the wording of a summary ([`crate::learn::summarising`], [`crate::learn::extractive`]).
 
 mod reading;
+mod text;
 mod tree;
 
 pub use reading::{StructuredPoint, SummaryReport, SummaryVersion};
-pub use tree::{TextNode, TextSummary};
+pub use text::{TextNode, TextSummary};
 
 use crate::jobs::Jobs;
 use crate::learn::LearnSettings;
@@ -40,23 +46,23 @@ use strata_core::summary::{Strategy, Summary, SummaryStatus};
 use strata_core::turn::{Role, Turn};
 use strata_language::sentences::beginning;
 
-/// The most turns that a job looks at to see whether a summary is due.
+/// The most turns that a job reads to check whether a summary is due.
 const MAX_LOOK: u64 = 1_000;
 
-/// A window's summary has at least this many tokens and at most that many: it is read with every request.
+/// The range of a window summary's length in tokens. It is short, because every request reads it.
 const TARGET_TOKENS: std::ops::RangeInclusive<u32> = 80..=300;
 
-/// What of a session a job found.
-struct Found {
+/// A window that is due, with its input.
+struct DueWindow {
     base: Option<Summary>,
-    /// A row that an earlier attempt left behind.
+    /// The row that an earlier attempt left behind.
     begun: Option<Summary>,
     window: Window,
     /// The visible turns of the window and of the base, by `seq`.
     turns: Vec<Turn>,
 }
 
-/// Summaries of sessions: the sliding window, the tree, and what readers get of them.
+/// Summaries of sessions: the sliding window, the tree, and their readers.
 #[derive(Clone)]
 pub struct Summaries {
     pub(crate) store: Arc<dyn Store>,
@@ -70,7 +76,8 @@ pub struct Summaries {
 }
 
 impl Summaries {
-    /// Whether so many turns have no summary that document 3's trigger may be due: nobody may ever answer them.
+    /// Whether enough turns have no summary that the trigger of the evolution plan may be due. It does not need a
+    /// reply.
     pub(super) async fn may_need_summary(
         &self,
         user: &UserId,
@@ -86,22 +93,22 @@ impl Summaries {
         Ok(turn_count.saturating_sub(base.map_or(0, |base| base.end_seq + 1)) >= every)
     }
 
-    /// Does a `summarise` job: the window where it is due, and a step of the tree.
+    /// Does a `summarise` job: the window if it is due, else a step of the tree.
     pub(super) async fn summarise_job(&self, job: &Job, lease: LeaseId) -> Result<(Ended, Work)> {
         let Some(session) = &job.session else { return self.jobs.settle(job, lease, Work::default()).await };
         let Some(stored) = self.store.session(&job.user, session).await? else {
             return self.jobs.settle(job, lease, Work::default()).await;
         };
-        let Some(found) = self.find_window(job, &stored).await? else {
+        let Some(due) = self.find_window(job, &stored).await? else {
             let work = self.grow_tree(&job.user, &stored).await?;
             return self.jobs.settle(job, lease, work).await;
         };
-        let Some(row) = self.begin(job, &found).await? else {
+        let Some(row) = self.begin(job, &due).await? else {
             tracing::debug!("Summarization already in progress for {session}");
             return self.jobs.settle(job, lease, Work::default()).await;
         };
         let began = self.clock.now();
-        let (mut done, spent) = match self.summarised(&row, &found).await {
+        let (mut done, spent) = match self.summarised(&row, &due).await {
             Ok(made) => made,
             Err(error) => return Err(self.give_up(job, row, error).await),
         };
@@ -110,7 +117,7 @@ impl Summaries {
         let mut work = Work { spent, ..Work::default() };
         work.details.insert("summary".to_owned(), done.id.to_string().into());
         work.changes.push(Change::PutSummary(Box::new(done.clone())));
-        // The tree has a job of its own, so that the window does not wait for it.
+        // The tree gets a job of its own, so that the window does not wait for it.
         if self.tree_is_due(&job.user, &stored).await? {
             let now = self.clock.now();
             work.changes.push(self.jobs.enqueue_once(&job.user, session, JobKind::Summarise, now, now));
@@ -126,17 +133,18 @@ impl Summaries {
         u32::try_from(self.clock.now().duration_since(began).as_millis()).ok()
     }
 
-    /// The window that is due, with the turns that it needs; `None` where none is.
-    async fn find_window(&self, job: &Job, session: &Session) -> Result<Option<Found>> {
+    /// The window that is due, with its turns; `None` if none is due.
+    async fn find_window(&self, job: &Job, session: &Session) -> Result<Option<DueWindow>> {
         let settings = self.settings.summaries.window;
         let base = self.latest(&job.user, &session.id, SummaryStatus::Completed).await?;
         let begun = self.latest(&job.user, &session.id, SummaryStatus::Processing).await?;
         if let Some(row) = begun {
             let window = Window { start: row.start_seq, end: row.end_seq };
             let turns = self.window_turns(&job.user, &session.id, base.as_ref(), window).await?;
-            return Ok(Some(Found { base, begun: Some(row), window, turns }));
+            return Ok(Some(DueWindow { base, begun: Some(row), window, turns }));
         }
-        // Document 1 does not trigger while a summary is being made: what came then waits for the next round.
+        // The sliding-window design does not trigger while a summary is being made. Turns of that time wait for the
+        // next round.
         let came_meanwhile =
             |base: &Summary| session.updated_at > base.created_at && session.updated_at < base.updated_at;
         if base.as_ref().is_some_and(came_meanwhile) {
@@ -161,10 +169,10 @@ impl Summaries {
             tracing::debug!("No new messages to summarize for {}", session.id);
             return Ok(None);
         }
-        Ok(Some(Found { base, begun: None, window, turns }))
+        Ok(Some(DueWindow { base, begun: None, window, turns }))
     }
 
-    /// The visible turns of a window, and those before it that the base still speaks of.
+    /// The visible turns of a window, and those before it that the base still covers.
     async fn window_turns(
         &self,
         user: &UserId,
@@ -179,7 +187,7 @@ impl Summaries {
         self.visible(user, session, first, window.end + 1).await
     }
 
-    /// The visible turns from `first` up to but not including `end`.
+    /// The visible turns from `first` up to, but not including, `end`.
     pub(super) async fn visible(
         &self,
         user: &UserId,
@@ -197,7 +205,7 @@ impl Summaries {
         Ok(turns)
     }
 
-    /// The window summary that reaches furthest, of those in a state.
+    /// The window summary with this status that reaches furthest.
     pub(super) async fn latest(
         &self,
         user: &UserId,
@@ -213,27 +221,27 @@ impl Summaries {
         Ok(self.store.summaries(user, &query).await?.pop())
     }
 
-    /// Inserts the `processing` row, or takes over the one that was left behind; `None` where somebody else is at it.
-    async fn begin(&self, job: &Job, found: &Found) -> Result<Option<Summary>> {
+    /// Inserts the `processing` row, or takes over the one that was left behind; `None` if another worker works on it.
+    async fn begin(&self, job: &Job, due: &DueWindow) -> Result<Option<Summary>> {
         let now = self.clock.now();
-        if let Some(row) = &found.begun {
+        if let Some(row) = &due.begun {
             let held_until = after(row.updated_at, u64::from(self.settings.lease_secs));
-            // A job that is begun for the first time has left nothing behind.
+            // A job in its first attempt has left no row behind.
             if job.attempts <= 1 && now < held_until {
                 return Ok(None);
             }
-            tracing::info!(job = %job.id, "a summary that was left unfinished is taken over");
+            tracing::info!(job = %job.id, "an unfinished summary is taken over");
         }
-        let base_id = found.base.as_ref().map(|base| base.id);
-        let row = match &found.begun {
+        let base_id = due.base.as_ref().map(|base| base.id);
+        let row = match &due.begun {
             Some(row) => Summary { base_id, updated_at: now, ..row.clone() },
             None => Summary {
                 id: SummaryId(self.ids.next()),
                 session: job.session.clone().ok_or_else(|| Error::internal("a summary needs a session"))?,
                 strategy: Strategy::Window,
                 level: 0,
-                start_seq: found.window.start,
-                end_seq: found.window.end,
+                start_seq: due.window.start,
+                end_seq: due.window.end,
                 base_id,
                 status: SummaryStatus::Processing,
                 text: String::new(),
@@ -253,9 +261,9 @@ impl Summaries {
         }
     }
 
-    /// The row with its text and parts.
-    async fn summarised(&self, row: &Summary, found: &Found) -> Result<(Summary, Spent)> {
-        let Found { base, window, turns, .. } = found;
+    /// The completed row, with its text and its structured part.
+    async fn summarised(&self, row: &Summary, due: &DueWindow) -> Result<(Summary, Spent)> {
+        let DueWindow { base, window, turns, .. } = due;
         let base = base.as_ref();
         let inside: Vec<&Turn> = turns.iter().filter(|turn| turn.seq >= window.start).collect();
         let is_new = |turn: &&Turn| base.is_none_or(|base| turn.seq > base.end_seq);
@@ -268,30 +276,9 @@ impl Summaries {
         structured.slide(window.start);
         let mut spent = Spent::default();
         let (text, read) = match &self.model {
-            // Where everything new was hidden meanwhile, there is nothing to ask.
+            // All new turns may have been hidden in the meantime: then there is nothing to ask.
             Some(model) if !new.is_empty() => {
-                // A base that ends before the window has nothing to say of it.
-                let previous = base.filter(|base| base.end_seq >= window.start);
-                let left: Vec<&Turn> = turns.iter().filter(|turn| turn.seq < window.start).collect();
-                let todos: Vec<String> = structured.todos.iter().map(|todo| todo.text.clone()).collect();
-                let todos: Vec<&str> = todos.iter().map(String::as_str).collect();
-                let question = WindowQuestion {
-                    previous: previous.map(|base| base.text.as_str()).filter(|text| !text.is_empty()),
-                    todos: &todos,
-                    left: &left,
-                    new: &new,
-                    window: *window,
-                    target,
-                    max_message_chars: self.settings.max_message_chars,
-                };
-                let request = summarising::window(&question, &self.settings.summaries.prompts);
-                let read = |text: &str| answer::find(text, Answered::of);
-                let answered = ask(model.as_ref(), &request, read, &mut spent).await?;
-                structured.absorb(&answered, window.end);
-                let text = summarising::read_text(&answered.summary)?;
-                let before: u64 = previous.map_or(0, |base| u64::from(base.output_tokens));
-                let said: u64 = new.iter().map(|turn| u64::from(turn.token_count)).sum();
-                (beginning(&text, most_chars(target)), before + said)
+                self.ask_for_window(model.as_ref(), due, &new, target, &mut structured, &mut spent).await?
             }
             _ => {
                 structured.observe(&new);
@@ -309,7 +296,43 @@ impl Summaries {
         Ok((summary, spent))
     }
 
-    /// What the turns say, without a model, in about `target` of their `tokens`.
+    /// Asks the model for the summary of a window and merges its points into `structured`. Returns the text and the
+    /// tokens that the model read.
+    async fn ask_for_window(
+        &self,
+        model: &dyn ChatModel,
+        due: &DueWindow,
+        new: &[&Turn],
+        target: u32,
+        structured: &mut Structured,
+        spent: &mut Spent,
+    ) -> Result<(String, u64)> {
+        let DueWindow { base, window, turns, .. } = due;
+        // A base that ends before the window says nothing about it.
+        let previous = base.as_ref().filter(|base| base.end_seq >= window.start);
+        let left: Vec<&Turn> = turns.iter().filter(|turn| turn.seq < window.start).collect();
+        let todos: Vec<String> = structured.todos.iter().map(|todo| todo.text.clone()).collect();
+        let todos: Vec<&str> = todos.iter().map(String::as_str).collect();
+        let question = WindowQuestion {
+            previous: previous.map(|base| base.text.as_str()).filter(|text| !text.is_empty()),
+            todos: &todos,
+            left: &left,
+            new,
+            window: *window,
+            target,
+            max_message_chars: self.settings.max_message_chars,
+        };
+        let request = summarising::window(&question, &self.settings.summaries.prompts);
+        let read = |text: &str| answer::find(text, Answered::of);
+        let answered = ask(model, &request, read, spent).await?;
+        structured.absorb(&answered, window.end);
+        let text = summarising::read_text(&answered.summary)?;
+        let before: u64 = previous.map_or(0, |base| u64::from(base.output_tokens));
+        let said: u64 = new.iter().map(|turn| u64::from(turn.token_count)).sum();
+        Ok((beginning(&text, max_chars(target)), before + said))
+    }
+
+    /// Summarises the turns without a model, in about `target` of their `tokens`.
     pub(super) fn extracted(&self, turns: &[&Turn], target: u32, tokens: u64) -> String {
         let parts: Vec<Part<'_>> =
             turns.iter().map(|turn| Part { speaker: Some(turn.role), text: &turn.content }).collect();
@@ -319,14 +342,14 @@ impl Summaries {
         if !summary.is_empty() {
             return summary;
         }
-        // Nothing but manners: then they are the summary, because an empty one is none.
+        // The turns hold only pleasantries. They become the summary, because a summary must not be empty.
         let texts: Vec<&str> =
             turns.iter().map(|turn| turn.content.trim()).filter(|text| !text.is_empty()).collect();
         beginning(&texts.join("\n"), budget)
     }
 
-    /// Marks a summary as failed when its job will not be tried again, and passes the error on. Until then the row stays as
-    /// it is: the next attempt takes it over.
+    /// Marks a summary as failed if its job is not tried again, and returns the error. Before that the row stays, and
+    /// the next attempt takes it over.
     async fn give_up(&self, job: &Job, row: Summary, error: Error) -> Error {
         if job.attempts < self.settings.max_attempts.max(1) {
             return error;
@@ -342,8 +365,8 @@ impl Summaries {
     }
 }
 
-/// The turn at which a due summary ends; `None` where neither trigger is due. A summary ends with a round, unless so many
-/// turns of the user's follow it that they are due by themselves.
+/// The turn at which a due summary ends; `None` if no trigger is due. A summary ends with a round, unless the user's
+/// turns after the round are due by themselves.
 fn end_of_due(settings: &crate::learn::window::WindowSettings, tail: &[Turn]) -> Option<u64> {
     let last = tail.last()?.seq;
     let user_turns = |from: &[Turn]| from.iter().filter(|turn| turn.role == Role::User).count() as u64;
@@ -365,15 +388,15 @@ fn says_something(turn: &Turn, window: Window) -> bool {
     (window.start..=window.end).contains(&turn.seq) && !turn.content.trim().is_empty()
 }
 
-/// How many characters so many tokens are in a text of these.
+/// The number of characters in `target` tokens, for a text of so many characters and tokens.
 pub(super) fn chars_for(target: u32, chars: u64, tokens: u64) -> usize {
     let chars = u64::from(target).saturating_mul(chars) / tokens.max(1);
-    // A text in which a token has fewer than one or more than eight characters is no text.
+    // The clamp keeps the ratio between one and eight characters per token.
     usize::try_from(chars).unwrap_or(usize::MAX).clamp(target as usize, target as usize * 8)
 }
 
-/// The most characters of a model's summary: a model that does not keep to its length must not fill every prompt.
-pub(super) fn most_chars(target: u32) -> usize {
+/// The most characters of a model's summary. The limit keeps a model that ignores its length from filling every prompt.
+pub(super) fn max_chars(target: u32) -> usize {
     target as usize * 12
 }
 

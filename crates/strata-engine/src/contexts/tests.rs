@@ -47,7 +47,7 @@ async fn record(engine: &Engine, count: usize) {
 }
 
 #[tokio::test]
-async fn a_document_travels_out_and_back() {
+async fn a_document_round_trips() {
     let engine = engine();
     record(&engine, 2).await;
     let first = engine.memories.add(&ann(), vec![NewMemory::new("likes rain")]).await.unwrap();
@@ -82,7 +82,7 @@ async fn a_document_travels_out_and_back() {
 }
 
 #[tokio::test]
-async fn a_document_makes_a_session_that_does_not_exist() {
+async fn a_document_creates_a_missing_session() {
     let engine = engine();
     let empty = ContextData::new("s");
     assert_eq!(engine.contexts.put(&ann(), &session("s"), &empty, None).await.unwrap(), empty);
@@ -96,7 +96,7 @@ async fn a_document_makes_a_session_that_does_not_exist() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_stored_is_refused_and_nothing_changes() {
+async fn invalid_documents_are_rejected_and_nothing_changes() {
     let engine = engine();
     record(&engine, 1).await;
     let served = engine.contexts.get(&ann(), &session("s")).await.unwrap();
@@ -141,7 +141,7 @@ async fn compaction_of_a_session_summarises_and_keeps_every_turn() {
 }
 
 #[tokio::test]
-async fn what_the_rolling_summary_covers_is_not_summarised_twice() {
+async fn turns_in_the_rolling_summary_are_not_summarised_twice() {
     let engine = engine();
     for number in 0..40 {
         let exchange = vec![
@@ -159,7 +159,7 @@ async fn what_the_rolling_summary_covers_is_not_summarised_twice() {
     assert_eq!(context.recent_history[..], served.recent_history[20..]);
     assert_eq!(context.long_term_summary, served.long_term_summary);
 
-    // Recording goes on, and so does the history from where compaction left it.
+    // Recording goes on, and the history continues after the compaction.
     record(&engine, 1).await;
     let after = engine.contexts.get(&ann(), &session("s")).await.unwrap();
     assert_eq!(after.recent_history[..30], context.recent_history[..]);
@@ -167,7 +167,7 @@ async fn what_the_rolling_summary_covers_is_not_summarised_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn documents_that_are_written_at_once_lose_nothing() {
+async fn concurrent_writes_of_documents_lose_nothing() {
     let engine = engine();
     record(&engine, 1).await;
     let served = engine.contexts.get(&ann(), &session("s")).await.unwrap();

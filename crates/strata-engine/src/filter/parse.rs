@@ -1,5 +1,5 @@
-//! Reading a filter from JSON. What is not understood is refused by name, never skipped: a condition that is lost would
-//! show what somebody wanted to leave out.
+//! Parses a filter from JSON. Unknown input is an error that names it, and is never skipped: a lost condition would
+//! return items that the caller wanted to exclude.
 
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::{Comparison, Field, Filter, Moment, Test};
 use strata_core::error::{Error, Result, shown};
 
-/// How deep conditions may stand inside each other.
+/// The deepest nesting of conditions.
 const MAX_DEPTH: usize = 8;
 
 /// The most conditions in one filter, and the most values in one list.
@@ -20,10 +20,10 @@ const MAX_VALUES: usize = 1_000;
 const MAX_NAME_CHARS: usize = 256;
 
 impl Filter {
-    /// Reads a filter.
+    /// Parses a filter.
     pub fn from_json(filter: &Map<String, Value>) -> Result<Self> {
-        let mut reading = Reading { conditions: 0 };
-        reading.object(filter, "", MAX_DEPTH)
+        let mut parser = Parser { conditions: 0 };
+        parser.object(filter, "", MAX_DEPTH)
     }
 }
 
@@ -33,19 +33,19 @@ impl std::str::FromStr for Filter {
     fn from_str(text: &str) -> Result<Self> {
         let filter: Map<String, Value> = serde_json::from_str(text).map_err(|error| {
             Error::invalid(format!(
-                "the filter is no JSON object ({error}); write it as `{{\"category\": \"travel\"}}`"
+                "the filter is not a JSON object ({error}); write it as `{{\"category\": \"travel\"}}`"
             ))
         })?;
         Self::from_json(&filter)
     }
 }
 
-struct Reading {
+struct Parser {
     conditions: usize,
 }
 
-impl Reading {
-    /// An object, all of whose conditions must hold. `prefix` is set inside `metadata`.
+impl Parser {
+    /// Parses an object, all of whose conditions must hold. `prefix` is set inside `metadata`.
     fn object(&mut self, object: &Map<String, Value>, prefix: &str, depth: usize) -> Result<Filter> {
         if depth == 0 {
             return Err(Error::invalid(format!(
@@ -57,7 +57,7 @@ impl Reading {
             filters.push(match name.as_str() {
                 "AND" => Filter::All(self.list(name, value, prefix, depth)?),
                 "OR" => Filter::Any(self.list(name, value, prefix, depth)?),
-                // None of those in the list may hold, as mem0 has it.
+                // None of the listed conditions may hold, as in mem0.
                 "NOT" => Filter::Not(Box::new(Filter::Any(self.list(name, value, prefix, depth)?))),
                 "metadata" if prefix.is_empty() && value.is_object() => {
                     self.object(value.as_object().unwrap_or(&Map::new()), "metadata.", depth - 1)?
@@ -165,7 +165,7 @@ fn condition(name: &str, field: &Field, operator: &str, value: &Value) -> Result
         }
     };
     let filter = match (field, &test, moment(value)) {
-        // A moment may be written in several ways.
+        // The same time can be written in several ways, so it is compared as a time.
         (Field::Time(_), Test::Is(_), Some(moment)) => {
             let bounds = [Comparison::GreaterOrEqual, Comparison::LessOrEqual];
             Filter::All(bounds.map(|at| Filter::Field(field.clone(), Test::TimeCompares(at, moment))).into())
@@ -220,7 +220,7 @@ fn text<'a>(name: &str, operator: &str, value: &'a Value) -> Result<&'a str> {
     })
 }
 
-/// A moment as clients write it: RFC 3339, a date or a time of UTC, or seconds since 1970.
+/// Parses a time: RFC 3339, a date or a time in UTC, or seconds since 1970.
 fn moment(value: &Value) -> Option<Timestamp> {
     match value {
         Value::String(text) => {

@@ -112,7 +112,7 @@ fn lists_objects_and_paths() {
 }
 
 #[test]
-fn what_an_item_has_itself_can_be_asked_for() {
+fn the_fields_of_an_item_can_be_filtered() {
     for (filter, expected) in [
         (json!({"user_id": "ada"}), true),
         (json!({"user_id": "eve"}), false),
@@ -175,7 +175,7 @@ fn conditions_combine() {
 }
 
 #[test]
-fn what_is_not_understood_is_refused_by_name() {
+fn unknown_input_is_an_error_that_names_it() {
     let deep = (0..10).fold(json!({"a": 1}), |inner, _| json!({"AND": [inner]}));
     let many: Vec<Value> = (0..300).map(|number| json!({ "a": number })).collect();
     for (filter, expected) in [
@@ -203,7 +203,7 @@ fn what_is_not_understood_is_refused_by_name() {
 }
 
 #[test]
-fn a_filter_that_only_says_whose_is_told_apart() {
+fn a_filter_with_only_a_user_is_recognised() {
     let ada = UserId::new("ada").unwrap();
     for (filter, named, mentions, only) in [
         (json!({}), None, false, true),

@@ -1,7 +1,7 @@
-//! Reading what a model answered, however it wrapped it: code fences, prose around, thoughts before, text behind.
+//! Parses a model's answer: code fences, prose around the JSON, reasoning before it and text after it are all accepted.
 //!
-//! An error says what is wrong with the answer so that the model can be told, and never holds the answer itself: errors are
-//! logged and kept with jobs, where nobody would look for what a user said.
+//! An error says what is wrong with the answer, so that the model can repair it. It never quotes the answer, because
+//! errors are logged and stored with jobs, which must not hold what a user said.
 
 use std::collections::BTreeMap;
 
@@ -14,18 +14,19 @@ use strata_core::id::TurnId;
 use strata_core::memory::{Memory, MemoryKind};
 use strata_core::nul::MayHoldNul;
 
-/// How many beginnings of JSON are looked at in an answer: a model that rambles is not searched for ever.
+/// The most positions in an answer that are tried as the beginning of JSON. The limit bounds the search in a very long
+/// answer.
 const MAX_BEGINNINGS: usize = 64;
 
-/// The longest statement, in characters. What is longer is no atomic statement.
+/// The longest statement, in characters. Longer statements are dropped: they are not atomic.
 const MAX_STATEMENT_CHARS: usize = 1_000;
 
-/// What a model's statement is worth that does not say.
+/// The confidence of a statement whose answer gives none.
 const UNSAID_CONFIDENCE: f32 = 0.8;
 
-/// The first JSON value in an answer that `read` can use. The error is that of the first value there was.
-pub fn find<T>(answer: &str, read: impl Fn(&Value) -> Result<T>) -> Result<T> {
-    // What a model thought before it answered is no answer.
+/// The first JSON value in an answer that `read` accepts. If there is none, the error is that of the first JSON value.
+pub(crate) fn find<T>(answer: &str, read: impl Fn(&Value) -> Result<T>) -> Result<T> {
+    // The reasoning before the answer is not part of it.
     let answer = answer.rsplit_once("</think>").map_or(answer, |(_, answer)| answer);
     let mut failure = None;
     let mut from = 0;
@@ -38,7 +39,7 @@ pub fn find<T>(answer: &str, read: impl Fn(&Value) -> Result<T>) -> Result<T> {
                 Ok(found) => return Ok(found),
                 Err(error) => {
                     failure.get_or_insert(error);
-                    // What is inside a value that was read is no answer by itself.
+                    // The search continues after this value: a value inside it is not an answer by itself.
                     from = at + values.byte_offset().max(1);
                 }
             },
@@ -48,9 +49,10 @@ pub fn find<T>(answer: &str, read: impl Fn(&Value) -> Result<T>) -> Result<T> {
     Err(failure.unwrap_or_else(|| Error::invalid("the answer holds no JSON")))
 }
 
-/// The statements in an answer about these messages: a list of strings, or of objects, or an object that holds such a list.
-/// At most [`MAX_STATEMENTS`] a message; one that names no message it could come from counts as said in all of them.
-pub fn statements(answer: &str, said: &[Said<'_>]) -> Result<Vec<Statement>> {
+/// The statements in an answer about these messages. The answer is a list of strings, a list of objects, or an object
+/// that holds such a list. Each message yields at most [`MAX_STATEMENTS`]. A statement that names no valid message
+/// counts as said in all of them.
+pub(crate) fn statements(answer: &str, said: &[Said<'_>]) -> Result<Vec<Statement>> {
     find(answer, |value| {
         let list = list_in(value, &["statements", "facts", "memories", "memory"])
             .ok_or_else(|| Error::invalid("the answer holds no list `statements`"))?;
@@ -77,7 +79,7 @@ fn list_in<'a>(value: &'a Value, names: &[&str]) -> Option<&'a Vec<Value>> {
     }
 }
 
-/// One statement and the turn it names; nothing where it says nothing.
+/// One statement and the turn that it names. `None` if it is empty, too long or holds a NUL.
 fn statement(entry: &Value, said: &[Said<'_>]) -> Result<Option<(Statement, Option<TurnId>)>> {
     let content = match entry {
         Value::String(content) => content.as_str(),
@@ -93,7 +95,7 @@ fn statement(entry: &Value, said: &[Said<'_>]) -> Result<Option<(Statement, Opti
     }
     let kind = entry.get("kind").and_then(Value::as_str).and_then(|kind| kind.to_lowercase().parse().ok());
     let confidence = entry.get("confidence").and_then(Value::as_f64).map(|value| value as f32);
-    // Numbers begin at 1, as they are shown.
+    // The messages are numbered from 1 in the request.
     let turn = entry
         .get("message")
         .and_then(number)
@@ -108,21 +110,21 @@ fn statement(entry: &Value, said: &[Said<'_>]) -> Result<Option<(Statement, Opti
     Ok(Some((statement, turn)))
 }
 
-/// A number that may have been written as text.
+/// A number, or a text that holds a number.
 fn number(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())
 }
 
-/// A day or a moment.
+/// Parses a timestamp, or a date as midnight UTC.
 fn moment(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     let day = || text.parse::<jiff::civil::Date>().ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok();
     text.parse().ok().or_else(|| day().map(|day| day.timestamp()))
 }
 
-/// The plan in an answer about known memories, numbered from 1, and new statements, numbered on from there. It has to name
-/// each of them; where what it says would lose something, the statement is added.
-pub fn plan(answer: &str, known: &[&Memory], new: usize) -> Result<Plan> {
+/// The plan in an answer about known memories and new statements. Memories are numbered from 1, and the statements
+/// follow. The answer has to name every number. If the plan would lose a statement, the statement is added instead.
+pub(crate) fn plan(answer: &str, known: &[&Memory], new: usize) -> Result<Plan> {
     find(answer, |value| {
         let list = list_in(value, &["memories", "memory", "results", "events"])
             .ok_or_else(|| Error::invalid("the answer holds no list `memories`"))?;
@@ -140,7 +142,7 @@ pub fn plan(answer: &str, known: &[&Memory], new: usize) -> Result<Plan> {
     })
 }
 
-/// Each number's event and what it happens by, from 0.
+/// The event of each number and the number in its `by`, both counted from 0.
 struct Entries(Vec<(String, Option<usize>)>);
 
 impl Entries {
@@ -173,7 +175,7 @@ impl Entries {
         let (event, by) = &self.0[place];
         let by = match by.and_then(|by| by.checked_sub(known)) {
             Some(by) => Some(by),
-            // Only one statement can be the reason.
+            // If there is only one new statement, it is the reason.
             None => (new == 1).then_some(0),
         };
         let because = || {
@@ -212,7 +214,8 @@ impl Entries {
     }
 }
 
-/// Adds what a plan would lose: a statement that ends a memory, and one that repeats what does not stay.
+/// Adds the statements that a plan would lose: those that end a memory, and those that repeat something that does not
+/// stay.
 fn keep_all(plan: &mut Plan) {
     for by in plan.known.iter().filter_map(|fate| fate.because_of()) {
         if let Some(novelty) = plan.new.get_mut(by) {

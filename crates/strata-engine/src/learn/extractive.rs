@@ -1,9 +1,10 @@
-//! Summaries without a model: the sentences that say most, in their order and in the words of who said them.
+//! Summaries without a model: the most informative sentences, in their original order and wording.
 //!
-//! A sentence counts by the terms that the rest of the text shares with it; what the user says counts more than a reply, a
-//! reply's first sentence more than its others, what is new more than what is old. Pleasantries, logs, markers and long code
-//! are left out ([`crate::prompt`] has the same filter), and so is a sentence whose terms another has said.
-//! The result never has more characters than it is given. Language is kept, because nothing is translated.
+//! A sentence scores by the terms that it shares with the rest of the text. Sentences of the user score higher than
+//! those of a reply, the first sentence of a reply higher than the others, and newer sentences higher than older ones.
+//! Pleasantries, logs, markers and long code are excluded (by the filter of [`crate::prompt`]). A sentence whose terms
+//! were already chosen is excluded too. The result never exceeds the given number of characters. Nothing is translated,
+//! so the language stays.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,22 +13,23 @@ use strata_core::turn::Role;
 use strata_language::sentences::{self, beginning};
 use strata_language::text::query_terms;
 
-/// The most characters of one sentence: what is longer is a list or a log that escaped the filter.
+/// The most characters of one sentence. A longer one is a list or a log that the filter did not recognise.
 const MAX_SENTENCE_CHARS: usize = 240;
 
-/// The most characters that are read of one part, half of them from its end: a pasted book must not take minutes.
+/// The most characters that are read from one part, half of them from its end. The limit keeps the summary of a pasted
+/// book fast.
 const MAX_PART_CHARS: usize = 60_000;
 
-/// A sentence of whose terms others have said this share says nothing new.
+/// A sentence is redundant if this share of its terms was already chosen.
 const SAID_ALREADY: f32 = 0.8;
 
-/// A part of what is summarised.
+/// One part of the text to summarise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part<'a> {
-    /// Who said it; `None` for a part of a document or for a summary.
-    pub speaker: Option<Role>,
-    /// What was said.
-    pub text: &'a str,
+pub(crate) struct Part<'a> {
+    /// The speaker; `None` for a part of a document or for a summary.
+    pub(crate) speaker: Option<Role>,
+    /// The text.
+    pub(crate) text: &'a str,
 }
 
 struct Sentence {
@@ -37,8 +39,8 @@ struct Sentence {
     score: f32,
 }
 
-/// The sentences that say most, of at most `max_chars` characters together. Empty where nothing says anything.
-pub fn summarise(parts: &[Part<'_>], max_chars: usize) -> String {
+/// The most informative sentences, with at most `max_chars` characters in total. Empty if no sentence is informative.
+pub(crate) fn summarise(parts: &[Part<'_>], max_chars: usize) -> String {
     let filter = FilterSettings::default();
     let texts: Vec<String> =
         parts.iter().map(|part| strip(&within(part.text), &filter, RawLogs::Removed)).collect();
@@ -50,12 +52,12 @@ pub fn summarise(parts: &[Part<'_>], max_chars: usize) -> String {
 }
 
 /// Whether a text is mostly written in Chinese characters.
-pub fn is_chinese<'a>(texts: impl Iterator<Item = &'a str>) -> bool {
+pub(crate) fn is_chinese<'a>(texts: impl Iterator<Item = &'a str>) -> bool {
     let (mut han, mut others) = (0_usize, 0_usize);
     for c in texts.flat_map(str::chars).filter(|c| c.is_alphabetic()) {
         if ('\u{3400}'..='\u{9fff}').contains(&c) { han += 1 } else { others += 1 }
     }
-    // A Chinese character says as much as about two to three Latin letters.
+    // One Chinese character carries about as much information as two to three Latin letters.
     han * 3 > others
 }
 
@@ -100,7 +102,7 @@ fn sentences(parts: &[Part<'_>], texts: &[String]) -> Vec<Sentence> {
     sentences
 }
 
-/// Multiplies each sentence's score by how much of the text it shares and by how new it is.
+/// Multiplies each sentence's score by the weight of its shared terms and by its recency.
 fn weigh(sentences: &mut [Sentence], parts: &[Part<'_>]) {
     let mut counts: HashMap<&str, f32> = HashMap::new();
     for term in sentences.iter().flat_map(|sentence| &sentence.terms) {
@@ -110,7 +112,7 @@ fn weigh(sentences: &mut [Sentence], parts: &[Part<'_>]) {
         .iter()
         .map(|sentence| {
             let shared: f32 = sentence.terms.iter().map(|term| 1.0 + counts[term.as_str()].ln()).sum();
-            // Between the sum, which favours long sentences, and the mean, which favours short ones.
+            // A compromise between the sum, which favours long sentences, and the mean, which favours short ones.
             shared / (sentence.terms.len() as f32 + 4.0).sqrt()
         })
         .collect();
@@ -123,7 +125,7 @@ fn weigh(sentences: &mut [Sentence], parts: &[Part<'_>]) {
     }
 }
 
-/// The places of the sentences that are kept: the best of each part while there is room, then the best of what is left.
+/// The indexes of the chosen sentences: first the best one of each part while there is room, then the best of the rest.
 fn choose(sentences: &[Sentence], parts: &[Part<'_>], max_chars: usize, chinese: bool) -> Vec<usize> {
     let mut order: Vec<usize> = (0..sentences.len()).collect();
     order.sort_by(|a, b| sentences[*b].score.total_cmp(&sentences[*a].score).then(a.cmp(b)));
@@ -180,8 +182,8 @@ fn render(sentences: &[Sentence], chosen: &[usize], parts: &[Part<'_>], chinese:
     summary
 }
 
-/// How a speaker is called, in the language of the text.
-pub fn label(speaker: Option<Role>, chinese: bool) -> &'static str {
+/// The label of a speaker, in the language of the text.
+pub(crate) fn label(speaker: Option<Role>, chinese: bool) -> &'static str {
     match (speaker, chinese) {
         (None, _) => "",
         (Some(Role::User), false) => "User: ",
@@ -195,7 +197,7 @@ pub fn label(speaker: Option<Role>, chinese: bool) -> &'static str {
     }
 }
 
-/// Whether a sentence is nothing but manners.
+/// Whether a sentence is only a greeting, thanks or a confirmation.
 fn is_pleasantry(sentence: &str) -> bool {
     const CHINESE: [&str; 14] = [
         "你好",
@@ -261,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_most_is_kept_in_order() {
+    fn the_most_informative_sentences_stay_in_order() {
         let parts = [
             user("Hi! I am planning a trip to Lisbon in May with my sister Ann."),
             reply("Great! Lisbon is lovely in May. The trams are fun. Bring good shoes for the hills."),
@@ -295,21 +297,21 @@ mod tests {
     }
 
     #[test]
-    fn nothing_said_is_no_summary() {
+    fn a_text_without_information_has_no_summary() {
         assert_eq!(summarise(&[], 100), "");
         assert_eq!(summarise(&[user("Hi!"), reply("Hello! …"), user("谢谢。")], 100), "");
         assert_eq!(summarise(&[user("Something to say.")], 0), "");
     }
 
     #[test]
-    fn what_was_said_is_not_said_again() {
+    fn redundant_sentences_are_left_out() {
         let text = "The fan of pump 3 has stopped.";
         assert_eq!(summarise(&[user(text), user(text), user(text)], 500), format!("User: {text}"));
     }
 
     proptest! {
         #[test]
-        fn it_never_has_more_than_it_is_given(
+        fn a_summary_never_exceeds_its_limit(
             texts in proptest::collection::vec("[a-zA-Z .。!?\n西湖風👨‍👩‍👧]{0,200}", 0..12),
             max_chars in 0_usize..400,
         ) {

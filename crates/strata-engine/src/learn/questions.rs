@@ -1,5 +1,7 @@
-//! What a model is asked: the instructions, which a user may replace, and the data, which follow them as JSON lines so that
-//! nothing a user said can pass for an instruction's end.
+//! The requests for extraction and reconciliation.
+//!
+//! A user may replace the instructions. The data follow them as JSON lines, so that nothing a user said can end the
+//! instructions.
 
 use serde_json::{Value, json};
 
@@ -9,18 +11,18 @@ use strata_core::ports::{AnswerSchema, ChatMessage, ChatRequest};
 use strata_core::turn::Role;
 
 /// The built-in instructions for extraction.
-pub const EXTRACT_PROMPT: &str = include_str!("prompts/extract.txt");
+pub(crate) const EXTRACT_PROMPT: &str = include_str!("prompts/extract.txt");
 
 /// The built-in instructions for reconciliation.
-pub const RECONCILE_PROMPT: &str = include_str!("prompts/reconcile.txt");
+pub(crate) const RECONCILE_PROMPT: &str = include_str!("prompts/reconcile.txt");
 
-/// Where a model's answer is cut off that does not come to an end: room for thoughts before it, and for each message or number
-/// that it has to speak of.
+/// The token limit of an answer: a base for the reasoning before it, plus an amount for each message or number. It
+/// stops a model that does not come to an end.
 const MAX_ANSWER_TOKENS: usize = 2_048;
 const MAX_TOKENS_EACH: usize = 256;
 
-/// Asks what the user's messages state.
-pub fn extraction(said: &[Said<'_>], settings: &LearnSettings) -> ChatRequest {
+/// Asks which statements the user's messages hold.
+pub(crate) fn extraction(said: &[Said<'_>], settings: &LearnSettings) -> ChatRequest {
     let lines = said.iter().zip(1..).map(|(said, number)| {
         let mut line = json!({
             "message": number,
@@ -37,9 +39,9 @@ pub fn extraction(said: &[Said<'_>], settings: &LearnSettings) -> ChatRequest {
     request(prompt, data, said.len(), AnswerSchema { name: "statements", schema: statements_schema() })
 }
 
-/// Asks what becomes of known memories and new statements. Ids are numbers from 1: a model that has to copy a UUID makes
-/// mistakes, and pays for it.
-pub fn reconciliation(new: &[&Statement], known: &[&Memory], settings: &LearnSettings) -> ChatRequest {
+/// Asks what happens to known memories and new statements. Their ids are numbers from 1: copying UUIDs costs tokens and
+/// causes mistakes.
+pub(crate) fn reconciliation(new: &[&Statement], known: &[&Memory], settings: &LearnSettings) -> ChatRequest {
     let most = settings.max_message_chars;
     let day = |at: jiff::Timestamp| at.strftime("%Y-%m-%d").to_string();
     let memories = known.iter().zip(1..).map(|(memory, id)| {
@@ -60,8 +62,8 @@ pub fn reconciliation(new: &[&Statement], known: &[&Memory], settings: &LearnSet
     request(prompt, data, each, AnswerSchema { name: "memories", schema: memories_schema() })
 }
 
-/// Shows a model its answer and what is wrong with it.
-pub fn repair(request: &ChatRequest, answer: &str, wrong: &str) -> ChatRequest {
+/// Asks again, with the model's answer and what is wrong with it.
+pub(crate) fn repair(request: &ChatRequest, answer: &str, wrong: &str) -> ChatRequest {
     let mut request = request.clone();
     request.messages.push(ChatMessage { role: Role::Assistant, content: answer.to_owned() });
     let content = format!("This cannot be used: {wrong}. Answer again, with the JSON alone.");
@@ -80,7 +82,7 @@ fn request(prompt: &str, data: String, each: usize, schema: AnswerSchema) -> Cha
     }
 }
 
-/// The whole text, or its beginning and its end.
+/// The whole text, or its beginning and its end if it is longer than `most` characters.
 fn shown(text: &str, most: usize) -> String {
     let length = text.chars().count();
     if length <= most {
@@ -116,8 +118,8 @@ fn memories_schema() -> Value {
     )
 }
 
-/// An object that holds a list of objects, in the form that servers with strict schemas take: everything required, nothing
-/// else allowed.
+/// The schema of an object that holds a list of objects, in the form that strict servers accept: every property is
+/// required, and no other property is allowed.
 fn list_schema(name: &str, properties: Value) -> Value {
     let required: Vec<&String> =
         properties.as_object().map(|object| object.keys().collect()).unwrap_or_default();

@@ -1,7 +1,7 @@
-//! The reading rules of `strata-language`, over turns and memories.
+//! Applies the reading rules of `strata-language` to turns and memories.
 //!
-//! The rules work on text alone. Here their statements get the turn they come from, and memories become what they compare
-//! with.
+//! The rules work on text alone. This module adds the turn to each statement and converts memories into the input of
+//! the rules.
 
 use strata_core::memory::{Memory, MemoryKind};
 use strata_language::plan::Plan;
@@ -9,7 +9,7 @@ use strata_language::rules::{self, Known, Message, StatementKind};
 
 use super::{Said, Statement};
 
-/// What a message states, at most [`super::MAX_STATEMENTS`].
+/// The statements of a message, at most [`super::MAX_STATEMENTS`].
 pub fn extract(said: &Said<'_>) -> Vec<Statement> {
     let message = Message { name: said.name, text: said.text, at: said.at };
     let with_turn = |statement: rules::Statement| Statement {
@@ -22,7 +22,7 @@ pub fn extract(said: &Said<'_>) -> Vec<Statement> {
     rules::extract(&message).into_iter().map(with_turn).collect()
 }
 
-/// What becomes of new statements and of the memories near them.
+/// Plans what happens to new statements and to the memories near them.
 pub fn reconcile(new: &[Statement], known: &[Memory]) -> Plan {
     let new: Vec<(&str, f32)> = new.iter().map(|one| (one.content.as_str(), one.confidence)).collect();
     let known: Vec<Known<'_>> = known

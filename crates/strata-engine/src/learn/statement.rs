@@ -1,34 +1,34 @@
-//! What a message says, before it is compared with what is known.
+//! Statements of a message, before they are compared with the known memories.
 
 use jiff::Timestamp;
 
 use strata_core::id::TurnId;
 use strata_core::memory::MemoryKind;
 
-/// A message of the user's, as extraction reads it.
+/// A message of the user, as extraction reads it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Said<'a> {
     /// The turn.
     pub turn: TurnId,
-    /// The speaker's name, where the client gave one.
+    /// The speaker's name, if the client gave one.
     pub name: Option<&'a str>,
-    /// What was said, without what Strata injected.
+    /// The text, without the memory that Strata injected.
     pub text: &'a str,
-    /// When: relative times are reckoned from here.
+    /// The time of the message. Relative times are computed from it.
     pub at: Timestamp,
 }
 
-/// One atomic statement that stands on its own, in the language of who said it.
+/// One atomic statement that is understandable without context, in the speaker's language.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Statement {
     /// The statement, in the third person («The user lives in Lisbon», 用户住在里斯本).
     pub content: String,
-    /// What kind of statement it is.
+    /// The kind of the statement.
     pub kind: MemoryKind,
-    /// How sure its maker is, from 0 to 1.
+    /// The confidence of the rules or the model, from 0 to 1.
     pub confidence: f32,
-    /// The turns that say so.
+    /// The turns that hold the statement.
     pub turns: Vec<TurnId>,
-    /// Since when it is so, where the message says; else it holds from when it was said.
+    /// When the statement began to be true, if the message says so. It defaults to the time of the message.
     pub valid_from: Option<Timestamp>,
 }

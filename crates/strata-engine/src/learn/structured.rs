@@ -1,9 +1,9 @@
-//! What a summary says in parts (document 3, V1.1-3): facts, preferences, decisions, todos and entities, computable beside the
-//! text.
+//! The structured part of a summary (evolution plan, V1.1-3): facts, preferences, decisions, todos and entities.
 //!
-//! Each [`Point`] knows the turn up to which it was said, so that it leaves with the window. Todos stay until they are done
-//! or dropped. What a model answers is read with patience: strings or objects, missing fields, too many of them. What the
-//! rules find comes from [`rules::extract`] and is settled by [`rules::reconcile`], as memories are.
+//! Each point holds the number of the last turn that it comes from, so that it leaves together with the window.
+//! Todos stay until they are done or dropped. A model's answer is parsed leniently: strings or objects, missing fields,
+//! too many points. Without a model, [`rules::extract`] finds the points and [`rules::reconcile`] merges them, as for
+//! memories.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -19,35 +19,36 @@ use strata_core::ports::AnswerSchema;
 use strata_core::turn::{Metadata, Role, Turn};
 use strata_language::sentences::beginning;
 
-/// The most points of a field; of more the oldest go. A window of seven rounds seldom states more than twenty things.
+/// The most points of a field. The oldest points leave first. A window of seven rounds seldom states more than twenty
+/// things.
 const MAX_POINTS: usize = 24;
 
 /// The most characters of a point: about two sentences.
 const MAX_POINT_CHARS: usize = 240;
 
-/// One of the parts.
+/// A field of the structured part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown::<Field>)]
 pub enum Field {
-    /// What is so.
+    /// Facts.
     Facts,
-    /// What somebody likes or wants done in a certain way.
+    /// Preferences and wishes about how something is done.
     Preferences,
-    /// What was settled.
+    /// Decisions.
     Decisions,
-    /// What is to be done.
+    /// Open tasks.
     Todos,
-    /// Who and what it is about.
+    /// People, places and things that the text is about.
     Entities,
 }
 
 impl Field {
-    /// All of them, in document 3's order.
+    /// All fields, in the order of the evolution plan.
     pub const ALL: [Self; 5] = [Self::Facts, Self::Preferences, Self::Decisions, Self::Todos, Self::Entities];
 
-    /// The name in rows and answers.
+    /// The name in stored rows and in answers.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -57,14 +58,14 @@ impl Named for Field {
     const WHAT: &'static str = "field";
 }
 
-/// One of the things that a summary says.
+/// One point of a summary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Point {
-    /// What it says.
-    pub text: String,
-    /// The turn up to which it was said; `None` where somebody else wrote it.
+pub(crate) struct Point {
+    /// The text of the point.
+    pub(crate) text: String,
+    /// The last turn that the point comes from; `None` if another program wrote it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub seq: Option<u64>,
+    pub(crate) seq: Option<u64>,
 }
 
 impl<'de> Deserialize<'de> for Point {
@@ -81,7 +82,7 @@ impl Point {
         (!text.is_empty()).then(|| Self { text: beginning(text, MAX_POINT_CHARS), seq })
     }
 
-    /// A text, a number, or an object that has the text under one of the names that models give it.
+    /// Parses a text, a number, or an object that has the text under one of the names that models use.
     fn read(value: &Value) -> Option<Self> {
         const NAMES: [&str; 12] = [
             "text",
@@ -109,29 +110,29 @@ impl Point {
     }
 }
 
-/// What a summary says in parts.
+/// The structured part of a summary.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Structured {
-    /// What is so.
+pub(crate) struct Structured {
+    /// Facts.
     #[serde(default)]
-    pub facts: Vec<Point>,
-    /// What somebody likes or wants done in a certain way.
+    pub(crate) facts: Vec<Point>,
+    /// Preferences and wishes about how something is done.
     #[serde(default)]
-    pub preferences: Vec<Point>,
-    /// What was settled.
+    pub(crate) preferences: Vec<Point>,
+    /// Decisions.
     #[serde(default)]
-    pub decisions: Vec<Point>,
-    /// What is to be done.
+    pub(crate) decisions: Vec<Point>,
+    /// Open tasks.
     #[serde(default)]
-    pub todos: Vec<Point>,
-    /// Who and what it is about.
+    pub(crate) todos: Vec<Point>,
+    /// People, places and things that the text is about.
     #[serde(default)]
-    pub entities: Vec<Point>,
+    pub(crate) entities: Vec<Point>,
 }
 
 impl Structured {
     /// The points of a field.
-    pub fn field(&self, field: Field) -> &[Point] {
+    pub(crate) fn field(&self, field: Field) -> &[Point] {
         match field {
             Field::Facts => &self.facts,
             Field::Preferences => &self.preferences,
@@ -151,13 +152,15 @@ impl Structured {
         }
     }
 
-    /// Whether nothing was made out.
-    pub fn is_empty(&self) -> bool {
+    /// Whether no field has a point.
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
         Field::ALL.into_iter().all(|field| self.field(field).is_empty())
     }
 
-    /// What a row holds, whoever wrote it: fields that are no lists and points that are no texts are passed over.
-    pub fn of_row(value: &Value) -> Self {
+    /// Parses a stored row, which another program may have written. Fields that are not lists and points without text
+    /// are skipped.
+    pub(crate) fn of_row(value: &Value) -> Self {
         let mut structured = Self::default();
         for field in Field::ALL {
             let points = value.get(field.as_str()).and_then(Value::as_array).into_iter().flatten();
@@ -166,21 +169,21 @@ impl Structured {
         structured
     }
 
-    /// What a row keeps.
-    pub fn to_row(&self) -> Value {
+    /// The form of a stored row.
+    pub(crate) fn to_row(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// Leaves out what was said before `start`. Todos stay: leaving the window does not do them.
-    pub fn slide(&mut self, start: u64) {
+    /// Removes the points from before `start`. Todos stay, because leaving the window does not complete them.
+    pub(crate) fn slide(&mut self, start: u64) {
         for field in Field::ALL.into_iter().filter(|field| *field != Field::Todos) {
             self.field_mut(field).retain(|point| point.seq.is_none_or(|seq| seq >= start));
         }
     }
 
-    /// Adds what a model found in the turns up to `end`. Its todos, where it lists any or says that there are none, are all
-    /// that are open; a todo that was known keeps its turn.
-    pub fn absorb(&mut self, answer: &Answered, end: u64) {
+    /// Merges a model's answer about the turns up to `end`. If the answer has a list of todos, also an empty one, that
+    /// list replaces the open todos. A known todo keeps its turn.
+    pub(crate) fn absorb(&mut self, answer: &Answered, end: u64) {
         for field in Field::ALL {
             let Some(new) = answer.points(field) else { continue };
             let known = self.field_mut(field);
@@ -201,8 +204,8 @@ impl Structured {
         self.bound();
     }
 
-    /// Adds what the rules find in turns, and lets go of what they end or replace.
-    pub fn observe(&mut self, turns: &[&Turn]) {
+    /// Merges the points that the rules find in turns, and removes those that the turns end or replace.
+    pub(crate) fn observe(&mut self, turns: &[&Turn]) {
         for turn in turns {
             for entity in entities(&turn.content) {
                 self.entities.retain(|point| normalised(&point.text) != normalised(&entity));
@@ -250,7 +253,7 @@ impl Structured {
                 self.field_mut(*field).remove(*place);
             }
         }
-        // That a todo is done is a fact; the statement that says so is added like any other.
+        // The statement that a todo is done is itself added as a fact.
         for (statement, novelty) in statements.iter().zip(&plan.new) {
             if *novelty == Novelty::Add {
                 let field = kinds
@@ -291,17 +294,17 @@ fn as_memory(kind: MemoryKind, point: &Point) -> Memory {
     }
 }
 
-/// A model's answer to a request for a summary with its parts.
+/// A model's answer to a request for a summary with its structured part.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Answered {
-    /// The text.
-    pub summary: String,
+pub(crate) struct Answered {
+    /// The summary.
+    pub(crate) summary: String,
     points: [Option<Vec<String>>; 5],
 }
 
 impl Answered {
-    /// What is asked of a model.
-    pub fn schema() -> AnswerSchema {
+    /// The schema of the answer.
+    pub(crate) fn schema() -> AnswerSchema {
         let texts = json!({"type": "array", "items": {"type": "string"}});
         let mut properties = Map::from_iter([("summary".to_owned(), json!({"type": "string"}))]);
         properties.extend(Field::ALL.map(|field| (field.as_str().to_owned(), texts.clone())));
@@ -312,15 +315,15 @@ impl Answered {
         AnswerSchema { name: "summary", schema }
     }
 
-    /// Reads an answer: the text is needed, the parts may be missing. *Invalid* where there is no text.
-    pub fn of(value: &Value) -> Result<Self> {
+    /// Parses an answer. The summary is required, the fields are optional. *Invalid* if there is no summary.
+    pub(crate) fn of(value: &Value) -> Result<Self> {
         let text =
             value.get("summary").or_else(|| value.get("text")).and_then(Value::as_str).unwrap_or_default();
         let summary = text.trim().to_owned();
         if summary.is_empty() {
             return Err(Error::invalid("the answer has no `summary`; give one with at least a sentence"));
         }
-        // Some models put the parts one level down, as document 3 stores them.
+        // Some models put the fields one level down, as the evolution plan stores them.
         let parts = value.get("structured").unwrap_or(value);
         let points = Field::ALL.map(|field| {
             let points = parts.get(field.as_str())?.as_array()?;
@@ -329,8 +332,8 @@ impl Answered {
         Ok(Self { summary, points })
     }
 
-    /// What it lists for a field; `None` where it says nothing of it.
-    pub fn points(&self, field: Field) -> Option<&[String]> {
+    /// The points of a field; `None` if the answer does not mention the field.
+    pub(crate) fn points(&self, field: Field) -> Option<&[String]> {
         let place = Field::ALL.iter().position(|other| *other == field)?;
         self.points[place].as_deref()
     }
@@ -338,7 +341,7 @@ impl Answered {
 
 mod entities;
 
-pub use entities::entities;
+use entities::entities;
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
-//! How summaries are made, and what a model is asked for one.
+//! The settings of summaries, and the requests that ask a model for one.
 //!
-//! Instructions are the texts in `learn/prompts/summary`, which a user may replace; what was said follows them in a message of
-//! its own, as JSON lines where it has parts, so that nothing a user said can pass for an instruction's end.
+//! The instructions are the texts in `learn/prompts/summary`, which a user may replace. The data follow in a message of
+//! their own, as JSON lines if there are several parts, so that nothing a user said can end the instructions.
 
 use serde_json::json;
 
@@ -14,18 +14,18 @@ use strata_core::ports::{ChatMessage, ChatRequest};
 use strata_core::turn::{Role, Turn};
 use strata_language::sentences::beginning;
 
-/// The most characters of a message that has left the window, in the list of those: enough to know what it was about.
+/// The most characters of a message that has left the window: enough to recognise its subject.
 const LEFT_CHARS: usize = 100;
 
-/// How summaries are made.
+/// The settings of summaries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SummarySettings {
-    /// Whether sessions are summarised behind the conversation (document 4: they are). Summaries that exist are read in any
+    /// Whether sessions are summarised in the background (memory-proxy design: yes). Existing summaries are read in any
     /// case.
     pub enable_summarization: bool,
-    /// When, and over how many turns.
+    /// When a session is summarised, and over how many turns.
     pub window: WindowSettings,
-    /// Instructions of one's own.
+    /// Custom instructions.
     pub prompts: SummaryPrompts,
 }
 
@@ -39,30 +39,30 @@ impl Default for SummarySettings {
     }
 }
 
-/// What a model is asked to write.
+/// The kind of summary that a model writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum SummaryPrompt {
-    /// The sliding window, with its parts.
+    /// The sliding window, with its structured part.
     Window,
-    /// A sentence.
+    /// One sentence.
     Brief,
-    /// A paragraph.
+    /// One paragraph.
     Standard,
-    /// One chunk of a long text.
+    /// The summary of one chunk of a long text.
     Chunk,
-    /// One account from several summaries.
+    /// One summary from several summaries.
     Meta,
-    /// A summary with what has come since.
+    /// An existing summary, extended by what is new.
     Rolling,
 }
 
 impl SummaryPrompt {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 6] =
         [Self::Window, Self::Brief, Self::Standard, Self::Chunk, Self::Meta, Self::Rolling];
 
-    /// The name in settings.
+    /// The name in the settings.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -80,15 +80,15 @@ impl SummaryPrompt {
     }
 }
 
-/// Instructions of one's own, each instead of the built-in one. `{words}` is replaced by the length that is wanted,
-/// `{content}` by what the kind of text asks for, `{start}` by the window's beginning.
+/// Custom instructions, each of which replaces a built-in one. `{words}` stands for the length, `{content}` for the
+/// instructions of the content type, `{start}` for the beginning of the window.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SummaryPrompts {
     given: Vec<(SummaryPrompt, String)>,
 }
 
 impl SummaryPrompts {
-    /// With these instructions for a prompt.
+    /// Sets the instructions of one kind.
     #[must_use]
     pub fn with(mut self, prompt: SummaryPrompt, instructions: impl Into<String>) -> Self {
         self.given.retain(|(known, _)| *known != prompt);
@@ -102,7 +102,7 @@ impl SummaryPrompts {
     }
 }
 
-/// What a kind of text asks for.
+/// The instructions of a content type.
 fn variant(content: ContentType) -> &'static str {
     let text = match content {
         ContentType::Conversation => include_str!("prompts/summary/conversation.txt"),
@@ -112,26 +112,26 @@ fn variant(content: ContentType) -> &'static str {
     text.trim()
 }
 
-/// What a window's summary is made of.
+/// The input for the summary of a window.
 #[derive(Debug, Clone, Copy)]
 pub struct WindowQuestion<'a> {
-    /// The text of the version before, where it still says something of the window.
+    /// The text of the previous version, if it still covers a part of the window.
     pub previous: Option<&'a str>,
-    /// Its todos.
+    /// The open todos of the previous version.
     pub todos: &'a [&'a str],
-    /// Turns that it speaks of and that have left the window.
+    /// The turns that the previous version covers and that have left the window.
     pub left: &'a [&'a Turn],
-    /// The turns that are new.
+    /// The new turns.
     pub new: &'a [&'a Turn],
     /// The window.
     pub window: Window,
-    /// How many tokens the summary should have.
+    /// The number of tokens that the summary should have.
     pub target: u32,
     /// The most characters of a message.
     pub max_message_chars: usize,
 }
 
-/// Asks for the summary of a window, with its parts.
+/// Asks for the summary of a window, with its structured part.
 pub fn window(question: &WindowQuestion<'_>, prompts: &SummaryPrompts) -> ChatRequest {
     let WindowQuestion { previous, todos, left, new, window, target, max_message_chars } = question;
     let instructions = prompts.text(SummaryPrompt::Window);
@@ -159,7 +159,7 @@ pub fn window(question: &WindowQuestion<'_>, prompts: &SummaryPrompts) -> ChatRe
         }
         data.push(line.to_string());
     }
-    // The parts need about as many tokens as the text.
+    // The structured part needs about as many tokens as the text.
     let max_tokens = Some(target.saturating_mul(3).saturating_add(400));
     ChatRequest {
         messages: messages(instructions, data.join("\n")),
@@ -168,29 +168,29 @@ pub fn window(question: &WindowQuestion<'_>, prompts: &SummaryPrompts) -> ChatRe
     }
 }
 
-/// What a summary of a text is made of.
+/// The input for the summary of a text.
 #[derive(Debug, Clone, Copy)]
 pub enum TextQuestion<'a> {
-    /// A sentence about a text.
+    /// Asks for one sentence about a text.
     Brief(&'a str),
-    /// A paragraph about a text, joined with a prior summary.
+    /// Asks for one paragraph about a text, merged with a prior summary.
     Standard {
         /// The text.
         text: &'a str,
-        /// What is known already.
+        /// The prior summary.
         prior: Option<&'a str>,
     },
-    /// A chunk.
+    /// Asks for the summary of a chunk.
     Chunk(&'a str),
-    /// Several summaries.
+    /// Asks for one summary of several summaries.
     Meta(&'a [&'a str]),
-    /// A summary and what has come since.
+    /// Asks to extend a summary by what is new.
     Rolling {
-        /// The summary.
+        /// The existing summary.
         previous: &'a str,
-        /// Summaries of what has come.
+        /// Summaries of the new parts.
         new: &'a [&'a str],
-        /// What was learned meanwhile.
+        /// Facts that were learned since the existing summary.
         facts: &'a [&'a str],
     },
 }
@@ -229,7 +229,7 @@ impl TextQuestion<'_> {
     }
 }
 
-/// Asks for the summary of a text, as text.
+/// Asks for the summary of a text. The answer is plain text.
 pub fn text(
     question: &TextQuestion<'_>,
     content: ContentType,
@@ -243,7 +243,7 @@ pub fn text(
     ChatRequest { messages: messages(instructions, question.data()), schema: None, max_tokens }
 }
 
-/// How many words about so many tokens are.
+/// The number of words in so many tokens.
 fn words(tokens: u32) -> u32 {
     (tokens.saturating_mul(3) / 4).max(10)
 }
@@ -255,9 +255,9 @@ fn messages(instructions: String, data: String) -> Vec<ChatMessage> {
     ]
 }
 
-/// A text answer, without thoughts before it and fences around it. *Invalid* where it is empty or a refusal: a summary that
-/// says «I cannot» would be shown for ever.
-pub fn read_text(answer: &str) -> Result<String> {
+/// Reads a plain-text answer, without the reasoning before it and the fences around it. *Invalid* if it is empty or a
+/// refusal, because a stored refusal would be shown in every later prompt.
+pub(crate) fn read_text(answer: &str) -> Result<String> {
     let answer = answer.rsplit_once("</think>").map_or(answer, |(_, answer)| answer).trim();
     let unfenced = answer.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
     let text =
@@ -273,7 +273,7 @@ pub fn read_text(answer: &str) -> Result<String> {
     Ok(text.replace('\0', ""))
 }
 
-/// Whether an answer says that it is none. Only its beginning is looked at: a summary may speak of somebody's refusal.
+/// Whether an answer is a refusal. Only its beginning is checked, because a summary may mention a person's refusal.
 fn is_refusal(text: &str) -> bool {
     const BEGINNINGS: [&str; 15] = [
         "i'm sorry",

@@ -1,10 +1,12 @@
-//! Adaptive summaries of any length (document 4, 4.4): how deep a text is summarised, and how it is cut for that.
+//! Adaptive summaries of texts of any length (memory-proxy design, 4.4): the depth of a summary, and the cutting of a
+//! text into chunks.
 //!
-//! The level follows from the tokens. Long texts become *chunks* of about 3,000 tokens, each beginning with the last 200 of
-//! the one before; their summaries (L1) are grouped by five (L2) and become one (L3). A chunk ends at a paragraph, else at a
-//! sentence, else at a grapheme. A chunk's [`digest`] tells whether it has to be summarised again.
+//! The number of tokens decides the level. Long texts become *chunks* of about 3,000 tokens, each of which begins with
+//! the last 200 tokens of the previous chunk. Their summaries (L1) are grouped by five (L2), and the groups become one
+//! summary (L3). A chunk ends at a paragraph, else at a sentence, else at a grapheme. A chunk's [`digest`] tells
+//! whether it has to be summarised again.
 //!
-//! All of it is pure; who writes the summaries and where they are kept is the engine's (`engine/learn/tree.rs`).
+//! All functions are pure. [`crate::Summaries`] writes and stores the summaries.
 
 use std::ops::Range;
 
@@ -14,34 +16,34 @@ use strata_core::hash::fnv;
 use strata_core::ports::TokenCounter;
 use strata_language::sentences;
 
-/// The most tokens of a chunk, its overlap included (document 4: the summarizer's chunks of about 3,000).
-pub const CHUNK_TOKENS: u32 = 3_000;
+/// The most tokens of a chunk, with its overlap (memory-proxy design: chunks of about 3,000).
+pub(crate) const CHUNK_TOKENS: u32 = 3_000;
 
-/// The most tokens that a chunk repeats of the one before.
-pub const OVERLAP_TOKENS: u32 = 200;
+/// The most tokens that a chunk repeats from the previous chunk.
+pub(crate) const OVERLAP_TOKENS: u32 = 200;
 
-/// How many summaries of one level make one of the next (document 4: groups of about 5).
-pub const GROUP: usize = 5;
+/// The number of summaries of one level that become one summary of the next level (memory-proxy design: about 5).
+pub(crate) const GROUP: usize = 5;
 
-/// How deep a text is summarised (document 4, 4.4).
+/// The depth of a summary (memory-proxy design, 4.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
 #[strum(serialize_all = "UPPERCASE")]
 pub enum Level {
-    /// Fewer than 100 tokens: no summary, facts only.
+    /// Fewer than 100 tokens: no summary, only facts.
     None,
-    /// 100 to 500: a sentence.
+    /// 100 to 500 tokens: one sentence.
     Brief,
-    /// 500 to 3,000: a paragraph.
+    /// 500 to 3,000 tokens: one paragraph.
     Standard,
-    /// 3,000 to 15,000: chunks, and a summary of their summaries.
+    /// 3,000 to 15,000 tokens: chunks, and one summary of their summaries.
     Detailed,
-    /// More: L1, L2 and L3.
+    /// More than 15,000 tokens: L1, L2 and L3.
     Hierarchical,
 }
 
 impl Level {
-    /// The level of a text with so many tokens. Where document 4's ranges touch, the deeper level begins, except that
-    /// HIERARCHICAL is «more than» 15,000.
+    /// The level of a text with so many tokens. The ranges of the memory-proxy design touch; at a border the deeper
+    /// level applies, except that HIERARCHICAL needs more than 15,000.
     pub fn of(tokens: u64) -> Self {
         match tokens {
             0..100 => Self::None,
@@ -52,14 +54,14 @@ impl Level {
         }
     }
 
-    /// The name of the level in document 4.
+    /// The name of the level in the memory-proxy design.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
-    /// How many tokens a summary of so many should have: document 4's shares of 20, 12 and 7 per cent, within what reads as
-    /// a sentence at the least and as a page at the most.
-    pub fn target_tokens(self, tokens: u64) -> u32 {
+    /// The number of tokens that a summary should have: 20, 12 or 7 per cent of the text (memory-proxy design), but at
+    /// least a sentence and at most a page.
+    pub(crate) fn target_tokens(self, tokens: u64) -> u32 {
         let (share, least, most) = match self {
             Self::None => return 0,
             Self::Brief => (20, 30, 100),
@@ -70,16 +72,16 @@ impl Level {
     }
 }
 
-/// What kind of text is summarised: each has its own instructions (document 4, 5.3).
+/// The kind of a text. Each kind has its own instructions (memory-proxy design, 5.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum ContentType {
-    /// Somebody talks with somebody.
+    /// A conversation of several speakers.
     #[default]
     Conversation,
-    /// Somebody writes about their own days.
+    /// A person's notes about their own days.
     Journal,
-    /// Anything else.
+    /// Any other text.
     Document,
 }
 
@@ -89,9 +91,9 @@ impl ContentType {
         self.into()
     }
 
-    /// What a text looks like: lines that begin with a speaker are a conversation, days or the word «I» a journal. Where
-    /// nothing tells, it is a document.
-    pub fn detect(text: &str) -> Self {
+    /// Detects the kind of a text. Lines that begin with a speaker are a conversation; dates and the word «I» are a
+    /// journal. Any other text is a document.
+    pub(crate) fn detect(text: &str) -> Self {
         let mut lines = 0_u32;
         let (mut spoken, mut personal, mut dated) = (0_u32, 0_u32, 0_u32);
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()).take(400) {
@@ -109,7 +111,7 @@ impl ContentType {
     }
 }
 
-/// Whether a line begins with a speaker: up to three words and a colon, with something said after it.
+/// Whether a line begins with a speaker: up to three words and a colon, with text after it.
 fn has_speaker(line: &str) -> bool {
     let Some((speaker, said)) = line.split_once([':', '：']) else { return false };
     let speaker = speaker.trim_matches(['*', '[', ']', ' ']);
@@ -168,17 +170,18 @@ fn begins_with_day(line: &str) -> bool {
     is_date || DAYS.iter().any(|day| head.starts_with(day))
 }
 
-/// A part of a text.
+/// A chunk of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
-    /// All of it, the overlap included, as bytes of the text.
+    /// The byte range in the text, with the overlap.
     pub all: Range<usize>,
-    /// Where what the chunk before has not begins.
+    /// The byte at which the overlap ends.
     pub fresh: usize,
 }
 
-/// Cuts a text into chunks of at most `size` tokens, each beginning with at most `overlap` tokens of the one before. Without
-/// their overlaps they are the text. `overlap` is less than half of `size`; both count as at least one token.
+/// Cuts a text into chunks of at most `size` tokens, each of which begins with at most `overlap` tokens of the previous
+/// one. Without the overlaps the chunks are the text. `overlap` is limited to less than half of `size`, and `size` to
+/// at least 2.
 pub fn chunks(text: &str, size: u32, overlap: u32, tokens: &dyn TokenCounter) -> Vec<Chunk> {
     let size = size.max(2);
     let overlap = overlap.min((size - 1) / 2);
@@ -195,7 +198,8 @@ pub fn chunks(text: &str, size: u32, overlap: u32, tokens: &dyn TokenCounter) ->
             taken += 1;
         }
         taken = taken.max(1);
-        // The tokens of parts are nearly always at least those of the whole; where they are not, the chunk gives way.
+        // The tokens of the parts are nearly always at least those of the whole. If they are fewer, the chunk takes
+        // fewer parts.
         while tokens.count(&text[start..pieces[next + taken - 1].0.end]) > size {
             match taken {
                 1 if start == fresh => break,
@@ -209,8 +213,8 @@ pub fn chunks(text: &str, size: u32, overlap: u32, tokens: &dyn TokenCounter) ->
     chunks
 }
 
-/// The paragraphs of a text with their tokens; one that has more than `most` as its sentences, and a sentence that has more
-/// as parts that fit.
+/// The paragraphs of a text with their tokens. A paragraph of more than `most` tokens is split into sentences, and a
+/// sentence of more than `most` tokens into parts that fit.
 fn pieces(text: &str, most: u32, tokens: &dyn TokenCounter) -> Vec<(Range<usize>, u32)> {
     let mut pieces = Vec::new();
     for paragraph in split(0..text.len(), paragraph_ends(text)) {
@@ -233,7 +237,7 @@ fn pieces(text: &str, most: u32, tokens: &dyn TokenCounter) -> Vec<(Range<usize>
     pieces
 }
 
-/// A range as the parts that end at `ends`.
+/// Splits a range at `ends`.
 fn split(range: Range<usize>, ends: impl Iterator<Item = usize>) -> impl Iterator<Item = Range<usize>> {
     let mut start = range.start;
     ends.filter(move |end| *end < range.end).chain([range.end]).filter_map(move |end| {
@@ -243,7 +247,7 @@ fn split(range: Range<usize>, ends: impl Iterator<Item = usize>) -> impl Iterato
     })
 }
 
-/// Where paragraphs end: behind the blank lines after them.
+/// The ends of the paragraphs, with the blank lines after them.
 fn paragraph_ends(text: &str) -> impl Iterator<Item = usize> + '_ {
     let mut blank = false;
     let mut offset = 0;
@@ -258,7 +262,7 @@ fn paragraph_ends(text: &str) -> impl Iterator<Item = usize> + '_ {
     })
 }
 
-/// Cuts a range at graphemes into parts of at most `most` tokens, each as long as fits.
+/// Cuts a range at graphemes into parts of at most `most` tokens. Each part is as long as possible.
 fn cut_to_fit(
     text: &str,
     range: Range<usize>,
@@ -270,7 +274,7 @@ fn cut_to_fit(
         text[range.clone()].grapheme_indices(true).map(|(at, part)| range.start + at + part.len()).collect();
     let (mut start, mut from) = (range.start, 0);
     while from < ends.len() {
-        // The most that could fit is tried first in steps that double, so that a megabyte is not counted whole.
+        // The length is found by doubling, so that the tokens of a megabyte are not counted at once.
         let fits = |to: usize| tokens.count(&text[start..ends[to]]) <= most;
         let mut step = 1;
         while from + step < ends.len() && fits(from + step) {
@@ -281,16 +285,17 @@ fn cut_to_fit(
             let middle = (low + high).div_ceil(2);
             if fits(middle) { low = middle } else { high = middle - 1 }
         }
-        // A grapheme that has more tokens than fit is a part of its own.
+        // A grapheme of more than `most` tokens is a part of its own.
         let end = ends[low];
         pieces.push((start..end, tokens.count(&text[start..end])));
         (start, from) = (end, low + 1);
     }
 }
 
-/// Where the end of a chunk of at most `overlap` tokens begins: at a sentence where there is one, else at a word.
+/// The beginning of the overlap at the end of a chunk, of at most `overlap` tokens: at a sentence if possible, else at
+/// a word.
 fn overlap_start(text: &str, chunk: &Range<usize>, overlap: u32, tokens: &dyn TokenCounter) -> usize {
-    // A token has seldom more than a few characters: the search need not go back further.
+    // A token seldom has more than a few characters, so the search does not go back further.
     let reach = (overlap as usize).saturating_mul(16).min(chunk.len());
     let mut begin = chunk.end - reach;
     while !text.is_char_boundary(begin) {
@@ -318,8 +323,8 @@ fn is_boundary(text: &str, at: usize) -> bool {
     GraphemeCursor::new(at, text.len(), true).is_boundary(text, 0).unwrap_or(false)
 }
 
-/// Tells whether a chunk is the one that was summarised: FNV-1a over its bytes, in hexadecimal. It guards against
-/// doing work again, not against an attacker.
+/// Identifies the text of a chunk: FNV-1a over its bytes, in hexadecimal. It avoids repeated work and is not secure
+/// against an attacker.
 pub fn digest(text: &str) -> String {
     format!("{:016x}", fnv(text.as_bytes()))
 }

@@ -1,25 +1,29 @@
-//! The sliding window (document 1): when a session is summarised, which turns that covers, and what a reader gets of it.
+//! The sliding window (sliding-window design): when a session is summarised, which turns the summary covers, and which
+//! turns a reader gets beside it.
 //!
-//! A window is the last so many turns, from an even `seq`, so that a question stays with its answer. It slides: what is
-//! before its beginning is dropped from the summary. Two triggers exist beside each other. Document 1's is due whenever a
-//! round has ended at or after [`WindowSettings::memory_summarize_after_seq`]; document 3's whenever
-//! [`WindowSettings::summarise_every_user_turns`] turns of the user's have come since the last summary, answered or not.
-//! Either one that is due is enough, 0 switches one off, and none is due while a summary is being made.
+//! A window is the last N turns. It begins at an even `seq`, so that a question stays with its answer. The window
+//! slides: turns before its beginning are dropped from the summary. There are two triggers. The one of the
+//! sliding-window design is due when a round has ended at or after [`WindowSettings::memory_summarize_after_seq`]. The
+//! one of the evolution plan is due when [`WindowSettings::summarise_every_user_turns`] turns of the user have come
+//! since the last summary, answered or not. Either trigger is enough, 0 switches a trigger off, and no trigger is due
+//! while a summary is being made.
 //!
-//! All of it is pure; the rows and jobs are the engine's (`engine/learn/summaries.rs`).
+//! All functions are pure. [`crate::Summaries`] has the rows and jobs.
 
 use strata_core::turn::{Role, Turn};
 
-/// When and over how many turns a session is summarised.
+/// When a session is summarised, and over how many turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WindowSettings {
-    /// The most turns that a window covers (document 1: 14, seven rounds). At least 2: a smaller window could not begin at
-    /// an even `seq`.
+    /// The most turns of a window (sliding-window design: 14, seven rounds). At least 2, because a smaller window could
+    /// not begin at an even `seq`.
     pub memory_rolling_window_size: u64,
-    /// A round that ends at this `seq` or later is summarised (document 1: 5, from the third round on); 0 for never.
+    /// A round that ends at this `seq` or later is summarised (sliding-window design: 5, from the third round on); 0
+    /// means never.
     pub memory_summarize_after_seq: u64,
-    /// So many turns of the user's since the last summary are summarised, whoever answered (document 3); 0 for never. 7,
-    /// because that many rounds fill document 1's window: nothing leaves it unsummarised.
+    /// This many turns of the user since the last summary trigger a summary, answered or not (evolution plan); 0 means
+    /// never. The default is 7, because seven rounds fill the window of the sliding-window design: no turn leaves it
+    /// before it is summarised.
     pub summarise_every_user_turns: u64,
 }
 
@@ -29,12 +33,12 @@ impl Default for WindowSettings {
     }
 }
 
-/// What is known of a session when a trigger is looked at.
+/// The state of a session when the triggers are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
-    /// The `seq` of the turn that was appended last.
+pub(crate) struct Progress {
+    /// The `seq` of the last turn.
     pub last_saved_seq: u64,
-    /// Whether that turn ended a round: somebody other than the user spoke.
+    /// Whether that turn ended a round: its speaker is not the user.
     pub round_ended: bool,
     /// The user's visible turns since the last completed summary.
     pub user_turns: u64,
@@ -52,17 +56,17 @@ pub struct Window {
 }
 
 impl Window {
-    /// How many turns it covers.
+    /// The number of turns that it covers.
     pub fn turns(self) -> u64 {
         self.end - self.start + 1
     }
 
-    /// What document 1 says is dropped: all before the window, where there is any.
+    /// The turns that the sliding-window design drops: all turns before the window, if there are any.
     pub fn dropped(self) -> Option<Self> {
         Some(Self { start: 0, end: self.start.checked_sub(1)? })
     }
 
-    /// The turns that are not in a summary that reaches to `base_end`; `None` where there are none.
+    /// The turns of the window after `base_end`; `None` if there are none.
     pub fn after(self, base_end: Option<u64>) -> Option<Self> {
         let start = base_end.map_or(self.start, |end| self.start.max(end + 1));
         (start <= self.end).then_some(Self { start, end: self.end })
@@ -70,8 +74,8 @@ impl Window {
 }
 
 impl WindowSettings {
-    /// Document 1's `should_trigger_summary`, and document 3's beside it.
-    pub fn is_due(&self, progress: Progress) -> bool {
+    /// The `should_trigger_summary` of the sliding-window design, together with the trigger of the evolution plan.
+    pub(crate) fn is_due(&self, progress: Progress) -> bool {
         let after_seq = self.memory_summarize_after_seq;
         let by_seq = after_seq > 0 && progress.round_ended && progress.last_saved_seq >= after_seq;
         let every = self.summarise_every_user_turns;
@@ -79,28 +83,28 @@ impl WindowSettings {
         (by_seq || by_user_turns) && !progress.processing
     }
 
-    /// Document 1's `calculate_summary_range`.
+    /// The `calculate_summary_range` of the sliding-window design.
     pub fn range(&self, last_saved_seq: u64) -> Window {
         let size = self.memory_rolling_window_size.max(2);
         let start = (last_saved_seq + 1).saturating_sub(size);
-        // Even, so that no answer stands without its question.
+        // The beginning is even, so that no answer stands without its question.
         Window { start: start + start % 2, end: last_saved_seq }
     }
 }
 
-/// What a reader is given of a session (document 1's `get_context_for_workflow`).
+/// The context of a session for a reader (the `get_context_for_workflow` of the sliding-window design).
 #[derive(Debug, Clone, PartialEq)]
 pub struct WindowContext {
-    /// The last completed summary's text; `None` while there is none, and then `gap` is the raw conversation.
+    /// The text of the last completed summary. If it is `None`, `gap` holds the raw conversation.
     pub memory_text: Option<String>,
-    /// The turns after the summary and before the current message of the user's.
+    /// The turns after the summary and before the user's current message.
     pub gap: Vec<Turn>,
-    /// Turns between the two that are left out: only where there is no summary of a very long session.
+    /// The number of turns between the two that are left out: only in a very long session without a summary.
     pub left_out: u64,
 }
 
-/// The turns after a summary that reaches to `covered` and before the user's current message, which is the last turn where
-/// the user spoke last. Hidden turns are none.
+/// The visible turns after `covered`, the end of a summary, without the user's current message. That message is the
+/// last turn, if the user spoke last.
 pub fn gap(mut turns: Vec<Turn>, covered: Option<u64>) -> Vec<Turn> {
     turns.retain(|turn| turn.hidden.is_none() && covered.is_none_or(|end| turn.seq > end));
     if turns.last().is_some_and(|turn| turn.role == Role::User) {
@@ -122,7 +126,7 @@ mod tests {
         Progress { last_saved_seq, round_ended: true, user_turns: 0, processing: false }
     }
 
-    /// A conversation in which the user and the assistant take turns, up to `seq`.
+    /// A conversation in which the user and the assistant alternate, up to `seq`.
     fn said(last: u64) -> Vec<Turn> {
         let role = |seq: u64| if seq.is_multiple_of(2) { Role::User } else { Role::Assistant };
         let new = |seq| NewTurn { id: TurnId(fresh()), role: role(seq), ..turn(&format!("turn {seq}")) };
@@ -134,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_examples_of_the_document() {
+    fn the_examples_of_the_design() {
         let check = |last, start, end, turns, dropped: Option<u64>| {
             let window = WindowSettings::default().range(last);
             assert_eq!(window, Window { start, end });
@@ -149,7 +153,7 @@ mod tests {
 
     #[test]
     fn an_odd_beginning_moves_on() {
-        // A session in which nobody answered, or a system message stands first.
+        // A session without answers, or with a system message at the beginning.
         assert_eq!(WindowSettings::default().range(14), Window { start: 2, end: 14 });
         let settings = WindowSettings { memory_rolling_window_size: 1, ..WindowSettings::default() };
         assert_eq!(settings.range(5), Window { start: 4, end: 5 }, "less than two cannot be");
@@ -157,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn either_trigger_is_enough_and_nought_is_off() {
+    fn either_trigger_is_enough_and_zero_is_off() {
         let settings = WindowSettings::default();
         for (seq, due) in [(1, false), (3, false), (4, false), (5, true), (7, true), (99, true)] {
             assert_eq!(settings.is_due(ended(seq)), due, "{seq}");
@@ -177,12 +181,12 @@ mod tests {
     }
 
     #[test]
-    fn the_timeline_of_the_document() {
+    fn the_timeline_of_the_design() {
         let settings = WindowSettings::default();
         // Round 3 ends: seq 5 is saved, nothing is processing.
         assert!(settings.is_due(ended(5)));
         assert_eq!(settings.range(5), Window { start: 0, end: 5 });
-        // Round 4 starts: none is completed, the raw messages before the current one serve.
+        // Round 4 starts: no summary is completed, so the gap holds the raw messages before the current one.
         assert_eq!(places(&gap(said(6), None)), [0, 1, 2, 3, 4, 5]);
         // Round 4 ends: the first is still processing.
         assert!(!settings.is_due(Progress { processing: true, ..ended(7) }));
@@ -199,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gap_is_what_nobody_has_summed_up() {
+    fn the_gap_holds_the_turns_without_a_summary() {
         let mut turns = said(9);
         assert_eq!(places(&gap(turns.clone(), Some(5))), [6, 7, 8, 9], "the user has not spoken again");
         assert_eq!(places(&gap(turns.clone(), Some(9))), [0_u64; 0]);
@@ -225,7 +229,7 @@ mod tests {
             prop_assert!(window.turns() <= size.max(2));
             let next = settings.range(last + 1);
             prop_assert!(next.start >= window.start && next.end > window.end);
-            // No turn between two windows is lost to both, where every round is summarised.
+            // If every round is summarised, two windows in a row leave no turn uncovered between them.
             prop_assert!(next.start <= window.end + 1);
             if let Some(new) = next.after(Some(window.end)) {
                 prop_assert!(new.start > window.end && new.end == next.end);

@@ -1,7 +1,8 @@
-//! Eviction and pruning: what leaves recall and stays in cold memory, from where it can be brought back.
+//! Eviction and pruning: hides old entries from recall. They stay stored and can be restored.
 //!
-//! Document 4 deletes a session's oldest entries beyond a limit; here they are hidden. Summaries are exempt. What a person has
-//! brought back is not evicted again: turns before the session's mark are never looked at twice, and a restored memory says so.
+//! The memory-proxy design deletes a session's oldest entries beyond a limit; Strata hides them. Summaries are exempt.
+//! A restored entry is not evicted again: turns before the session's progress mark are never checked twice, and a
+//! restored memory carries a note.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -14,20 +15,20 @@ use strata_core::memory::Memory;
 use strata_core::store::{Change, ChangeSet, MemoryQuery, MemorySelect, Page, TurnQuery, session_space};
 use strata_core::turn::{Hidden, HiddenReason, Turn};
 
-/// Turns read or hidden at a time.
+/// The number of turns in one read.
 const PAGE: u32 = 1_000;
 
-/// Sessions looked at in one page when pruning.
+/// The number of sessions in one read, when pruning.
 const SESSIONS_A_PAGE: u32 = 200;
 
-/// An entry of a session that may leave.
+/// An entry of a session that may be evicted.
 enum Entry {
     Turn(TurnId, u64),
     Memory(MemoryId),
 }
 
 impl Learning {
-    /// Whether a session has more entries than recall is to see.
+    /// Whether a session has more entries than recall may see.
     pub(super) async fn is_over_full(
         &self,
         user: &UserId,
@@ -43,7 +44,7 @@ impl Learning {
         Ok(turns > most || turns + self.evictable_memories(user, session).await?.len() as u64 > most)
     }
 
-    /// The memories that are bound to a session and that nobody has brought back.
+    /// The memories that are bound to a session and were never restored.
     async fn evictable_memories(&self, user: &UserId, session: &SessionId) -> Result<Vec<Memory>> {
         let query = MemoryQuery {
             session: Some(session.clone()),
@@ -54,7 +55,7 @@ impl Learning {
         Ok(memories)
     }
 
-    /// What an `evict` job writes: the oldest entries hidden, until the rest is within the limit.
+    /// The changes of an `evict` job: it hides the oldest entries until the rest is within the limit.
     pub(super) async fn evict_job(&self, job: &Job) -> Result<Work> {
         let most = self.settings.max_entries as usize;
         let Some(session) = job.session.as_ref().filter(|_| most > 0) else { return Ok(Work::default()) };
@@ -114,9 +115,9 @@ impl Learning {
         }
     }
 
-    /// Takes the turns of a user's sessions out of recall that nobody has written to for as long as the settings say, and says
-    /// how many turns that were. What was learned from them stays, and so do summaries. Writing to a session again does not
-    /// bring its old turns back.
+    /// Hides the turns of a user's sessions that had no write for the number of days in the settings. Returns the
+    /// number of hidden turns. Summaries and memories that were learned from the turns stay. A later write to a session
+    /// does not bring its old turns back.
     pub async fn prune_sessions(&self, user: &UserId) -> Result<u64> {
         let days = i64::from(self.settings.prune_after_days);
         let now = self.clock.now();

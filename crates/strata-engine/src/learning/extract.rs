@@ -1,14 +1,15 @@
-//! Extraction: from turns that nobody has learned from yet to statements, by the model or the rules.
+//! Extraction: turns become statements, by the model or by the rules.
 //!
-//! How far a session has been learned from is progress of its own space, moved on in the change set that stores what was
-//! learned. So turns are read once, whoever reads them: a job, another that took it over, or somebody who waits for the answer.
+//! Each session has a progress mark in a space of its own. The change set that stores the learned memories also moves
+//! the mark. So each turn is read once, whether by a job, by another job that took it over, or by a caller who waits
+//! for the result.
 
 use std::borrow::Cow;
 
 use jiff::Timestamp;
 
 use super::Learning;
-use super::reconcile::{Heard, Target};
+use super::reconcile::{DatedStatement, Target};
 use crate::ask::ask;
 use crate::jobs::{Ended, JobKind, Work, after, was_overtaken};
 use crate::learn::rules;
@@ -22,67 +23,68 @@ use strata_core::ports::Spent;
 use strata_core::store::{Change, Expectation, TurnQuery, session_space};
 use strata_core::turn::{Owner, Role, Turn};
 
-/// How often memories are looked at again that somebody changed meanwhile.
+/// The number of attempts if other writers change the memories in the meantime.
 const TRIES: usize = 8;
 
-/// What to do when the model cannot be reached.
+/// The reaction to a model that cannot be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Patience {
-    /// The work can be tried again later.
-    TryLater,
-    /// It has to be done now, by the rules.
+pub(super) enum OnModelFailure {
+    /// The job fails and is tried again later.
+    Retry,
+    /// The rules do the work now.
     UseRules,
 }
 
-/// Turns of a session that are learned from together.
+/// Turns of one session that are learned from together.
 pub(super) struct Batch {
     session: SessionId,
-    /// The first `seq` and the one behind the last.
+    /// The first `seq`, and the one after the last.
     from: u64,
     to: u64,
-    /// How often a branch of the session had been left: what is said on one that is left meanwhile is not learned.
+    /// How often a branch of the session was left when the batch was read. If it is left again in the meantime, the
+    /// batch is not learned.
     times_left: u64,
-    /// The session's turns at the time.
+    /// The number of the session's turns when the batch was read.
     turn_count: u64,
-    /// The user's turns that recall sees.
+    /// The user's visible turns.
     said: Vec<Turn>,
-    /// Whose what they say becomes.
+    /// The owner of the memories that come from the batch.
     owner: Owner,
 }
 
-/// What the user's turns state.
+/// The statements of a batch.
 #[derive(Default)]
 pub(super) struct Extracted {
     statements: Vec<Statement>,
-    /// `rules`, or the model's name.
+    /// `rules`, or the name of the model.
     by: String,
     spent: Spent,
 }
 
 impl Learning {
-    /// Does an `extract` job and writes what it made. Memories that change meanwhile are looked at again; the turns are read by
-    /// the model once.
+    /// Does an `extract` job and writes its changes. If memories change in the meantime, they are read again; the model
+    /// reads the turns only once.
     pub(super) async fn extract_job(&self, job: &Job, lease: LeaseId) -> Result<(Ended, Work)> {
         let Some(session) = &job.session else {
             return Err(Error::invalid("the job names no session; extraction works on one"));
         };
         let is_last = job.attempts >= self.settings.max_attempts.max(1);
-        let patience = if is_last { Patience::UseRules } else { Patience::TryLater };
+        let on_failure = if is_last { OnModelFailure::UseRules } else { OnModelFailure::Retry };
         let mut extracted: Option<([u64; 3], Extracted)> = None;
         let mut overtaken = None;
-        // What was spent on tries that came to nothing.
+        // The cost of attempts whose changes could not be written.
         let mut spent = Spent::default();
         for _ in 0..TRIES {
             let Some(batch) = self.batch(&job.user, session).await? else {
                 return self.jobs.settle(job, lease, Work { spent, ..Work::default() }).await;
             };
-            if let Some(run_at) = self.worth_waiting(job, &batch) {
+            if let Some(run_at) = self.wait_until(job, &batch) {
                 return self.jobs.settle(job, lease, Work { later: Some(run_at), ..Work::default() }).await;
             }
             let known = extracted.take().filter(|(of, _)| *of == batch.read());
             let mut found = match known {
                 Some((_, found)) => found,
-                None => self.extract(&batch, patience).await?,
+                None => self.extract(&batch, on_failure).await?,
             };
             let mut work = self.learned(&job.user, &batch, &found).await?;
             work.spent += std::mem::take(&mut spent);
@@ -97,8 +99,8 @@ impl Learning {
         Err(overtaken.unwrap_or_else(|| Error::internal("learning made no progress")))
     }
 
-    /// The next turns of a session to learn from; `None` where there are none. The next line says why it may be fewer than wait:
-    /// one batch has one owner, and not more of the user's turns than a model reads well at once.
+    /// The next turns of a session to learn from; `None` if there are none. A batch may hold fewer turns than wait,
+    /// because it has one owner and no more of the user's turns than a model reads well at once.
     pub(super) async fn batch(&self, user: &UserId, session: &SessionId) -> Result<Option<Batch>> {
         let settings = &self.settings;
         let space = session_space("learn", session);
@@ -138,17 +140,18 @@ impl Learning {
         Ok((batch.to > batch.from).then_some(batch))
     }
 
-    /// Until when a batch waits for more, so that several turns share a model's call.
-    fn worth_waiting(&self, job: &Job, batch: &Batch) -> Option<Timestamp> {
+    /// The time until which a batch waits for more turns, so that several turns share one call of the model. `None` if
+    /// it is ready.
+    fn wait_until(&self, job: &Job, batch: &Batch) -> Option<Timestamp> {
         let until = after(job.created_at, self.jobs.delay());
         let is_full =
             batch.said.len() >= self.settings.model_batch.max(1) as usize || batch.to < batch.turn_count;
         (!is_full && self.clock.now() < until).then_some(until)
     }
 
-    /// What a batch states: by the model, or by the rules where there is none, where the turns lie too far back, or where the
-    /// model fails.
-    pub(super) async fn extract(&self, batch: &Batch, patience: Patience) -> Result<Extracted> {
+    /// The statements of a batch. The model finds them. The rules do if there is no model, if the turns lie too far
+    /// back, or if the model fails.
+    pub(super) async fn extract(&self, batch: &Batch, on_failure: OnModelFailure) -> Result<Extracted> {
         let settings = &self.settings;
         let texts: Vec<Cow<'_, str>> = batch.said.iter().map(|turn| strip_injected(&turn.content)).collect();
         let said: Vec<Said<'_>> =
@@ -164,9 +167,11 @@ impl Learning {
                 Ok(statements) => {
                     return Ok(Extracted { statements, by: model.model().to_owned(), spent });
                 }
-                Err(error) if error.is_retryable() && patience == Patience::TryLater => return Err(error),
+                Err(error) if error.is_retryable() && on_failure == OnModelFailure::Retry => {
+                    return Err(error);
+                }
                 Err(error) => {
-                    tracing::warn!(%error, session = %batch.session, "the model extracted nothing; the rules do");
+                    tracing::warn!(%error, session = %batch.session, "extraction by the model failed; the rules extract");
                 }
             }
         }
@@ -174,7 +179,7 @@ impl Learning {
         Ok(Extracted { statements, by: "rules".to_owned(), spent })
     }
 
-    /// What is written for a batch: the memories, how far the session has been learned from, and the jobs that follow.
+    /// The changes for a batch: the memories, the progress mark of the session, and the jobs that follow.
     pub(super) async fn learned(&self, user: &UserId, batch: &Batch, found: &Extracted) -> Result<Work> {
         let now = self.clock.now();
         let target = Target {
@@ -182,8 +187,8 @@ impl Learning {
             within: batch.session.clone(),
             owner: batch.owner.clone(),
         };
-        let heard = found.statements.iter().filter_map(|statement| heard(statement, batch, now)).collect();
-        let mut work = self.reconcile(user, &target, heard).await?;
+        let dated = found.statements.iter().filter_map(|statement| dated(statement, batch, now)).collect();
+        let mut work = self.reconcile(user, &target, dated).await?;
         work.spent += found.spent;
         work.details.insert("extracted_by".to_owned(), found.by.clone().into());
         work.details.insert("turns".to_owned(), vec![batch.from, batch.to].into());
@@ -215,17 +220,17 @@ impl Learning {
 }
 
 impl Batch {
-    /// What was read: the same for the same turns.
+    /// Identifies the turns that were read. Two batches of the same turns have the same value.
     fn read(&self) -> [u64; 3] {
         [self.from, self.to, self.times_left]
     }
 
-    /// Whether a turn is in it, or before it.
+    /// Whether a turn lies in the batch or before it.
     pub(super) fn covers(&self, seq: u64) -> bool {
         self.to > seq
     }
 
-    /// Whether it begins after a turn.
+    /// Whether the batch begins after a turn.
     pub(super) fn is_behind(&self, seq: u64) -> bool {
         self.from > seq
     }
@@ -235,9 +240,9 @@ fn said<'a>(turn: &'a Turn, text: &'a str) -> Said<'a> {
     Said { turn: turn.id, name: turn.name.as_deref(), text, at: turn.created_at }
 }
 
-/// A statement with when it was said: with the last of its turns, and never in the future. One that names none of the batch's
-/// turns counts as said in all of them; one without content is none.
-fn heard(statement: &Statement, batch: &Batch, now: Timestamp) -> Option<Heard> {
+/// A statement with its time: that of its last turn, but never in the future. A statement that names none of the
+/// batch's turns counts as said in all of them. `None` for a statement without content.
+fn dated(statement: &Statement, batch: &Batch, now: Timestamp) -> Option<DatedStatement> {
     if statement.content.trim().is_empty() {
         return None;
     }
@@ -250,5 +255,5 @@ fn heard(statement: &Statement, batch: &Batch, now: Timestamp) -> Option<Heard> 
     }
     let turns = batch.said.iter().filter(|turn| statement.turns.contains(&turn.id));
     let at = turns.map(|turn| turn.created_at).max()?.min(now);
-    Some(Heard { statement, at })
+    Some(DatedStatement { statement, at })
 }

@@ -1,7 +1,7 @@
-//! Learning while somebody waits: the very path that jobs take, done at once.
+//! Learning while the caller waits: the same code that jobs run, called directly.
 
 use super::Learning;
-use super::extract::Patience;
+use super::extract::OnModelFailure;
 use crate::Recorded;
 use crate::jobs::{Event, InferredEvent, was_overtaken};
 use strata_core::error::Result;
@@ -9,16 +9,16 @@ use strata_core::id::{SessionId, TurnId, UserId};
 use strata_core::store::{ChangeSet, MemoryQuery, MemorySelect};
 use strata_core::turn::NewMessage;
 
-/// How often it is tried again when a worker is at the same turns or memories.
+/// The number of attempts if a worker changes the same turns or memories.
 const TRIES: usize = 16;
 
 impl Learning {
-    /// Records messages in a session and learns from them before it returns: what was added, replaced, ended and known already.
-    /// Only what the user said is learned from; whose the
-    /// memories become is what the message's notes say ([`strata_core::turn::Owner`]).
+    /// Records messages in a session and learns from them before it returns. The result lists the memories that were
+    /// added, replaced, ended or known already. Only the user's messages are learned from. The notes of a message name
+    /// the owner of its memories ([`strata_core::turn::Owner`]).
     ///
-    /// Where the model fails the rules decide. Should this call die, or fail after the messages were recorded, a worker does the
-    /// rest: recording asks for the job as it always does.
+    /// If the model fails, the rules decide. If this call is interrupted or fails after the messages were recorded, a
+    /// worker does the rest, because recording enqueues the job as always.
     pub async fn infer(
         &self,
         user: &UserId,
@@ -30,7 +30,8 @@ impl Learning {
         self.learn_from(user, session, &recorded).await
     }
 
-    /// Learns from turns that were just recorded, without waiting for a worker; where one was faster, says what it learned.
+    /// Learns from turns that were just recorded, without waiting for a worker. If a worker was faster, the result
+    /// lists what the worker learned.
     pub async fn learn_from(
         &self,
         user: &UserId,
@@ -46,16 +47,17 @@ impl Learning {
         let mut events = Vec::new();
         let mut tries = 0;
         let mut done = recorded.replayed;
-        // Whether nobody else can have learned from these turns.
+        // Whether no worker can have learned from these turns.
         let mut alone = !recorded.replayed;
         while !done {
             let Some(batch) = self.batch(user, session).await?.filter(|batch| !batch.is_behind(last)) else {
                 alone = false;
                 break;
             };
-            // Turns that waited before these are nobody's question: they cost no call.
+            // The caller does not wait for turns from before this call: the rules read them, without a call of the
+            // model.
             let learning = if batch.covers(first) { self } else { &by_rules };
-            let found = learning.extract(&batch, Patience::UseRules).await?;
+            let found = learning.extract(&batch, OnModelFailure::UseRules).await?;
             let work = learning.learned(user, &batch, &found).await?;
             let set = ChangeSet { expect: work.expect, ..ChangeSet::new(self.clock.now(), work.changes) };
             match self.store.apply(user, set).await {
@@ -72,7 +74,7 @@ impl Learning {
         if alone {
             return Ok(events);
         }
-        // A worker was faster, or an earlier call with the same key: then the memories tell.
+        // A worker or an earlier call with the same key learned first. The memories then show the result.
         let told = |id| events.iter().any(|event| event.id == id);
         let query = MemoryQuery::new(MemorySelect::Current { as_of: None });
         let learned =

@@ -1,15 +1,16 @@
-//! Reconciliation: what becomes of new statements and of the memories near them, written as one change set.
+//! Reconciliation: decides what happens to new statements and to the memories near them, and writes it as one change
+//! set.
 //!
-//! Who judges is the model or the rules; what is done with the judgement is the same for both and is decided here:
+//! The model or the rules make a plan. This module applies it, in the same way for both:
 //!
-//! - What is equal but for spelling is a duplicate, and nobody is asked.
-//! - A memory that a statement ends is closed when that was said, not when it was learned, so that as-of reads return what was
-//!   believed then; it stays, and names what took its place.
-//! - A statement that is older than the memory it contradicts, because a session was read late, does not win: it is added as
-//!   history, closed by the memory that came after it.
-//! - A statement that is known already is not added again; its turns join those that say so, so that forgetting the first who
-//!   said it does not take it away.
-//! - Statements of one batch are applied one after the other, so that a later one may end an earlier one.
+//! - Statements that differ from a memory only in spelling are duplicates. Neither the model nor the rules are asked.
+//! - A memory that a statement ends is closed at the time of the statement, not at the time of learning, so that as-of
+//!   reads return the belief of that time. The memory stays stored and names its replacement.
+//! - A statement that is older than the memory it contradicts does not win. (A session may be read late.) It is added
+//!   as history, closed by the newer memory.
+//! - A statement that is known already is not added again. Its turns join the memory's source turns, so that forgetting
+//!   the first of them does not remove the memory.
+//! - The statements of one batch are applied one after the other, so that a later one may end an earlier one.
 
 use std::collections::BTreeSet;
 
@@ -32,40 +33,47 @@ use strata_core::turn::Owner;
 use strata_language::normalised;
 use strata_language::plan::{Fate, Novelty, Plan, TodoEnd};
 
-/// How many memories are looked through for each statement: by the rules, and for one that is equal, which is the most
-/// relevant there is.
-const LOOKED_AT: u32 = 20;
+/// The most memories that are searched for each statement. The rules read all of them. An equal memory is among them,
+/// because it is the most relevant one.
+const MAX_NEIGHBOURS: u32 = 20;
 
-/// A batch shows a model at most the neighbours of so many statements: to enumerate more is more than a small one does well.
-const MAX_SHARED: usize = 4;
+/// The most statements whose neighbours a model sees in one batch. A small model does not enumerate more of them
+/// reliably.
+const MAX_SHOWN_STATEMENTS: usize = 4;
 
-/// A statement and when it was said.
+/// A statement and the time at which it was said.
 #[derive(Debug, Clone)]
-pub(super) struct Heard {
+pub(super) struct DatedStatement {
     pub(super) statement: Statement,
     pub(super) at: Timestamp,
 }
 
-/// Where new memories belong.
+/// The owner and the session of new memories.
 pub(super) struct Target {
-    /// The session they are bound to.
+    /// The session that the memories are bound to.
     pub(super) session: Option<SessionId>,
-    /// The session in which they were said.
+    /// The session in which the statements were said.
     pub(super) within: SessionId,
-    /// Whose they become.
+    /// The owner of the memories.
     pub(super) owner: Owner,
 }
 
 impl Learning {
-    /// How new statements change the memories, with the expectation that no memory has changed since they were read.
-    pub(super) async fn reconcile(&self, user: &UserId, target: &Target, heard: Vec<Heard>) -> Result<Work> {
-        if heard.is_empty() {
+    /// Computes how new statements change the memories. The result expects that no memory has changed since they were
+    /// read.
+    pub(super) async fn reconcile(
+        &self,
+        user: &UserId,
+        target: &Target,
+        dated: Vec<DatedStatement>,
+    ) -> Result<Work> {
+        if dated.is_empty() {
             return Ok(Work::default());
         }
         // The head is read first, so that the expectation covers everything that is read after it.
         let unchanged = Expectation::memories_since(self.store.head(user).await?);
-        let (known, near) = self.neighbourhood(user, target, &heard).await?;
-        let mut book = Book {
+        let (known, near) = self.neighbourhood(user, target, &dated).await?;
+        let mut reconciler = Reconciler {
             learning: self,
             target,
             known,
@@ -73,33 +81,34 @@ impl Learning {
             changes: Vec::new(),
             events: Vec::new(),
         };
-        let heard = book.without_equals(heard);
+        let dated = reconciler.without_duplicates(dated);
         let mut spent = Spent::default();
         let mut by = "rules";
-        match self.model_plan(&heard, &book.known, &near, &mut spent).await {
+        match self.model_plan(&dated, &reconciler.known, &near, &mut spent).await {
             Some(plan) => {
                 by = "model";
-                book.follow(&heard, &plan);
+                reconciler.apply(&dated, &plan);
             }
-            None => book.judge_by_rules(&heard),
+            None => reconciler.apply_rules(&dated),
         }
-        book.confirm_repeated();
-        let Book { changes, events, .. } = book;
+        reconciler.confirm_repeated();
+        let Reconciler { changes, events, .. } = reconciler;
         let expect = if changes.is_empty() { Vec::new() } else { vec![unchanged] };
         let mut details = Map::new();
-        if !heard.is_empty() {
+        if !dated.is_empty() {
             details.insert("reconciled_by".to_owned(), by.into());
         }
         Ok(Work { expect, changes, spent, events, details, later: None })
     }
 
-    /// The current memories nearest to a statement, of the same agent, bound to no session or to this one, nearest first.
+    /// The current memories nearest to a statement, nearest first. They belong to the same agent, and are bound to this
+    /// session or to none.
     async fn neighbours(&self, user: &UserId, target: &Target, statement: &Statement) -> Result<Vec<Memory>> {
         let request = RecallRequest {
             session: Some(target.within.clone()),
             scope: Some(Scope::Session),
             kinds: ItemKinds { turns: false, memories: true },
-            limit: Some(LOOKED_AT),
+            limit: Some(MAX_NEIGHBOURS),
             order: Order::Relevance,
             score_threshold: Some(0.0),
             ..RecallRequest::new(statement.content.clone())
@@ -112,18 +121,18 @@ impl Learning {
         Ok(memories.filter(|memory| memory.is_current() && memory.agent == target.owner.agent).collect())
     }
 
-    /// The memories near any of the statements, and the places among them of those that a model is shown: the nearest of each
-    /// statement, in turn. The rules read all of them, which costs nothing and finds more.
+    /// The memories near any of the statements, and the indexes of those that a model sees: the nearest ones of each
+    /// statement in turn. The rules read all of them, which costs little and finds more.
     async fn neighbourhood(
         &self,
         user: &UserId,
         target: &Target,
-        heard: &[Heard],
+        dated: &[DatedStatement],
     ) -> Result<(Vec<Memory>, Vec<usize>)> {
         let each = self.settings.neighbours as usize;
         let mut known: Vec<Memory> = Vec::new();
         let mut ranked: Vec<(usize, usize)> = Vec::new();
-        for Heard { statement, .. } in heard {
+        for DatedStatement { statement, .. } in dated {
             for (rank, memory) in self.neighbours(user, target, statement).await?.into_iter().enumerate() {
                 let place = known.iter().position(|other| other.id == memory.id).unwrap_or_else(|| {
                     known.push(memory);
@@ -137,37 +146,37 @@ impl Learning {
         ranked.sort_by_key(|(rank, _)| *rank);
         let mut near: Vec<usize> = Vec::new();
         for (_, place) in ranked {
-            if near.len() < MAX_SHARED * each && !near.contains(&place) {
+            if near.len() < MAX_SHOWN_STATEMENTS * each && !near.contains(&place) {
                 near.push(place);
             }
         }
         Ok((known, near))
     }
 
-    /// The model's judgement; nothing where there is no model, nothing to judge, or nothing usable in its answer.
+    /// The model's plan. `None` if there is no model, nothing to decide, or no usable answer.
     async fn model_plan(
         &self,
-        heard: &[Heard],
+        dated: &[DatedStatement],
         known: &[Memory],
         near: &[usize],
         spent: &mut Spent,
     ) -> Option<Plan> {
         let model = self.model.as_ref()?;
-        if heard.is_empty() || near.is_empty() {
+        if dated.is_empty() || near.is_empty() {
             return None;
         }
-        let new: Vec<&Statement> = heard.iter().map(|heard| &heard.statement).collect();
+        let new: Vec<&Statement> = dated.iter().map(|dated| &dated.statement).collect();
         let shown: Vec<&Memory> = near.iter().map(|place| &known[*place]).collect();
         let request = questions::reconciliation(&new, &shown, &self.settings);
         let read = |text: &str| answer::plan(text, &shown, new.len());
         let judged = match ask(model.as_ref(), &request, read, spent).await {
             Ok(judged) => judged,
             Err(error) => {
-                tracing::warn!(%error, "the model reconciled nothing; the rules do");
+                tracing::warn!(%error, "reconciliation by the model failed; the rules reconcile");
                 return None;
             }
         };
-        // What the model was not shown stays.
+        // Memories that the model did not see stay.
         let mut plan = Plan::add_all(known.len(), new.len());
         for (place, fate) in near.iter().zip(judged.known) {
             plan.known[*place] = fate;
@@ -182,27 +191,27 @@ impl Learning {
     }
 }
 
-/// The memories as they stand while statements are applied, and what that changes.
-struct Book<'a> {
+/// The memories while statements are applied, and the resulting changes.
+struct Reconciler<'a> {
     learning: &'a Learning,
     target: &'a Target,
-    /// What is believed: neighbours, and what was added.
+    /// The current memories: the neighbours and the added ones.
     known: Vec<Memory>,
-    /// What was said again among what is judged.
+    /// Statements that repeat another new statement.
     again: Vec<Statement>,
     changes: Vec<Change>,
     events: Vec<InferredEvent>,
 }
 
-impl Book<'_> {
-    /// Leaves statements out that are known word for word, or were just said.
-    fn without_equals(&mut self, heard: Vec<Heard>) -> Vec<Heard> {
+impl Reconciler<'_> {
+    /// Removes statements that equal a memory or another new statement.
+    fn without_duplicates(&mut self, dated: Vec<DatedStatement>) -> Vec<DatedStatement> {
         let mut seen = BTreeSet::new();
         let mut new = Vec::new();
-        for one in heard {
+        for one in dated {
             let text = normalised(&one.statement.content);
             match self.equal(&text).cloned() {
-                Some(memory) => self.hear_again(&memory, &one.statement),
+                Some(memory) => self.repeat(&memory, &one.statement),
                 None if seen.insert(text) => new.push(one),
                 None => self.again.push(one.statement),
             }
@@ -210,15 +219,16 @@ impl Book<'_> {
         new
     }
 
-    /// What is believed word for word.
+    /// The current memory with this normalised text.
     fn equal(&self, text: &str) -> Option<&Memory> {
         self.known.iter().find(|memory| normalised(&memory.content) == text)
     }
 
-    /// Something that is known was said once more: should the turns be forgotten that said it first, these still say it.
-    fn hear_again(&mut self, memory: &Memory, statement: &Statement) {
+    /// Handles a statement that is known already. Its turns join the memory's source turns, so that the memory survives
+    /// if its first turns are forgotten.
+    fn repeat(&mut self, memory: &Memory, statement: &Statement) {
         self.confirm(memory.id, &statement.turns);
-        self.tell(memory, Event::None, None);
+        self.report(memory, Event::None, None);
     }
 
     fn confirm(&mut self, id: MemoryId, turns: &[TurnId]) {
@@ -228,7 +238,7 @@ impl Book<'_> {
         }
     }
 
-    /// What was said more than once, and is believed now that it has been judged, was said by all of these turns.
+    /// Adds the turns of repeated statements to the memories that now hold them.
     fn confirm_repeated(&mut self) {
         for statement in std::mem::take(&mut self.again) {
             let id = self.equal(&normalised(&statement.content)).map(|memory| memory.id);
@@ -238,39 +248,39 @@ impl Book<'_> {
         }
     }
 
-    /// Lets the rules judge, message by message.
-    fn judge_by_rules(&mut self, heard: &[Heard]) {
-        for message in heard.chunk_by(|a, b| a.statement.turns == b.statement.turns) {
+    /// Applies the rules, message by message.
+    fn apply_rules(&mut self, dated: &[DatedStatement]) {
+        for message in dated.chunk_by(|a, b| a.statement.turns == b.statement.turns) {
             let plan = self.rules_plan(message);
-            self.follow(message, &plan);
+            self.apply(message, &plan);
         }
     }
 
-    fn rules_plan(&self, heard: &[Heard]) -> Plan {
-        let new: Vec<Statement> = heard.iter().map(|heard| heard.statement.clone()).collect();
+    fn rules_plan(&self, dated: &[DatedStatement]) -> Plan {
+        let new: Vec<Statement> = dated.iter().map(|dated| dated.statement.clone()).collect();
         let plan = rules::reconcile(&new, &self.known);
         match plan.check(self.known.len(), new.len()) {
             Ok(()) => plan,
             Err(error) => {
-                tracing::error!(%error, "the rules made a plan that would lose something; all is added");
+                tracing::error!(%error, "the rules made a plan that would lose a statement; all statements are added");
                 Plan::add_all(self.known.len(), new.len())
             }
         }
     }
 
-    /// Does what a checked plan says.
-    fn follow(&mut self, heard: &[Heard], plan: &Plan) {
+    /// Applies a checked plan.
+    fn apply(&mut self, dated: &[DatedStatement], plan: &Plan) {
         let judged = self.known.clone();
         let mut added: Vec<MemoryId> = Vec::new();
-        for (place, one) in heard.iter().enumerate() {
+        for (place, one) in dated.iter().enumerate() {
             match plan.new[place] {
-                Novelty::Duplicate { of } => self.hear_again(&judged[of], &one.statement),
+                Novelty::Duplicate { of } => self.repeat(&judged[of], &one.statement),
                 Novelty::Repeated { .. } => {}
                 Novelty::Add => {
-                    // Of what was added by the same plan the judge knew nothing.
-                    let (mut ended, repeats) = self.among(one, &added);
+                    // The author of the plan did not know the statements that the same plan adds.
+                    let (mut ended, repeats) = self.among_added(one, &added);
                     if let Some(memory) = repeats {
-                        self.hear_again(&memory, &one.statement);
+                        self.repeat(&memory, &one.statement);
                         continue;
                     }
                     let fates = judged.iter().zip(&plan.known);
@@ -285,8 +295,9 @@ impl Book<'_> {
         }
     }
 
-    /// What a statement ends or repeats among those that were added just before, by the rules.
-    fn among(&self, one: &Heard, added: &[MemoryId]) -> (Vec<(Memory, Fate)>, Option<Memory>) {
+    /// The memories that a statement ends, or the one that it repeats, among those that were just added. The rules
+    /// decide.
+    fn among_added(&self, one: &DatedStatement, added: &[MemoryId]) -> (Vec<(Memory, Fate)>, Option<Memory>) {
         let added: Vec<Memory> =
             self.known.iter().filter(|memory| added.contains(&memory.id)).cloned().collect();
         if added.is_empty() {
@@ -303,26 +314,26 @@ impl Book<'_> {
         (ended.collect(), None)
     }
 
-    /// Adds a statement and closes what it ends.
-    fn add(&mut self, heard: &Heard, ended: &[(Memory, Fate)]) -> MemoryId {
-        let mut memory = self.memory(heard);
+    /// Adds a statement and closes the memories that it ends.
+    fn add(&mut self, dated: &DatedStatement, ended: &[(Memory, Fate)]) -> MemoryId {
+        let mut memory = self.memory(dated);
         let id = memory.id;
-        // Whoever spoke later is right, in whichever order the sessions were read.
-        let later = ended.iter().filter(|(old, _)| old.recorded_at > heard.at);
+        // The later statement wins, whichever session was read first.
+        let later = ended.iter().filter(|(old, _)| old.recorded_at > dated.at);
         if let Some((later, _)) = later.min_by_key(|(old, _)| old.recorded_at) {
             memory.valid_to = Some(later.valid_from.max(later.recorded_at));
             memory.replaced_by = Some(later.id);
         }
-        let ended = ended.iter().filter(|(old, _)| old.recorded_at <= heard.at);
+        let ended = ended.iter().filter(|(old, _)| old.recorded_at <= dated.at);
         let ended: Vec<&(Memory, Fate)> = ended.collect();
-        // What takes the place of something that all sessions know is known to all of them.
+        // A replacement of a memory that is bound to no session is bound to no session either.
         if ended.iter().any(|(old, _)| old.session.is_none()) {
             memory.session = None;
         }
         let updated = ended.iter().find(|(_, fate)| matches!(fate, Fate::Update { .. }));
         match updated {
-            Some((old, _)) => self.tell(&memory, Event::Update, Some(old.content.clone())),
-            None => self.tell(&memory, Event::Add, None),
+            Some((old, _)) => self.report(&memory, Event::Update, Some(old.content.clone())),
+            None => self.report(&memory, Event::Add, None),
         }
         self.changes.push(Change::AddMemory(Box::new(memory.clone())));
         let valid_to = memory.valid_from.max(memory.recorded_at);
@@ -332,7 +343,7 @@ impl Book<'_> {
                 self.changes.push(Change::NoteMemory { id: old.id, notes: todo_note(*how) });
             }
             if updated.is_none_or(|(updated, _)| updated.id != old.id) {
-                self.tell(old, Event::Delete, None);
+                self.report(old, Event::Delete, None);
             }
         }
         self.known.retain(|other| ended.iter().all(|(old, _)| old.id != other.id));
@@ -342,8 +353,8 @@ impl Book<'_> {
         id
     }
 
-    fn memory(&self, heard: &Heard) -> Memory {
-        let Heard { statement, at } = heard;
+    fn memory(&self, dated: &DatedStatement) -> Memory {
+        let DatedStatement { statement, at } = dated;
         Memory {
             id: MemoryId(self.learning.ids.next()),
             session: self.target.session.clone(),
@@ -353,7 +364,7 @@ impl Book<'_> {
             confidence: statement.confidence.clamp(0.0, 1.0),
             valid_from: statement.valid_from.unwrap_or(*at),
             valid_to: None,
-            // Known since it was said, like the turn itself: as-of reads see both.
+            // The memory is recorded at the time of its turn, so that as-of reads see both.
             recorded_at: *at,
             replaced_by: None,
             source_turns: statement.turns.clone(),
@@ -364,7 +375,7 @@ impl Book<'_> {
         }
     }
 
-    fn tell(&mut self, memory: &Memory, event: Event, previous: Option<String>) {
+    fn report(&mut self, memory: &Memory, event: Event, previous: Option<String>) {
         let (id, memory) = (memory.id, memory.content.clone());
         self.events.push(InferredEvent { id, memory, event, previous });
     }

@@ -1,4 +1,4 @@
-//! A memory's history in words: what was believed, since when, what took its place, and which turn said so.
+//! Explains a memory's history in sentences: each statement with its dates, its replacement and its turns.
 
 use std::fmt;
 
@@ -11,10 +11,10 @@ use strata_core::memory::{Memory, TodoState};
 use strata_core::store::TurnQuery;
 use strata_core::turn::{HiddenReason, Turn};
 
-/// How many characters of a turn are shown.
+/// The most characters of a quoted turn.
 const QUOTED_CHARS: usize = 120;
 
-/// A turn that said something, in short.
+/// A turn that is quoted as the source of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quote {
     /// The turn.
@@ -30,21 +30,20 @@ pub struct Quote {
 pub struct HistoryStep {
     /// The memory as it is stored.
     pub memory: Memory,
-    /// The turns that said so, as far as they still exist.
+    /// The turns that hold the statement, if they still exist.
     pub said: Vec<Quote>,
-    /// What took its place.
+    /// The memory that replaced it.
     pub replaced_by: Option<MemoryId>,
-    /// What that says, where it still exists.
+    /// The text of the replacement, if it still exists.
     pub replacement: Option<String>,
-    /// The turns that said what took its place.
+    /// The turns that hold the replacement.
     pub replaced_because: Vec<Quote>,
-    /// Whether somebody gave what took its place by hand.
+    /// Whether a person wrote the replacement.
     pub replaced_by_hand: bool,
 }
 
 impl Memories {
-    /// The history of a memory in steps, oldest first, each with the turns that said so; *not found* where there is no such
-    /// memory.
+    /// The steps of a memory's history, oldest first, each with its turns; *not found* if there is no such memory.
     pub async fn explain(&self, user: &UserId, id: MemoryId) -> Result<Vec<HistoryStep>> {
         let memories = self.history(user, id).await?;
         let mut ids: Vec<TurnId> = memories.iter().flat_map(|memory| memory.source_turns.clone()).collect();
@@ -71,7 +70,7 @@ impl Memories {
     }
 }
 
-/// The former statement that followed another one by hand: both name the memory that they were statements of.
+/// The statement that replaced another one by an edit. Both name the memory that they belong to.
 fn next_edit<'a>(memories: &'a [Memory], memory: &Memory) -> Option<&'a Memory> {
     memory.replaced_by?;
     memories.iter().find(|other| {
@@ -82,7 +81,7 @@ fn next_edit<'a>(memories: &'a [Memory], memory: &Memory) -> Option<&'a Memory> 
     })
 }
 
-/// What is said of a statement that no turn said.
+/// Marks a statement that a person wrote.
 const BY_HAND: &str = " (edited by hand)";
 
 fn is_by_hand(memory: &Memory) -> bool {

@@ -1,13 +1,13 @@
-//! The chat renderer: messages for a chat model, whose beginning stays byte for byte what it was.
+//! The chat renderer: messages for a chat model, whose beginning stays the same byte for byte.
 //!
-//! Memory goes in front of the last of the user's messages, in a block of its own ([`OPEN`] … [`CLOSE`]): everything
-//! before that message is untouched, so that a provider's cache of the prompt goes on working, and a block that comes back
-//! is recognised ([`strip_injected`]) and never recorded or learned from. Within the block stand what is known, the
-//! summary, then what was recalled as `[role] content` (document 4), and after it what the user said.
+//! The memory goes in front of the user's last message, in a block of its own ([`OPEN`] … [`CLOSE`]). All messages
+//! before it stay unchanged, so that the provider's prompt cache keeps working. A block that comes back is recognised
+//! ([`strip_injected`]), and is never recorded or learned from. The block holds the profiles' fields, the summary, and
+//! the recalled items as `[role] content` (memory-proxy design). The user's own text follows the block.
 //!
-//! When the budget does not hold all they give way in this order: the oldest messages, by whole steps, so that the
-//! beginning changes seldom; the summary; the memories, least relevant first; what is known. The last of the user's
-//! messages never does.
+//! If the budget is too small, the layers are cut in this order: the oldest messages, in whole steps, so that the
+//! beginning changes seldom; the summary; the memories, least relevant first; the profiles' fields. The user's last
+//! message is never cut.
 
 use super::extract::Rules;
 use super::layers::{Context, layer, plain};
@@ -19,65 +19,65 @@ use strata_core::state::State;
 use strata_core::store::Item;
 use strata_core::turn::Role;
 
-/// Where injected memory begins.
-pub const OPEN: &str = "<strata_memory>";
+/// The beginning of an injected block.
+pub(crate) const OPEN: &str = "<strata_memory>";
 
-/// Where injected memory ends.
-pub const CLOSE: &str = "</strata_memory>";
+/// The end of an injected block.
+pub(crate) const CLOSE: &str = "</strata_memory>";
 
-/// What the model is told of the block.
+/// Explains the block to the model.
 const ABOUT: &str =
     "Remembered by Strata from earlier turns. It was not said in this message; use it if it helps.";
 
-/// The tokens that a message takes beside its content, as OpenAI counts them.
+/// The tokens of a message beside its content, as OpenAI counts them.
 const MESSAGE_TOKENS: u32 = 4;
 
-/// A summary with fewer characters than this is left out rather than shortened.
+/// A shorter summary is left out.
 const MIN_SUMMARY_CHARS: usize = 100;
 
-/// What a chat is made of.
+/// The layers of a chat.
 #[derive(Debug, Clone, Copy)]
 pub struct ChatLayers<'a> {
-    /// The client's messages, the current request last. They are passed on as they are.
+    /// The client's messages, with the current request last. They are passed on unchanged.
     pub messages: &'a [ChatMessage],
-    /// What is known.
+    /// The state, which holds the profiles' fields.
     pub state: &'a State,
-    /// What was said before `messages`.
+    /// The summary of the turns before `messages`.
     pub summary: &'a str,
-    /// What was recalled, best first.
+    /// The recalled items, best first.
     pub memories: &'a [RecalledItem],
-    /// The most tokens; `None` leaves the client's messages to the client and the block to recall's own budget.
+    /// The most tokens. With `None` the client's messages are not cut, and recall's own budget limits the block.
     pub max_tokens: Option<u32>,
 }
 
-/// Renders the layers within the budget. Without a message of the user's, nothing is injected.
+/// Renders the layers within the budget. If there is no message of the user, nothing is injected.
 pub fn chat(
     layers: ChatLayers<'_>,
     rules: &Rules,
     settings: &PromptSettings,
     tokens: &dyn TokenCounter,
 ) -> Prompt {
-    let mut sheet = Sheet::new(layers, rules, settings.fold_step.max(1), tokens);
+    let mut draft = ChatDraft::new(layers, rules, settings.fold_step.max(1), tokens);
     let mut cut = Vec::new();
     if let Some(most) = layers.max_tokens {
-        while sheet.total() > most && sheet.give_way(&mut cut, tokens) {}
+        while draft.total() > most && draft.cut_next(&mut cut, tokens) {}
     }
-    Prompt { tokens: sheet.total(), layers: sheet.layers(tokens), body: sheet.body(), cut }
+    Prompt { tokens: draft.total(), layers: draft.layers(tokens), body: draft.body(), cut }
 }
 
-/// The block that [`chat`] puts in front of the last of the user's messages, for a client whose messages are not plain
-/// texts; `None` where there is nothing to remember.
-pub fn memory_block(
+/// The block that [`chat`] puts in front of the user's last message, for a client whose messages are not plain text;
+/// `None` if there is nothing to inject.
+pub(crate) fn memory_block(
     state: &State,
     summary: &str,
     memories: &[RecalledItem],
     rules: &Rules,
 ) -> Option<String> {
     let layers = ChatLayers { messages: &[], state, summary, memories, max_tokens: None };
-    block(&Memory::new(layers, rules))
+    block(&Recollection::new(layers, rules))
 }
 
-/// A text without the blocks that Strata injected. A block that does not end is somebody's own words and stays.
+/// Removes the blocks that Strata injected. A block without an end is the user's own text and stays.
 pub fn strip_injected(text: &str) -> std::borrow::Cow<'_, str> {
     if !text.contains(OPEN) {
         return text.into();
@@ -93,26 +93,26 @@ pub fn strip_injected(text: &str) -> std::borrow::Cow<'_, str> {
     left.into()
 }
 
-/// What the block holds.
-struct Memory {
+/// The content of the block.
+struct Recollection {
     contexts: Vec<Context>,
     summary: String,
     /// Best first.
     memories: Vec<String>,
 }
 
-impl Memory {
+impl Recollection {
     fn new(layers: ChatLayers<'_>, rules: &Rules) -> Self {
         Self {
             contexts: Context::all(rules, layers.state),
             summary: plain(layers.summary),
-            memories: layers.memories.iter().map(remembered).collect(),
+            memories: layers.memories.iter().map(recalled_line).collect(),
         }
     }
 }
 
-/// A recalled item as document 4 shows it: `[role] content`.
-fn remembered(recalled: &RecalledItem) -> String {
+/// A recalled item in the form of the memory-proxy design: `[role] content`.
+fn recalled_line(recalled: &RecalledItem) -> String {
     let role = match &recalled.item {
         Item::Turn(turn) => turn.role.as_str(),
         Item::Memory(_) => "memory",
@@ -122,7 +122,7 @@ fn remembered(recalled: &RecalledItem) -> String {
     format!("[{role}] {}", plain(content.trim()))
 }
 
-fn block(memory: &Memory) -> Option<String> {
+fn block(memory: &Recollection) -> Option<String> {
     let mut parts = Vec::new();
     for context in &memory.contexts {
         parts.push(format!("<{0}>\n{1}\n</{0}>", context.tag, context.text()));
@@ -136,40 +136,40 @@ fn block(memory: &Memory) -> Option<String> {
     (!parts.is_empty()).then(|| format!("{OPEN}\n{ABOUT}\n\n{}\n{CLOSE}", parts.join("\n\n")))
 }
 
-/// A chat in the making.
-struct Sheet<'a> {
+/// A chat that is still being cut.
+struct ChatDraft<'a> {
     messages: &'a [ChatMessage],
     counts: Vec<u32>,
-    /// Instructions at the beginning, which stay.
+    /// The number of system messages at the beginning, which stay.
     instructions: usize,
-    /// How many messages after the instructions are left out.
+    /// The number of messages after the instructions that are left out.
     dropped: usize,
-    /// The last of the user's messages.
+    /// The index of the user's last message.
     last: Option<usize>,
     step: usize,
-    memory: Memory,
+    memory: Recollection,
     block: Option<String>,
     block_tokens: u32,
 }
 
-impl<'a> Sheet<'a> {
+impl<'a> ChatDraft<'a> {
     fn new(layers: ChatLayers<'a>, rules: &Rules, step: usize, tokens: &dyn TokenCounter) -> Self {
         let messages = layers.messages;
         let last = messages.iter().rposition(|message| message.role == Role::User);
         let count = |message: &ChatMessage| tokens.count(&message.content).saturating_add(MESSAGE_TOKENS);
-        let mut sheet = Self {
+        let mut draft = Self {
             messages,
             counts: messages.iter().map(count).collect(),
             instructions: messages.iter().take_while(|message| message.role == Role::System).count(),
             dropped: 0,
             last,
             step,
-            memory: Memory::new(layers, rules),
+            memory: Recollection::new(layers, rules),
             block: None,
             block_tokens: 0,
         };
-        sheet.write_block(tokens);
-        sheet
+        draft.write_block(tokens);
+        draft
     }
 
     fn write_block(&mut self, tokens: &dyn TokenCounter) {
@@ -177,7 +177,7 @@ impl<'a> Sheet<'a> {
         self.block_tokens = self.block.as_deref().map_or(0, |block| tokens.count(block) + 1);
     }
 
-    /// The places of the messages that are passed on.
+    /// The indexes of the messages that are passed on.
     fn shown(&self) -> impl Iterator<Item = usize> + '_ {
         let first = self.instructions + self.dropped;
         (0..self.instructions).chain(first..self.messages.len())
@@ -187,8 +187,8 @@ impl<'a> Sheet<'a> {
         self.shown().fold(self.block_tokens, |sum, place| sum.saturating_add(self.counts[place]))
     }
 
-    /// Lets the next thing give way. Says whether there was one.
-    fn give_way(&mut self, cut: &mut Vec<Cut>, tokens: &dyn TokenCounter) -> bool {
+    /// Makes the next cut. Returns whether there was anything to cut.
+    fn cut_next(&mut self, cut: &mut Vec<Cut>, tokens: &dyn TokenCounter) -> bool {
         let droppable = self.last.map_or(0, |last| last.saturating_sub(self.instructions));
         if self.dropped < droppable {
             let before = self.dropped;

@@ -1,4 +1,4 @@
-//! Reading what was said into the state, by the rules of profiles.
+//! Extracts the fields of profiles from messages into the state.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -17,37 +17,37 @@ use strata_language::sentences::{beginning, first_sentence};
 /// The most characters of one value: about two lines of a prompt.
 const MAX_VALUE_CHARS: usize = 240;
 
-/// The most bytes of a message that are read, from its beginning and as many from its end: conclusions stand there, and
-/// recording does not wait for a document to be searched.
+/// The most bytes of a message that are read from its beginning, and as many from its end. Conclusions stand at both
+/// ends, and recording must not wait for a search of a long document.
 const MAX_READ_BYTES: usize = 32 * 1024;
 
-/// The most memory of a compiled pattern. Enough for alternatives of words in both languages.
+/// The most memory of a compiled pattern. It is enough for alternatives of words in English and Chinese.
 const MAX_PATTERN_BYTES: usize = 4 * 1024 * 1024;
 
-/// The state as an assistant's reply leaves it, by the rules of [`Profile::diagnostic`].
+/// Updates the state from an assistant's reply, by the rules of [`Profile::diagnostic`].
 pub fn extract_state_updates(response: &str, mut state: State) -> State {
     Rules::built_in().observe(Role::Assistant, response, &FilterSettings::default(), &mut state);
     state
 }
 
-/// Profiles, made ready for reading.
+/// Profiles with compiled patterns.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
-    profiles: Vec<Ready>,
+    profiles: Vec<CompiledProfile>,
 }
 
 #[derive(Debug, Clone)]
-struct Ready {
+struct CompiledProfile {
     profile: Profile,
-    rules: Vec<ReadyRule>,
+    rules: Vec<CompiledRule>,
     statuses: Vec<(String, Regex, Option<Regex>)>,
-    /// Which of the rules match at all, in one pass.
+    /// Finds the rules that match at all, in one pass.
     any: RegexSet,
 }
 
 #[derive(Debug, Clone)]
-struct ReadyRule {
-    how: How,
+struct CompiledRule {
+    matcher: Matcher,
     from: Vec<Role>,
     unless: Option<Regex>,
     unless_line: Option<Regex>,
@@ -55,28 +55,28 @@ struct ReadyRule {
 }
 
 #[derive(Debug, Clone)]
-enum How {
+enum Matcher {
     Pattern(Regex),
-    /// A heading, and the field its items go into.
+    /// A heading, and the field for the items below it.
     Section(Regex, String),
 }
 
 impl Rules {
-    /// Those of [`Profile::diagnostic`], made ready once.
+    /// The rules of [`Profile::diagnostic`], compiled once.
     pub fn built_in() -> &'static Self {
         static BUILT_IN: LazyLock<Rules> =
             LazyLock::new(|| Rules::new(&[Profile::diagnostic()]).unwrap_or_default());
         &BUILT_IN
     }
 
-    /// Compiles profiles; *invalid* where one refers to what it does not have, or a pattern cannot be read.
+    /// Compiles profiles; *invalid* if one refers to a missing field or has an invalid pattern.
     pub fn new(profiles: &[Profile]) -> Result<Self> {
         let mut names = HashSet::new();
         for profile in profiles {
             let named = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
             if profile.name.is_empty() || profile.name.len() > 40 || !profile.name.chars().all(named) {
                 return Err(Error::invalid(format!(
-                    "profile `{}` has a name that is no word; use up to 40 letters, digits, `_` and `-`",
+                    "profile `{}` has an invalid name; use up to 40 letters, digits, `_` and `-`",
                     shown(&profile.name)
                 )));
             }
@@ -84,7 +84,7 @@ impl Rules {
                 return Err(Error::invalid(format!("profile `{}` is given twice; rename one", profile.name)));
             }
         }
-        Ok(Self { profiles: profiles.iter().map(Ready::new).collect::<Result<_>>()? })
+        Ok(Self { profiles: profiles.iter().map(CompiledProfile::new).collect::<Result<_>>()? })
     }
 
     /// The profiles, in the order given.
@@ -92,10 +92,16 @@ impl Rules {
         self.profiles.iter().map(|ready| &ready.profile)
     }
 
-    /// Reads a message into the state. Says whether it told anything new.
-    pub fn observe(&self, role: Role, content: &str, filter: &FilterSettings, state: &mut State) -> bool {
+    /// Reads a message into the state. Returns whether the state changed.
+    pub(crate) fn observe(
+        &self,
+        role: Role,
+        content: &str,
+        filter: &FilterSettings,
+        state: &mut State,
+    ) -> bool {
         let ends = both_ends(content);
-        // Addresses and words in a raw log are its own, not the diagnosis's.
+        // A raw log is removed first: its addresses and words do not describe the diagnosis.
         let text = strip(&ends, filter, RawLogs::Removed);
         let mut changed = false;
         for ready in &self.profiles {
@@ -124,7 +130,7 @@ pub(super) fn fields_of(profile: &Profile, state: &State) -> Map<String, Value> 
 
 fn put_fields(profile: &Profile, fields: Map<String, Value>, state: &mut State) {
     if profile.name == "diagnostic" {
-        // A profile of this name that does not fill document 0's fields leaves the state as it was.
+        // A profile of this name with other fields than those of the layered-prompt design does not change the state.
         if let Ok(diagnostic) = serde_json::from_value::<DiagnosticState>(Value::Object(fields)) {
             state.diagnostic = diagnostic;
         }
@@ -137,7 +143,7 @@ fn key(profile: &Profile) -> String {
     format!("profile:{}", profile.name)
 }
 
-/// The beginning and the end of a long text, on lines of their own.
+/// The beginning and the end of a long text, separated by a blank line.
 fn both_ends(text: &str) -> std::borrow::Cow<'_, str> {
     if text.len() <= 2 * MAX_READ_BYTES {
         return text.into();
@@ -147,7 +153,7 @@ fn both_ends(text: &str) -> std::borrow::Cow<'_, str> {
     format!("{}\n\n{}", &text[..head], &text[tail..]).into()
 }
 
-impl Ready {
+impl CompiledProfile {
     fn new(profile: &Profile) -> Result<Self> {
         let known: HashSet<&str> = profile.fields.iter().map(|field| field.name.as_str()).collect();
         let check = |name: &str| {
@@ -165,10 +171,10 @@ impl Ready {
         let mut rules = Vec::new();
         let mut patterns = Vec::new();
         for rule in &profile.rules {
-            let (ready, pattern) = ready_rule(profile, rule)?;
-            match &ready.how {
-                How::Pattern(regex) => regex.capture_names().flatten().try_for_each(check)?,
-                How::Section(_, field) => check(field)?,
+            let (ready, pattern) = compiled_rule(profile, rule)?;
+            match &ready.matcher {
+                Matcher::Pattern(regex) => regex.capture_names().flatten().try_for_each(check)?,
+                Matcher::Section(_, field) => check(field)?,
             }
             rules.push(ready);
             patterns.push(pattern);
@@ -183,47 +189,47 @@ impl Ready {
         Ok(Self { statuses: statuses.collect::<Result<_>>()?, profile: profile.clone(), rules, any })
     }
 
-    /// Reads a message into the fields. Says whether anything changed.
+    /// Reads a message into the fields. Returns whether a field changed.
     fn observe(&self, role: Role, text: &str, fields: &mut Map<String, Value>) -> bool {
         let before = fields.clone();
-        let mut told = HashSet::new();
+        let mut filled = HashSet::new();
         for place in self.any.matches(text) {
             let rule = &self.rules[place];
             if !rule.from.contains(&role) {
                 continue;
             }
-            match &rule.how {
-                How::Pattern(regex) => {
+            match &rule.matcher {
+                Matcher::Pattern(regex) => {
                     for captures in regex.captures_iter(text) {
                         let named = regex.capture_names().flatten();
                         for (name, found) in named.filter_map(|name| Some((name, captures.name(name)?))) {
                             let line = line_at(text, found.start());
-                            self.tell(rule, name, found.as_str(), line, fields, &mut told);
+                            self.take_value(rule, name, found.as_str(), line, fields, &mut filled);
                         }
                     }
                 }
-                How::Section(heading, field) => {
+                Matcher::Section(heading, field) => {
                     for item in section_items(heading, text) {
-                        self.tell(rule, field, item, item, fields, &mut told);
+                        self.take_value(rule, field, item, item, fields, &mut filled);
                     }
                 }
             }
         }
-        self.reset(&before, fields, &told);
+        self.reset(&before, fields, &filled);
         let is_new = *fields != before;
         self.set_status(role, text, is_new, fields);
         *fields != before
     }
 
-    /// Takes in one value of a field.
-    fn tell(
+    /// Stores one value of a field.
+    fn take_value(
         &self,
-        rule: &ReadyRule,
+        rule: &CompiledRule,
         name: &str,
         found: &str,
         line: &str,
         fields: &mut Map<String, Value>,
-        told: &mut HashSet<String>,
+        filled: &mut HashSet<String>,
     ) {
         let Some(field) = self.profile.fields.iter().find(|field| field.name == name) else { return };
         let value = tidy_value(found);
@@ -237,7 +243,7 @@ impl Ready {
         {
             return;
         }
-        told.insert(name.to_owned());
+        filled.insert(name.to_owned());
         if !field.list {
             if !(rule.keep && fields.get(name).is_some_and(|known| !known.is_null())) {
                 fields.insert(name.to_owned(), Value::String(value));
@@ -256,12 +262,12 @@ impl Ready {
         add_item(items, value, field.max);
     }
 
-    /// Empties the fields that depend on one that changed.
-    fn reset(&self, before: &Map<String, Value>, fields: &mut Map<String, Value>, told: &HashSet<String>) {
+    /// Clears the fields that depend on a changed field.
+    fn reset(&self, before: &Map<String, Value>, fields: &mut Map<String, Value>, filled: &HashSet<String>) {
         for field in &self.profile.fields {
             let Some(dependent) = &field.resets else { continue };
             let was = before.get(&field.name).filter(|was| !was.is_null());
-            if was.is_some() && was != fields.get(&field.name) && !told.contains(dependent) {
+            if was.is_some() && was != fields.get(&field.name) && !filled.contains(dependent) {
                 fields.insert(dependent.clone(), Value::Null);
             }
         }
@@ -272,7 +278,7 @@ impl Ready {
         let said = (role != Role::Tool).then(|| {
             let sentences = || text.split_inclusive(['\n', '。', '！', '？', '.', '!', '?', '；', ';']);
             self.statuses.iter().find(|(_, pattern, unless)| {
-                // Most messages say nothing of it: one pass over the whole tells.
+                // Most messages do not mention the status, so the whole text is checked first.
                 pattern.is_match(text)
                     && sentences().any(|sentence| {
                         pattern.is_match(sentence)
@@ -294,14 +300,14 @@ impl Ready {
     }
 }
 
-fn ready_rule(profile: &Profile, rule: &Rule) -> Result<(ReadyRule, String)> {
+fn compiled_rule(profile: &Profile, rule: &Rule) -> Result<(CompiledRule, String)> {
     let compiled =
         |pattern: &Option<String>| pattern.as_deref().map(|text| compile(profile, text)).transpose();
-    let (how, pattern) = match (&rule.pattern, &rule.section, &rule.field) {
-        (Some(pattern), None, None) => (How::Pattern(compile(profile, pattern)?), pattern.clone()),
-        // Whether a heading is there is decided line by line; the set cannot.
+    let (matcher, pattern) = match (&rule.pattern, &rule.section, &rule.field) {
+        (Some(pattern), None, None) => (Matcher::Pattern(compile(profile, pattern)?), pattern.clone()),
+        // A heading is matched line by line, which the set cannot do.
         (None, Some(heading), Some(field)) => {
-            (How::Section(compile(profile, heading)?, field.clone()), String::new())
+            (Matcher::Section(compile(profile, heading)?, field.clone()), String::new())
         }
         _ => {
             return Err(Error::invalid(format!(
@@ -312,7 +318,7 @@ fn ready_rule(profile: &Profile, rule: &Rule) -> Result<(ReadyRule, String)> {
     };
     let from = rule.from.clone().unwrap_or_else(|| vec![Role::Assistant, Role::Tool]);
     let (unless, unless_line) = (compiled(&rule.unless)?, compiled(&rule.unless_line)?);
-    Ok((ReadyRule { how, from, unless, unless_line, keep: rule.keep }, pattern))
+    Ok((CompiledRule { matcher, from, unless, unless_line, keep: rule.keep }, pattern))
 }
 
 fn compile(profile: &Profile, pattern: &str) -> Result<Regex> {
@@ -331,7 +337,7 @@ fn line_at(text: &str, at: usize) -> &str {
     &text[start..end]
 }
 
-/// The items of the lists under a heading: the bulleted lines that follow it, until something else does.
+/// The items of the lists under a heading: the bulleted lines after it, up to the next other line.
 fn section_items<'a>(heading: &Regex, text: &'a str) -> Vec<&'a str> {
     let mut items = Vec::new();
     let mut inside = false;
@@ -347,7 +353,7 @@ fn section_items<'a>(heading: &Regex, text: &'a str) -> Vec<&'a str> {
     items
 }
 
-/// What a list item says.
+/// The text of a list item.
 fn bullet(line: &str) -> Option<&str> {
     let item = line.strip_prefix(['-', '*', '•', '·']).filter(|rest| rest.starts_with(' '));
     let numbered = || {
@@ -357,7 +363,7 @@ fn bullet(line: &str) -> Option<&str> {
     item.or_else(numbered).map(str::trim)
 }
 
-/// A value without emphasis, on one line, of one sentence, without its full stop.
+/// A value without emphasis, reduced to one line and one sentence, without the full stop.
 fn tidy_value(found: &str) -> String {
     let plain = found.replace("**", "").replace('`', "");
     let line = plain.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -368,12 +374,12 @@ fn tidy_value(found: &str) -> String {
         .to_owned()
 }
 
-/// How two statements relate.
+/// The relation of two statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Likeness {
-    /// The first says all that the second says.
+    /// The first statement includes the second.
     Covers,
-    /// The second says more.
+    /// The second statement says more.
     Covered,
     Other,
 }
@@ -382,7 +388,7 @@ fn likeness(first: &str, second: &str) -> Likeness {
     let fold = |text: &str| -> String {
         text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
     };
-    // One name within another is another name: only of phrases does the longer one say more.
+    // A name inside a longer name is a different name. Only a longer phrase includes a shorter one.
     let is_phrase = |text: &str| text.contains(' ') || !text.is_ascii();
     let phrases = is_phrase(first) && is_phrase(second);
     let (first, second) = (fold(first), fold(second));
@@ -399,7 +405,8 @@ fn likeness(first: &str, second: &str) -> Likeness {
     }
 }
 
-/// Adds what the list does not say yet; what says less makes room, as does the oldest.
+/// Adds an item that the list does not include yet. It replaces an item that says less. The oldest items leave a full
+/// list.
 fn add_item(items: &mut Vec<Value>, value: String, max: usize) {
     let mut place = None;
     for (at, item) in items.iter().enumerate() {

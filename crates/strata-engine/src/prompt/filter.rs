@@ -1,31 +1,31 @@
-//! What of a message is worth showing again: no interface markers, no raw logs, no long code, no more than a cap.
+//! Filters messages for prompts: removes interface markers, raw logs and long code, and limits the length.
 //!
-//! Everything here is one pass over the text with a few bytes of looking back, so that a megabyte of unterminated markers
-//! costs no more than a megabyte of prose. What is capped is counted in characters and never splits a grapheme.
+//! Each function makes one pass over the text and looks back only a few bytes, so that a megabyte of unterminated
+//! markers costs no more than a megabyte of prose. Lengths are counted in characters, and no grapheme is split.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use strata_language::sentences::{head_end, tail_start};
 
-/// What stands for a raw log in a recent turn (document 0).
-pub const RAW_LOG: &str = "[raw log — see findings above]";
+/// Replaces a raw log in a recent turn (layered-prompt design).
+pub(crate) const RAW_LOG: &str = "[raw log — see findings above]";
 
-/// How many spaces may stand between `<!--` and a marker's name.
+/// The most spaces between `<!--` and the name of a marker.
 const MAX_MARKER_SPACES: usize = 8;
 
-/// How often a message is filtered again at the most, until nothing changes.
+/// The most passes over a message until nothing changes.
 const MAX_PASSES: usize = 16;
 
-/// What is left out of messages.
+/// The parts of messages that are left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FilterSettings {
-    /// Names of markers, as in `<!-- NAME:… -->`, that the interface reads and the model need not.
+    /// Names of markers, as in `<!-- NAME:… -->`, that only the interface needs.
     pub markers: Vec<String>,
-    /// Code blocks with more characters than this become a note (document 0).
+    /// A code block with more characters is replaced by a note (layered-prompt design).
     pub max_code_chars: usize,
-    /// The most characters of a message: half of them from its beginning, half from its end (document 0).
+    /// The most characters of a message, half from its beginning and half from its end (layered-prompt design).
     pub max_message_chars: usize,
 }
 
@@ -39,28 +39,28 @@ impl Default for FilterSettings {
     }
 }
 
-/// What becomes of raw logs.
+/// The treatment of raw logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RawLogs {
-    /// [`RAW_LOG`] stands for them, as in recent turns.
+pub(crate) enum RawLogs {
+    /// [`RAW_LOG`] replaces them, as in recent turns.
     Noted,
-    /// They go, as in summaries.
+    /// They are removed, as in summaries.
     Removed,
 }
 
-/// A message as it is shown among the recent turns: markers stripped, raw logs and long code noted, capped at 3,000
-/// characters. Filtering a filtered message changes nothing.
+/// A message in the form of the recent turns: without markers, with notes instead of raw logs and long code, and with
+/// at most 3,000 characters. A filtered message stays the same if it is filtered again.
 pub fn filter_content(text: &str) -> String {
     filter_content_with(text, &FilterSettings::default())
 }
 
-/// As [`filter_content`], with settings of one's own.
+/// Like [`filter_content`], with custom settings.
 pub fn filter_content_with(text: &str, settings: &FilterSettings) -> String {
     let pass =
         |text: &str| cap(&strip(text, settings, RawLogs::Noted), settings.max_message_chars).into_owned();
     let mut shown = pass(text);
-    // What was cut out of the middle can bring a fence and another's end together. The text is short by now, and one more
-    // pass is nearly always the last.
+    // A cut in the middle can join one block's fence with another's end. The text is short now, and one more pass is
+    // nearly always the last.
     for _ in 0..MAX_PASSES {
         let again = pass(&shown);
         if again == shown {
@@ -71,7 +71,7 @@ pub fn filter_content_with(text: &str, settings: &FilterSettings) -> String {
     shown
 }
 
-/// A message without markers, raw logs and long code, as long as that leaves it.
+/// A message without markers, raw logs and long code, at any length.
 pub(crate) fn strip(text: &str, settings: &FilterSettings, logs: RawLogs) -> String {
     let unmarked = strip_markers(text, &settings.markers);
     let unlogged = strip_logs(&unmarked, logs);
@@ -79,8 +79,8 @@ pub(crate) fn strip(text: &str, settings: &FilterSettings, logs: RawLogs) -> Str
     if stripped.len() == text.len() { stripped.into_owned() } else { tidy(&stripped) }
 }
 
-/// Removes markers. A marker's end belongs to the marker that began last, so that markers within markers go with them and
-/// what is left holds no marker, also not one that removing another has put together.
+/// Removes markers. An end belongs to the marker that began last, so that nested markers are removed too. The result
+/// holds no marker, not even one that a removal has joined.
 fn strip_markers<'a>(text: &'a str, names: &[String]) -> Cow<'a, str> {
     if !text.contains("<!--") {
         return Cow::Borrowed(text);
@@ -95,7 +95,7 @@ fn strip_markers<'a>(text: &'a str, names: &[String]) -> Cow<'a, str> {
             let bare = || marker_start(left[..left.len() - 3].trim_end(), names);
             if let Some(start) = open.pop().or_else(bare) {
                 left.truncate(start);
-                // What went may have held the beginning of others.
+                // The removed text may have held the beginning of other markers.
                 while open.last().is_some_and(|other| *other >= start) {
                     open.pop();
                 }
@@ -105,7 +105,7 @@ fn strip_markers<'a>(text: &'a str, names: &[String]) -> Cow<'a, str> {
     Cow::Owned(left)
 }
 
-/// Where a marker begins whose name is the end of `text`.
+/// The beginning of a marker whose name ends `text`.
 fn marker_start(text: &str, names: &[String]) -> Option<usize> {
     names.iter().filter(|name| !name.is_empty()).find_map(|name| {
         let before = text.strip_suffix(name.as_str())?;
@@ -114,9 +114,9 @@ fn marker_start(text: &str, names: &[String]) -> Option<usize> {
     })
 }
 
-/// Replaces or removes runs of log lines. A line that begins with a time stamp is a log by itself; one that has a stamp
-/// further on only beside another, because prose may quote a time. Blank and indented lines between two log lines belong
-/// to the run: stack traces do.
+/// Replaces or removes runs of log lines. A line that begins with a time stamp is a log line. A line with a stamp
+/// further on is one only beside another log line, because prose may quote a time. Blank and indented lines between two
+/// log lines belong to the run, because stack traces have them.
 fn strip_logs(text: &str, logs: RawLogs) -> Cow<'_, str> {
     if !text.contains('[') {
         return Cow::Borrowed(text);
@@ -150,7 +150,7 @@ fn strip_logs(text: &str, logs: RawLogs) -> Cow<'_, str> {
     if changed { Cow::Owned(left) } else { Cow::Borrowed(text) }
 }
 
-/// Log lines one after another.
+/// Consecutive log lines.
 struct Run {
     start: usize,
     end: usize,
@@ -159,7 +159,7 @@ struct Run {
 }
 
 impl Run {
-    /// Writes what stands for the run, and what came between it and `next`. Says whether it was a dump.
+    /// Writes the replacement of the run, and the text between the run and `next`. Returns whether the run was a log.
     fn close(&self, text: &str, next: usize, logs: RawLogs, left: &mut String) -> bool {
         if !self.is_dump {
             left.push_str(&text[self.start..next]);
@@ -176,7 +176,7 @@ impl Run {
     }
 }
 
-/// Whether a line has a time stamp `[YYYY-MM-DD HH:MM:SS`, and if so whether it leads the line.
+/// Whether a line has a time stamp `[YYYY-MM-DD HH:MM:SS`; `Some(true)` if the line begins with it.
 fn stamp_in(line: &str) -> Option<bool> {
     let leading = line.trim_start_matches([' ', '\t', '>', '|', '`']);
     if is_stamp(leading.as_bytes()) {
@@ -195,8 +195,8 @@ fn is_stamp(bytes: &[u8]) -> bool {
         })
 }
 
-/// Replaces fenced code blocks with more than `max_chars` characters by a note. A fence that is never closed fences
-/// nothing: the text after it may be the conclusion.
+/// Replaces fenced code blocks of more than `max_chars` characters by a note. A fence without an end is ignored,
+/// because the text after it may be the conclusion.
 fn strip_code(text: &str, max_chars: usize) -> Cow<'_, str> {
     if !text.contains("```") && !text.contains("~~~") {
         return Cow::Borrowed(text);
@@ -255,7 +255,7 @@ impl<'a> Fence<'a> {
     }
 }
 
-/// Closes the gaps that removing left: at most one blank line, none at either end.
+/// Closes the gaps that removals leave: at most one blank line in a row, and none at either end.
 fn tidy(text: &str) -> String {
     let mut tidied = String::with_capacity(text.len());
     let mut blank = false;
@@ -273,7 +273,7 @@ fn tidy(text: &str) -> String {
     tidied
 }
 
-/// The first and the last half of `max_chars` characters, with a mark between them that says how many are missing.
+/// The first and the last half of `max_chars` characters, with a mark between them that counts the missing characters.
 fn cap(text: &str, max_chars: usize) -> Cow<'_, str> {
     if text.len() <= max_chars {
         return Cow::Borrowed(text);
@@ -292,7 +292,7 @@ fn cap(text: &str, max_chars: usize) -> Cow<'_, str> {
 const MARK_BEGIN: &str = "\n[… ";
 const MARK_END: &str = " characters left out …]\n";
 
-/// Whether a text is what [`cap`] leaves.
+/// Whether a text is a result of [`cap`].
 fn is_capped(text: &str, half: usize) -> bool {
     text.find(MARK_BEGIN).is_some_and(|at| {
         let after = &text[at + MARK_BEGIN.len()..];
@@ -370,13 +370,13 @@ mod tests {
             format!("{}\n[… 777 characters left out …]\n{}", "头".repeat(1_500), "尾".repeat(1_500));
         assert_eq!(shown, expected);
         check(&"好".repeat(3_000), &"好".repeat(3_000));
-        // A family of five characters would be taken apart at the 1,500th.
+        // The family emoji has five characters. A cut at the 1,500th would split it.
         let family = "👨‍👩‍👧";
         let shown = filter_content(&format!("{}{family}{}", "a".repeat(1_498), "b".repeat(3_000)));
         assert!(shown.starts_with(&format!("{}\n[… ", "a".repeat(1_498))), "{shown}");
     }
 
-    /// Each of these would take hours if any part looked at the text again for each of its pieces.
+    /// Each of these inputs would take hours if a function read the rest of the text again for each piece.
     #[test]
     fn ten_megabytes_of_nonsense_are_read_once() {
         let pieces = [

@@ -1,8 +1,8 @@
-//! The flat renderer: one text, byte for byte document 0's «Prompt Output Format».
+//! The flat renderer: one text, byte for byte the «Prompt Output Format» of the layered-prompt design.
 //!
-//! When the budget does not hold all layers they give way in this order: the oldest recent messages, which go into the
-//! summary in a few words, down to the last exchange; the summary's oldest parts, then all of it; the oldest items of what
-//! is known, down to three a list; the last exchange; what is known. The question never does.
+//! If the budget is too small, the layers are cut in this order: the oldest recent messages, which move into the
+//! summary, down to the last exchange; the oldest parts of the summary, then all of it; the oldest items of the
+//! profiles' fields, down to three per list; the last exchange; the profiles' fields. The question is never cut.
 
 use super::extract::Rules;
 use super::layers::{Context, device_address, layer, plain, recent_start};
@@ -14,37 +14,37 @@ use super::{
 use strata_core::ports::{EstimatedTokens, TokenCounter};
 use strata_core::state::State;
 
-/// Messages of the last exchange, which stay while anything older can go.
+/// The number of messages in the last exchange, which stays while anything older can be cut.
 const LAST_EXCHANGE: usize = 2;
 
-/// What a flat prompt is made of.
+/// The layers of a flat prompt.
 #[derive(Debug, Clone, Copy)]
 pub struct FlatLayers<'a> {
     /// The current request.
     pub question: &'a str,
-    /// What is known.
+    /// The state, which holds the profiles' fields.
     pub state: &'a State,
-    /// What was said before `recent`.
+    /// The summary of the turns before `recent`.
     pub summary: &'a str,
-    /// What was said last, oldest first and as it was said.
+    /// The recent messages, oldest first and unfiltered.
     pub recent: &'a [Message],
-    /// Whether the request is about a device, so that the model is told to use what is known of it.
+    /// Whether the request is about a device. Then a note tells the model to use the known findings.
     pub is_device: bool,
 }
 
-/// A prompt, and the summary that it leaves to be stored.
+/// A prompt, and the summary to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuiltPrompt {
     /// The prompt.
     pub prompt: Prompt,
-    /// The summary with what left the recent messages.
+    /// The summary, with the messages that left the recent ones.
     pub summary: String,
-    /// How many of the messages, from the first, are in the summary now.
+    /// The number of messages, from the first, that the summary now covers.
     pub evicted: usize,
 }
 
-/// Document 0's `build_prompt`: `messages` are those that `summary` does not cover. With more than twice the recent
-/// exchanges, the oldest are folded into the summary. Tokens are estimated.
+/// The `build_prompt` of the layered-prompt design. `messages` are those that `summary` does not cover. If there are
+/// more than the recent exchanges, the oldest move into the summary. Tokens are estimated.
 pub fn build_prompt(
     question: &str,
     messages: &[Message],
@@ -57,7 +57,7 @@ pub fn build_prompt(
     build_prompt_with(layers, Rules::built_in(), &settings, &EstimatedTokens)
 }
 
-/// As [`build_prompt`], with settings of one's own.
+/// Like [`build_prompt`], with custom settings.
 pub fn build_prompt_with(
     layers: FlatLayers<'_>,
     rules: &Rules,
@@ -71,49 +71,49 @@ pub fn build_prompt_with(
     BuiltPrompt { prompt, summary, evicted }
 }
 
-/// Renders the layers, all of `recent` among them, within the budget.
+/// Renders the layers, with all of `recent`, within the budget.
 pub fn flat(
     layers: FlatLayers<'_>,
     rules: &Rules,
     settings: &PromptSettings,
     tokens: &dyn TokenCounter,
 ) -> Prompt {
-    let mut sheet = Sheet::new(layers, rules, settings, tokens);
+    let mut draft = FlatDraft::new(layers, rules, settings, tokens);
     let mut cut = Vec::new();
-    // Tokens are counted part by part while layers give way. Joined, a text may have a token more here and there: then
-    // some more gives way.
+    // Tokens are counted part by part while layers are cut. The joined text may have a few more tokens; then more is
+    // cut.
     let mut aim = settings.max_tokens;
     loop {
-        while sheet.tokens() > aim && sheet.give_way(&mut cut) {}
-        let text = sheet.text();
+        while draft.tokens() > aim && draft.cut_next(&mut cut) {}
+        let text = draft.text();
         let total = tokens.count(&text);
-        if total <= settings.max_tokens || sheet.is_bare() {
-            return Prompt { body: PromptBody::Text(text), tokens: total, layers: sheet.layers(), cut };
+        if total <= settings.max_tokens || draft.is_bare() {
+            return Prompt { body: PromptBody::Text(text), tokens: total, layers: draft.layers(), cut };
         }
-        aim = sheet.tokens().min(aim).saturating_sub(total - settings.max_tokens);
+        aim = draft.tokens().min(aim).saturating_sub(total - settings.max_tokens);
     }
 }
 
-/// A prompt in the making.
-struct Sheet<'a> {
+/// A flat prompt that is still being cut.
+struct FlatDraft<'a> {
     question: String,
     question_tokens: u32,
     contexts: Vec<(Context, u32)>,
     notes: Vec<(String, u32)>,
     summary: (String, u32),
-    recent: Vec<Line<'a>>,
+    recent: Vec<RecentLine<'a>>,
     settings: &'a PromptSettings,
     tokens: &'a dyn TokenCounter,
 }
 
-/// A recent message as it is shown.
-struct Line<'a> {
+/// A recent message as rendered.
+struct RecentLine<'a> {
     text: String,
     tokens: u32,
     message: &'a Message,
 }
 
-impl<'a> Sheet<'a> {
+impl<'a> FlatDraft<'a> {
     fn new(
         layers: FlatLayers<'a>,
         rules: &Rules,
@@ -141,7 +141,7 @@ impl<'a> Sheet<'a> {
             let content = filter_content_with(&message.content, &settings.filter);
             let text = format!("{}: {}", label(message.role), plain(content.trim_end()));
             let tokens = tokens.count(&text) + 1;
-            (!content.trim().is_empty()).then_some(Line { text, tokens, message })
+            (!content.trim().is_empty()).then_some(RecentLine { text, tokens, message })
         });
         Self {
             question_tokens: tokens.count(&question),
@@ -167,7 +167,7 @@ impl<'a> Sheet<'a> {
         self.recent.iter().fold(tags, |sum, line| sum.saturating_add(line.tokens))
     }
 
-    /// Whether nothing is left that could give way.
+    /// Whether nothing is left to cut.
     fn is_bare(&self) -> bool {
         self.contexts.is_empty()
             && self.notes.is_empty()
@@ -175,14 +175,14 @@ impl<'a> Sheet<'a> {
             && self.recent.is_empty()
     }
 
-    /// Lets the next thing give way. Says whether there was one.
-    fn give_way(&mut self, cut: &mut Vec<Cut>) -> bool {
+    /// Makes the next cut. Returns whether there was anything to cut.
+    fn cut_next(&mut self, cut: &mut Vec<Cut>) -> bool {
         if self.recent.len() > LAST_EXCHANGE {
             self.fold_oldest();
             note_cut(cut, "recent_conversation", 1, "oldest messages, which went into the summary");
         } else if !self.summary.0.is_empty() {
             let shorter = condense(&self.summary.0, self.summary.0.chars().count() / 2);
-            // Below a few entries a summary says nothing.
+            // A summary below this length holds no useful entry.
             let shorter = if shorter.chars().count() < MIN_SUMMARY_CHARS { String::new() } else { shorter };
             let what = if shorter.is_empty() { ALL } else { "its oldest parts" };
             replace_cut(cut, "conversation_summary", what);
@@ -264,7 +264,7 @@ const SUMMARY_TAGS: &str = "\n\n<conversation_summary>\n\n</conversation_summary
 
 const ALL: &str = "all of it";
 
-/// A summary with fewer characters than this is left out rather than shortened.
+/// A shorter summary is left out.
 const MIN_SUMMARY_CHARS: usize = 100;
 
 fn counted(context: Context, tokens: &dyn TokenCounter) -> (Context, u32) {
@@ -277,12 +277,12 @@ fn counted_summary(summary: String, tokens: &dyn TokenCounter) -> (String, u32) 
     (summary, count)
 }
 
-/// The question, enriched where a setting says how and it names a device.
+/// The question, or the enriched question if it names a device and the settings have a template.
 fn enriched(question: &str, state: &State, settings: &PromptSettings) -> String {
     match (&settings.enrichment, device_address(question)) {
         (Some(template), Some(address)) => {
             let name = state.diagnostic.device_name.as_deref().unwrap_or(address);
-            // The question comes last: what it holds is not looked at again.
+            // The question is inserted last, so that placeholders inside it are not replaced.
             let template = template.replace("{device_ip}", address).replace("{device_name}", name);
             template.replace("{question}", question)
         }
@@ -290,7 +290,7 @@ fn enriched(question: &str, state: &State, settings: &PromptSettings) -> String 
     }
 }
 
-/// Whether the note about devices belongs into a prompt: the request or the session is about one.
+/// Whether a prompt needs the note about devices: the request or the session is about one.
 pub(crate) fn speaks_of_device(question: &str, state: &State) -> bool {
     is_device(question) || state.diagnostic.device_ip.is_some() || state.diagnostic.device_name.is_some()
 }

@@ -1,4 +1,4 @@
-//! The layers that both renderers show: which messages are recent, and what is known as text.
+//! The layers that both renderers share: the choice of recent messages, and the profiles' fields as text.
 
 use std::sync::LazyLock;
 
@@ -11,16 +11,16 @@ use super::{Layer, Message};
 use strata_core::state::{DiagnosticState, DiagnosticStatus, State};
 use strata_core::turn::Role;
 
-/// What the built-in profile tells the model (document 0).
-pub const NOTE: &str = "Use diagnostic_context and conversation_summary to avoid\n\
+/// The note of the built-in profile to the model (layered-prompt design).
+pub(super) const NOTE: &str = "Use diagnostic_context and conversation_summary to avoid\n\
                         re-downloading logs already analyzed. Reuse existing findings.";
 
-/// How many items of a list stay when everything else has given way.
+/// The number of items of each list that stay until the list is cut entirely.
 const LEAST_ITEMS: usize = 3;
 
-/// Where the recent messages begin: the last `exchanges` questions and answers, with what tools and instructions said
-/// between them, though never more than twice as many of all.
-pub fn recent_start(messages: &[Message], exchanges: usize) -> usize {
+/// The index of the first recent message. The recent messages hold the last `exchanges` questions and answers, with the
+/// tool and system messages between them, but at most twice as many messages in total.
+pub(crate) fn recent_start(messages: &[Message], exchanges: usize) -> usize {
     let (mut spoken, mut all) = (0, 0);
     for (place, message) in messages.iter().enumerate().rev() {
         let is_spoken = matches!(message.role, Role::User | Role::Assistant);
@@ -33,12 +33,12 @@ pub fn recent_start(messages: &[Message], exchanges: usize) -> usize {
     0
 }
 
-/// Whether a text names a device by its address.
+/// Whether a text holds the address of a device.
 pub fn is_device(text: &str) -> bool {
     device_address(text).is_some()
 }
 
-/// The device's address in a text.
+/// The address of a device in a text.
 pub(super) fn device_address(text: &str) -> Option<&str> {
     static PATTERNS: LazyLock<Option<(Regex, Regex)>> =
         LazyLock::new(|| Some((Regex::new(ADDRESS).ok()?, Regex::new(NO_DEVICE).ok()?)));
@@ -47,26 +47,26 @@ pub(super) fn device_address(text: &str) -> Option<&str> {
     found.map(|found| found.as_str()).find(|found| !no_device.is_match(found))
 }
 
-/// What one profile knows, as the lines of its layer.
+/// The known fields of one profile, as the lines of its layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Context {
     pub(super) tag: String,
     pub(super) note: Option<String>,
-    lines: Vec<Line>,
+    lines: Vec<ContextLine>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Line {
+enum ContextLine {
     /// A label and its value.
     Value(String),
-    /// A label and names after it.
+    /// A label and a list of names on one line.
     Names(String, Vec<String>),
-    /// A label and items under it.
+    /// A label and a list of items below it.
     Items(String, Vec<String>),
 }
 
 impl Context {
-    /// The contexts of all profiles that know something.
+    /// The contexts of all profiles that have a value.
     pub(super) fn all(rules: &Rules, state: &State) -> Vec<Self> {
         let contexts = rules.profiles().map(|profile| Self {
             tag: format!("{}_context", profile.name),
@@ -83,20 +83,21 @@ impl Context {
     /// The lines as text.
     pub(super) fn text(&self) -> String {
         let lines = self.lines.iter().map(|line| match line {
-            Line::Value(line) => line.clone(),
-            Line::Names(label, names) => format!("{label}: {}", names.join(", ")),
-            Line::Items(label, items) => {
+            ContextLine::Value(line) => line.clone(),
+            ContextLine::Names(label, names) => format!("{label}: {}", names.join(", ")),
+            ContextLine::Items(label, items) => {
                 items.iter().fold(format!("{label}:"), |text, item| text + "\n  - " + item)
             }
         });
         plain(&lines.collect::<Vec<_>>().join("\n"))
     }
 
-    /// Leaves the older half of the longest list out. Says how many items went; 0 where the lists are short already.
+    /// Removes the older half of the longest list. Returns the number of removed items; 0 if all lists are short
+    /// already.
     pub(super) fn shorten(&mut self) -> usize {
         let lists = self.lines.iter_mut().filter_map(|line| match line {
-            Line::Names(_, items) | Line::Items(_, items) => Some(items),
-            Line::Value(_) => None,
+            ContextLine::Names(_, items) | ContextLine::Items(_, items) => Some(items),
+            ContextLine::Value(_) => None,
         });
         let Some(longest) = lists.max_by_key(|items| items.len()) else { return 0 };
         let over = longest.len().saturating_sub(LEAST_ITEMS);
@@ -106,16 +107,18 @@ impl Context {
     }
 }
 
-fn diagnostic_lines(state: &DiagnosticState) -> Vec<Line> {
+fn diagnostic_lines(state: &DiagnosticState) -> Vec<ContextLine> {
     let mut lines = Vec::new();
     match (&state.device_name, &state.device_ip) {
-        (Some(name), Some(address)) => lines.push(Line::Value(format!("Device: {name} ({address})"))),
-        (Some(device), None) | (None, Some(device)) => lines.push(Line::Value(format!("Device: {device}"))),
+        (Some(name), Some(address)) => lines.push(ContextLine::Value(format!("Device: {name} ({address})"))),
+        (Some(device), None) | (None, Some(device)) => {
+            lines.push(ContextLine::Value(format!("Device: {device}")))
+        }
         (None, None) => {}
     }
-    lines.extend(state.last_log_file.iter().map(|file| Line::Value(format!("Last log: {file}"))));
+    lines.extend(state.last_log_file.iter().map(|file| ContextLine::Value(format!("Last log: {file}"))));
     if !state.downloaded_logs.is_empty() {
-        lines.push(Line::Names("Downloaded".to_owned(), state.downloaded_logs.clone()));
+        lines.push(ContextLine::Names("Downloaded".to_owned(), state.downloaded_logs.clone()));
     }
     let lists = [
         ("Key findings", &state.findings),
@@ -123,25 +126,26 @@ fn diagnostic_lines(state: &DiagnosticState) -> Vec<Line> {
         ("Root causes", &state.root_causes),
     ];
     let lists = lists.into_iter().filter(|(_, items)| !items.is_empty());
-    lines.extend(lists.map(|(label, items)| Line::Items(label.to_owned(), items.clone())));
-    // Document 0 shows no status. That the work is over is worth a line; that it goes on is what the rest says.
+    lines.extend(lists.map(|(label, items)| ContextLine::Items(label.to_owned(), items.clone())));
+    // The layered-prompt design shows no status. Only `resolved` gets a line, because the other lines imply that work
+    // goes on.
     if state.status == DiagnosticStatus::Resolved {
-        lines.push(Line::Value("Status: resolved".to_owned()));
+        lines.push(ContextLine::Value("Status: resolved".to_owned()));
     }
     lines
 }
 
-fn profile_lines(profile: &Profile, fields: &Map<String, Value>) -> Vec<Line> {
+fn profile_lines(profile: &Profile, fields: &Map<String, Value>) -> Vec<ContextLine> {
     let mut lines = Vec::new();
     for field in &profile.fields {
         match fields.get(&field.name) {
             Some(Value::String(value)) if !value.is_empty() => {
-                lines.push(Line::Value(format!("{}: {value}", field.label)));
+                lines.push(ContextLine::Value(format!("{}: {value}", field.label)));
             }
             Some(Value::Array(items)) if !items.is_empty() => {
                 let items =
                     items.iter().map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned));
-                lines.push(Line::Items(field.label.clone(), items.collect()));
+                lines.push(ContextLine::Items(field.label.clone(), items.collect()));
             }
             _ => {}
         }
@@ -150,12 +154,12 @@ fn profile_lines(profile: &Profile, fields: &Map<String, Value>) -> Vec<Line> {
         && let Some(Value::String(value)) = fields.get(&status.field)
         && *value != status.initial
     {
-        lines.push(Line::Value(format!("Status: {value}")));
+        lines.push(ContextLine::Value(format!("Status: {value}")));
     }
     lines
 }
 
-/// A text in which nothing ends or begins a layer: what was said must not pass for what Strata says.
+/// Escapes the tags of layers, so that a message cannot imitate a layer.
 pub(super) fn plain(text: &str) -> String {
     static TAGS: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let tags = r"<(/?(?:[A-Za-z0-9_-]{1,40}_context|note|conversation_summary|recent_conversation|strata_memory)>)";

@@ -1,7 +1,7 @@
-//! A profile: what is worth knowing in one domain, and how to read it out of what was said.
+//! Profiles: the fields that matter in one domain, and the rules that extract them from messages.
 //!
-//! A profile is data, so that a user can write one in the configuration. The built-in one, `diagnostic`, is document 0's
-//! and is made of the same parts.
+//! A profile is data, so that a user can write one in the configuration. The built-in profile `diagnostic` comes from
+//! the layered-prompt design and uses the same format.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,41 +11,41 @@ use strata_core::turn::Role;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// Its name. The layer in a prompt is called `NAME_context`. `diagnostic` is kept in the state's `diagnostic`, any
-    /// other in its field `profile:NAME`.
+    /// The name. The layer in a prompt is called `NAME_context`. The fields of `diagnostic` are stored in the state's
+    /// `diagnostic`, those of any other profile in `profile:NAME`.
     pub name: String,
-    /// What to tell the model about the layer; nothing where not set.
+    /// A note about the layer for the model, if any.
     #[serde(default)]
     pub note: Option<String>,
-    /// What is known, in the order in which it is shown.
+    /// The fields, in the order of the prompt.
     #[serde(rename = "field")]
     pub fields: Vec<Field>,
-    /// How it becomes known.
+    /// The rules that fill the fields.
     #[serde(rename = "rule", default)]
     pub rules: Vec<Rule>,
-    /// How far the work is, where that is of interest.
+    /// The progress of the work, if the profile tracks it.
     #[serde(default)]
     pub status: Option<Status>,
 }
 
-/// One thing that is worth knowing.
+/// One field of a profile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Field {
-    /// Its name, which groups of patterns refer to.
+    /// The name, which the groups of patterns refer to.
     pub name: String,
-    /// What it is called in a prompt.
+    /// The label in a prompt.
     pub label: String,
-    /// Whether there may be several of it.
+    /// Whether the field is a list.
     #[serde(default)]
     pub list: bool,
-    /// How many there may be; the oldest make room.
+    /// The most items of a list. The oldest items leave first.
     #[serde(default = "default_max")]
     pub max: usize,
-    /// A field that is emptied when this one changes, unless the same message says what it is now.
+    /// A field that is cleared when this one changes, unless the same message sets it.
     #[serde(default)]
     pub resets: Option<String>,
-    /// A list out of which goes what comes into this one, as a suspicion does that has been confirmed.
+    /// A list from which a value is removed when it enters this list, as a hypothesis is when it is confirmed.
     #[serde(default)]
     pub settles: Option<String>,
 }
@@ -54,7 +54,7 @@ fn default_max() -> usize {
     20
 }
 
-/// One way in which something becomes known. Either `pattern` or `section` is given.
+/// A rule that fills fields. It has either a `pattern` or a `section`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Rule {
@@ -65,60 +65,60 @@ pub struct Rule {
     pub section: Option<String>,
     /// The field that the items of a `section` go into.
     pub field: Option<String>,
-    /// Whose messages it reads; replies and tools where not set.
+    /// The speakers whose messages the rule reads; defaults to the assistant and tools.
     pub from: Option<Vec<Role>>,
-    /// Values that match this are none.
+    /// Values that match this pattern are ignored.
     pub unless: Option<String>,
-    /// Lines that match this say nothing.
+    /// Lines that match this pattern are ignored.
     pub unless_line: Option<String>,
-    /// Whether a field that is known already stays as it is.
+    /// Whether a known value is kept.
     pub keep: bool,
 }
 
-/// How far the work is.
+/// The progress of the work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Status {
-    /// The field that holds it.
+    /// The field that holds the status.
     pub field: String,
-    /// What it is before anything is known.
+    /// The status before any field is known.
     pub initial: String,
-    /// What it becomes as soon as something new is known.
+    /// The status after a field changed.
     pub active: String,
-    /// What else it can be; the first that matches counts.
+    /// The rules for other statuses; the first match wins.
     #[serde(rename = "rule", default)]
     pub rules: Vec<StatusRule>,
 }
 
-/// Words that say how far the work is.
+/// A pattern that sets the status.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatusRule {
-    /// What the status becomes.
+    /// The new status.
     pub value: String,
-    /// A regular expression that a sentence has to match.
+    /// A regular expression that a sentence must match.
     pub pattern: String,
-    /// One that it must not match.
+    /// A regular expression that the sentence must not match.
     #[serde(default)]
     pub unless: Option<String>,
 }
 
-/// An address of a device. `1.2.3.4.5` is none; masks and the machine itself are told apart by [`NO_DEVICE`].
+/// The IPv4 address of a device. `1.2.3.4.5` does not match. [`NO_DEVICE`] excludes masks and local addresses.
 pub(super) const ADDRESS: &str = r"(?:^|[^\d.])(?P<device_ip>(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d))(?:\.?(?:[^\d.]|$))";
 
-/// Addresses that are no device's.
+/// Addresses that do not belong to a device.
 pub(super) const NO_DEVICE: &str = r"^(?:0|127|255)\.|\.255$";
 
 const LOG_FILE: &str = r"[A-Za-z0-9][A-Za-z0-9_.-]*\.log";
 
-/// What says that a sentence is no statement of a cause.
+/// Matches a sentence that states no cause.
 const NOT_KNOWN: &str = r"(?i)^(?:not (?:yet |been )?(?:known|clear|found|determined|identified|confirmed)|unknown|unclear|still |yet to|to be |tbd|none|n/a|analysis|尚未|尚不|还不|還不|未知|不明|不清楚|待)";
 
-// Word borders are those of ASCII, `(?-u:\b)`: between a digit and a Chinese character there is one, and the borders of
-// Unicode would keep the matcher from its fast path on every text that is not English.
+// Word boundaries are ASCII, `(?-u:\b)`: there is one between a digit and a Chinese character, and Unicode boundaries
+// would disable the regex engine's fast path on every non-English text.
 
 impl Profile {
-    /// Document 0's diagnosis of a device, in English and Chinese.
+    /// The diagnosis of a device from the layered-prompt design, in English and Chinese.
     pub fn diagnostic() -> Self {
         let value = |name: &str, label: &str| Field {
             name: name.to_owned(),
@@ -131,7 +131,7 @@ impl Profile {
         let list = |name: &str, label: &str| Field { list: true, ..value(name, label) };
         Self {
             name: "diagnostic".to_owned(),
-            note: Some(super::NOTE.to_owned()),
+            note: Some(super::layers::NOTE.to_owned()),
             fields: vec![
                 value("device_name", "Device"),
                 Field { resets: Some("device_name".to_owned()), ..value("device_ip", "Address") },
@@ -176,7 +176,7 @@ fn diagnostic_rules() -> Vec<Rule> {
         ..pattern(r"(?im)^[ \t*_-]*(?:device(?: name)?|设备|設備|机台|機台)[*_]*[ \t]*[:：][*_]*[ \t]*(?P<device_name>[^\s(（,，。;；|*][^\n(（,，。;；|*]{1,39})".to_owned())
     };
     vec![
-        // The user says which device is meant; a reply may name others, and tells only where nobody has.
+        // The user decides which device is meant. A reply may name others, so it only fills an empty field.
         Rule { from: says.clone(), ..address.clone() },
         Rule { keep: true, ..address },
         Rule { from: says, ..name.clone() },

@@ -1,4 +1,4 @@
-//! Settings of prompts with their patterns compiled.
+//! The settings of prompts, with compiled patterns.
 
 use std::sync::{Arc, LazyLock};
 
@@ -6,14 +6,14 @@ use strata_core::error::Result;
 
 use super::{PromptSettings, Rules};
 
-/// Settings of prompts with their rules made ready.
-pub struct PromptRules {
+/// The settings of prompts, with compiled rules.
+pub(crate) struct PromptRules {
     pub(crate) settings: PromptSettings,
     pub(crate) rules: Rules,
 }
 
 impl PromptRules {
-    /// Compiles the patterns of the settings' profiles; *invalid* where one cannot be right.
+    /// Compiles the patterns of the profiles; *invalid* if one is wrong.
     pub(crate) fn new(settings: PromptSettings) -> Result<Self> {
         let rules = Rules::new(&settings.profiles)?;
         Ok(Self { settings, rules })

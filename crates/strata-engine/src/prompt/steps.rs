@@ -1,38 +1,38 @@
-//! Compaction of a conversation that its client keeps: older messages give way to a summary, by whole steps.
+//! Compacts a conversation that the client keeps: a summary replaces older messages, in whole steps.
 //!
-//! A provider's cache of the prompt works as long as the beginning stays byte for byte what it was. So the cut moves only
-//! when the conversation has outgrown its budget, and then far enough that it need not move again for a while. Where it
-//! stands is worked out from the sizes of the messages alone, from the first to the last: what comes later never changes
-//! what was decided earlier, so that the same conversation, grown by some messages, has the same cut until the next step.
+//! A provider's prompt cache works as long as the beginning of the prompt stays the same byte for byte. So the cut
+//! moves only when the conversation exceeds its budget, and then far enough to stay for a while. The cut depends only
+//! on the sizes of the messages, from the first to the last. Later messages never change an earlier decision, so that a
+//! growing conversation keeps its cut until the next step.
 
 use strata_core::turn::Role;
 
-/// A message, as far as compaction looks at it.
+/// The size of a message, for compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessageSize {
-    /// Who said it. Instructions stay wherever they stand.
+    /// The speaker. System messages always stay.
     pub role: Role,
     /// Its tokens.
     pub tokens: u32,
 }
 
-/// What of a conversation gives way.
+/// The cut of a conversation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Compaction {
-    /// The messages before this one give way, instructions excepted: it is one of the user's, so that calls stay with
-    /// their results. 0 where nothing does.
+    /// The first message that stays. All messages before it, except system messages, are replaced. It is a message of
+    /// the user, so that tool calls stay with their results. 0 if there is no cut.
     pub first_kept: usize,
     /// How often the cut has moved.
     pub steps: u32,
 }
 
-/// The most tokens that the summary of what gave way may have. It is a part of the budget like the messages themselves.
+/// The most tokens of the summary that replaces messages. The budget includes them.
 pub fn summary_share(budget: u32) -> u32 {
     budget / 4
 }
 
-/// Where a conversation with a budget of so many tokens is cut. A step leaves at most half of the budget, the share of the
-/// summary included ([`summary_share`]), and always the last of the user's messages with all that follows it.
+/// Computes the cut for a budget of so many tokens. A step keeps at most half of the budget, with the summary's share
+/// ([`summary_share`]), and always the user's last message with all messages after it.
 pub fn compacted(messages: &[MessageSize], budget: u32) -> Compaction {
     let mut cut = Compaction::default();
     let mut held: u64 = 0;
@@ -94,12 +94,12 @@ mod tests {
         check("uauauaua", 80, 0);
         check("uauauauau", 80, 8);
         check("suauauauau", 80, 9);
-        // It stays there until the budget is full again, less the summary's share.
+        // The cut stays until the budget is full again, without the summary's share.
         check("uauauauauauaua", 80, 8);
         check("uauauauauauauau", 80, 14);
-        // A call and its result are of one exchange.
+        // A tool call and its result belong to one exchange.
         check("uattatua", 60, 6);
-        // One exchange that is larger than the budget stays whole.
+        // One exchange that exceeds the budget stays whole.
         check("uatatatatat", 60, 0);
         check("uauatatatatat", 60, 2);
     }
@@ -110,8 +110,8 @@ mod tests {
     }
 
     proptest! {
-        /// What was decided for a conversation stays decided as it grows, but for whole steps forward; the cut is at one
-        /// of the user's messages, and never behind the last.
+        /// A growing conversation keeps its cut, except for whole steps forward. The cut is at a message of the user,
+        /// and never after the last one.
         #[test]
         fn a_cut_is_only_ever_moved_on(messages in vec(message(), 0..60), budget in 1u32..200) {
             let mut before = Compaction::default();

@@ -1,8 +1,8 @@
-//! The rolling summary: what leaves the recent turns, in a few words, without a model.
+//! The rolling summary: a short form of the messages that leave the recent turns, made without a model.
 //!
-//! A summary is a list of entries, `User: …` and `Assistant: …`, oldest first. It never grows beyond its bound: the newest
-//! half stays as it is, the older half is condensed to first sentences, and what does not fit then is left out whole and
-//! counted in the first line. No sentence is cut to make room.
+//! A summary is a list of entries, `User: …` and `Assistant: …`, oldest first. Its length is limited: the newest half
+//! stays as it is, the older half is condensed to first sentences, and entries that still do not fit are left out whole
+//! and counted in the first line. No sentence is cut.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -12,16 +12,16 @@ use super::{Message, SummarySettings, label};
 use strata_core::turn::Role;
 use strata_language::sentences::{beginning, ending, first_sentence};
 
-/// The most characters of a condensed entry: about what a sentence takes.
+/// The most characters of a condensed entry: about one sentence.
 const MAX_CONDENSED_CHARS: usize = 120;
 
-/// A message in a few words: a user's first 300 characters, the first and last paragraph of everything else, without
-/// markers, logs and long code. Empty where nothing is left.
+/// A short form of a message, without markers, logs and long code: the first 300 characters of a user's message, or the
+/// first and last paragraph of any other message. Empty if nothing is left.
 pub fn compress_message(role: Role, content: &str) -> String {
     compress_message_with(role, content, &FilterSettings::default(), &SummarySettings::default())
 }
 
-/// As [`compress_message`], with settings of one's own.
+/// Like [`compress_message`], with custom settings.
 pub fn compress_message_with(
     role: Role,
     content: &str,
@@ -34,7 +34,7 @@ pub fn compress_message_with(
         return beginning(&content, most);
     }
     let paragraphs = || content.split("\n\n").map(str::trim).filter(|paragraph| !paragraph.is_empty());
-    // A heading says nothing without what it stands over.
+    // A heading alone carries no information.
     let says_something = |paragraph: &&str| !paragraph.starts_with('#') || paragraph.contains('\n');
     let first = paragraphs().find(says_something).or_else(|| paragraphs().next()).unwrap_or_default();
     let from_the_end = content.rsplit("\n\n").map(str::trim).filter(|paragraph| !paragraph.is_empty());
@@ -45,7 +45,7 @@ pub fn compress_message_with(
     let adjacent = content[offset(&content, first) + first.len()..offset(&content, last)].trim().is_empty();
     let between = if adjacent { "\n" } else { "\n...\n" };
     let room = most.saturating_sub(between.len());
-    // Each gets half, and what one does not need the other may have.
+    // Each paragraph gets half of the room, and may use the part that the other does not need.
     let for_first = (room / 2).max(room.saturating_sub(last.chars().count()));
     let first = beginning(first, for_first);
     let last = ending(last, room - first.chars().count());
@@ -56,12 +56,12 @@ fn offset(text: &str, part: &str) -> usize {
     part.as_ptr() as usize - text.as_ptr() as usize
 }
 
-/// The summary with what has just left the recent turns.
+/// Extends the summary by the messages that have just left the recent turns.
 pub fn build_summary(existing: &str, turns_to_evict: &[Message]) -> String {
     build_summary_with(existing, turns_to_evict, 0, &FilterSettings::default(), &SummarySettings::default())
 }
 
-/// As [`build_summary`], with settings of one's own, and with `skipped` messages before `turns_to_evict` that nobody read.
+/// Like [`build_summary`], with custom settings. `skipped` counts messages before `turns_to_evict` that were not read.
 pub fn build_summary_with(
     existing: &str,
     turns_to_evict: &[Message],
@@ -81,18 +81,19 @@ pub fn build_summary_with(
     entries.text()
 }
 
-/// A summary of at most `max_chars` characters that says the same.
+/// Condenses a summary to at most `max_chars` characters.
 pub(super) fn condense(summary: &str, max_chars: usize) -> String {
     let mut entries = Entries::of(summary);
     entries.fit(max_chars);
     entries.text()
 }
 
-/// How entries begin: as they are written here, and as the working context's compaction writes them into the same chain.
+/// The labels of entries: those of this module, and those that the compaction of the working context writes into the
+/// same chain.
 const LABELS: [&str; 8] =
     ["User: ", "Assistant: ", "System: ", "Tool: ", "- user: ", "- assistant: ", "- system: ", "- tool: "];
 
-/// A text in which no line looks like the beginning of another entry.
+/// Indents lines that look like the beginning of another entry.
 fn quoted(text: &str) -> Cow<'_, str> {
     let starts = |line: &str| LABELS.iter().any(|label| line.starts_with(label));
     if !text.lines().skip(1).any(starts) {
@@ -107,9 +108,9 @@ fn quoted(text: &str) -> Cow<'_, str> {
     Cow::Owned(quoted)
 }
 
-/// A summary taken apart.
+/// A parsed summary.
 struct Entries<'a> {
-    /// How many messages were left out altogether.
+    /// The number of messages that were left out.
     left_out: u64,
     /// Oldest first.
     list: Vec<Cow<'a, str>>,
@@ -133,7 +134,7 @@ impl<'a> Entries<'a> {
         for line in body.split_inclusive('\n') {
             let has_label = LABELS.iter().any(|label| line.starts_with(label));
             labelled |= has_label;
-            // A summary that somebody else wrote may begin without labels: then each line is an entry.
+            // A summary by another program may begin without labels. Then each line is an entry.
             if has_label || !labelled {
                 starts.push(offset);
             }
@@ -147,7 +148,7 @@ impl<'a> Entries<'a> {
     fn fit(&mut self, max_chars: usize) {
         let length = |entry: &Cow<'_, str>| entry.chars().count() + 1;
         let mut chars: usize = self.list.iter().map(length).sum();
-        // The line that counts is there as soon as anything has been left out.
+        // The line with the count is written once an entry has been left out.
         let line =
             |left_out: u64| if left_out == 0 { 0 } else { left_out_line(left_out).chars().count() + 1 };
         if chars + line(self.left_out) <= max_chars {

@@ -15,10 +15,10 @@ const OTHER_TOOLS: &str = "other";
 /// The most characters of a tool's name.
 const MAX_TOOL_CHARS: usize = 64;
 
-/// Counts a turn. A tool's turn is a call of the tool that the speaker's name names; it failed if the notes, or else its
-/// content as JSON, say so. A reply's tokens are those that the model reported, or else those that were counted:
-/// everything said since the last reply went in, the reply came out.
-pub fn count_usage(
+/// Counts a turn. A turn of the role `tool` is a call of the tool in the turn's name. The call failed if the notes say
+/// so, or else if the content is a JSON object that says so. The tokens of a reply are those that the model reported,
+/// or else the counted ones: input is everything since the last reply, output is the reply.
+pub(crate) fn count_usage(
     role: Role,
     name: Option<&str>,
     content: &str,
@@ -57,7 +57,7 @@ fn count_call(name: Option<&str>, content: &str, failed: Option<bool>, state: &m
 
 /// Whether a call failed, if its result is a JSON object that says so.
 fn failed_by_content(content: &str) -> Option<bool> {
-    // A long result is data; a result that says that it failed is short.
+    // A failure is reported in a short result; a long result is data.
     let content = content.trim();
     if !content.starts_with('{') || content.len() > 4_096 {
         return None;

@@ -1,4 +1,4 @@
-//! An engine whose time moves with every look at it and whose model says what it was told to say.
+//! An engine with a clock that moves on with every read, and with a scripted model.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use strata_core::summary::Summary;
 use strata_core::turn::NewMessage;
 use strata_core::turn::Role;
 
-/// A millisecond passes with every look.
+/// A clock that moves on by a millisecond with every read.
 #[derive(Default)]
 pub(crate) struct Ticking(AtomicI64);
 
@@ -45,7 +45,7 @@ impl IdSource for Counter {
     }
 }
 
-/// What a model does when it is asked.
+/// The reaction of a scripted model to a request.
 pub(crate) enum Reply {
     /// It answers.
     Says(String),
@@ -57,7 +57,7 @@ pub(crate) enum Reply {
     AfterRound(String),
 }
 
-/// Says what it was told to say, and keeps what it was asked.
+/// A model that plays a script and records its requests.
 #[derive(Default)]
 pub(crate) struct Scripted {
     replies: Mutex<VecDeque<Reply>>,
@@ -74,12 +74,12 @@ impl Scripted {
         self.will(Reply::Says(text.to_owned()));
     }
 
-    /// Forgets what it was still to say.
+    /// Drops the rest of the script.
     pub(crate) fn say_no_more(&self) {
         self.replies.lock().unwrap().clear();
     }
 
-    /// What it was asked, each request as its messages in order; what was asked before is forgotten.
+    /// The requests so far, each as its messages in order. The list of requests is then empty.
     pub(crate) fn take_asked(&self) -> Vec<String> {
         std::mem::take(&mut *self.asked.lock().unwrap())
     }
@@ -92,7 +92,7 @@ impl ChatModel for Scripted {
     }
 
     async fn complete(&self, request: &ChatRequest) -> Result<ChatAnswer> {
-        // Extraction has tests of its own: here it finds nothing.
+        // Extraction has tests of its own, so here it finds nothing.
         if request.schema.as_ref().is_some_and(|schema| schema.name != "summary") {
             return Ok(ChatAnswer { text: r#"{"statements": []}"#.to_owned(), spent: Spent::default() });
         }
@@ -109,7 +109,7 @@ impl ChatModel for Scripted {
                 round(&engine).await;
                 Ok(ChatAnswer { text, spent })
             }
-            None => Err(Error::internal("nothing was told to be said")),
+            None => Err(Error::internal("the script has no further answer")),
         }
     }
 }
@@ -120,7 +120,7 @@ pub(crate) struct Fixture {
     pub(crate) clock: Arc<Ticking>,
 }
 
-/// An engine with a scripted model that waits for nothing.
+/// An engine with a scripted model and without delays.
 pub(crate) fn with_model(change: impl FnOnce(&mut LearnSettings)) -> Fixture {
     let Fixture { engine, model, clock } = without_model(change);
     let engine = engine.with_chat_model(Arc::clone(&model) as Arc<dyn ChatModel>);
@@ -128,7 +128,7 @@ pub(crate) fn with_model(change: impl FnOnce(&mut LearnSettings)) -> Fixture {
     Fixture { engine, model, clock }
 }
 
-/// An engine that learns by rules.
+/// An engine that learns with the rules.
 pub(crate) fn without_model(change: impl FnOnce(&mut LearnSettings)) -> Fixture {
     let mut settings = Settings::default();
     settings.learn.delay_secs = Some(0);
@@ -145,7 +145,7 @@ pub(crate) async fn say(engine: &Engine, role: Role, content: &str) {
     engine.recording.record(&ann(), &session("s"), vec![NewMessage::new(role, content)], None).await.unwrap();
 }
 
-/// The next round: a question and an answer that say which turns they are.
+/// Records the next round: a question and an answer that name their turns.
 pub(crate) async fn round(engine: &Engine) {
     let seq =
         engine.store().session(&ann(), &session("s")).await.unwrap().map_or(0, |session| session.turn_count);
@@ -153,7 +153,7 @@ pub(crate) async fn round(engine: &Engine) {
     say(engine, Role::Assistant, &format!("Turn {} answers it.", seq + 1)).await;
 }
 
-/// Works on `summarise` jobs until none is due. Jobs of other kinds are done as they come.
+/// Works until no `summarise` job is due. Jobs of other kinds are done in between.
 pub(crate) async fn summarise(engine: &Engine) -> Vec<Learned> {
     let learned = engine.learning.learn_all().await.unwrap();
     learned.into_iter().filter(|learned| learned.kind == "summarise").collect()
@@ -167,7 +167,7 @@ pub(crate) async fn rows(engine: &Engine, strategy: &str) -> Vec<Summary> {
     rows
 }
 
-/// An answer with a summary and nothing else.
+/// An answer that holds only a summary.
 pub(crate) fn answer(summary: &str) -> String {
     serde_json::json!({
         "summary": summary, "facts": [], "preferences": [], "decisions": [], "todos": [], "entities": []

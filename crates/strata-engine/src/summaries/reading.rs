@@ -1,4 +1,5 @@
-//! What a reader gets of summaries: document 1's context, the parts of document 3, and how making them goes.
+//! Reads summaries: the context of the sliding-window design, the structured part of the evolution plan, and
+//! statistics.
 
 use super::Summaries;
 use crate::learn::structured::{Field, Structured};
@@ -12,47 +13,47 @@ use strata_language::text::fold;
 /// The most turns of a gap. A summary is made every few rounds, so that only a session without one has more.
 const MAX_GAP: u64 = 512;
 
-/// How many of a session's summaries are counted at the most.
+/// The most summaries of a session that are counted.
 const MAX_COUNTED: u32 = 1_000;
 
-/// How many sessions are read at once.
+/// The number of sessions in one read.
 const SESSIONS: u32 = 500;
 
-/// The versions of a session's summaries, and what making them took.
+/// The versions of a session's summaries, and statistics about them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SummaryReport {
-    /// The versions, the one that reaches furthest first.
+    /// The versions; the one that reaches furthest comes first.
     pub versions: Vec<SummaryVersion>,
-    /// What the last thousand of them took.
+    /// Statistics of the last thousand versions.
     pub stats: SummaryStats,
 }
 
-/// A version with what it was built on.
+/// A version and its base.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SummaryVersion {
     /// The summary.
     pub summary: Summary,
-    /// How far its base reached.
+    /// The last turn that its base covers.
     pub base_end_seq: Option<u64>,
-    /// Whether it should have come to an end by now.
+    /// Whether it should be finished by now.
     pub stuck: bool,
 }
 
-/// Something that a session's summary says in one of its parts.
+/// A point of a session's summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StructuredPoint {
     /// The session.
     pub session: SessionId,
-    /// The summary that says it.
+    /// The summary that holds it.
     pub summary: SummaryId,
-    /// What it says.
+    /// The text of the point.
     pub text: String,
-    /// The turn up to which it was said.
+    /// The last turn that the point comes from.
     pub seq: Option<u64>,
 }
 
 impl Summaries {
-    /// The session's summaries of all strategies, the one that reaches furthest first.
+    /// The session's summaries of all strategies; the one that reaches furthest comes first.
     pub async fn list(&self, user: &UserId, session: &SessionId, limit: u32) -> Result<Vec<Summary>> {
         let query = SummaryQuery { session: session.clone(), strategy: None, status: None, limit };
         let summaries = self.store.summaries(user, &query).await?;
@@ -62,8 +63,9 @@ impl Summaries {
         Ok(summaries)
     }
 
-    /// Document 1's read side: the last completed summary of the window with the turns after it, up to the user's current
-    /// message; the raw conversation while there is no summary. *Not found* where there is no such session.
+    /// The read side of the sliding-window design: the last completed summary of the window and the turns after it, up
+    /// to the user's current message. While there is no summary, it is the raw conversation. *Not found* if the session
+    /// does not exist.
     pub async fn window_context(&self, user: &UserId, session: &SessionId) -> Result<WindowContext> {
         let turn_count = self.sessions.get(user, session).await?.turn_count;
         let latest = self.latest(user, session, SummaryStatus::Completed).await?;
@@ -75,7 +77,8 @@ impl Summaries {
         Ok(WindowContext { memory_text, gap: gap(turns, covered), left_out: from - first })
     }
 
-    /// The versions of a session's summaries, at most `limit`, and what making them took (document 1's observability).
+    /// The versions of a session's summaries, at most `limit`, and statistics about them (observability in the
+    /// sliding-window design).
     pub async fn report(&self, user: &UserId, session: &SessionId, limit: u32) -> Result<SummaryReport> {
         let summaries = self.list(user, session, limit.max(MAX_COUNTED)).await?;
         let now = self.clock.now();
@@ -92,8 +95,8 @@ impl Summaries {
         Ok(SummaryReport { versions: summaries.iter().take(limit as usize).map(version).collect(), stats })
     }
 
-    /// What the current summaries of a session, or of all of a user's sessions, say in one part: all open todos, for
-    /// instance. The last written session comes first; what two sessions say alike is said once.
+    /// One field of the current summaries of a session, or of all of a user's sessions: for instance all open todos.
+    /// The session with the last write comes first. A point that several sessions share is listed once.
     pub async fn structured(
         &self,
         user: &UserId,

@@ -1,4 +1,4 @@
-//! Windows in a store, with a model and without.
+//! Windows in a store, with and without a model.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +15,7 @@ use strata_core::store::conformance::fixture::{ann, session};
 use strata_core::turn::NewMessage;
 use strata_core::turn::{Hidden, HiddenReason};
 
-/// `(start, end, the place of its base, status)` of each version, oldest first.
+/// `(start, end, index of its base, status)` of each version, oldest first.
 async fn chain(engine: &Engine) -> Vec<(u64, u64, Option<usize>, &'static str)> {
     let rows = rows(engine, "window").await;
     let place = |id| rows.iter().position(|row| Some(row.id) == id);
@@ -29,12 +29,12 @@ async fn rounds(engine: &Engine, count: usize) {
 }
 
 #[tokio::test]
-async fn the_table_evolves_as_in_the_document() {
+async fn the_table_evolves_as_in_the_design() {
     let Fixture { engine, model, .. } = with_model(|_| ());
     rounds(&engine, 2).await;
     summarise(&engine).await;
     assert_eq!(chain(&engine).await, [], "seq 3 is too early");
-    // The model is slow in the rounds that the document leaves out.
+    // The model is slow in the rounds that the sliding-window design leaves out.
     for (name, slow) in [("1", true), ("2", true), ("3", false), ("4", true), ("5", false)] {
         round(&engine).await;
         let text = answer(&format!("summary {name}"));
@@ -112,7 +112,7 @@ async fn hidden_turns_are_never_summarised() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_used_is_mended_once() {
+async fn an_unusable_answer_is_repaired_once() {
     for wrong in
         ["", "I'm sorry, I can't help with that.", r#"{"facts": []}"#, "no JSON", "{\"summary\": \"  \"}"]
     {
@@ -151,7 +151,7 @@ async fn a_summary_fails_when_its_job_is_given_up() {
         let dead = JobQuery { status: Some(JobStatus::Dead), limit: 9, ..JobQuery::default() };
         let error = engine.jobs.list(&ann(), &dead).await.unwrap()[0].last_error.clone().unwrap();
         assert!(!error.contains("I cannot do that"), "{error}");
-        // The next round begins anew, on the last version that was completed.
+        // The next round starts from the last completed version.
         round(&engine).await;
         model.says(&answer("at last"));
         summarise(&engine).await;
@@ -162,7 +162,7 @@ async fn a_summary_fails_when_its_job_is_given_up() {
 }
 
 #[tokio::test]
-async fn what_a_crash_left_behind_is_taken_over() {
+async fn a_row_left_by_a_crash_is_taken_over() {
     let Fixture { engine, model, clock } = with_model(|_| ());
     rounds(&engine, 3).await;
     model.says(&answer("first"));
@@ -188,7 +188,7 @@ async fn what_a_crash_left_behind_is_taken_over() {
     assert_eq!(engine.summaries.report(&ann(), &session("s"), 9).await.unwrap().stats.stuck, 1);
     model.says(&answer("second"));
     summarise(&engine).await;
-    // What came meanwhile waits for the next round, as in the document.
+    // Turns of that time wait for the next round, as in the sliding-window design.
     round(&engine).await;
     model.says(&answer("third"));
     summarise(&engine).await;
@@ -199,7 +199,7 @@ async fn what_a_crash_left_behind_is_taken_over() {
 }
 
 #[tokio::test]
-async fn who_comes_second_leaves_it_alone() {
+async fn a_second_worker_leaves_the_row_alone() {
     let Fixture { engine, model, clock } = with_model(|_| ());
     rounds(&engine, 3).await;
     let now = engine.now();
@@ -216,7 +216,7 @@ async fn who_comes_second_leaves_it_alone() {
     let learned = summarise(&engine).await;
     assert_eq!((learned[0].ended.clone(), model.take_asked().len()), (Ended::Done, 0));
     assert_eq!(chain(&engine).await, [(0, 5, None, "processing")]);
-    // Whoever began it is gone when a lease has passed.
+    // The worker that began the summary is gone once its lease has ended.
     clock.advance(400);
     round(&engine).await;
     model.says(&answer("mine"));
@@ -226,7 +226,7 @@ async fn who_comes_second_leaves_it_alone() {
 }
 
 #[tokio::test]
-async fn a_session_that_nobody_answers_is_summarised_by_user_turns() {
+async fn a_session_without_answers_is_summarised_by_user_turns() {
     let Fixture { engine, .. } = without_model(|_| ());
     for day in 1..=6 {
         say(&engine, Role::User, &format!("On day {day} I walked {day} miles along the river.")).await;
@@ -317,7 +317,7 @@ async fn chinese_is_summarised_in_chinese() {
 }
 
 #[tokio::test]
-async fn what_summaries_say_in_parts_can_be_queried() {
+async fn structured_points_can_be_queried() {
     let Fixture { engine, model, .. } = with_model(|_| ());
     rounds(&engine, 3).await;
     model.says(
@@ -343,7 +343,7 @@ async fn what_summaries_say_in_parts_can_be_queried() {
 }
 
 #[tokio::test]
-async fn rapid_rounds_share_a_summary_where_a_model_is_paid_for() {
+async fn rapid_rounds_share_a_summary_by_a_model() {
     let Fixture { engine, model, clock } = with_model(|settings| {
         settings.delay_secs = None;
     });
@@ -355,7 +355,7 @@ async fn rapid_rounds_share_a_summary_where_a_model_is_paid_for() {
     assert_eq!(chain(&engine).await, [(0, 9, None, "completed")]);
 }
 
-/// Keeps the messages of events, with their levels.
+/// Collects the messages of log events, with their levels.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -392,7 +392,7 @@ impl tracing::Subscriber for Log {
 }
 
 #[tokio::test]
-async fn the_log_says_what_the_document_says() {
+async fn the_log_has_the_messages_of_the_design() {
     let log = Log::default();
     let _guard = tracing::subscriber::set_default(log.clone());
     let Fixture { engine, model, clock } = with_model(|settings| {

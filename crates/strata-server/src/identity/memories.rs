@@ -66,7 +66,7 @@ pub(crate) async fn owner_of(app: &App, caller: &Caller, id: &str) -> Result<(Us
         return Ok((caller.user([])?, id.parse()?));
     }
     let id = id.parse()?;
-    match app.engine().memories.owner_of(id).await? {
+    match app.engine().store().owner_of(id).await? {
         Some(user) => Ok((user, id)),
         None => Ok((caller.user([])?, id)),
     }

@@ -38,7 +38,7 @@ impl MapToOwned for [&str] {
 }
 
 #[test]
-fn what_holds_no_statements_is_an_error_without_the_answer_in_it() {
+fn an_answer_without_statements_is_an_error_that_does_not_quote_it() {
     for answer in [
         "",
         "I'm sorry, I cannot help with that.",
@@ -50,7 +50,7 @@ fn what_holds_no_statements_is_an_error_without_the_answer_in_it() {
         let error = statements(answer, &said(&["one"])).unwrap_err();
         assert!(!error.to_string().contains("secret"), "{error}");
     }
-    // A great many beginnings end in an error, and soon.
+    // Very many beginnings of JSON end in an error without a long search.
     assert!(contents(&"[{".repeat(100_000)).is_none());
 }
 
@@ -112,7 +112,7 @@ fn a_plan_names_every_number() {
         keep([Delete { by: 0 }, Keep, Keep], [Add, Duplicate { of: 1 }]),
     );
     check(&all("NONE", "NONE", "NONE", "ADD", "NONE 4"), keep([Keep; 3], [Add, Repeated { of: 0 }]));
-    // What a plan would lose is added.
+    // A statement that the plan would lose is added.
     check(&all("DELETE 4", "NONE", "NONE", "NONE 1", "ADD"), keep([Delete { by: 0 }, Keep, Keep], [Add; 2]));
     check(&all("DELETE 5", "NONE", "NONE", "NONE 1", "ADD"), keep([Delete { by: 1 }, Keep, Keep], [Add; 2]));
     check(&all("NONE", "NONE", "NONE", "NONE 5", "NONE 4"), keep([Keep; 3], [Add, Repeated { of: 0 }]));

@@ -1,12 +1,13 @@
-//! Names in a text: capitalised words in English, titles and what stands before a kind of place or person in Chinese.
+//! Finds names in a text: capitalised words in English; in Chinese book titles and words before a kind of place or
+//! person.
 //!
-//! By rules alone: a name that looks like any other word is not found, and that is the price of needing no model.
+//! Only rules are used. A name that looks like an ordinary word is not found.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Words that are written with a capital letter and name nobody.
+/// Capitalised words that are not names.
 const NO_NAMES: [&str; 44] = [
     "I",
     "I'm",
@@ -54,7 +55,7 @@ const NO_NAMES: [&str; 44] = [
     "Assistant",
 ];
 
-/// Chinese words that may stand before a name and are no part of it.
+/// Chinese words that may precede a name and do not belong to it.
 const BEFORE: [&str; 34] = [
     "我们", "他们", "今天", "明天", "昨天", "一家", "那家", "这家", "一个", "我", "你", "他", "她", "在",
     "去", "到", "从", "是", "和", "的", "了", "给", "与", "把", "被", "叫", "跟", "住", "来", "为", "于",
@@ -71,8 +72,8 @@ static SUFFIXED: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static NAMED: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?:名叫|叫做|叫|名字是)(\p{Han}{2,4})(?:[，。！？；、\s]|$)").ok());
 
-/// The names in a text, each once, in their order.
-pub fn entities(text: &str) -> Vec<String> {
+/// The names in a text, each once, in the order of their first occurrence.
+pub(super) fn entities(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut add = |name: &str| {
         if !name.is_empty() && !found.iter().any(|known| known == name) {
@@ -89,7 +90,7 @@ pub fn entities(text: &str) -> Vec<String> {
     }
     for name in SUFFIXED.iter().flat_map(|regex| regex.find_iter(text)) {
         let name = bare(name.as_str());
-        // What is left has to be more than the kind itself.
+        // The name must be longer than the suffix itself.
         if name.chars().count() > 2 {
             add(name);
         }
@@ -107,8 +108,8 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Runs of capitalised words. One at the beginning of a sentence counts only with another after it: every first word has a
-/// capital letter.
+/// Runs of capitalised words. A single word at the beginning of a sentence does not count, because every first word has
+/// a capital letter.
 fn english(sentence: &str, add: &mut impl FnMut(&str)) {
     let mut run: Vec<&str> = Vec::new();
     let mut begins = true;
@@ -148,7 +149,7 @@ fn bare(name: &str) -> &str {
     while let Some(rest) = BEFORE.iter().find_map(|word| name.strip_prefix(word)) {
         name = rest;
     }
-    // Of «在大理的人民医院» the part behind the last particle is the name.
+    // In «在大理的人民医院» the part after the last particle is the name.
     name.rsplit(['的', '在', '去', '到', '是']).next().unwrap_or(name)
 }
 

@@ -1,4 +1,4 @@
-//! Reading answers, sliding, merging.
+//! Parsing answers, sliding the window, merging points.
 
 use serde_json::json;
 
@@ -14,7 +14,7 @@ fn answered(value: Value) -> Answered {
 }
 
 #[test]
-fn an_answer_is_read_with_patience() {
+fn an_answer_is_parsed_leniently() {
     let answer = answered(json!({
         "summary": " They plan a trip. ",
         "facts": ["- Ann lives in Lisbon", {"fact": "Bob is allergic to nuts"}, 7, null, ""],
@@ -47,7 +47,7 @@ fn the_schema_asks_for_all_parts() {
 }
 
 #[test]
-fn what_leaves_the_window_goes_and_todos_stay() {
+fn points_leave_with_the_window_and_todos_stay() {
     let mut structured = Structured::default();
     let first =
         json!({"summary": "x", "facts": ["Ann lives in Lisbon"], "todos": ["Book a flight", "Buy milk"]});
@@ -68,7 +68,7 @@ fn what_leaves_the_window_goes_and_todos_stay() {
 }
 
 #[test]
-fn a_row_comes_back_whoever_wrote_it() {
+fn a_row_of_any_author_is_parsed() {
     let mut structured = Structured::default();
     structured.absorb(&answered(json!({"summary": "x", "decisions": ["用风扇 B"]})), 3);
     let row = structured.to_row();
@@ -120,7 +120,7 @@ fn the_rules_say_what_is_so_and_what_is_open() {
     assert!(structured.facts.iter().any(|fact| fact.text.contains("Lisbon")), "{structured:?}");
     assert!(structured.todos.iter().any(|todo| todo.text.contains("passport")), "{structured:?}");
     assert!(structured.preferences.iter().any(|liked| liked.text.contains("绿茶")), "{structured:?}");
-    // What is no longer so is replaced, as among memories.
+    // A statement that changed is replaced, as among memories.
     say(&mut structured, 6, "I moved to Porto.");
     assert!(!structured.facts.iter().any(|fact| fact.text.contains("lives in Lisbon")), "{structured:?}");
     say(&mut structured, 8, "I have renewed my passport.");

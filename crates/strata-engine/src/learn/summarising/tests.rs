@@ -1,4 +1,4 @@
-//! The prompts, as a model sees them, and what is made of its answers.
+//! The requests as a model sees them, and the parsing of its answers.
 
 use super::*;
 use strata_core::store::conformance::fixture::{session, turn};

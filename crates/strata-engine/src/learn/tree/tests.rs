@@ -6,7 +6,7 @@ use super::*;
 use strata_core::ports::EstimatedTokens;
 
 #[test]
-fn the_levels_of_the_document() {
+fn the_levels_of_the_design() {
     let check = |tokens, level| assert_eq!(Level::of(tokens), level, "{tokens}");
     for (tokens, level) in [(0, Level::None), (99, Level::None), (100, Level::Brief), (499, Level::Brief)] {
         check(tokens, level);
@@ -68,7 +68,7 @@ fn a_chunk_ends_where_a_reader_would_pause() {
         cut("风扇停了。温度升高了。我们换了风扇。", 14, 6),
         [("", "风扇停了。温度升高了。"), ("温度升高了。", "我们换了风扇。")]
     );
-    // A sentence that does not fit is cut anywhere but within what a reader sees as one character.
+    // A sentence that does not fit is cut at any grapheme.
     assert_eq!(cut("👨‍👩‍👧👨‍👩‍👧", 4, 0), [("", "👨‍👩‍👧"), ("", "👨‍👩‍👧")]);
     assert_eq!(cut("", 10, 2), []);
     assert_eq!(cut("short", 10, 2), [("", "short")]);

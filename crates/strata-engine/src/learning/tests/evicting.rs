@@ -1,4 +1,4 @@
-//! Eviction and pruning: out of recall, never out of cold memory, and back on request.
+//! Eviction and pruning hide entries from recall. The entries stay stored and can be restored.
 
 use super::fixture::*;
 use crate::{Ended, NewMemory};
@@ -9,7 +9,7 @@ fn visible(turns: &[Turn]) -> Vec<u64> {
     turns.iter().filter(|turn| turn.hidden.is_none()).map(|turn| turn.seq).collect()
 }
 
-/// Brings turns back into recall.
+/// Restores turns.
 async fn bring_back(world: &World, ids: &[strata_core::id::TurnId]) {
     let change = Change::HideTurns { ids: ids.to_vec(), hidden: None };
     world.store.apply(&world.user, ChangeSet::one(world.engine.now(), change)).await.unwrap();
@@ -37,7 +37,7 @@ async fn the_oldest_entries_of_a_session_leave_recall() {
     assert_eq!(believed(&world).await, ["knows the lake", "knows the sea"]);
     assert!(world.ask("walk number 1").await.iter().all(|text| text != "walk number 1"));
 
-    // What a person brings back stays.
+    // A restored turn stays visible.
     bring_back(&world, &[all[0].id]).await;
     world.say_on("2024-05-06", "s", "walk number 6").await;
     world.engine.learning.learn_all().await.unwrap();
@@ -71,7 +71,7 @@ async fn nothing_is_evicted_by_default() {
 }
 
 #[tokio::test]
-async fn sessions_that_rest_long_are_pruned_and_what_was_learned_stays() {
+async fn idle_sessions_are_pruned_and_their_memories_stay() {
     let world = world_with(|settings| settings.learn.prune_after_days = 30);
     learn(&world, "I live in Lisbon", vec![states(&[("The user lives in Lisbon", 1)])]).await;
     world.clock.forward(29 * 86_400);

@@ -1,4 +1,4 @@
-//! A conflict is explained in words.
+//! The history of a conflict is explained in sentences.
 
 use super::fixture::*;
 
@@ -46,7 +46,7 @@ async fn a_conflict_is_explained_in_words() {
 }
 
 #[tokio::test]
-async fn a_todos_end_is_told() {
+async fn the_end_of_a_todo_is_explained() {
     let world = world();
     let todo = r#"[{"content": "The user has to buy milk", "kind": "todo", "message": 1}]"#;
     learn(&world, "I have to buy milk", vec![says(todo)]).await;

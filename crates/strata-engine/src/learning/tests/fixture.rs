@@ -1,4 +1,4 @@
-//! A world to learn in: the one of recall, and a model that says what it is told to.
+//! The fixture of learning: the fixture of recall with a scripted model.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -18,19 +18,19 @@ use strata_core::ports::{ChatAnswer, ChatModel, ChatRequest, Spent};
 use strata_core::store::{JobQuery, MemoryQuery, MemorySelect, Store, TurnQuery};
 use strata_core::turn::{NewMessage, Owner, Role, Turn, TurnNotes};
 
-/// What a scripted model does with a request.
+/// The reaction of a scripted model to a request.
 pub(super) enum Answer {
-    /// It says this.
+    /// It answers this.
     Says(String),
     /// It cannot be reached now.
     Unreachable,
-    /// It refuses, and will refuse again.
+    /// It refuses, and a retry would not help.
     Refuses,
-    /// Something else happens while it thinks.
+    /// Another action runs before it answers.
     Meanwhile(Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>, String),
 }
 
-/// A model that plays a script and remembers what it was asked. After the script's end it cannot be reached.
+/// A model that plays a script and records its requests. After the end of the script it cannot be reached.
 #[derive(Default)]
 pub(super) struct Scripted {
     answers: Mutex<VecDeque<Answer>>,
@@ -46,7 +46,7 @@ impl Scripted {
         self.asked.lock().unwrap().len()
     }
 
-    /// The data of a request: what follows the instructions.
+    /// The data of a request, after the instructions.
     pub(super) fn data(&self, call: usize) -> String {
         self.asked.lock().unwrap()[call].messages[1].content.clone()
     }
@@ -86,14 +86,14 @@ pub(super) fn says(text: impl Into<String>) -> Answer {
     Answer::Says(text.into())
 }
 
-/// The answer that states these, each said in the message of that number.
+/// An answer with these statements, each with the number of its message.
 pub(super) fn states(statements: &[(&str, u32)]) -> Answer {
     let list: Vec<_> =
         statements.iter().map(|(content, message)| json!({"content": content, "message": message})).collect();
     says(json!({ "statements": list }).to_string())
 }
 
-/// The answer that gives each number in turn an event, with `by` after a space.
+/// An answer that gives each number an event in turn, with `by` after a space.
 pub(super) fn decides(events: &[&str]) -> Answer {
     let list: Vec<_> = events
         .iter()
@@ -126,7 +126,7 @@ pub(super) fn with_model(world: &World, answers: Vec<Answer>) -> (Engine, Arc<Sc
     (world.engine.clone().with_chat_model(Arc::clone(&model) as Arc<dyn ChatModel>), model)
 }
 
-/// Says something and learns it with a model that answers so.
+/// Records a text and learns from it with a model that gives these answers.
 pub(super) async fn learn(world: &World, text: &str, answers: Vec<Answer>) -> (TurnId, Arc<Scripted>) {
     let turn = world.say("s", text).await;
     let (engine, model) = with_model(world, answers);
@@ -134,7 +134,7 @@ pub(super) async fn learn(world: &World, text: &str, answers: Vec<Answer>) -> (T
     (turn, model)
 }
 
-/// An assistant's reply.
+/// Records an assistant's reply.
 pub(super) async fn reply(world: &World, to: &str, text: &str) {
     let message = NewMessage::new(Role::Assistant, text);
     world.engine.recording.record(&world.user, &session(to), vec![message], None).await.unwrap();
@@ -153,12 +153,12 @@ pub(super) async fn memories(world: &World, select: MemorySelect) -> Vec<Memory>
     world.store.memories(&world.user, &MemoryQuery::new(select)).await.unwrap()
 }
 
-/// What is believed now, sorted.
+/// The current memories, sorted.
 pub(super) async fn believed(world: &World) -> Vec<String> {
     believed_at(world, None).await
 }
 
-/// What was believed at a moment, sorted.
+/// The memories that were current at a time, sorted.
 pub(super) async fn believed_at(world: &World, as_of: Option<&str>) -> Vec<String> {
     let select = MemorySelect::Current { as_of: as_of.map(moment) };
     let mut found: Vec<String> =
@@ -167,7 +167,7 @@ pub(super) async fn believed_at(world: &World, as_of: Option<&str>) -> Vec<Strin
     found
 }
 
-/// The memory that says this, whatever its state.
+/// The memory with this content, in any state.
 pub(super) async fn saying(world: &World, content: &str) -> Memory {
     let all = memories(world, MemorySelect::All).await;
     let mut found = all.into_iter().filter(|memory| memory.content == content);

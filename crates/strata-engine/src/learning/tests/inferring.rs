@@ -1,4 +1,4 @@
-//! Learning while somebody waits.
+//! Learning while the caller waits.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ async fn messages_are_recorded_and_learned_from_at_once() {
     let events = engine.learning.infer(&user, &s, message("Lisbon, as I said"), None).await.unwrap();
     assert_eq!((events.len(), events[0].event), (1, Event::None));
     assert_eq!(turns(&world, "s").await.len(), 6);
-    // The job that recording asked for finds nothing left to do.
+    // The enqueued job finds nothing left to do.
     world.clock.forward(60);
     let learned = engine.learning.learn_all().await.unwrap();
     assert!(learned.iter().all(|one| one.ended == Ended::Done && one.events.is_empty()), "{learned:?}");
@@ -44,7 +44,7 @@ async fn messages_are_recorded_and_learned_from_at_once() {
 }
 
 #[tokio::test]
-async fn a_repeated_call_learns_nothing_anew_and_says_what_was_learned() {
+async fn a_repeated_call_returns_the_earlier_result() {
     let world = world();
     let (engine, model) = with_model(&world, vec![states(&[("The user lives in Berlin", 1)])]);
     let (user, s) = (world.user.clone(), session("s"));
@@ -55,7 +55,7 @@ async fn a_repeated_call_learns_nothing_anew_and_says_what_was_learned() {
 }
 
 #[tokio::test]
-async fn a_worker_that_is_faster_is_believed() {
+async fn the_result_of_a_faster_worker_is_returned() {
     let world = Arc::new(world());
     let (worker, _) = with_model(&world, vec![states(&[("The user lives in Berlin", 1)])]);
     let meanwhile = Answer::Meanwhile(
@@ -84,7 +84,7 @@ async fn a_model_that_cannot_be_reached_does_not_fail_the_call() {
 }
 
 #[tokio::test]
-async fn what_waited_before_costs_the_caller_no_call() {
+async fn earlier_turns_cost_the_caller_no_model_call() {
     let world = world_with(|settings| settings.learn.enabled = false);
     world.say_all("s", &["I like tea."; 40]).await;
     let (engine, model) =
@@ -97,7 +97,7 @@ async fn what_waited_before_costs_the_caller_no_call() {
 }
 
 #[tokio::test]
-async fn a_memory_has_what_the_message_wants_attached_to_it() {
+async fn a_memory_has_the_metadata_of_its_message() {
     let world = world();
     let (user, s) = (world.user.clone(), session("s"));
     let mut attached = Metadata::new();

@@ -1,4 +1,4 @@
-//! Jobs: asked for once, worked on one at a time, with exactly one result.
+//! Jobs are enqueued once and worked on one at a time, with exactly one result.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use strata_core::job::{Job, JobStatus};
 use strata_core::ports::ChatModel;
 use strata_core::store::{Change, LeaseRequest, MemorySelect, Store, session_space};
 
-/// Holds the next job as a worker would that then dies.
+/// Leases the next job and never ends it, like a worker that crashes.
 async fn hold(world: &World, secs: i64) -> Option<Job> {
     let now = world.engine.now();
     let request = LeaseRequest {
@@ -26,7 +26,7 @@ async fn progress(world: &World, of: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn recording_asks_for_each_kind_of_job_once() {
+async fn recording_enqueues_each_kind_of_job_once() {
     let world = world_with(|settings| settings.learn.summaries.enable_summarization = true);
     for text in ["one", "two", "three"] {
         world.say("s", text).await;
@@ -46,7 +46,7 @@ async fn recording_asks_for_each_kind_of_job_once() {
 }
 
 #[tokio::test]
-async fn nothing_is_asked_for_while_learning_is_off() {
+async fn no_job_is_enqueued_while_learning_is_off() {
     let world = world_with(|settings| settings.learn.enabled = false);
     world.say("s", "one").await;
     reply(&world, "s", "yes").await;
@@ -116,7 +116,7 @@ async fn a_job_whose_worker_died_is_taken_over() {
 }
 
 #[tokio::test]
-async fn a_job_that_brings_its_workers_down_is_given_up() {
+async fn a_job_that_crashes_its_workers_is_given_up() {
     let world = world();
     world.say("s", "one").await;
     for _ in 0..5 {
@@ -203,7 +203,7 @@ async fn several_turns_share_a_models_calls() {
 }
 
 #[tokio::test]
-async fn a_long_history_costs_no_money_by_surprise() {
+async fn the_rules_read_a_long_history() {
     let world = world_with(|settings| {
         settings.learn.model_backlog = 8;
         settings.learn.batch_turns = 8;
@@ -217,7 +217,7 @@ async fn a_long_history_costs_no_money_by_surprise() {
 }
 
 #[tokio::test]
-async fn what_is_forgotten_while_it_is_learned_stays_forgotten() {
+async fn a_session_forgotten_during_learning_stays_forgotten() {
     let world = Arc::new(world());
     world.say("s", "I live in Lisbon").await;
     let forgetting = Arc::clone(&world);
@@ -258,14 +258,14 @@ async fn forgetting_a_session_removes_what_was_learned_from_it_alone() {
 }
 
 #[tokio::test]
-async fn what_is_said_again_outlives_the_session_that_said_it_first() {
+async fn a_repeated_statement_outlives_its_first_session() {
     let world = world();
     for (name, said) in [("first", "I live in Lisbon"), ("second", "I live in Lisbon."), ("third", "Hello!")]
     {
         world.say(name, said).await;
         world.engine.learning.learn_all().await.unwrap();
     }
-    // Twice in one batch.
+    // The same statement occurs twice in one batch.
     world.say("fourth", "I live in Lisbon").await;
     world.say("fourth", "I have a dog").await;
     world.say("fourth", "I live in Lisbon!").await;

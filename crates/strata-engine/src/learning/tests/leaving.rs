@@ -1,4 +1,4 @@
-//! What was learned from a branch that was left is taken back.
+//! Memories from a branch that the client left are taken back.
 
 use super::fixture::*;
 use crate::recall::RecallRequest;
@@ -6,7 +6,8 @@ use crate::{Ending, MemoryEdit};
 use strata_core::turn::NewMessage;
 use strata_core::turn::Role;
 
-/// A chat in session `s` whose client sends all of this, the user first, and that is answered with `ok` and a number.
+/// A chat in session `s`. The client sends all of these messages, the user's first, and gets the answer `ok` with a
+/// number.
 async fn chat(world: &World, engine: &crate::Engine, said: &[&str]) {
     world.clock.forward(60);
     let roles = [Role::User, Role::Assistant].into_iter().cycle();
@@ -18,7 +19,7 @@ async fn chat(world: &World, engine: &crate::Engine, said: &[&str]) {
 }
 
 #[tokio::test]
-async fn what_was_said_and_edited_away_is_not_believed_and_what_it_replaced_is() {
+async fn an_edited_statement_is_taken_back_and_the_replaced_one_returns() {
     let world = world();
     let engine = &world.engine;
     chat(&world, engine, &["I live in Arles."]).await;
@@ -61,7 +62,7 @@ async fn what_was_said_and_edited_away_is_not_believed_and_what_it_replaced_is()
 }
 
 #[tokio::test]
-async fn what_is_still_said_elsewhere_or_by_a_person_stays() {
+async fn a_statement_with_another_source_stays() {
     let world = world();
     let engine = &world.engine;
     chat(&world, engine, &["Good morning.", "ok 1", "I have a dog called Rex."]).await;
@@ -71,7 +72,7 @@ async fn what_is_still_said_elsewhere_or_by_a_person_stays() {
     engine.memories.revise(&world.user, memory.id, edit).await.unwrap();
     chat(&world, engine, &["Good morning.", "ok 1", "What is the time?"]).await;
     assert_eq!(believed(&world).await, ["Has a dog called Rex, a poodle"], "a person said so");
-    // Said again on the branch that is taken instead, it is learned again.
+    // The statement is repeated on the new branch, so it is learned again.
     chat(&world, engine, &["Good morning.", "ok 1", "What is the time?", "ok 3", "I like figs."]).await;
     engine.learning.learn_all().await.unwrap();
     let before = believed(&world).await;
@@ -84,7 +85,7 @@ async fn what_is_still_said_elsewhere_or_by_a_person_stays() {
 }
 
 #[tokio::test]
-async fn what_waits_to_be_learned_is_not_when_it_was_edited_away() {
+async fn a_waiting_turn_that_was_edited_away_is_not_learned() {
     let world = world();
     chat(&world, &world.engine, &["Good morning.", "ok 1", "I have a dog called Rex."]).await;
     chat(&world, &world.engine, &["Good morning.", "ok 1", "I have a cat called Tom."]).await;
@@ -94,7 +95,7 @@ async fn what_waits_to_be_learned_is_not_when_it_was_edited_away() {
 }
 
 #[tokio::test]
-async fn what_is_edited_away_while_it_is_learned_is_not_learned() {
+async fn a_statement_edited_away_during_learning_is_not_learned() {
     let world = std::sync::Arc::new(world());
     chat(&world, &world.engine, &["Good morning.", "ok 1", "I have a dog called Rex."]).await;
     let meanwhile = {

@@ -1,4 +1,4 @@
-//! Every way in which a model can answer: no fact is lost, none is stored twice, and the raw turn is there.
+//! All kinds of model answers: no fact is lost, none is stored twice, and the raw turn stays.
 
 use super::fixture::*;
 use crate::Ended;
@@ -11,7 +11,7 @@ use strata_core::turn::{Hidden, HiddenReason, Role};
 
 const SAID: &str = "My name is Ann and I live in Lisbon.";
 
-/// What the rules make of it.
+/// The memories that the rules make of the same turns.
 async fn by_rules(world: &World) -> Vec<String> {
     let turn = turns(world, "s").await.remove(0);
     let said = Said { turn: turn.id, name: None, text: &turn.content, at: turn.created_at };
@@ -22,11 +22,11 @@ async fn by_rules(world: &World) -> Vec<String> {
     contents
 }
 
-/// The answers, what is believed then (`None`: what the rules say), and after how many calls.
+/// The name, the answers, the expected memories (`None`: those of the rules), and the number of calls.
 type Case = (&'static str, Vec<Answer>, Option<&'static [&'static str]>, usize);
 
 #[tokio::test]
-async fn an_answer_is_read_or_mended_or_done_without() {
+async fn an_answer_is_parsed_or_repaired_or_the_rules_decide() {
     let good = || states(&[("The user lives in Lisbon", 1)]);
     let lisbon: Option<&'static [&'static str]> = Some(&["The user lives in Lisbon"]);
     let cases: Vec<Case> = vec![
@@ -100,7 +100,7 @@ async fn a_model_that_comes_back_loses_nothing_and_repeats_nothing() {
 }
 
 #[tokio::test]
-async fn only_what_the_user_said_and_recall_sees_is_read() {
+async fn only_visible_turns_of_the_user_are_read() {
     let world = world();
     let message = |role, text: &str| NewMessage::new(role, text);
     let hidden = Some(Hidden { reason: HiddenReason::Error, at: world.engine.now() });
@@ -153,7 +153,7 @@ async fn learned_memories_can_be_bound_to_their_session() {
     let world = world_with(|settings| settings.learn.into = crate::learn::LearnInto::Session);
     learn(&world, "I live in Lisbon", vec![states(&[("The user lives in Lisbon", 1)])]).await;
     assert_eq!(saying(&world, "The user lives in Lisbon").await.session, Some(session("s")));
-    // Another session has its own.
+    // Another session has a batch of its own.
     world.say("t", "I live in Lisbon").await;
     let (engine, model) = with_model(&world, vec![states(&[("The user lives in Lisbon", 1)])]);
     engine.learning.learn_all().await.unwrap();

@@ -1,4 +1,5 @@
-//! Reconciliation: a contradiction never leaves neither, nothing is stored twice, and as-of reads return what was believed then.
+//! Reconciliation: a contradiction never loses both statements, nothing is stored twice, and as-of reads return the
+//! belief of that time.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use strata_core::turn::Role;
 const BERLIN: &str = "The user lives in Berlin";
 const LISBON: &str = "The user lives in Lisbon";
 
-/// Somebody lives in Berlin since the first of May, and says on the tenth of June that it is Lisbon now.
+/// A user lives in Berlin since the first of May, and on the tenth of June moves to Lisbon.
 async fn moved(answers: Vec<Answer>) -> (World, Arc<Scripted>) {
     let world = world();
     world.say_on("2024-05-01", "s", "I live in Berlin").await;
@@ -30,7 +31,7 @@ async fn moved(answers: Vec<Answer>) -> (World, Arc<Scripted>) {
 #[tokio::test]
 async fn a_contradiction_closes_the_old_and_adds_the_new_together() {
     for event in ["UPDATE 2", "DELETE 2"] {
-        let (world, model) = moved(vec![decides(&[event, "ADD"])]).await;
+        let (world, model) = Box::pin(moved(vec![decides(&[event, "ADD"])])).await;
         assert_eq!(model.calls(), 2);
         assert!(model.data(1).contains(r#"{"id":1,"kind":"fact","since":"2024-05-01""#), "{}", model.data(1));
         assert_eq!(believed(&world).await, [LISBON], "{event}");
@@ -54,7 +55,7 @@ async fn a_contradiction_closes_the_old_and_adds_the_new_together() {
 }
 
 #[tokio::test]
-async fn whatever_the_model_answers_neither_is_lost() {
+async fn no_statement_is_lost_for_any_model_answer() {
     let cases: Vec<(&str, Vec<Answer>, usize)> = vec![
         ("both stay", vec![decides(&["NONE", "ADD"])], 2),
         ("the statement is dropped although it ends a memory", vec![decides(&["DELETE 2", "NONE 1"])], 2),
@@ -74,7 +75,7 @@ async fn whatever_the_model_answers_neither_is_lost() {
         ("an event that is not listed", vec![decides(&["EXPLODE", "ADD"]), decides(&["NONE", "DELETE"])], 3),
     ];
     for (name, answers, calls) in cases {
-        let (world, model) = moved(answers).await;
+        let (world, model) = Box::pin(moved(answers)).await;
         assert_eq!(model.calls(), calls, "{name}");
         let (old, new) = (saying(&world, BERLIN).await, saying(&world, LISBON).await);
         assert!(new.is_current(), "{name}: what was just said is lost");
@@ -89,7 +90,7 @@ async fn whatever_the_model_answers_neither_is_lost() {
 }
 
 #[tokio::test]
-async fn what_is_known_word_for_word_is_not_added_and_nobody_is_asked() {
+async fn an_exact_duplicate_is_not_added_and_no_model_is_asked() {
     let world = world();
     learn(&world, "I live in Berlin", vec![states(&[(BERLIN, 1)])]).await;
     let (_, model) =
@@ -134,7 +135,7 @@ async fn two_sessions_at_once_store_a_statement_once() {
 }
 
 #[tokio::test]
-async fn memories_that_change_while_the_model_judges_are_looked_at_again() {
+async fn memories_that_change_during_a_model_call_are_read_again() {
     let world = Arc::new(world());
     let by_hand = NewMemory { valid_from: Some(moment("2024-05-01")), ..NewMemory::new(BERLIN) };
     let id = world.engine.memories.add(&world.user, vec![by_hand]).await.unwrap()[0].id;
@@ -158,7 +159,7 @@ async fn memories_that_change_while_the_model_judges_are_looked_at_again() {
 }
 
 #[tokio::test]
-async fn what_was_said_earlier_does_not_win_because_it_is_read_later() {
+async fn an_earlier_statement_that_is_read_later_does_not_win() {
     let world = world();
     world.say_on("2024-05-20", "new", "I live in Lisbon").await;
     let (engine, _) = with_model(&world, vec![states(&[(LISBON, 1)])]);
@@ -172,7 +173,7 @@ async fn what_was_said_earlier_does_not_win_because_it_is_read_later() {
 }
 
 #[tokio::test]
-async fn a_change_that_began_before_it_was_told_is_believed_from_when_it_was_told() {
+async fn a_change_is_believed_from_the_time_of_the_message() {
     let world = world();
     world.say_on("2024-05-01", "s", "I live in Berlin").await;
     let (engine, _) = with_model(&world, vec![states(&[(BERLIN, 1)])]);
@@ -222,7 +223,7 @@ async fn agents_keep_their_memories_apart() {
 }
 
 #[tokio::test]
-async fn what_takes_the_place_of_what_all_sessions_know_is_known_to_all() {
+async fn a_replacement_of_a_user_memory_is_a_user_memory() {
     let world = world_with(|settings| settings.learn.into = crate::learn::LearnInto::Session);
     world.remember(BERLIN).await;
     world.clock.forward(60);

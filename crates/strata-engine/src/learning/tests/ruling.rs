@@ -1,4 +1,4 @@
-//! The whole path without a model: what the rules make of conversations.
+//! The whole path without a model: the rules learn from conversations.
 
 use super::fixture::*;
 use strata_core::memory::TodoState;
@@ -11,7 +11,7 @@ async fn tell(world: &World, day: &str, text: &str) {
 }
 
 #[tokio::test]
-async fn what_changes_is_replaced_and_stays_readable() {
+async fn a_changed_statement_is_replaced_and_stays_readable() {
     for (first, then) in [
         ("I live in Berlin.", "I moved to Lisbon."),
         ("我住在柏林。", "我搬到里斯本了。"),
@@ -47,7 +47,7 @@ async fn a_later_message_of_one_batch_corrects_an_earlier_one() {
 }
 
 #[tokio::test]
-async fn saying_it_again_adds_nothing() {
+async fn a_repeated_statement_adds_nothing() {
     let world = world();
     for day in ["2024-05-01", "2024-05-02", "2024-05-03"] {
         tell(&world, day, "I live in Berlin.").await;

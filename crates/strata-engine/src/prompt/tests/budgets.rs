@@ -1,11 +1,11 @@
-//! A conversation full of logs, and budgets of any size.
+//! A conversation full of logs, with budgets of any size.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Turn `number` of a conversation as document 0 describes it: long replies with charts, tables and raw logs, about
-/// 5,000 characters for a question and its answer.
+/// Exchange `number` of a conversation as the layered-prompt design describes it: long replies with charts, tables and
+/// raw logs, about 5,000 characters for a question and its answer.
 fn exchange(number: usize) -> [Message; 2] {
     let question = if number.is_multiple_of(2) {
         format!(
@@ -63,7 +63,7 @@ fn fifty_thousand_characters_become_a_few_thousand_tokens() {
 }
 
 #[test]
-fn layers_give_way_in_the_stated_order() {
+fn layers_are_cut_in_the_documented_order() {
     let messages: Vec<_> = (0..3).flat_map(exchange).collect();
     let summary = build_summary("", &(3..9).flat_map(exchange).collect::<Vec<_>>());
     let mut state = state();
@@ -84,7 +84,7 @@ fn layers_give_way_in_the_stated_order() {
 }
 
 #[test]
-fn what_is_cut_is_said() {
+fn cuts_are_reported() {
     let messages: Vec<_> = (0..3).flat_map(exchange).collect();
     let settings = PromptSettings { max_tokens: 1_400, ..PromptSettings::default() };
     let state = &state();
@@ -109,7 +109,7 @@ fn message() -> impl Strategy<Value = Message> {
     (role, "(?s)[a-z .。\n\\[\\]<>`西👨🏽]{0,300}").prop_map(|(role, content)| Message::new(role, content))
 }
 
-/// A token a character: no vocabulary counts more.
+/// Counts one token per character, more than any real vocabulary.
 struct Characters;
 
 impl TokenCounter for Characters {

@@ -1,4 +1,4 @@
-//! What the built-in profile reads out of replies, in English and Chinese.
+//! The built-in profile reads replies in English and Chinese.
 
 use super::*;
 
@@ -82,7 +82,7 @@ fn chinese_replies_are_read_as_well() {
 }
 
 #[test]
-fn what_is_not_known_is_no_cause() {
+fn an_unknown_cause_is_not_a_cause() {
     for reply in [
         "The root cause is not yet known.",
         "Root cause: unknown",

@@ -1,4 +1,4 @@
-//! Profiles that users write: the worked example of the documentation, and mistakes.
+//! Profiles written by users: the example of the documentation, and mistakes.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -44,7 +44,7 @@ fn the_worked_example_reads_a_support_desk() {
         "symptoms": ["Parcel stuck in Leipzig", "No scan since Monday"],
         "status": "escalated",
     });
-    // A new order was named after the escalation, so work goes on.
+    // The escalation is followed by a new order, so work goes on.
     let expected = {
         let mut fields = expected;
         fields["status"] = json!("open");
@@ -93,7 +93,7 @@ fn a_profile_that_cannot_be_right_says_why() {
     check(json!({"name": "x", "field": [field], "rule": [{"pattern": "(?P<b>x)"}]}), "no field `b`");
     check(json!({"name": "x", "field": [field], "rule": [{"pattern": "(?P<a>"}]}), "cannot be read");
     check(json!({"name": "x", "field": [field], "rule": [{"section": "x"}]}), "a `section` and a `field`");
-    check(json!({"name": "x y", "field": [field]}), "no word");
+    check(json!({"name": "x y", "field": [field]}), "invalid name");
     check(json!({"name": "x", "field": [field], "rule": [{"pattern": "(a{1000}){1000}"}]}), "cannot be read");
     let error = Rules::new(&[Profile::diagnostic(), Profile::diagnostic()]).unwrap_err();
     assert!(error.message().contains("given twice"), "{error}");

@@ -1,12 +1,12 @@
-//! Trees in a store, and texts of every level.
+//! Trees in a store, and summaries of texts of every level.
 
 use super::super::fixture::*;
 use super::*;
 use crate::Engine;
 use strata_core::store::conformance::fixture::{ann, session};
-use strata_core::turn::NewMessage;
+use strata_core::turn::{NewMessage, Role};
 
-/// About 300 tokens that say something.
+/// A paragraph of about 300 tokens.
 fn paragraph(number: usize) -> String {
     (0..20)
         .map(|line| format!("Item {number}.{line} of the report describes the pump and its fan. "))
@@ -20,7 +20,7 @@ async fn record_long(engine: &Engine, turns: std::ops::Range<usize>) {
     }
 }
 
-/// Asks for a step of the tree, and takes it.
+/// Computes a step of the tree and applies it.
 async fn grow(engine: &Engine) -> Work {
     let stored = engine.sessions.get(&ann(), &session("s")).await.unwrap();
     let work = engine.summaries.grow_tree(&ann(), &stored).await.unwrap();
@@ -71,7 +71,7 @@ async fn a_tree_grows_with_its_session() {
 }
 
 #[tokio::test]
-async fn what_a_model_writes_is_batched_and_counted() {
+async fn summaries_by_a_model_are_batched_and_counted() {
     let Fixture { engine, model, .. } =
         with_model(|settings| settings.summaries.window.memory_summarize_after_seq = 0);
     record_long(&engine, 0..12).await;
@@ -87,7 +87,7 @@ async fn what_a_model_writes_is_batched_and_counted() {
         "the root of one leaf is that leaf"
     );
     assert_eq!(grow(&engine).await.spent.calls, 0, "nothing is due");
-    // Five leaves and a group later the root is moved on, not made anew.
+    // With five leaves and a group, the root is extended instead of made from all leaves.
     record_long(&engine, 12..60).await;
     for name in ["leaf 1", "leaf 2", "leaf 3", "leaf 4", "leaf 5", "group 0", "root 1"] {
         model.says(name);
@@ -114,7 +114,7 @@ async fn leaves_that_a_crash_left_are_not_made_again() {
     model.says("leaf 0");
     model.says("leaf 1");
     let stored = engine.sessions.get(&ann(), &session("s")).await.unwrap();
-    // The root fails: the leaves are there.
+    // The root fails, but the leaves are stored.
     assert!(engine.summaries.grow_tree(&ann(), &stored).await.is_err());
     assert_eq!(levels(&engine).await, [(1, 0, 9), (1, 10, 18)]);
     model.take_asked();
@@ -158,7 +158,7 @@ async fn a_pasted_book_becomes_several_leaves_of_one_turn() {
 }
 
 #[tokio::test]
-async fn a_root_knows_what_was_learned_meanwhile() {
+async fn a_root_holds_the_facts_learned_since_the_last_one() {
     let Fixture { engine, model, .. } = with_model(|_| ());
     record_long(&engine, 0..52).await;
     for _ in 0..6 {
