@@ -9,7 +9,7 @@ use anyhow::{Error, Result, anyhow};
 
 use crate::tools::{self, SystemPackages, TestModel};
 use crate::workspace::Workspace;
-use crate::{deny, process, tidy};
+use crate::{coverage, deny, process, tidy};
 
 /// What `--help` says about the steps; a test compares it with [`steps`].
 const HELP: &str = "\
@@ -22,8 +22,10 @@ The steps run in this order until one fails; a table at the end shows what each 
   clippy     all lints, as errors
   tests      all tests, with nextest where it is installed
   doc tests  the examples in the documentation
+  coverage   which lines the tests of language, core and engine reach: printed, never a failure;
+             needs llvm-tools
 
-Needs Rust, git and Python 3. Coverage is a command of its own: cargo xtask coverage.";
+Needs Rust, git and Python 3. `cargo xtask coverage` prints the coverage of all crates.";
 
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
@@ -61,6 +63,7 @@ fn steps(workspace: &Workspace, system: SystemPackages) -> Vec<Step<'_>> {
         ("clippy", Box::new(|| cargo(workspace, CLIPPY))),
         ("tests", Box::new(|| tests(workspace))),
         ("doc tests", Box::new(|| cargo(workspace, &["test", "--quiet", "--workspace", "--doc"]))),
+        ("coverage", Box::new(|| coverage::print(workspace))),
     ]
 }
 

@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line prints")]
 
 mod append;
+mod cold;
 mod context;
 mod corpus;
 mod encoder;
@@ -58,6 +59,7 @@ const GROUPS: &[Group] = &[
     ("append", "durable appends: many writers against one", append::measure),
     ("search", "full-text search of one user in a small and a large store", search::measure),
     ("recall", "recall over HTTP with the built-in words", recall::measure),
+    ("cold", "small recalls while large users load", cold::measure),
     ("encoder", "recall over HTTP with Strata's encoder", encoder::measure),
     ("context", "working contexts as files: load, save, compact", context::measure),
     ("prompt", "prompts of long sessions: time and tokens", prompt::measure),
