@@ -61,14 +61,16 @@ fn round(bench: &Bench, store: &Path) -> Result<Round> {
     let mut connected = (0..COLD_USERS).map(|_| served.connect()).collect::<Result<Vec<_>>>()?;
     let (waiting, start) = (AtomicUsize::new(COLD_USERS), Instant::now());
     let mut beside = Vec::new();
+    let load = |number: usize, client: &mut Client| -> Result<f64> {
+        let answered = client.search(&format!("cold-{number}"), question);
+        waiting.fetch_sub(1, Ordering::SeqCst);
+        answered.map(|_| start.elapsed().as_secs_f64() * 1000.0)
+    };
     std::thread::scope(|scope| {
-        let load = |(number, client): (usize, &mut Client)| -> Result<f64> {
-            let answered = client.search(&format!("cold-{number}"), question);
-            waiting.fetch_sub(1, Ordering::SeqCst);
-            answered.map(|_| start.elapsed().as_secs_f64() * 1000.0)
-        };
+        let load = &load;
+        let clients = connected.iter_mut().enumerate();
         let loading: Vec<_> =
-            connected.iter_mut().enumerate().map(|one| scope.spawn(|| load(one))).collect();
+            clients.map(|(number, client)| scope.spawn(move || load(number, client))).collect();
         while waiting.load(Ordering::SeqCst) > 0 {
             ask(&mut beside)?;
         }

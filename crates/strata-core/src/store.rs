@@ -45,6 +45,9 @@ use crate::turn::Turn;
 ///
 /// **Durability.** When [`Store::apply`] returns, the written data survives the death of the process and, if the medium
 /// allows, of the machine. A read that begins afterwards, in any process, sees it.
+///
+/// **Assumptions.** Texts hold no NUL character and are within the engine's size limits: the engine has checked both. Calls come
+/// concurrently, from several threads and processes. An id may exist already; then the call is a conflict.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     /// Checks the expectations of `changes`, then applies all of its changes for `user` in their order, or nothing.
