@@ -8,7 +8,7 @@ fn text<'a>(json: &'a Value, name: &str) -> &'a str {
     json[name].as_str().unwrap_or_else(|| panic!("`{name}` in {json}"))
 }
 
-/// A machine with something to find, and the ids of its turns.
+/// A machine with some turns, and their ids.
 fn machine() -> (Machine, Vec<String>) {
     let machine = Machine::new();
     machine.record("trip", &["I moved to Lisbon in March", "Lisbon has good trams", "my cat is called Tom"]);
@@ -54,7 +54,7 @@ fn a_search_leaves_a_row_that_is_explained_later() {
         assert_eq!(row["trace_kept"], !explain.is_empty());
         assert!(row["latency_retrieval_ms"].as_f64().unwrap() > 0.0, "{row}");
         let shown = machine.run(&["explain", request]).ok();
-        assert!(shown.contains("gave 1 items") && shown.contains("I moved to Lisbon"), "{shown}");
+        assert!(shown.contains("returned 1 items") && shown.contains("I moved to Lisbon"), "{shown}");
         machine.run(&["explain", request, "--user", "eve"]).failed(1);
 
         let why = |item: &str| machine.run(&["explain", request, "--item", item, "--json"]).json();

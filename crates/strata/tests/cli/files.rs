@@ -1,4 +1,4 @@
-//! The store's file: doctor, backup, reindex, and files that are none.
+//! The store's file: doctor, backup, reindex, and files that are not a store.
 
 use crate::harness::Machine;
 
@@ -91,7 +91,7 @@ fn a_backup_is_a_store() {
     let found = machine.run(&["search", "lisbon", "--store", "sqlite:copy.db"]).ok();
     assert!(found.contains("I moved to Lisbon"), "{found}");
     let error = machine.run(&["backup", "copy.db"]).failed(1);
-    assert!(error.contains("exists already"), "{error}");
+    assert!(error.contains("already exists"), "{error}");
     machine.run(&["backup", "nowhere/copy.db"]).failed(1);
 }
 
