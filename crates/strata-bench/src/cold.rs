@@ -96,13 +96,7 @@ fn fill(bench: &Bench, store: &Path, turns: usize) -> Result<()> {
     Ok(())
 }
 
-fn record(
-    client: &mut Client,
-    corpus: &Corpus,
-    random: &mut Random,
-    user: &str,
-    turns: usize,
-) -> Result<()> {
+fn record(client: &mut Client, corpus: &Corpus, random: &mut Random, user: &str, turns: usize) -> Result<()> {
     for session in 0..turns / 100 {
         let message = |_| json!({ "role": "user", "content": corpus.turn(random) });
         let messages: Vec<Value> = (0..100).map(message).collect();

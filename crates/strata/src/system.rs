@@ -1,7 +1,7 @@
 //! The system's clock, ids and secrets: the only place where Strata uses ambient time and randomness.
 
 use std::num::NonZero;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -39,14 +39,14 @@ impl Timer for SystemTimer {
 /// Threads beside those that serve requests. Long work gets half of the processors, so that short work never waits for it.
 #[derive(Debug)]
 pub struct BlockingPool {
-    long: Semaphore,
+    long: Arc<Semaphore>,
 }
 
 impl BlockingPool {
     /// A pool for the processors of this machine.
     pub fn new() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
-        Self { long: Semaphore::new((processors / 2).max(1)) }
+        Self { long: Arc::new(Semaphore::new((processors / 2).max(1))) }
     }
 }
 
@@ -61,11 +61,14 @@ impl Compute for BlockingPool {
     async fn run(&self, load: Load, work: Box<dyn FnOnce() + Send>) {
         let permit = match load {
             Load::Short => None,
-            Load::Long => self.long.acquire().await.ok(),
+            Load::Long => Arc::clone(&self.long).acquire_owned().await.ok(),
+        };
+        let work = move || {
+            work();
+            drop(permit);
         };
         // Work that panics leaves no result, which the caller reports.
         let _ = tokio::task::spawn_blocking(work).await;
-        drop(permit);
     }
 }
 
@@ -114,6 +117,35 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+
+    #[tokio::test]
+    async fn short_work_does_not_wait_for_long_work() {
+        let pool = Arc::new(BlockingPool::new());
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let held = Arc::new(Mutex::new(held));
+        let long: Vec<_> = (0..64)
+            .map(|_| {
+                let (pool, held) = (Arc::clone(&pool), Arc::clone(&held));
+                let work = move || drop(held.lock().unwrap().recv());
+                tokio::spawn(async move { pool.run(Load::Long, Box::new(work)).await })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        let answer = strata_core::ports::compute(pool.as_ref(), Load::Short, || 42).await.unwrap();
+        assert_eq!(answer, 42);
+        assert!(long.iter().all(|one| !one.is_finished()));
+        drop(release);
+        for one in long {
+            one.await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn work_that_panics_is_an_error() {
+        let pool = BlockingPool::new();
+        let result: Result<u8> = strata_core::ports::compute(&pool, Load::Short, || panic!("a bug")).await;
+        assert_eq!(result.unwrap_err().kind(), strata_core::ErrorKind::Internal);
+    }
 
     #[test]
     fn ids_rise_within_the_process() {
