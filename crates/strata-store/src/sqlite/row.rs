@@ -39,12 +39,12 @@ pub(crate) fn json(value: &impl Serialize) -> Outcome<String> {
         .map_err(|error| Error::invalid("a value cannot be written as JSON").with_source(error).into())
 }
 
-/// Metadata as it is stored: the client's own text, and nothing where there is none.
+/// Metadata as it is stored: the client's own text, or NULL if it is empty.
 pub(crate) fn metadata(metadata: &Metadata) -> Option<&str> {
     (!metadata.is_empty()).then(|| metadata.as_text())
 }
 
-/// A list as it is stored: nothing where it is empty.
+/// A list as it is stored: NULL if it is empty.
 pub(crate) fn list(values: &[impl Serialize]) -> Outcome<Option<String>> {
     if values.is_empty() { Ok(None) } else { json(&values).map(Some) }
 }
@@ -314,5 +314,5 @@ pub(crate) fn key(row: &Row<'_>) -> Outcome<ApiKey> {
 /// A value of a table's second column that is kept whole as JSON.
 pub(crate) fn document<T: DeserializeOwned>(table: &'static str, row: &Row<'_>) -> Outcome<T> {
     let cells = Cells::new(table, row);
-    cells.json(1)?.ok_or_else(|| cells.damaged(1, "nothing is there"))
+    cells.json(1)?.ok_or_else(|| cells.damaged(1, "the value is missing"))
 }

@@ -9,7 +9,7 @@ use strata_core::{ErrorKind, SessionId, Store};
 use tempfile::TempDir;
 
 use super::scrub::Step;
-use super::writer::{Asked, Indexing, Thread, Writer};
+use super::writer::{Indexing, PendingWrite, Thread, Writer};
 use super::{SqliteOptions, SqliteStore, connection};
 
 fn folder() -> TempDir {
@@ -94,7 +94,7 @@ async fn a_set_that_fails_goes_alone_out_of_its_group() {
     let group = sets.map(|changes| {
         let (answer, answered) = tokio::sync::oneshot::channel();
         answers.push(answered);
-        Asked::Apply { user: ann(), changes: ChangeSet::new(at(0), changes), answer }
+        PendingWrite::Apply { user: ann(), changes: ChangeSet::new(at(0), changes), answer }
     });
     thread.commit_group(group.into());
     let mut results = Vec::new();
@@ -124,8 +124,8 @@ async fn a_lease_rides_in_its_group_and_goes_with_it() {
             Change::EnqueueJob(Box::new(job(Some(&second.to_string()), second))),
         ];
         let changes = ChangeSet::new(at(second), changes);
-        let apply = Asked::Apply { user: ann(), changes, answer: applied };
-        let lease = Asked::Lease { request: lease(second, second + 100), answer: leased };
+        let apply = PendingWrite::Apply { user: ann(), changes, answer: applied };
+        let lease = PendingWrite::Lease { request: lease(second, second + 100), answer: leased };
         thread.commit_group(vec![apply, lease]);
         (was_applied, was_leased)
     };
@@ -273,7 +273,7 @@ async fn an_append_is_flushed_at_its_commit_also_after_indexing() {
     for _ in 0..2 {
         let (answer, answered) = tokio::sync::oneshot::channel();
         let changes = ChangeSet::one(at(0), appending("s", vec![turn("hello")]));
-        thread.commit_group(vec![Asked::Apply { user: ann(), changes, answer }]);
+        thread.commit_group(vec![PendingWrite::Apply { user: ann(), changes, answer }]);
         answered.await.unwrap().unwrap();
         assert_eq!(level(&thread), 2);
         thread.index(10);

@@ -6,6 +6,8 @@
 //! When no call waits, the thread brings the text index up to date; under constant load it does so from time to time, so
 //! that the tail which each search has to read stays short. Then it scrubs forgotten data ([`super::scrub`]).
 
+mod pending;
+
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -13,15 +15,17 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, TransactionBehavior};
 use strata_core::job::Job;
-use strata_core::store::{Applied, Change, ChangeSet, LeaseRequest};
+use strata_core::store::{Applied, ChangeSet, LeaseRequest};
 use strata_core::{Error, Result, UserId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::apply;
 use super::connection::closed;
 use super::error::{Outcome, repeat};
 use super::index;
 use super::scrub::Scrubbing;
+use pending::ServedWrite;
+
+pub(super) use pending::PendingWrite;
 
 /// The most calls in the queue. Further callers wait for a permit, so that a burst cannot fill the memory.
 const QUEUE: usize = 4_096;
@@ -58,7 +62,7 @@ pub(crate) enum Indexing {
 
 /// A call to the thread.
 enum Call {
-    Write(Asked),
+    Write(PendingWrite),
     Probe { answer: oneshot::Sender<Result<()>> },
     Reindex { answer: oneshot::Sender<Result<()>> },
     Close { answer: oneshot::Sender<Result<()>> },
@@ -93,11 +97,11 @@ impl Writer {
     }
 
     pub(crate) async fn apply(&self, user: UserId, changes: ChangeSet) -> Result<Applied> {
-        self.call(|answer| Call::Write(Asked::Apply { user, changes, answer })).await
+        self.call(|answer| Call::Write(PendingWrite::Apply { user, changes, answer })).await
     }
 
     pub(crate) async fn lease_job(&self, request: LeaseRequest) -> Result<Option<Job>> {
-        self.call(|answer| Call::Write(Asked::Lease { request, answer })).await
+        self.call(|answer| Call::Write(PendingWrite::Lease { request, answer })).await
     }
 
     /// Whether a write could begin now.
@@ -247,9 +251,9 @@ impl Thread {
         let mut next = Some(first);
         while let Some(Waiting { call, _place }) = next {
             match call {
-                Call::Write(asked) => {
-                    bytes += asked.size();
-                    group.push(asked);
+                Call::Write(pending) => {
+                    bytes += pending.size();
+                    group.push(pending);
                 }
                 // A call of another kind ends the group, so that calls are served in the order of their arrival.
                 other => {
@@ -270,7 +274,7 @@ impl Thread {
     fn serve_alone(&mut self, call: Call) -> Next {
         // The results are ignored because a caller that no longer waits for its answer is not an error.
         match call {
-            Call::Write(asked) => self.commit_group(vec![asked]),
+            Call::Write(pending) => self.commit_group(vec![pending]),
             Call::Probe { answer } => {
                 let probed = self.conn.execute_batch("BEGIN IMMEDIATE; ROLLBACK");
                 let _ = answer.send(probed.map_err(|error| super::error::Fault::from(error).into()));
@@ -325,7 +329,7 @@ impl Thread {
 
     /// Serves the calls in one transaction and answers each. Either the commit succeeds, and each call was served or rolled
     /// back alone; or the commit fails, and nothing was written.
-    pub(super) fn commit_group(&mut self, group: Vec<Asked>) {
+    pub(super) fn commit_group(&mut self, group: Vec<PendingWrite>) {
         if group.is_empty() {
             return;
         }
@@ -334,10 +338,10 @@ impl Thread {
         let mut appended = 0;
         let mut forgets = false;
         let committed = self.in_transaction(Flush::AtCommit, |conn| {
-            for asked in waiting.by_ref() {
-                let items = asked.items();
-                forgets |= asked.forgets();
-                let one = asked.serve(conn);
+            for pending in waiting.by_ref() {
+                let items = pending.items();
+                forgets |= pending.forgets();
+                let one = pending.serve(conn);
                 appended += if one.error().is_none() { items } else { 0 };
                 // A full or broken disk may have ended the whole transaction, and with it the calls before this one.
                 let fatal = one.error().filter(|_| conn.is_autocommit()).map(repeat);
@@ -352,7 +356,7 @@ impl Thread {
             // No call was served, including those that had not been reached.
             let error = Error::from(fault);
             served.into_iter().for_each(|one| one.answer_failed(&error));
-            waiting.for_each(|asked| asked.answer_failed(&error));
+            waiting.for_each(|pending| pending.answer_failed(&error));
             return;
         }
         if self.unindexed == 0 {
@@ -362,7 +366,7 @@ impl Thread {
         if forgets {
             self.notice_forgotten();
         }
-        served.into_iter().for_each(Served::answer);
+        served.into_iter().for_each(ServedWrite::answer);
     }
 
     pub(super) fn index(&mut self, most: usize) {
@@ -389,127 +393,4 @@ impl Thread {
             }
         }
     }
-}
-
-/// A write whose caller waits. A lease is one too: if it were committed alone, all callers behind it would wait for one more
-/// flush of the disk.
-pub(super) enum Asked {
-    Apply { user: UserId, changes: ChangeSet, answer: oneshot::Sender<Result<Applied>> },
-    Lease { request: LeaseRequest, answer: oneshot::Sender<Result<Option<Job>>> },
-}
-
-impl Asked {
-    /// How many items it adds to the index.
-    fn items(&self) -> usize {
-        match self {
-            Self::Apply { changes, .. } => indexable(changes),
-            Self::Lease { .. } => 0,
-        }
-    }
-
-    /// Whether it destroys something.
-    fn forgets(&self) -> bool {
-        match self {
-            Self::Apply { changes, .. } => {
-                changes.changes.iter().any(|change| matches!(change, Change::Forget(_)))
-            }
-            Self::Lease { .. } => false,
-        }
-    }
-
-    /// About how many bytes of text it has.
-    fn size(&self) -> usize {
-        match self {
-            Self::Apply { changes, .. } => size(changes),
-            Self::Lease { .. } => 0,
-        }
-    }
-
-    /// Applies it, inside a transaction.
-    fn serve(self, conn: &Connection) -> Served {
-        match self {
-            Self::Apply { user, changes, answer } => {
-                let result = in_savepoint(conn, |conn| apply::apply(conn, &user, changes));
-                Served::Applied { result: result.map_err(Error::from), answer }
-            }
-            Self::Lease { request, answer } => {
-                let result = in_savepoint(conn, |conn| apply::lease_job(conn, &request));
-                Served::Leased { result: Box::new(result.map_err(Error::from)), answer }
-            }
-        }
-    }
-
-    fn answer_failed(self, error: &Error) {
-        match self {
-            Self::Apply { answer, .. } => drop(answer.send(Err(repeat(error)))),
-            Self::Lease { answer, .. } => drop(answer.send(Err(repeat(error)))),
-        }
-    }
-}
-
-/// The answer to a call, sent after the commit. A caller that no longer waits is not an error.
-enum Served {
-    Applied { result: Result<Applied>, answer: oneshot::Sender<Result<Applied>> },
-    Leased { result: Box<Result<Option<Job>>>, answer: oneshot::Sender<Result<Option<Job>>> },
-}
-
-impl Served {
-    fn error(&self) -> Option<&Error> {
-        match self {
-            Self::Applied { result, .. } => result.as_ref().err(),
-            Self::Leased { result, .. } => result.as_ref().as_ref().err(),
-        }
-    }
-
-    fn answer(self) {
-        match self {
-            Self::Applied { result, answer } => drop(answer.send(result)),
-            Self::Leased { result, answer } => drop(answer.send(*result)),
-        }
-    }
-
-    /// Answers that the commit failed. A call that had failed by itself keeps its own error.
-    fn answer_failed(self, error: &Error) {
-        match self {
-            Self::Applied { result, answer } => drop(answer.send(result.and_then(|_| Err(repeat(error))))),
-            Self::Leased { result, answer } => drop(answer.send(result.and_then(|_| Err(repeat(error))))),
-        }
-    }
-}
-
-fn in_savepoint<T>(conn: &Connection, work: impl FnOnce(&Connection) -> Outcome<T>) -> Outcome<T> {
-    conn.prepare_cached("SAVEPOINT change_set")?.execute([])?;
-    match work(conn) {
-        Ok(value) => {
-            conn.prepare_cached("RELEASE change_set")?.execute([])?;
-            Ok(value)
-        }
-        Err(fault) => {
-            if !conn.is_autocommit() {
-                conn.execute_batch("ROLLBACK TO change_set; RELEASE change_set")?;
-            }
-            Err(fault)
-        }
-    }
-}
-
-/// How many items a change set adds to the index.
-fn indexable(changes: &ChangeSet) -> usize {
-    let items = changes.changes.iter().map(|change| match change {
-        Change::AppendTurns { turns, .. } => turns.len(),
-        Change::AddMemory(_) | Change::ReviseMemory { .. } => 1,
-        _ => 0,
-    });
-    items.sum()
-}
-
-/// About how many bytes of text a change set has.
-fn size(changes: &ChangeSet) -> usize {
-    let sizes = changes.changes.iter().map(|change| match change {
-        Change::AppendTurns { turns, .. } => turns.iter().map(|turn| turn.content.len()).sum(),
-        Change::AddMemory(memory) => memory.content.len(),
-        Change::PutVectors(vectors) => vectors.iter().map(|vector| vector.vector.values.len()).sum(),
-        _ => 0,
-    });
-    sizes.sum()
 }

@@ -2,7 +2,6 @@
 
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, params};
-use serde::de::DeserializeOwned;
 use strata_core::memory::{MemoryNotes, TodoState};
 use strata_core::turn::Metadata;
 use strata_core::{Memory, MemoryId, SessionId, TurnId};
@@ -152,14 +151,6 @@ impl Writing<'_> {
             .prepare_cached("UPDATE memories SET source_turns = ?2, revision = ?3 WHERE row = ?1")?
             .execute(params![row, list(&sources)?, self.revision])?;
         Ok(())
-    }
-
-    /// A column of a memory that holds JSON; the default if it is NULL.
-    fn memory_json<T: DeserializeOwned + Default>(&self, sql: &str, column: &str, row: i64) -> Outcome<T> {
-        let stored: Option<String> = self.conn.prepare_cached(sql)?.query_row([row], |found| found.get(0))?;
-        let read = stored.map(|text| serde_json::from_str(&text)).transpose();
-        let read = read.map_err(|error| damaged("memories", row, format!("column `{column}`: {error}")))?;
-        Ok(read.unwrap_or_default())
     }
 
     /// The row of a memory that has to exist.
