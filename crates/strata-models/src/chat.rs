@@ -1,8 +1,9 @@
 //! Chat models behind any endpoint that speaks OpenAI's `/v1/chat/completions`.
 //!
-//! What a server cannot do (a schema, a temperature) is learned from its complaint and not asked for again. What may pass is
-//! tried again within the time that a call has in all; what is left is an error that says whether it still may. What is
-//! deliberately absent: prompts, and judging an answer's content, which are the core's. Start reading at [`OpenAiChat`].
+//! If a server does not support an option (a schema, a temperature), its error message says so, and later calls leave the
+//! option out. Temporary failures are retried within the time limit of a call; the final error says whether a later retry may
+//! succeed. Deliberately absent: prompts, and the judgement of an answer's content; both belong to the engine. Start reading at
+//! [`OpenAiChat`].
 
 mod dialect;
 mod stream;
@@ -22,32 +23,32 @@ use crate::http::{Answer, HttpClient};
 use dialect::Dialect;
 use wire::{Body, Completion, Usage};
 
-/// The most bytes of an answer: a hundred times the longest that a prompt of ours asks for.
+/// The maximum size of an answer in bytes: a hundred times the longest answer that Strata's prompts ask for.
 const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 
-/// The most characters of what a server says that go into an error.
+/// The maximum number of characters of a server's message in an error.
 const MAX_SAID_CHARS: usize = 200;
 
-/// The wait before the first repetition; it doubles with each.
+/// The wait before the first retry; it doubles with each failure.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 
-/// What a client of a chat endpoint may be told.
+/// The options of a client of a chat endpoint.
 #[derive(Clone)]
 pub struct ChatOptions {
     /// The API key.
     pub key: Option<String>,
-    /// How long a call may take in all, repetitions and the waits between them included.
+    /// How long a call may take in total, including retries and the waits between them.
     pub timeout: Duration,
-    /// How often a call is tried in all.
+    /// The maximum number of tries of a call.
     pub tries: u32,
-    /// The wait before the first repetition.
+    /// The wait before the first retry.
     pub first_wait: Duration,
-    /// Counts tokens where the server does not say how many there were.
+    /// Counts tokens if the server does not report them.
     pub counter: Arc<dyn TokenCounter>,
 }
 
 impl ChatOptions {
-    /// No key, a minute, four tries.
+    /// The default options: no key, a limit of one minute, four tries.
     pub fn new(counter: Arc<dyn TokenCounter>) -> Self {
         Self { key: None, timeout: Duration::from_secs(60), tries: 4, first_wait: FIRST_WAIT, counter }
     }
@@ -59,21 +60,21 @@ pub struct OpenAiChat {
     url: String,
     model: String,
     options: ChatOptions,
-    /// What the server was found to understand.
+    /// The options that the server supports, as far as is known.
     dialect: Mutex<Dialect>,
 }
 
 impl OpenAiChat {
-    /// A client of `model` at `base`, with or without its `/v1`; one that ends with `/chat/completions` is taken as it is.
+    /// A client of `model` at `base`, with or without `/v1`. An address that ends with `/chat/completions` is used as it is.
     pub fn new(base: &str, model: &str, options: ChatOptions) -> Result<Self> {
         if !base.starts_with("http://") && !base.starts_with("https://") {
             return Err(Error::invalid(format!(
-                "`{base}` is no URL of a chat endpoint; begin with `https://`"
+                "`{base}` is not the URL of a chat endpoint; begin with `https://`"
             )));
         }
         let base = base.trim_end_matches('/');
         let url = match base {
-            whole if whole.ends_with("/chat/completions") => whole.to_owned(),
+            full if full.ends_with("/chat/completions") => full.to_owned(),
             base if base.ends_with("/v1") => format!("{base}/chat/completions"),
             base => format!("{base}/v1/chat/completions"),
         };
@@ -86,20 +87,21 @@ impl OpenAiChat {
         })
     }
 
-    /// Tries until there is an answer, something that will not pass, or no time.
-    async fn persist(&self, request: &ChatRequest, deadline: Instant) -> Result<ChatAnswer> {
+    /// Retries until there is an answer, a permanent failure, or no time left.
+    async fn complete_with_retries(&self, request: &ChatRequest, deadline: Instant) -> Result<ChatAnswer> {
         let mut spent = Spent::default();
         let mut failures = 0;
         loop {
             let dialect = *self.dialect();
-            let body = serde_json::to_value(Body::new(&self.model, request, dialect))
-                .map_err(|error| Error::internal("a chat request is no JSON").with_source(error))?;
+            let body = serde_json::to_value(Body::new(&self.model, request, dialect)).map_err(|error| {
+                Error::internal("a chat request cannot be written as JSON").with_source(error)
+            })?;
             spent.calls += 1;
             let key = self.options.key.as_deref();
             let sent = self.client.post_json_within(&self.url, key, &body, MAX_ANSWER_BYTES).await;
             let (error, asked) = match sent {
                 Ok(answer) if answer.status.is_success() => return self.read(&answer, request, spent),
-                // Not a failure: each repetition asks for less, and there is little to leave out.
+                // Not counted as a failure: each such retry leaves out one option, and there are few.
                 Ok(answer) if self.learn_dialect(dialect, &answer) => continue,
                 Ok(answer) => (self.refusal(&answer), answer.retry_after),
                 Err(error) => (error, None),
@@ -109,7 +111,7 @@ impl OpenAiChat {
         }
     }
 
-    /// Waits before the next try; the error itself where there is none.
+    /// Waits before the next try; returns the error if there is no next try.
     async fn wait_after(
         &self,
         error: Error,
@@ -122,7 +124,7 @@ impl OpenAiChat {
         if failures >= self.options.tries || !error.is_retryable() || out_of_time {
             return Err(error);
         }
-        tracing::debug!(%error, wait = wait.as_secs_f32(), "the chat endpoint is asked again");
+        tracing::debug!(%error, wait = wait.as_secs_f32(), "the call to the chat endpoint is retried");
         tokio::time::sleep(wait).await;
         Ok(())
     }
@@ -131,18 +133,18 @@ impl OpenAiChat {
         self.dialect.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the refusal is about how we asked and asking otherwise may help.
+    /// Whether the server refused an option of the request, so that a request without it may succeed.
     fn learn_dialect(&self, sent: Dialect, answer: &Answer) -> bool {
         if !matches!(answer.status, StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY) {
             return false;
         }
-        let Some(simpler) = sent.without_what_is_refused(&String::from_utf8_lossy(&answer.body)) else {
+        let Some(simpler) = sent.without_refused_option(&String::from_utf8_lossy(&answer.body)) else {
             return false;
         };
         tracing::info!(
             model = self.model,
             ?simpler,
-            "the chat endpoint is asked in a simpler way from now on"
+            "the chat endpoint does not support an option; later requests leave it out"
         );
         self.dialect().simplify(simpler);
         true
@@ -151,13 +153,13 @@ impl OpenAiChat {
     fn read(&self, answer: &Answer, request: &ChatRequest, mut spent: Spent) -> Result<ChatAnswer> {
         let wrong = |what: &str| Error::unavailable(format!("the chat endpoint {what}"));
         let completion: Completion = serde_json::from_slice(&answer.body)
-            .map_err(|error| wrong("answers with something else than a completion").with_source(error))?;
+            .map_err(|error| wrong("answers with something other than a completion").with_source(error))?;
         let usage = completion.usage;
         let choice = completion.choices.into_iter().flatten().next();
         let choice = choice.ok_or_else(|| wrong("gave a completion without choices"))?;
         if choice.finish_reason.as_deref() == Some("length") {
             return Err(wrong(
-                "cut the answer off at its limit of tokens; use a model that answers in fewer",
+                "cut off the answer at its token limit; use a model that gives shorter answers",
             ));
         }
         let text = choice.message.text();
@@ -165,7 +167,7 @@ impl OpenAiChat {
         Ok(ChatAnswer { text, spent })
     }
 
-    /// What an answer cost, counted here where the server does not say.
+    /// The tokens of a call: those that the server reports, else counted here.
     fn count(&self, spent: &mut Spent, usage: Option<Usage>, request: &ChatRequest, text: &str) {
         let count = |text: &str| u64::from(self.options.counter.count(text));
         spent.input_tokens = usage
@@ -174,7 +176,7 @@ impl OpenAiChat {
         spent.output_tokens = usage.and_then(|usage| usage.completion_tokens).unwrap_or_else(|| count(text));
     }
 
-    /// What a refusal means: too many requests and server errors pass, the rest does not.
+    /// The error for a refusal. Too many requests and server errors are temporary, other refusals are permanent.
     fn refusal(&self, answer: &Answer) -> Error {
         let mut said = String::from_utf8_lossy(&answer.body).into_owned();
         // Some servers quote the key that they do not accept.
@@ -188,9 +190,9 @@ impl OpenAiChat {
         };
         let error =
             Error::unavailable(format!("the chat endpoint answers {}: {said}{advice}", answer.status));
-        let passes = answer.status.is_server_error()
+        let is_temporary = answer.status.is_server_error()
             || matches!(answer.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT);
-        if passes { error.retryable() } else { error }
+        if is_temporary { error.retryable() } else { error }
     }
 }
 
@@ -202,10 +204,10 @@ impl ChatModel for OpenAiChat {
 
     async fn complete(&self, request: &ChatRequest) -> Result<ChatAnswer> {
         let timeout = self.options.timeout;
-        let persisting = self.persist(request, Instant::now() + timeout);
+        let persisting = self.complete_with_retries(request, Instant::now() + timeout);
         tokio::time::timeout(timeout, persisting).await.unwrap_or_else(|_| {
             let seconds = timeout.as_secs_f32();
-            let message = format!("the chat endpoint gave no answer within {seconds} s, in all its tries");
+            let message = format!("the chat endpoint gave no answer within {seconds} s, including retries");
             Err(Error::unavailable(message).retryable())
         })
     }
@@ -215,15 +217,15 @@ impl ChatModel for OpenAiChat {
         request: &ChatRequest,
         on_text: &mut (dyn for<'t> FnMut(&'t str) + Send),
     ) -> Result<ChatAnswer> {
-        self.persist_to_stream(request, on_text).await
+        self.stream_with_retries(request, on_text).await
     }
 }
 
-/// The wait after so many failures: doubling, and between half of it and all of it, so that clients which failed together
-/// do not come back together.
+/// The wait after this many failures. It doubles with each failure, and is a random value between half of that and all of it,
+/// so that clients that failed together do not retry together.
 fn jittered(first: Duration, failures: u32) -> Duration {
     let whole = first.saturating_mul(1 << (failures - 1).min(6));
-    // The standard library's keys differ each time, which is all the randomness that this needs.
+    // The hash keys of the standard library differ each time, which is random enough here.
     let random = RandomState::new().hash_one(failures) as f64 / u64::MAX as f64;
     whole.mul_f64(0.5 + random / 2.0)
 }

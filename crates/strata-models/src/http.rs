@@ -1,4 +1,4 @@
-//! Calls to model endpoints and downloads: JSON in, answers of a bounded size out, within a time limit.
+//! Calls to model endpoints and downloads, with a limit of time and of the answer's size.
 
 use std::time::Duration;
 
@@ -8,21 +8,21 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, DATE, HeaderMap, HeaderName, He
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use strata_core::{Error, Result};
 
-/// The most bytes of an answer that is read whole: a batch of a thousand embeddings is about 30 MB of JSON.
+/// The maximum size of an answer in bytes: a batch of a thousand embeddings is about 30 MB of JSON.
 const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
 
-/// A client that keeps connections open between calls. Cheap to clone.
+/// A client that keeps connections open between calls. It is cheap to clone.
 #[derive(Clone)]
 pub struct HttpClient {
     client: strata_http::Client<Full<Bytes>>,
     timeout: Duration,
 }
 
-/// An answer read whole.
-pub struct Answer {
+/// A complete answer.
+pub(crate) struct Answer {
     /// The status.
     pub status: StatusCode,
-    /// How long the server asks to wait before the next try.
+    /// How long the server asks the client to wait before the next try.
     pub retry_after: Option<Duration>,
     /// The body.
     pub body: Bytes,
@@ -34,13 +34,18 @@ impl HttpClient {
         Self { client: strata_http::client(), timeout }
     }
 
-    /// Posts JSON and reads the answer whole.
-    pub async fn post_json(&self, url: &str, key: Option<&str>, body: &serde_json::Value) -> Result<Answer> {
+    /// Posts JSON and reads the complete answer.
+    pub(crate) async fn post_json(
+        &self,
+        url: &str,
+        key: Option<&str>,
+        body: &serde_json::Value,
+    ) -> Result<Answer> {
         self.post_json_within(url, key, body, MAX_ANSWER_BYTES).await
     }
 
-    /// As [`HttpClient::post_json`], refusing an answer of more than `most_bytes`.
-    pub async fn post_json_within(
+    /// As [`HttpClient::post_json`]; an answer of more than `most_bytes` is an error.
+    pub(crate) async fn post_json_within(
         &self,
         url: &str,
         key: Option<&str>,
@@ -50,13 +55,13 @@ impl HttpClient {
         let headers = json_headers(key)?;
         let call = async {
             let response = self.send(Method::POST, url, headers, Bytes::from(body.to_string())).await?;
-            read_whole(url, response, most_bytes).await
+            read_body(url, response, most_bytes).await
         };
         self.in_time(url, call).await
     }
 
-    /// Posts JSON and returns when the answer begins, to be read piece by piece.
-    pub async fn post_json_begun(
+    /// Posts JSON and returns when the answer begins; the caller reads the body.
+    pub(crate) async fn post_json_streamed(
         &self,
         url: &str,
         key: Option<&str>,
@@ -66,17 +71,17 @@ impl HttpClient {
         self.in_time(url, self.send(Method::POST, url, headers, Bytes::from(body.to_string()))).await
     }
 
-    /// Reads an answer that has begun whole, refusing one of more than `most_bytes`.
-    pub async fn read_whole(
+    /// Reads the rest of an answer; one of more than `most_bytes` is an error.
+    pub(crate) async fn read_answer(
         &self,
         url: &str,
         response: Response<Incoming>,
         most_bytes: usize,
     ) -> Result<Answer> {
-        self.in_time(url, read_whole(url, response, most_bytes)).await
+        self.in_time(url, read_body(url, response, most_bytes)).await
     }
 
-    /// Starts a download, from byte `from` on where the server can do that.
+    /// Starts a download at byte `from`, if the server supports ranges, else at the beginning.
     pub async fn get(&self, url: &str, from: u64) -> Result<Response<Incoming>> {
         let mut headers = HeaderMap::new();
         if from > 0
@@ -96,7 +101,7 @@ impl HttpClient {
     ) -> Result<Response<Incoming>> {
         let uri: Uri = url
             .parse()
-            .map_err(|error| Error::invalid(format!("`{}` is no URL", shown(url))).with_source(error))?;
+            .map_err(|error| Error::invalid(format!("`{}` is not a URL", shown(url))).with_source(error))?;
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
         *request.uri_mut() = uri;
@@ -118,14 +123,15 @@ fn json_headers(key: Option<&str>) -> Result<HeaderMap> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if let Some(key) = key {
-        let value = strata_http::bearer(key)
-            .map_err(|_| Error::invalid("the API key holds characters that no header can carry"))?;
+        let value = strata_http::bearer(key).map_err(|_| {
+            Error::invalid("the API key contains characters that an HTTP header cannot carry")
+        })?;
         headers.insert(AUTHORIZATION, value);
     }
     Ok(headers)
 }
 
-async fn read_whole(url: &str, response: Response<Incoming>, most_bytes: usize) -> Result<Answer> {
+async fn read_body(url: &str, response: Response<Incoming>, most_bytes: usize) -> Result<Answer> {
     let status = response.status();
     let retry_after = retry_after(response.headers());
     let body = Limited::new(response.into_body(), most_bytes).collect().await;
@@ -138,10 +144,12 @@ fn not_read(url: &str, error: Box<dyn std::error::Error + Send + Sync>, most_byt
         let message = format!("the answer of `{}` is longer than {most_bytes} bytes", shown(url));
         return Error::unavailable(message);
     }
-    Error::unavailable(format!("the answer of `{}` broke off", shown(url))).with_source(error).retryable()
+    Error::unavailable(format!("the answer of `{}` was interrupted", shown(url)))
+        .with_source(error)
+        .retryable()
 }
 
-/// How long a server asks to wait: seconds, or a date, which counts from the server's own.
+/// How long a server asks the client to wait: seconds, or a date, which is compared with the server's own date.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: HeaderName| headers.get(name)?.to_str().ok().map(str::trim);
     let asked = text(RETRY_AFTER)?;
@@ -150,11 +158,11 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     }
     let date = |text: &str| jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok();
     let wait = date(asked)?.duration_since(date(text(DATE)?)?);
-    // A moment that has passed is now.
+    // A date in the past means no wait.
     Some(wait.try_into().unwrap_or_default())
 }
 
-/// A URL without what may be secret in it: credentials and the query.
+/// A URL without the parts that may be secret: credentials and the query.
 fn shown(url: &str) -> String {
     let without_query = url.split(['?', '#']).next().unwrap_or_default();
     match (without_query.split_once("://"), without_query.rsplit_once('@')) {

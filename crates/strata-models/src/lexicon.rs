@@ -1,36 +1,33 @@
-//! The built-in embedder: a direction for every English and Chinese word, inside the binary.
+//! The built-in lexicon: a vector for every English and Chinese word, inside the binary.
 //!
-//! English words are cut into word pieces whose vectors were distilled from a sentence encoder; Chinese words take the
-//! vectors of a dictionary's English glosses, so both languages share one space. `data/README.md` describes the tables
-//! and `tools/distill` makes them. Nothing is read from disk and nothing is computed before a word is asked for.
+//! English words are split into word pieces, whose vectors were distilled from a sentence encoder. Chinese words have the
+//! vectors of their English glosses in a dictionary, so both languages share one space. `data/README.md` describes the tables,
+//! and `tools/distill` builds them. Nothing is read from disk, and nothing is computed before the first look-up.
 
 mod chinese;
 mod pieces;
 
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
-use async_trait::async_trait;
-use strata_core::Result;
-use strata_core::lexicon::{DIMENSION, Lexicon, Word, WordRows, WordRowsMut, mean, rarity};
-use strata_core::ports::{Embedder, EmbedderCost, Passage};
+use strata_core::lexicon::{DIMENSION, Lexicon, Word, WordRows, WordRowsMut, rarity};
 use strata_language::text;
 
 use chinese::Chinese;
 use pieces::Pieces;
 
-/// From so many words on, looking them up is shared between threads, at a microsecond or two a word. More than four
-/// threads gain little and take them from others.
+/// The number of words from which a look-up is shared between threads. A word takes one or two microseconds.
 const SHARED_LOOK_UP: usize = 2_000;
+/// The maximum number of threads of a look-up. More threads gain little and take cores from other work.
 const LOOK_UP_THREADS: usize = 4;
-/// How many words a thread takes at a time.
+/// The number of words that a thread takes at once.
 const SHARE: usize = 256;
 
-/// The built-in lexicon. Making one costs nothing: the tables are prepared when the first word is looked up.
+/// The built-in lexicon. Creating one costs nothing: the tables are prepared at the first look-up.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BuiltinLexicon;
 
-/// The tables inside the binary. They are part of the program, so that damage to them is a defect that a test finds;
-/// should it happen all the same, words have no vectors and recall goes by terms alone.
+/// The tables inside the binary. They are part of the program, so a test finds damaged tables. If they are damaged anyway,
+/// words have no vectors and recall uses terms only.
 static TABLES: LazyLock<Option<Tables>> = LazyLock::new(|| {
     let tables = Pieces::new().and_then(|pieces| Ok(Tables { pieces, chinese: Chinese::new()? }));
     tables.inspect_err(|error| tracing::error!(%error, "the built-in lexicon is damaged")).ok()
@@ -42,14 +39,14 @@ struct Tables {
 }
 
 impl BuiltinLexicon {
-    /// The tables inside the binary.
+    /// A lexicon over the tables inside the binary.
     pub fn new() -> Self {
         Self
     }
 }
 
 impl Tables {
-    /// Adds the directions of pieces; the least probability of one.
+    /// Adds the vectors of word pieces to `sum`, and returns the smallest probability of a piece.
     fn add_pieces(&self, ids: impl IntoIterator<Item = u16>, sum: &mut [f32; DIMENSION]) -> f32 {
         ids.into_iter().fold(1.0, |least, id| {
             self.pieces.add_row(id, sum);
@@ -57,7 +54,7 @@ impl Tables {
         })
     }
 
-    /// Adds a word's direction; how common it is.
+    /// Adds a word's vector to `sum`, and returns the word's probability.
     fn add_word(&self, word: &str, sum: &mut [f32; DIMENSION]) -> f32 {
         let Some(entry) = self.chinese.find(word) else {
             return self.add_pieces(self.pieces.cut(word).iter().copied(), sum);
@@ -67,7 +64,7 @@ impl Tables {
             self.add_pieces(sense, sum);
             senses += 1;
         }
-        // The mean of the senses, and less of it for a common word: glosses of 的 and 是 would drown the rest.
+        // The mean of the senses, weighted down for a common word: otherwise the glosses of 的 and 是 would dominate.
         let factor = rarity(entry.probability()) / senses.max(1) as f32;
         sum.iter_mut().for_each(|value| *value *= factor);
         entry.probability()
@@ -109,7 +106,7 @@ impl Lexicon for BuiltinLexicon {
         let threads = if words.len() < SHARED_LOOK_UP {
             1
         } else {
-            // Not asked for a few words: the system answers by reading files.
+            // Only for many words, because the system reads files to answer this.
             std::thread::available_parallelism().map_or(1, usize::from).min(LOOK_UP_THREADS)
         };
         let shares = Mutex::new(words.chunks(SHARE).zip(rows.shares(SHARE)));
@@ -132,37 +129,6 @@ impl Lexicon for BuiltinLexicon {
 
     fn word(&self, word: &str) -> Word {
         TABLES.as_ref().map_or_else(|| Word::new(&[0.0; DIMENSION], 0.0), |tables| tables.word(word))
-    }
-}
-
-/// The lexicon as an embedder: the mean of a text's words. It answers in microseconds.
-pub struct BuiltinEmbedder {
-    lexicon: Arc<dyn Lexicon>,
-}
-
-impl BuiltinEmbedder {
-    /// An embedder over the lexicon.
-    pub fn new(lexicon: Arc<dyn Lexicon>) -> Self {
-        Self { lexicon }
-    }
-}
-
-#[async_trait]
-impl Embedder for BuiltinEmbedder {
-    fn model(&self) -> &str {
-        "builtin-1"
-    }
-
-    fn cost(&self) -> EmbedderCost {
-        EmbedderCost::Local
-    }
-
-    async fn embed_passages(&self, passages: &[Passage]) -> Result<Vec<Vec<f32>>> {
-        Ok(passages.iter().map(|passage| mean(self.lexicon.as_ref(), &passage.text)).collect())
-    }
-
-    async fn embed_question(&self, question: &str) -> Result<Vec<f32>> {
-        Ok(mean(self.lexicon.as_ref(), question))
     }
 }
 

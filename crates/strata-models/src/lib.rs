@@ -1,6 +1,6 @@
 //! The models that Strata runs or calls: token counting, embedders, rerankers and chat.
 //!
-//! What is deliberately absent: storage and a web framework. Start reading at [`Tokenizer`].
+//! Deliberately absent: storage and a web framework. Start reading at [`Tokenizer`].
 
 pub mod chat;
 pub mod http;
@@ -10,5 +10,5 @@ pub mod pull;
 pub mod remote;
 pub mod tokens;
 
-pub use lexicon::{BuiltinEmbedder, BuiltinLexicon};
+pub use lexicon::BuiltinLexicon;
 pub use tokens::Tokenizer;

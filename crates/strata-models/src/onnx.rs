@@ -1,7 +1,7 @@
 //! ONNX models in a folder, run in this process: the sentence encoder and the cross-encoder.
 //!
 //! A folder holds `model.onnx` (or `model_int8.onnx`, `model_quantized.onnx`) and `tokenizer.json`, as model hubs lay them
-//! out. Weights are read on first use. The engine is `rten`; `docs/encoder.md` says why.
+//! out. Weights are read on first use. `rten` runs the models; `docs/encoder.md` gives the reason.
 
 mod encoder;
 mod reranker;

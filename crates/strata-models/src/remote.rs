@@ -1,4 +1,4 @@
-//! Embeddings from any endpoint that speaks OpenAI's `/v1/embeddings`.
+//! Embeddings from any endpoint with OpenAI's `/v1/embeddings`.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use strata_core::{Error, Result};
 
 use crate::http::{Answer, HttpClient};
 
-/// How many texts one call carries: every known server takes that many.
+/// The number of texts in one call: every known server accepts this many.
 const BATCH: usize = 96;
 
-/// How often a call in the background is tried in all.
+/// The maximum number of tries of a call in the background.
 const TRIES: u32 = 3;
 
-/// The longest wait that a server may ask for between tries.
+/// The longest wait between two tries, even if the server asks for more.
 const MAX_WAIT: Duration = Duration::from_secs(20);
 
-/// The most characters of a text: about 8,000 tokens, which is what the common models read.
+/// The maximum number of characters of a text: about 8,000 tokens, the limit of the common models.
 const MAX_TEXT_CHARS: usize = 24_000;
 
 /// An embedder behind an OpenAI-compatible endpoint.
@@ -30,9 +30,9 @@ pub struct RemoteEmbedder {
     key: Option<String>,
     /// The model's name at the endpoint.
     name: String,
-    /// The name of the space: the model and whose it is.
+    /// The name of the vector space: the model and its host.
     space: String,
-    /// The dimension of the first answer; a later answer of another one is refused, because the vectors of one space
+    /// The dimension of the first answer. A later answer of another dimension is refused, because the vectors of one space
     /// must be comparable.
     dimension: OnceLock<usize>,
 }
@@ -49,11 +49,11 @@ struct Embedding {
 }
 
 impl RemoteEmbedder {
-    /// An embedder at `base`, with or without its `/v1`, for `model`.
+    /// An embedder for `model` at `base`, with or without `/v1`.
     pub fn new(base: &str, model: &str, key: Option<String>, timeout: Duration) -> Result<Self> {
         if !base.starts_with("http://") && !base.starts_with("https://") {
             return Err(Error::invalid(format!(
-                "`{base}` is no URL of an embeddings endpoint; begin with `https://`"
+                "`{base}` is not the URL of an embeddings endpoint; begin with `https://`"
             )));
         }
         let base = base.trim_end_matches('/').trim_end_matches("/embeddings");
@@ -93,7 +93,7 @@ impl RemoteEmbedder {
     fn read(&self, answer: &Answer, expected: usize) -> Result<Vec<Vec<f32>>> {
         let wrong = |what: String| Error::unavailable(format!("the embeddings endpoint {what}"));
         let mut response: EmbeddingsResponse = serde_json::from_slice(&answer.body).map_err(|error| {
-            wrong("answers with something else than embeddings".to_owned()).with_source(error)
+            wrong("answers with something other than embeddings".to_owned()).with_source(error)
         })?;
         if response.data.len() != expected {
             return Err(wrong(format!("gave {} vectors for {expected} texts", response.data.len())));
@@ -103,21 +103,19 @@ impl RemoteEmbedder {
             let length = embedding.embedding.len();
             let dimension = *self.dimension.get_or_init(|| length);
             if length == 0 || length != dimension {
-                return Err(wrong(format!(
-                    "gave a vector of {length} numbers where it gave {dimension} before"
-                )));
+                return Err(wrong(format!("gave a vector of {length} numbers, but {dimension} before")));
             }
         }
         Ok(response.data.into_iter().map(|embedding| embedding.embedding).collect())
     }
 }
 
-/// What a refusal means: too many requests and server errors pass, the rest does not.
+/// The error for a refusal. Too many requests and server errors are temporary, other refusals are permanent.
 fn refusal(answer: &Answer) -> Error {
     let said: String = String::from_utf8_lossy(&answer.body).chars().take(200).collect();
     let error = Error::unavailable(format!("the embeddings endpoint answers {}: {said}", answer.status));
-    let passes = answer.status.is_server_error() || answer.status.as_u16() == 429;
-    if passes { error.retryable() } else { error }
+    let is_temporary = answer.status.is_server_error() || answer.status.as_u16() == 429;
+    if is_temporary { error.retryable() } else { error }
 }
 
 fn cut(text: &str) -> String {
@@ -145,7 +143,7 @@ impl Embedder for RemoteEmbedder {
     }
 
     async fn embed_question(&self, question: &str) -> Result<Vec<f32>> {
-        // Somebody waits: recall does better without a vector than after several time-outs.
+        // A caller waits. Recall without a vector is better than recall after several time-outs.
         let mut vectors = self.embed(&[cut(question)], 1).await?;
         vectors.pop().ok_or_else(|| Error::unavailable("the embeddings endpoint gave no vector"))
     }

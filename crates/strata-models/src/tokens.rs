@@ -1,8 +1,8 @@
 //! Token counting: exact for OpenAI's vocabularies, estimated for every other model.
 //!
-//! A vocabulary lies in the binary and is unpacked on first use, so that a process which counts nothing pays nothing:
-//! `o200k` then takes 35 MB of memory and 70 ms, `cl100k` 14 MB and 25 ms, beside the pages of the binary it is read from.
-//! Counting is linear in the text, also for a megabyte of one repeated character.
+//! The vocabularies are inside the binary and are unpacked on first use, so that a process that counts nothing pays nothing.
+//! Unpacking `o200k` takes 35 MB of memory and 70 ms, `cl100k` 14 MB and 25 ms, beside the pages of the binary itself.
+//! Counting is linear in the text, even for a megabyte of one repeated character.
 
 use strata_core::Error;
 use strata_core::names::{Named, unknown};
@@ -13,7 +13,7 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, IntoStaticStr, EnumString, VariantArray)]
 #[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown::<Tokenizer>)]
 pub enum Tokenizer {
-    /// The vocabulary of GPT-4o and what came after it.
+    /// The vocabulary of GPT-4o and later models.
     #[default]
     O200k,
     /// The vocabulary of GPT-4, GPT-3.5 and `text-embedding-3`.
@@ -23,7 +23,7 @@ pub enum Tokenizer {
 }
 
 impl Tokenizer {
-    /// All of them, in the order of preference.
+    /// All tokenizers, in the order of preference.
     pub const ALL: &[Self] = Self::VARIANTS;
 
     /// The name that settings use.

@@ -1,4 +1,4 @@
-//! Answers as they come: server-sent events, each with a piece of the text.
+//! Streamed answers: server-sent events, each with a piece of the text.
 
 use http_body_util::BodyExt as _;
 use hyper::Response;
@@ -15,9 +15,9 @@ use super::{MAX_ANSWER_BYTES, MAX_SAID_CHARS, OpenAiChat};
 type OnText<'a> = &'a mut (dyn for<'t> FnMut(&'t str) + Send);
 
 impl OpenAiChat {
-    /// Tries until an answer begins, then reads it along. The time that a call has counts until it begins, and anew for
-    /// each piece: a long answer that comes is no slow one.
-    pub(super) async fn persist_to_stream(
+    /// Retries until an answer begins, then reads its pieces. The time limit applies until the answer begins, and again to each
+    /// piece, because a long answer that keeps coming is not a slow one.
+    pub(super) async fn stream_with_retries(
         &self,
         request: &ChatRequest,
         on_text: OnText<'_>,
@@ -28,15 +28,16 @@ impl OpenAiChat {
         loop {
             let dialect = *self.dialect();
             let body = Body::new(&self.model, request, dialect).streamed(dialect);
-            let body = serde_json::to_value(body)
-                .map_err(|error| Error::internal("a chat request is no JSON").with_source(error))?;
+            let body = serde_json::to_value(body).map_err(|error| {
+                Error::internal("a chat request cannot be written as JSON").with_source(error)
+            })?;
             spent.calls += 1;
-            let begun = self.client.post_json_begun(&self.url, self.options.key.as_deref(), &body).await;
+            let begun = self.client.post_json_streamed(&self.url, self.options.key.as_deref(), &body).await;
             let (error, asked) = match begun {
                 Ok(response) if response.status().is_success() => {
-                    return self.read_along(response, request, spent, on_text).await;
+                    return self.read_stream(response, request, spent, on_text).await;
                 }
-                Ok(response) => match self.client.read_whole(&self.url, response, MAX_ANSWER_BYTES).await {
+                Ok(response) => match self.client.read_answer(&self.url, response, MAX_ANSWER_BYTES).await {
                     Ok(answer) if self.learn_dialect(dialect, &answer) => continue,
                     Ok(answer) => (self.refusal(&answer), answer.retry_after),
                     Err(error) => (error, None),
@@ -48,7 +49,7 @@ impl OpenAiChat {
         }
     }
 
-    async fn read_along(
+    async fn read_stream(
         &self,
         response: Response<Incoming>,
         request: &ChatRequest,
@@ -58,15 +59,15 @@ impl OpenAiChat {
         let kind =
             response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if !kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream") {
-            // A server that knows no streams answers with a document.
-            let answer = self.client.read_whole(&self.url, response, MAX_ANSWER_BYTES).await?;
+            // A server without streaming answers with one document.
+            let answer = self.client.read_answer(&self.url, response, MAX_ANSWER_BYTES).await?;
             let answer = self.read(&answer, request, spent)?;
             on_text(&answer.text);
             return Ok(answer);
         }
-        let (mut events, mut heard, mut body) =
-            (EventReader::default(), Heard::default(), response.into_body());
-        while !heard.is_done && heard.problem.is_none() {
+        let (mut events, mut answer, mut body) =
+            (EventReader::default(), StreamedAnswer::default(), response.into_body());
+        while !answer.is_done && answer.problem.is_none() {
             let Ok(frame) = timeout(self.options.timeout, body.frame()).await else {
                 let seconds = self.options.timeout.as_secs_f32();
                 return Err(Error::unavailable(format!("the chat endpoint was silent for {seconds} s")));
@@ -74,17 +75,17 @@ impl OpenAiChat {
             match frame {
                 Some(Ok(frame)) => {
                     if let Ok(bytes) = frame.into_data() {
-                        events.feed(&bytes, &mut |data| heard.take(data, on_text));
+                        events.feed(&bytes, &mut |data| answer.take(data, on_text));
                     }
                 }
                 Some(Err(error)) => return Err(broke_off().with_source(error)),
                 None => {
-                    events.finish(&mut |data| heard.take(data, on_text));
+                    events.finish(&mut |data| answer.take(data, on_text));
                     break;
                 }
             }
         }
-        let Heard { text, usage, problem, is_done, is_finished } = heard;
+        let StreamedAnswer { text, usage, problem, is_done, is_finished } = answer;
         if let Some(problem) = problem {
             return Err(Error::unavailable(self.without_key(problem)));
         }
@@ -104,23 +105,23 @@ impl OpenAiChat {
 }
 
 fn broke_off() -> Error {
-    Error::unavailable("the chat endpoint broke its answer off")
+    Error::unavailable("the chat endpoint interrupted its answer")
 }
 
-/// What a stream has said so far.
+/// The answer of a stream so far.
 #[derive(Default)]
-struct Heard {
+struct StreamedAnswer {
     text: String,
     usage: Option<Usage>,
     problem: Option<String>,
-    /// The stream has said that nothing comes any more.
+    /// Whether the stream has announced its end.
     is_done: bool,
-    /// The model has said why it ended. The usage comes after it.
+    /// Whether the model has given its reason to finish. The usage comes after it.
     is_finished: bool,
 }
 
-impl Heard {
-    /// Reads the data of one event. What is not understood is passed over: servers send events of their own.
+impl StreamedAnswer {
+    /// Reads the data of one event. Unknown events are ignored, because servers send events of their own.
     fn take(&mut self, data: &[u8], on_text: OnText<'_>) {
         if data.trim_ascii() == b"[DONE]" {
             self.is_done = true;

@@ -1,4 +1,4 @@
-//! OpenAI's bodies: what is sent, and as much as is read of what comes back.
+//! The bodies of OpenAI's protocol: requests, and the fields of answers that Strata reads.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ impl<'a> Body<'a> {
                 "json_schema": { "name": wanted.name, "schema": wanted.schema, "strict": true },
             })),
             Shape::Object => Some(json!({ "type": "json_object" })),
-            Shape::Words => None,
+            Shape::Prompt => None,
         });
         let (old_limit, new_limit) =
             if dialect.new_limit { (None, request.max_tokens) } else { (request.max_tokens, None) };
@@ -58,8 +58,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Asks for the answer piece by piece. What somebody reads along with is a conversation, and its temperature is left to
-    /// the server.
+    /// Asks for a streamed answer. Streams serve conversations, so the server chooses the temperature.
     pub(super) fn streamed(self, dialect: Dialect) -> Self {
         let stream_options = (!dialect.plain_stream).then(|| json!({ "include_usage": true }));
         Self { stream: true, stream_options, temperature: None, ..self }
@@ -75,11 +74,11 @@ pub(super) struct Completion {
 
 #[derive(Deserialize)]
 pub(super) struct Choice {
-    pub(super) message: Said,
+    pub(super) message: ReplyMessage,
     pub(super) finish_reason: Option<String>,
 }
 
-/// A piece of an answer.
+/// A piece of a streamed answer.
 #[derive(Deserialize)]
 pub(super) struct Chunk {
     pub(super) choices: Option<Vec<ChunkChoice>>,
@@ -91,17 +90,17 @@ pub(super) struct Chunk {
 pub(super) struct ChunkChoice {
     #[serde(default)]
     pub(super) index: u64,
-    pub(super) delta: Option<Said>,
+    pub(super) delta: Option<ReplyMessage>,
     pub(super) finish_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Said {
+pub(super) struct ReplyMessage {
     content: Option<Content>,
     refusal: Option<String>,
 }
 
-/// A text, or as some servers have it, a list of parts.
+/// A text, or on some servers a list of parts.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Content {
@@ -115,8 +114,8 @@ struct Part {
     text: String,
 }
 
-impl Said {
-    /// What was said. A model that refuses says so in words; whoever reads an answer has to expect prose there anyway.
+impl ReplyMessage {
+    /// The text of the message. If the model refuses, this is its refusal; callers must expect prose in any case.
     pub(super) fn text(self) -> String {
         match self.content {
             Some(Content::Text(text)) => text,
@@ -126,7 +125,7 @@ impl Said {
     }
 }
 
-/// What a call cost.
+/// The tokens of a call.
 #[derive(Clone, Copy, Deserialize)]
 pub(super) struct Usage {
     pub(super) prompt_tokens: Option<u64>,

@@ -9,13 +9,13 @@ const HEADER: usize = 24;
 /// The longest word in the table.
 const MAX_WORD_CHARS: usize = 8;
 
-/// What a word costs that the dictionary has but the frequency list has not: it is rarer than all listed ones.
+/// The cost of a word that is in the dictionary but not in the frequency list: it is rarer than all listed words.
 const UNSEEN_LOG10: f32 = -10.0;
 
-/// What a character costs that is no word at all.
+/// The cost of a character that is not a word.
 const UNKNOWN_LOG10: f32 = -11.0;
 
-/// The dictionary. Only where words and glosses begin is kept outside the table.
+/// The dictionary. Only the start positions of words and glosses are kept outside the table.
 pub(super) struct Chinese {
     probabilities: &'static [u8],
     characters: &'static [u8],
@@ -37,7 +37,7 @@ impl Entry {
         ids.split(|id| *id == [0, 0]).map(|sense| sense.iter().map(|id| u16::from_le_bytes(*id)))
     }
 
-    /// How common it is; 0 where the frequency list does not have it.
+    /// The word's probability; 0 if it is not in the frequency list.
     pub(super) fn probability(&self) -> f32 {
         if self.probability == u8::MAX { 0.0 } else { 10_f32.powf(log10(self.probability)) }
     }
@@ -53,8 +53,7 @@ fn u16_at(bytes: &[u8]) -> u16 {
 
 impl Chinese {
     pub(super) fn new() -> Result<Self> {
-        Self::read(TABLE)
-            .ok_or_else(|| Error::internal("the table of Chinese words is damaged; build it anew"))
+        Self::read(TABLE).ok_or_else(|| Error::internal("the table of Chinese words is damaged; rebuild it"))
     }
 
     fn read(table: &'static [u8]) -> Option<Self> {
@@ -89,7 +88,7 @@ impl Chinese {
         self.probabilities.len()
     }
 
-    /// The characters of word `index` as UTF-16, of which each word has one a character.
+    /// The characters of word `index` as UTF-16; each character of the table is one unit.
     fn word(&self, index: usize) -> impl Iterator<Item = u16> {
         let range = 2 * self.word_starts[index] as usize..2 * self.word_starts[index + 1] as usize;
         self.characters[range].chunks_exact(2).map(u16_at)
@@ -99,7 +98,7 @@ impl Chinese {
         (self.word_starts[index + 1] - self.word_starts[index]) as usize
     }
 
-    /// The character of word `index` at `place`, or 0 where the word has ended, which sorts before all.
+    /// The character of word `index` at `place`; 0 after the end of the word, which sorts before all characters.
     fn character(&self, index: usize, place: usize) -> u16 {
         if place >= self.word_len(index) {
             return 0;
@@ -108,7 +107,7 @@ impl Chinese {
         u16_at(&self.characters[at..at + 2])
     }
 
-    /// Of the words `low..high`, which share their first `place` characters, those with `wanted` next.
+    /// Narrows the words `low..high`, which share their first `place` characters, to those with `wanted` at `place`.
     fn narrow(&self, low: usize, high: usize, place: usize, wanted: u16) -> (usize, usize) {
         let first = |from: usize, keep: &dyn Fn(u16) -> bool| {
             let (mut low, mut high) = (from, high);
@@ -128,7 +127,7 @@ impl Chinese {
 
     /// The entry of a word written in simplified characters.
     pub(super) fn find(&self, word: &str) -> Option<Entry> {
-        // Latin words come here too, and far more often.
+        // Latin words are looked up here too, and far more often.
         if word.is_ascii() || word.chars().count() > MAX_WORD_CHARS {
             return None;
         }
@@ -144,7 +143,7 @@ impl Chinese {
         Entry { glosses: &self.glosses[range], probability: self.probabilities[index] }
     }
 
-    /// Cuts a run of Chinese characters into its most probable words (Viterbi over word frequencies).
+    /// Splits a run of Chinese characters into its most probable words (Viterbi over word frequencies).
     pub(super) fn cut(&self, run: &str, emit: &mut dyn FnMut(&str)) {
         let starts: Vec<usize> =
             run.char_indices().map(|(at, _)| at).chain(std::iter::once(run.len())).collect();
@@ -167,7 +166,7 @@ impl Chinese {
                 if low == high {
                     break;
                 }
-                // The shortest of a range comes first: a word that ends here.
+                // The shortest word of the range comes first. If it has this length, a word ends here.
                 if self.word_len(low) == place + 1 {
                     known |= place == 0;
                     offer(place + 1, log10(self.probabilities[low]));

@@ -1,4 +1,4 @@
-//! English word pieces and their directions.
+//! English word pieces and their vectors.
 
 use hashbrown::HashTable;
 use strata_core::lexicon::{DIMENSION, add_bytes};
@@ -7,24 +7,24 @@ use strata_core::{Error, Result, hash};
 static VOCABULARY: &str = include_str!("../../data/vocab.txt");
 static TABLE: &[u8] = include_bytes!("../../data/builtin.bin");
 
-/// Where the weights begin, and what the rows' place is a multiple of.
+/// The offset of the weights, and the alignment of the rows.
 const HEADER: usize = 64;
 
-/// Words with more characters have no pieces, as the tokenizer defines it.
+/// Longer words have no pieces, as the tokenizer defines it.
 const MAX_WORD_CHARS: usize = 100;
 
-/// The vocabulary is sorted by frequency from here on.
+/// The first id of the part of the vocabulary that is sorted by frequency.
 const FIRST_WORD: u16 = 1996;
 
-/// Pieces by their text. Nobody can add to the table what would collide.
+/// Pieces by their text. The table is fixed, so an attacker cannot add colliding entries.
 struct Table {
     ids: HashTable<u16>,
     /// The texts by id, without `##`.
     texts: Vec<&'static str>,
     /// The length of the longest, in bytes.
     longest: usize,
-    /// By a hash of their first [`START`] bytes, which lengths texts have, a bit each: most beginnings of a word are no
-    /// piece, and need not be looked for.
+    /// The lengths of the texts with the same hash of their first [`START`] bytes, one bit for each length. Most beginnings of a
+    /// word are not a piece, and this avoids looking them up.
     lengths: Vec<u64>,
 }
 
@@ -57,7 +57,7 @@ impl Table {
         self.ids.find(scattered(hash), |id| self.texts[usize::from(*id)] == text).copied()
     }
 
-    /// The longest piece that a text begins with, and its length. The hashes of all beginnings are made in one pass.
+    /// The longest piece at the beginning of a text, and its length. The hashes of all beginnings are computed in one pass.
     fn longest_start(&self, text: &str) -> Option<(usize, u16)> {
         let mut hashes = [0; MAX_PIECE_BYTES + 1];
         let mut hash = hash::FNV_START;
@@ -73,26 +73,26 @@ impl Table {
     }
 }
 
-/// Where a text's lengths are, by its first bytes; none for one that is shorter.
+/// The slot of a text's first bytes in `lengths`; `None` for a shorter text.
 fn start(text: &str) -> Option<usize> {
     let bytes = text.as_bytes().first_chunk::<START>()?;
     Some((scattered(hash::fnv(bytes)) >> 40) as usize % STARTS)
 }
 
-/// No piece is longer.
+/// The length of the longest piece.
 const MAX_PIECE_BYTES: usize = 63;
 
-/// FNV-1a with its bits mixed: the table uses the highest ones, which the last bytes have hardly reached.
+/// FNV-1a with its bits mixed. The table uses the highest bits, which the last bytes of a text hardly change.
 fn scattered(hash: u64) -> u64 {
     hash.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// The pieces by their text. Continuing pieces are kept apart, so that no `##` need be written before a look-up.
+/// The pieces by their text. Continuing pieces have their own table, so that a look-up needs no `##`.
 pub(super) struct Pieces {
     first: Table,
     next: Table,
     rows: &'static [u8],
-    /// What to multiply each row with: its weight over its length.
+    /// The factor of each row: its weight divided by its length.
     scales: Vec<f32>,
 }
 
@@ -109,7 +109,7 @@ impl Pieces {
             && rows.len() == count * DIMENSION;
         if !fits {
             return Err(Error::internal(
-                "the table of word pieces does not fit its vocabulary; build it anew",
+                "the table of word pieces does not match its vocabulary; rebuild it",
             ));
         }
         let pieces = VOCABULARY.lines().zip(0_u16..);
@@ -121,7 +121,7 @@ impl Pieces {
         Ok(Self { first, next, rows, scales })
     }
 
-    /// The pieces of a word, longest first; none where the vocabulary cannot write it.
+    /// The pieces of a word, each the longest possible; empty if the vocabulary cannot express the word.
     pub(super) fn cut(&self, word: &str) -> Vec<u16> {
         let mut ids = Vec::new();
         if word.chars().count() > MAX_WORD_CHARS {
@@ -137,7 +137,7 @@ impl Pieces {
         ids
     }
 
-    /// Adds a piece's direction by its weight.
+    /// Adds a piece's weighted vector to `sum`.
     pub(super) fn add_row(&self, id: u16, sum: &mut [f32; DIMENSION]) {
         let start = usize::from(id) * DIMENSION;
         let (Some(row), Some(scale)) =
@@ -154,7 +154,7 @@ fn scale(row: &[u8]) -> f32 {
     if square > 0.0 { square.sqrt().recip() } else { 0.0 }
 }
 
-/// How common a piece is. Its place in the vocabulary tells as well as a table of frequencies would.
+/// The probability of a piece. Its position in the vocabulary estimates it as well as a table of frequencies.
 pub(super) fn probability(id: u16) -> f32 {
     if id < FIRST_WORD { 1e-3 } else { 1.0 / ((f32::from(id - FIRST_WORD + 1) + 2.7) * 10.74) }
 }

@@ -1,4 +1,4 @@
-//! Sentence encoders: Strata's own, which reads a turn together with the one before it, and any other.
+//! Sentence encoders: Strata's own, which reads a turn together with the previous turn, and any other.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -10,23 +10,23 @@ use strata_core::{Error, Result};
 
 use super::session::{Sequence, Session, Urgency, space_name};
 
-/// Pieces of the turn before that Strata's encoder reads: what it was trained with.
+/// The number of tokens of the previous turn that Strata's encoder reads, as in its training.
 const CONTEXT_PIECES: usize = 40;
 
-/// Pieces of the turn itself, or of the question: what it was trained with.
+/// The number of tokens of the turn or the question that Strata's encoder reads, as in its training.
 const TEXT_PIECES: usize = 254;
 
-/// How a folder's model wants to be used: the optional file `strata.json` in it.
+/// How to use the model of a folder: the optional file `strata.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Profile {
-    /// How token vectors become one.
+    /// How the token vectors become one vector.
     pooling: Pooling,
-    /// What some models want before a question.
+    /// A prefix that some models need before a question.
     query_prefix: String,
-    /// What some models want before a passage.
+    /// A prefix that some models need before a passage.
     passage_prefix: String,
-    /// The most tokens a text.
+    /// The maximum number of tokens of a text.
     max_tokens: usize,
 }
 
@@ -68,17 +68,17 @@ struct Loaded {
     end: u32,
 }
 
-/// What the model expects its input to look like.
+/// The input format of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
-    /// `[CLS]` the turn before `[SEP]` the turn `[SEP]`; the turn before is read but not averaged.
+    /// `[CLS]` previous turn `[SEP]` turn `[SEP]`; the previous turn is read but not part of the average.
     Strata,
     /// `[CLS]` text `[SEP]`.
     Plain,
 }
 
 impl OnnxEncoder {
-    /// The encoder in `dir`. Fails when the folder holds no model; reads no weights yet.
+    /// The encoder in `dir`. This fails if the folder holds no model, and reads no weights yet.
     pub fn open(dir: impl Into<PathBuf>) -> Result<Self> {
         let dir = dir.into();
         let name = space_name(&dir)?;
@@ -98,7 +98,7 @@ impl OnnxEncoder {
         let shared = Arc::clone(&self.shared);
         tokio::task::spawn_blocking(move || work(&shared))
             .await
-            .map_err(|error| Error::internal("the encoder's thread died").with_source(error))?
+            .map_err(|error| Error::internal("the encoder's thread has panicked").with_source(error))?
     }
 }
 
@@ -135,7 +135,7 @@ impl Shared {
 }
 
 impl Loaded {
-    /// The token ids of a passage, and from where on they count towards its vector (the first always does).
+    /// The token ids of a passage, and the first position that counts towards its vector (position 0 always counts).
     fn sequence(&self, passage: &Passage, prefix: &str, profile: &Profile) -> Result<(Sequence, usize)> {
         let text = self.session.pieces(&format!("{prefix}{}", passage.text))?;
         let most = match self.format {
@@ -162,7 +162,7 @@ fn pool(values: &[f32], width: usize, counted_from: usize, pooling: Pooling) -> 
     let mut tokens = values.chunks_exact(width);
     let mut vector = tokens.next().map(<[f32]>::to_vec).unwrap_or_default();
     if pooling == Pooling::Mean {
-        // The first token is taken already; the context's tokens are passed over.
+        // The first token is already in the sum; the context's tokens are skipped.
         for token in tokens.skip(counted_from.saturating_sub(1)) {
             for (sum, value) in vector.iter_mut().zip(token) {
                 *sum += value;
@@ -214,12 +214,12 @@ fn read_profile(dir: &Path) -> Result<Profile> {
         }
     };
     serde_json::from_str(&text).map_err(|error| {
-        Error::invalid(format!("`{}` is no description of an encoder: {error}", path.display()))
+        Error::invalid(format!("`{}` is not a valid description of an encoder: {error}", path.display()))
             .with_source(error)
     })
 }
 
-/// Hubs describe the pooling of a sentence encoder in `1_Pooling/config.json`.
+/// The pooling of a sentence encoder as model hubs describe it, in `1_Pooling/config.json`.
 fn pooling_of_hub(dir: &Path) -> Result<Profile> {
     #[derive(Deserialize)]
     struct Hub {
@@ -236,7 +236,7 @@ fn pooling_of_hub(dir: &Path) -> Result<Profile> {
     Ok(profile)
 }
 
-/// An error with its causes in one line: it is kept for later calls, and errors cannot be copied.
+/// An error with its causes in one line. The text is kept for later calls, because errors cannot be cloned.
 fn describe(error: &Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);

@@ -1,4 +1,4 @@
-//! Cross-encoders: models that read a question and a text together and say how well they fit.
+//! Cross-encoders: models that read a question and a text together and score how well they match.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -9,10 +9,10 @@ use strata_core::{Error, Result};
 
 use super::session::{Sequence, Session, Urgency, space_name};
 
-/// The most tokens of a pair: what the models for this task were trained with.
+/// The maximum number of tokens of a pair, as in the training of these models.
 const MAX_PAIR_TOKENS: usize = 512;
 
-/// The most tokens of the question in a pair, so that a long one leaves room for the text.
+/// The maximum number of tokens of the question in a pair, so that a long question leaves room for the text.
 const MAX_QUESTION_TOKENS: usize = 128;
 
 /// A sequence-classification model in a folder. Its weights are read on first use.
@@ -24,7 +24,7 @@ pub struct OnnxReranker {
 }
 
 impl OnnxReranker {
-    /// The cross-encoder in `dir`. Fails when the folder holds no model; reads no weights yet.
+    /// The cross-encoder in `dir`. This fails if the folder holds no model, and reads no weights yet.
     pub fn open(dir: impl Into<PathBuf>) -> Result<Self> {
         let dir = dir.into();
         let name = space_name(&dir)?;
@@ -59,7 +59,7 @@ impl OnnxReranker {
             .collect::<Result<Vec<_>>>()?;
         let mut scores = vec![0.0; texts.len()];
         session.run(&sequences, None, Urgency::Foreground, |index, values, width| {
-            // One logit is the score; of two, the second stands for «relevant».
+            // A single logit is the score. If there are two, the second one stands for «relevant».
             scores[index] = match width {
                 1 => values.first().copied().unwrap_or_default(),
                 _ => values.get(1).copied().unwrap_or_default() - values.first().copied().unwrap_or_default(),
@@ -79,6 +79,6 @@ impl Reranker for OnnxReranker {
         let (this, question, texts) = (self.clone(), question.to_owned(), texts.to_vec());
         tokio::task::spawn_blocking(move || this.score_now(&question, &texts))
             .await
-            .map_err(|error| Error::internal("the reranker's thread died").with_source(error))?
+            .map_err(|error| Error::internal("the reranker's thread has panicked").with_source(error))?
     }
 }

@@ -1,4 +1,4 @@
-//! A loaded model with its tokenizer: token ids in, numbers out.
+//! A loaded model with its tokenizer. Its input are token ids, its output are vectors or scores.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -11,19 +11,19 @@ use rten_tensor::{NdTensor, Tensor};
 use strata_core::{Error, Result, hash};
 use tokenizers::Tokenizer;
 
-/// The names under which hubs and exporters store a model, best for a CPU first.
+/// The file names that hubs and exporters use for a model, best for a CPU first.
 const MODEL_FILES: [&str; 3] = ["model_int8.onnx", "model_quantized.onnx", "model.onnx"];
 
-/// The most token positions of one run, padding included. Larger batches gain nothing (measured: 8.9 ms an item of 64
-/// tokens at 8, 16 and 32 items) and hold more memory.
+/// The maximum number of token positions of one run, including padding. Larger batches are not faster (measured: 8.9 ms for an
+/// item of 64 tokens in batches of 8, 16 and 32 items) and take more memory.
 const MAX_BATCH_TOKENS: usize = 2_048;
 
-/// Who waits for a run. A background batch must not hold up a question, so the two never share threads.
+/// How urgent a run is. A background batch must not delay a question, so the two never share threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Urgency {
-    /// Somebody waits for the answer: all cores.
+    /// A caller waits for the answer: the run uses all cores.
     Foreground,
-    /// Nobody does: one thread.
+    /// No caller waits: the run uses one thread.
     Background,
 }
 
@@ -31,7 +31,7 @@ pub(super) enum Urgency {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sequence {
     pub(super) ids: Vec<u32>,
-    /// From where the second segment runs (token type 1), for models that read pairs.
+    /// The position at which the second segment (token type 1) begins, for models that read pairs.
     pub(super) second_from: usize,
 }
 
@@ -52,20 +52,20 @@ pub(super) struct Session {
 impl Session {
     pub(super) fn load(dir: &Path) -> Result<Self> {
         let path = model_file(dir)?;
-        // Prepacking costs 30 MB and makes a short question four times faster (11.1 against 2.3 ms).
+        // Prepacking takes 30 MB and makes a short question more than four times faster (2.3 instead of 11.1 ms).
         let model = ModelOptions::with_all_ops().prepack_weights(true).load_file(&path).map_err(|error| {
-            Error::invalid(format!("`{}` is no ONNX model that can be run", path.display()))
+            Error::invalid(format!("`{}` is not an ONNX model that can be run", path.display()))
                 .with_source(error)
         })?;
         let path = dir.join("tokenizer.json");
         let mut tokenizer = Tokenizer::from_file(&path).map_err(|error| {
             Error::invalid(format!("`{}` cannot be read: {error}", path.display())).with_source(error)
         })?;
-        // Lengths are ours to decide: a file may carry the settings of the training run.
+        // The file may contain the padding and truncation of the training run; lengths are decided here.
         tokenizer.with_padding(None);
-        tokenizer
-            .with_truncation(None)
-            .map_err(|error| Error::internal("the tokenizer keeps its truncation").with_source(error))?;
+        tokenizer.with_truncation(None).map_err(|error| {
+            Error::internal("the tokenizer's truncation cannot be switched off").with_source(error)
+        })?;
         let background = Arc::new(ThreadPool::with_num_threads(1));
         Ok(Self { model, tokenizer, background })
     }
@@ -84,7 +84,7 @@ impl Session {
         Ok(encoding.get_ids().to_vec())
     }
 
-    /// The id of the first of these special tokens that the vocabulary has.
+    /// The id of the first of these special tokens that is in the vocabulary.
     pub(super) fn special(&self, names: &[&str]) -> Result<u32> {
         names
             .iter()
@@ -92,8 +92,8 @@ impl Session {
             .ok_or_else(|| Error::invalid(format!("the tokenizer has none of the tokens {names:?}")))
     }
 
-    /// Runs the model over sequences of any lengths and hands each one's rows of `output` to `take`, as (index of the
-    /// sequence, its values, values a token). For a model with one row a sequence the tokens count as one.
+    /// Runs the model over sequences of any lengths and passes the rows of `output` of each sequence to `take`, as (index of the
+    /// sequence, its values, values per token). If the model has one row per sequence, that row counts as one token.
     pub(super) fn run(
         &self,
         sequences: &[Sequence],
@@ -105,7 +105,7 @@ impl Session {
         order.sort_by_key(|&index| sequences[index].ids.len());
         let mut rest = order.as_slice();
         while !rest.is_empty() {
-            // Sorted by length, so the last of a batch is its longest: take as many as fit with its padding.
+            // The sequences are sorted by length, so the last of a batch is its longest and decides the padding.
             let fits = (1..=rest.len())
                 .take_while(|&count| {
                     count == 1 || count * sequences[rest[count - 1]].ids.len() <= MAX_BATCH_TOKENS
@@ -146,7 +146,7 @@ impl Session {
         for (name, tensor) in [("input_ids", &ids), ("attention_mask", &mask), ("token_type_ids", &types)] {
             match self.model.node_id(name) {
                 Ok(id) if self.model.input_ids().contains(&id) => inputs.push((id, tensor.view().into())),
-                // Many models know no token types.
+                // Many models have no token types.
                 _ if name == "token_type_ids" => {}
                 _ => return Err(Error::invalid(format!("the model has no input `{name}`"))),
             }
@@ -176,14 +176,14 @@ impl Session {
 fn model_file(dir: &Path) -> Result<PathBuf> {
     let candidates = MODEL_FILES.iter().flat_map(|name| [dir.join(name), dir.join("onnx").join(name)]);
     candidates.into_iter().find(|path| path.is_file()).ok_or_else(|| {
-        Error::invalid(format!("`{}` holds no model; it needs one of {MODEL_FILES:?}", dir.display()))
+        Error::invalid(format!("`{}` contains no model; add one of {MODEL_FILES:?}", dir.display()))
     })
 }
 
-/// A name for the space that a folder's model makes: the folder's own name and a digest of the weights.
+/// The name of the vector space of a folder's model: the folder's name and a digest of the weights.
 ///
-/// A retrained model in the same folder must not be taken for the old one. Reading 23 MB at every start would cost more
-/// than the start itself, so the digest is over the size and 64 blocks spread over the file: training changes all of them.
+/// A retrained model in the same folder must not be mistaken for the old one. Reading 23 MB at every start would take longer
+/// than the start itself, so the digest covers the size and 64 blocks spread over the file; training changes all of them.
 pub(super) fn space_name(dir: &Path) -> Result<String> {
     const BLOCKS: u64 = 64;
     let path = model_file(dir)?;

@@ -136,7 +136,7 @@ async fn what_will_not_pass_is_not_tried_again() {
     fails_after(1, |_, _| answer("404 Not Found", "", b"no such model")).await;
     fails_after(1, |_, _| answer("400 Bad Request", "", b"the prompt is too long")).await;
     let error = fails_after(1, |_, _| answer("200 OK", "", b"<html>sign in</html>")).await;
-    assert!(error.message().contains("something else"), "{error}");
+    assert!(error.message().contains("something other"), "{error}");
     let error = fails_after(1, |_, _| answer("200 OK", "", br#"{"choices":[]}"#)).await;
     assert!(error.message().contains("without choices"), "{error}");
     fails_after(1, |_, _| answer("200 OK", "", br#"{"error":{"message":"overloaded"}}"#)).await;
@@ -303,7 +303,7 @@ async fn a_stream_ends_with_or_without_its_mark() {
 #[tokio::test]
 async fn an_answer_that_breaks_off_is_not_asked_for_again() {
     let overloaded = format!("data: {{\"error\":{{\"message\":\"overloaded, {KEY}\"}}}}\n\n");
-    for (end, says) in [(String::new(), "broke its answer off"), (overloaded, "overloaded, (key)")] {
+    for (end, says) in [(String::new(), "interrupted its answer"), (overloaded, "overloaded, (key)")] {
         let whole = format!("{HALF}{end}");
         let server = Server::start(move |_, _| events(&whole)).await;
         let (pieces, answered) = streamed(&chat(&server)).await;
@@ -321,7 +321,7 @@ async fn an_answer_that_breaks_off_is_not_asked_for_again() {
     .await;
     let (pieces, answered) = streamed(&chat(&server)).await;
     assert_eq!((pieces.len(), server.requests().len()), (2, 1));
-    assert!(answered.unwrap_err().message().contains("broke its answer off"));
+    assert!(answered.unwrap_err().message().contains("interrupted its answer"));
 }
 
 #[tokio::test]

@@ -66,7 +66,7 @@ async fn a_broken_download_is_resumed() {
     let file = file(&server).await;
     let dir = tempfile::tempdir().unwrap();
     let error = pull(&client(), &file, dir.path(), |_, _| {}).await.unwrap_err();
-    assert!(error.message().contains("run it again to resume"), "{error}");
+    assert!(error.message().contains("run the command again to resume"), "{error}");
     assert!(!dir.path().join("model.onnx").exists(), "nothing half done has the right name");
     let path = pull(&client(), &file, dir.path(), |_, _| {}).await.unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), CONTENT);
@@ -101,7 +101,7 @@ async fn redirections_are_followed_but_not_for_ever() {
     file.url = format!("{}/loop", server.url);
     file.name = "other.onnx".to_owned();
     let error = pull(&client(), &file, dir.path(), |_, _| {}).await.unwrap_err();
-    assert!(error.message().contains("redirections"), "{error}");
+    assert!(error.message().contains("redirects"), "{error}");
 }
 
 #[tokio::test]
