@@ -1,11 +1,11 @@
-//! A clock that is set by hand: a benchmark's questions are asked at the times the data says.
+//! A clock that is set by hand, because a benchmark asks its questions at the times in the data.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use jiff::Timestamp;
 use strata_core::ports::Clock;
 
-/// A clock that stands still until it is set, at the epoch to begin with.
+/// A clock that stands still until it is set. It starts at the epoch.
 #[derive(Debug, Default)]
 pub struct EvalClock(AtomicI64);
 
@@ -15,7 +15,7 @@ impl EvalClock {
         Self(AtomicI64::new(now.as_microsecond()))
     }
 
-    /// Sets it, forwards or backwards.
+    /// Sets the clock forwards or backwards.
     pub fn set(&self, now: Timestamp) {
         self.0.store(now.as_microsecond(), Ordering::SeqCst);
     }
@@ -23,7 +23,7 @@ impl EvalClock {
 
 impl Clock for EvalClock {
     fn now(&self) -> Timestamp {
-        // Every value in it came from a timestamp.
+        // Every stored value comes from a timestamp.
         Timestamp::from_microsecond(self.0.load(Ordering::SeqCst)).unwrap_or(Timestamp::UNIX_EPOCH)
     }
 }

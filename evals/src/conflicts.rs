@@ -1,8 +1,7 @@
-//! The conflict suite: short dialogues that change, correct, repeat and take back facts, through the built-in extraction and
-//! reconciliation, with what must be true at the end and what each message must do.
+//! The conflict suite: short dialogues that change, correct, repeat and retract facts. They run through the built-in extraction
+//! and reconciliation. Labels say which event each message must cause, and which memories must be current at the end.
 //!
-//! What is deliberately absent: a store and a model. Memories live in a list here, as a store would keep them.
-//! The data and its format are described in `docs/evals.md`.
+//! Deliberately absent: a store and a model. The memories are in a list. `docs/evals.md` describes the data and its format.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,7 +16,7 @@ use strata_language::plan::{Fate, Novelty, Plan};
 use strata_language::text;
 use uuid::Uuid;
 
-/// What a message did to what is known, or has to do. Where it did several things, the first of these.
+/// The effect of a message on the known memories. If a message has several effects, the first of these counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Event {
@@ -25,7 +24,7 @@ pub enum Event {
     Update,
     /// A memory was contradicted, or a todo ended.
     Delete,
-    /// Something was added beside what is known.
+    /// A memory was added.
     Add,
     /// Nothing changed.
     None,
@@ -48,25 +47,25 @@ impl Event {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dialogue {
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// What it tests.
+    /// What the dialogue tests.
     pub category: String,
-    /// What is known before, by whomever it was written.
+    /// The statements that are known before the dialogue.
     #[serde(default)]
     pub known: Vec<String>,
-    /// What the user says, two weeks between the messages.
+    /// The user's messages, two weeks apart.
     pub say: Vec<String>,
-    /// What each message has to do.
+    /// The event that each message must cause.
     pub events: Vec<Event>,
-    /// What some current memory has to say at the end: all words of an entry, `|` between alternatives, `!` before a word that must
-    /// be absent, `_` for a blank inside a word.
+    /// Patterns that a current memory must match at the end. A memory must contain all words of a pattern; `|` separates
+    /// alternatives, `!` marks a word that must be absent, and `_` stands for a blank.
     #[serde(default)]
     pub holds: Vec<String>,
-    /// What no current memory may say at the end, in the same form.
+    /// Patterns that no current memory may match at the end.
     #[serde(default)]
     pub gone: Vec<String>,
-    /// The most memories that may be current at the end.
+    /// The maximum number of current memories at the end.
     pub most: Option<usize>,
 }
 
@@ -75,11 +74,11 @@ pub struct Dialogue {
 pub struct Suite {
     /// The file's name without its ending: `tuned.en`.
     pub name: String,
-    /// Its dialogues.
+    /// The dialogues.
     pub dialogues: Vec<Dialogue>,
 }
 
-/// Reads `*.jsonl` of a folder, a dialogue a line.
+/// Reads the `*.jsonl` files of a folder, with one dialogue per line.
 pub fn load(folder: &Path) -> Result<Vec<Suite>> {
     let unreadable = |error| Error::invalid(format!("folder `{}` cannot be read: {error}", folder.display()));
     let mut paths = Vec::new();
@@ -110,50 +109,53 @@ pub fn load(folder: &Path) -> Result<Vec<Suite>> {
         suites.push(Suite { name, dialogues });
     }
     if suites.is_empty() {
-        return Err(Error::invalid(format!("folder `{}` holds no `*.jsonl` of dialogues", folder.display())));
+        return Err(Error::invalid(format!(
+            "folder `{}` contains no `*.jsonl` file of dialogues",
+            folder.display()
+        )));
     }
     Ok(suites)
 }
 
-/// How often an event was wanted, done, and both.
+/// How often an event was expected, caused, and both.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// Messages that had to do it.
+    /// Messages that should cause the event.
     pub wanted: usize,
-    /// Messages that did it.
+    /// Messages that caused the event.
     pub done: usize,
-    /// Messages that had to and did.
+    /// Messages that should cause the event and did.
     pub right: usize,
 }
 
-/// What a run over some dialogues found.
+/// The results of some dialogues.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Findings {
-    /// How many dialogues.
+    /// The number of dialogues.
     pub dialogues: usize,
-    /// How many of them end with exactly what is true.
+    /// The number of dialogues that end with exactly the true memories.
     pub true_at_the_end: usize,
-    /// How many messages.
+    /// The number of messages.
     pub messages: usize,
-    /// How many of them were said when something was known.
+    /// The number of messages that were said when a memory was current.
     pub with_known: usize,
-    /// How many of those ended a memory that should have stayed.
+    /// The number of those that ended a memory that should have stayed.
     pub falsely_ended: usize,
-    /// By event.
+    /// The counts by event.
     pub events: BTreeMap<&'static str, Counts>,
-    /// By category: dialogues and how many of them end right.
+    /// By category: the number of dialogues, and of those that end right.
     pub categories: BTreeMap<String, (usize, usize)>,
-    /// What went wrong, dialogue by dialogue, for a person.
+    /// The failures in words, one for each dialogue.
     pub failures: Vec<String>,
 }
 
 impl Findings {
-    /// The share of dialogues that end with exactly what is true.
+    /// The share of dialogues that end with exactly the true memories.
     pub fn accuracy(&self) -> f64 {
         share(self.true_at_the_end, self.dialogues)
     }
 
-    /// The share of messages, said when something was known, that ended a memory which should have stayed.
+    /// The share of messages, among those said when a memory was current, that ended a memory that should have stayed.
     pub fn false_supersession(&self) -> f64 {
         share(self.falsely_ended, self.with_known)
     }
@@ -183,14 +185,14 @@ fn share(part: usize, whole: usize) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// What was found in each suite, then in each language, then in all.
+/// The results by suite, by language, and of all dialogues.
 #[derive(Debug, Clone, Serialize)]
 pub struct ConflictReport {
     /// By suite.
     pub suites: BTreeMap<String, Findings>,
-    /// By language: the last part of the suites' names.
+    /// By language, which is the last part of a suite's name.
     pub languages: BTreeMap<String, Findings>,
-    /// In all.
+    /// Of all dialogues.
     pub all: Findings,
 }
 
@@ -278,7 +280,7 @@ fn event(plan: &Plan) -> Event {
     fates.chain(added).min().unwrap_or(Event::None)
 }
 
-/// What a store would do.
+/// Applies a plan to the list of memories, as a store would.
 fn apply(plan: &Plan, statements: &[Statement], memories: &mut Vec<Memory>, at: Timestamp) {
     for (memory, fate) in memories.iter_mut().zip(&plan.known) {
         if *fate != Fate::Keep {

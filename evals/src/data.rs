@@ -1,4 +1,4 @@
-//! The data of a benchmark, read from a folder and checked: a wrong id would silently count as a miss.
+//! Reads the data of a benchmark from a folder and checks it. Without the checks, a wrong id would silently count as a miss.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
@@ -19,7 +19,7 @@ const QUESTIONS: &str = ".questions.jsonl";
 /// One labelled set: conversations, and questions about them.
 #[derive(Debug, Clone)]
 pub struct Set {
-    /// Its name: how its files begin.
+    /// The name, with which its file names begin.
     pub name: String,
     /// The conversations.
     pub conversations: Vec<Conversation>,
@@ -27,14 +27,14 @@ pub struct Set {
     pub questions: Vec<Question>,
 }
 
-/// One conversation: everything that one user has said and been told.
+/// One conversation: all sessions of one user.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Conversation {
-    /// Its id, unique in the set.
+    /// The id, unique in the set.
     pub conversation_id: String,
-    /// Its sessions, in their order.
+    /// The sessions, in order.
     pub sessions: Vec<Session>,
-    /// Where it was read: `FILE:LINE`.
+    /// The place in the data: `FILE:LINE`.
     #[serde(skip)]
     pub place: String,
 }
@@ -42,25 +42,25 @@ pub struct Conversation {
 /// One session of a conversation.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Session {
-    /// Its id, unique in the conversation.
+    /// The id, unique in the conversation.
     pub session_id: String,
-    /// When it began.
+    /// When the session began.
     #[serde(default, deserialize_with = "moment")]
     pub timestamp: Option<Timestamp>,
-    /// What was said, in order.
+    /// The turns, in order.
     pub turns: Vec<Turn>,
 }
 
 /// One turn of a session.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Turn {
-    /// Its id, unique in the conversation.
+    /// The id, unique in the conversation.
     pub turn_id: String,
-    /// Who said it: `user`, `assistant`, or a name.
+    /// The speaker: `user`, `assistant`, or a name.
     pub speaker: String,
-    /// What was said.
+    /// The text.
     pub text: String,
-    /// When it was said, where that is known better than the session's beginning.
+    /// When the turn was said, if that is known more exactly than the session's beginning.
     #[serde(default, deserialize_with = "moment")]
     pub timestamp: Option<Timestamp>,
 }
@@ -68,36 +68,36 @@ pub struct Turn {
 /// One question with its evidence.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Question {
-    /// Its id, unique in the set.
+    /// The id, unique in the set.
     pub question_id: String,
-    /// The conversation it is about.
+    /// The conversation that the question is about.
     pub conversation_id: String,
     /// The question itself.
     pub question: String,
-    /// The row of the report that it counts in.
+    /// The row of the report that the question counts in.
     #[serde(default = "all")]
     pub category: String,
-    /// When it is asked. A date alone is the end of that day.
+    /// When the question is asked. A date without a time is the end of that day.
     #[serde(default, deserialize_with = "end_of_day")]
     pub question_date: Option<Timestamp>,
-    /// It is asked before this session began: only earlier ones may be brought back.
+    /// The question is asked before this session began, so only earlier sessions may be recalled.
     #[serde(default)]
     pub as_of_session: Option<String>,
     /// The turns that hold the answer.
     pub evidence_turns: Vec<String>,
-    /// The sessions that hold the answer; those of the turns where the file does not say.
+    /// The sessions that hold the answer. Defaults to the sessions of the evidence turns.
     #[serde(default)]
     pub evidence_sessions: Option<Vec<String>>,
-    /// Of conflicting turns, those that say what holds now.
+    /// The conflicting turns that are true now.
     #[serde(default)]
     pub latest_turns: Vec<String>,
-    /// Of conflicting turns, those that say what held once.
+    /// The conflicting turns that were true earlier.
     #[serde(default)]
     pub stale_turns: Vec<String>,
-    /// Whether it counts: questions without an answer in the data do not.
+    /// Whether the question is scored; questions without an answer in the data are not.
     #[serde(default = "yes")]
     pub scored: bool,
-    /// Where it was read: `FILE:LINE`.
+    /// The place in the data: `FILE:LINE`.
     #[serde(skip)]
     pub place: String,
 }
@@ -110,7 +110,7 @@ fn yes() -> bool {
     true
 }
 
-/// The names of the sets in a folder, sorted: each that has conversations and questions.
+/// The names of the sets in a folder, sorted. A set has a file of conversations and a file of questions.
 pub fn sets(dir: &Path) -> Result<Vec<String>> {
     let unreadable = |error: std::io::Error| {
         Error::not_found(format!("folder `{}` cannot be read: {error}", dir.display())).with_source(error)
@@ -174,7 +174,7 @@ fn read_lines<T: DeserializeOwned>(path: &Path, place: impl Fn(T, String) -> T) 
             continue;
         }
         let item = serde_json::from_str(&line).map_err(|error| {
-            // The line within the line is always 1.
+            // The line number is always 1 here, so it is left out.
             let error = error.to_string().replace(" at line 1 column ", " at column ");
             Error::invalid(format!("{at}: {error}"))
         })?;
@@ -260,14 +260,14 @@ impl<'a> Known<'a> {
 
 impl Conversation {
     /// The session of each turn.
-    pub fn session_of(&self) -> HashMap<&str, &str> {
+    pub(crate) fn session_of(&self) -> HashMap<&str, &str> {
         let turns =
             self.sessions.iter().flat_map(|session| session.turns.iter().map(move |turn| (turn, session)));
         turns.map(|(turn, session)| (turn.turn_id.as_str(), session.session_id.as_str())).collect()
     }
 
-    /// When each turn was said, session by session: its own time, else its session's, else that of the turn before it
-    /// (for the first ones, of the first that has any), so that turns never jump ahead of what was said before them.
+    /// The time of each turn, session by session: its own time, else its session's, else the time of the turn before it. The
+    /// first turns get the first known time. So a turn is never dated before an earlier turn because its time is missing.
     pub fn times(&self) -> Vec<Vec<Option<Timestamp>>> {
         let known = |session: &Session, turn: &Turn| turn.timestamp.or(session.timestamp);
         let mut last =
@@ -284,7 +284,7 @@ impl Conversation {
     }
 }
 
-/// A time as the files write it: a date, a date and a time of day in UTC, or with an offset.
+/// Reads a time: a date, or a date and a time of day, in UTC or with an offset. The second value is whether it is only a date.
 fn parse_moment(text: &str) -> Option<(Timestamp, bool)> {
     if let Ok(timestamp) = text.parse() {
         return Some((timestamp, false));
@@ -299,7 +299,7 @@ fn parsed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<(Timestam
     let moment = parse_moment(&text);
     moment.map(Some).ok_or_else(|| {
         serde::de::Error::custom(format!(
-            "`{text}` is no time; write it as in `2024-05-31` or `2024-05-31T18:00`"
+            "`{text}` is not a time; write it as in `2024-05-31` or `2024-05-31T18:00`"
         ))
     })
 }
@@ -308,7 +308,7 @@ fn moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp
     Ok(parsed(deserializer)?.map(|(moment, _)| moment))
 }
 
-/// What was said on the day of a question that names only a day has been said when it is asked.
+/// Reads a time; a date without a time is the end of that day, so that all turns of the day precede the question.
 fn end_of_day<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
     Ok(parsed(deserializer)?.map(|(moment, date_only)| {
         let end = moment.checked_add(Span::new().hours(24).seconds(-1));

@@ -15,13 +15,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Serialize;
 
-/// What one place of a ranking holds: one id, or several for an item made of several turns.
+/// One place of a ranking: one id, or several ids for an item that was made from several turns.
 pub type Slot = Vec<String>;
 
-/// Figures by their names.
+/// Metrics by name.
 pub type Metrics = BTreeMap<&'static str, f64>;
 
-/// The figures in the order in which they are shown.
+/// The names of the metrics, in the order of the report.
 pub const NAMES: [&str; 15] = [
     "R@5",
     "Hit@5",
@@ -40,10 +40,10 @@ pub const NAMES: [&str; 15] = [
     "FreshFirst",
 ];
 
-/// How many samples the confidence intervals come from.
+/// The number of bootstrap samples of a confidence interval.
 const DRAWS: usize = 1000;
 
-/// What is looked for.
+/// The unit of the evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// The turns of the evidence.
@@ -52,12 +52,17 @@ pub enum Level {
     Session,
 }
 
-/// The figures of one question, whose evidence must not be empty.
-pub fn of_question(ranked: &[Slot], evidence: &[String], latest: &[String], stale: &[String]) -> Metrics {
+/// The metrics of one question. Its evidence must not be empty.
+pub(crate) fn question_metrics(
+    ranked: &[Slot],
+    evidence: &[String],
+    latest: &[String],
+    stale: &[String],
+) -> Metrics {
     let evidence: HashSet<&str> = evidence.iter().map(String::as_str).collect();
     let slots = places(ranked);
     let mut metrics = Metrics::new();
-    // No id stands in two places, so that any evidence in a place is new.
+    // No id is in two places, so any evidence in a place is new.
     let gains: Vec<f64> =
         slots.iter().map(|slot| f64::from(slot.iter().any(|id| evidence.contains(id)))).collect();
     for (k, [recall, hit, all]) in [
@@ -94,7 +99,7 @@ pub fn of_question(ranked: &[Slot], evidence: &[String], latest: &[String], stal
     metrics
 }
 
-/// The places that count, each with the ids that it brings for the first time.
+/// The places with at least one new id, each with its new ids only.
 fn places(ranked: &[Slot]) -> Vec<Vec<&str>> {
     let mut seen = HashSet::new();
     let new =
@@ -111,17 +116,17 @@ fn dcg_lme(gains: &[f64]) -> f64 {
     gains.first().copied().unwrap_or(0.0) + rest
 }
 
-/// The means of some questions.
+/// The mean metrics of some questions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// How many questions.
+    /// The number of questions.
     pub n: usize,
-    /// Their means, each over the questions that have the figure.
+    /// The means, each over the questions that have the metric.
     #[serde(flatten)]
     pub metrics: Metrics,
 }
 
-/// The figures of a set.
+/// The metrics of a set.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
     /// Over all questions.
@@ -135,7 +140,7 @@ pub struct Summary {
     pub categories: BTreeMap<String, Row>,
 }
 
-/// Sums up the figures of questions, each with its category.
+/// Summarises the metrics of questions, each with its category.
 pub fn summarise(questions: &[(&str, Metrics)]) -> Summary {
     let mut by_category: BTreeMap<String, Vec<&Metrics>> = BTreeMap::new();
     for (category, metrics) in questions {
@@ -211,7 +216,7 @@ mod tests {
         text.split('|').map(ids).filter(|slot| !slot.is_empty()).collect()
     }
 
-    /// Checks the figures that are named; all were computed by hand.
+    /// Checks the named metrics; the expected values were computed by hand.
     #[track_caller]
     fn check(ranked: &str, evidence: &str, expected: &[(&'static str, f64)]) {
         check_fresh(ranked, evidence, "", "", expected);
@@ -225,7 +230,7 @@ mod tests {
         stale: &str,
         expected: &[(&'static str, f64)],
     ) {
-        let metrics = of_question(&ranking(ranked), &ids(evidence), &ids(latest), &ids(stale));
+        let metrics = question_metrics(&ranking(ranked), &ids(evidence), &ids(latest), &ids(stale));
         for (name, value) in expected {
             let found = metrics.get(name).copied();
             let close = found.is_some_and(|found| (found - value).abs() < 1e-9);
@@ -266,10 +271,10 @@ mod tests {
 
     #[test]
     fn a_repeated_place_is_dropped_and_a_place_may_hold_several() {
-        // The second place repeats the first and takes none, so that `a` stands in the fifth.
+        // The second place repeats the first and is dropped, so `a` is in the fifth.
         check("1 | 1 | 2 | 3 | 4 | a", "a", &[("R@5", 1.0), ("MRR", 0.2)]);
         check("1 2 | 2 a b | c", "a b c d", &[("R@5", 0.75), ("MRR", 0.5)]);
-        // Two pieces of evidence in one place gain once: (1/log2 3 + 1/log2 4) over four places' best.
+        // Two pieces of evidence in one place count once: (1/log2 3 + 1/log2 4) over the best four places.
         let best = 1.0 + 0.630_929_753_571_457_4 + 0.5 + 0.430_676_558_073_393_06;
         check("1 2 | 2 a b | c", "a b c d", &[("NDCG@10", (0.630_929_753_571_457_4 + 0.5) / best)]);
     }
@@ -289,21 +294,21 @@ mod tests {
         check_fresh("new old", "new", "new", "old", &fresh(0.0));
         check_fresh("old2 | new | old", "new", "new", "old", &fresh(1.0));
         check_fresh("1|2|3|4|5|new", "new", "new", "old", &[("Fresh@5", 0.0), ("Fresh@10", 1.0)]);
-        let without = of_question(&ranking("a"), &ids("a"), &[], &[]);
+        let without = question_metrics(&ranking("a"), &ids("a"), &[], &[]);
         assert!(!without.contains_key("FreshFirst") && !without.contains_key("Fresh@5"));
     }
 
     #[test]
     fn means_by_category_over_all_and_of_categories() {
-        let question = |ranked: &str| of_question(&ranking(ranked), &ids("a"), &[], &[]);
-        let fresh = of_question(&ranking("a"), &ids("a"), &ids("a"), &ids("b"));
+        let question = |ranked: &str| question_metrics(&ranking(ranked), &ids("a"), &[], &[]);
+        let fresh = question_metrics(&ranking("a"), &ids("a"), &ids("a"), &ids("b"));
         let questions = [("x", question("a")), ("x", question("b")), ("x", question("b")), ("y", fresh)];
         let summary = summarise(&questions);
         assert_eq!((summary.overall.n, summary.categories["x"].n, summary.categories["y"].n), (4, 3, 1));
         assert_eq!(summary.overall.metrics["R@5"], 0.5);
         assert_eq!(summary.categories["x"].metrics["R@5"], 1.0 / 3.0);
         assert_eq!(summary.macro_mean["R@5"], (1.0 / 3.0 + 1.0) / 2.0);
-        // Figures that only some questions have are means over those.
+        // A metric that only some questions have is the mean over these.
         assert_eq!(summary.overall.metrics["FreshFirst"], 1.0);
         assert!(!summary.categories["x"].metrics.contains_key("FreshFirst"));
         assert!(!summary.ci95.contains_key("FreshFirst"));
@@ -320,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn no_question_has_no_figures() {
+    fn no_questions_have_no_metrics() {
         let summary = summarise(&[]);
         assert_eq!(summary.overall.n, 0);
         assert!(

@@ -1,4 +1,4 @@
-//! What a run found: figures, latencies and the run itself.
+//! The results of a run: metrics, latencies and rankings.
 
 use std::time::Duration;
 
@@ -7,35 +7,35 @@ use strata_engine::recall::Order;
 
 use crate::metrics::{Slot, Summary};
 
-/// What a run of one set found.
+/// The results of one set.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// The set.
     pub set: String,
-    /// How many conversations were recorded.
+    /// The number of recorded conversations.
     pub conversations: usize,
-    /// How many sessions.
+    /// The number of sessions.
     pub sessions: usize,
-    /// How many turns; those without text are not recorded.
+    /// The number of recorded turns; turns without text are not recorded.
     pub turns: usize,
-    /// How many questions were asked.
+    /// The number of questions.
     pub questions: usize,
-    /// What recording cost.
+    /// The speed of recording.
     pub ingest: Ingest,
-    /// What each order brought back.
+    /// The results of each order.
     pub orders: Vec<OrderReport>,
 }
 
-/// What one order brought back.
+/// The results of one order.
 #[derive(Debug, Clone, Serialize)]
 pub struct OrderReport {
     /// The order.
     pub order: Order,
-    /// The figures by turns.
+    /// The metrics by turns.
     pub turn: Summary,
-    /// The figures by sessions.
+    /// The metrics by sessions.
     pub session: Summary,
-    /// What recalling cost.
+    /// The latency of recall.
     pub latency: Latency,
     /// The rankings, in the order of the questions.
     #[serde(skip)]
@@ -47,7 +47,7 @@ pub struct OrderReport {
 pub struct RunLine {
     /// The question.
     pub question_id: String,
-    /// What was brought back, best first.
+    /// The recalled items, best first.
     #[serde(serialize_with = "slots")]
     pub ranked: Vec<Slot>,
 }
@@ -66,7 +66,7 @@ fn slots<S: Serializer>(ranked: &[Slot], serializer: S) -> Result<S::Ok, S::Erro
 }
 
 impl OrderReport {
-    /// The run as a file: a JSON object a line.
+    /// The rankings as a file with one JSON object per line.
     pub fn run_file(&self) -> serde_json::Result<String> {
         let mut file = String::new();
         for line in &self.run {
@@ -77,38 +77,38 @@ impl OrderReport {
     }
 }
 
-/// What recording cost.
+/// The speed of recording.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Ingest {
-    /// Turns recorded a second, over the time in which anything was recorded.
+    /// Recorded turns per second, over the time spent on recording.
     pub turns_per_second: f64,
-    /// The calls, each of up to a session.
+    /// The latency of the calls, each with at most one session.
     pub latency: Latency,
 }
 
-/// How long calls took, in milliseconds.
+/// The latency of calls, in milliseconds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Latency {
-    /// How many calls.
+    /// The number of calls.
     pub count: usize,
-    /// Their mean.
+    /// The mean.
     pub mean_ms: f64,
-    /// Half took no longer.
+    /// The median.
     pub p50_ms: f64,
-    /// Nine of ten took no longer.
+    /// The 90th percentile.
     pub p90_ms: f64,
-    /// 99 of 100 took no longer.
+    /// The 99th percentile.
     pub p99_ms: f64,
-    /// The longest.
+    /// The maximum.
     pub max_ms: f64,
 }
 
 impl Latency {
-    /// From the calls' durations.
+    /// Computes the latency from the durations of the calls.
     pub fn of(mut calls: Vec<Duration>) -> Self {
         calls.sort();
         let milliseconds = |duration: &Duration| duration.as_secs_f64() * 1000.0;
-        // Nearest rank: the smallest value that at least the given share does not exceed.
+        // Nearest rank: the smallest value that is at least as large as the given share of the values.
         let percentile = |percent: usize| {
             let rank = (calls.len() * percent).div_ceil(100).max(1);
             calls.get(rank - 1).map_or(0.0, milliseconds)

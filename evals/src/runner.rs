@@ -1,8 +1,8 @@
 //! Records the conversations of a set and asks its questions, each at its time.
 //!
-//! One conversation is one user. Users and sessions get neutral names, so that nothing of the data's ids reaches recall.
-//! Conversations are recorded side by side, questions are asked one after another so that latencies mean something. A
-//! question with `as_of_session` is asked before that session is recorded: no filter could be more exact.
+//! Each conversation is one user. Users and sessions get neutral names, so that recall does not see the ids of the data.
+//! Conversations are recorded concurrently. Questions are asked one after another, so that the latencies are meaningful. A
+//! question with `as_of_session` is asked before that session is recorded, which is more exact than any filter.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -20,22 +20,22 @@ use tokio::task::JoinSet;
 
 use crate::clock::EvalClock;
 use crate::data::{Conversation, Question, Set};
-use crate::metrics::{Level, Slot, of_question, summarise};
+use crate::metrics::{Level, Slot, question_metrics, summarise};
 use crate::report::{Ingest, Latency, OrderReport, Report, RunLine};
 
-/// How many conversations are recorded side by side: enough for a store that groups commits.
-const SIDE_BY_SIDE: usize = 16;
+/// The number of conversations that are recorded concurrently: enough for a store that groups commits.
+const CONCURRENT_CONVERSATIONS: usize = 16;
 
 /// How a set is run.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// In which orders each question is asked.
+    /// The orders in which each question is asked.
     pub orders: Vec<Order>,
-    /// How many items are asked for by relevance.
+    /// The maximum number of items by relevance.
     pub relevance_limit: u32,
-    /// How many items are asked for as they are served.
+    /// The maximum number of items in the served order.
     pub served_limit: u32,
-    /// Whether everything is learned from before it is asked about, so that memories and summaries are recalled too.
+    /// Whether Strata learns from all turns before the questions, so that memories and summaries are recalled too.
     pub learn: bool,
 }
 
@@ -50,7 +50,7 @@ impl Default for Options {
     }
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     /// Turns recorded.
@@ -63,10 +63,10 @@ pub struct Progress {
     pub all_questions: usize,
 }
 
-/// Runs a set through `engine`, which must tell the time by `clock`, and scores what it brings back.
+/// Runs a set through `engine`, which must use `clock`, and scores the recalled items.
 ///
-/// The engine's store must hold nothing of an earlier run of the set. Fails at the first call that fails, naming the
-/// place in the data.
+/// The engine's store must not contain an earlier run of the set. The first call that fails ends the run; the error names
+/// the place in the data.
 pub async fn run(
     engine: Engine,
     clock: Arc<EvalClock>,
@@ -88,13 +88,13 @@ pub async fn run(
         session_turns: HashMap::new(),
         record_calls: Vec::new(),
         recording: Duration::ZERO,
-        asked: options.orders.iter().map(|_| Asked::new(set.questions.len())).collect(),
+        asked: options.orders.iter().map(|_| OrderResults::new(set.questions.len())).collect(),
     };
     for plan in &plans {
         let head = runner.engine.store().head(&plan.user).await?;
         if head != Head::default() {
             return Err(Error::conflict(format!(
-                "the store holds an earlier run of set `{}`; give an empty one",
+                "the store contains an earlier run of set `{}`; use an empty store",
                 set.name
             )));
         }
@@ -112,15 +112,15 @@ pub async fn run(
     Ok(runner.report(set))
 }
 
-/// What is recorded and asked of one conversation.
+/// The recordings and questions of one conversation.
 struct Plan {
     conversation: usize,
     user: UserId,
     place: String,
     sessions: Vec<PlannedSession>,
-    /// The latest time in it.
+    /// The latest time of a turn.
     latest: Option<Timestamp>,
-    /// The questions to ask before each session, and after the last, by their places in the set.
+    /// The questions to ask before each session and after the last one, as indexes in the set.
     questions: Vec<Vec<(usize, Timestamp)>>,
     has_as_of: bool,
 }
@@ -143,12 +143,12 @@ impl Plan {
                 messages: Vec::new(),
             };
             for (turn, time) in session.turns.iter().zip(times) {
-                // Nothing can be remembered of a turn without text.
+                // A turn without text cannot be recorded.
                 if turn.text.trim().is_empty() {
                     continue;
                 }
                 let (role, name) = speaker(&turn.speaker);
-                // Where no turn has a time, recall must not depend on when the benchmark is run.
+                // If no turn has a time, the result must not depend on the time of the run.
                 let created_at = Some(time.unwrap_or(Timestamp::UNIX_EPOCH));
                 planned.turn_ids.push(turn.turn_id.clone());
                 planned.messages.push(NewMessage {
@@ -186,7 +186,7 @@ impl Plan {
     }
 }
 
-/// The role of a speaker, and the name of one who is more than a role.
+/// The role of a speaker, and the name if the speaker has one.
 fn speaker(name: &str) -> (Role, Option<String>) {
     match name.to_lowercase().parse() {
         Ok(role) => (role, None),
@@ -195,7 +195,7 @@ fn speaker(name: &str) -> (Role, Option<String>) {
     }
 }
 
-/// What recording one session gave.
+/// A recorded session.
 struct RecordedSession {
     conversation: usize,
     id: SessionId,
@@ -203,7 +203,7 @@ struct RecordedSession {
     calls: Vec<Duration>,
 }
 
-/// Records a session in as few calls as the engine takes.
+/// Records a session in as few calls as the engine allows.
 async fn record(
     engine: &Engine,
     conversation: usize,
@@ -226,18 +226,18 @@ async fn record(
     }
 }
 
-/// An error with the place in the data that it is about.
+/// An error with its place in the data.
 fn at(place: &str, error: Error) -> Error {
     Error::new(error.kind(), format!("{place}: {}", error.message())).with_source(error)
 }
 
-/// What one order was asked and answered so far.
-struct Asked {
+/// The rankings and latencies of one order so far.
+struct OrderResults {
     ranked: Vec<Vec<Slot>>,
     calls: Vec<Duration>,
 }
 
-impl Asked {
+impl OrderResults {
     fn new(questions: usize) -> Self {
         Self { ranked: vec![Vec::new(); questions], calls: Vec::with_capacity(questions) }
     }
@@ -256,11 +256,11 @@ struct Runner<'a> {
     record_calls: Vec<Duration>,
     recording: Duration,
     /// By order.
-    asked: Vec<Asked>,
+    asked: Vec<OrderResults>,
 }
 
 impl Runner<'_> {
-    /// Records whole conversations, some side by side, each in its order.
+    /// Records conversations concurrently, the turns of each in order.
     async fn record_all(&mut self, plans: Vec<Plan>) -> Result<()> {
         let latest = plans.iter().filter_map(|plan| plan.latest).max();
         self.clock.set(latest.unwrap_or(Timestamp::UNIX_EPOCH));
@@ -268,7 +268,7 @@ impl Runner<'_> {
         let mut tasks = JoinSet::new();
         let mut plans = plans.into_iter();
         loop {
-            while tasks.len() < SIDE_BY_SIDE
+            while tasks.len() < CONCURRENT_CONVERSATIONS
                 && let Some(plan) = plans.next()
             {
                 let engine = self.engine.clone();
@@ -282,8 +282,8 @@ impl Runner<'_> {
                 });
             }
             let Some(recorded) = tasks.join_next().await else { break };
-            let recorded =
-                recorded.map_err(|error| Error::internal("recording was cut off").with_source(error))?;
+            let recorded = recorded
+                .map_err(|error| Error::internal("a recording task has panicked").with_source(error))?;
             for session in recorded? {
                 self.take(session);
             }
@@ -292,7 +292,7 @@ impl Runner<'_> {
         self.settle().await
     }
 
-    /// Does all that waits: what is measured is recall with everything in place, not how far the background has come.
+    /// Finishes all background work, so that the progress of that work does not change the measured recall.
     async fn settle(&self) -> Result<()> {
         if self.options.learn {
             self.engine.learning.learn_all().await?;
@@ -300,7 +300,7 @@ impl Runner<'_> {
         self.engine.maintenance.maintain_all().await
     }
 
-    /// Records a conversation session by session, and asks between them what is asked there.
+    /// Records a conversation session by session, and asks each question before its session.
     async fn run_step_by_step(&mut self, set: &Set, plan: Plan) -> Result<()> {
         let mut questions = plan.questions.into_iter();
         for session in plan.sessions {
@@ -368,12 +368,12 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// The data's ids of the turns that an item is made of.
+    /// The data's ids of the turns from which an item was made.
     fn slot(&self, conversation: usize, item: &Item) -> Result<Slot> {
         let turn = |id: &TurnId| match self.turn_ids.get(id) {
             Some((of, name)) if *of == conversation => Ok(name.clone()),
             _ => Err(Error::internal(format!(
-                "recall brought back turn `{id}`, which is not of this conversation"
+                "recall returned turn `{id}`, which is not of this conversation"
             ))),
         };
         match item {
@@ -412,7 +412,7 @@ impl Runner<'_> {
     }
 }
 
-/// The figures of a run at one level; questions that do not count there are left out.
+/// The metrics of a run at one level, without the questions that are not scored there.
 fn score(set: &Set, ranked: &[Vec<Slot>], level: Level) -> crate::metrics::Summary {
     let sessions: HashMap<&str, HashMap<&str, &str>> = match level {
         Level::Turn => HashMap::new(),
@@ -426,13 +426,13 @@ fn score(set: &Set, ranked: &[Vec<Slot>], level: Level) -> crate::metrics::Summa
             return None;
         }
         let metrics = match sessions.get(question.conversation_id.as_str()) {
-            None => of_question(ranked, evidence, &question.latest_turns, &question.stale_turns),
+            None => question_metrics(ranked, evidence, &question.latest_turns, &question.stale_turns),
             Some(session_of) => {
                 let session =
                     |turn: &String| (*session_of.get(turn.as_str()).unwrap_or(&turn.as_str())).to_owned();
                 let ranked: Vec<Slot> =
                     ranked.iter().map(|slot| slot.iter().map(session).collect()).collect();
-                of_question(&ranked, evidence, &[], &[])
+                question_metrics(&ranked, evidence, &[], &[])
             }
         };
         Some((question.category.as_str(), metrics))

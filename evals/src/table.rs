@@ -1,4 +1,4 @@
-//! A report for a person, as Markdown tables.
+//! A report as Markdown tables.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use strata_engine::recall::Order;
 use crate::metrics::{Metrics, NAMES, Summary};
 use crate::report::{Latency, OrderReport, Report};
 
-/// The report as text: a table an order and level, in percent, then what it cost.
+/// The report as text: one table for each order and level, in percent, then the latencies.
 pub fn table(report: &Report) -> String {
     let mut text = String::new();
     let Report { set, conversations, sessions, turns, questions, .. } = report;
@@ -61,7 +61,7 @@ fn percent(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{:.1}", 100.0 * value))
 }
 
-/// Rows in columns of even width, the first row being the head.
+/// Appends rows in aligned columns; the first row is the head.
 fn push_rows(text: &mut String, rows: &[Vec<String>]) {
     let columns = rows.first().map_or(0, Vec::len);
     let width =

@@ -1,7 +1,7 @@
 //! Durable appends: 64 writers whose commits the store groups, against one caller that waits for each of its turns.
 //!
-//! Both go through the same store with the same settings; the one caller's turns are a transaction each, because
-//! nothing else is there to share it.
+//! Both use the same store with the same settings. Each turn of the single caller is a transaction of its own, because there
+//! is no other write to share it with.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const ROUNDS: usize = 3;
 pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
     let (many, one) = (bench.size(60_000, 2_000), bench.size(6_000, 500));
     let (mut grouped, mut indexed, mut single) = (Vec::new(), Vec::new(), Vec::new());
-    // The rounds alternate, so that a slow minute of the machine slows both.
+    // The rounds alternate, so that a slow minute of the machine affects both.
     for round in 0..ROUNDS {
         let path = bench.stores.fresh(&format!("append-one-{round}"));
         let rates = bench.runtime.block_on(append(&path, 1, one))?;
@@ -50,7 +50,7 @@ pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Turns a second.
+/// The number of turns per second.
 struct Rates {
     durable: f64,
     indexed: f64,

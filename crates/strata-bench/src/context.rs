@@ -62,7 +62,7 @@ fn milliseconds(work: impl FnOnce() -> Result<()>) -> Result<f64> {
     Ok(start.elapsed().as_secs_f64() * 1e3)
 }
 
-/// What of a save is the disk's: the file written and synced, and its folder.
+/// The disk's part of a save: writing and syncing the file and its folder.
 fn sync(folder: &Path, bytes: &[u8]) -> Result<()> {
     let mut file = File::create(folder.join("sync"))?;
     file.write_all(bytes)?;

@@ -1,7 +1,7 @@
-//! Texts that are nobody's: English and Chinese words drawn from a seeded model whose frequencies follow Zipf's law.
+//! Synthetic texts: English and Chinese words drawn from a seeded model whose frequencies follow Zipf's law.
 //!
-//! The most frequent words are real function words, as in real text, because an analyser treats them apart; the others
-//! are made of syllables or of pairs of common characters. Real text would be better and is not ours to ship.
+//! The most frequent words are real function words, because a text analyser treats them specially. The others are made of
+//! syllables or of pairs of common characters. Real text would be better, but its licences do not allow us to ship it.
 
 /// A small, fast, seeded generator (SplitMix64): the same texts in every run.
 pub(crate) struct Random(u64);
@@ -39,15 +39,15 @@ const CODAS: &str = "n r s t l m k ck nd st ng ss";
 const CHARACTERS: &str = "大小中国人天地山水火风云月日年时分上下左右前后东西南北学生工作家书文字画电话车船飞机路门窗花草树木\
     鸟鱼马牛羊狗猫红黄蓝白黑高低长短新旧好坏多少开关早晚春夏秋冬雨雪冷热饭菜茶酒米面油盐糖医药病痛手足头眼耳口心";
 
-/// How many words of each language there are: about what a person uses.
+/// The number of words of each language: about as many as a person uses.
 const WORDS: usize = 30_000;
 
-/// One language's words by falling frequency.
+/// The words of one language, by falling frequency.
 struct Lexicon {
     words: Vec<String>,
-    /// How many of the first are function words.
+    /// The number of function words, which come first.
     function_words: usize,
-    /// The summed frequencies up to each word.
+    /// The cumulative frequencies.
     sums: Vec<f64>,
     separator: &'static str,
     stop: &'static str,
@@ -93,7 +93,7 @@ impl Lexicon {
         words.join(self.separator)
     }
 
-    /// Words as they come, of which at least three have content.
+    /// Random words, at least three of them content words.
     fn long_question(&self, random: &mut Random, count: usize) -> String {
         loop {
             let words: Vec<usize> = (0..count).map(|_| self.draw(random)).collect();
@@ -137,7 +137,7 @@ impl Corpus {
         Self { english, chinese }
     }
 
-    /// One turn: seven in ten are English; most are short, some long.
+    /// One turn. Seven in ten are English; most are short, some are long.
     pub(crate) fn turn(&self, random: &mut Random) -> String {
         let lexicon = self.lexicon(random);
         let sentences = 1 + random.below(3);
@@ -150,12 +150,12 @@ impl Corpus {
         parts.join(lexicon.separator)
     }
 
-    /// A question of three words with content and one without.
+    /// A question of three content words and one function word.
     pub(crate) fn question(&self, random: &mut Random) -> String {
         self.lexicon(random).question(random)
     }
 
-    /// A question as people ask it: five to twelve words, function words among them; one in three is Chinese.
+    /// A natural question: five to twelve words, including function words; one in three is Chinese.
     pub(crate) fn long_question(&self, random: &mut Random) -> String {
         let lexicon = if random.below(3) == 0 { &self.chinese } else { &self.english };
         let count = 5 + random.below(8);

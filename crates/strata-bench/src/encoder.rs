@@ -1,4 +1,4 @@
-//! Recall with Strata's encoder, how fast it reads turns, and the memory it takes. Needs the encoder's folder.
+//! Recall with Strata's encoder, the encoder's speed, and its memory use. This needs the encoder's folder.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,7 +18,7 @@ use crate::recall::{ask_all, best_round, questions, settled_megabytes};
 use crate::report::{Report, Target, median, p99};
 use crate::server::Served;
 
-/// What the worker embeds at once.
+/// The number of items that the worker embeds at once.
 const BATCH: usize = 32;
 
 pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
@@ -30,7 +30,7 @@ pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
     let (rate, vectors) = bench.runtime.block_on(embed(&encoder, bench.size(1_000, 64)))?;
     report.add("turns embedded a second by one core", rate, "1/s", None);
 
-    // Only the measured user is there: the worker would go on to embed everybody else's turns meanwhile.
+    // The store has only the measured user, because the worker would embed the turns of other users meanwhile.
     let store = bench.runtime.block_on(bench.stores.with(MEASURED_TURNS, MEASURED_TURNS))?;
     let opened = bench.runtime.block_on(fill::open(&store))?;
     bench.runtime.block_on(put_vectors(&opened, encoder.model(), &vectors))?;
@@ -53,7 +53,7 @@ pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Reads turns as the worker does, each with the one before it; turns a second, and their vectors.
+/// Embeds turns as the worker does, each with the previous turn. Returns the turns per second and the vectors.
 async fn embed(encoder: &OnnxEncoder, count: usize) -> Result<(f64, Vec<Vector>)> {
     let corpus = Corpus::new();
     let mut random = Random::new(11);
@@ -76,8 +76,8 @@ async fn embed(encoder: &OnnxEncoder, count: usize) -> Result<(f64, Vec<Vector>)
     Ok((count as f64 / start.elapsed().as_secs_f64(), vectors))
 }
 
-/// Gives each of the measured user's items one of the vectors. Which one does not matter to the time a recall takes, and
-/// reading all turns would take minutes.
+/// Stores one of the vectors for each item of the measured user. The values do not change the time of a recall, and embedding
+/// all turns would take minutes.
 async fn put_vectors(store: &Arc<dyn Store>, model: &str, vectors: &[Vector]) -> Result<()> {
     let user = measured_user()?;
     let mut after = 0;

@@ -1,4 +1,4 @@
-//! The use-cases in this process, with the words inside the binary: for the background work that comes before measuring.
+//! An engine in this process, with the built-in lexicon, for the background work before a measurement.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,14 +16,14 @@ pub(crate) fn over(store: &Arc<dyn Store>) -> Engine {
     at(store, Arc::new(Standstill))
 }
 
-/// An engine over a store, at the time that a clock shows.
+/// An engine over a store, with a clock.
 pub(crate) fn at(store: &Arc<dyn Store>, clock: Arc<dyn Clock>) -> Engine {
     let ids = Arc::new(Count(AtomicU64::new(1)));
     Engine::new(Arc::clone(store), clock, ids, Arc::new(Tokenizer::default()), Settings::default())
         .with_lexicon(Arc::new(BuiltinLexicon::new()))
 }
 
-/// A clock at which nothing depends on when the run takes place.
+/// A fixed clock, so that nothing depends on the time of the run.
 struct Standstill;
 
 impl Clock for Standstill {
@@ -32,7 +32,7 @@ impl Clock for Standstill {
     }
 }
 
-/// Ids that count.
+/// Ids that count up.
 struct Count(AtomicU64);
 
 impl IdSource for Count {

@@ -1,4 +1,4 @@
-//! Stores to measure: filled through the port, as a program would, and shared by the groups of a run.
+//! The stores that are measured. They are filled through the port, as a program would, and shared by the groups of a run.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,18 +16,18 @@ use uuid::Uuid;
 use crate::corpus::{Corpus, Random};
 use crate::engine;
 
-/// The turns of the user that is measured, where a measurement does not say otherwise.
+/// The default number of turns of the measured user.
 pub(crate) const MEASURED_TURNS: usize = 10_000;
-/// The turns that the measured user says before others do.
+/// The number of turns of the measured user before the other users' share.
 const ROUND_TURNS: usize = 10;
-/// About the turns of everybody else.
+/// The approximate number of turns of each other user.
 const OTHER_TURNS: usize = 1_000;
-/// The turns of a session.
+/// The number of turns of a session.
 const SESSION_TURNS: usize = 100;
-/// When the first turn was said; each later one a minute later.
+/// The time of the first turn; each later turn is one minute later.
 const START_SECOND: i64 = 1_700_000_000;
 
-/// The user that is measured, the same in every store.
+/// The measured user, the same in every store.
 pub(crate) fn measured_user() -> Result<UserId> {
     Ok(UserId::new("measured")?)
 }
@@ -38,7 +38,8 @@ pub(crate) async fn open(path: &Path) -> Result<Arc<dyn Store>> {
     Ok(Arc::new(store))
 }
 
-/// Stores by the measured user's turns and all turns, made when first asked for and removed at the end.
+/// The stores, by the measured user's number of turns and the total number. They are created when first needed and removed at
+/// the end.
 pub(crate) struct Stores {
     folder: PathBuf,
     made: BTreeMap<(usize, usize), PathBuf>,
@@ -53,18 +54,18 @@ impl Stores {
         Ok(Self { folder: folder.to_owned(), made: BTreeMap::new() })
     }
 
-    /// A path for a store that nobody else uses.
+    /// A new path for a store.
     pub(crate) fn fresh(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}.db"))
     }
 
-    /// A store of `turns` turns, at rest and closed: [`MEASURED_TURNS`] of one user, the others of many.
+    /// A store of `turns` turns, at rest and closed: [`MEASURED_TURNS`] of the measured user, the others of many users.
     pub(crate) async fn of(&mut self, turns: usize) -> Result<PathBuf> {
         self.with(MEASURED_TURNS, turns).await
     }
 
-    /// A store of `turns` turns, at rest and closed: `measured` of one user, the others of many. At rest, everything is
-    /// in the text index and the segments are written, so that no background work disturbs what is measured.
+    /// A store of `turns` turns, at rest and closed: `measured` of the measured user, the others of many users. At rest means
+    /// that all items are in the text index and all segments are written, so that no background work disturbs a measurement.
     pub(crate) async fn with(&mut self, measured: usize, turns: usize) -> Result<PathBuf> {
         if let Some(path) = self.made.get(&(measured, turns)) {
             return Ok(path.clone());
@@ -89,8 +90,8 @@ impl Drop for Stores {
     }
 }
 
-/// Waits until everything is in the text index. Looking is a call like others, and the store indexes when no call has come
-/// for a while: so it looks seldom.
+/// Waits until all items are in the text index. The store indexes after a pause without calls, and a check is a call, so the
+/// checks are rare.
 pub(crate) async fn wait_for_index(store: &Arc<dyn Store>) -> Result<()> {
     while store.check(CheckDepth::Quick).await?.unindexed > 0 {
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;
@@ -98,8 +99,8 @@ pub(crate) async fn wait_for_index(store: &Arc<dyn Store>) -> Result<()> {
     Ok(())
 }
 
-/// Writes turn and turn about: some of the measured user's, then the others' share. Written in one piece, the measured
-/// user's rows would lie side by side in every store, and a large one would cost no more by construction.
+/// Writes alternately some turns of the measured user and some of the others. If the measured user's turns were written at
+/// once, their rows would be adjacent in every store, and a large store could not be slower.
 async fn fill(store: &Arc<dyn Store>, measured: usize, turns: usize) -> Result<()> {
     let rounds = measured / ROUND_TURNS;
     let rest = turns.checked_sub(measured).context("a store holds at least the measured user's turns")?;
@@ -119,7 +120,7 @@ async fn fill(store: &Arc<dyn Store>, measured: usize, turns: usize) -> Result<(
     Ok(())
 }
 
-/// One user, and how far it has come.
+/// One user and its number of turns so far.
 struct Writer {
     user: UserId,
     seed: u64,
@@ -166,7 +167,7 @@ pub(crate) fn new_turn(content: String, id: TurnId, minute: usize) -> Result<New
     })
 }
 
-/// Ids in the shape of a UUID of version 7: ordered by place within a series, and as scattered at the end.
+/// Ids like UUIDs of version 7: ordered within a series, with scattered last bytes.
 pub(crate) fn id(series: u64, place: u64) -> TurnId {
     let millis = START_SECOND as u64 * 1000 + place;
     let scatter = Random::new(series.wrapping_mul(1_000_003) ^ place).next();

@@ -1,5 +1,5 @@
-//! Learning: how many messages a second the built-in rules read and reconcile on one core, what learning costs those who
-//! record meanwhile, and what a model costs a turn.
+//! Learning: how many messages per second the built-in rules read and reconcile on one core, how much learning slows down
+//! concurrent recording, and the cost of a model per turn.
 
 mod chat;
 mod model;
@@ -18,7 +18,7 @@ use crate::Bench;
 use crate::corpus::{Corpus, Random};
 use crate::report::{Report, Target, median};
 
-/// What people say that is worth a memory; the rest of the messages are the corpus's own, which state nothing.
+/// Messages with a statement to remember. The other messages come from the corpus and state nothing.
 const STATED: [&str; 12] = [
     "By the way, I moved to Lisbon last month and started a new job at Siemens.",
     "I love hiking, photography and strong coffee, but I can't stand crowded beaches.",
@@ -33,7 +33,7 @@ const STATED: [&str; 12] = [
     "其实我生日是5月4号，不是5月3号。",
     "会议从周三改到周五上午了。",
 ];
-/// One message in so many states something.
+/// One message in this many has a statement.
 const EVERY: usize = 4;
 const ROUNDS: usize = 5;
 

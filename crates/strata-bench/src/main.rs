@@ -1,7 +1,7 @@
-//! Measures Strata: the store in this process, the binary in its own. Run it with `cargo xtask bench`.
+//! Measures Strata: the store in this process, and the binary in a process of its own. Run it with `cargo xtask bench`.
 //!
-//! Every comparison is a ratio of two figures of one run, so that a slow or busy machine does not decide it. The texts
-//! come from a seeded word model ([`corpus`]): two runs measure the same work. Nothing in here is shipped. To add a
+//! Every comparison is a ratio of two figures of one run, so that it does not depend on a slow or busy machine. The texts come
+//! from a seeded word model ([`corpus`]), so that two runs measure the same work. This crate is not shipped. To add a
 //! measurement, write a module with a `measure` function and add it to [`GROUPS`].
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line prints")]
 
@@ -32,26 +32,26 @@ use report::{Report, Verdict};
 /// Measure Strata.
 #[derive(Parser)]
 struct Arguments {
-    /// Which groups to measure; all where none is named.
+    /// The groups to measure [default: all]
     groups: Vec<String>,
     /// The release binary to measure.
     #[arg(long)]
     binary: PathBuf,
-    /// Where the figures go, and the stores while they are measured.
+    /// The folder for the figures, and for the stores during the run.
     #[arg(long)]
     out: PathBuf,
-    /// Small sizes, to see that everything runs; targets are not judged.
+    /// Use small sizes, to check that everything runs; targets are not judged.
     #[arg(long)]
     quick: bool,
     /// The folder of Strata's encoder; without it the group `encoder` is skipped.
     #[arg(long, value_name = "DIR", env = "STRATA_BENCH_ENCODER")]
     encoder: Option<PathBuf>,
-    /// Name the groups and stop.
+    /// List the groups and stop.
     #[arg(long)]
     list: bool,
 }
 
-/// Name, what it measures, and how.
+/// The name of a group, its description, and its function.
 type Group = (&'static str, &'static str, fn(&mut Bench, &mut Report) -> Result<()>);
 
 const GROUPS: &[Group] = &[
@@ -66,7 +66,7 @@ const GROUPS: &[Group] = &[
     ("serve", "the binary: start to ready, idle memory", served::measure),
 ];
 
-/// What the measurements share.
+/// The context of all measurements.
 struct Bench {
     runtime: tokio::runtime::Runtime,
     binary: PathBuf,
@@ -76,7 +76,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// `full`, or in a quick run `quick`.
+    /// Returns `full`, or `quick` in a quick run.
     fn size(&self, full: usize, quick: usize) -> usize {
         if self.quick { quick } else { full }
     }
@@ -96,7 +96,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Measures and gives the number of missed targets.
+/// Runs the measurements and returns the number of missed targets.
 fn run(arguments: Arguments) -> Result<usize> {
     let Arguments { groups, binary, out, quick, encoder, list } = arguments;
     if list {

@@ -1,4 +1,4 @@
-//! Prompts: how long one takes in a long session, and how many tokens it has against everything raw.
+//! Prompts: the time to build one in a long session, and its number of tokens compared with the raw conversation.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,11 +15,11 @@ use crate::corpus::{Corpus, Random};
 use crate::report::{Report, Target, median};
 use crate::{Bench, engine, fill};
 
-/// Messages a call.
+/// The number of messages per call.
 const BATCH: usize = 500;
 const ROUNDS: usize = 30;
 
-/// The turn of the log-filled conversation and the most tokens its prompt may have.
+/// Turns of the log-filled conversation, each with the maximum number of tokens of its prompt.
 const BUDGETS: [(usize, f64); 4] = [(1, 2_000.0), (5, 6_000.0), (10, 8_000.0), (500, 8_000.0)];
 
 pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
@@ -45,7 +45,7 @@ pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// The median time of a prompt for a session of so many turns.
+/// The median time of a prompt for a session of this many turns.
 async fn time(engine: &Engine, user: &UserId, name: &str, turns: usize) -> Result<f64> {
     let session = SessionId::new(name)?;
     let (corpus, mut random) = (Corpus::new(), Random::new(3));
@@ -56,7 +56,7 @@ async fn time(engine: &Engine, user: &UserId, name: &str, turns: usize) -> Resul
         });
         engine.recording.record(user, &session, messages.collect(), None).await?;
     }
-    // Indexing goes on behind the recording and would share the processor with what is measured.
+    // Indexing continues after the recording and would compete with the measurement for the processor.
     fill::wait_for_index(engine.store()).await?;
     let mut times = Vec::new();
     for round in 0..ROUNDS {
@@ -68,7 +68,7 @@ async fn time(engine: &Engine, user: &UserId, name: &str, turns: usize) -> Resul
     Ok(median(&mut times))
 }
 
-/// The tokens of the prompt at each of the turns, and of all that was said until then.
+/// The tokens of the prompt at each of the turns, and of the whole conversation until then.
 async fn tokens(engine: &Engine, user: &UserId) -> Result<Vec<(f64, f64)>> {
     let session = SessionId::new("logs")?;
     let tokenizer: Arc<dyn TokenCounter> = Arc::new(Tokenizer::default());
@@ -88,7 +88,8 @@ async fn tokens(engine: &Engine, user: &UserId) -> Result<Vec<(f64, f64)>> {
     Ok(figures)
 }
 
-/// An exchange as document 0 complains of: a question, and a reply of about 5,000 characters, most of it a raw log.
+/// An exchange of the kind that the layered-prompt design describes: a question, and a reply of about 5,000 characters, most of
+/// it a raw log.
 fn log_filled(turn: usize) -> (String, String) {
     let mut reply = format!("Downloaded InstrumentDebug_{turn}.log.\n\n");
     for line in 0..60 {

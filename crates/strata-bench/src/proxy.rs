@@ -1,8 +1,8 @@
-//! Chats through the proxy against the same chats straight to the model behind it: what memory adds to a request, plain and
-//! streamed, and what five hundred streams at once take.
+//! Chats through the proxy, compared with the same chats sent directly to the model: the time that memory adds to a request,
+//! plain and streamed, and the cost of five hundred concurrent streams.
 //!
-//! The model is scripted and answers at once, in this process: a real one takes hundreds of milliseconds, in which storing
-//! the question disappears. So what is measured here is the most that memory can add.
+//! The model is scripted and answers at once, in this process. A real model takes hundreds of milliseconds, which hide the time
+//! to store the question. So the figures here are the maximum that memory can add.
 
 mod model;
 
@@ -24,10 +24,10 @@ use model::Model;
 
 const ROUNDS: usize = 3;
 
-/// How long the model takes that is called patient: about what a fast one takes to its first token.
+/// The delay of the slower model: about the time of a fast real model to its first token.
 const THINKING: Duration = Duration::from_millis(100);
 
-/// The added milliseconds that are allowed: in the middle, and of one in a hundred.
+/// The allowed added milliseconds: of the median, and of the 99th percentile.
 const MOST_MEDIAN: f64 = 2.0;
 const MOST_P99: f64 = 8.0;
 
@@ -56,7 +56,7 @@ pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
     })
 }
 
-/// What the proxy adds to a chat: the difference of the medians, and of the slowest of a hundred, of the best round.
+/// The time that the proxy adds to a chat: the differences of the medians and of the 99th percentiles, in the best round.
 async fn added(
     model: &Model,
     served: &Served,
@@ -70,7 +70,7 @@ async fn added(
     for round in 0..ROUNDS {
         let mut direct = Connection::open(model.address()).await?;
         let mut proxied = Connection::open(served.address()).await?;
-        // The user's index is in memory after the first question.
+        // The first question loads the user's index into memory.
         proxied.chat(&asked[0], &format!("warm {round} {name}"), is_stream).await?;
         let (mut without, mut with) = (Vec::new(), Vec::new());
         for (number, question) in asked.iter().enumerate() {
@@ -101,7 +101,7 @@ async fn added(
     Ok(())
 }
 
-/// Holds many streams open at once, until all of them have begun, and then to their end.
+/// Holds many streams open at once until all of them have begun, and then reads them to the end.
 async fn many_streams(model: &Model, served: &Served, streams: usize, report: &mut Report) -> Result<()> {
     let before = served.resident_megabytes()?;
     model.hold();
@@ -139,7 +139,7 @@ async fn many_streams(model: &Model, served: &Served, streams: usize, report: &m
 struct Connection {
     stream: TcpStream,
     host: String,
-    /// What was read beyond the last answer.
+    /// The bytes after the last answer.
     rest: Vec<u8>,
 }
 
@@ -150,7 +150,7 @@ impl Connection {
         Ok(Self { stream, host: address.to_owned(), rest: Vec::new() })
     }
 
-    /// Chats, and gives the milliseconds to the answer's end, or of a stream to its first event.
+    /// Sends a chat, and returns the milliseconds to the end of the answer, or to the first event of a stream.
     async fn chat(&mut self, question: &str, session: &str, is_stream: bool) -> Result<f64> {
         let user = measured_user()?;
         let message = json!({ "role": "user", "content": question });
@@ -181,7 +181,7 @@ impl Connection {
     }
 }
 
-/// Where an answer ends, once all of it is there.
+/// The end of an answer, if it is complete.
 fn whole(bytes: &[u8], is_stream: bool) -> Result<Option<usize>> {
     let Some(head) = find(bytes, b"\r\n\r\n").map(|end| end + 4) else { return Ok(None) };
     ensure!(

@@ -1,7 +1,7 @@
-//! Recall through HTTP on the real binary with the built-in words: warm, cold, crowded, in a large store, and as a user
-//! grows.
+//! Recall over HTTP on the real binary with the built-in lexicon: warm, cold, with many clients, in a large store, and with a
+//! growing user.
 //!
-//! Rounds are repeated and the best is reported: whatever else the machine does can only add time.
+//! Rounds are repeated and the best is reported, because other work of the machine can only add time.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::server::{Client, Served};
 const ROUNDS: usize = 3;
 const CLIENTS: usize = 8;
 
-/// The words inside the binary, whatever is installed.
+/// The built-in lexicon, even if an encoder is installed.
 const BUILTIN: &str = "builtin";
 
 pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
@@ -39,13 +39,13 @@ pub(crate) fn questions(count: usize, seed: u64) -> Vec<String> {
     (0..count).map(|_| corpus.long_question(&mut random)).collect()
 }
 
-/// The milliseconds that each question takes the measured user.
+/// The milliseconds of each question of the measured user.
 pub(crate) fn ask_all(client: &mut Client, questions: &[String]) -> Result<Vec<f64>> {
     let user = measured_user()?;
     questions.iter().map(|question| Ok(client.search(user.as_str(), question)?.0)).collect()
 }
 
-/// The times of the round with the least median.
+/// The times of the round with the smallest median.
 pub(crate) fn best_round(mut round: impl FnMut() -> Result<Vec<f64>>) -> Result<Vec<f64>> {
     let mut rounds = (0..ROUNDS).map(|_| round()).collect::<Result<Vec<_>>>()?;
     rounds.sort_by(|a, b| median(&mut a.clone()).total_cmp(&median(&mut b.clone())));
@@ -58,7 +58,7 @@ fn serve(bench: &Bench, store: &Path) -> Result<Served> {
     Ok(served)
 }
 
-/// One question of somebody who has nothing: prepares what all users share.
+/// Asks one question of a user without data, which prepares the data that all users share.
 fn ask_for_nobody(client: &mut Client) -> Result<f64> {
     Ok(client.search("nobody", "what did we say about the garden 花园")?.0)
 }
@@ -105,7 +105,7 @@ fn measure_crowd(bench: &mut Bench, report: &mut Report) -> Result<()> {
     let each = bench.size(100, 10);
     ask_all(&mut served.connect()?, &questions(each, 98))?;
     let (mut one, mut many) = (Vec::new(), Vec::new());
-    // The rounds alternate, so that a slow minute of the machine slows both.
+    // The rounds alternate, so that a slow minute of the machine affects both.
     for _ in 0..ROUNDS {
         one.push(rate(&served, 1, each * CLIENTS)?);
         many.push(rate(&served, CLIENTS, each)?);
@@ -119,7 +119,7 @@ fn measure_crowd(bench: &mut Bench, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Questions answered a second, by `clients` who ask `each` of their own. Making them up is not part of it.
+/// The number of answers per second for `clients` clients with `each` questions each. Generating the questions is not measured.
 fn rate(served: &Served, clients: usize, each: usize) -> Result<f64> {
     let asked: Vec<_> = (0..clients).map(|client| questions(each, 1_000 + client as u64)).collect();
     let mut connected = (0..clients).map(|_| served.connect()).collect::<Result<Vec<_>>>()?;
@@ -140,7 +140,7 @@ fn rate(served: &Served, clients: usize, each: usize) -> Result<f64> {
 fn measure_cold(bench: &mut Bench, report: &mut Report) -> Result<()> {
     let store = bench.runtime.block_on(bench.stores.of(bench.size(100_000, 11_000)))?;
     let questions = questions(bench.size(9, 2), 97);
-    // Each time in a process of its own.
+    // Each round has its own process.
     let first = |question: &String, is_first_of_process: bool| {
         let served = serve(bench, &store)?;
         let mut client = served.connect()?;
@@ -159,7 +159,7 @@ fn measure_cold(bench: &mut Bench, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// The same user in a small and in a large store, asked in turn.
+/// The same user in a small and in a large store, asked alternately.
 fn measure_store_size(bench: &mut Bench, report: &mut Report) -> Result<()> {
     let (small, large) = (bench.size(100_000, 11_000), bench.size(1_000_000, 20_000));
     let small_store = bench.runtime.block_on(bench.stores.of(small))?;
@@ -209,7 +209,7 @@ fn measure_growth(bench: &mut Bench, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// The memory that stays when what a request needed for a moment has been given back.
+/// The memory use after the temporary memory of the requests has been released.
 pub(crate) fn settled_megabytes(served: &Served) -> Result<f64> {
     std::thread::sleep(Duration::from_millis(300));
     served.resident_megabytes()

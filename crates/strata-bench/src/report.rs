@@ -1,4 +1,4 @@
-//! The figures: one table for a person, one JSON file a group for a program.
+//! The figures, as one table for people and one JSON file per group for programs.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 use serde_json::json;
 
-/// What a figure has to reach.
+/// The target of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Target {
@@ -16,13 +16,13 @@ pub(crate) enum Target {
     AtMost(f64),
 }
 
-/// What became of a figure.
+/// Whether a figure met its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Verdict {
     Pass,
     Fail,
-    /// It has no target, or the run was too small to judge.
+    /// The figure has no target, or the run was too small to judge.
     Printed,
 }
 
@@ -60,7 +60,7 @@ impl Report {
         Self { quick, group: String::new(), rows: Vec::new() }
     }
 
-    /// The figures that follow belong to this group.
+    /// Starts a group; the following figures belong to it.
     pub(crate) fn begin(&mut self, group: &str) {
         group.clone_into(&mut self.group);
     }
@@ -77,7 +77,7 @@ impl Report {
         self.rows.push(row);
     }
 
-    /// Says that something was not measured, and why.
+    /// Notes that a measurement was skipped, and why.
     pub(crate) fn skip(&mut self, name: impl Into<String>) {
         self.add(name, f64::NAN, "", None);
     }
@@ -135,7 +135,7 @@ impl Report {
     }
 }
 
-/// A number with as many digits as help.
+/// A number with a sensible number of digits.
 fn figure(value: f64) -> String {
     match value.abs() {
         size if size.is_nan() => "skipped".to_owned(),
@@ -156,13 +156,13 @@ fn figure(value: f64) -> String {
     }
 }
 
-/// The middle of some figures; 0 where there are none.
+/// The median of some figures; 0 if there are none.
 pub(crate) fn median(figures: &mut [f64]) -> f64 {
     figures.sort_by(f64::total_cmp);
     figures.get(figures.len() / 2).copied().unwrap_or_default()
 }
 
-/// The figure below which 99 of 100 are; 0 where there are none.
+/// The 99th percentile of some figures; 0 if there are none.
 pub(crate) fn p99(figures: &mut [f64]) -> f64 {
     figures.sort_by(f64::total_cmp);
     let place = (figures.len() * 99 / 100).min(figures.len().saturating_sub(1));

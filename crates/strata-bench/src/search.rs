@@ -1,5 +1,5 @@
-//! Full-text search of one user of 10,000 turns, whose turns are the same in a small and in a large store: what everybody
-//! else wrote must not matter.
+//! Full-text search of one user with 10,000 turns. The turns are the same in a small and in a large store: the number of other
+//! users' turns must not matter.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ struct Times {
     found: usize,
 }
 
-/// Asks both stores the same questions in turn, after a first round that nobody times.
+/// Asks both stores the same questions alternately, after a first round that is not measured.
 async fn search_both(small: &Path, large: &Path, questions: usize) -> Result<Times> {
     let (small, large) = (fill::open(small).await?, fill::open(large).await?);
     let corpus = Corpus::new();
@@ -71,7 +71,7 @@ async fn search_both(small: &Path, large: &Path, questions: usize) -> Result<Tim
     Ok(times)
 }
 
-/// The milliseconds a question takes and how much it finds.
+/// The milliseconds of a question, and the number of its results.
 async fn ask(store: &Arc<dyn Store>, text: &str) -> Result<(f64, usize)> {
     let user = fill::measured_user()?;
     let query = TextQuery {

@@ -1,4 +1,4 @@
-//! The binary on a store of 100,000 turns: how long from its start until it is ready, and how much memory it then holds.
+//! The binary on a store of 100,000 turns: the time from its start until it is ready, and its memory use then.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
         let served = Served::start(&bench.binary, &store, "auto")?;
         served.wait_until_ready()?;
         times.push(start.elapsed().as_secs_f64() * 1000.0);
-        // What start-up needed for a moment is given back by now.
+        // By now, the temporary memory of the start has been released.
         std::thread::sleep(Duration::from_millis(500));
         memory.push(served.resident_megabytes()?);
     }

@@ -33,7 +33,7 @@ impl Served {
             .arg(format!("sqlite:{}", store.display()))
             .args(settings.iter().flat_map(|setting| ["--setting", setting]))
             .env("STRATA_EMBEDDER", embedder)
-            // The binary refuses a setting that it does not know.
+            // The binary refuses an unknown setting.
             .env_remove("STRATA_BENCH_ENCODER")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -83,7 +83,7 @@ impl Served {
         Ok(answer)
     }
 
-    /// What the process holds in memory, as Linux counts it.
+    /// The resident memory of the process, from Linux.
     pub(crate) fn resident_megabytes(&self) -> Result<f64> {
         let path = format!("/proc/{}/status", self.child.id());
         let status =
@@ -109,12 +109,13 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Asks a user's memory. The milliseconds from the request's first byte to the answer's last, and the answer.
+    /// Searches a user's memory. Returns the milliseconds from the first byte of the request to the last of the answer, and the
+    /// answer.
     pub(crate) fn search(&mut self, user: &str, question: &str) -> Result<(f64, Value)> {
         self.post("/search", &json!({ "query": question, "user_id": user }))
     }
 
-    /// Posts a body. The milliseconds from the request's first byte to the answer's last, and the answer.
+    /// Posts a body. Returns the milliseconds from the first byte of the request to the last of the answer, and the answer.
     pub(crate) fn post(&mut self, path: &str, body: &Value) -> Result<(f64, Value)> {
         let body = body.to_string();
         let request = format!(

@@ -1,7 +1,7 @@
-//! The files of the contexts, one blocking operation each.
+//! The operations on the files of the contexts; all of them block.
 //!
-//! What writes holds its session's lock; what only reads needs none, because a document is replaced by a rename. A crash
-//! may leave a `.tmp` file behind, which the session's next save removes, and a version that equals the document.
+//! A writer holds its session's lock. A reader needs no lock, because a document is replaced by a rename. A crash may leave
+//! a `.tmp` file, which the session's next save removes, and a version that equals the document.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -19,8 +19,8 @@ const ENDING: &str = ".json";
 const VERSIONS: &str = "versions";
 const LOCKS: &str = ".locks";
 
-/// Sessions share this many lock files. A lock file of its own for each session could never be removed safely; two
-/// sessions that share one wait for each other's writing, a few milliseconds.
+/// The number of lock files, which the sessions share. A lock file per session could never be removed safely. Two sessions
+/// with the same lock file wait for each other's writes, which take a few milliseconds.
 const LOCK_FILES: u64 = 256;
 
 /// A folder of contexts.
@@ -29,7 +29,7 @@ pub(super) struct Folder {
     keep_versions: usize,
 }
 
-/// Held while a session's files are changed; the system lets go of it when the process dies.
+/// The lock that is held while a session's files are changed. The operating system releases it when the process dies.
 struct SessionLock {
     _file: File,
 }
@@ -45,7 +45,7 @@ impl Folder {
 
     pub(super) fn initialize(&self) -> Result<()> {
         for folder in [self.base.clone(), self.base.join(VERSIONS), self.base.join(LOCKS)] {
-            fs::create_dir_all(&folder).map_err(|error| cannot(&folder, "be made", error))?;
+            fs::create_dir_all(&folder).map_err(|error| cannot(&folder, "be created", error))?;
         }
         sync_folder(&self.base)
     }
@@ -89,7 +89,9 @@ impl Folder {
     pub(super) fn delete(&self, id: &str) -> Result<()> {
         let stem = file_stem(id)?;
         let _lock = self.lock(&stem)?;
-        for path in [self.document(&stem), self.temporary(&stem)].into_iter().chain(self.damaged(&stem)?) {
+        for path in
+            [self.document(&stem), self.temporary(&stem)].into_iter().chain(self.damaged_documents(&stem)?)
+        {
             remove(&path)?;
         }
         let versions = self.version_folder(&stem);
@@ -113,11 +115,13 @@ impl Folder {
                     Ok(Some(id)) => {
                         sessions.insert(id);
                     }
-                    // One file that cannot be read must not hide all the others; loading it says what is wrong.
+                    // One file that cannot be read must not hide the others. Loading it gives the error.
                     Ok(None) => {}
                     Err(error) => tracing::warn!(file = name, %error, "a context is left out of the list"),
                 },
-                Named::Foreign => tracing::debug!(file = name, "a file among the contexts is none of ours"),
+                Named::Foreign => {
+                    tracing::debug!(file = name, "a file among the contexts has a foreign name")
+                }
             }
         }
         Ok(sessions.into_iter().collect())
@@ -133,7 +137,7 @@ impl Folder {
                     let saved_at = modified(&found).map_err(|error| cannot(&path, "be read", error))?;
                     versions.push(Version { number, saved_at, bytes: found.len() });
                 }
-                // Another process has just removed the oldest.
+                // Another process has just removed the oldest version.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(cannot(&path, "be read", error)),
             }
@@ -159,8 +163,8 @@ impl Folder {
     fn load_locked(&self, lock: &SessionLock, id: &str, stem: &str) -> Result<ContextData> {
         match self.read(id, stem) {
             Err(error) if error.kind() == ErrorKind::Internal => Err(self
-                .set_aside(lock, stem)
-                .map_or_else(|failed| failed, |aside| report(id, &error, &aside))),
+                .move_aside(lock, stem)
+                .map_or_else(|failed| failed, |aside| damaged(id, &error, &aside))),
             read => Ok(read?.unwrap_or_else(|| ContextData::new(id))),
         }
     }
@@ -170,10 +174,10 @@ impl Folder {
         read_file(&path)?.map(|text| parse(&path, id, &text)).transpose()
     }
 
-    /// Writes beside the document, then takes its place: at no moment is there none, or half of one.
+    /// Writes a temporary file and renames it, so that there is always one complete document.
     fn write(&self, _lock: &SessionLock, stem: &str, text: &str) -> Result<()> {
         let (path, temporary) = (self.document(stem), self.temporary(stem));
-        // Not opened and emptied: after a crash it may be the same file as a version.
+        // The file is removed and not truncated, because after a crash it may be the same file as a version.
         remove(&temporary)?;
         let write = || -> io::Result<()> {
             let mut file = OpenOptions::new().write(true).create_new(true).open(&temporary)?;
@@ -186,33 +190,33 @@ impl Folder {
             fs::rename(&temporary, &path).map_err(|error| cannot(&path, "be written", error))
         });
         if published.is_err() {
-            // Of no use any more; that it cannot be removed changes nothing about the error.
+            // The temporary file is useless now. If it cannot be removed, the first error is still the one to report.
             let _ = fs::remove_file(&temporary);
         }
         published?;
-        // The link of the version lies in the same journal before the rename, so it needs no sync of its own.
+        // The file system's journal has the link of the version before the rename, so the version needs no sync of its own.
         sync_folder(&self.base)
     }
 
-    /// Makes the present document a version and drops the oldest ones. The document itself stays in its place.
+    /// Keeps the current document as a version, and removes the oldest versions. The document itself stays in its place.
     fn keep_version(&self, stem: &str) -> Result<()> {
         let path = self.document(stem);
         if self.keep_versions == 0 || !path.exists() {
             return Ok(());
         }
         let folder = self.version_folder(stem);
-        fs::create_dir_all(&folder).map_err(|error| cannot(&folder, "be made", error))?;
+        fs::create_dir_all(&folder).map_err(|error| cannot(&folder, "be created", error))?;
         let numbers = self.version_numbers(stem)?;
         let version = self.version(stem, numbers.last().map_or(1, |newest| newest + 1));
-        // Some file systems know no hard links.
+        // Some file systems have no hard links.
         let kept = fs::hard_link(&path, &version).or_else(|_| fs::copy(&path, &version).map(|_| ()));
         kept.map_err(|error| cannot(&version, "be written", error))?;
         let too_many = (numbers.len() + 1).saturating_sub(self.keep_versions);
         numbers.iter().take(too_many).try_for_each(|number| remove(&self.version(stem, *number)))
     }
 
-    /// Moves a document that cannot be read out of the way, and says where it is now.
-    fn set_aside(&self, _lock: &SessionLock, stem: &str) -> Result<PathBuf> {
+    /// Renames a document that cannot be read, and returns the new path.
+    fn move_aside(&self, _lock: &SessionLock, stem: &str) -> Result<PathBuf> {
         let path = self.document(stem);
         let found = fs::metadata(&path).and_then(|found| modified(&found));
         let moment =
@@ -229,7 +233,8 @@ impl Folder {
         Ok(aside)
     }
 
-    fn damaged(&self, stem: &str) -> Result<Vec<PathBuf>> {
+    /// The damaged documents of a session, which were moved aside.
+    fn damaged_documents(&self, stem: &str) -> Result<Vec<PathBuf>> {
         let start = format!("{stem}{ENDING}.damaged-");
         let names = names_in(&self.base)?.into_iter().filter(|name| name.starts_with(&start));
         Ok(names.map(|name| self.base.join(name)).collect())
@@ -237,7 +242,7 @@ impl Folder {
 
     fn lock(&self, stem: &str) -> Result<SessionLock> {
         let folder = self.base.join(LOCKS);
-        // All processes must come to the same file.
+        // All processes must use the same file for a session.
         let path = folder.join(format!("{:02x}.lock", hash::fnv(stem.as_bytes()) % LOCK_FILES));
         let open = || OpenOptions::new().write(true).create(true).truncate(false).open(&path);
         let file = match open() {
@@ -252,7 +257,7 @@ impl Folder {
         Ok(SessionLock { _file: file })
     }
 
-    /// The id that a document itself names.
+    /// The session id inside a document.
     fn id_in(&self, name: &str) -> Result<Option<String>> {
         #[derive(serde::Deserialize)]
         struct Id {
@@ -285,8 +290,8 @@ impl Folder {
     }
 }
 
-/// Reads a document. One that is no context is *internal*; one of another session was put here by somebody and is left
-/// where it is.
+/// Reads a document. A document that is not a context is an *internal* error. A document of another session was put here by
+/// a person, so it is a conflict and stays where it is.
 fn parse(path: &Path, id: &str, text: &[u8]) -> Result<ContextData> {
     let mut context: ContextData = serde_json::from_slice(text).map_err(|error| unreadable(path, error))?;
     if context.session_id.is_empty() {
@@ -294,7 +299,7 @@ fn parse(path: &Path, id: &str, text: &[u8]) -> Result<ContextData> {
     }
     if context.session_id != id {
         return Err(Error::conflict(format!(
-            "`{}` says that it is about session `{}` and not `{id}`; correct its `session_id` or its name",
+            "`{}` is about session `{}` and not `{id}`; correct its `session_id` or its name",
             path.display(),
             context.session_id
         )));
@@ -303,13 +308,13 @@ fn parse(path: &Path, id: &str, text: &[u8]) -> Result<ContextData> {
 }
 
 fn unreadable(path: &Path, error: serde_json::Error) -> Error {
-    Error::internal(format!("`{}` is no context ({error})", path.display())).with_source(error)
+    Error::internal(format!("`{}` is not a valid context ({error})", path.display())).with_source(error)
 }
 
-fn report(id: &str, error: &Error, aside: &Path) -> Error {
+fn damaged(id: &str, error: &Error, aside: &Path) -> Error {
     Error::internal(format!(
-        "the context of session `{id}` is damaged: {}; it was set aside as `{}`; restore a version, or load again to \
-         begin anew",
+        "the context of session `{id}` is damaged: {}; it was renamed to `{}`; restore a version, or load again to \
+         start with an empty context",
         error.message(),
         aside.display()
     ))
@@ -323,7 +328,7 @@ fn read_file(path: &Path) -> Result<Option<Vec<u8>>> {
     }
 }
 
-/// The names in a folder that are text; none where there is no folder.
+/// The names of the files in a folder, without those that are not UTF-8. A folder that does not exist counts as empty.
 fn names_in(folder: &Path) -> Result<Vec<String>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -346,7 +351,7 @@ fn modified(found: &fs::Metadata) -> io::Result<Timestamp> {
     Timestamp::try_from(found.modified()?).map_err(io::Error::other)
 }
 
-/// Makes a rename last. Windows has no such call and needs none.
+/// Makes a rename durable. Windows has no such call and needs none.
 fn sync_folder(folder: &Path) -> Result<()> {
     if cfg!(windows) {
         return Ok(());

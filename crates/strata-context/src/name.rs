@@ -1,37 +1,37 @@
-//! File names for session ids: readable, safe on every file system, and never the same for two ids.
+//! File names for session ids: readable, safe on every file system, and different for different ids.
 //!
-//! A character that a file system could misread is written as its UTF-8 bytes, `%2F` for a slash. A name that would be
-//! too long keeps its beginning and goes on with `%~` and a digest: no escaped character begins so. Where the file system
-//! takes capitals or composed letters for others, those are escaped too.
+//! An unsafe character is written as its UTF-8 bytes, as in `%2F` for a slash. A name that would be too long consists of its
+//! beginning, `%~` and a digest; no escaped character begins with `%~`. If the file system ignores case or the composition of
+//! letters, capitals and composed letters are escaped too.
 
 use sha2::{Digest, Sha256};
 use strata_core::hash::hex;
 use strata_core::{Error, Result};
 
-/// The most bytes of a name without its ending. With the longest ending that a context's files have, `.json.damaged-`
-/// and a moment, it stays below the 255 bytes that file systems allow.
+/// The maximum length of a name without its ending, in bytes. With the longest ending, `.json.damaged-` and a time, the name
+/// stays below the 255 bytes that file systems allow.
 const MAX_STEM_BYTES: usize = 200;
 
-/// Stands before the digest of a name that was too long.
+/// The mark before the digest of a name that was too long.
 const DIGEST_MARK: &str = "%~";
 
-/// Sixteen bytes of SHA-256 in hexadecimal: nobody finds two ids with the same.
+/// Sixteen bytes of SHA-256 in hexadecimal: finding two ids with the same digest is infeasible.
 const DIGEST_CHARS: usize = 32;
 
-/// Names that Windows keeps for devices, with any ending.
+/// Names that Windows reserves for devices, with any ending.
 const RESERVED: [&str; 22] = [
     "con", "prn", "aux", "nul", "com1", "com2", "com3", "com4", "com5", "com6", "com7", "com8", "com9",
     "lpt1", "lpt2", "lpt3", "lpt4", "lpt5", "lpt6", "lpt7", "lpt8", "lpt9",
 ];
 
-/// How the file system tells names apart.
+/// How the file system compares names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Names {
     /// By their bytes.
     Exact,
-    /// Capitals and composed letters may equal others.
+    /// Case and the composition of letters may be ignored.
     Folded,
-    /// As above, and a colon is no part of a name.
+    /// As above, and a name cannot contain a colon.
     Windows,
 }
 
@@ -51,14 +51,14 @@ pub(super) fn file_stem(session_id: &str) -> Result<String> {
     Ok(stem(session_id, NAMES))
 }
 
-/// What a file's name says about its session.
+/// The session that a file's name stands for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Named {
     /// The session's id.
     Session(String),
-    /// The id was too long: the document says it.
+    /// The id was too long for the name; it is in the document.
     Digest,
-    /// The file is none of ours.
+    /// The name is not one that Strata writes.
     Foreign,
 }
 
@@ -70,7 +70,7 @@ pub(super) fn read_stem(text: &str) -> Named {
         return if ours { Named::Digest } else { Named::Foreign };
     }
     match unescape(text) {
-        // Only the one spelling that we write is ours.
+        // Only the spelling that Strata itself writes is accepted.
         Some(id) if !id.is_empty() && stem(&id, NAMES) == text => Named::Session(id),
         _ => Named::Foreign,
     }
@@ -80,7 +80,7 @@ fn stem(id: &str, names: Names) -> String {
     let device = id.split('.').next().unwrap_or(id).trim_end().to_ascii_lowercase();
     let is_device = RESERVED.contains(&device.as_str());
     let mut stem = String::with_capacity(id.len());
-    // Up to here a name may go that is followed by a digest.
+    // The length to which a name is cut if a digest follows.
     let mut cut = 0;
     for (at, character) in id.char_indices() {
         if stem.len() <= MAX_STEM_BYTES - DIGEST_MARK.len() - DIGEST_CHARS {
@@ -109,7 +109,7 @@ fn must_escape(character: char, names: Names) -> bool {
         '%' | '/' | '\\' | '<' | '>' | '"' | '|' | '?' | '*' => true,
         ':' => names == Names::Windows,
         c if c.is_control() => true,
-        // Line and paragraph separators and marks of direction make a listing lie.
+        // Line and paragraph separators and direction marks would make a listing of the folder misleading.
         '\u{2028}'
         | '\u{2029}'
         | '\u{200e}'

@@ -32,7 +32,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn document_2s_usage() -> Result<(), MemoryError> {
+async fn usage_of_the_context_store_design() -> Result<(), MemoryError> {
     let (_folder, manager) = manager();
     manager.initialize().await?;
     let mut context = manager.load("user:agent:123").await?;
@@ -58,7 +58,7 @@ async fn document_2s_usage() -> Result<(), MemoryError> {
 }
 
 #[tokio::test]
-async fn document_2s_files() {
+async fn files_of_the_context_store_design() {
     let (_folder, manager) = manager();
     for session in ["user1:agent1:123", "user1:agent2:456", "user2:agent1:789"] {
         manager.save(&with_fact(session, "x")).await.unwrap();
@@ -189,7 +189,7 @@ async fn a_damaged_file_is_set_aside_and_named() {
     }
     fs::write(&path, "{").unwrap();
     let refused = manager.update("s", |_| Ok(())).await.unwrap_err();
-    assert!(refused.message().contains("set aside"), "{refused}");
+    assert!(refused.message().contains("renamed to"), "{refused}");
     manager.delete("s").await.unwrap();
     assert_eq!(names(manager.base_path()), [".locks", "versions"]);
 }

@@ -1,8 +1,8 @@
-//! Takes over conversations that another program has kept in SQLite, as the layered prompt's document describes them.
+//! Imports the conversations of another program from SQLite, in the format of the layered-prompt design.
 //!
-//! The source is only read. Every turn and summary has an id that is made from the source's own, so a second run finds
-//! them all and adds nothing, a run after a crash goes on where the first ended, and a source that has grown brings only
-//! what is new. What is deliberately left alone: what the messages mean. Start reading at [`sqlite`], then [`source`].
+//! The source is only read. The id of every turn and summary is derived from the source's own ids. So a second run adds
+//! nothing, a run after a crash continues where the first ended, and a source that has grown adds only its new messages.
+//! Deliberately absent: the meaning of the messages. Start reading at [`sqlite`], then [`source`].
 
 mod source;
 mod values;
@@ -26,16 +26,16 @@ use uuid::Uuid;
 
 use source::{Conversation, Event, Message};
 
-/// What an import may be told beside its source.
+/// The options of an import.
 #[derive(Debug, Clone)]
 pub struct ImportOptions {
-    /// Whose sessions the conversations become.
+    /// The user whose sessions the conversations become.
     pub user: UserId,
-    /// Stands before each conversation's id in the session's name, to keep two sources apart that count from 1.
+    /// A prefix of the session names, to keep two sources apart whose conversations are both numbered from 1.
     pub session_prefix: String,
-    /// What happens at a row that cannot be taken over.
+    /// How to handle a row that cannot be imported.
     pub bad_rows: BadRows,
-    /// How many exchanges at the end of a conversation its summary does not cover. Document 0: 3.
+    /// The number of exchanges at the end of a conversation that its summary does not cover. The layered-prompt design has 3.
     pub recent_exchanges: usize,
 }
 
@@ -50,18 +50,18 @@ impl Default for ImportOptions {
     }
 }
 
-/// What happens at a row that cannot be taken over.
+/// How to handle a row that cannot be imported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BadRows {
-    /// The import ends with an error that names it. What was imported before stays.
+    /// The import ends with an error that names the row. The rows imported before it stay.
     #[default]
     Stop,
-    /// The report names it and the import goes on: without this message, or, where a conversation contradicts what was
-    /// imported under its name before, without the rest of this conversation.
+    /// The report names the row, and the import continues without the message. If a conversation contradicts an earlier import
+    /// under its name, the import continues without the rest of the conversation.
     Skip,
 }
 
-/// How far an import is.
+/// The progress of an import.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ImportProgress {
     /// Conversations that are done.
@@ -74,37 +74,37 @@ pub struct ImportProgress {
     pub total_messages: u64,
 }
 
-/// What an import did.
+/// The result of an import.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImportReport {
-    /// Conversations that were looked at.
+    /// Conversations that were read.
     pub conversations: u64,
-    /// Messages that were looked at.
+    /// Messages that were read.
     pub messages: u64,
-    /// Turns that are new.
+    /// Turns that were added.
     pub turns_added: u64,
-    /// Turns that an earlier run had brought.
+    /// Turns that an earlier run had added.
     pub turns_present: u64,
-    /// Summaries that are new.
+    /// Summaries that were added.
     pub summaries_added: u64,
-    /// Sessions whose state took something over.
+    /// Sessions whose state was imported.
     pub states_added: u64,
-    /// How many rows were skipped.
+    /// The number of rows that were skipped.
     pub skipped: u64,
-    /// The first of them, each with its table, row and reason.
+    /// The first of the skipped rows, each with its table, row and reason.
     pub problems: Vec<String>,
 }
 
-/// The most problems that a report names.
+/// The maximum number of problems in a report.
 const MAX_PROBLEMS: usize = 100;
 
 /// Imports the conversations of the database at `path`, which is opened for reading only, and reports `progress` after
 /// each batch of messages and each conversation.
 ///
-/// It needs the tables `conversations` (`id`, and where they exist a title, `summary` and `diagnostic_state`) and
-/// `messages` (conversation, role, content, and where they exist an id and a time); common other names of the columns are
-/// understood. A conversation becomes the session of its id, its messages become turns in the order they were written,
-/// `summary` the first version of the rolling summary, `diagnostic_state` the session's diagnosis.
+/// The database needs the tables `conversations` (`id`, optionally a title, `summary` and `diagnostic_state`) and `messages`
+/// (conversation, role, content, optionally an id and a time). Other common names of the columns are supported. A
+/// conversation becomes the session of its id, its messages become turns in the order in which they were written, `summary`
+/// becomes the first version of the rolling summary, and `diagnostic_state` becomes the session's diagnosis.
 pub async fn sqlite(
     path: impl AsRef<Path>,
     engine: &Engine,
@@ -142,7 +142,7 @@ struct Current {
     conversation: Conversation,
     session: SessionId,
     first_seq: Option<u64>,
-    /// The places of the newest messages: those that the summary does not cover, and the one before them.
+    /// The seqs of the newest messages: those that the summary does not cover, and the one before them.
     last_seqs: VecDeque<u64>,
     refused: bool,
 }
@@ -195,7 +195,7 @@ impl Import<'_> {
         let Message { id: row, role, content, created_at } = message;
         let role = values::role(&role).map_err(|error| at_row("messages", &row, error))?;
         let id = derived_id(&["turn", self.options.user.as_str(), current.session.as_str(), &row]);
-        // Compared with what was recorded before, which never holds what Strata itself injected.
+        // The content is compared with recorded turns, which never contain text that Strata injected.
         let mut message = NewMessage::new(role, strip_injected(&content));
         message.created_at = created_at;
         let origin = json!({ "format": "sqlite", "conversation": current.conversation.id, "message": row });
@@ -203,7 +203,7 @@ impl Import<'_> {
         Ok(Incoming { row, id: TurnId(id), message })
     }
 
-    /// Records those of the messages that are not there yet.
+    /// Records the messages that are not stored yet.
     async fn record(&mut self, current: &mut Current, messages: Vec<Incoming>) -> Result<()> {
         let user = &self.options.user;
         let ids = messages.iter().map(|message| message.id).collect();
@@ -214,9 +214,8 @@ impl Import<'_> {
         let mut ids = HashSet::with_capacity(messages.len());
         for incoming in messages {
             if !ids.insert(incoming.id) {
-                let twice = Error::invalid(
-                    "another message of its conversation has the same id; give it one of its own",
-                );
+                let twice =
+                    Error::invalid("another message of its conversation has the same id; give it another id");
                 self.problem(at_row("messages", &incoming.row, twice))?;
                 continue;
             }
@@ -250,7 +249,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Those that can be recorded; the others are problems.
+    /// The messages that can be recorded; the others are reported as problems.
     fn recordable(&mut self, messages: Vec<Incoming>) -> Result<Vec<(TurnId, NewMessage)>> {
         let mut good = Vec::with_capacity(messages.len());
         for Incoming { row, id, message } in messages {
@@ -316,14 +315,14 @@ impl Import<'_> {
     }
 }
 
-/// A message on its way in.
+/// A message to be recorded.
 struct Incoming {
     row: String,
     id: TurnId,
     message: NewMessage,
 }
 
-/// An id that is the same whenever it is made from the same parts.
+/// An id that is always the same for the same parts.
 fn derived_id(parts: &[&str]) -> Uuid {
     let mut hasher = Sha256::new();
     for part in ["strata import sqlite"].iter().chain(parts) {
@@ -342,17 +341,19 @@ fn at_row(table: &str, row: &str, error: Error) -> Error {
 
 fn contradiction(current: &Current, incoming: &Incoming) -> Error {
     let error = Error::conflict(format!(
-        "session `{}` has another message from an earlier import here; import this database under a prefix of its own",
+        "an earlier import into session `{}` has another message here; import this database with another prefix",
         current.session
     ));
     at_row("messages", &incoming.row, error)
 }
 
-/// The state of a diagnosis, and the whole of it where it has fields that ours has not.
+/// The diagnostic state, and the original JSON if it has fields that [`DiagnosticState`] does not have.
 fn diagnostic(text: &str) -> Result<(DiagnosticState, Option<Value>)> {
     let cannot = |error: serde_json::Error| {
-        Error::invalid(format!("`diagnostic_state` is no diagnostic state ({error}); correct or empty it"))
-            .with_source(error)
+        Error::invalid(format!(
+            "`diagnostic_state` is not a valid diagnostic state ({error}); correct or empty it"
+        ))
+        .with_source(error)
     };
     let mut fields: Map<String, Value> = serde_json::from_str(text).map_err(cannot)?;
     let whole = fields.clone();

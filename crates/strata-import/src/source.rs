@@ -1,7 +1,7 @@
-//! Reads a foreign database on a thread of its own, conversation by conversation.
+//! Reads a foreign database on a blocking thread, conversation by conversation.
 //!
-//! The file is opened so that nothing beside it is made or changed. Its tables are looked at first: columns go by several
-//! names. Messages come in one pass, ordered by their conversation and their place in it.
+//! The file is opened in a way that creates or changes no file beside it. The schema is read first, because columns have
+//! different names in different programs. Messages are read in one pass, ordered by conversation and position.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -16,16 +16,16 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use super::at_row;
 use super::values::moment;
 
-/// The most messages in a batch, and the most bytes of their content.
+/// The maximum number of messages in a batch, and of bytes of their content.
 const BATCH_MESSAGES: usize = 500;
 const BATCH_BYTES: usize = 4 * 1024 * 1024;
 
-/// Batches that wait for the writer: the reader is the faster of the two.
+/// The number of batches that wait for the writer, which is slower than the reader.
 const WAITING: usize = 4;
 
-/// What the reader has read.
+/// A part of the database, in the order of reading.
 pub(super) enum Event {
-    /// How much there is.
+    /// The size of the database.
     Totals {
         /// All conversations.
         conversations: u64,
@@ -34,15 +34,15 @@ pub(super) enum Event {
     },
     /// A conversation begins.
     Conversation(Conversation),
-    /// Its next messages, each with its row's error where it cannot be read.
+    /// The next messages of the conversation; an error for each row that cannot be read.
     Messages(Vec<Result<Message>>),
-    /// It has no more.
+    /// The conversation has no more messages.
     End,
-    /// Nothing more can be read.
+    /// The reader has failed and stops.
     Failed(Error),
 }
 
-/// A row of `conversations`, or what stands for it where messages name one that is not there.
+/// A row of `conversations`, or an empty one if messages name a conversation without a row.
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
     pub(super) id: String,
@@ -53,7 +53,7 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
-    /// Where the program kept a state or a summary of its own, Strata takes them instead of making others.
+    /// If the program has stored a state or a summary, Strata imports them instead of deriving its own.
     pub(super) fn read_into(&self) -> ReadInto {
         let has_own = self.summary.is_some() || self.diagnostic_state.is_some();
         if has_own { ReadInto::Nothing } else { ReadInto::State }
@@ -69,39 +69,39 @@ pub(super) struct Message {
     pub(super) created_at: Option<Timestamp>,
 }
 
-/// Starts to read. The last event is the end of the channel or a failure.
+/// Starts to read. After the last event or a failure, the channel is closed.
 pub(super) fn read(path: PathBuf) -> Receiver<Event> {
     let (sender, receiver) = channel(WAITING);
     tokio::task::spawn_blocking(move || {
-        if let Err(Ended::Failed(error)) = read_all(&path, &sender) {
-            // If nobody listens any more, nobody wants to know.
+        if let Err(ReadEnded::Failed(error)) = read_all(&path, &sender) {
+            // If the receiver is closed, the error has no reader.
             let _ = sender.blocking_send(Event::Failed(error));
         }
     });
     receiver
 }
 
-/// Why reading ended early.
-enum Ended {
-    /// Something is wrong.
+/// Why the reader ended early.
+enum ReadEnded {
+    /// Reading failed.
     Failed(Error),
-    /// Nobody listens any more.
-    Unheard,
+    /// The receiver is closed.
+    ReceiverClosed,
 }
 
-impl From<Error> for Ended {
+impl From<Error> for ReadEnded {
     fn from(error: Error) -> Self {
         Self::Failed(error)
     }
 }
 
-fn read_all(path: &Path, sender: &Sender<Event>) -> Result<(), Ended> {
-    let driver = |error| Ended::Failed(translate(path, error));
+fn read_all(path: &Path, sender: &Sender<Event>) -> Result<(), ReadEnded> {
+    let driver = |error| ReadEnded::Failed(translate(path, error));
     let conn = open(path)?;
-    // One snapshot for all that follows, should the other program still be writing.
+    // All reads use one snapshot, because the other program may still write.
     conn.execute_batch("BEGIN").map_err(driver)?;
     let schema = Schema::read(&conn, path)?;
-    let send = |event| sender.blocking_send(event).map_err(|_| Ended::Unheard);
+    let send = |event| sender.blocking_send(event).map_err(|_| ReadEnded::ReceiverClosed);
 
     let orphans = schema.orphan_conversations(&conn).map_err(driver)?;
     let conversations = count(&conn, "conversations").map_err(driver)? + orphans;
@@ -127,7 +127,7 @@ fn read_all(path: &Path, sender: &Sender<Event>) -> Result<(), Ended> {
         }
         let mut message = message(row).map_err(driver)?;
         if let Ok(message) = &mut message {
-            // A message without a time was said no earlier than the one before it.
+            // A message without a time gets the time of the message before it.
             message.created_at = message.created_at.or(last_moment);
             last_moment = message.created_at;
         }
@@ -138,18 +138,18 @@ fn read_all(path: &Path, sender: &Sender<Event>) -> Result<(), Ended> {
         send(Event::End)?;
     }
     drop(rows);
-    silent_conversations(&conn, &schema, path, &send)
+    empty_conversations(&conn, &schema, path, &send)
 }
 
-/// Conversations in which nothing was said: they may have a title or a state.
-fn silent_conversations(
+/// Reads the conversations without messages, which may have a title or a state.
+fn empty_conversations(
     conn: &Connection,
     schema: &Schema,
     path: &Path,
-    send: &impl Fn(Event) -> Result<(), Ended>,
-) -> Result<(), Ended> {
-    let driver = |error| Ended::Failed(translate(path, error));
-    let mut statement = conn.prepare(&schema.silent_sql()).map_err(driver)?;
+    send: &impl Fn(Event) -> Result<(), ReadEnded>,
+) -> Result<(), ReadEnded> {
+    let driver = |error| ReadEnded::Failed(translate(path, error));
+    let mut statement = conn.prepare(&schema.empty_sql()).map_err(driver)?;
     let mut rows = statement.query([]).map_err(driver)?;
     while let Some(row) = rows.next().map_err(driver)? {
         let id: Value = row.get(0).map_err(driver)?;
@@ -169,8 +169,8 @@ impl Batch {
     fn push(
         &mut self,
         message: Result<Message>,
-        send: &impl Fn(Event) -> Result<(), Ended>,
-    ) -> Result<(), Ended> {
+        send: &impl Fn(Event) -> Result<(), ReadEnded>,
+    ) -> Result<(), ReadEnded> {
         self.bytes += message.as_ref().map_or(0, |message| message.content.len());
         self.messages.push(message);
         if self.messages.len() >= BATCH_MESSAGES || self.bytes >= BATCH_BYTES {
@@ -180,14 +180,14 @@ impl Batch {
         }
     }
 
-    fn flush(&mut self, send: &impl Fn(Event) -> Result<(), Ended>) -> Result<(), Ended> {
+    fn flush(&mut self, send: &impl Fn(Event) -> Result<(), ReadEnded>) -> Result<(), ReadEnded> {
         self.bytes = 0;
         let messages = std::mem::take(&mut self.messages);
         if messages.is_empty() { Ok(()) } else { send(Event::Messages(messages)) }
     }
 }
 
-/// Opens a database so that nothing is written, not even beside it.
+/// Opens a database without writing anything, not even a file beside it.
 fn open(path: &Path) -> Result<Connection> {
     let mut header = [0; 20];
     let read = std::fs::File::open(path).and_then(|mut file| {
@@ -209,11 +209,14 @@ fn open(path: &Path) -> Result<Connection> {
             .with_source(error)
     })?;
     if filled == 0 || !header.starts_with(b"SQLite format 3\0") {
-        return Err(Error::invalid(format!("`{}` is no SQLite database; name one", path.display())));
+        return Err(Error::invalid(format!(
+            "`{}` is not a SQLite database; name another file",
+            path.display()
+        )));
     }
     let conn = if is_idle_wal(path, &header) {
-        // A database with a write-ahead log is opened with two files beside it, also for reading, unless it is declared
-        // immutable. Nobody has it open, or there would be a log.
+        // To open a database in WAL mode, even for reading, SQLite creates two files beside it, unless the database is declared
+        // immutable. That is safe here: if another process had it open, there would be a log.
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
         Connection::open_with_flags(immutable_uri(path)?, flags)
     } else {
@@ -226,7 +229,7 @@ fn open(path: &Path) -> Result<Connection> {
     Ok(conn)
 }
 
-/// Bytes 18 and 19 of the header are 2 for a database with a write-ahead log.
+/// Whether a database is in WAL mode and not in use. In WAL mode, bytes 18 and 19 of the header are 2.
 fn is_idle_wal(path: &Path, header: &[u8; 20]) -> bool {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
@@ -236,10 +239,10 @@ fn is_idle_wal(path: &Path, header: &[u8; 20]) -> bool {
 
 fn immutable_uri(path: &Path) -> Result<String> {
     let whole = std::path::absolute(path).map_err(|error| {
-        Error::unavailable(format!("`{}` has no place", path.display())).with_source(error)
+        Error::unavailable(format!("`{}` has no absolute path", path.display())).with_source(error)
     })?;
     let text = whole.to_str().ok_or_else(|| {
-        Error::invalid(format!("path `{}` is no text; copy the file to another name", path.display()))
+        Error::invalid(format!("path `{}` is not valid UTF-8; copy the file to another name", path.display()))
     })?;
     let mut uri = String::from(if cfg!(windows) { "file:///" } else { "file:" });
     for byte in text.replace('\\', "/").bytes() {
@@ -254,7 +257,7 @@ fn immutable_uri(path: &Path) -> Result<String> {
     Ok(uri)
 }
 
-/// The tables and columns of the source, as they are called there and quoted.
+/// The names of the source's columns, quoted.
 struct Schema {
     conversation_id: String,
     title: Option<String>,
@@ -294,7 +297,7 @@ impl Schema {
         let place = messages.one_of(&["seq", "position", "turn_index", "message_index", "ordinal", "idx"]);
         let mut order: Vec<String> = place.into_iter().collect();
         match row_id {
-            // Rows are numbered as they are written.
+            // Row ids rise in the order of writing.
             Some(row_id) => order.push(row_id),
             None => order.extend(created.iter().chain([&message_id]).cloned()),
         }
@@ -325,7 +328,7 @@ impl Schema {
         )
     }
 
-    fn silent_sql(&self) -> String {
+    fn empty_sql(&self) -> String {
         let Self { conversation_id, conversation, .. } = self;
         format!(
             "SELECT {conversation_id} FROM conversations WHERE {conversation_id} NOT IN
@@ -333,7 +336,7 @@ impl Schema {
         )
     }
 
-    /// How many conversations only their messages know of.
+    /// The number of conversations that have messages but no row of their own.
     fn orphan_conversations(&self, conn: &Connection) -> rusqlite::Result<u64> {
         let Self { conversation_id, conversation, .. } = self;
         let sql = format!(
@@ -354,8 +357,8 @@ impl Schema {
             self.conversation_id
         );
         let Some(name) = text(ValueRef::from(id)) else {
-            let message = "a row of table `messages` or `conversations` has no id of a conversation that is text or a \
-                           number; correct or remove it";
+            let message = "a row of table `messages` or `conversations` has a conversation id that is neither text \
+                           nor a number; correct or remove the row";
             return Ok(Err(Error::invalid(message)));
         };
         let found = conn.prepare_cached(&sql)?.query_row([id], |row| {
@@ -373,7 +376,7 @@ impl Schema {
                 title: title?,
                 created_at,
                 summary: summary?,
-                // Programs write an empty object for none.
+                // Programs write an empty object for no state.
                 diagnostic_state: diagnostic_state?.filter(|text| text.trim() != "{}"),
             }),
         })
@@ -408,7 +411,7 @@ impl Table {
         Ok(Self { name, columns })
     }
 
-    /// The first of the names that is a column here, quoted.
+    /// The first of the names that is a column of the table, quoted.
     fn one_of(&self, names: &[&str]) -> Option<String> {
         let column = |name: &&str| self.columns.iter().find(|column| column.eq_ignore_ascii_case(name));
         names.iter().find_map(column).map(|column| format!("\"{}\"", column.replace('"', "\"\"")))
@@ -420,15 +423,15 @@ impl Table {
 
     fn missing(&self, names: &str, path: &Path) -> Error {
         Error::invalid(format!(
-            "table `{}` of `{}` has none of the columns `{names}` (it has `{}`); add a view of that name with such a \
-             column to a copy of the database",
+            "table `{}` of `{}` has none of the columns `{names}` (it has `{}`); in a copy of the database, add \
+             a view of that name with such a column",
             self.name,
             path.display(),
             self.columns.join("`, `")
         ))
     }
 
-    /// The number of a row, where the table has one.
+    /// The name of the row id, if the table has one.
     fn row_id(&self, conn: &Connection) -> Option<String> {
         let is_table = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND lower(name) = ?1";
         let is_table: u32 = conn.query_row(is_table, [self.name], |row| row.get(0)).ok()?;
@@ -448,10 +451,11 @@ fn number(conn: &Connection, sql: &str) -> rusqlite::Result<u64> {
 fn message(row: &Row<'_>) -> rusqlite::Result<Result<Message>> {
     let id = text(row.get_ref(1)?);
     let label = id.clone().unwrap_or_else(|| "without id".to_owned());
-    let wrong =
-        |what: &str| at_row("messages", &label, Error::invalid(format!("its {what} is no text; correct it")));
+    let wrong = |what: &str| {
+        at_row("messages", &label, Error::invalid(format!("its {what} is not text; correct it")))
+    };
     let (role, content) = (row.get_ref(2)?, row.get_ref(3)?);
-    // A message may have no content, as one that only calls a tool.
+    // A message may have no content, for example one that only calls a tool.
     let content = if matches!(content, ValueRef::Null) { Some(String::new()) } else { text(content) };
     let created_at = moment(row.get_ref(4)?).map_err(|error| at_row("messages", &label, error));
     Ok((|| {
@@ -464,7 +468,7 @@ fn message(row: &Row<'_>) -> rusqlite::Result<Result<Message>> {
     })())
 }
 
-/// A value as text; `None` where it is nothing or no text.
+/// A value as text; `None` if it is NULL or not valid UTF-8.
 fn text(value: ValueRef<'_>) -> Option<String> {
     match value {
         ValueRef::Null => None,
@@ -474,13 +478,13 @@ fn text(value: ValueRef<'_>) -> Option<String> {
     }
 }
 
-/// The errors of a foreign database, in the core's terms.
+/// Translates an error of the foreign database.
 fn translate(path: &Path, error: rusqlite::Error) -> Error {
     use rusqlite::ErrorCode;
     let path = path.display();
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
-            Error::invalid(format!("`{path}` is damaged or no SQLite database; restore a copy of it"))
+            Error::invalid(format!("`{path}` is damaged or not a SQLite database; restore a copy of it"))
         }
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             Error::unavailable(format!("`{path}` is locked by another program; close it and try again"))

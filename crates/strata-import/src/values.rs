@@ -1,4 +1,4 @@
-//! What a foreign database may write for a role or a moment.
+//! Reads the values that foreign databases have for a role or a time.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -6,20 +6,20 @@ use jiff::tz::TimeZone;
 use rusqlite::types::ValueRef;
 use strata_core::{Error, Result, Role};
 
-/// A role by the names that chat programs give it.
+/// Reads a role by the names that chat programs use.
 pub(super) fn role(name: &str) -> Result<Role> {
     match name.trim().to_lowercase().as_str() {
         "user" | "human" | "customer" => Ok(Role::User),
         "assistant" | "ai" | "bot" | "model" | "agent" => Ok(Role::Assistant),
         "system" | "developer" => Ok(Role::System),
         "tool" | "function" => Ok(Role::Tool),
-        // The error of a role that we would write ourselves says which ones there are.
+        // The error of the core's parser lists the known roles.
         _ => name.parse(),
     }
 }
 
-/// A moment as a number since the epoch, in the unit that its size suggests, or as text in ISO 8601's manner; without a
-/// zone it is UTC, which is what SQLite's own functions write.
+/// Reads a time: a number since the epoch, in the unit that its size suggests, or a text like ISO 8601. Without a zone it is
+/// UTC, as SQLite's own functions write it.
 pub(super) fn moment(value: ValueRef<'_>) -> Result<Option<Timestamp>> {
     let unknown = |shown: String| {
         let shown: String = shown.chars().take(64).collect();
@@ -27,7 +27,7 @@ pub(super) fn moment(value: ValueRef<'_>) -> Result<Option<Timestamp>> {
     };
     match value {
         ValueRef::Null => Ok(None),
-        ValueRef::Integer(number) => whole(number).map(Some).ok_or_else(|| unknown(number.to_string())),
+        ValueRef::Integer(number) => integer(number).map(Some).ok_or_else(|| unknown(number.to_string())),
         ValueRef::Real(number) => real(number).map(Some).ok_or_else(|| unknown(number.to_string())),
         ValueRef::Text(text) | ValueRef::Blob(text) => {
             let text = String::from_utf8_lossy(text);
@@ -41,8 +41,8 @@ pub(super) fn moment(value: ValueRef<'_>) -> Result<Option<Timestamp>> {
     }
 }
 
-/// Seconds reach the year 5138 before they are taken for milliseconds, and so on.
-fn whole(number: i64) -> Option<Timestamp> {
+/// A number of seconds up to the year 5138; larger numbers are milliseconds, and so on.
+fn integer(number: i64) -> Option<Timestamp> {
     match number.unsigned_abs() {
         0..100_000_000_000 => Timestamp::from_second(number).ok(),
         100_000_000_000..100_000_000_000_000 => Timestamp::from_millisecond(number).ok(),
@@ -53,8 +53,8 @@ fn whole(number: i64) -> Option<Timestamp> {
 
 fn real(number: f64) -> Option<Timestamp> {
     if number.abs() >= 1e11 {
-        // Finer units need no fraction.
-        return (number.abs() < 9e18).then(|| whole(number as i64)).flatten();
+        // Numbers in finer units need no fraction.
+        return (number.abs() < 9e18).then(|| integer(number as i64)).flatten();
     }
     number.is_finite().then(|| Timestamp::from_microsecond((number * 1e6).round() as i64).ok()).flatten()
 }
@@ -62,9 +62,9 @@ fn real(number: f64) -> Option<Timestamp> {
 fn written(text: &str) -> Option<Timestamp> {
     let zoned = || text.parse::<Timestamp>().ok();
     let civil = || text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp());
-    let number = || text.parse::<i64>().ok().and_then(whole);
+    let number = || text.parse::<i64>().ok().and_then(integer);
     let fraction = || text.parse::<f64>().ok().and_then(real);
-    // Numbers first: `20260219` would also pass as a date, but nobody has written messages in 1970.
+    // Numbers first: `20260219` is read as seconds, although it could be a date too.
     number().or_else(fraction).or_else(zoned).or_else(civil)
 }
 

@@ -43,7 +43,7 @@ fn engine() -> Engine {
     Engine::new(Arc::new(InMemoryStore::new()), fixed.clone(), fixed.clone(), fixed, Settings::default())
 }
 
-/// A database as document 0's program has it, before its two new columns.
+/// A database of the program of the layered-prompt design, before its two new columns.
 const BEFORE: &str = "
     CREATE TABLE conversations (id TEXT PRIMARY KEY, title TEXT, created_at TEXT DEFAULT CURRENT_TIMESTAMP);
     CREATE TABLE messages (id INTEGER PRIMARY KEY AUTOINCREMENT, conversation_id TEXT NOT NULL, role TEXT NOT NULL,
@@ -58,7 +58,7 @@ const BEFORE: &str = "
         ('c1', 'assistant', '目前 kp ~0.09，可以適度調高到 0.12-0.15', '2026-02-19 23:27:00');
 ";
 
-/// Document 0's schema change, and what its program writes into the new columns.
+/// The schema change of the layered-prompt design, and the values that its program writes into the new columns.
 const AFTER: &str = r#"
     ALTER TABLE conversations ADD COLUMN summary TEXT DEFAULT '';
     ALTER TABLE conversations ADD COLUMN diagnostic_state TEXT DEFAULT '';
@@ -328,7 +328,7 @@ async fn a_bad_row_is_named_and_may_be_skipped() {
     };
     check("(77, 'c1', 'narrator', 'x', NULL)", ["row `77` of table `messages`", "`narrator`"]).await;
     check("(77, 'c1', 'user', 'x', 'yesterday')", ["row `77` of table `messages`", "`yesterday`"]).await;
-    check("(77, 'c1', 'user', x'ff00ff', NULL)", ["row `77` of table `messages`", "content is no text"])
+    check("(77, 'c1', 'user', x'ff00ff', NULL)", ["row `77` of table `messages`", "content is not text"])
         .await;
     check("(77, 'c1', 'user', 'a' || char(0) || 'b', NULL)", ["row `77` of table `messages`", "NUL"]).await;
 

@@ -16,14 +16,14 @@ use crate::failure::{Failure, Outcome};
 pub(crate) struct Cli {
     #[command(flatten)]
     settings: SettingArgs,
-    // Not flattened from `serve::Args`: a top-level positional or group would get into the way of the commands.
-    /// Where to listen when no command is given
+    // Not flattened from `serve::Args`: a top-level positional argument or group would conflict with the commands.
+    /// The address to listen on when no command is given
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
-    /// The OpenAI-compatible server that chats are passed on to when no command is given
+    /// The OpenAI-compatible server that chats are forwarded to when no command is given
     #[arg(long, value_name = "URL")]
     upstream: Option<String>,
-    /// The upstream's API key, instead of the one that clients send
+    /// The upstream's API key, instead of the key that clients send
     #[arg(long, value_name = "KEY")]
     upstream_key: Option<String>,
     #[command(subcommand)]
@@ -40,22 +40,22 @@ Examples:
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Settings")]
 pub(crate) struct SettingArgs {
-    /// Where things are kept: `sqlite:PATH` or `memory:`
+    /// The store: `sqlite:PATH` or `memory:`
     #[arg(long, global = true, value_name = "URL")]
     store: Option<String>,
-    /// The directory of `strata.db` where no store is named
+    /// The directory of `strata.db` (unless `--store` is set) and of installed models
     #[arg(long, global = true, value_name = "DIR")]
     data_dir: Option<String>,
-    /// The configuration file; otherwise `strata.toml` in the working directory, if it is there
+    /// The configuration file [default: `strata.toml` in the working directory, if it exists]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Which log events to write, as in `info` or `strata_store=debug`
+    /// The log events to write, as in `info` or `strata_store=debug`
     #[arg(long, global = true, value_name = "FILTER")]
     log: Option<String>,
-    /// What makes vectors: `auto`, `builtin`, `onnx:DIR` or `URL#MODEL`
+    /// The embedder: `auto`, `builtin`, `onnx:DIR` or `URL#MODEL`
     #[arg(long, global = true, value_name = "EMBEDDER")]
     embedder: Option<String>,
-    /// Any setting by its name; `strata config` lists them
+    /// Set any setting by its name; `strata config` lists all settings
     #[arg(long = "setting", global = true, value_name = "KEY=VALUE", value_parser = parse_assignment)]
     assigned: Vec<(String, String)>,
     #[arg(skip)]
@@ -69,7 +69,7 @@ pub(crate) struct SettingArgs {
 }
 
 impl SettingArgs {
-    /// The settings given as flags, the strongest last.
+    /// The settings given as flags; a later one overrides an earlier one.
     pub(crate) fn flags(&self) -> Vec<Flag> {
         let assigned = self.assigned.iter().map(|(key, value)| Flag {
             name: "--setting".to_owned(),
@@ -95,12 +95,12 @@ impl SettingArgs {
 fn parse_assignment(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err("this names no value; write it as KEY=VALUE, as in `default_top_k=10`".to_owned()),
+        _ => Err("the value is missing; write KEY=VALUE, as in `default_top_k=10`".to_owned()),
     }
 }
 
 impl Cli {
-    /// The settings and the command, which is `serve` where none was given.
+    /// The settings and the command, which is `serve` if none is given.
     pub(crate) fn into_parts(self) -> Outcome<(SettingArgs, Command)> {
         let Self { mut settings, listen, upstream, upstream_key, command } = self;
         let serving = serve::Args { listen, upstream, upstream_key };
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_flag_is_stronger_than_an_assignment() {
+    fn a_named_flag_overrides_an_assignment() {
         let (settings, _) =
             parts(&["strata", "doctor", "--store", "memory:", "--setting", "store=sqlite:x"]).unwrap();
         let flags = settings.flags();
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_is_of_an_evaluation_and_a_setting_of_every_command() {
+    fn set_belongs_to_eval_and_setting_to_every_command() {
         let line =
             ["strata", "eval", "DIR", "--set", "locomo", "--setting", "default_top_k=9", "--set", "own"];
         let (settings, command) = parts(&line).unwrap();

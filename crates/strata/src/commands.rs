@@ -1,4 +1,4 @@
-//! The commands, one a file, and what they share: the open store and the arguments that name a user.
+//! The commands, one file each, and the parts that they share: the open store and the arguments that name a user.
 
 pub(crate) mod add;
 pub(crate) mod backup;
@@ -38,7 +38,7 @@ use strata_engine::Engine;
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 
-/// What `strata` can do.
+/// The commands of `strata`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Serve(serve::Args),
@@ -66,8 +66,8 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Which log events are written where the configuration does not say: a server's operator wants to follow it,
-    /// somebody at a prompt wants the answer.
+    /// The log filter if the configuration sets none. A server logs its events; at a prompt, the answer must not drown in
+    /// them.
     pub(crate) fn default_log(&self) -> &'static str {
         match self {
             Self::Serve(_) => "info",
@@ -104,15 +104,15 @@ pub(crate) async fn run(command: Command, context: &Context, output: &mut Output
     }
 }
 
-/// The user whose things a command works on.
+/// The user whose data a command works on.
 #[derive(Debug, Args)]
 pub(crate) struct UserArgs {
-    /// Whose sessions and memories
+    /// The user
     #[arg(long, value_name = "USER", default_value = "default")]
     pub(crate) user: UserId,
 }
 
-/// A session of that user.
+/// A session of a user.
 #[derive(Debug, Args)]
 pub(crate) struct SessionArgs {
     /// The session
@@ -122,13 +122,13 @@ pub(crate) struct SessionArgs {
     pub(crate) user: UserArgs,
 }
 
-/// Which part of a list is shown.
+/// The part of a list that is shown.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct PageArgs {
-    /// How many at the most
+    /// The maximum number of entries
     #[arg(long, value_name = "N", default_value_t = 50, allow_negative_numbers = true)]
     limit: u32,
-    /// How many to leave out at the start
+    /// The number of entries to skip
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
     offset: u64,
 }
@@ -139,7 +139,7 @@ impl From<PageArgs> for Page {
     }
 }
 
-/// Whether output is for a program.
+/// Whether the output is JSON, for programs.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct JsonArgs {
     /// Print JSON
@@ -153,10 +153,10 @@ pub(crate) struct Context {
     opened: Mutex<Option<Opened>>,
 }
 
-/// What has to be closed in the end.
+/// The store to close at the end.
 struct Opened {
     store: Arc<dyn Store>,
-    /// Whose request rows wait to be written.
+    /// The engine whose request rows wait to be written.
     engine: Option<Engine>,
 }
 
@@ -165,24 +165,24 @@ impl Context {
         Self { config, opened: Mutex::new(None) }
     }
 
-    /// The use-cases over a store that a command writes to; a file that does not exist is made.
+    /// The use-cases over a store that a command writes to. A file that does not exist is created.
     pub(crate) async fn engine_to_write(&self) -> Outcome<Engine> {
         self.engine_to_write_with(&self.config).await
     }
 
-    /// As [`Context::engine_to_write`], with some settings of the command's own.
+    /// As [`Context::engine_to_write`], with another configuration of the engine.
     pub(crate) async fn engine_to_write_with(&self, config: &Config) -> Outcome<Engine> {
         self.file()?;
         self.engine_with(config).await
     }
 
-    /// The use-cases over a store that must exist: a wrong path answers with an error, not with an empty list.
+    /// The use-cases over a store that must exist, so that a wrong path gives an error and not an empty list.
     pub(crate) async fn engine_to_read(&self) -> Outcome<Engine> {
         self.existing_file()?;
         self.engine().await
     }
 
-    /// The use-cases over the configured store, whatever it is.
+    /// The use-cases over the configured store, which may be in memory.
     pub(crate) async fn engine(&self) -> Outcome<Engine> {
         self.engine_with(&self.config).await
     }
@@ -201,11 +201,11 @@ impl Context {
         let path = self.file()?;
         match path
             .try_exists()
-            .with_context(|| format!("the store at `{}` cannot be reached", path.display()))?
+            .with_context(|| format!("the store at `{}` cannot be accessed", path.display()))?
         {
             true => Ok(path),
             false => Err(Failure::failed(format!(
-                "there is no store at `{}` (from {}); `strata record`, `strata add` or `strata serve` makes one",
+                "there is no store at `{}` (from {}); create one with `strata record`, `strata add` or `strata serve`",
                 path.display(),
                 self.config.origin("store"),
             ))),
@@ -221,7 +221,7 @@ impl Context {
         }
     }
 
-    /// An open failure, with the way out that only the command line knows.
+    /// The error for a store that cannot be opened, with the setting that names the store.
     pub(crate) fn not_opened(&self, error: strata_core::Error) -> Failure {
         let origin = self.config.origin("store");
         let context = format!("the store `{}` (from {origin}) cannot be opened", self.config.store);
@@ -232,11 +232,11 @@ impl Context {
         *self.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(Opened { store, engine: None });
     }
 
-    /// Closes the store if a command has opened one, after the rows of its requests are written.
+    /// Writes the waiting request rows and closes the store, if a command has opened one.
     pub(crate) async fn close(&self) -> Outcome {
         let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(Opened { store, engine }) = opened else { return Ok(()) };
-        // What was answered stays answered: a full disk costs the row, and says so.
+        // The answer has been given, so a failure here (such as a full disk) loses only the row and is logged.
         if let Some(engine) = engine
             && let Err(error) = engine.requests.flush().await
         {
@@ -246,19 +246,20 @@ impl Context {
     }
 }
 
-/// A text given as an argument, or on stdin where the argument is `-`.
+/// A text given as an argument, or read from stdin if the argument is `-`.
 pub(crate) fn text_or_stdin(text: String, most: usize) -> Outcome<String> {
     if text != "-" {
         return Ok(text);
     }
     let mut bytes = Vec::new();
-    // One byte more than is allowed, so that the limit's own error speaks.
+    // One byte more than the limit is read, so that a longer text fails with the limit's own error.
     std::io::stdin().lock().take(most as u64 + 1).read_to_end(&mut bytes)?;
-    let text = String::from_utf8(bytes).map_err(|_| Failure::usage("stdin is no UTF-8; convert it first"))?;
+    let text =
+        String::from_utf8(bytes).map_err(|_| Failure::usage("stdin is not valid UTF-8; convert it first"))?;
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// A JSON document from a file, or from stdin where the file is `-`.
+/// A JSON document from a file, or from stdin if the file is `-`.
 pub(crate) fn read_document<T: DeserializeOwned>(file: &Path, most: usize) -> Outcome<T> {
     let text = if file == Path::new("-") {
         text_or_stdin("-".to_owned(), most)?
@@ -266,5 +267,5 @@ pub(crate) fn read_document<T: DeserializeOwned>(file: &Path, most: usize) -> Ou
         std::fs::read_to_string(file).with_context(|| format!("file `{}` cannot be read", file.display()))?
     };
     serde_json::from_str(&text)
-        .map_err(|error| Failure::failed(format!("`{}` is not such a document: {error}", file.display())))
+        .map_err(|error| Failure::failed(format!("`{}` is not a valid document: {error}", file.display())))
 }

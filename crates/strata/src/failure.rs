@@ -1,20 +1,20 @@
-//! Why a command did not succeed, which decides the exit code.
+//! The failures of a command, which decide the exit code.
 
 use std::io;
 
 use strata_core::ErrorKind;
 
-/// What every command returns.
+/// The result of a command.
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;
 
-/// Why a command did not succeed.
+/// The reason why a command did not succeed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The command was called wrongly: exit code 2.
     Usage(anyhow::Error),
-    /// It was called rightly and failed: exit code 1.
+    /// The call was right and the command failed: exit code 1.
     Failed(anyhow::Error),
-    /// Whoever read the output has seen enough, as in `strata search … | head`: no failure at all.
+    /// The reader of the output has closed the pipe, as in `strata search … | head`. This is not an error: exit code 0.
     ClosedPipe,
 }
 

@@ -1,6 +1,6 @@
-//! Memory for any LLM application: what the `strata` binary is made of, for Rust programs that embed it.
+//! Memory for any LLM application: the parts of the `strata` binary, for Rust programs that embed it.
 //!
-//! Start reading at [`Memory`], which is all that most programs need; [`engine()`] and [`open_store`] are what it is made of.
+//! Start reading at [`Memory`]; most programs need nothing else. It is built from [`engine()`] and [`open_store`].
 //! What is deliberately absent: domain logic, which lives in `strata-engine`.
 //!
 //! ```
@@ -48,7 +48,7 @@ pub fn engine(config: &Config, store: Arc<dyn Store>) -> Result<Engine> {
     engine_at(config, store, Arc::new(SystemClock))
 }
 
-/// As [`engine()`], at the time that `clock` shows: for benchmarks, whose questions have their own time.
+/// As [`engine()`], with another clock: for benchmarks, whose questions have their own time.
 pub fn engine_at(config: &Config, store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Result<Engine> {
     let ids = Arc::new(SystemIds::new());
     let engine = Engine::new(store, clock, ids, Arc::new(config.tokenizer), config.engine.clone())
@@ -66,14 +66,14 @@ pub fn engine_at(config: &Config, store: Arc<dyn Store>, clock: Arc<dyn Clock>) 
         Some(directory) => engine.with_reranker(Arc::new(OnnxReranker::open(directory)?)),
         None => engine,
     };
-    // The defaults are made ready once for all engines.
+    // The default prompts are compiled once for all engines.
     if config.prompts == PromptSettings::default() {
         return Ok(engine);
     }
     engine.with_prompts(config.prompts.clone())
 }
 
-/// The configured encoder; none where the words inside the binary are all there is.
+/// The configured encoder; `None` for the built-in word vectors.
 pub fn embedder(config: &Config) -> Result<Option<Arc<dyn Embedder>>> {
     let models = &config.models;
     Ok(match &models.embedder {

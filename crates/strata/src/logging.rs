@@ -1,4 +1,4 @@
-//! Log events on stderr: text or JSON, never what people said.
+//! Log events on stderr, as text or JSON. They never contain messages or memories.
 
 use strata::config::{Config, LogFormat};
 use tracing_subscriber::EnvFilter;
@@ -6,7 +6,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::failure::{Failure, Outcome};
 
-/// Starts logging by the configuration, or by `default` where that says nothing.
+/// Starts logging with the configured filter; `default` is the filter if none is configured.
 pub(crate) fn start(config: &Config, default: &str) -> Outcome {
     let filter = config.log.as_deref().unwrap_or(default);
     let filter = EnvFilter::try_new(filter).map_err(|error| {
@@ -15,7 +15,7 @@ pub(crate) fn start(config: &Config, default: &str) -> Outcome {
             config.origin("log")
         ))
     })?;
-    // The MCP library logs whole messages, and these hold what people said.
+    // The MCP library logs whole messages, and these contain private text.
     let filter = match "rmcp=error".parse() {
         Ok(directive) if filter.max_level_hint() > Some(LevelFilter::ERROR) => {
             filter.add_directive(directive)

@@ -1,7 +1,7 @@
-//! The `strata` binary: reads the command line and the configuration, runs one command, and answers with an exit code.
+//! The `strata` binary: reads the command line and the configuration, runs one command, and returns an exit code.
 //!
-//! 0 is done, 1 failed, 2 wrong usage. Start reading at [`cli::Cli`] and [`commands`]; everything printed goes through
-//! [`output`].
+//! The exit code is 0 for success, 1 for a failure and 2 for wrong usage. Start reading at [`cli::Cli`] and [`commands`]. All
+//! output goes through [`output`].
 
 mod cli;
 mod commands;
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
         Err(Failure::Failed(error)) => {
-            // What was printed before the failure is still worth reading.
+            // The output before the failure is still useful.
             let _ = output.flush();
             output::print_error(&error);
             ExitCode::from(1)
@@ -44,7 +44,7 @@ fn run(cli: Cli, output: &mut Output) -> Outcome {
         Sources::of_process(settings.flags(), settings.config).and_then(|sources| Config::load(&sources));
     let config = match (config, &command) {
         (Ok(config), _) => config,
-        // The doctor is who one asks when the configuration is wrong.
+        // The doctor also diagnoses a wrong configuration.
         (Err(error), Command::Doctor(args)) => {
             return commands::doctor::report_configuration(&error, args, output);
         }
@@ -58,7 +58,7 @@ fn run(cli: Cli, output: &mut Output) -> Outcome {
         let closed = context.close().await;
         outcome.and(closed)
     });
-    // Whoever was told to stop does not wait for a line on stdin that may never come.
+    // A stopped process does not wait for a thread that still reads stdin.
     runtime.shutdown_background();
     outcome
 }

@@ -1,7 +1,7 @@
 //! The façade for Rust programs: one value that records, recalls, prompts, chats, learns and forgets, on one file.
 //!
-//! Start reading at [`Memory`]. What is deliberately absent: domain logic, which is the engine's ([`Memory::engine`]), and
-//! the environment: what a program does not say here has its default.
+//! Start reading at [`Memory`]. Deliberately absent: domain logic, which belongs to the engine ([`Memory::engine`]), and the
+//! environment: a setting that the program does not set has its default.
 
 mod builder;
 
@@ -27,13 +27,13 @@ pub use builder::MemoryBuilder;
 /// How long [`Memory::settle`] waits for work that another process has taken.
 const SETTLE: Duration = Duration::from_secs(10);
 
-/// How long it rests between two looks.
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// The pause between two checks for unfinished jobs.
+const SETTLE_PAUSE: Duration = Duration::from_millis(5);
 
-/// A memory on one file, bound to a user and a session. Cheap to clone; handles for others share the file.
+/// A handle on the memory in one file, bound to a user and a session. It is cheap to clone, and all handles share the file.
 ///
-/// While it is open it learns in the background from what was recorded. [`Memory::close`] finishes that; a memory that is
-/// merely dropped loses nothing either, because whoever opens the file next goes on.
+/// While it is open, it learns from recorded turns in the background. [`Memory::close`] finishes this work. A dropped memory
+/// loses nothing either, because the next process that opens the file continues the work.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -52,24 +52,24 @@ pub struct Memory {
     session: SessionId,
 }
 
-/// What all handles share.
+/// The parts that all handles share.
 struct Shared {
     engine: Engine,
     model: Option<Arc<dyn ChatModel>>,
     instructions: Option<String>,
-    /// How long work under way may take when the memory is closed.
+    /// How long running work may take when the memory is closed.
     patience: Duration,
     worker: Mutex<Option<Worker>>,
 }
 
 impl Memory {
-    /// Opens a store with all defaults: a path or `sqlite:PATH`, which is made if it does not exist, or `memory:`, which
-    /// ends with the process. It has to be called within a Tokio runtime.
+    /// Opens a store with default settings: a path or `sqlite:PATH`, which is created if it does not exist, or `memory:`, which
+    /// ends with the process. Call it within a Tokio runtime.
     pub async fn open(store: impl Into<String>) -> Result<Self> {
         Self::builder(store).open().await
     }
 
-    /// Says more before the store is opened: user, session, model, embedder, settings.
+    /// Builds a memory with a user, session, model, embedder or settings of its own.
     ///
     /// ```no_run
     /// # async fn example() -> strata::Result<()> {
@@ -88,7 +88,7 @@ impl Memory {
         MemoryBuilder::new(store.into())
     }
 
-    /// A memory over an engine that somebody has made, for the user and the session `default`. Learning starts.
+    /// A memory over an existing engine, for the user `default` and the session `default`. Learning starts.
     pub fn over(engine: Engine, config: &Config) -> Result<Self> {
         let model = config.chat_model()?;
         let model = model.map(|model| Arc::new(model) as Arc<dyn ChatModel>);
@@ -112,41 +112,41 @@ impl Memory {
         Self { shared: Arc::new(shared), user: UserId::default(), session: SessionId::default() }
     }
 
-    /// The same memory for another user, in the session `default`. Nothing of one user is ever seen by another.
+    /// The same memory for another user, in the session `default`. A user never sees another user's data.
     pub fn user(&self, user: impl Into<String>) -> Result<Self> {
         let user = UserId::new(user.into())?;
         Ok(Self { shared: Arc::clone(&self.shared), user, session: SessionId::default() })
     }
 
-    /// The same user's memory in another session. Sessions share what is known of the user.
+    /// The same user's memory in another session. All sessions of a user share the user's memories.
     pub fn session(&self, session: impl Into<String>) -> Result<Self> {
         let session = SessionId::new(session.into())?;
         Ok(Self { shared: Arc::clone(&self.shared), user: self.user.clone(), session })
     }
 
-    /// Whose memory this handle works on.
+    /// The user of this handle.
     pub fn user_id(&self) -> &UserId {
         &self.user
     }
 
-    /// The session it works in.
+    /// The session of this handle.
     pub fn session_id(&self) -> &SessionId {
         &self.session
     }
 
-    /// The use-cases underneath, for everything that has no method here.
+    /// The engine, for all use-cases without a method here.
     pub fn engine(&self) -> &Engine {
         &self.shared.engine
     }
 
-    /// Whether a model replies, or memory alone.
+    /// Whether a model replies; otherwise memory replies alone.
     pub fn has_model(&self) -> bool {
         self.shared.model.is_some()
     }
 
-    /// Says something and has a reply: from the model with what memory knows, or where there is no model from memory alone
-    /// ([`ReplyStatus::MemoryAlone`]). Both sides are recorded. A model that fails is no error: the reply says so
-    /// ([`ReplyStatus::Failed`]), and what was said is recorded all the same.
+    /// Sends a message and returns the reply: of the model, which gets the relevant memories, or without a model from memory
+    /// alone ([`ReplyStatus::MemoryAlone`]). Both messages are recorded. A failing model is not an error: the reply says so
+    /// ([`ReplyStatus::Failed`]), and the message is recorded anyway.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -162,12 +162,12 @@ impl Memory {
         self.chat_until(message, &mut |_| (), std::future::pending()).await
     }
 
-    /// As [`Memory::chat`], handing over the reply piece by piece as it comes.
+    /// As [`Memory::chat`], and passes the reply to `on_text` piece by piece as it arrives.
     pub async fn stream(&self, message: &str, on_text: &mut (dyn FnMut(&str) + Send)) -> Result<ChatReply> {
         self.chat_until(message, on_text, std::future::pending()).await
     }
 
-    /// As [`Memory::stream`], until `stop` completes: then the reply is broken off and recorded as far as it came
+    /// As [`Memory::stream`], until `stop` completes. Then the reply is interrupted, and recorded as far as it has arrived
     /// ([`ReplyStatus::Interrupted`]).
     pub async fn chat_until(
         &self,
@@ -182,31 +182,31 @@ impl Memory {
             return Ok(reply);
         };
         let instructions = instructions.as_deref();
-        let mut heard = 0;
-        let mut told = |piece: &str| {
-            heard += piece.len();
+        let mut streamed_bytes = 0;
+        let mut counted = |piece: &str| {
+            streamed_bytes += piece.len();
             on_text(piece);
         };
-        let talk = Talk { model, instructions, on_text: &mut told, stop: pin!(stop), timer: &SystemTimer };
+        let talk = Talk { model, instructions, on_text: &mut counted, stop: pin!(stop), timer: &SystemTimer };
         let reply = engine.conversation.chat(&self.user, &self.session, message, talk).await?;
-        // What a model that failed did not say itself.
-        if let (ReplyStatus::Failed { .. }, Some(rest)) = (&reply.status, reply.text.get(heard..)) {
+        // After a failure, the reply may be longer than the streamed text.
+        if let (ReplyStatus::Failed { .. }, Some(rest)) = (&reply.status, reply.text.get(streamed_bytes..)) {
             on_text(rest);
         }
         Ok(reply)
     }
 
-    /// What answers a question, best first, from all of the user's sessions and memories.
+    /// The items that answer a question, best first, from all of the user's sessions and memories.
     pub async fn search(&self, query: &str) -> Result<Vec<RecalledItem>> {
         Ok(self.recall(&RecallRequest::new(query)).await?.items)
     }
 
-    /// As [`Memory::search`], with everything that recall can be told, and with what it says about itself.
+    /// As [`Memory::search`], with all options of recall, and with details about the search.
     pub async fn recall(&self, request: &RecallRequest) -> Result<Recalled> {
         self.engine().recall.ask(&self.user, request).await
     }
 
-    /// Remembers a statement as it is, as a fact of all sessions.
+    /// Remembers a statement as it is, as a fact for all sessions.
     pub async fn add(&self, statement: &str) -> Result<MemoryItem> {
         self.add_memory(NewMemory::new(statement)).await
     }
@@ -217,20 +217,20 @@ impl Memory {
         added.ok_or_else(|| strata_core::Error::internal("a memory was added and is not there"))
     }
 
-    /// Appends to the session what was said elsewhere. When it returns, the turns are durable; what they state is learned in
-    /// the background.
+    /// Appends messages of a conversation elsewhere to the session. When it returns, the turns are durable. Strata learns from
+    /// them in the background.
     pub async fn record(&self, messages: impl IntoIterator<Item = NewMessage>) -> Result<Recorded> {
         let messages = messages.into_iter().collect();
         self.engine().recording.record(&self.user, &self.session, messages, None).await
     }
 
-    /// What a model is to be shown for a question, for programs that call their model themselves: one text, or messages.
+    /// The prompt for a question, as one text or as messages, for programs that call their model themselves.
     pub async fn prompt(&self, question: &str, format: PromptFormat) -> Result<Prompt> {
         let request = PromptRequest { format, ..PromptRequest::new(self.session.clone(), question) };
         Ok(self.engine().prompting.prompt(&self.user, &request).await?.prompt)
     }
 
-    /// What is believed now, newest first, after what was said a moment ago has been learned.
+    /// The current memories, newest first, after the turns recorded so far have been learned from.
     pub async fn memories(&self) -> Result<Vec<MemoryItem>> {
         self.settle().await?;
         let current = MemorySelect::Current { as_of: None };
@@ -243,13 +243,13 @@ impl Memory {
         self.engine().memories.forget(&self.user, id).await
     }
 
-    /// Destroys the session: its turns, its summaries, and what only its turns say.
+    /// Destroys the session: its turns, its summaries, and the memories that come from its turns only.
     pub async fn forget_session(&self) -> Result<Removed> {
         self.engine().sessions.delete(&self.user, &self.session).await
     }
 
-    /// Learns what is due now instead of in the background, and returns when nothing of the user's is under way. What waits
-    /// for others to share a call of a model is not due yet.
+    /// Runs the due learning jobs now instead of in the background, and returns when no job of the user is running. A turn that
+    /// waits for other turns to share a model's call with is not due yet.
     pub async fn settle(&self) -> Result<()> {
         let engine = self.engine();
         let settling = async {
@@ -258,23 +258,23 @@ impl Memory {
                 let leased =
                     JobQuery { status: Some(JobStatus::Leased), limit: u32::MAX, ..JobQuery::default() };
                 let leased = engine.jobs.list(&self.user, &leased).await?;
-                // A reply that is awaited is no work.
+                // A job `reply` only waits for a client's reply.
                 if leased.iter().all(|job| job.kind == "reply") {
                     return Ok(());
                 }
-                tokio::time::sleep(LOOK_AGAIN).await;
+                tokio::time::sleep(SETTLE_PAUSE).await;
             }
         };
-        // Another process may hold a job for as long as its lease lasts: it is not waited for.
+        // Another process may hold a job until its lease expires, so the wait is limited.
         tokio::time::timeout(SETTLE, settling).await.unwrap_or(Ok(()))
     }
 
-    /// Stops learning after what is due is learned, and leaves the store open. For all handles.
+    /// Finishes the due learning jobs and stops learning, for all handles. The store stays open.
     pub async fn stop(&self) -> Result<()> {
         let worker = self.shared.worker.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(worker) = worker {
             worker.stop(self.shared.patience).await;
-            // What is not done in time stays in the store, and whoever opens it next goes on.
+            // An unfinished job stays in the store, and the next process that opens the store continues it.
             if let Ok(learned) =
                 tokio::time::timeout(self.shared.patience, self.engine().learning.learn_all()).await
             {
@@ -284,7 +284,8 @@ impl Memory {
         self.engine().requests.flush().await
     }
 
-    /// Learns what is due, writes what waits and closes the store. For all handles: what they are asked then is an error.
+    /// Finishes the due learning jobs, writes the waiting rows and closes the store, for all handles. Their calls fail
+    /// afterwards.
     pub async fn close(self) -> Result<()> {
         let stopped = self.stop().await;
         self.engine().store().close().await.and(stopped)

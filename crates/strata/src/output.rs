@@ -1,7 +1,7 @@
-//! Everything that the command line prints: tables and JSON on stdout, notes and errors on stderr.
+//! All output of the command line: tables and JSON on stdout, notes and errors on stderr.
 //!
-//! No colour, so that a pipe and a terminal read the same. On a terminal, lines are cut to its width, and control
-//! characters of stored texts are replaced wherever a person reads them: a turn must not steer somebody's terminal.
+//! The output has no colour, so that it is the same in a pipe and on a terminal. On a terminal, lines are cut to its width.
+//! Control characters of stored texts are replaced, so that a turn cannot control the reader's terminal.
 
 use std::fmt::Display;
 use std::io::{self, BufRead, BufWriter, IsTerminal, Stdout, Write};
@@ -11,10 +11,10 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::failure::{Failure, Outcome};
 
-/// What a command prints on stdout.
+/// The standard output of a command.
 pub(crate) struct Output {
     stdout: BufWriter<Stdout>,
-    /// The terminal's width; none when stdout is no terminal.
+    /// The terminal's width; `None` if stdout is not a terminal.
     width: Option<usize>,
 }
 
@@ -27,12 +27,12 @@ impl Output {
         Self { stdout: BufWriter::new(stdout), width }
     }
 
-    /// One line.
+    /// Prints one line.
     pub(crate) fn line(&mut self, text: impl Display) -> io::Result<()> {
         writeln!(self.stdout, "{text}")
     }
 
-    /// A stored text of several lines, indented.
+    /// Prints a stored text of several lines, indented.
     pub(crate) fn text(&mut self, text: &str) -> io::Result<()> {
         for line in text.lines() {
             writeln!(self.stdout, "  {}", visible(line))?;
@@ -40,7 +40,7 @@ impl Output {
         Ok(())
     }
 
-    /// A piece of a text that is still coming, at once.
+    /// Prints a piece of a text that is still being written, and flushes it.
     pub(crate) fn piece(&mut self, text: &str) -> io::Result<()> {
         for (number, line) in text.split('\n').enumerate() {
             if number > 0 {
@@ -51,19 +51,19 @@ impl Output {
         self.stdout.flush()
     }
 
-    /// A document of JSON.
+    /// Prints a JSON document.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> io::Result<()> {
         serde_json::to_writer_pretty(&mut self.stdout, value)?;
         writeln!(self.stdout)
     }
 
-    /// One line of JSON among many.
+    /// Prints one line of JSON.
     pub(crate) fn json_line(&mut self, value: &impl Serialize) -> io::Result<()> {
         serde_json::to_writer(&mut self.stdout, value)?;
         writeln!(self.stdout)
     }
 
-    /// A table whose last column may be long.
+    /// Prints a table whose last column may be long.
     pub(crate) fn table<const N: usize>(&mut self, head: [&str; N], rows: &[[String; N]]) -> io::Result<()> {
         for line in lay_out(head, rows, self.width) {
             writeln!(self.stdout, "{line}")?;
@@ -71,19 +71,19 @@ impl Output {
         Ok(())
     }
 
-    /// Brings everything printed so far to its reader.
+    /// Flushes the output so far.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.stdout.flush()
     }
 }
 
-/// A note for the person at the terminal, beside the output.
+/// Prints a note for the user on stderr.
 pub(crate) fn note(text: impl Display) {
-    // Nothing is left to tell anybody when stderr is closed.
+    // If stderr is closed, there is no other place for the note.
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// An error with all its causes.
+/// Prints an error with all its causes.
 pub(crate) fn print_error(error: &anyhow::Error) {
     let mut text = String::from("error: ");
     text.push_str(&error.to_string());
@@ -94,13 +94,13 @@ pub(crate) fn print_error(error: &anyhow::Error) {
     note(text);
 }
 
-/// Asks before something is destroyed; where nobody can answer, `--yes` must have.
+/// Asks for confirmation before data is destroyed. Without a terminal, `--yes` is required.
 pub(crate) fn confirm(what: &str, yes: bool) -> Outcome {
     if yes {
         return Ok(());
     }
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
-        return Err(Failure::usage(format!("this destroys {what}; add `--yes` if that is meant")));
+        return Err(Failure::usage(format!("this destroys {what}; add `--yes` to confirm")));
     }
     let mut stderr = io::stderr();
     write!(stderr, "This destroys {what}. Continue? [y/N] ")?;
@@ -113,10 +113,10 @@ pub(crate) fn confirm(what: &str, yes: bool) -> Outcome {
     }
 }
 
-/// The least columns in which a text can be read; where a terminal has fewer left, the text gets a line of its own.
+/// The minimum width of a readable text column. If the terminal has less room left, the text gets its own line.
 const READABLE: usize = 40;
 
-/// The lines of a table, within `width` columns where there is a width.
+/// The lines of a table, within `width` columns if a width is given.
 fn lay_out<const N: usize>(head: [&str; N], rows: &[[String; N]], width: Option<usize>) -> Vec<String> {
     let head = head.map(str::to_owned);
     let rows: Vec<[String; N]> = rows.iter().map(|row| row.each_ref().map(|cell| visible(cell))).collect();
@@ -148,12 +148,12 @@ fn lay_out<const N: usize>(head: [&str; N], rows: &[[String; N]], width: Option<
     }
 }
 
-/// `text` on one line, without what would steer a terminal.
+/// `text` on one line, without characters that control a terminal.
 fn visible(text: &str) -> String {
     text.chars()
         .map(|character| match character {
             '\n' | '\r' | '\t' => ' ',
-            // Control characters, and those that reverse the direction of what follows.
+            // Control characters, and characters that change the direction of the following text.
             c if c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') => {
                 '\u{fffd}'
             }
@@ -162,7 +162,7 @@ fn visible(text: &str) -> String {
         .collect()
 }
 
-/// As much of `line` as fits into `width` columns.
+/// The beginning of `line` that fits into `width` columns.
 fn cut(line: &str, width: usize) -> String {
     if line.width() <= width {
         return line.to_owned();
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stored_text_cannot_steer_the_terminal() {
+    fn a_stored_text_cannot_control_the_terminal() {
         assert_eq!(visible("a\x1b[31mb\u{202e}c\nd\te\u{7}"), "a\u{fffd}[31mb\u{fffd}c d e\u{fffd}");
         assert_eq!(visible("🦀 西湖"), "🦀 西湖");
     }

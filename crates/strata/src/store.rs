@@ -10,7 +10,7 @@ use strata_store::{SqliteOptions, SqliteStore};
 
 use crate::config::StoreUrl;
 
-/// Opens the store at `url`; a SQLite file that does not exist is made, with its directory.
+/// Opens the store at `url`. A SQLite file that does not exist is created, with its directory.
 pub async fn open_store(url: &StoreUrl) -> Result<Arc<dyn Store>> {
     match url {
         StoreUrl::Sqlite(path) => Ok(Arc::new(open_sqlite(path).await?)),
@@ -18,7 +18,7 @@ pub async fn open_store(url: &StoreUrl) -> Result<Arc<dyn Store>> {
     }
 }
 
-/// Opens the SQLite file at `path` as itself, for what only a file can do: copies and reindexing.
+/// Opens the SQLite file at `path` as a [`SqliteStore`], for operations that only a file supports: backups and reindexing.
 pub async fn open_sqlite(path: &Path) -> Result<SqliteStore> {
     let path = path.to_owned();
     // Opening waits for other processes and may upgrade the file.
@@ -28,20 +28,20 @@ pub async fn open_sqlite(path: &Path) -> Result<SqliteStore> {
 
 fn open_file(path: &Path) -> Result<SqliteStore> {
     if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
-        make_directory(directory)?;
+        create_directory(directory)?;
     }
     SqliteStore::open(path, SqliteOptions::default())
 }
 
-/// Makes a directory that only its owner can read: what people said is nobody else's business.
-fn make_directory(directory: &Path) -> Result<()> {
+/// Creates a directory that only its owner can read, because it holds private conversations.
+fn create_directory(directory: &Path) -> Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(directory).map_err(|error| {
         Error::unavailable(format!(
-            "directory `{}` cannot be made; choose another with `--data-dir` or `--store`",
+            "directory `{}` cannot be created; choose another with `--data-dir` or `--store`",
             directory.display()
         ))
         .with_source(error)

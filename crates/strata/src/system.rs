@@ -1,4 +1,4 @@
-//! The clock, the ids and the secrets of the machine: the one place where Strata touches ambient time and randomness.
+//! The system's clock, ids and secrets: the only place where Strata uses ambient time and randomness.
 
 use std::num::NonZero;
 use std::sync::{Mutex, PoisonError};
@@ -19,7 +19,9 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     #[allow(clippy::disallowed_methods, reason = "this is the `Clock` port's implementation")]
     fn now(&self) -> Timestamp {
-        Timestamp::now()
+        let now = Timestamp::now();
+        // Every backend stores microseconds.
+        Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now)
     }
 }
 
@@ -67,15 +69,15 @@ impl Compute for BlockingPool {
     }
 }
 
-/// UUIDs of version 7 which never go backwards within the process, also when the wall clock does.
+/// UUIDs of version 7 that always rise within the process, even if the wall clock is set back.
 #[derive(Debug)]
 pub struct SystemIds(Mutex<ContextV7>);
 
 impl SystemIds {
     /// A fresh source.
     pub fn new() -> Self {
-        // The extra precision fills twelve bits with the time below the millisecond: ids of several processes on one
-        // store then sort by time too, to about a quarter of a microsecond.
+        // The extra precision fills twelve bits with the time below the millisecond. So ids of several processes on one
+        // store sort by time, with a resolution of about a quarter of a microsecond.
         Self(Mutex::new(ContextV7::new().with_additional_precision()))
     }
 }
@@ -93,14 +95,14 @@ impl IdSource for SystemIds {
     }
 }
 
-/// Secrets from the operating system's own randomness.
+/// Secrets from the operating system's random number generator.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemSecrets;
 
 impl SecretSource for SystemSecrets {
     fn fill(&self, bytes: &mut [u8; SECRET_BYTES]) -> Result<()> {
         getrandom::fill(bytes).map_err(|error| {
-            Error::unavailable("the operating system gives no randomness; no key can be made")
+            Error::unavailable("the operating system provides no random numbers, so no key can be created")
                 .with_source(error)
         })
     }
@@ -135,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn no_secret_comes_twice() {
+    fn every_secret_is_different() {
         let secret = || {
             let mut bytes = [0; SECRET_BYTES];
             SystemSecrets.fill(&mut bytes).unwrap();

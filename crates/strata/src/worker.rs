@@ -1,6 +1,6 @@
-//! The background worker of a serving process: learning, request rows, index segments and vectors, behind everybody's back.
+//! The background worker of a serving process: it learns, writes request rows, and builds index segments and vectors.
 //!
-//! Start reading at [`Worker::start`]. Upkeep is one task; learning is as many as jobs may be worked on at once, in
+//! Start reading at [`Worker::start`]. Upkeep is one task; learning has one task for each job that may run at once, in
 //! [`learning`].
 
 mod learning;
@@ -17,40 +17,41 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::config::{Config, LearnModel};
 use learning::{Learner, Pace};
 
-/// How long the worker rests when there was nothing to do: short enough that a row is there when somebody looks for it.
+/// The pause after a round without work: short enough that a request row is stored soon after its request.
 const REST: Duration = Duration::from_millis(250);
 
-/// How long it rests after a failure: a full disk or a missing model is not mended in milliseconds.
+/// The pause after a failure. A full disk or a missing model is not repaired in milliseconds.
 const REST_AFTER_FAILURE: Duration = Duration::from_secs(5);
 
-/// How often old request rows and finished jobs are looked for.
+/// The interval between two removals of old request rows and finished jobs.
 const PRUNE_EVERY: Duration = Duration::from_secs(3_600);
 
-/// How many users are looked through at a time when pruning.
+/// The number of users that pruning reads at once.
 const USERS_A_PAGE: u32 = 500;
 
-/// A running worker. It stops when told to, after the pieces of work it is at.
+/// A running worker. When it is stopped, it finishes its current work first.
 pub struct Worker {
     stop: watch::Sender<bool>,
     upkeep: JoinHandle<()>,
     learners: JoinSet<()>,
 }
 
-/// What a worker is told.
+/// The settings of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkerSettings {
-    /// Rows of requests older than this are removed.
+    /// Request rows older than this are removed.
     pub requests_kept: Duration,
-    /// Answers kept under idempotency keys for longer than this are removed.
+    /// Answers under idempotency keys older than this are removed.
     pub answers_kept: Duration,
-    /// How many jobs are worked on at once.
+    /// The number of jobs that run at once.
     pub learners: usize,
-    /// Whether the work is done here, so that it has to give way while turns are recorded. A model's is not.
+    /// Whether learning slows down while turns are recorded. The built-in rules do, because they use this process's cores; a
+    /// remote model does not.
     pub gives_way: bool,
 }
 
 impl WorkerSettings {
-    /// As configured.
+    /// The settings from the configuration.
     pub fn new(config: &Config) -> Self {
         Self {
             requests_kept: config.requests_kept,
@@ -62,7 +63,7 @@ impl WorkerSettings {
 }
 
 impl Worker {
-    /// Starts working for `engine`.
+    /// Starts the background tasks of `engine`.
     pub fn start(engine: Engine, settings: WorkerSettings) -> Self {
         let (stop, stopped) = watch::channel(false);
         let mut learners = JoinSet::new();
@@ -74,34 +75,34 @@ impl Worker {
         Self { stop, upkeep, learners }
     }
 
-    /// Stops, and writes what waits. A job that is not finished after `patience` is left: its lease ends, and whoever serves
-    /// the store then takes it over.
+    /// Stops the worker and writes the waiting request rows. A job that is not finished after `patience` is abandoned: its
+    /// lease expires, and the next process that serves the store takes the job over.
     pub async fn stop(mut self, patience: Duration) {
         let _ = self.stop.send(true);
         let finished = async {
             while let Some(ended) = self.learners.join_next().await {
-                told(ended);
+                log_panic(ended);
             }
         };
         if tokio::time::timeout(patience, finished).await.is_err() {
             tracing::warn!(
                 jobs = self.learners.len(),
-                "jobs were left unfinished; their leases end, and they are taken over"
+                "jobs were left unfinished; they are taken over when their leases expire"
             );
             self.learners.shutdown().await;
         }
-        told((&mut self.upkeep).await);
+        log_panic((&mut self.upkeep).await);
     }
 }
 
 impl Drop for Worker {
-    /// One that nobody stopped ends too, without being waited for.
+    /// A dropped worker ends too, and the drop does not wait for it.
     fn drop(&mut self) {
         let _ = self.stop.send(true);
     }
 }
 
-fn told(ended: std::result::Result<(), tokio::task::JoinError>) {
+fn log_panic(ended: std::result::Result<(), tokio::task::JoinError>) {
     if let Err(error) = ended {
         tracing::error!(%error, "a background task died");
     }
@@ -112,31 +113,31 @@ async fn work(engine: Engine, settings: WorkerSettings, mut stopped: watch::Rece
     while !*stopped.borrow() {
         let mut rest = REST;
         if let Err(error) = engine.requests.flush().await {
-            tracing::warn!(%error, waiting = engine.requests.waiting(), "request rows could not be written yet");
+            tracing::warn!(%error, waiting = engine.requests.waiting(), "request rows cannot be written yet");
             rest = REST_AFTER_FAILURE;
         }
         match engine.maintenance.maintain().await {
             Ok(true) => continue,
             Ok(false) => {}
             Err(error) => {
-                tracing::warn!(%error, "background work failed and will be tried again");
+                tracing::warn!(%error, "background work failed and will be retried");
                 rest = REST_AFTER_FAILURE;
             }
         }
         if pruned.is_none_or(|at| at.elapsed() > PRUNE_EVERY) {
             pruned = Some(tokio::time::Instant::now());
             if let Err(error) = prune(&engine, &settings).await {
-                tracing::warn!(%error, "what is old could not be removed");
+                tracing::warn!(%error, "old rows cannot be removed");
             }
         }
         pause(rest, &mut stopped).await;
     }
     if let Err(error) = engine.requests.flush().await {
-        tracing::error!(%error, lost = engine.requests.waiting(), "request rows could not be written");
+        tracing::error!(%error, lost = engine.requests.waiting(), "request rows cannot be written");
     }
 }
 
-/// Waits, but not longer than until the worker is told to stop.
+/// Waits for `rest`, or until the worker is stopped.
 async fn pause(rest: Duration, stopped: &mut watch::Receiver<bool>) {
     tokio::select! {
         () = tokio::time::sleep(rest) => {}
@@ -144,8 +145,8 @@ async fn pause(rest: Duration, stopped: &mut watch::Receiver<bool>) {
     }
 }
 
-/// Removes old request rows, finished jobs and answers under idempotency keys of all users, and takes sessions out of
-/// recall that have rested long enough.
+/// Removes old request rows, finished jobs and answers under idempotency keys of all users, and hides sessions from recall
+/// that have not been used for long.
 async fn prune(engine: &Engine, settings: &WorkerSettings) -> Result<()> {
     let now = engine.now();
     let before = |kept: Duration| {

@@ -1,8 +1,8 @@
 //! `kill -9` at any moment loses no acknowledged turn: the real binary, eight clients over HTTP, twenty deaths.
 //!
-//! After each death the same file is served again and read back whole. What was acknowledged must be there once, at the
-//! place that was acknowledged; what was not may be there, once; sequences have neither gap nor double; and a search
-//! finds the newest turns at once, although the text index may have died behind them.
+//! After each death the same file is served again and read completely. An acknowledged turn must be there once, at its
+//! acknowledged place. A turn that was not acknowledged may be there, once. Sequences have no gaps and no duplicates. A search
+//! finds the newest turns at once, although they may be missing in the text index.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;
@@ -17,11 +17,11 @@ use support::{Client, Random, Server};
 
 const ROUNDS: u64 = 20;
 const CLIENTS: u64 = 8;
-/// The most acknowledgements before a death. Some rounds die within their first commits, some among hundreds.
+/// The maximum number of acknowledgements before a death. Some rounds die within their first commits, some after hundreds.
 const MOST_ACKNOWLEDGED: u64 = 300;
 const SEED: u64 = 20_261_115;
 
-/// A request, to be repeated under its key until it is acknowledged.
+/// A request that is repeated under its key until it is acknowledged.
 #[derive(Clone)]
 struct Request {
     key: String,
@@ -38,12 +38,12 @@ struct Acknowledged {
     content: String,
 }
 
-/// What the clients know, over all rounds.
+/// The clients' knowledge over all rounds.
 #[derive(Default)]
 struct Known {
     acknowledged: Vec<Acknowledged>,
     sent: BTreeSet<String>,
-    /// What each client was waiting for when the server died.
+    /// The request that each client was waiting for when the server died.
     pending: BTreeMap<u64, Request>,
 }
 
@@ -66,7 +66,7 @@ fn no_acknowledged_turn_is_lost_when_the_server_is_killed() {
     assert!(known.acknowledged.len() as u64 > ROUNDS * 10, "{} turns prove little", known.acknowledged.len());
 }
 
-/// Lets the clients append until `deadly` requests were acknowledged, and kills the server while they go on.
+/// Lets the clients append until `deadly` requests are acknowledged, and kills the server while they continue.
 fn run_until_killed(server: Server, known: &mut Known, round: u64, deadly: u64) {
     let (acknowledge, acknowledgements) = mpsc::channel();
     let clients: Vec<_> = (0..CLIENTS)
@@ -88,7 +88,7 @@ fn run_until_killed(server: Server, known: &mut Known, round: u64, deadly: u64) 
     }
 }
 
-/// What one client did in one round.
+/// The work of one client in one round.
 struct Outcome {
     acknowledged: Vec<Acknowledged>,
     sent: Vec<String>,
@@ -109,7 +109,7 @@ fn append_until_cut(
         sent.extend(request.contents.iter().cloned());
         match send(&mut connection, &request) {
             Ok(turns) => acknowledged.extend(turns),
-            // The server is gone: what it did with this request is not known.
+            // The server is dead, and it is unknown whether it stored this request.
             Err(_) => return Outcome { acknowledged, sent, pending: request },
         }
         let _ = acknowledge.send(());
@@ -144,7 +144,7 @@ fn send(connection: &mut Client, request: &Request) -> std::io::Result<Vec<Ackno
     Ok(turns.iter().zip(&request.contents).map(|(turn, content)| place(turn, content)).collect())
 }
 
-/// Reads everything back and compares it with what the clients know.
+/// Reads all data and compares it with the clients' knowledge.
 fn verify(server: &Server, known: &Known, round: u64) {
     let mut client = server.client();
     let mut stored: BTreeMap<(String, u64), Acknowledged> = BTreeMap::new();
@@ -204,7 +204,7 @@ fn search_for_all(server: &Server, known: &Known) {
     known.acknowledged.iter().for_each(|turn| assert_found(&mut client, turn, ROUNDS));
 }
 
-/// The file itself is sound: `strata doctor` has nothing to say about it.
+/// Checks that `strata doctor` finds no problem in the file.
 fn check_file(server: Server, file: &Path) {
     server.kill();
     let store = support::store_url(file);

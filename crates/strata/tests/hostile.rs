@@ -1,15 +1,15 @@
 //! Bad input gets a clear error and changes nothing: every route of the OpenAPI document, and every command.
 //!
-//! The routes come from the running server's own document, so that a new one is attacked without anybody remembering it.
+//! The routes come from the running server's own document, so that new routes are tested automatically.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[path = "hostile/commands.rs"]
+mod commands;
 mod support;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
 use support::{Answer, Client, Framing, Server, Upstream};
@@ -17,12 +17,12 @@ use support::{Answer, Client, Framing, Server, Upstream};
 const HUNDRED_MEGABYTES: u64 = 100 * 1024 * 1024;
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
-/// A served store with something in it, and how it looked then.
+/// A served store with some data, and a snapshot of the data.
 struct Victim {
-    // Before the directory: the server must be gone when its files go.
+    // Declared before the directory, so that the server ends before its files are removed.
     server: Server,
     client: Client,
-    /// The model behind it, which nothing bad may reach.
+    /// The scripted model, which no bad request may reach.
     upstream: Upstream,
     memory: String,
     before: Value,
@@ -36,7 +36,7 @@ impl Victim {
         let file = directory.path().join("hostile.db");
         let upstream = Upstream::start();
         let setting = format!("upstream={}", upstream.url());
-        // What is learned in the background would change the store too.
+        // Learning in the background would change the store too.
         let server = Server::start_with(&file, &["learn.enabled=false", &setting]);
         let mut client = server.client();
         let turn =
@@ -58,14 +58,14 @@ impl Victim {
         assert!(passed_on.is_empty(), "the model was asked after {after}: {passed_on:?}");
     }
 
-    /// The path of an operation with real names in it, so that only what a case spoils is wrong.
+    /// The path of an operation with valid names, so that a case is wrong in only one way.
     fn path(&self, template: &str) -> String {
         let name = if template.starts_with("/memories") { &self.memory } else { "trip" };
         template.replace("{id}", name)
     }
 }
 
-/// All that a client can see of the store, and what the file itself counts.
+/// The data that a client can see, and the counts of the file.
 fn snapshot(client: &mut Client, file: &Path) -> Value {
     let mut read = |path: &str| client.get(path).unwrap().json();
     json!([
@@ -120,7 +120,7 @@ fn operations(client: &mut Client) -> Vec<Operation> {
     operations
 }
 
-/// A body that the operation takes as it is.
+/// A valid body for the operation.
 fn good_body(template: &str) -> Value {
     match template {
         "/turns" => json!({ "session_id": "trip", "messages": [{ "role": "user", "content": "hello" }] }),
@@ -133,7 +133,7 @@ fn good_body(template: &str) -> Value {
         "/v1/chat/completions" => {
             json!({ "memory_id": "trip", "messages": [{ "role": "user", "content": "hello" }] })
         }
-        other => panic!("`{other}` is new: give this test a body that it takes"),
+        other => panic!("`{other}` is new: give this test a valid body for it"),
     }
 }
 
@@ -163,10 +163,10 @@ fn every_route_that_takes_a_body_refuses_a_bad_one() {
             ("each field twice", repeated.as_bytes()),
             ("a hundred thousand brackets", deep.as_bytes()),
         ];
-        // These two are the client's documents: fields of its own are kept, and a state may be empty.
+        // These two are the client's own documents: unknown fields are kept, and a state may be empty.
         let is_context = operation.template == "/sessions/{id}/context";
         let is_state = operation.template == "/sessions/{id}/state";
-        // A chat goes on to the upstream byte for byte: what its other fields and its media type are worth is said there.
+        // A chat is forwarded to the upstream byte for byte, and the upstream judges its other fields and its media type.
         let is_chat = operation.template == "/v1/chat/completions";
         for (what, body) in bodies {
             let is_taken = match what {
@@ -197,7 +197,7 @@ fn every_route_that_takes_a_body_refuses_a_hundred_megabytes() {
     let operations = operations(&mut victim.client);
     for operation in operations.iter().filter(|operation| operation.has_body && operation.method == "POST") {
         for framing in [Framing::Announced, Framing::Chunked] {
-            // A connection that carried this is not used again.
+            // The connection is not reused after this.
             let mut client = victim.server.client();
             let answer = client.send_huge(&operation.template, HUNDRED_MEGABYTES, framing).unwrap();
             assert_refused(&answer, &[413], &format!("100 MB to {}, {framing:?}", operation.template));
@@ -213,8 +213,7 @@ fn every_route_refuses_a_query_that_it_does_not_understand() {
         let Operation { method, template, has_body, numbers } = &operation;
         let path = victim.path(template);
         let body = if *has_body { good_body(template).to_string() } else { String::new() };
-        // Operations and bodies do not read a query, and a chat's is the upstream's; everything that reads one reads it
-        // strictly.
+        // Routes with a body do not read a query, and a chat's query is for the upstream. All other routes read it strictly.
         let mut queries: Vec<String> = Vec::new();
         if matches!(
             template.as_str(),
@@ -253,7 +252,7 @@ fn every_route_refuses_a_query_that_it_does_not_understand() {
 }
 
 #[test]
-fn every_route_refuses_a_name_that_cannot_be() {
+fn every_route_refuses_an_invalid_name() {
     let mut victim = Victim::new();
     let long = "x".repeat(10_000);
     let emoji = "%F0%9F%A6%80".repeat(300);
@@ -267,7 +266,7 @@ fn every_route_refuses_a_name_that_cannot_be() {
             [long.as_str(), &emoji, "%ff", "%", "%zz", "a%00b", "line%0Abreak", "..%2F..%2Fx", "%F0%9F%A6%80"]
         {
             let path = template.replace("{id}", name);
-            // A session's name may be odd, and these make a session where there is none.
+            // A session's name may be odd, and these routes create a session that does not exist.
             let is_odd_name = name.starts_with("..") || name == "%F0%9F%A6%80";
             if *has_body && template.starts_with("/sessions") && is_odd_name {
                 continue;
@@ -281,7 +280,7 @@ fn every_route_refuses_a_name_that_cannot_be() {
 }
 
 #[test]
-fn values_that_cannot_be_are_refused() {
+fn invalid_values_are_refused() {
     let mut victim = Victim::new();
     let long = "x".repeat(10_000);
     let message = |role: &str, content: &str| json!({ "role": role, "content": content });
@@ -297,7 +296,7 @@ fn values_that_cannot_be_are_refused() {
         ("/turns", json!({ "session_id": "s", "messages": [message("king", "a")] })),
         ("/turns", json!({ "session_id": "s", "messages": [message("user", "a\u{0}")] })),
         ("/turns", json!({ "session_id": "s", "messages": [message("user", &two_megabytes)] })),
-        // One bad message takes the good one with it.
+        // One bad message makes the whole request fail.
         (
             "/turns",
             json!({ "session_id": "s", "messages": [message("user", "a"), message("user", &two_megabytes)] }),
@@ -386,7 +385,7 @@ fn unknown_routes_and_methods_are_refused() {
 }
 
 #[test]
-fn odd_names_of_sessions_are_names_like_others() {
+fn odd_session_names_are_accepted() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("odd.db");
     let server = Server::start(&file);
@@ -426,182 +425,4 @@ fn odd_names_of_sessions_are_names_like_others() {
     let files: BTreeSet<OsString> =
         directory.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(files.iter().all(|file| file.to_string_lossy().starts_with("odd.")), "{files:?}");
-}
-
-fn run(file: &Path, arguments: &[OsString], input: &[u8]) -> Output {
-    let mut command = support::strata();
-    command.current_dir(file.parent().unwrap()).args(arguments);
-    if !arguments.iter().any(|argument| argument == "--store") {
-        command.args(["--store", &support::store_url(file)]);
-    }
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    // A command that refuses its arguments does not read its input.
-    let _ = child.stdin.take().unwrap().write_all(input);
-    child.wait_with_output().unwrap()
-}
-
-#[track_caller]
-fn assert_fails(output: &Output, what: &str) {
-    let shown = support::show(output);
-    assert!(matches!(output.status.code(), Some(1 | 2)), "{what}: {shown}");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(errors.contains("error:") && !errors.contains("panicked"), "{what}: {shown}");
-    // What was typed may be quoted back once.
-    assert!(errors.len() < 12_000, "{what}: the error should be short, not {} bytes", errors.len());
-}
-
-#[test]
-fn every_command_refuses_bad_input() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("commands.db");
-    let words = |line: &[&str]| line.iter().map(OsString::from).collect::<Vec<_>>();
-    let setup =
-        run(&file, &words(&["record", "--session", "trip"]), b"{\"role\":\"user\",\"content\":\"hello\"}\n");
-    assert!(setup.status.success(), "{}", support::show(&setup));
-    let before = support::counts(&file);
-    assert_eq!(before["turns"], 1, "{before}");
-
-    let long = "x".repeat(10_000);
-    let commands: &[&[&str]] = &[
-        &["nonsense"],
-        &["--nonsense"],
-        &["chat", "--user", "*"],
-        &["chat", "--session", &long],
-        &["chat", "--upstream", "api.openai.com"],
-        &["chat", "--store", "nonsense"],
-        &["search"],
-        &["search", ""],
-        &["search", "a", "--limit", "0"],
-        &["search", "a", "--limit=-1"],
-        &["search", "a", "--limit", "many"],
-        &["search", "a", "--limit", "99999999999999"],
-        &["search", "a", "--scope", "everywhere"],
-        &["search", "a", "--scope", "session"],
-        &["search", "a", "--as-of", "yesterday"],
-        &["search", "a", "--user", ""],
-        &["search", "a", "--user", "*"],
-        &["search", "a", "--session", &long],
-        &["search", "a", "--store", "nonsense"],
-        &["search", "a", "--store", "mysql://host/db"],
-        &["search", "a", "--store", "sqlite:no/such/directory/x.db"],
-        &["search", "a", "--config", "no-such-file.toml"],
-        &["search", "a", "--setting", "default_top_kk=3"],
-        &["search", "a", "--setting", "default_top_k=minus one"],
-        &["search", "a", "--setting", "default_top_k"],
-        &["search", "a", "--embedder", "nonsense"],
-        &["search", "a", "--embedder", "onnx:no/such/directory"],
-        &["explain"],
-        &["explain", "not-an-id"],
-        &["explain", "00000000-0000-7000-8000-000000000000"],
-        &["explain", "00000000-0000-7000-8000-000000000000", "--item", "not-an-id"],
-        &["prompt"],
-        &["prompt", "a"],
-        &["prompt", "", "--session", "trip"],
-        &["prompt", "a", "--session", &long],
-        &["prompt", "a", "--session", "trip", "--format", "round"],
-        &["prompt", "a", "--session", "trip", "--max-tokens", "0"],
-        &["prompt", "a", "--session", "trip", "--max-tokens=-1"],
-        &["prompt", "a", "--session", "trip", "--setting", "prompt.enrichment=x"],
-        &["prompt", "a", "--session", "trip", "--setting", "prompt.max_token=5"],
-        &["context"],
-        &["context", "nowhere"],
-        &["context", "nowhere", "--compact"],
-        &["context", "trip", "--write", "no-such-file.json"],
-        &["context", "trip", "--write", "-"],
-        &["state"],
-        &["state", "show", "nowhere"],
-        &["state", "set", "trip"],
-        &["state", "set", "trip", "-"],
-        &["state", "set", "trip", "no-such-file.json"],
-        &["import"],
-        &["import", "nonsense", "x"],
-        &["import", "sqlite"],
-        &["import", "sqlite", "no-such-file.db"],
-        &["sessions", "show", "nowhere", "--summaries"],
-        &["sessions", "points"],
-        &["sessions", "points", "rumours"],
-        &["sessions", "points", "todos", "--session", "nowhere"],
-        &["models"],
-        &["models", "pull", "../../x", "--from", "http://127.0.0.1:1/m"],
-        &["models", "pull", "nobody-knows-this"],
-        &["models", "pull", "x", "--from", "file:///etc"],
-        &["models", "pull", "x", "--from", "http://127.0.0.1:1/m", "--sha256", "abc"],
-        &["models", "use", "../../x"],
-        &["models", "use", "nobody-has-this"],
-        &["models", "use", "onnx:no/such/directory"],
-        &["models", "use", "ftp://host#model"],
-        &["add"],
-        &["add", ""],
-        &["add", "a", "--kind", "rumour"],
-        &["add", "a", "--session", &long],
-        &["record", "--user", &long],
-        &["sessions", "nonsense"],
-        &["sessions", "show", "nowhere"],
-        &["sessions", "show", &long],
-        &["sessions", "delete", "nowhere", "--yes"],
-        &["sessions", "list", "--limit=-1"],
-        &["memories", "show", "not-an-id"],
-        &["memories", "history", "00000000-0000-7000-8000-000000000000"],
-        &["memories", "forget", "00000000-0000-7000-8000-000000000000", "--yes"],
-        &["memories", "edit", "00000000-0000-7000-8000-000000000000", "x"],
-        &["jobs"],
-        &["jobs", "list", "--status", "lost"],
-        &["jobs", "list", "--limit=-1"],
-        &["jobs", "list", "--user", "ada", "--all-users"],
-        &["jobs", "show", "not-an-id"],
-        &["jobs", "retry", "00000000-0000-7000-8000-000000000000"],
-        &["learn", "nonsense"],
-        &["learn", "--store", "sqlite:no/such/file.db"],
-        &["learn", "--setting", "learn.model=nonsense"],
-        &["learn", "--setting", "openai_base_url=nonsense"],
-        &["backup"],
-        &["backup", "no/such/directory/copy.db"],
-        &["doctor", "--store", "sqlite:"],
-        &["serve", "--listen", "nonsense"],
-        &["serve", "--upstream", "nonsense"],
-        &["serve", "--setting", "memory_deadline_ms=0"],
-        &["serve", "--listen", "0.0.0.0:0"],
-    ];
-    for line in commands {
-        let shown: String = line.join(" ").chars().take(80).collect();
-        assert_fails(&run(&file, &words(line), b""), &shown);
-    }
-    #[cfg(unix)]
-    {
-        use std::os::unix::ffi::OsStringExt as _;
-        let line = vec![OsString::from("add"), OsString::from_vec(b"caf\xe9".to_vec())];
-        assert_fails(&run(&file, &line, b""), "an argument that is not UTF-8");
-    }
-    let two_megabytes = format!("{{\"role\":\"user\",\"content\":\"{}\"}}\n", "x".repeat(2 * 1024 * 1024));
-    let inputs: &[&[u8]] = &[
-        b"{\n",
-        b"[]\n",
-        b"hello\n",
-        b"{\"role\":\"user\",\"content\":\"caf\xe9\"}\n",
-        b"{\"role\":\"king\",\"content\":\"a\"}\n",
-        b"{\"role\":\"user\"}\n",
-        b"{\"role\":\"user\",\"content\":\"a\",\"nonsense\":1}\n",
-        b"{\"role\":\"user\",\"content\":\"a\\u0000\"}\n",
-        b"{\"role\":\"user\",\"content\":\"a\",\"created_at\":\"soon\"}\n",
-        two_megabytes.as_bytes(),
-    ];
-    for input in inputs {
-        let shown = String::from_utf8_lossy(&input[..input.len().min(80)]).into_owned();
-        assert_fails(&run(&file, &words(&["record", "--session", "trip"]), input), &shown);
-    }
-    assert_eq!(support::counts(&file), before);
-}
-
-#[test]
-fn a_file_that_is_no_store_is_left_as_it_is() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("letter.db");
-    let letter = b"Dear Ada, this is a letter and no database.\n".repeat(200);
-    std::fs::write(&file, &letter).unwrap();
-    for line in [&["doctor"][..], &["search", "a"], &["add", "a"], &["serve", "--listen", "127.0.0.1:0"]] {
-        let line: Vec<OsString> = line.iter().map(OsString::from).collect();
-        assert_fails(&run(&file, &line, b""), &format!("{line:?}"));
-        assert_eq!(std::fs::read(&file).unwrap(), letter, "{line:?} changed a file that is not ours");
-    }
 }

@@ -1,9 +1,9 @@
-//! `kill -9` while Strata learns: the real binary, three users over HTTP, twenty deaths, by turns with the rules and with a
-//! model that is being asked when the server dies.
+//! `kill -9` while Strata learns: the real binary, three users over HTTP, twenty deaths, alternately with the rules and during a
+//! call to a model.
 //!
-//! In the end every job has come to its end. Each turn was learned from exactly once: what jobs say they read covers each session
-//! without a gap or an overlap. No memory is there twice, none is lost, whatever was replaced leads to what replaced it, and each
-//! summary to the one it was built on.
+//! At the end, every job has finished. Strata has learned from each turn exactly once: the ranges that the jobs report cover each
+//! session without a gap or an overlap. No memory exists twice and none is lost. Every replaced memory leads to its replacement,
+//! and every summary to the summary that it was built on.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;
@@ -20,7 +20,7 @@ const ROUNDS: u64 = 20;
 const USERS: u64 = 3;
 const SEED: u64 = 20_261_116;
 
-/// A job whose worker was killed is taken over after a second, and may be as often as this test kills.
+/// A job whose worker was killed is taken over after one second. It may be retried as often as this test kills.
 const SETTINGS: [&str; 4] =
     ["learn.lease_secs=1", "learn.retry_secs=1", "learn.delay_secs=0", "learn.max_attempts=100"];
 
@@ -34,7 +34,7 @@ fn every_job_comes_to_its_end_when_the_server_is_killed() {
     let mut said = 0;
     for round in 0..ROUNDS {
         let mut settings = SETTINGS.to_vec();
-        // Whether the server dies while the model is asked, or at any moment.
+        // Whether the server dies during a call to the model, or at any moment.
         let is_asked = round % 2 == 1;
         if is_asked {
             settings.push(&with_model);
@@ -61,7 +61,7 @@ fn every_job_comes_to_its_end_when_the_server_is_killed() {
     assert!(output.status.success(), "{}", support::show(&output));
 }
 
-/// One exchange: something liked, or a new home.
+/// One exchange: a preference, or a new home.
 fn speak(server: &Server, user: u64, number: u64) {
     let content = match number % 4 {
         3 => format!("I live in {}", name("Ma", number)),
@@ -75,7 +75,7 @@ fn speak(server: &Server, user: u64, number: u64) {
     assert_eq!(answer.status, 201, "{}", answer.text());
 }
 
-/// A word that nobody else says.
+/// A word that occurs nowhere else.
 fn name(start: &str, number: u64) -> String {
     let syllables = ["ba", "ke", "lo", "mi", "nu", "ra", "so", "ti", "vu", "ze"];
     let digits = number.to_string();
@@ -95,7 +95,7 @@ fn list<'a>(document: &'a Value, key: &str) -> &'a [Value] {
     document[key].as_array().unwrap()
 }
 
-/// Works until no job waits. What a killed server held is free after a second.
+/// Runs jobs until none waits. The jobs of a killed server are free after one second.
 fn finish(file: &Path) {
     let patience = Instant::now();
     loop {
@@ -145,7 +145,7 @@ fn verify(file: &Path, user: &str) {
     summaries_are_whole(file, user);
 }
 
-/// What the jobs read covers the session, each turn once.
+/// Checks that the jobs have read each turn of the session once.
 fn read_once(jobs: &[Value], turn_count: u64) {
     let mut ranges: Vec<(u64, u64)> = Vec::new();
     for job in jobs {
@@ -163,7 +163,7 @@ fn read_once(jobs: &[Value], turn_count: u64) {
     assert_eq!(reached, turn_count, "not all turns were read");
 }
 
-/// Every memory that was replaced leads to one that is believed.
+/// Checks that every replaced memory leads to a current one.
 fn chains_are_whole(memories: &[Value]) {
     let by_id: BTreeMap<&str, &Value> =
         memories.iter().map(|memory| (memory["id"].as_str().unwrap(), memory)).collect();

@@ -1,5 +1,5 @@
-//! MCP with the official Python client, over stdio and streamable HTTP, against the real binary; and what only the bare
-//! streams show.
+//! MCP with the official Python client, over stdio and streamable HTTP, against the real binary. Some
+//! properties are tested on the raw streams.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;

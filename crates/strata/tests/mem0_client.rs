@@ -21,7 +21,7 @@ fn programs_for_mem0_work_by_changing_the_url() {
     let output = Command::new(python)
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mem0_client.py"))
         .arg(format!("http://{}", server.address()))
-        // The package writes a file of its own and tells its makers what it is used for.
+        // The package writes a file of its own and reports its usage to its authors.
         .env("MEM0_DIR", directory.path())
         .env("MEM0_TELEMETRY", "false")
         .env("HOME", directory.path())

@@ -28,7 +28,7 @@ impl File {
     }
 }
 
-/// A model that says what it is told to, and remembers what it was shown.
+/// A scripted model that keeps the messages that it received.
 #[derive(Default)]
 struct Scripted {
     says: Mutex<Vec<Result<&'static str>>>,
@@ -79,7 +79,7 @@ async fn what_is_recorded_is_learned_from_until_it_is_closed() {
     let memory = file.open().await;
     let recorded = memory.record([NewMessage::new(Role::User, "I live in Lisbon.")]).await.unwrap();
     assert_eq!(recorded.turns[0].seq, 0);
-    // Closing drains: nothing is left to whoever comes next.
+    // Closing finishes all work, so that nothing is left for the next process.
     memory.close().await.unwrap();
 
     let memory = file.builder().setting("learn.enabled", "false").open().await.unwrap();

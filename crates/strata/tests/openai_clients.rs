@@ -1,6 +1,6 @@
-//! Clients that nobody here wrote, through the real binary: OpenAI's own Python package and LangChain's.
+//! Third-party clients of the proxy, with the real binary: the Python packages of OpenAI and LangChain.
 //!
-//! What they do is in `openai_clients.py`; the model behind the proxy is scripted. Afterwards the store is looked at.
+//! `openai_clients.py` runs the clients; the model behind the proxy is scripted. Afterwards the test checks the store.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;
@@ -35,7 +35,7 @@ fn openais_and_langchains_packages_chat_with_memory() {
     server.assert_running();
     assert!(output.status.success(), "{}", support::show(&output));
 
-    // That somebody left is noticed and recorded behind their back; a server that has stopped has recorded everything.
+    // The server records in the background that a client has disconnected. After it has stopped, everything is recorded.
     server.stop();
     let server = Server::start(&file);
     let mut client = server.client();
@@ -75,7 +75,7 @@ fn openais_and_langchains_packages_chat_with_memory() {
     let (chain, _) = turns("chain");
     assert_eq!(chain.len(), 4, "{chain:?}");
 
-    // Nothing of ours went on to the model but what memory put in front of questions.
+    // The proxy's own fields are not forwarded to the model; only the recalled context is added before the questions.
     for request in upstream.received() {
         assert!(!request.head.to_lowercase().contains("x-strata"), "{}", request.head);
         assert!(request.head.contains("Bearer sk-test"), "{}", request.head);

@@ -1,9 +1,9 @@
-//! `kill -9` in the middle of chats loses nothing that a client saw the end of: the real binary between real clients and a
-//! scripted model, death upon death.
+//! `kill -9` during chats loses no reply that a client received completely: the real binary between real clients and a scripted
+//! model, with many deaths.
 //!
-//! After the last one the same file is served again and read back whole. A reply whose end somebody received is recorded as it
-//! was said. Of every other one whose beginning was passed on, the question is recorded, and either the reply or that it
-//! was interrupted.
+//! After the last death the same file is served again and read completely. A reply that a client received completely is recorded
+//! word for word. For every other reply that had begun, the question is recorded, and either the reply or the fact that it was
+//! interrupted.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;
@@ -20,21 +20,21 @@ use support::{Random, Server, Upstream, reply_to};
 
 const ROUNDS: u64 = 12;
 const CLIENTS: u64 = 6;
-/// The most ends that clients receive before a death.
+/// The maximum number of complete replies before a death.
 const MOST_RECEIVED: u64 = 40;
 const SEED: u64 = 20_261_116;
-/// So many seconds after its death nobody waits for a process any more; then its replies are marked.
+/// The lease in seconds. After that time, the replies of a dead process are marked as interrupted.
 const LEASE_SECS: u32 = 5;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What a client sent and what it got.
+/// A chat of a client, and what it received.
 #[derive(Debug)]
 struct Chat {
     session: String,
     question: String,
-    /// Anything of the answer at all.
+    /// Whether the client received any part of the answer.
     has_begun: bool,
-    /// All of it.
+    /// Whether the client received the complete answer.
     has_ended: bool,
 }
 
@@ -60,7 +60,7 @@ fn what_a_client_saw_the_end_of_is_recorded_and_the_rest_is_marked() {
     assert!(wrong.is_empty(), "{} of {} chats:\n{}", wrong.len(), chats.len(), wrong.join("\n"));
 }
 
-/// Asks until no reply is awaited any more. Nobody chats now, so those that are belong to the dead.
+/// Waits until no reply is awaited. There are no chats now, so the awaited replies belong to dead processes.
 fn await_the_awaited(server: &Server) {
     let (began, mut client) = (Instant::now(), server.client());
     loop {
@@ -76,7 +76,7 @@ fn await_the_awaited(server: &Server) {
 }
 
 fn start(file: &Path, upstream: &Upstream) -> Server {
-    // A loaded machine may take longer to write than a chat should wait: here it waits.
+    // On a busy machine a write may take longer than the default deadline of a chat, so the deadline is long here.
     let upstream = format!("upstream={}", upstream.url());
     let lease = format!("learn.lease_secs={LEASE_SECS}");
     Server::start_with(file, &[&upstream, &lease, "memory_deadline_ms=60000", "log=warn"])
@@ -96,7 +96,7 @@ fn run_until_killed(server: Server, round: u64, deadly: u64) -> Vec<Chat> {
     clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
 }
 
-/// Chats in a session of its own, with all of the history each time, until the server is gone.
+/// Chats in its own session, with the whole history each time, until the server is dead.
 fn chat_until_cut(address: &str, received: &mpsc::Sender<()>, round: u64, client: u64) -> Vec<Chat> {
     let session = format!("session {client} of round {round}");
     let mut history: Vec<Value> = Vec::new();
@@ -129,7 +129,7 @@ fn chat_until_cut(address: &str, received: &mpsc::Sender<()>, round: u64, client
     chats
 }
 
-/// What comes back until the connection ends, in whichever way.
+/// The bytes until the connection ends, for any reason.
 fn exchange(address: &str, body: &str) -> std::io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -141,7 +141,7 @@ fn exchange(address: &str, body: &str) -> std::io::Result<Vec<u8>> {
     stream.write_all((head + body).as_bytes())?;
     let mut bytes = Vec::new();
     let mut buffer = [0; 4096];
-    // A reset ends it as well.
+    // A reset ends the connection as well.
     while let Ok(count) = stream.read(&mut buffer)
         && count > 0
     {
@@ -150,7 +150,7 @@ fn exchange(address: &str, body: &str) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The chats of each session with what is stored of it.
+/// The chats of each session with its stored turns.
 fn sessions<'a>(server: &Server, chats: &'a [Chat]) -> Vec<(Vec<&'a Chat>, Vec<Value>)> {
     let mut client = server.client();
     let mut names: Vec<&str> = chats.iter().map(|chat| chat.session.as_str()).collect();
@@ -163,7 +163,7 @@ fn sessions<'a>(server: &Server, chats: &'a [Chat]) -> Vec<(Vec<&'a Chat>, Vec<V
     names.into_iter().map(of).collect()
 }
 
-/// What is not as it should be.
+/// The problems of a session.
 fn check(chats: &[&Chat], turns: &[Value]) -> Vec<String> {
     let mut wrong = Vec::new();
     for Chat { question, has_begun, has_ended, .. } in chats {

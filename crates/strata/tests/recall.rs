@@ -32,7 +32,7 @@ fn samples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../evals/samples")
 }
 
-/// An engine over the file, as a process of its own would have it.
+/// A new engine over the file, as another process would open it.
 async fn open(directory: &TempDir, clock: &Arc<EvalClock>) -> Engine {
     let store = open_sqlite(&directory.path().join("strata.db")).await.unwrap();
     let clock = Arc::clone(clock) as Arc<dyn Clock>;
@@ -65,9 +65,9 @@ fn contents(recalled: &Recalled) -> Vec<&str> {
     recalled.items.iter().map(|found| found.item.content()).collect()
 }
 
-/// A question in one language finds what was said in the other, in both directions.
+/// A question in one language finds turns in the other language, in both directions.
 ///
-/// The floors are below what was measured (`docs/recall.md`) by about the width of the confidence interval; BM25 alone
+/// The thresholds are below the measured values (`docs/recall.md`) by about the width of the confidence interval. BM25 alone
 /// recalls 2.9 % here.
 #[tokio::test]
 async fn a_question_in_one_language_finds_what_was_said_in_the_other() {
@@ -80,7 +80,7 @@ async fn a_question_in_one_language_finds_what_was_said_in_the_other() {
     assert_eq!(turn.overall.n, 175);
     assert!(recall(&turn.overall) >= 75.0, "{}", recall(&turn.overall));
     assert!(recall(&turn.categories["literal"]) >= 95.0, "{}", recall(&turn.categories["literal"]));
-    // Both directions, each by itself.
+    // Each direction separately.
     for (language, conversation) in [("English", "zh"), ("Chinese", "en")] {
         let asked = set.questions.iter().zip(&report.orders[0].run);
         let asked = asked.filter(|(question, _)| question.conversation_id == conversation);
@@ -119,7 +119,7 @@ async fn two_processes_over_one_file_see_each_others_writes() {
     assert_eq!(ask(&first, "boat").await.items.len(), 2);
     first.sessions.delete(&ann(), &SessionId::new("b").unwrap()).await.unwrap();
     assert_eq!(contents(&ask(&second, "boat").await), ["The boat is called Albatross"]);
-    // Vectors that one process made serve the other.
+    // The vectors of one process serve the other.
     let encoder = || Arc::new(OnnxEncoder::open(model("tiny-encoder")).unwrap()) as Arc<dyn Embedder>;
     let (first, second) = (first.with_embedder(encoder()), second.with_embedder(encoder()));
     assert_eq!(ask(&second, "boat").await.vector_hits, 0);
@@ -145,7 +145,7 @@ async fn a_cold_index_comes_from_segments_of_the_file() {
     let expected = engine.recall.ask(&ann(), &query).await.unwrap().items;
     let loaded = open(&directory, &clock).await.recall.ask(&ann(), &query).await.unwrap().items;
     assert_eq!(loaded, expected);
-    // A damaged one is passed over.
+    // A damaged vector is ignored.
     let first = segments[0].last + 1;
     let last = store.head(&ann()).await.unwrap().revision;
     let damaged = Segment { first, last, bytes: segments[0].bytes[..100].to_vec(), ..segments[0].clone() };
@@ -188,7 +188,7 @@ async fn an_onnx_cross_encoder_judges_the_candidates() {
     say(&engine, "c", &["coffee"]).await;
     let engine = engine.with_reranker(Arc::new(OnnxReranker::open(model("tiny-reranker")).unwrap()));
     let recalled = ask(&engine, "user likes coffee?").await;
-    // Three logits a shared word, less two: 4 and 1 pass the threshold of 0.35, and -2, which is 0.12, does not.
+    // The score is three logits per shared word, minus two: 4 and 1 pass the threshold of 0.35, but -2 (0.12) does not.
     assert_eq!(contents(&recalled), ["the user likes tea", "coffee"]);
     for (found, logit) in recalled.items.iter().zip([4.0_f32, 1.0]) {
         assert!((found.relevance - 1.0 / (1.0 + (-logit).exp())).abs() < 1e-5, "{}", found.relevance);
@@ -236,7 +236,7 @@ async fn endpoint(later: Option<usize>) -> String {
             let dimension = match (calls.fetch_add(1, Ordering::SeqCst), later) {
                 (0, _) => 4,
                 (_, Some(dimension)) => dimension,
-                // It holds the line and says nothing.
+                // It keeps the connection open and does not answer.
                 (_, None) => {
                     open.push(stream);
                     continue;
@@ -269,7 +269,7 @@ async fn an_endpoint_that_hangs_or_changes_its_dimension_costs_no_answer() {
         assert_eq!((recalled.items.len(), recalled.vector_hits), (2, 0), "{later:?}");
         let row = engine.requests.get(&ann(), recalled.request_id).await.unwrap();
         assert_eq!(row.error_stage, Some(ErrorStage::Embedding), "{later:?}");
-        // What cannot be embedded now waits, and is found all the same.
+        // Items that cannot be embedded now wait, and are found anyway.
         engine.memories.add(&ann(), vec![NewMemory::new("the boat has a sail")]).await.unwrap();
         assert!(engine.maintenance.maintain_all().await.is_err());
         assert_eq!(ask(&engine, "boat").await.items.len(), 3);

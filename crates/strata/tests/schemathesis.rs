@@ -1,8 +1,8 @@
-//! The OpenAPI document against the running server, by a fuzzer made for that: schemathesis.
+//! Tests the running server against its OpenAPI document with the fuzzer schemathesis.
 //!
-//! It sends what the document allows and what it forbids, and checks that the server accepts the one, refuses the other,
-//! answers in the documented shape and never fails. The seed is fixed: a failure can be had again. The model behind the
-//! proxy is scripted.
+//! The fuzzer sends valid and invalid requests. It checks that the server accepts the valid ones, refuses the invalid ones,
+//! answers in the documented shape and never fails. The seed is fixed, so that a failure can be reproduced. The model behind
+//! the proxy is scripted.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;
@@ -11,7 +11,8 @@ use std::process::Command;
 
 use support::{Server, Upstream, venv};
 
-/// Cases an operation: with the other phases, about a minute. One worker, since with two the seed does not fix the order.
+/// The number of cases per operation: with the other phases, about a minute. There is one worker, because with two the seed
+/// does not fix the order.
 const EXAMPLES: &str = "100";
 
 #[test]

@@ -1,8 +1,8 @@
-//! What people say to an assistant that remembers: some of it worth remembering, most of it not.
+//! Messages to an assistant with memory: some have a statement to remember, most do not.
 
 use crate::corpus::{Corpus, Random};
 
-/// What is worth remembering, with a name in it; every third is Chinese.
+/// Messages with a statement to remember, with a name in it; every third is Chinese.
 const STATEMENTS: &[&str] = &[
     "I live in {} now, near the river",
     "my sister {} is visiting next week",
@@ -15,7 +15,7 @@ const STATEMENTS: &[&str] = &[
     "我女儿叫{}，今年七岁",
 ];
 
-/// What is not.
+/// Messages without such a statement.
 const TALK: &[&str] = &[
     "can you explain how {} works?",
     "thanks, that helps a lot",
@@ -25,7 +25,7 @@ const TALK: &[&str] = &[
     "hm, not quite. try again please",
 ];
 
-/// A conversation without an end, the same for the same seed.
+/// An endless conversation, the same for the same seed.
 pub(crate) struct Chat {
     corpus: Corpus,
     random: Random,
@@ -36,7 +36,7 @@ impl Chat {
         Self { corpus: Corpus::new(), random: Random::new(seed) }
     }
 
-    /// What the user says next: four in ten times something to remember, sometimes with much around it.
+    /// The user's next message: four in ten have a statement to remember, sometimes within a long text.
     pub(crate) fn user(&mut self) -> String {
         let random = &mut self.random;
         let kind = if random.below(10) < 4 { STATEMENTS } else { TALK };
@@ -50,7 +50,7 @@ impl Chat {
         }
     }
 
-    /// What the assistant answers.
+    /// The assistant's answer.
     pub(crate) fn assistant(&mut self) -> String {
         let parts: Vec<String> = (0..2).map(|_| self.corpus.turn(&mut self.random)).collect();
         parts.join(" ")

@@ -1,5 +1,5 @@
-//! What a model costs a turn, with the settings as they are: a conversation of 200 turns, forty seconds between two exchanges,
-//! and a model that answers as long as a real one would.
+//! The cost of a model per turn with the default settings: a conversation of 200 turns, forty seconds between two exchanges, and
+//! a model whose answers are as long as those of a real one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -53,7 +53,7 @@ async fn converse() -> Result<Spent> {
     Ok(spent)
 }
 
-/// A clock that is moved on.
+/// A clock that is moved by hand.
 struct Later(AtomicI64);
 
 impl Clock for Later {
@@ -62,7 +62,7 @@ impl Clock for Later {
     }
 }
 
-/// A model that repeats what it is told, and finds no contradictions.
+/// A model that repeats the statements and finds no contradictions.
 struct Scripted;
 
 #[async_trait]
@@ -91,7 +91,7 @@ impl ChatModel for Scripted {
     }
 }
 
-/// A statement for every message that is no question and not short.
+/// A statement for every message that is neither a question nor short.
 fn statements(lines: &[Value]) -> Value {
     let statement = |line: &Value| {
         let text = line["text"].as_str().filter(|text| !text.contains('?') && text.chars().count() > 12)?;

@@ -1,4 +1,4 @@
-//! Recording over HTTP while Strata learns from what is recorded, against the same without learning.
+//! Recording over HTTP while Strata learns from the recorded turns, compared with recording without learning.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ const ROUNDS: usize = 5;
 pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
     let exchanges = bench.size(1_500, 50);
     let (mut off, mut on, mut jobs) = (Vec::new(), Vec::new(), Vec::new());
-    // The rounds alternate, so that a slow minute of the machine slows both.
+    // The rounds alternate, so that a slow minute of the machine affects both.
     for round in 0..ROUNDS {
         off.push(record(bench, &format!("learn-off-{round}"), "learn.enabled=false", exchanges)?.0);
         let (turns, done) = record(bench, &format!("learn-on-{round}"), "learn.enabled=true", exchanges)?;
@@ -26,19 +26,19 @@ pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
     let (off, on) = (median(&mut off), median(&mut on));
     report.add(format!("recording, {CLIENTS} clients, not learning"), off, "turns/s", None);
     report.add(format!("recording, {CLIENTS} clients, while learning by rules"), on, "turns/s", None);
-    // Learning gives way to recording and catches up afterwards: how much of it went on meanwhile belongs beside the ratio.
+    // Learning gives way to recording and catches up afterwards, so the number of jobs during recording is reported too.
     report.add("jobs of learning done meanwhile", median(&mut jobs), "jobs/s", None);
     report.add("recording while learning against recording alone", on / off, "x", Some(Target::AtLeast(0.9)));
     Ok(())
 }
 
-/// Turns and jobs of learning a second, an exchange of two turns a request.
+/// The turns and learning jobs per second, with one exchange of two turns per request.
 fn record(bench: &Bench, name: &str, setting: &str, exchanges: usize) -> Result<(f64, f64)> {
     let served =
         Served::start_with(&bench.binary, &bench.stores.fresh(name), "builtin", &[setting.to_owned()])?;
     served.wait_until_ready()?;
     let bodies: Vec<Vec<Value>> = (0..CLIENTS).map(|client| conversation(client, exchanges)).collect();
-    // The first statement makes the rules ready, which is not what recording is measured beside.
+    // The first statement prepares the rules, which is not part of the measurement.
     let warm = json!({ "user_id": "warm", "infer": true, "messages": [{ "role": "user", "content": "I live in Lisbon" }] });
     served.connect()?.post("/memories", &warm)?;
     let start = Instant::now();

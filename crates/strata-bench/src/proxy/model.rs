@@ -1,4 +1,4 @@
-//! A model that answers at once, or when it is told to.
+//! A scripted model that answers at once, after a delay, or when it is released.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// How many words a streamed reply has.
+/// The number of words of a streamed reply.
 const WORDS: usize = 20;
 
 /// The scripted model.
@@ -46,18 +46,18 @@ impl Model {
         &self.address
     }
 
-    /// From now on it thinks so long before it answers.
+    /// Sets the delay before an answer.
     pub(super) fn think(&self, time: Duration) {
         self.script.thinking_us.store(time.as_micros() as u64, Ordering::Relaxed);
     }
 
-    /// From now on streams begin and do not go on.
+    /// Lets streams begin and then wait.
     pub(super) fn hold(&self) {
         self.script.begun.store(0, Ordering::SeqCst);
         self.script.held.send_replace(true);
     }
 
-    /// Waits until so many streams have begun.
+    /// Waits until this many streams have begun.
     pub(super) async fn wait_for(&self, streams: usize) -> Result<()> {
         for _ in 0..3_000 {
             if self.script.begun.load(Ordering::SeqCst) >= streams {

@@ -1,4 +1,4 @@
-//! `strata add`: a statement to remember as it is, or something said to learn from.
+//! `strata add`: remembers a statement as it is, or learns from a message.
 
 use strata_core::scope::Scope;
 use strata_core::turn::NewMessage;
@@ -10,7 +10,7 @@ use super::{Context, JsonArgs, UserArgs, text_or_stdin};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 
-/// Remember a statement as it is, or learn from what was said
+/// Remember a statement as it is, or learn from a message
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  strata add \"Ada prefers trains to planes\" --kind preference --user ada\n  \
@@ -20,18 +20,18 @@ pub(crate) struct Args {
     /// The statement; `-` reads it from stdin
     #[arg(value_name = "TEXT")]
     text: String,
-    /// What it is: fact, preference, todo or decision
+    /// The kind of memory: fact, preference, todo or decision
     #[arg(long, value_name = "KIND", default_value = "fact")]
     kind: MemoryKind,
     #[command(flatten)]
     user: UserArgs,
-    /// The session it belongs to
+    /// The session that the memory belongs to
     #[arg(long, value_name = "SESSION")]
     session: Option<SessionId>,
-    /// Where it holds: session, user or global [default: the session if one is named, else the user]
+    /// The scope: session, user or global [default: session with `--session`, else user]
     #[arg(long, value_name = "SCOPE")]
     scope: Option<Scope>,
-    /// Learn from the text as if the user had said it: record it, take statements from it, reconcile them with what is known
+    /// Treat the text as a message of the user: record it, extract statements and reconcile them with known memories
     #[arg(long, conflicts_with_all = ["kind", "scope"])]
     infer: bool,
     #[command(flatten)]
@@ -74,7 +74,7 @@ async fn learn_from(
     output: &mut Output,
 ) -> Outcome {
     if text.trim().is_empty() {
-        return Err(Failure::usage("the text is empty; say what to learn from"));
+        return Err(Failure::usage("the text is empty; give a text to learn from"));
     }
     let engine = context.engine_to_write().await?;
     let message = NewMessage::new(Role::User, text);
@@ -84,14 +84,14 @@ async fn learn_from(
         return Ok(());
     }
     if events.is_empty() {
-        output.line("recorded; nothing in it is worth remembering")?;
+        output.line("recorded; the text holds no statement to remember")?;
     }
     for InferredEvent { id, memory, event, previous } in &events {
         let what = match event {
             Event::Add => "remembered",
             Event::Update => "changed",
-            Event::Delete => "no longer so",
-            Event::None => "known already",
+            Event::Delete => "ended",
+            Event::None => "already known",
         };
         output.line(format_args!("{what}, as {id}:"))?;
         output.text(memory)?;

@@ -1,4 +1,4 @@
-//! `strata backup`: a consistent copy of the store, also while a server writes to it.
+//! `strata backup`: makes a consistent copy of the store, also while a server writes to it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use super::{Context, JsonArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 
-/// Copy the store into a file, also while a server uses it
+/// Copy the store to a file, even while a server uses it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  strata backup strata-2026-01-31.db")]
 pub(crate) struct Args {
-    /// The file to write, which must not exist
+    /// The file to write; it must not exist
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
@@ -24,7 +24,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     let Args { file, json } = args;
     let path = context.existing_file()?;
     if file.try_exists()? {
-        return Err(Failure::failed(format!("`{}` exists already; choose another name", file.display())));
+        return Err(Failure::failed(format!("`{}` already exists; choose another name", file.display())));
     }
     let store = Arc::new(strata::open_sqlite(path).await.map_err(|error| context.not_opened(error))?);
     context.close_later(store.clone());

@@ -1,7 +1,7 @@
 //! `strata chat`: a conversation in the terminal, with memory.
 //!
-//! Replies go to stdout, everything about them to stderr, so that a script can read a conversation. Where stdin is no terminal
-//! its lines are the messages. The conversation itself is the library's ([`strata::Memory`]); here is what a person sees.
+//! Replies go to stdout and notes to stderr, so that a script can read a conversation. If stdin is not a terminal, each of
+//! its lines is a message. The library holds the conversation ([`strata::Memory`]); this module shows it.
 
 mod input;
 mod talk;
@@ -17,8 +17,8 @@ use talk::{Next, Talk};
 
 /// Talk in the terminal, with memory
 ///
-/// Without a model memory replies alone: it says what it has learned and what it remembers. With an upstream, the model there
-/// replies with what memory knows. Lines that begin with `/` are commands; `/help` lists them.
+/// With an upstream, its model replies and gets the relevant memories. Without a model, Strata replies alone: it shows what it
+/// has learned, and answers questions from memory. Lines that begin with `/` are commands; `/help` lists them.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  strata chat\n  strata chat --user ada --session trip --upstream http://127.0.0.1:11434/v1 --model llama3.2"
@@ -26,7 +26,7 @@ use talk::{Next, Talk};
 pub(crate) struct Args {
     #[command(flatten)]
     user: UserArgs,
-    /// The session to go on with
+    /// The session to continue
     #[arg(long, value_name = "SESSION", default_value = "chat")]
     session: SessionId,
     /// The OpenAI-compatible server whose model replies
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     /// The upstream's API key
     #[arg(long, value_name = "KEY")]
     pub(crate) upstream_key: Option<String>,
-    /// The model that is asked for there [default: the setting `upstream_model`]
+    /// The name of the upstream's model [default: the setting `upstream_model`]
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 }
@@ -46,7 +46,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     let memory = Memory::over(engine, &context.config)?;
     let memory = memory.user(user.as_str())?.session(session.as_str())?;
     let talked = converse(&memory, context, &user, output).await;
-    // Whatever happened, what was said is learned from.
+    // Learning is finished even if the conversation failed.
     let stopped = memory.stop().await;
     talked?;
     Ok(stopped?)
@@ -64,13 +64,13 @@ async fn converse(memory: &Memory, context: &Context, user: &UserId, output: &mu
                     return Ok(());
                 }
             }
-            Line::Nothing => note("(Ctrl-D or /quit ends the chat)"),
+            Line::Interrupted => note("(Ctrl-D or /quit ends the chat)"),
             Line::End => return Ok(()),
         }
     }
 }
 
-/// What the user said in the session before, to go back to with the arrow keys.
+/// The user's earlier messages of the session, for the arrow keys.
 async fn earlier(memory: &Memory) -> Outcome<Vec<String>> {
     let engine = memory.engine();
     let found = engine.store().session(memory.user_id(), memory.session_id()).await?;
@@ -89,12 +89,12 @@ fn greet(memory: &Memory, context: &Context, user: &UserId, is_terminal: bool) {
     let session = memory.session_id();
     match &config.server.proxy.upstream {
         Some(upstream) => note(format_args!(
-            "{} at {upstream} replies, with the memory of `{user}` in session `{session}`.",
+            "{} at {upstream} replies, with the memory of user `{user}`, in session `{session}`.",
             config.upstream_model
         )),
         None => note(format_args!(
-            "No model is configured, so memory replies alone, to `{user}` in session `{session}`: it says what it has \
-             learned, and answers questions with what it remembers.\nTo talk with a model: strata chat --upstream \
+            "No model is configured, so memory replies alone to user `{user}` in session `{session}`: it shows what it has \
+             learned, and answers questions from memory.\nTo talk with a model: strata chat --upstream \
              https://api.openai.com/v1 --upstream-key KEY --model gpt-4.1-mini (any OpenAI-compatible server)"
         )),
     }

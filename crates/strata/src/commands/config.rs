@@ -1,4 +1,4 @@
-//! `strata config`: the effective configuration and where each value came from.
+//! `strata config`: shows the effective configuration and the origin of each value.
 //!
 //! The hidden `--markdown` prints the tables of `docs/configuration.md`.
 
@@ -8,9 +8,9 @@ use super::{Context, JsonArgs};
 use crate::failure::Outcome;
 use crate::output::Output;
 
-/// Show every setting, its value and where that came from
+/// Show every setting with its value and origin
 ///
-/// Flags win over STRATA_* variables, those over strata.toml, that over defaults.
+/// Flags override STRATA_* variables, variables override strata.toml, and the file overrides the defaults.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  STRATA_DEFAULT_TOP_K=10 strata config")]
 pub(crate) struct Args {

@@ -1,4 +1,4 @@
-//! `strata context`: a session's working context as one JSON document.
+//! `strata context`: prints, writes and compacts a session's working context as one JSON document.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,8 @@ use crate::output::{Output, note};
 
 /// Print a session's working context as JSON
 ///
-/// Facts, recent history, the summary of what came before, tasks, tool statistics, environment and token usage.
+/// The document holds facts, recent history, a summary of the older history, tasks, tool statistics, environment and token
+/// usage.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  strata context trip > trip.json\n  strata context trip --write trip.json\n  strata context trip --compact"
@@ -18,10 +19,10 @@ use crate::output::{Output, note};
 pub(crate) struct Args {
     #[command(flatten)]
     which: SessionArgs,
-    /// Write this document back first; `-` reads it from stdin
+    /// Replace the context with this document first; `-` reads it from stdin
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
-    /// Compact it first: what is too much of the history goes into the summary
+    /// Compact the context first: move excess history into the summary
     #[arg(long)]
     compact: bool,
 }

@@ -1,4 +1,4 @@
-//! `strata doctor`: looks at the configuration, the file, the index and the disk, and says what to do.
+//! `strata doctor`: checks the configuration, the file, the index and the disk, and advises what to do.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,25 +18,26 @@ use crate::output::Output;
 
 /// Check the configuration, the store, its index and the disk
 ///
-/// Exits with 1 when something is wrong, and says what to do about it.
+/// Exits with 1 if there is a problem, and says what to do about it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  strata doctor --store sqlite:strata.db")]
 pub(crate) struct Args {
-    /// Do not read the whole store
+    /// Skip the checks that read the whole store
     #[arg(long)]
     quick: bool,
     #[command(flatten)]
     json: JsonArgs,
 }
 
-/// Below this much free space the next writes may fail; below the other one somebody should know.
+/// The free space below which the next writes may fail.
 const DISK_PROBLEM_BYTES: u64 = 64 * 1024 * 1024;
+/// The free space below which the doctor warns.
 const DISK_WARNING_BYTES: u64 = 1024 * 1024 * 1024;
 
-/// How many users are looked at together.
+/// The number of users that are read at once.
 const USERS_A_PAGE: u32 = 500;
 
-/// How many changes of a user may wait for the next segment, which takes 64 items.
+/// The number of changes of a user that may wait for the next segment: one less than the 64 items of a segment.
 const SEGMENT_SLACK: u64 = 63;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -55,7 +56,7 @@ impl Status {
     }
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Serialize)]
 struct Finding {
     check: &'static str,
@@ -63,7 +64,7 @@ struct Finding {
     found: String,
 }
 
-/// What the store holds, for a program.
+/// The counts of the store, as JSON.
 #[derive(Debug, Serialize)]
 struct StoreJson {
     format_version: u32,
@@ -110,13 +111,13 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         findings.push(Finding::new(
             "store",
             Status::Warning,
-            "`memory:` keeps nothing when the server stops",
+            "`memory:` loses all data when the server stops",
         ));
     }
     report(&findings, health.as_ref(), &args, output)
 }
 
-/// What the doctor says when there is no configuration to go on with.
+/// Reports a configuration that cannot be used.
 pub(crate) fn report_configuration(error: &strata_core::Error, args: &Args, output: &mut Output) -> Outcome {
     let findings: Vec<_> =
         chain(error).lines().map(|line| Finding::new("configuration", Status::Problem, line)).collect();
@@ -163,24 +164,24 @@ fn check_configuration(context: &Context) -> Vec<Finding> {
     findings
 }
 
-/// Looks at the file from outside, before anything opens it.
+/// Checks the file's metadata, before anything opens it.
 fn check_file(path: &Path) -> Finding {
     let shown = path.display();
     let finding = |status, found: String| Finding::new("file", status, found);
     let metadata = match path.metadata() {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return finding(Status::Ok, format!("`{shown}` does not exist yet; the first write makes it"));
+            return finding(Status::Ok, format!("`{shown}` does not exist yet; the first write creates it"));
         }
         Err(error) => {
             let advice = "correct the path or its permissions";
-            return finding(Status::Problem, format!("`{shown}` cannot be looked at ({error}); {advice}"));
+            return finding(Status::Problem, format!("`{shown}` cannot be checked ({error}); {advice}"));
         }
     };
     if !metadata.is_file() {
         return finding(
             Status::Problem,
-            format!("`{shown}` is no file; name one with `--store sqlite:PATH`"),
+            format!("`{shown}` is not a file; name one with `--store sqlite:PATH`"),
         );
     }
     if metadata.permissions().readonly() {
@@ -190,13 +191,13 @@ fn check_file(path: &Path) -> Finding {
     if std::os::unix::fs::MetadataExt::mode(&metadata) & 0o007 != 0 && directory_is_open(path) {
         return finding(
             Status::Warning,
-            format!("`{shown}` can be read by every user of this machine; `chmod 600` it"),
+            format!("every user of this machine can read `{shown}`; run `chmod 600` on it"),
         );
     }
     finding(Status::Ok, format!("`{shown}`, {}", size(metadata.len())))
 }
 
-/// Whether other users can get to what lies in the file's directory.
+/// Whether other users can open files in the file's directory.
 #[cfg(unix)]
 fn directory_is_open(path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -228,9 +229,12 @@ fn check_disk(path: &Path) -> Option<Finding> {
             let free = disk.f_bavail.saturating_mul(disk.f_frsize);
             let found = format!("{} are free in `{}`", size(free), directory.display());
             if free < DISK_PROBLEM_BYTES {
-                finding(Status::Problem, format!("only {found}; make room, writes are about to fail"))
+                finding(
+                    Status::Problem,
+                    format!("only {found}; free some space, because writes are about to fail"),
+                )
             } else if free < DISK_WARNING_BYTES {
-                finding(Status::Warning, format!("only {found}; make room soon"))
+                finding(Status::Warning, format!("only {found}; free some space soon"))
             } else {
                 finding(Status::Ok, found)
             }
@@ -244,11 +248,11 @@ fn check_disk(_path: &Path) -> Option<Finding> {
     None
 }
 
-/// What makes vectors.
+/// Checks the embedder.
 fn check_embedder(embedder: &strata_core::Result<Option<Arc<dyn Embedder>>>) -> Finding {
     match embedder {
         Ok(Some(embedder)) => Finding::new("embedder", Status::Ok, format!("`{}`", embedder.model())),
-        Ok(None) => Finding::new("embedder", Status::Ok, "the words inside the binary"),
+        Ok(None) => Finding::new("embedder", Status::Ok, "the built-in word vectors"),
         Err(error) => Finding::new("embedder", Status::Problem, chain(error)),
     }
 }
@@ -263,20 +267,24 @@ async fn check_store(
     let health = store.check(depth).await?;
     let mut findings = findings_of(&health);
     findings.push(check_keys(context, store.as_ref()).await?);
-    // This asks for each user in turn.
+    // These checks read each user, so they are part of the thorough check only.
     if depth == CheckDepth::Thorough {
         if let Some(embedder) = embedder {
             let behind = behind(store.as_ref(), embedder.model(), 0).await?;
-            findings.push(Finding::new("vectors", Status::Ok, told(&behind, "changes wait to be embedded")));
+            findings.push(Finding::new(
+                "vectors",
+                Status::Ok,
+                describe(&behind, "changes wait to be embedded"),
+            ));
         }
-        // The last items of a user always wait until there are enough for a segment.
+        // The last items of a user always wait until there are enough of them for a segment.
         let behind = behind(store.as_ref(), SEGMENT_SPACE, SEGMENT_SLACK).await?;
-        findings.push(Finding::new("segments", Status::Ok, told(&behind, "changes wait for a segment")));
+        findings.push(Finding::new("segments", Status::Ok, describe(&behind, "changes wait for a segment")));
     }
     Ok((health, findings))
 }
 
-/// Who comes in.
+/// Checks who may call the server.
 async fn check_keys(context: &Context, store: &dyn Store) -> strata_core::Result<Finding> {
     let keys = store.keys(&KeyQuery::unrevoked(Page::first(u32::MAX))).await?;
     let now = SystemClock.now();
@@ -284,37 +292,36 @@ async fn check_keys(context: &Context, store: &dyn Store) -> strata_core::Result
     Ok(match (serve::exposure(&context.config), live) {
         (Some(exposure), 0) => Finding::new("keys", Status::Problem, serve::refusal(&exposure)),
         (None, 0) if keys.is_empty() => {
-            Finding::new("keys", Status::Ok, "none; every program on this machine is answered")
+            Finding::new("keys", Status::Ok, "none; the server answers every program on this machine")
         }
         (None, 0) => {
-            let found =
-                "the time of every key is over and nobody is answered; make one with `strata keys create`";
+            let found = "every key has expired, so the server refuses all requests; create a key with `strata keys create`";
             Finding::new("keys", Status::Warning, found)
         }
-        (_, live) => Finding::new("keys", Status::Ok, format!("{live} are good")),
+        (_, live) => Finding::new("keys", Status::Ok, format!("{live} valid")),
     })
 }
 
-/// How much of the background work waits.
+/// The backlog of one kind of background work.
 struct Behind {
     changes: u64,
     all: u64,
     users: u64,
 }
 
-fn told(behind: &Behind, what: &str) -> String {
+fn describe(behind: &Behind, what: &str) -> String {
     match behind.users {
-        0 => "all is done".to_owned(),
+        0 => "up to date".to_owned(),
         users => {
             let Behind { changes, all, .. } = behind;
             format!(
-                "{changes} of {all} {what}, of {users} users; `strata serve` works on it in the background"
+                "{changes} of {all} {what}, for {users} users; `strata serve` does this in the background"
             )
         }
     }
 }
 
-/// How far a piece of background work is behind, over the users who are behind by more than `slack` changes.
+/// The backlog of the background work `space`, over the users with more than `slack` waiting changes.
 async fn behind(store: &dyn Store, space: &str, slack: u64) -> strata_core::Result<Behind> {
     let mut behind = Behind { changes: 0, all: 0, users: 0 };
     let mut page = Page::first(USERS_A_PAGE);
@@ -351,13 +358,13 @@ fn findings_of(health: &Health) -> Vec<Finding> {
         _ => Finding::new(
             "index",
             Status::Warning,
-            format!("{unindexed} items wait to be indexed; searches find them all the same, `strata reindex` catches up"),
+            format!("{unindexed} items wait to be indexed; searches find them, more slowly; `strata reindex` indexes them now"),
         ),
     });
     findings
         .extend(problems.iter().map(|problem| Finding::new("integrity", Status::Problem, problem.as_str())));
     if problems.is_empty() {
-        findings.push(Finding::new("integrity", Status::Ok, "nothing is wrong"));
+        findings.push(Finding::new("integrity", Status::Ok, "no problems"));
     }
     findings
 }
@@ -374,7 +381,7 @@ fn chain(error: &strata_core::Error) -> String {
     text
 }
 
-/// Bytes for a person.
+/// A number of bytes, for a person.
 pub(super) fn size(bytes: u64) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes as f64;

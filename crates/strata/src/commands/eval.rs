@@ -1,4 +1,4 @@
-//! `strata eval`: labelled conversations through the real write and read path, scored.
+//! `strata eval`: runs labelled conversations through the real write and read path, and scores the results.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use crate::output::Output;
 
 /// Measure recall on labelled conversations
 ///
-/// DIR holds NAME.conversations.jsonl and NAME.questions.jsonl, plain or with .gz; docs/evals.md describes them. A
-/// temporary store is used unless `--store` names one.
+/// DIR holds NAME.conversations.jsonl and NAME.questions.jsonl, plain or with .gz; docs/evals.md describes the format.
+/// Strata uses a temporary store unless `--store` names one.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  strata eval evals/samples\n  strata eval DIR --set locomo --runs runs --json\n  strata eval evals/conflicts --conflicts"
@@ -29,19 +29,19 @@ pub(crate) struct Args {
     /// The folder with the sets
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// Run this set, and no other that is not named too [default: all sets of the folder]
+    /// Run this set; may be given several times [default: all sets of the folder]
     #[arg(long = "set", value_name = "NAME")]
     pub(crate) sets: Vec<String>,
     /// Write a run file for each set into this folder
     #[arg(long, value_name = "OUTDIR")]
     runs: Option<PathBuf>,
-    /// DIR holds dialogues in which facts change: measure the built-in rules of learning on them
+    /// Measure the built-in rules of learning on dialogues in which facts change; DIR holds the dialogues
     #[arg(long, conflicts_with_all = ["sets", "runs", "learn"])]
     conflicts: bool,
-    /// Learn from everything before asking, so that memories and summaries are recalled too
+    /// Learn from all turns before asking, so that memories and summaries are recalled too
     #[arg(long)]
     learn: bool,
-    /// By relevance alone, as a model would be shown them, or both
+    /// The order of results to measure: by relevance alone, as served to a model, or both
     #[arg(long, value_name = "ORDER", value_enum, default_value_t = Orders::Both)]
     order: Orders,
     #[command(flatten)]
@@ -68,7 +68,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     let sets = if sets.is_empty() { evals::sets(&dir)? } else { sets };
     if sets.is_empty() {
         return Err(Failure::usage(format!(
-            "folder `{}` holds no set; a set is two files, `NAME.conversations.jsonl` and `NAME.questions.jsonl`",
+            "folder `{}` contains no set; a set consists of `NAME.conversations.jsonl` and `NAME.questions.jsonl`",
             dir.display()
         )));
     }
@@ -78,7 +78,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         Orders::Both => vec![Order::Relevance, Order::Served],
     };
     let options = Options { orders, learn, ..Options::default() };
-    // All are read before the first is run, so that a wrong line is not found after an hour.
+    // All sets are read before the first is run, so that a wrong line is found at once and not after an hour.
     let sets = sets.iter().map(|name| evals::load(&dir, name)).collect::<Result<Vec<_>, _>>()?;
     let named = if context.config.origin("store") == "--store" {
         let store =
@@ -110,15 +110,15 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     Ok(())
 }
 
-/// Extraction and reconciliation by rules, in memory alone.
+/// Measures extraction and reconciliation by the rules. No store is needed.
 fn run_conflicts(dir: &Path, json: bool, output: &mut Output) -> Outcome {
     let report = evals::conflicts::run(&evals::conflicts::load(dir)?)?;
     if json { Ok(output.json(&report)?) } else { Ok(output.line(evals::conflicts::table(&report))?) }
 }
 
-/// The configured store holds somebody's memory, which a benchmark must not touch.
+/// Runs a set in a temporary store, because a benchmark must not touch the user's own data.
 async fn run_in_temporary_store(set: &Set, options: &Options, context: &Context) -> Outcome<Report> {
-    let directory = tempfile::tempdir().context("no temporary directory can be made for the store")?;
+    let directory = tempfile::tempdir().context("no temporary directory can be created for the store")?;
     let store = strata::open_store(&StoreUrl::Sqlite(directory.path().join("eval.db"))).await?;
     let report = run_set(set, Arc::clone(&store), options, context).await;
     store.close().await?;
@@ -144,10 +144,10 @@ async fn run_set(set: &Set, store: Arc<dyn Store>, options: &Options, context: &
     Ok(report?)
 }
 
-/// `NAME.jsonl` for the relevance order, which benchmarks measure, and `NAME.served.jsonl` for the served one.
+/// Writes `NAME.jsonl` for the relevance order, which benchmarks measure, and `NAME.served.jsonl` for the served order.
 fn write_runs(directory: &Path, report: &Report) -> Outcome {
     std::fs::create_dir_all(directory)
-        .with_context(|| format!("folder `{}` cannot be made", directory.display()))?;
+        .with_context(|| format!("folder `{}` cannot be created", directory.display()))?;
     for order in &report.orders {
         let name = match order.order {
             Order::Relevance => format!("{}.jsonl", report.set),

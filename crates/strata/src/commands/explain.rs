@@ -1,4 +1,4 @@
-//! `strata explain`: what became of each candidate of a request, and why something was not recalled.
+//! `strata explain`: shows the outcome of each candidate of a request, and why an item was not recalled.
 
 use std::collections::HashMap;
 
@@ -14,19 +14,19 @@ use super::{Context, JsonArgs, UserArgs};
 use crate::failure::Outcome;
 use crate::output::Output;
 
-/// Say why something was or was not recalled
+/// Explain why an item was or was not recalled
 ///
-/// Shows what became of each candidate of an earlier search. A search that was not asked to explain itself is asked again,
-/// of what could be seen then.
+/// Shows the outcome of each candidate of an earlier search. If the search was not run with `--explain`, it is run again over
+/// the items that were visible then.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  strata explain 0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d8e\n  strata explain 0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d8e --item 0197f3c1-0a2b-7d4c-8e6f-123456789abc"
 )]
 pub(crate) struct Args {
-    /// The request, as `strata search --json` and `POST /search` name it
+    /// The id of the request, from `strata search --json` or `POST /search`
     #[arg(value_name = "REQUEST")]
     request: RequestId,
-    /// Why this turn or memory was or was not recalled
+    /// Explain only this turn or memory
     #[arg(long, value_name = "ID")]
     item: Option<TurnId>,
     #[command(flatten)]
@@ -39,7 +39,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     let Args { request, item, user: UserArgs { user }, json: JsonArgs { json } } = args;
     let engine = context.engine_to_read().await?;
     if let Some(item) = item {
-        // Ids are unique over kinds, so the engine finds the item whatever its kind is.
+        // An id is unique across turns, memories and summaries, so the engine finds the item whatever its kind is.
         let explanation = engine.requests.explain(&user, request, ItemId::Turn(item)).await?;
         if json {
             output.json(&ExplanationResponse::from(&explanation))?;
@@ -70,18 +70,18 @@ fn show_row(row: &RequestMetric, output: &mut Output) -> Outcome {
     output.text(&row.query)?;
     let cut = if row.truncated { ", cut by the budget" } else { "" };
     output.line(format_args!(
-        "gave {} items, {} tokens{cut}, in {:.1} ms",
+        "returned {} items, {} tokens{cut}, in {:.1} ms",
         row.context_items,
         row.estimated_tokens,
         row.latency_retrieval_us as f64 / 1_000.0
     ))?;
     if let Some(stage) = row.error_stage {
-        output.line(format_args!("failed on the way: {stage:?}"))?;
+        output.line(format_args!("failed at stage {stage:?}"))?;
     }
     Ok(())
 }
 
-/// What became of each candidate, for a person.
+/// Prints the outcome of each candidate.
 pub(super) async fn show_trace(
     engine: &Engine,
     user: &UserId,
@@ -89,7 +89,7 @@ pub(super) async fn show_trace(
     output: &mut Output,
 ) -> Outcome {
     output.line(format_args!(
-        "looked in {}, found by {}: {} by words, {} by trigrams, {} compared by vectors",
+        "scope {}, path {}: {} hits by words, {} by trigrams, {} compared by vectors",
         trace.scope.as_str(),
         trace.path.as_str(),
         trace.fts_hits,
@@ -97,10 +97,10 @@ pub(super) async fn show_trace(
         trace.vector_hits
     ))?;
     if let Some(reason) = &trace.expansion {
-        output.line(format_args!("beyond the session, because of this: {reason}"))?;
+        output.line(format_args!("searched beyond the session: {reason}"))?;
     }
     if trace.candidates.is_empty() {
-        output.line("nothing was a candidate")?;
+        output.line("there were no candidates")?;
         return Ok(());
     }
     show_candidates(engine, user, trace.scope, &trace.candidates, output).await
@@ -162,7 +162,7 @@ fn part(value: Option<f32>) -> String {
     value.map_or("-".to_owned(), |value| format!("{value:.2}"))
 }
 
-/// What the candidates say, as far as they still exist.
+/// The texts of the candidates that still exist.
 async fn texts(
     engine: &Engine,
     user: &UserId,

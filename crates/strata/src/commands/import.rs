@@ -1,4 +1,4 @@
-//! `strata import`: takes over conversations that another program has kept.
+//! `strata import`: imports the conversations of another program.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use super::{Context, JsonArgs, UserArgs};
 use crate::failure::Outcome;
 use crate::output::{Output, note};
 
-/// Take over conversations that another program has kept
+/// Import the conversations of another program
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  strata import sqlite conversations.db --user ada")]
 pub(crate) struct Args {
@@ -21,10 +21,10 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Format {
-    /// A SQLite database with the tables conversations and messages
+    /// Import a SQLite database with the tables conversations and messages
     ///
-    /// The file is only read. A second run adds nothing, and a run that was interrupted goes on: docs/context.md says which
-    /// columns are understood.
+    /// The file is only read. A second run adds only new messages, and an interrupted run can be repeated. docs/context.md lists
+    /// the supported columns.
     #[command(after_help = "Example:\n  strata import sqlite conversations.db --user ada --prefix old:")]
     Sqlite {
         /// The database
@@ -32,10 +32,10 @@ enum Format {
         file: PathBuf,
         #[command(flatten)]
         user: UserArgs,
-        /// Stands before each conversation's id in its session's name, to keep two sources apart
+        /// A prefix of the session names, to keep two sources apart
         #[arg(long, value_name = "TEXT", default_value = "")]
         prefix: String,
-        /// Leave out rows that cannot be taken over, and name them
+        /// Skip rows that cannot be imported, and report them
         #[arg(long)]
         skip_bad_rows: bool,
         #[command(flatten)]
@@ -80,7 +80,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     }
     let ImportReport { conversations, turns_added, turns_present, skipped, .. } = &report;
     output.line(format_args!(
-        "{conversations} conversations: {turns_added} turns are new, {turns_present} were there, {skipped} rows were skipped"
+        "{conversations} conversations: {turns_added} new turns, {turns_present} already imported, {skipped} rows skipped"
     ))?;
     for problem in &report.problems {
         note(format_args!("skipped: {problem}"));

@@ -1,4 +1,4 @@
-//! `strata jobs`: the work behind the conversation: list it, show it, and try again what was given up.
+//! `strata jobs`: lists, shows and retries the jobs that run in the background.
 
 use clap::Subcommand;
 use strata_core::job::{Job, JobStatus};
@@ -21,34 +21,34 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// List jobs, the newest first
+    /// List jobs, newest first
     #[command(after_help = "Example:\n  strata jobs list --status dead --user ada")]
     List(ListArgs),
-    /// Show one job: how far it is, what went wrong, what it did and spent
+    /// Show one job: its status, its last error, its result and its costs
     #[command(after_help = "Example:\n  strata jobs show 0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d8e --json")]
     Show(OneArgs),
-    /// Send a dead job back into the queue
+    /// Put a dead job back into the queue
     ///
-    /// A server works on it soon; `strata learn` does so at once.
+    /// A server runs it soon; `strata learn` runs it at once.
     #[command(after_help = "Example:\n  strata jobs retry 0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d8e")]
     Retry(OneArgs),
 }
 
 #[derive(Debug, clap::Args)]
 struct ListArgs {
-    /// Only those of this user [default: of all users]
+    /// Only jobs of this user [default: all users]
     #[arg(long, value_name = "USER")]
     user: Option<UserId>,
-    /// The jobs of all users, as without `--user`
+    /// Jobs of all users, as without `--user`
     #[arg(long, conflicts_with = "user")]
     all_users: bool,
-    /// Only those of this session
+    /// Only jobs of this session
     #[arg(long, value_name = "SESSION")]
     session: Option<SessionId>,
-    /// Only those that are queued, leased, done or dead
+    /// Only jobs with this status: queued, leased, done or dead
     #[arg(long, value_name = "STATUS")]
     status: Option<JobStatus>,
-    /// How many of a user at the most
+    /// The maximum number of jobs per user
     #[arg(long, value_name = "N", default_value_t = 50, allow_negative_numbers = true)]
     limit: u32,
     #[command(flatten)]
@@ -60,14 +60,14 @@ struct OneArgs {
     /// The job
     #[arg(value_name = "ID")]
     id: JobId,
-    /// Whose it is [default: whoever has it]
+    /// The user of the job [default: search all users]
     #[arg(long, value_name = "USER")]
     user: Option<UserId>,
     #[command(flatten)]
     json: JsonArgs,
 }
 
-/// How many users are looked through at a time.
+/// The number of users that are read at once.
 const USERS_A_PAGE: u32 = 500;
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
@@ -82,7 +82,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     }
 }
 
-/// A job, of a user or of whoever has it.
+/// Finds a job of one user, or of all users if none is named.
 async fn find(engine: &Engine, user: Option<UserId>, id: JobId) -> Outcome<Job> {
     if let Some(user) = user {
         return Ok(engine.jobs.get(&user, id).await?);
@@ -93,8 +93,7 @@ async fn find(engine: &Engine, user: Option<UserId>, id: JobId) -> Outcome<Job> 
             found => return Ok(found?),
         }
     }
-    Err(Error::not_found(format!("job `{id}` does not exist; `strata jobs list` shows those there are"))
-        .into())
+    Err(Error::not_found(format!("job `{id}` does not exist; `strata jobs list` shows all jobs")).into())
 }
 
 async fn list(args: ListArgs, engine: &Engine, output: &mut Output) -> Outcome {
@@ -113,7 +112,7 @@ async fn list(args: ListArgs, engine: &Engine, output: &mut Output) -> Outcome {
         return Ok(());
     }
     if jobs.is_empty() {
-        note("there are no such jobs");
+        note("no jobs match");
         return Ok(());
     }
     let rows: Vec<_> = jobs
@@ -160,16 +159,16 @@ fn show(job: &Job, json: JsonArgs, output: &mut Output) -> Outcome {
         output.line(format_args!("session `{session}`"))?;
     }
     output
-        .line(format_args!("asked for {}, due {}, changed {}", job.created_at, job.run_at, job.updated_at))?;
-    output.line(format_args!("begun {} times", job.attempts))?;
+        .line(format_args!("created {}, due {}, updated {}", job.created_at, job.run_at, job.updated_at))?;
+    output.line(format_args!("started {} times", job.attempts))?;
     if let Some(lease) = &job.lease {
-        output.line(format_args!("held by {} until {}", lease.worker, lease.until))?;
+        output.line(format_args!("leased by {} until {}", lease.worker, lease.until))?;
     }
     if let Some(result) = &job.result {
         output.line(format_args!("result {result}"))?;
     }
     if let Some(error) = &job.last_error {
-        output.line("went wrong last:")?;
+        output.line("last error:")?;
         output.text(error)?;
     }
     Ok(())

@@ -1,6 +1,6 @@
-//! `strata keys`: make, list and revoke API keys.
+//! `strata keys`: creates, lists and revokes API keys.
 //!
-//! A running server on the same store knows of it within a second.
+//! A running server on the same store sees a change within a second.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -21,9 +21,9 @@ use super::{Context, JsonArgs, PageArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, note};
 
-/// Make, list and revoke API keys
+/// Create, list and revoke API keys
 ///
-/// From the first key on, the server answers nobody without one.
+/// As soon as the store has a key, the server requires a key for every request.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  strata keys create --user ada --expires 90d\n  strata keys list")]
 pub(crate) struct Args {
@@ -34,13 +34,13 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum Action {
     Create(CreateArgs),
-    /// List keys, the newest first
+    /// List keys, newest first
     #[command(after_help = "Example:\n  strata keys list --user ada --all")]
     List {
-        /// Only those of this user; `*` for those that are bound to nobody
+        /// Only keys of this user; `*` for keys that are bound to no user
         #[arg(long, value_name = "USER", value_parser = parse_owner)]
         user: Option<UserId>,
-        /// Also revoked ones
+        /// Include revoked keys
         #[arg(long)]
         all: bool,
         #[command(flatten)]
@@ -48,10 +48,10 @@ enum Action {
         #[command(flatten)]
         json: JsonArgs,
     },
-    /// Take a key back, for good
+    /// Revoke a key permanently
     #[command(after_help = "Example:\n  strata keys revoke 0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d8e")]
     Revoke {
-        /// The key, as `strata keys list` shows it
+        /// The id of the key, from `strata keys list`
         #[arg(value_name = "ID")]
         id: KeyId,
         #[command(flatten)]
@@ -59,41 +59,41 @@ enum Action {
     },
 }
 
-/// Make a key and print its secret, once
+/// Create a key and print its secret once
 ///
-/// The secret alone goes to stdout, so that a script can take it; Strata keeps nothing but its hash.
+/// Only the secret goes to stdout, so that a script can read it. Strata stores only its hash.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  strata keys create --user ada --scopes read --expires 90d --name laptop\n  \
                         strata keys create --user '*' --name gateway --rate 600/min --concurrency 32"
 )]
 struct CreateArgs {
-    /// Whom the key speaks for; `*` for a gateway that names its user in each request
+    /// The user of the key; `*` for a gateway that names a user in each request
     #[arg(long, value_name = "USER", value_parser = parse_owner, required_unless_present = "admin")]
     user: Option<UserId>,
-    /// What it may do: `read`, `write`, `admin`, with commas between
+    /// What the key permits: `read`, `write`, `admin`, separated by commas
     #[arg(long, value_name = "SCOPES", default_value = "read,write")]
     scopes: Scopes,
-    /// Bound to nobody, with every scope: `--user '*' --scopes read,write,admin`
+    /// An administrator's key: short for `--user '*' --scopes read,write,admin`
     #[arg(long, conflicts_with_all = ["user", "scopes"])]
     admin: bool,
-    /// Until when it is good: `90d`, `12h`, `30m`, `45s`, a date (all of its day, UTC) or a time as in RFC 3339
+    /// When the key expires: `90d`, `12h`, `30m`, `45s`, a date (at the end of the day, UTC) or an RFC 3339 time
     #[arg(long, value_name = "WHEN")]
     expires: Option<Expiry>,
-    /// What it is for, in your words
+    /// A name or purpose, for your own reference
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// How many requests it may make in a minute
+    /// The maximum number of requests per minute
     #[arg(long, value_name = "N/min", value_parser = parse_rate)]
     rate: Option<u32>,
-    /// How many requests it may have under way at once
+    /// The maximum number of concurrent requests
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     concurrency: Option<u32>,
     #[command(flatten)]
     json: JsonArgs,
 }
 
-/// When a key ends.
+/// When a key expires.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Expiry {
     In(SignedDuration),
@@ -118,16 +118,16 @@ impl FromStr for Expiry {
     }
 }
 
-/// A user, or the one that stands for none.
+/// Reads a user's name, or `*` for no user.
 fn parse_owner(name: &str) -> Result<UserId, strata_core::Error> {
     if name == UserId::global().as_str() { Ok(UserId::global()) } else { UserId::new(name) }
 }
 
-/// Requests a minute.
+/// Reads a number of requests per minute.
 fn parse_rate(text: &str) -> Result<u32, String> {
     match text.strip_suffix("/min").unwrap_or(text).parse() {
         Ok(rate) if rate > 0 => Ok(rate),
-        _ => Err("give a whole number of requests a minute, as in `60/min`".to_owned()),
+        _ => Err("give a positive whole number of requests per minute, as in `60/min`".to_owned()),
     }
 }
 
@@ -147,12 +147,12 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
 async fn create(args: CreateArgs, engine: &Engine, output: &mut Output) -> Outcome {
     let CreateArgs { user, scopes, admin, expires, name, rate, concurrency, json } = args;
     let (user, scopes) = if admin { (Some(UserId::global()), Scopes::ALL) } else { (user, scopes) };
-    let user = user.ok_or_else(|| Failure::usage("whom the key speaks for is missing; add `--user NAME`"))?;
+    let user = user.ok_or_else(|| Failure::usage("the user is missing; add `--user NAME`"))?;
     let now = engine.now();
     let expires_at = match expires {
         Some(Expiry::At(moment)) => Some(moment),
         Some(Expiry::In(duration)) => Some(now.checked_add(duration).map_err(|_| {
-            Failure::usage("the key would outlive the calendar; give an earlier end, or none")
+            Failure::usage("the expiry is too far in the future; give an earlier one, or none")
         })?),
         None => None,
     };
@@ -166,7 +166,7 @@ async fn create(args: CreateArgs, engine: &Engine, output: &mut Output) -> Outco
     output.line(secret.reveal())?;
     output.flush()?;
     note(format_args!(
-        "This is shown once: keep it. Key `{}` of {} may {}{}; `strata keys revoke {}` takes it back.",
+        "The secret is shown only once; store it now. Key `{}` of {} permits {}{}; `strata keys revoke {}` revokes it.",
         key.id,
         owner(&key),
         key.scopes.to_string().replace(',', ", "),
@@ -183,7 +183,7 @@ fn list(keys: &[ApiKey], now: Timestamp, json: JsonArgs, output: &mut Output) ->
         return Ok(());
     }
     if keys.is_empty() {
-        note("there are no such keys");
+        note("no keys match");
         return Ok(());
     }
     let rows: Vec<_> = keys.iter().map(|key| row(key, now)).collect();
@@ -218,7 +218,7 @@ async fn revoke(id: KeyId, engine: &Engine, json: JsonArgs, output: &mut Output)
     }
     if engine.keys.list(&KeyQuery::unrevoked(Page::first(1))).await?.is_empty() {
         note(
-            "No key is left: on loopback Strata answers every program on this machine again, and elsewhere it answers nobody.",
+            "No key is left. On loopback, Strata answers every program on this machine again; on other addresses it refuses all requests.",
         );
     }
     Ok(())
@@ -228,11 +228,11 @@ fn owner(key: &ApiKey) -> String {
     if key.is_unbound() { "no user".to_owned() } else { format!("user `{}`", key.user) }
 }
 
-/// A key for a program. Its hash is nobody's business.
+/// A key as JSON, without its hash.
 #[derive(Debug, Serialize)]
 struct KeyJson<'a> {
     id: KeyId,
-    /// The secret, when it is made and never again.
+    /// The secret, only when the key is created.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<&'a str>,
     prefix: &'a str,
@@ -271,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_is_a_span_or_a_moment() {
+    fn an_expiry_is_a_duration_or_a_time() {
         let hours = |hours| Ok(Expiry::In(SignedDuration::from_hours(hours)));
         assert_eq!("90d".parse::<Expiry>(), hours(90 * 24));
         assert_eq!("12h".parse::<Expiry>(), hours(12));
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_a_number_a_minute() {
+    fn a_rate_is_a_number_per_minute() {
         assert_eq!(parse_rate("60/min"), Ok(60));
         assert_eq!(parse_rate("60"), Ok(60));
         for wrong in ["0", "0/min", "-1", "60/s", "many", "4294967296"] {

@@ -1,4 +1,4 @@
-//! `strata learn`: works through the queue that recording left, as a server does in the background.
+//! `strata learn`: runs the queued jobs now, as a server does in the background.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,10 +18,10 @@ use super::{Context, JsonArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 
-/// Learn now from what was recorded
+/// Learn from recorded turns now
 ///
-/// Turns that are recorded without a server wait in a queue. A server learns from them when it next runs; this does it now and
-/// says when it is done.
+/// Turns that are recorded without a server wait in a queue. A server learns from them when it next runs; this command does so
+/// now and returns when it is done.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  strata record --session trip < turns.jsonl && strata learn")]
 pub(crate) struct Args {
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     json: JsonArgs,
 }
 
-/// The longest wait for a job that was put off: what waits longer has failed or is somebody else's.
+/// The longest wait for a postponed job. A job that is due later has failed, or another process works on it.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
@@ -46,28 +46,28 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     report.print(args.json, output)
 }
 
-/// The use-cases for somebody who waits: a turn does not wait for others to share a model's call with.
+/// The use-cases without the learning delay: a turn does not wait for other turns to share a model's call with.
 pub(crate) async fn eager_engine(context: &Context) -> Outcome<Engine> {
     let mut config = context.config.clone();
     config.engine.learn.delay_secs = Some(0);
     context.engine_to_write_with(&config).await
 }
 
-/// How long until the next job is due that waits only for others to share a model's call with; none where there is none.
+/// The time until the next job is due that waits only for other turns to share a model's call with, if there is one.
 async fn next_due(engine: &Engine) -> Outcome<Option<Duration>> {
     let query = JobQuery { status: Some(JobStatus::Queued), limit: u32::MAX, ..JobQuery::default() };
     let mut next = None;
     for user in users(engine).await? {
-        // One that is due by now is held up by another of its session, which somebody else works on.
-        let put_off = |job: &Job| job.last_error.is_none() && job.run_at > engine.now();
-        let waiting = engine.jobs.list(&user, &query).await?.into_iter().filter(put_off);
+        // A job that is already due waits for another job of its session, which another process works on.
+        let postponed = |job: &Job| job.last_error.is_none() && job.run_at > engine.now();
+        let waiting = engine.jobs.list(&user, &query).await?.into_iter().filter(postponed);
         next = waiting.map(|job| job.run_at).chain(next).min();
     }
     let wait = next.map(|due| Duration::try_from(due.duration_since(engine.now())).unwrap_or_default());
     Ok(wait.filter(|wait| *wait <= LONGEST_WAIT))
 }
 
-/// Works until nothing is due, so many jobs at once.
+/// Runs jobs until none is due, up to `workers` at once.
 pub(crate) async fn drain(engine: &Engine, workers: usize, report: &mut Report) -> Outcome {
     let (sender, mut finished) = mpsc::channel(workers);
     let mut learners = JoinSet::new();
@@ -97,15 +97,15 @@ pub(crate) async fn drain(engine: &Engine, workers: usize, report: &mut Report) 
     Ok(())
 }
 
-/// What was done.
+/// The jobs that were run and their results.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Report {
     jobs: u64,
     done: u64,
-    /// Put off, or to be tried again.
+    /// Postponed, or to be retried.
     waiting: u64,
     dead: u64,
-    /// How many memories were added, updated and so on.
+    /// The number of memories by event: added, updated and so on.
     events: BTreeMap<&'static str, u64>,
     spent: Spent,
 }
@@ -135,7 +135,7 @@ impl Report {
         } else {
             let count = |event| self.events.get(event).copied().unwrap_or_default();
             output.line(format_args!(
-                "{} jobs done: {} memories added, {} updated, {} ended, {} known already",
+                "{} jobs done: {} memories added, {} updated, {} ended, {} already known",
                 self.done,
                 count("ADD"),
                 count("UPDATE"),
@@ -145,20 +145,18 @@ impl Report {
             let Spent { calls, input_tokens, output_tokens } = self.spent;
             if calls > 0 {
                 output.line(format_args!(
-                    "{calls} calls of the model, {input_tokens} tokens in, {output_tokens} out"
+                    "{calls} model calls, {input_tokens} input tokens, {output_tokens} output tokens"
                 ))?;
             }
             if self.waiting > 0 {
-                output.line(format_args!(
-                    "{} jobs wait to be tried again; see `strata jobs list`",
-                    self.waiting
-                ))?;
+                output
+                    .line(format_args!("{} jobs wait to be retried; see `strata jobs list`", self.waiting))?;
             }
         }
         match self.dead {
             0 => Ok(()),
             dead => Err(Failure::failed(format!(
-                "{dead} jobs were given up; `strata jobs list --status dead --all-users` says why"
+                "{dead} jobs failed for good; `strata jobs list --status dead --all-users` shows why"
             ))),
         }
     }

@@ -1,4 +1,4 @@
-//! `strata mcp`: memory for an agent, over standard input and output.
+//! `strata mcp`: serves memory to an agent over standard input and output.
 
 use strata_core::{SessionId, UserId};
 use tokio::io::{stdin, stdout};
@@ -9,15 +9,15 @@ use crate::failure::{Failure, Outcome};
 
 /// Serve memory to an agent over stdio (MCP)
 ///
-/// The agent's program starts this itself. It works beside a running server and other agents on the same file, and ends
-/// when its input does.
+/// The agent's program starts this command. A server and other agents may use the same store at the same time. The command
+/// ends when its input ends.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  claude mcp add strata -- strata mcp --user ada")]
 pub(crate) struct Args {
-    /// Whose memory, whatever a call says; without it calls may name a user, else it is `default`
+    /// Bind all calls to this user [default: the user that a call names, else `default`]
     #[arg(long, value_name = "USER")]
     user: Option<UserId>,
-    /// The session that questions are asked in
+    /// Bind all calls to this session [default: the session that a call names, if any]
     #[arg(long, value_name = "SESSION")]
     session: Option<SessionId>,
 }
@@ -25,7 +25,7 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args, context: &Context) -> Outcome {
     let Args { user, session } = args;
     let config = &context.config;
-    // Signals first: one that comes while the store opens must not be lost.
+    // Signals are handled first, so that none is lost while the store opens.
     let stop = stop_signal()?;
     let engine = context.engine().await?;
     let worker = strata::Worker::start(engine.clone(), strata::WorkerSettings::new(config));

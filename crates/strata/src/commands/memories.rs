@@ -1,4 +1,4 @@
-//! `strata memories`: list, show, edit, delete, restore and forget memories, and look at their history.
+//! `strata memories`: lists, shows, edits, deletes, restores and forgets memories, and shows their history.
 
 mod edit;
 
@@ -25,30 +25,30 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// List what is believed now, the newest first
+    /// List the current memories, newest first
     #[command(after_help = "Example:\n  strata memories list --user ada --as-of 2026-01-31")]
     List(ListArgs),
-    /// Show one memory, whatever its state
+    /// Show one memory in any state
     #[command(after_help = "Example:\n  strata memories show 0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d8e")]
     Show(OneArgs),
-    /// Show what a memory said before and what replaced it, oldest first
+    /// Show a memory's former statements and what replaced it, oldest first
     #[command(after_help = "Example:\n  strata memories history 0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d8e --json")]
     History(OneArgs),
-    /// Give a memory a new statement; the old one stays in its history
+    /// Replace a memory's statement; the old one stays in the history
     #[command(
         after_help = "Example:\n  strata memories edit 0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d8e \"Ada lives in Porto\""
     )]
     Edit {
         #[command(flatten)]
         one: OneArgs,
-        /// The new statement; `-` reads it from stdin, and without it $EDITOR opens on a terminal
+        /// The new statement; `-` reads it from stdin [default: open $EDITOR, if on a terminal]
         #[arg(value_name = "TEXT")]
         text: Option<String>,
     },
-    /// Take a memory out of recall and lists; `restore` brings it back
+    /// Hide a memory from recall and lists; `restore` undoes this
     #[command(after_help = "Example:\n  strata memories delete 0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d8e")]
     Delete(OneArgs),
-    /// Bring a deleted or evicted memory back
+    /// Restore a deleted or evicted memory
     #[command(after_help = "Example:\n  strata memories restore 0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d8e")]
     Restore(OneArgs),
     /// Destroy a memory and its history, or all memories of a user
@@ -57,12 +57,12 @@ enum Action {
         /// The memory
         #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
         id: Option<MemoryId>,
-        /// All memories of the user; the turns stay
+        /// Destroy all memories of the user; turns stay
         #[arg(long)]
         all: bool,
         #[command(flatten)]
         owner: OwnerArgs,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
         #[command(flatten)]
@@ -70,13 +70,13 @@ enum Action {
     },
 }
 
-/// Whose memories.
+/// The owner of the memories.
 #[derive(Debug, clap::Args)]
 struct OwnerArgs {
-    /// Whose memories
+    /// The user
     #[arg(long, value_name = "USER", default_value = "default")]
     user: UserId,
-    /// The memories that all users share, instead of a user's
+    /// Use the memories that all users share, instead of a user's
     #[arg(long, conflicts_with = "user")]
     global: bool,
 }
@@ -102,19 +102,19 @@ struct OneArgs {
 struct ListArgs {
     #[command(flatten)]
     owner: OwnerArgs,
-    /// Only those bound to this session
+    /// Only memories of this session
     #[arg(long, value_name = "SESSION")]
     session: Option<SessionId>,
-    /// Only this kind: fact, preference, todo or decision
+    /// Only memories of this kind: fact, preference, todo or decision
     #[arg(long, value_name = "KIND")]
     kind: Option<MemoryKind>,
-    /// What was believed then: a date (all of its day, UTC) or a time as in RFC 3339
+    /// The memories that were current then: a date (at the end of the day, UTC) or an RFC 3339 time
     #[arg(long, value_name = "TIME", value_parser = parse_as_of, conflicts_with = "all")]
     as_of: Option<Timestamp>,
-    /// Only what this JSON object lets pass, as in `{"category": "travel"}`
+    /// Only memories that match this JSON filter, as in `{"category": "travel"}`
     #[arg(long, value_name = "JSON")]
     filter: Option<Filter>,
-    /// Also replaced and deleted ones
+    /// Include replaced and deleted memories
     #[arg(long)]
     all: bool,
     #[command(flatten)]
@@ -145,7 +145,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
                 None => edit::in_editor(&memory.content)?,
             };
             if content == memory.content {
-                note("the statement is the same; nothing was changed");
+                note("the statement is unchanged");
                 return show(&engine, &user, &memory, json, output).await;
             }
             let memory = engine.memories.revise(&user, id, MemoryEdit { content, metadata: None }).await?;
@@ -158,7 +158,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
                 let memory = engine.memories.get(&user, id).await?;
                 output.json(&MemoryResponse::load(&engine, &user, &memory).await?)?;
             } else {
-                output.line(format_args!("deleted; `strata memories restore {id}` brings it back"))?;
+                output.line(format_args!("deleted; `strata memories restore {id}` restores it"))?;
             }
             Ok(())
         }
@@ -183,7 +183,7 @@ async fn list(args: ListArgs, engine: &Engine, output: &mut Output) -> Outcome {
         None => engine.memories.list(&user, &query).await?,
     };
     if memories.is_empty() && !json.json {
-        note("there are no such memories");
+        note("no memories match");
         return Ok(());
     }
     print_list(engine, &user, &memories, json, output).await
@@ -211,12 +211,12 @@ async fn forget(
     if json.json {
         output.json(&RemovedResponse::from(&removed))?;
     } else {
-        output.line(format_args!("destroyed {} memories, former statements included", removed.memories))?;
+        output.line(format_args!("destroyed {} memories, including former statements", removed.memories))?;
     }
     Ok(())
 }
 
-/// Each statement and its life in a sentence.
+/// Prints each statement and a sentence about its lifetime.
 async fn print_history(
     engine: &Engine,
     user: &UserId,
@@ -263,7 +263,7 @@ async fn print_list(
     Ok(())
 }
 
-/// Whether a memory is believed, and if not, since when.
+/// Whether a memory is current; if not, why and since when.
 fn state(memory: &Memory) -> String {
     match (memory.hidden, memory.valid_to) {
         (Some(hidden), _) => format!("{} {}", hidden.reason.as_str(), hidden.at),
@@ -300,7 +300,7 @@ async fn show(
     }
     if !memory.source_turns.is_empty() {
         let turns: Vec<String> = memory.source_turns.iter().map(ToString::to_string).collect();
-        output.line(format_args!("said in turns {}", turns.join(", ")))?;
+        output.line(format_args!("from turns {}", turns.join(", ")))?;
     }
     if !memory.metadata.is_empty() {
         output.line(format_args!("metadata {}", memory.metadata.as_text()))?;
@@ -308,7 +308,7 @@ async fn show(
     Ok(())
 }
 
-/// What an editor cannot be asked for.
-fn no_terminal() -> Failure {
+/// The error for an edit without a text and without a terminal for the editor.
+fn no_statement() -> Failure {
     Failure::usage("the new statement is missing; give it as an argument, or `-` to read it from stdin")
 }

@@ -1,4 +1,4 @@
-//! `strata models`: which models are there, fetching one, choosing one.
+//! `strata models`: lists, downloads and chooses embedding models.
 
 mod choose;
 mod list;
@@ -13,7 +13,7 @@ use super::{Context, JsonArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 
-/// List, fetch and choose the models that make vectors
+/// List, download and choose embedding models
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  strata models list\n  strata models pull all-MiniLM-L6-v2")]
 pub(crate) struct Args {
@@ -23,7 +23,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// List the models that are there, and which is in use
+    /// List the installed models and mark the one in use
     #[command(after_help = "Example:\n  strata models list --json")]
     List {
         #[command(flatten)]
@@ -41,15 +41,15 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     }
 }
 
-/// Where models are installed.
+/// The directory of installed models.
 fn directory(context: &Context) -> Outcome<PathBuf> {
     let directory = context.config.models.directory();
     directory.ok_or_else(|| {
-        Failure::usage("no home directory was found for the models; name one with `--data-dir`")
+        Failure::usage("no home directory was found for the models; name a directory with `--data-dir`")
     })
 }
 
-/// A model's name is the name of its folder, and must stay inside the one of all models.
+/// Checks a model's name. It is the name of a folder, and must not lead out of the folder of all models.
 fn check_name(name: &str) -> Outcome {
     let plain = !name.is_empty()
         && name.len() <= 100

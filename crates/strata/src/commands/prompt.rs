@@ -1,4 +1,4 @@
-//! `strata prompt`: what the model is to be shown for a question.
+//! `strata prompt`: builds the prompt for a question.
 
 use strata_core::SessionId;
 use strata_engine::PromptRequest;
@@ -9,9 +9,10 @@ use super::{Context, JsonArgs, UserArgs, text_or_stdin};
 use crate::failure::Outcome;
 use crate::output::{Output, note};
 
-/// Show what the model is to be shown for a question
+/// Build the prompt for a question
 ///
-/// The request, what is known, a summary of what was said earlier, the recent turns, and for a chat what recall finds.
+/// The prompt holds the request, the known facts, a summary of the older conversation and the recent turns; in the format
+/// `chat` also the recalled items.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  strata prompt \"why does it fluctuate?\" --session pump --format chat --max-tokens 4000"
@@ -20,15 +21,15 @@ pub(crate) struct Args {
     /// The question; `-` reads it from stdin
     #[arg(value_name = "QUESTION")]
     question: String,
-    /// The session it is asked in
+    /// The session of the question
     #[arg(long, value_name = "SESSION")]
     session: SessionId,
     #[command(flatten)]
     user: UserArgs,
-    /// One text or a list of messages: flat or chat
+    /// The format: `flat` for one text, `chat` for a list of messages
     #[arg(long, value_name = "FORMAT", default_value = "flat")]
     format: PromptFormat,
-    /// The most tokens [default: the setting `prompt.max_tokens`]
+    /// The maximum number of tokens [default: the setting `prompt.max_tokens`]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
     max_tokens: Option<u32>,
     #[command(flatten)]

@@ -1,7 +1,7 @@
-//! `strata record`: turns from stdin, a JSON object a line.
+//! `strata record`: records turns from stdin, one JSON object per line.
 //!
-//! Lines that have arrived together are recorded together, so that a long file goes fast and a slow stream is recorded
-//! as it comes. Reading stops at the first bad line; what came before it is recorded.
+//! Lines that have arrived together are recorded together, so that a long file is fast and a slow stream is recorded at once.
+//! Reading stops at the first bad line; the lines before it are recorded.
 
 use std::io::{self, BufRead, BufReader, IsTerminal, Read};
 
@@ -22,9 +22,9 @@ use super::{Context, JsonArgs, UserArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Output};
 
-/// Append turns from stdin
+/// Record turns from stdin
 ///
-/// A JSON object a line: role, content, and where known name, created_at and metadata.
+/// Each line is a JSON object with role, content, and optionally name, created_at and metadata.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  strata record --session trip < turns.jsonl\n  \
     echo '{\"role\": \"user\", \"content\": \"I moved to Lisbon\", \"created_at\": \"2026-03-01\"}' | strata record")]
@@ -34,16 +34,16 @@ pub(crate) struct Args {
     /// The session to append to
     #[arg(long, value_name = "SESSION", default_value = "default")]
     session: SessionId,
-    /// Learn from all that waits in the queue when the turns are recorded; otherwise a server or `strata learn` does
+    /// Afterwards, learn from everything in the queue [default: a server or `strata learn` does this]
     #[arg(long)]
     learn: bool,
-    /// Print a line {id, seq} for each turn once it is durable
+    /// Print one line {id, seq} for each turn as soon as it is durable
     #[arg(long)]
     json: bool,
 }
 
-/// The most turns and bytes recorded together: enough that the cost of a commit disappears, little enough that a bad
-/// line is noticed soon.
+/// The maximum number of turns and bytes of a batch: large enough that the cost of a commit does not matter, small enough
+/// that a bad line is reported soon.
 const BATCH_TURNS: usize = 500;
 const BATCH_BYTES: usize = 4 * 1024 * 1024;
 
@@ -96,7 +96,7 @@ fn moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp
     text.map(|text| parse_moment(&text).map_err(serde::de::Error::custom)).transpose()
 }
 
-/// A line that was read: its number, its length, and its message or what is wrong with it.
+/// A line of the input: its number, its length, and its message or the reason why it is bad.
 struct Line {
     number: u64,
     bytes: usize,
@@ -107,12 +107,12 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     let Args { user: UserArgs { user }, session, learn, json } = args;
     let engine = if learn { eager_engine(context).await? } else { context.engine_to_write().await? };
     if io::stdin().is_terminal() {
-        output::note("reading turns, a JSON object a line; end with Ctrl-D");
+        output::note("reading turns, one JSON object per line; end with Ctrl-D");
     }
     let most_bytes = context.config.engine.limits.max_turn_bytes.saturating_mul(16).saturating_add(64 * 1024);
     let batch_turns = BATCH_TURNS.min(context.config.engine.limits.max_turns_per_call);
     let (sender, mut lines) = mpsc::channel(2 * BATCH_TURNS);
-    // A thread of its own, and not a task: it may wait for stdin for ever, which must not keep the runtime from ending.
+    // A thread and not a task, because it may wait for stdin forever, and the runtime waits for its tasks.
     std::thread::spawn(move || read_lines(BufReader::new(io::stdin()), most_bytes, &sender));
 
     let mut recorder = Recorder { engine, user, session, json, recorded: 0, progress: progress() };
@@ -144,7 +144,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     Ok(())
 }
 
-/// Sends each line of `input` with its number, until its end, a line that cannot be read, or nobody listens.
+/// Sends each line of `input` with its number, until the input ends, a line is bad, or the receiver is closed.
 fn read_lines(mut input: impl BufRead, most_bytes: usize, sender: &mpsc::Sender<Line>) {
     for number in 1.. {
         let mut bytes = Vec::new();
@@ -170,16 +170,16 @@ fn is_blank(line: &[u8]) -> bool {
 }
 
 fn parse_line(line: &[u8]) -> Result<NewMessage, String> {
-    // A byte order mark, which editors on Windows put before the first line.
+    // Editors on Windows put a byte order mark before the first line.
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
-    let line = std::str::from_utf8(line).map_err(|_| "the line is no UTF-8".to_owned())?.trim();
-    // `serde` would also take an array of the values in order.
+    let line = std::str::from_utf8(line).map_err(|_| "the line is not valid UTF-8".to_owned())?.trim();
+    // `serde` would also accept an array of the values in order.
     if !line.starts_with('{') {
-        return Err("the line is no JSON object; write `{\"role\": …, \"content\": …}`".to_owned());
+        return Err("the line is not a JSON object; write `{\"role\": …, \"content\": …}`".to_owned());
     }
     let line: LineRequest = serde_json::from_str(line).map_err(|error| {
         let error = error.to_string();
-        // The line within the line is always 1.
+        // The line number is always 1 here, so it is left out.
         error.replace(" at line 1 column ", " at column ")
     })?;
     Ok(line.into_message())
@@ -223,7 +223,7 @@ impl Recorder {
     async fn record_good(&mut self, messages: Vec<(u64, NewMessage)>, output: &mut Output) -> Outcome {
         let all = messages.iter().map(|(_, message)| message.clone()).collect();
         match self.append(all, output).await {
-            // One of them breaks a rule of the engine's and none was recorded: one at a time shows which.
+            // The engine refused one message and recorded none. Recording them one by one finds the bad one.
             Err(Failure::Usage(_)) => {
                 for (number, message) in messages {
                     match self.append(vec![message], output).await {
@@ -258,11 +258,11 @@ impl Recorder {
         Ok(())
     }
 
-    /// The input was wrong, not the call: that is a failure, not wrong usage.
+    /// The error for a bad line. The input is wrong and not the call, so it is a failure and not wrong usage.
     fn stopped(&self, number: u64, wrong: &str) -> Failure {
         let count = self.recorded;
         Failure::failed(format!(
-            "line {number}: {wrong}; {count} {} recorded before it, correct the line and go on from there",
+            "line {number}: {wrong}; {count} {} recorded before it; correct the line and continue from there",
             if count == 1 { "turn was" } else { "turns were" }
         ))
     }
@@ -272,7 +272,8 @@ fn turns(count: u64) -> &'static str {
     if count == 1 { "turn" } else { "turns" }
 }
 
-/// How far a file is, or how much of a stream has come; hidden where stderr is no terminal or somebody types.
+/// The progress bar: of a file, how much is read; of a stream, how much has arrived. It is hidden if stderr is not a terminal
+/// or if stdin is one.
 fn progress() -> ProgressBar {
     if io::stdin().is_terminal() {
         return ProgressBar::hidden();
@@ -287,7 +288,7 @@ fn progress() -> ProgressBar {
     }
 }
 
-/// The length of the file that stdin is, if it is one.
+/// The length of the file that stdin reads from, if it is a file.
 #[cfg(unix)]
 fn stdin_length() -> Option<u64> {
     use std::os::fd::AsFd;
@@ -326,9 +327,9 @@ mod tests {
             assert!(wrong.contains(expected), "{wrong}");
         };
         check(b"{", "at column");
-        check(b"[]", "no JSON object");
-        check(br#"["user", "hi"]"#, "no JSON object");
-        check(b"\xff\xfe", "no UTF-8");
+        check(b"[]", "not a JSON object");
+        check(br#"["user", "hi"]"#, "not a JSON object");
+        check(b"\xff\xfe", "not valid UTF-8");
         check(br#"{"role":"robot","content":"x"}"#, "`robot`");
         check(br#"{"role":"user"}"#, "missing field `content`");
         check(br#"{"role":"user","content":"x","contents":"y"}"#, "unknown field `contents`");

@@ -1,4 +1,4 @@
-//! `strata reindex`: builds the text index anew from turns and memories, and embeds what is not embedded yet.
+//! `strata reindex`: rebuilds the text index from turns and memories, and embeds the items without vectors.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use super::{Context, JsonArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 
-/// Build the text index anew, and embed what is not embedded yet
+/// Rebuild the text index and embed the items without vectors
 ///
-/// A server does both in the background; this does it now and says when it is done.
+/// A server does both in the background; this command does it now and returns when it is done.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  strata reindex --store sqlite:strata.db\n  strata reindex --embedder onnx:models/mine"
@@ -39,7 +39,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     Ok(())
 }
 
-/// Does the work that a server would do in the background.
+/// Does all the background work of a server.
 async fn catch_up(engine: &Engine) -> Outcome {
     let bar = ProgressBar::new_spinner();
     let mut rounds = 0_u64;

@@ -1,4 +1,4 @@
-//! `strata search`: what memory holds on a question.
+//! `strata search`: finds the turns and memories that answer a question.
 
 use jiff::Timestamp;
 use strata_core::SessionId;
@@ -14,7 +14,7 @@ use super::{Context, JsonArgs, UserArgs};
 use crate::failure::Outcome;
 use crate::output::{self, Output};
 
-/// Find what was said and remembered
+/// Search turns and memories
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  strata search \"where does Ada live\" --user ada --as-of 2026-01-31 --limit 3"
@@ -25,23 +25,23 @@ pub(crate) struct Args {
     query: String,
     #[command(flatten)]
     user: UserArgs,
-    /// The session it is asked in
+    /// The session of the question
     #[arg(long, value_name = "SESSION")]
     session: Option<SessionId>,
-    /// Where to look: session, user or global [default: the session if one is named, else
-    /// the user, and what all users share]
+    /// The scope: session, user or global [default: session with `--session`, else user, with the memories that all
+    /// users share]
     #[arg(long, value_name = "SCOPE")]
     scope: Option<Scope>,
-    /// What was known then: a date (all of its day, UTC) or a time as in RFC 3339
+    /// Search what was known then: a date (at the end of the day, UTC) or an RFC 3339 time
     #[arg(long, value_name = "TIME", value_parser = parse_as_of)]
     as_of: Option<Timestamp>,
-    /// How many results at the most [default: the setting `default_top_k`]
+    /// The maximum number of results [default: the setting `default_top_k`]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     limit: Option<u32>,
-    /// Only what this JSON object lets pass, as in `{"category": {"in": ["travel", "food"]}}`
+    /// Only items that match this JSON filter, as in `{"category": {"in": ["travel", "food"]}}`
     #[arg(long, value_name = "JSON")]
     filter: Option<Filter>,
-    /// Say what became of each candidate, and keep that for `strata explain`
+    /// Show the outcome of each candidate, and keep it for `strata explain`
     #[arg(long)]
     explain: bool,
     #[command(flatten)]
@@ -69,8 +69,8 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         return Ok(());
     }
     match recalled.path {
-        RetrievalPath::None => output::note("nothing is known about this"),
-        RetrievalPath::Window => output::note("nothing matches; these are the most recent turns"),
+        RetrievalPath::None => output::note("nothing was found"),
+        RetrievalPath::Window => output::note("nothing matches; showing the most recent turns"),
         _ => {}
     }
     if !recalled.items.is_empty() {

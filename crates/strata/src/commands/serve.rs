@@ -1,4 +1,4 @@
-//! `strata serve`: the HTTP server, until it is told to stop.
+//! `strata serve`: runs the HTTP server until a signal stops it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,26 +16,26 @@ use crate::output::Output;
 
 /// Serve memory over HTTP
 ///
-/// Stops on SIGINT or SIGTERM after it has finished what it accepted. Elsewhere than on loopback it listens only if the store
-/// has an API key (`strata keys create`).
+/// On SIGINT or SIGTERM, the server finishes the accepted requests and stops. On an address other than loopback, it requires
+/// an API key in the store (`strata keys create`).
 #[derive(Debug, Default, clap::Args)]
 #[command(
     after_help = "Example:\n  strata serve --listen 127.0.0.1:8100 --upstream https://api.openai.com/v1"
 )]
 pub(crate) struct Args {
-    /// Where to listen; port 0 takes a free one [default: 127.0.0.1:8100]
+    /// The address to listen on; port 0 takes a free port [default: 127.0.0.1:8100]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<String>,
-    /// The OpenAI-compatible server that chats are passed on to
+    /// The OpenAI-compatible server that chats are forwarded to
     #[arg(long, value_name = "URL")]
     pub(crate) upstream: Option<String>,
-    /// The upstream's API key, instead of the one that clients send
+    /// The upstream's API key, instead of the key that clients send
     #[arg(long, value_name = "KEY")]
     pub(crate) upstream_key: Option<String>,
 }
 
 impl Args {
-    /// These, and where they say nothing the others.
+    /// These arguments; those that are not given come from `others`.
     pub(crate) fn or(self, others: Self) -> Self {
         Self {
             listen: self.listen.or(others.listen),
@@ -44,7 +44,7 @@ impl Args {
         }
     }
 
-    /// The first flag that was given.
+    /// The name of the first flag that was given.
     pub(crate) fn given(&self) -> Option<&'static str> {
         let flags = [
             ("--listen", &self.listen),
@@ -63,7 +63,7 @@ pub(crate) async fn run(context: &Context, output: &mut Output) -> Outcome {
     {
         return Err(Failure::usage(refusal(&exposure)));
     }
-    // Signals first: one that comes while the store opens must not be lost.
+    // Signals are handled first, so that none is lost while the store opens.
     let stop = stop_signal()?;
     let listener = TcpListener::bind(listen).await.map_err(|error| not_bound(listen, error))?;
     let engine = context.engine().await?;
@@ -81,9 +81,9 @@ pub(crate) async fn run(context: &Context, output: &mut Output) -> Outcome {
             None => Ok(()),
         })
         .and_then(|()| output.flush());
-    // A server outlives whoever started it and read this.
+    // A closed stdout is not fatal: the process that started the server may have ended.
     if let Err(error) = announced {
-        tracing::warn!(%error, "the address could not be printed");
+        tracing::warn!(%error, "the address cannot be printed");
     }
     let worker = strata::Worker::start(engine.clone(), strata::WorkerSettings::new(config));
     let app = strata_server::App::new(engine, config.server.clone());
@@ -92,31 +92,31 @@ pub(crate) async fn run(context: &Context, output: &mut Output) -> Outcome {
     served.map_err(|error| Failure::Failed(error.into()))
 }
 
-/// Why others than programs on this machine may reach the server; none where they cannot.
+/// Why other machines may reach the server; `None` if they cannot.
 pub(super) fn exposure(config: &Config) -> Option<String> {
     let listen = config.listen;
     if !listen.ip().is_loopback() {
-        return Some(format!("`{listen}` (from {}) is no loopback address", config.origin("listen")));
+        return Some(format!("`{listen}` (from {}) is not a loopback address", config.origin("listen")));
     }
     let hosts = &config.server.allowed_hosts;
     let names =
-        || format!("`{}` (from {}) is no loopback name", hosts.join(","), config.origin("allowed_hosts"));
+        || format!("`{}` (from {}) is not a loopback name", hosts.join(","), config.origin("allowed_hosts"));
     (!hosts.is_empty()).then(names)
 }
 
 pub(super) fn refusal(exposure: &str) -> String {
     format!(
-        "{exposure}, and the store has no API key; make one first, as in `strata keys create --user NAME`, or let Strata \
-         answer on loopback alone"
+        "{exposure}, and the store has no API key; create one first, as in `strata keys create --user NAME`, or use \
+         loopback only"
     )
 }
 
-/// Whether there is a store that could have keys: a refusal should not make one.
+/// Whether a store exists that could have keys. This is checked first, because a refused start must not create a store.
 fn has_store(config: &Config) -> bool {
     config.store.path().is_some_and(Path::exists)
 }
 
-/// Whether anybody could come in.
+/// Whether the store has a valid key.
 pub(super) async fn has_live_key(engine: &Engine) -> Outcome<bool> {
     let keys = engine.keys.list(&KeyQuery::unrevoked(Page::first(u32::MAX))).await?;
     let now = engine.now();
@@ -126,14 +126,14 @@ pub(super) async fn has_live_key(engine: &Engine) -> Outcome<bool> {
 fn not_bound(listen: SocketAddr, error: io::Error) -> Failure {
     let advice = match error.kind() {
         io::ErrorKind::AddrInUse => {
-            "another program uses it; stop that, or choose another port with `--listen`"
+            "another program uses it; stop that program, or choose another port with `--listen`"
         }
-        _ => "choose another with `--listen`",
+        _ => "choose another address with `--listen`",
     };
-    Failure::Failed(anyhow::Error::from(error).context(format!("`{listen}` cannot be listened on; {advice}")))
+    Failure::Failed(anyhow::Error::from(error).context(format!("cannot listen on `{listen}`; {advice}")))
 }
 
-/// Completes when somebody asks the process to stop.
+/// Completes when a signal asks the process to stop.
 pub(super) fn stop_signal() -> io::Result<impl Future<Output = ()> + Send> {
     #[cfg(unix)]
     {

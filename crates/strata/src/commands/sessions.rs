@@ -1,4 +1,4 @@
-//! `strata sessions`: list, show, delete and export sessions.
+//! `strata sessions`: lists, shows, deletes and exports sessions, and lists the points of their summaries.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -33,7 +33,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// List a user's sessions, the last written to first
+    /// List a user's sessions, most recently updated first
     #[command(after_help = "Example:\n  strata sessions list --user ada --limit 20")]
     List {
         #[command(flatten)]
@@ -48,29 +48,29 @@ enum Action {
     Show {
         #[command(flatten)]
         which: SessionArgs,
-        /// Only turns with a greater seq
+        /// Only turns after this seq
         #[arg(long, value_name = "SEQ", allow_negative_numbers = true)]
         after: Option<u64>,
-        /// How many turns at the most
+        /// The maximum number of turns
         #[arg(long, value_name = "N", default_value_t = 50, allow_negative_numbers = true)]
         limit: u32,
-        /// Show the versions of its summaries instead, the one that reaches furthest first
+        /// Show the versions of the session's summaries instead, the one that covers the most turns first
         #[arg(long, conflicts_with = "after")]
         summaries: bool,
         #[command(flatten)]
         json: JsonArgs,
     },
-    /// List what the current summaries say in one part, of one session or of all
+    /// List the points of one part of the current summaries, of one session or of all
     ///
-    /// What two sessions say alike is said once. The session that was last written to comes first.
+    /// A point that several sessions share is listed once. The most recently updated session comes first.
     #[command(
         after_help = "Example:\n  strata sessions points todos\n  strata sessions points facts --session trip --json"
     )]
     Points {
-        /// `facts`, `preferences`, `decisions`, `todos` or `entities`
+        /// The part: `facts`, `preferences`, `decisions`, `todos` or `entities`
         #[arg(value_name = "PART")]
         part: Field,
-        /// Only those of this session
+        /// Only points of this session
         #[arg(long, value_name = "NAME")]
         session: Option<SessionId>,
         #[command(flatten)]
@@ -83,26 +83,26 @@ enum Action {
     Delete {
         #[command(flatten)]
         which: SessionArgs,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
         #[command(flatten)]
         json: JsonArgs,
     },
-    /// Write a session's turns as JSON lines, which `strata record` reads
+    /// Export a session's turns as JSON lines for `strata record`
     ///
-    /// Turns that recall must not see (errors, abandoned branches) are left out.
+    /// Turns that are hidden from recall (errors, abandoned branches) are left out.
     #[command(after_help = "Example:\n  strata sessions export trip --output trip.jsonl")]
     Export {
         #[command(flatten)]
         which: SessionArgs,
-        /// The file to write, which must not exist; otherwise stdout
+        /// The file to write; it must not exist [default: stdout]
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
 }
 
-/// Turns read from the store at a time while exporting.
+/// The number of turns that an export reads at once.
 const EXPORT_PAGE: u32 = 1_000;
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
@@ -173,7 +173,7 @@ fn list(user: &UserId, sessions: &[Session], json: bool, output: &mut Output) ->
     if json {
         output.json(&SessionsResponse::new(user, sessions))?;
     } else if sessions.is_empty() {
-        note(format_args!("user `{user}` has no sessions here"));
+        note(format_args!("user `{user}` has no sessions"));
     } else {
         let rows: Vec<_> = sessions
             .iter()
@@ -224,7 +224,7 @@ fn show(user: &UserId, session: &Session, turns: &[Turn], json: JsonArgs, output
     }
     let next = turns.last().map_or(0, |turn| turn.seq + 1);
     if next > 0 && next < *turn_count {
-        note(format_args!("{} more turns; go on with `--after {}`", turn_count - next, next - 1));
+        note(format_args!("{} more turns; continue with `--after {}`", turn_count - next, next - 1));
     }
     Ok(())
 }
@@ -252,7 +252,7 @@ fn show_summaries(
         let level = if *level > 0 { format!(" L{level}") } else { String::new() };
         let took = summary.generation_ms.map(|ms| format!(", {ms} ms")).unwrap_or_default();
         let tokens = format!("{} of {} tokens", summary.output_tokens, summary.input_tokens);
-        let stuck = if *stuck { ", stuck: its job takes it over when the lease has ended" } else { "" };
+        let stuck = if *stuck { ", stuck: its job continues when the lease has expired" } else { "" };
         if place > 0 {
             output.line("")?;
         }
@@ -267,7 +267,7 @@ fn show_summaries(
     if let (Some(average), Some(longest)) = (avg_ms, max_ms) {
         let stuck = if stuck > 0 { format!(", {stuck} stuck") } else { String::new() };
         note(format_args!(
-            "{total_summaries} summaries, {average} ms on average, {longest} ms at the most{stuck}"
+            "{total_summaries} summaries, {average} ms on average, {longest} ms at most{stuck}"
         ));
     }
     Ok(())
@@ -313,9 +313,9 @@ async fn export(
 }
 
 async fn export_to_file(engine: &Engine, user: &UserId, session: &SessionId, path: &Path) -> Outcome<u64> {
-    // Looked up before a file is made for a session that does not exist.
+    // The session is looked up first, so that no file is created for a session that does not exist.
     engine.sessions.get(user, session).await?;
-    let failed = || format!("`{}` cannot be written; name a file that does not exist yet", path.display());
+    let failed = || format!("`{}` cannot be written; name a new file in an existing folder", path.display());
     let mut file = BufWriter::new(File::create_new(path).with_context(failed)?);
     let count = export(engine, user, session, &mut |line| {
         serde_json::to_writer(&mut file, line)?;

@@ -1,4 +1,4 @@
-//! `strata state`: the structured state of a session.
+//! `strata state`: shows and replaces the structured state of a session.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use super::{Context, SessionArgs, UserArgs, read_document};
 use crate::failure::Outcome;
 use crate::output::Output;
 
-/// Show and replace the structured state of a session, as JSON
+/// Show or replace the structured state of a session, as JSON
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  strata state show pump > pump.json\n  strata state set pump pump.json")]
 pub(crate) struct Args {
@@ -19,7 +19,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Show what is known, tasks, tool statistics and token usage
+    /// Show the known facts, tasks, tool statistics and token usage
     #[command(after_help = "Example:\n  strata state show pump --user ada")]
     Show {
         #[command(flatten)]

@@ -1,4 +1,4 @@
-//! What a program may say before a memory is opened.
+//! The options of a memory before it is opened.
 
 use std::sync::Arc;
 
@@ -34,19 +34,19 @@ impl MemoryBuilder {
         }
     }
 
-    /// The user that the handle is bound to; `default` where nobody says.
+    /// The user that the handle is bound to. Defaults to the user `default`.
     pub fn user(mut self, user: impl Into<String>) -> Self {
         self.user = Some(user.into());
         self
     }
 
-    /// The session that the handle is bound to; `default` where nobody says.
+    /// The session that the handle is bound to. Defaults to the session `default`.
     pub fn session(mut self, session: impl Into<String>) -> Self {
         self.session = Some(session.into());
         self
     }
 
-    /// The model that chats, behind an OpenAI-compatible server. Without one, memory replies alone.
+    /// The chat model of an OpenAI-compatible server. Without a chat model, memory replies alone.
     pub fn model(self, url: impl Into<String>, model: impl Into<String>) -> Self {
         self.setting("upstream", url).setting("upstream_model", model)
     }
@@ -56,36 +56,36 @@ impl MemoryBuilder {
         self.setting("upstream_key", key)
     }
 
-    /// A model of the program's own that chats.
+    /// A chat model that the program provides.
     pub fn chat_model(mut self, model: Arc<dyn ChatModel>) -> Self {
         self.model = Some(model);
         self
     }
 
-    /// What the model is told at the beginning of every chat.
+    /// The instructions for the model at the beginning of every chat.
     pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
         self.instructions = Some(instructions.into());
         self
     }
 
-    /// What makes vectors: `auto`, `builtin`, `onnx:DIR` or `URL#MODEL`.
+    /// The embedder: `auto`, `builtin`, `onnx:DIR` or `URL#MODEL`.
     pub fn embedder(self, embedder: impl Into<String>) -> Self {
         self.setting("embedder", embedder)
     }
 
-    /// An embedder of the program's own.
+    /// An embedder that the program provides.
     pub fn own_embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
         self.embedder = Some(embedder);
         self
     }
 
-    /// Any setting of `docs/configuration.md` by its name; the last one counts.
+    /// Any setting of `docs/configuration.md` by its name. If a setting is given twice, the last value applies.
     pub fn setting(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.settings.push((key.into(), value.into()));
         self
     }
 
-    /// Checks everything, opens the store and begins to learn in the background.
+    /// Checks all options, opens the store and starts to learn in the background.
     pub async fn open(self) -> Result<Memory> {
         let Self { store, user, session, instructions, model, embedder, settings } = self;
         let flag = |(key, value)| Flag { name: "the setting".to_owned(), key, value };
@@ -111,7 +111,7 @@ impl MemoryBuilder {
     }
 }
 
-/// A path is one of a SQLite file.
+/// The address of a store; a plain path names a SQLite file.
 fn store_url(store: String) -> String {
     let has_scheme = ["sqlite:", "memory:", "postgres:", "postgresql:", "vault:"];
     match has_scheme.iter().any(|scheme| store.starts_with(scheme)) || store.parse::<StoreUrl>().is_ok() {

@@ -1,4 +1,4 @@
-//! Learning in the background: a bounded number of jobs at once, at a pace that recording does not feel.
+//! Learning in the background: a bounded number of jobs at once, at a pace that does not slow down recording.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,39 +10,39 @@ use tokio::time::Instant;
 
 use super::{REST, REST_AFTER_FAILURE, pause};
 
-/// While turns keep coming, a job is followed by a pause so many times as long as the job took: learning then has a twentieth of
-/// a core, and a recording on two cores is slowed by less than that.
+/// While turns are recorded, the pause after a job is this many times as long as the job. Learning then uses a twentieth of a
+/// core, and recording on two cores is slowed down by less than that.
 const PAUSE_FACTOR: u32 = 19;
 
-/// The longest of those pauses: a job that waited for a busy disk must not stop learning for minutes.
+/// The longest of these pauses, so that a job that waited for a busy disk does not stop learning for minutes.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// How many times longer the learners beside the first rest when nobody wakes them.
+/// How many times longer the other learners pause than the first, unless they are woken.
 const OTHERS_REST: u32 = 8;
 
 /// Whether learning gives way to recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pace {
-    /// A small share of a core while turns are recorded, all of it otherwise: the rules run here.
+    /// A small share of a core while turns are recorded, a whole core otherwise: the rules run in this process.
     GivingWay,
-    /// As fast as the model answers: the work is done elsewhere.
+    /// As fast as the model answers: the work is done by a remote model.
     Full,
 }
 
-/// One of those that work through the queue.
+/// One task that runs jobs of the queue.
 pub(super) struct Learner {
     engine: Engine,
-    /// Who it is, in a lease.
+    /// Its name in a lease.
     name: String,
     pace: Pace,
     rest: Duration,
-    /// Where there was one job there may be another: whoever finds one wakes the next.
+    /// A learner that finds a job wakes the next learner, because there may be more jobs.
     found: Arc<Notify>,
     stopped: watch::Receiver<bool>,
 }
 
 impl Learner {
-    /// So many learners over one queue.
+    /// Creates `count` learners for one queue.
     pub(super) fn many(
         engine: &Engine,
         count: usize,
@@ -50,7 +50,7 @@ impl Learner {
         stopped: &watch::Receiver<bool>,
     ) -> Vec<Self> {
         let found = Arc::new(Notify::new());
-        // Two processes may serve one file, so that a number alone would not tell who holds a job.
+        // Several processes may serve one file, so the process id is part of the name.
         let process = std::process::id();
         let learner = |number| Self {
             engine: engine.clone(),
@@ -63,14 +63,14 @@ impl Learner {
         (0..count).map(learner).collect()
     }
 
-    /// Works until told to stop. A job under way is finished first.
+    /// Runs jobs until the worker is stopped. A running job is finished first.
     pub(super) async fn run(mut self) {
         while !*self.stopped.borrow() {
             let (start, recorded) = (Instant::now(), self.engine.recording.recorded_turns());
             match self.engine.learning.learn_next(&self.name).await {
                 Ok(Some(learned)) => {
                     self.found.notify_one();
-                    tell(&learned);
+                    log(&learned);
                     let busy = self.engine.recording.recorded_turns() != recorded;
                     if let Some(rest) = rest_after(start.elapsed(), busy, self.pace) {
                         pause(rest, &mut self.stopped).await;
@@ -83,7 +83,7 @@ impl Learner {
                     }
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "learning failed and will be tried again");
+                    tracing::warn!(%error, "learning failed and will be retried");
                     pause(REST_AFTER_FAILURE, &mut self.stopped).await;
                 }
             }
@@ -91,13 +91,13 @@ impl Learner {
     }
 }
 
-/// How long to rest after a job that took so long.
+/// The pause after a job that took `took`.
 fn rest_after(took: Duration, busy: bool, pace: Pace) -> Option<Duration> {
     (busy && pace == Pace::GivingWay).then(|| (took * PAUSE_FACTOR).min(LONGEST_PAUSE))
 }
 
-/// Says what was done: counts and ids, never what was said.
-fn tell(learned: &Learned) {
+/// Logs the result of a job: counts and ids, never texts.
+fn log(learned: &Learned) {
     let Learned { job, kind, ended, spent, events, .. } = learned;
     match ended {
         Ended::Done => tracing::debug!(
@@ -113,9 +113,9 @@ fn tell(learned: &Learned) {
             %job,
             kind,
             error,
-            "a job was given up; `strata jobs retry` tries it again"
+            "a job failed for good; `strata jobs retry` retries it"
         ),
-        // The engine has said why.
+        // The engine has logged the reason.
         Ended::Later { .. } | Ended::Retried { .. } | Ended::Dropped => {}
     }
 }

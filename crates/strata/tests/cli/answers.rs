@@ -20,7 +20,7 @@ fn a_search_finds_turns_and_memories_in_their_scope() {
         let results = json["results"].as_array().unwrap().clone();
         let mut texts: Vec<String> =
             results.iter().map(|result| result["memory"].as_str().unwrap().to_owned()).collect();
-        // What was said beside a hit may come along.
+        // Neighbouring turns of a hit may be returned too.
         texts.retain(|text| text.contains("Lisbon"));
         texts.sort();
         texts

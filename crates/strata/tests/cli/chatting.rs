@@ -44,7 +44,7 @@ fn a_newcomer_talks_with_memory_alone() {
     assert!(said.starts_with("Learned: ") && said.contains("This is what I remember:\n• "), "{said}");
     assert!(said.lines().last().unwrap().contains("Lisbon"), "{said}");
     assert!(!said.contains('\x1b'), "no colour where there is no terminal: {said:?}");
-    // Another day, another session, the same memory.
+    // Another session has the same memory.
     let said = chat(&machine, &["--session", "later"], &["我住在哪里？"]).ok();
     assert!(said.starts_with("我记得这些：\n") && said.contains("Lisbon"), "{said}");
     assert_eq!(turns(&machine), ["user: I moved to Lisbon in March.", "user: Where do I live?"]);
@@ -178,7 +178,7 @@ fn a_reply_is_stopped_by_an_interrupt() {
         .unwrap();
     let (mut stdin, mut stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
     writeln!(stdin, "hang on").unwrap();
-    // The first words of the reply are there, so it is under way.
+    // The reply has begun, because its first words have arrived.
     let mut heard = vec![0; "reply".len()];
     stdout.read_exact(&mut heard).unwrap();
     let kill = format!("kill -INT {}", child.id());

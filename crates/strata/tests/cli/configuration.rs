@@ -2,7 +2,7 @@
 
 use crate::harness::Machine;
 
-/// Every command with a page of help.
+/// Every command that has a help page.
 const PAGES: &[&[&str]] = &[
     &[],
     &["serve"],
@@ -62,7 +62,7 @@ fn every_command_has_help_with_an_example() {
         let help = machine.run(&args).ok();
         assert!(help.contains("Example"), "strata {} has no example:\n{help}", page.join(" "));
         assert!(help.contains("--store <URL>"), "{help}");
-        // The settings that every command takes are shown once, with the first page.
+        // The settings of every command are shown only on the first page.
         let shown = if page.is_empty() { help.as_str() } else { help.split("Settings:").next().unwrap() };
         pages.push_str(&format!("$ strata {}\n{}\n\n", args.join(" "), shown.trim_end()));
     }
@@ -168,7 +168,7 @@ fn flags_win_over_variables_over_the_file() {
     assert_eq!(setting("store"), (format!("sqlite:{}", machine.store().display()), "default".into()));
 }
 
-/// The tables of the page are made from the settings themselves.
+/// The tables of the page are generated from the settings.
 #[test]
 fn every_setting_is_in_the_documentation() {
     const BEGIN: &str = "<!-- made by `strata config --markdown`: begin -->\n\n";

@@ -8,7 +8,7 @@ fn text<'a>(json: &'a Value, name: &str) -> &'a str {
     json[name].as_str().unwrap_or_else(|| panic!("`{name}` in {json}"))
 }
 
-/// A machine with something to find, and the ids of its turns.
+/// A machine with some turns, and their ids.
 fn machine() -> (Machine, Vec<String>) {
     let machine = Machine::new();
     machine.record("trip", &["I moved to Lisbon in March", "Lisbon has good trams", "my cat is called Tom"]);

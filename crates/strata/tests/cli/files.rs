@@ -1,4 +1,4 @@
-//! The store's file: doctor, backup, reindex, and files that are none.
+//! The store's file: doctor, backup, reindex, and files that are not a store.
 
 use crate::harness::Machine;
 

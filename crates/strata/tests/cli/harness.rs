@@ -1,4 +1,4 @@
-//! Runs the binary in a directory of the test's own.
+//! Runs the binary in a temporary directory.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A machine with nothing on it but a home directory, in which everything runs.
+/// An empty home directory in which all commands run.
 pub(crate) struct Machine {
     home: TempDir,
 }
@@ -22,7 +22,7 @@ impl Machine {
         self.home.path()
     }
 
-    /// Where the default store lies.
+    /// The path of the default store.
     pub(crate) fn store(&self) -> PathBuf {
         self.home().join("strata/strata.db")
     }
@@ -31,7 +31,7 @@ impl Machine {
         std::fs::write(self.home().join(file), text).unwrap();
     }
 
-    /// `strata` with `args`, untouched by this process's settings.
+    /// `strata` with `args`, without the settings of this process.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_strata"));
         for (name, _) in std::env::vars_os() {
@@ -59,13 +59,13 @@ impl Machine {
     pub(crate) fn feed(&self, args: &[&str], input: impl AsRef<[u8]>) -> Ran {
         let mut child = self.command(args).stdin(Stdio::piped()).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
-        // A command that has seen a bad line does not read the rest.
+        // After a bad line, a command does not read the rest.
         let _ = stdin.write_all(input.as_ref());
         drop(stdin);
         Ran::from(child.wait_with_output().unwrap())
     }
 
-    /// Records one turn a line of `texts` in `session`.
+    /// Records each line of `texts` as a turn in `session`.
     pub(crate) fn record(&self, session: &str, texts: &[&str]) {
         let lines: String = texts
             .iter()
@@ -74,13 +74,13 @@ impl Machine {
         self.feed(&["record", "--session", session], lines).ok();
     }
 
-    /// Adds a memory and answers with its id.
+    /// Adds a memory and returns its id.
     pub(crate) fn add(&self, args: &[&str]) -> String {
         let args: Vec<&str> = ["add", "--json"].into_iter().chain(args.iter().copied()).collect();
         self.run(&args).json()["id"].as_str().unwrap().to_owned()
     }
 
-    /// A server on a free port, once it listens.
+    /// Starts a server on a free port and waits until it listens.
     pub(crate) fn serve(&self, args: &[&str]) -> Server {
         let args: Vec<&str> =
             ["serve", "--listen", "127.0.0.1:0"].into_iter().chain(args.iter().copied()).collect();
@@ -88,7 +88,7 @@ impl Machine {
     }
 }
 
-/// What a run left.
+/// The result of a run.
 pub(crate) struct Ran {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -106,7 +106,7 @@ impl From<Output> for Ran {
 }
 
 impl Ran {
-    /// What was printed by a run that succeeded and had nothing to complain about.
+    /// The stdout of a run that succeeded without messages on stderr.
     #[track_caller]
     pub(crate) fn ok(self) -> String {
         assert_eq!(self.code, 0, "{}", self.stderr);
@@ -118,7 +118,7 @@ impl Ran {
         serde_json::from_str(&self.ok()).unwrap()
     }
 
-    /// What was complained about by a run that ended with `code`.
+    /// The stderr of a run that ended with `code`.
     #[track_caller]
     pub(crate) fn failed(self, code: i32) -> String {
         assert_eq!(self.code, code, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
@@ -137,7 +137,7 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(command: Command) -> Self {
-        // Its log goes where the test's own output goes: a pipe that nobody reads would fill.
+        // The log goes to the test's own stderr, because a pipe without a reader would fill up.
         Self::start_to(command, Stdio::inherit())
     }
 
@@ -159,7 +159,7 @@ impl Server {
         Self { child, stdout, address, store }
     }
 
-    /// Sends a request and answers with its status and body.
+    /// Sends a request and returns the status and the body.
     pub(crate) fn http(&self, method: &str, path: &str, body: &str) -> (u16, String) {
         self.http_with(method, path, "", body)
     }
@@ -185,7 +185,7 @@ impl Server {
         (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
     }
 
-    /// Sends a signal and answers with the exit code and what was still printed.
+    /// Sends a signal and returns the exit code and the remaining output.
     pub(crate) fn stop(mut self, signal: &str) -> (Option<i32>, String) {
         let kill = format!("kill -{signal} {}", self.child.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());

@@ -72,7 +72,7 @@ fn a_running_server_learns_of_keys_by_itself() {
     assert_eq!(server.http("GET", "/sessions", "").0, 200);
     let made = make(&machine, &["--user", "ada"]);
     let key = made["key"].as_str().unwrap();
-    // A new key is good at once; that one is needed is noticed within a second.
+    // A new key is valid at once. The server requires a key after at most a second.
     assert_eq!(server.http_as(key, "GET", "/sessions", "").0, 200);
     until(&server, "", 401);
     machine.run(&["keys", "revoke", made["id"].as_str().unwrap()]).ok();
@@ -80,7 +80,7 @@ fn a_running_server_learns_of_keys_by_itself() {
     until(&server, "", 200);
 }
 
-/// Asks until the answer has this status. It should take a second; a busy machine may take longer.
+/// Repeats a request until the answer has this status. It should take a second; a busy machine may take longer.
 fn until(server: &Server, key: &str, status: u16) {
     let begun = Instant::now();
     loop {

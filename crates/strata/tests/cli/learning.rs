@@ -1,4 +1,4 @@
-//! Learning: who does it when there is no server, with a model and without, and what a person sees of it.
+//! Learning without a server, with a model and without, and its output.
 
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ fn jobs(machine: &Machine, status: &str) -> Vec<Value> {
     list["jobs"].as_array().unwrap().clone()
 }
 
-/// Runs with the model's setting and quick repetitions.
+/// Runs with the model's setting and quick retries.
 fn run(machine: &Machine, model: &Model, args: &[&str]) -> Ran {
     let setting = model.setting();
     let args: Vec<&str> = args.iter().copied().chain(["--setting", &setting]).collect();
@@ -92,7 +92,7 @@ fn a_job_that_was_given_up_is_seen_and_tried_again() {
     let (machine, model) = (Machine::new(), Model::start());
     machine.record("trip", &["I like trams"]);
     model.set(Mood::Broken);
-    // Extraction falls back to the rules with its last attempt; that it waits until then is what matters here.
+    // Extraction falls back to the rules at the last attempt. This test checks that it waits until then.
     let setting = ["--setting", "learn.timeout_secs=1", "--setting", "learn.retry_secs=3600"];
     let args: Vec<&str> = ["learn", "--json"].into_iter().chain(setting).collect();
     let report = run(&machine, &model, &args).json();

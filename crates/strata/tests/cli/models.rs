@@ -1,4 +1,4 @@
-//! `strata models`, against a server of the test's own.
+//! `strata models`, with a scripted server.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 
 use crate::harness::Machine;
 
-/// What the server has: enough for a folder to look like a model.
+/// The server's files: enough for a folder to look like a model.
 const FILES: [(&str, &[u8]); 2] =
     [("/m/model.onnx", b"weights, long enough to break off in the middle"), ("/m/tokenizer.json", b"{}")];
 
-/// A server that breaks the first download of the weights off, and resumes.
+/// A server that interrupts the first download of the weights, and supports resuming.
 struct Hub {
     url: String,
     requests: Arc<Mutex<Vec<String>>>,
@@ -32,7 +32,7 @@ impl Hub {
                 }
                 let head = String::from_utf8(head).unwrap().to_lowercase();
                 seen.lock().unwrap().push(head.clone());
-                // A client that only wanted to know whether there is a file hangs up.
+                // A client that only checks whether the file exists closes the connection.
                 let _ = stream.write_all(&answer(&head));
             }
         });
@@ -70,7 +70,7 @@ fn answer(head: &str) -> Vec<u8> {
 fn a_model_is_fetched_checked_listed_and_chosen() {
     let machine = Machine::new();
     let hub = Hub::start();
-    // What an earlier download left is gone on with.
+    // An interrupted download is resumed.
     let folder = machine.home().join("strata/models/mine");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("model.onnx.part"), &FILES[0].1[..10]).unwrap();

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::harness::Machine;
 
-/// A session of a device that was looked at.
+/// A session about a diagnosed device.
 fn diagnosed() -> Machine {
     let machine = Machine::new();
     let lines = [

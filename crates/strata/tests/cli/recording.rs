@@ -44,7 +44,7 @@ fn each_turn_is_acknowledged_with_its_id_when_it_is_durable() {
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
-    // The next turn is sent only when the one before was acknowledged: a stream is recorded as it comes.
+    // The next turn is sent only after the previous one is acknowledged: a stream is recorded as it arrives.
     for seq in 0..3 {
         writeln!(stdin, "{}", json!({"role": "user", "content": format!("turn {seq}")})).unwrap();
         let mut line = String::new();
@@ -78,7 +78,7 @@ fn a_bad_line_stops_with_its_number_and_keeps_what_came_before() {
     check(br#"{"role": "robot", "content": "x"}"#, "`robot`");
     check(br#"{"role": "user", "content": "x", "creatd_at": "2026-03-01"}"#, "unknown field `creatd_at`");
     check(br#"{"role": "user", "content": "x", "created_at": "soon"}"#, "is no time");
-    // Well-formed lines that the engine refuses: the batch is taken apart to find the one.
+    // The engine refuses a well-formed line, and the batch is recorded line by line to find it.
     check(br#"{"role": "user", "content": "a\u0000b"}"#, "`content` holds a NUL character");
     for metadata in [r#"{"a": ["\u0000"]}"#, r#"{"a\u0000": 1}"#] {
         let line = format!(r#"{{"role": "user", "content": "x", "metadata": {metadata}}}"#);

@@ -1,9 +1,9 @@
-//! Two users with keys: nothing that one calls shows or changes what is the other's.
+//! Two users with keys: no call of one user shows or changes the other's data.
 //!
 //! The calls come from the running server's own OpenAPI document: every route, every method, every parameter, with ids,
-//! names, filters and times of the other. A route or parameter that [`matrix`] has no values for fails the test, so that
-//! nobody forgets it. After every route the other's rows in the file are compared, and every answer is searched for words
-//! that only the other has said.
+//! names, filters and times of the other user. If [`matrix`] has no values for a route or a parameter, the test fails, so that
+//! no new route is forgotten. After every route, the other user's rows in the file are compared, and every answer is searched
+//! for words that only the other user has said.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod matrix;
@@ -21,7 +21,7 @@ use world::{MARKER, World};
 #[test]
 fn no_call_shows_or_changes_what_is_anothers() {
     let mut world = World::new();
-    // Whoever may do everything for one user is still nobody to another.
+    // A key with all scopes of one user has no access to another user.
     for scopes in ["read,write", "read,write,admin"] {
         let key = world.key("bob", scopes);
         let before = world.rows_of("ann");
@@ -33,7 +33,7 @@ fn no_call_shows_or_changes_what_is_anothers() {
             for call in matrix::calls(&operation, &world.document, &world.ann) {
                 let answer = world.send(&key, &call);
                 check(&world, &operation, &call, &answer);
-                // The model behind repeats what it was shown, headers included.
+                // The scripted model repeats the request that it received, including the headers.
                 assert!(!answer.text().contains(&key), "a key is passed on or repeated: {call:?}");
                 answered += usize::from(answer.status < 300);
             }
@@ -55,7 +55,7 @@ fn check(world: &World, operation: &Operation, call: &Call, answer: &Answer) {
     assert!(answer.status < 500 && answer.status != 401, "{what}");
     check_text(world, &text, &what);
     if call.names_ann && operation.knows_users {
-        // Where a parameter does not belong to the route at all, that may be said first.
+        // If a parameter does not belong to the route, that error may come first.
         assert!(answer.status == 403 || call.is_varied && answer.status == 400, "{what}");
         let code = answer.json()["error"]["code"].clone();
         assert!(answer.status == 400 || code == "forbidden_user" || code == "insufficient_scope", "{what}");

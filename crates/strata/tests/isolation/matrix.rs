@@ -1,4 +1,4 @@
-//! The calls: every operation of the document, with everything of ann's that it could be given.
+//! The calls: every operation of the document, with every id and name of ann's that fits.
 
 use serde_json::{Map, Value, json};
 
@@ -8,9 +8,9 @@ use crate::world::Ann;
 pub(crate) struct Operation {
     pub(crate) method: String,
     pub(crate) path: String,
-    /// What a key needs for it; none where no key is needed.
+    /// The scope that a key needs; `None` if no key is needed.
     pub(crate) scopes: Option<Vec<String>>,
-    /// Whether it asks for a user at all.
+    /// Whether the operation has a user.
     pub(crate) knows_users: bool,
     value: Value,
 }
@@ -22,9 +22,9 @@ pub(crate) struct Call {
     pub(crate) path: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Option<Value>,
-    /// Whether it says that it asks for ann.
+    /// Whether the call names ann as its user.
     pub(crate) names_ann: bool,
-    /// Whether it has a parameter that the operation could do without.
+    /// Whether the call has an optional parameter.
     pub(crate) is_varied: bool,
 }
 
@@ -49,8 +49,7 @@ pub(crate) fn operations(document: &Value) -> Vec<Operation> {
     operations
 }
 
-/// Everything of ann's that a parameter of this name could be given. The name of whoever asks is not among them: see
-/// [`calls`].
+/// All values of ann's for a parameter of this name, without the name of the calling user (see [`calls`]).
 pub(crate) fn tempting(name: &str, ann: &Ann) -> Vec<Value> {
     let of = |table: &str| {
         let ids = ann.known.iter().find(|(name, _)| name == table).map(|(_, ids)| ids.clone());
@@ -58,7 +57,7 @@ pub(crate) fn tempting(name: &str, ann: &Ann) -> Vec<Value> {
     };
     let items = || [of("turns"), of("memories"), of("summaries")].concat();
     match name {
-        // A path: whatever has an id, and the names.
+        // A path: all ids and names.
         "id" => {
             let ids = ann.known.iter().flat_map(|(table, _)| of(table));
             ids.chain([json!(ann.session), json!("ann"), json!("*"), json!("../ann/walks")]).collect()
@@ -91,7 +90,7 @@ pub(crate) fn tempting(name: &str, ann: &Ann) -> Vec<Value> {
         "X-Strata-Memory" => vec![json!("on"), json!("off")],
         "Idempotency-Key" => vec![json!(ann.idempotency_key)],
         "If-Match" => vec![json!(ann.tag), json!("*")],
-        // What bob says himself.
+        // Bob's own text.
         "query" | "question" => {
             vec![
                 json!("which garden"),
@@ -106,7 +105,7 @@ pub(crate) fn tempting(name: &str, ann: &Ann) -> Vec<Value> {
     }
 }
 
-/// A body that the operation takes, with nothing of ann's in it.
+/// A valid body for the operation, without data of ann's.
 fn plain_body(schema: &str) -> Value {
     match schema {
         "RecordRequest" => json!({ "messages": [{ "role": "user", "content": "a garden of my own" }] }),
@@ -122,13 +121,13 @@ fn plain_body(schema: &str) -> Value {
     }
 }
 
-/// Whether a body is a document of the client's, whose fields mean nothing to the server but what they say.
+/// Whether a body is a client's own document, whose fields the server does not interpret.
 fn is_document(schema: &str) -> bool {
     matches!(schema, "ContextDocument" | "StateDocument")
 }
 
-/// All calls of an operation: each id in the path, with each value of each parameter, and under each way to say that one
-/// asks for ann.
+/// All calls of an operation: each id in the path, with each value of each parameter, and with each way to name ann as the
+/// user.
 pub(crate) fn calls(operation: &Operation, document: &Value, ann: &Ann) -> Vec<Call> {
     let parameters = operation.value["parameters"].as_array().cloned().unwrap_or_default();
     let schema = operation.value.pointer("/requestBody/content/application~1json/schema/$ref");
@@ -185,7 +184,7 @@ pub(crate) fn calls(operation: &Operation, document: &Value, ann: &Ann) -> Vec<C
     calls
 }
 
-/// The path with each thing of ann's in each of its places.
+/// The path with each value of ann's in each of its places.
 fn paths(template: &str, ann: &Ann) -> Vec<String> {
     let Some((before, rest)) = template.split_once('{') else { return vec![template.to_owned()] };
     let (name, after) = rest.split_once('}').unwrap();
@@ -232,7 +231,7 @@ impl Request {
     fn with_field(&self, name: &str, value: Value) -> Self {
         let mut request = self.clone();
         let body = request.body.as_mut().unwrap();
-        // One or the other says what to remember.
+        // Either field holds the text to remember.
         if name == "messages" {
             body.as_object_mut().unwrap().remove("text");
         }
@@ -240,7 +239,7 @@ impl Request {
         request
     }
 
-    /// The same request in ann's name, said in every place where a name can be said.
+    /// The same request in ann's name, with the name in every possible place.
     fn as_ann(&self, parameters: &[Value], fields: &Map<String, Value>) -> Vec<Self> {
         let takes = |name: &str| parameters.iter().any(|parameter| parameter["name"] == name);
         let mut requests = Vec::new();
@@ -253,7 +252,7 @@ impl Request {
         for field in ["user_id", "user"].into_iter().filter(|field| fields.contains_key(*field)) {
             requests.push(self.with_field(field, json!("ann")));
         }
-        // One name that is right does not cover another that is not.
+        // A right name in one place does not permit a wrong name in another.
         if takes("X-Strata-User") && takes("user_id") {
             requests
                 .push(self.with_header("X-Strata-User", &json!("bob")).with_query("user_id", json!("ann")));

@@ -1,11 +1,11 @@
-//! The calls of `/mcp`: every tool that it lists, with everything of ann's that the tool could be given.
+//! The calls of `/mcp`: every listed tool, with every id and name of ann's that fits.
 
 use serde_json::{Value, json};
 
 use crate::matrix::{self, Call};
 use crate::world::Ann;
 
-/// The tools and what a key needs for each. One that is not here fails the test.
+/// The tools and the scope that each needs. A tool that is missing here fails the test.
 pub(crate) const TOOLS: [(&str, &str); 9] = [
     ("search_memories", "read"),
     ("add_memory", "write"),
@@ -30,7 +30,7 @@ pub(crate) fn message(method: &str, params: Value) -> Call {
     }
 }
 
-/// Everything of ann's that an argument of this name could be given.
+/// All values of ann's for an argument of this name.
 fn tempting(name: &str, ann: &Ann) -> Vec<Value> {
     let all = || matrix::tempting("id", ann);
     match name {

@@ -1,11 +1,11 @@
-//! A model that repeats what it was shown: whatever reaches it comes back in the answer, to be looked at.
+//! A model that repeats its request in the answer, so that the test can check what reached it.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 
 use serde_json::json;
 
-/// Answers for as long as the test runs, and gives its address.
+/// Starts the model for the time of the test, and returns its address.
 pub(crate) fn start() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

@@ -1,4 +1,4 @@
-//! A served store with two users in it, and what is in the file.
+//! A served store with two users, and the contents of its file.
 
 use std::path::{Path, PathBuf};
 
@@ -9,30 +9,30 @@ use serde_json::{Value, json};
 use crate::matrix::Call;
 use crate::support::{Answer, Client, Server, store_url, strata};
 
-/// A word that stands in everything that ann has said, and in nothing that bob sends.
+/// A word that is in all texts of ann and in no text that bob sends.
 pub(crate) const MARKER: &str = "quokkaberry";
 
-/// What follows from the rest and is written in the background, when nobody asks.
+/// Derived tables, which are written in the background without a request.
 const DERIVED: [&str; 3] = ["vectors", "segments", "progress"];
 
-/// How many ids of each kind bob has got hold of.
+/// The number of ids of each kind that bob knows.
 const KNOWN: usize = 2;
 
-/// What bob knows of ann: every name and id that she has, and nothing that she said.
+/// Bob's knowledge about ann: names and ids, but no texts.
 pub(crate) struct Ann {
     pub(crate) session: &'static str,
     pub(crate) agent: &'static str,
     pub(crate) idempotency_key: &'static str,
     /// The tag of her session's context.
     pub(crate) tag: String,
-    /// Ids of turns, memories, summaries, requests and jobs that bob has got hold of, by their table.
+    /// Ids of turns, memories, summaries, requests and jobs that bob knows, by their table.
     pub(crate) known: Vec<(String, Vec<String>)>,
-    /// All others, which he never sends and must never see.
+    /// All other ids, which he never sends and must never see.
     pub(crate) unknown: Vec<String>,
 }
 
 pub(crate) struct World {
-    // Before the directory: the server must be gone when its files go.
+    // Declared before the directory, so that the server ends before its files are removed.
     _server: Server,
     client: Client,
     file: PathBuf,
@@ -46,7 +46,7 @@ impl World {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("isolation.db");
         let upstream = format!("upstream=http://{}/v1", crate::upstream::start());
-        // A user's data is to change only when somebody asks for it.
+        // A user's data must change only by a request.
         let server = Server::start_with(&file, &["learn.enabled=false", &upstream]);
         let mut client = server.client();
         let (admin, key) = (make_key(&file, "ann", "read,write,admin"), make_key(&file, "ann", "read,write"));
@@ -60,7 +60,7 @@ impl World {
         make_key(&self.file, user, scopes)
     }
 
-    /// Takes a key back, and waits until the server knows.
+    /// Revokes a key, and waits until the server has noticed.
     pub(crate) fn revoke(&mut self, key: &str) {
         let list = run(&self.file, &["keys", "list", "--json"]);
         let keys = list["keys"].as_array().unwrap();
@@ -80,20 +80,20 @@ impl World {
         send(&mut self.client, key, method, path, &[], body.as_ref())
     }
 
-    /// Gives bob a session of the same name as ann's, so that a query that forgets the user finds two.
+    /// Gives bob a session with the same name as ann's, so that a query without the user finds two.
     pub(crate) fn record_for_bob(&mut self) {
         let key = make_key(&self.file, "bob", "write");
         let said = json!({ "session_id": self.ann.session, "messages": [{ "role": "user", "content": "the garden of bob" }] });
         assert_eq!(send(&mut self.client, Some(&key), "POST", "/turns", &[], Some(&said)).status, 201);
     }
 
-    /// Everything that the file has of a user, by table.
+    /// All rows of a user in the file, by table.
     pub(crate) fn rows_of(&self, user: &str) -> Value {
         rows_of(&self.file, user)
     }
 }
 
-/// Lets ann say, learn, ask and share something of every kind.
+/// Creates data of every kind for ann.
 fn settle(client: &mut Client, file: &Path, key: &str, admin: &str) -> Ann {
     let (session, agent, idempotency_key) = ("walks", "guide", "anns-first-write");
     let mut call = |key: &str, method: &str, path: &str, headers: &[(&str, &str)], body: Value| {
@@ -104,7 +104,7 @@ fn settle(client: &mut Client, file: &Path, key: &str, admin: &str) -> Ann {
         assert!(answer.status < 300, "{method} {path}: {} {}", answer.status, answer.text());
         answer
     };
-    // Enough that the rolling summary has been written.
+    // Enough turns for a rolling summary.
     for round in 0..10 {
         let messages: Vec<Value> = ["user", "assistant"]
             .into_iter()
@@ -150,11 +150,11 @@ fn settle(client: &mut Client, file: &Path, key: &str, admin: &str) -> Ann {
         json!({ "question": format!("{MARKER}?") }),
     );
     call(admin, "POST", "/memories", &[], json!({ "text": "the garden is open to all", "scope": "global" }));
-    // Rows of requests are written behind them; asking for them writes them now.
+    // Request rows are written in the background; reading them writes them now.
     call(key, "GET", "/requests", &[], Value::Null);
 
     let conn = Connection::open(file).unwrap();
-    // A job that was given up: what nobody works on any more stays as it is.
+    // A dead job, because no worker changes it any more.
     conn.execute(
         "INSERT INTO jobs (user_id, id, session, kind, payload, status, attempts, run_at, last_error, created_at, updated_at)
          SELECT id, ?1, ?2, 'extract', ?3, 'dead', 5, 0, ?4, 0, 0 FROM users WHERE name = 'ann'",
@@ -253,11 +253,11 @@ fn rows_of(file: &Path, user: &str) -> Value {
     Value::Object(dump)
 }
 
-/// The ids of a user's things, as clients see them.
+/// The ids of a user's items, as clients see them.
 fn ids_of(file: &Path, user: &str) -> Vec<(String, Vec<String>)> {
     let conn = open(file);
     let with_id = tables(&conn).into_iter().filter(|(table, columns)| {
-        // A session is known by its name, and a key by nobody but its owner.
+        // A session has its name as its id, and only its owner knows a key.
         !matches!(table.as_str(), "sessions" | "keys") && columns.iter().any(|column| column == "id")
     });
     let ids = |table: &str| {

@@ -1,4 +1,4 @@
-//! A blocking HTTP/1.1 client on a plain socket. A library would refuse to send half of what these tests must send.
+//! A blocking HTTP/1.1 client on a plain socket, because a library would refuse to send many of these bad requests.
 
 use std::io::{self, BufRead as _, BufReader, Read};
 use std::net::TcpStream;
@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// No answer after this long is a hang, which fails the test instead of the whole run.
+/// The time limit of an answer, so that a hanging server fails the test and not the whole run.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One client; it keeps its connection while the server does.
+/// One client. It keeps its connection as long as the server does.
 pub(crate) struct Client {
     address: String,
     connection: Option<BufReader<TcpStream>>,
 }
 
-/// What the server answered.
+/// An answer of the server.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -67,14 +67,14 @@ impl Client {
         let was_open = self.connection.is_some();
         let answer = self.exchange(&mut head.as_bytes().chain(body));
         match answer {
-            // A server may close a connection that it kept, as after a body that it refused to read: any client tries once
-            // more on a new one.
+            // A server may close a kept connection, for example after a body that it refused to read. As any client would, retry
+            // once on a new connection.
             Err(_) if was_open => self.exchange(&mut head.as_bytes().chain(body)),
             answer => answer,
         }
     }
 
-    /// Sends `length` bytes of body without holding them, either announced or in chunks.
+    /// Sends a body of `length` bytes without holding it in memory, with its length announced or in chunks.
     pub(crate) fn send_huge(&mut self, path: &str, length: u64, framing: Framing) -> io::Result<Answer> {
         let json = [("Content-Type", "application/json")];
         match framing {
@@ -100,7 +100,7 @@ impl Client {
         head + "\r\n"
     }
 
-    /// Sends raw bytes. A server may answer and hang up before it has read all: then the answer counts.
+    /// Sends raw bytes. The server may answer and close the connection before it has read all; then the answer counts.
     pub(crate) fn exchange(&mut self, request: &mut dyn Read) -> io::Result<Answer> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
@@ -125,7 +125,7 @@ impl Client {
     }
 }
 
-/// How a body's length is made known.
+/// How the length of a body is transmitted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Framing {
     Announced,

@@ -1,4 +1,4 @@
-//! What the end-to-end tests share: the real binary, and a small HTTP client that sends what it is told, wrong or right.
+//! Shared parts of the end-to-end tests: the real binary, and a small HTTP client that sends valid and invalid requests.
 #![allow(dead_code, unused_imports, reason = "each test uses its part")]
 
 mod client;
@@ -14,7 +14,7 @@ pub(crate) use client::{Answer, Client, Framing};
 use serde_json::Value;
 pub(crate) use upstream::{Upstream, reply_to};
 
-/// A small seeded generator (SplitMix64), so that a failing run can be had again.
+/// A small seeded generator (SplitMix64), so that a failing run can be reproduced.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -27,7 +27,7 @@ impl Random {
     }
 }
 
-/// The binary as it was built for this test, with nothing of this machine's settings.
+/// The binary of this build, without the settings of the machine.
 pub(crate) fn strata() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_strata"));
     for (name, _) in std::env::vars_os() {
@@ -39,7 +39,7 @@ pub(crate) fn strata() -> Command {
     command
 }
 
-/// Where `cargo xtask check` has put clients and fuzzers from the Python world.
+/// The virtual environment with Python clients and fuzzers that `cargo xtask check` creates.
 pub(crate) fn venv() -> PathBuf {
     match std::env::var_os("STRATA_TEST_VENV") {
         Some(path) => path.into(),
@@ -52,7 +52,7 @@ pub(crate) fn store_url(file: &Path) -> String {
     format!("sqlite:{}", file.display())
 }
 
-/// How many users, sessions, turns and memories a store holds, as `strata doctor` says it.
+/// The number of users, sessions, turns and memories of a store, from `strata doctor`.
 pub(crate) fn counts(file: &Path) -> Value {
     let output =
         strata().args(["doctor", "--json", "--store", &store_url(file)]).output().expect("the binary runs");
@@ -60,13 +60,13 @@ pub(crate) fn counts(file: &Path) -> Value {
         .unwrap_or_else(|error| panic!("doctor prints JSON ({error}): {}", show(&output)));
     let mut store = report["store"].clone();
     let store = store.as_object_mut().unwrap_or_else(|| panic!("doctor looks at the store: {report}"));
-    // What is in it must not change; its size on disk and how far the index is may.
+    // The contents must not change; the size on disk and the progress of the index may.
     store.retain(|name, _| matches!(name.as_str(), "users" | "sessions" | "turns" | "memories"));
     assert_eq!(store.len(), 4, "doctor counts what the store holds: {report}");
     Value::Object(store.clone())
 }
 
-/// A program's exit code and what it said.
+/// The exit code and the output of a program, as text.
 pub(crate) fn show(output: &Output) -> String {
     format!(
         "{}\n{}\n{}",
@@ -76,7 +76,7 @@ pub(crate) fn show(output: &Output) -> String {
     )
 }
 
-/// A running `strata serve`. Dropped, it dies at once, as by a power cut.
+/// A running `strata serve`. When it is dropped, it is killed at once.
 pub(crate) struct Server {
     child: Child,
     address: String,
@@ -84,12 +84,12 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts the binary on a store and waits until it says where it listens. Its log goes to a file beside the store.
+    /// Starts the binary on a store and waits until it prints its address. The log goes to a file beside the store.
     pub(crate) fn start(file: &Path) -> Self {
         Self::start_with(file, &[])
     }
 
-    /// As [`Server::start`], with settings of the test's own, as `key=value`.
+    /// As [`Server::start`], with settings, as `key=value`.
     pub(crate) fn start_with(file: &Path, settings: &[&str]) -> Self {
         let log = file.with_extension("log");
         let settings = settings.iter().flat_map(|setting| ["--setting", setting]);
@@ -120,7 +120,7 @@ impl Server {
         Client::new(&self.address)
     }
 
-    /// Kills the process with a signal that it cannot catch, and waits until it is gone.
+    /// Kills the process with SIGKILL, and waits until it has ended.
     pub(crate) fn kill(mut self) {
         self.child.kill().expect("the server was still running");
         self.child.wait().expect("the server ends");
@@ -134,7 +134,7 @@ impl Server {
         assert!(status.success(), "the server ended with {status}:\n{}", read(&self.log));
     }
 
-    /// Fails when the process has ended by itself.
+    /// Fails if the process has ended by itself.
     #[track_caller]
     pub(crate) fn assert_running(&mut self) {
         if let Some(status) = self.child.try_wait().expect("the server can be asked") {
@@ -142,7 +142,7 @@ impl Server {
         }
     }
 
-    /// What it logged so far.
+    /// The log so far.
     pub(crate) fn log(&self) -> String {
         read(&self.log)
     }

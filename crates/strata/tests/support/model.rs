@@ -1,7 +1,7 @@
-//! A model on a loopback port that speaks OpenAI's protocol and learns by two simple rules, so that tests know what it says.
+//! A model on a loopback port with OpenAI's protocol and two simple rules, so that tests know its answers.
 //!
-//! «I like X» and «I live in X» become statements. Of two places where the user lives the new one stays; what is said in the same
-//! words is known already.
+//! «I like X» and «I live in X» become statements. A new home replaces the old one, and a statement in the same words is already
+//! known.
 #![allow(dead_code, clippy::expect_used, reason = "each test uses its part, and fails by panicking")]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -11,20 +11,20 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use serde_json::{Value, json};
 
-/// What it does with a request.
+/// The model's reaction to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mood {
-    /// It answers.
+    /// Answer.
     Helpful,
-    /// It answers with an error that may pass.
+    /// Answer with a temporary error.
     Broken,
-    /// It refuses to work, in prose.
+    /// Answer with a refusal in prose.
     Unwilling,
-    /// It takes requests and says nothing, until its mood changes.
+    /// Accept requests and do not answer, until the mood changes.
     Silent,
 }
 
-/// A running model. It ends with the test's process.
+/// A running model. It ends with the test process.
 pub(crate) struct Model {
     pub(crate) url: String,
     shared: Arc<Shared>,
@@ -69,12 +69,12 @@ impl Model {
         self.shared.changed.notify_all();
     }
 
-    /// How many requests have come.
+    /// The number of requests so far.
     pub(crate) fn requests(&self) -> usize {
         self.shared.requests.load(Ordering::SeqCst)
     }
 
-    /// Waits until so many requests have come in all.
+    /// Waits until this many requests have arrived in total.
     pub(crate) fn wait_for(&self, requests: usize) {
         let arrived = self.shared.arrived.lock().expect("nobody panicked");
         let waited =
@@ -103,7 +103,7 @@ fn serve(stream: TcpStream, shared: &Shared) {
             "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
             body.len()
         );
-        // A client that was killed is none of the model's business.
+        // The client may have been killed, which is not an error here.
         if stream.get_mut().write_all((head + &body).as_bytes()).is_err() {
             return;
         }

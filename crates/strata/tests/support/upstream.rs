@@ -1,8 +1,8 @@
-//! A scripted model behind the proxy: an OpenAI-compatible server on threads, which says what the question asks for.
+//! A scripted model behind the proxy: an OpenAI-compatible server on threads that does what the question says.
 //!
-//! What it does is written in the question, so that a test reads as a conversation: `say X`, `fail 429`, `fail once`,
-//! `call look`, `break off`, `hang on`. Anything else is answered with `reply to` and the question; what cannot be right is
-//! refused, as a real one does.
+//! The question is the script, so that a test reads like a conversation: `say X`, `fail 429`, `fail once`, `call look`,
+//! `break off`, `hang on`. The answer to any other question is `reply to` and the question. Invalid requests are refused, as by a
+//! real server.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -27,7 +27,7 @@ pub(crate) struct Upstream {
 
 #[derive(Default)]
 struct Memory {
-    /// How often a question was asked.
+    /// The number of times that a question was asked.
     asked: BTreeMap<String, u32>,
 }
 
@@ -106,7 +106,7 @@ fn read_request(reader: &mut BufReader<TcpStream>) -> io::Result<Option<(String,
     Ok(Some((head, body)))
 }
 
-/// What of a body a model would refuse.
+/// The reason for which a model would refuse a body.
 fn problem(body: &Value) -> Option<&'static str> {
     if body["messages"].as_array().is_none_or(|messages| !messages.iter().all(Value::is_object)) {
         return Some("`messages` is a list of objects");
@@ -121,7 +121,7 @@ fn error(message: &str) -> Value {
     json!({"error": {"message": message, "type": "scripted", "param": null, "code": "scripted"}})
 }
 
-/// What the user asked last, without what memory put in front of it.
+/// The user's last question, without the context that memory added before it.
 pub(crate) fn question(body: &Value) -> String {
     let messages = body["messages"].as_array().cloned().unwrap_or_default();
     let last = messages.iter().rfind(|message| message["role"] == "user").cloned().unwrap_or_default();
@@ -135,7 +135,7 @@ pub(crate) fn question(body: &Value) -> String {
     text.rsplit("</strata_memory>\n\n").next().unwrap_or_default().to_owned()
 }
 
-/// What the model says to a question.
+/// The model's reply to a question.
 pub(crate) fn reply_to(question: &str) -> String {
     match question.strip_prefix("say ") {
         Some(words) => words.to_owned(),
@@ -143,7 +143,7 @@ pub(crate) fn reply_to(question: &str) -> String {
     }
 }
 
-/// Answers, and says whether the connection goes on.
+/// Answers a request, and returns whether the connection stays open.
 fn answer(stream: &mut TcpStream, body: &Value, asked: u32) -> io::Result<bool> {
     let question = question(body);
     let has_result =
@@ -165,7 +165,7 @@ fn answer(stream: &mut TcpStream, body: &Value, asked: u32) -> io::Result<bool> 
         if question.starts_with("hang on") {
             write_head(stream, "text/event-stream")?;
             write_chunk(stream, &chunk(json!({"content": "reply "}), Value::Null))?;
-            // Until the client has gone away.
+            // Waits until the client has disconnected.
             stream.read_to_end(&mut Vec::new())?;
             return Ok(false);
         }
@@ -202,7 +202,7 @@ fn chunk(delta: Value, finish: Value) -> Value {
     json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m-1", "choices": [choice]})
 }
 
-/// Says `text` word by word; `breaks` off in the middle of it, as a connection that dies does.
+/// Streams `text` word by word. With `breaks`, the connection ends in the middle of the text.
 fn write_stream(stream: &mut TcpStream, text: &str, breaks: bool) -> io::Result<()> {
     write_head(stream, "text/event-stream")?;
     for (number, word) in text.split_inclusive(' ').enumerate() {

@@ -1,4 +1,4 @@
-//! Where the messages come from: an edited line of a terminal, or the lines of stdin.
+//! The source of the messages: a line editor on a terminal, or the lines of stdin.
 
 use std::io::{self, IsTerminal};
 
@@ -9,32 +9,32 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 
 use crate::failure::{Failure, Outcome};
 
-/// How many lines the arrow keys go back.
+/// The number of lines that the arrow keys go back.
 pub(super) const MAX_HISTORY: u64 = 200;
 
-/// What is shown where the user writes.
+/// The prompt before the user's line.
 const PROMPT: &str = "› ";
 
 /// The messages.
 pub(super) enum Input {
-    /// Read on a thread of its own; taken while it is read.
+    /// The line editor. It is `None` while a blocking thread reads a line with it.
     Terminal(Option<Box<Editor<(), MemHistory>>>),
-    /// Not a terminal.
+    /// The lines of stdin, which is not a terminal.
     Lines(Lines<BufReader<Stdin>>),
 }
 
-/// What came in.
+/// The result of one read.
 pub(super) enum Line {
     /// A line, possibly empty.
     Said(String),
-    /// Ctrl-C where nothing was under way.
-    Nothing,
-    /// Nothing comes any more.
+    /// Ctrl-C while no reply was in progress.
+    Interrupted,
+    /// The end of the input.
     End,
 }
 
 impl Input {
-    /// With what was said `earlier`, the oldest first.
+    /// Opens the input, with the messages said `earlier` (oldest first) as the history.
     pub(super) fn new(earlier: &[String]) -> Outcome<Self> {
         if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
             return Ok(Self::Lines(BufReader::new(tokio::io::stdin()).lines()));
@@ -64,7 +64,7 @@ impl Input {
                 *editor = Some(taken);
                 match read {
                     Ok(line) => Ok(Line::Said(line)),
-                    Err(ReadlineError::Interrupted) => Ok(Line::Nothing),
+                    Err(ReadlineError::Interrupted) => Ok(Line::Interrupted),
                     Err(ReadlineError::Eof) => Ok(Line::End),
                     Err(error) => Err(not_read(error)),
                 }
@@ -72,7 +72,7 @@ impl Input {
             Self::Lines(lines) => {
                 let line = tokio::select! {
                     line = lines.next_line() => line?,
-                    // Nobody is at the keys to mean anything else.
+                    // Without a terminal there is no line to cancel, so Ctrl-C ends the chat.
                     _ = tokio::signal::ctrl_c() => None,
                 };
                 Ok(line.map_or(Line::End, Line::Said))
@@ -83,6 +83,6 @@ impl Input {
 
 fn not_read(error: ReadlineError) -> Failure {
     Failure::Failed(
-        anyhow::Error::from(error).context("the terminal cannot be read; feed the messages on stdin"),
+        anyhow::Error::from(error).context("the terminal cannot be read; send the messages on stdin"),
     )
 }

@@ -12,18 +12,18 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{Output, note};
 
 const HELP: &str = "\
-/why            what was recalled for the last reply, and why
-/memories       what is believed now
-/forget ID      destroy a memory (its number in /memories, or its id), and take what said it out of recall
-/forget that    destroy what was learned from your last message, and take that message out of recall
-/new            begin another session; what is known of you stays
-/help           this list
-/quit           end; Ctrl-D does too, and Ctrl-C stops a reply";
+/why            show what was recalled for the last reply, and why
+/memories       list the current memories
+/forget ID      destroy a memory (its number in /memories, or its id), and hide its source messages from recall
+/forget that    destroy what was learned from your last message, and hide that message from recall
+/new            start a new session; your memories stay
+/help           show this list
+/quit           end the chat, as Ctrl-D does; Ctrl-C stops a reply";
 
-/// Whether the chat goes on.
+/// Whether the chat continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    GoesOn,
+    Continue,
     End,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Talk<'a> {
     output: &'a mut Output,
     is_terminal: bool,
     last: Option<ChatReply>,
-    /// As `/memories` numbered them.
+    /// The memories in the order in which `/memories` last numbered them.
     listed: Vec<MemoryId>,
 }
 
@@ -42,23 +42,23 @@ impl<'a> Talk<'a> {
         Self { memory, output, is_terminal, last: None, listed: Vec::new() }
     }
 
-    /// Answers one line. What the store or the user gets wrong is said and does not end the chat.
+    /// Answers one line. Errors of the store or the user are printed and do not end the chat.
     pub(super) async fn take(&mut self, line: &str) -> Outcome<Next> {
         let done = match line.strip_prefix('/') {
-            Some(command) => self.obey(command).await,
-            None => self.reply(line).await.map(|()| Next::GoesOn),
+            Some(command) => self.run_command(command).await,
+            None => self.reply(line).await.map(|()| Next::Continue),
         };
         self.output.flush()?;
         match done {
             Err(Failure::Failed(error) | Failure::Usage(error)) => {
                 crate::output::print_error(&error);
-                Ok(Next::GoesOn)
+                Ok(Next::Continue)
             }
             done => done,
         }
     }
 
-    async fn obey(&mut self, command: &str) -> Outcome<Next> {
+    async fn run_command(&mut self, command: &str) -> Outcome<Next> {
         let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
         match (name, rest.trim()) {
             ("quit" | "exit", _) => return Ok(Next::End),
@@ -68,9 +68,9 @@ impl<'a> Talk<'a> {
             ("forget", "that") => self.forget_that().await?,
             ("forget", id) => self.forget(id).await?,
             ("new", _) => self.begin_anew()?,
-            _ => note(format_args!("`/{name}` is no command; `/help` lists them")),
+            _ => note(format_args!("`/{name}` is not a command; `/help` lists the commands")),
         }
-        Ok(Next::GoesOn)
+        Ok(Next::Continue)
     }
 
     async fn reply(&mut self, message: &str) -> Outcome {
@@ -81,7 +81,7 @@ impl<'a> Talk<'a> {
             }
         };
         let stop = async {
-            // Where signals cannot be had, nobody can stop a reply.
+            // Without signals, a reply cannot be stopped.
             if tokio::signal::ctrl_c().await.is_err() {
                 std::future::pending::<()>().await;
             }
@@ -93,7 +93,7 @@ impl<'a> Talk<'a> {
         self.output.line("")?;
         match &reply.status {
             ReplyStatus::Complete | ReplyStatus::MemoryAlone => {}
-            ReplyStatus::Interrupted => note("(stopped; what came of it is recorded)"),
+            ReplyStatus::Interrupted => note("(stopped; the reply is recorded up to here)"),
             ReplyStatus::Failed { reason } => note(format_args!("({reason})")),
         }
         self.last = Some(reply);
@@ -105,7 +105,7 @@ impl<'a> Talk<'a> {
 
     async fn why(&mut self) -> Outcome {
         let Some(reply) = &self.last else {
-            note("nothing was asked yet; say something first");
+            note("there is no reply yet; say something first");
             return Ok(());
         };
         if reply.recalled.is_empty() {
@@ -135,7 +135,7 @@ impl<'a> Talk<'a> {
         let memories: Vec<MemoryItem> = self.memory.memories().await?;
         self.listed = memories.iter().map(|memory| memory.id).collect();
         if memories.is_empty() {
-            self.output.line("nothing is believed yet")?;
+            self.output.line("there are no memories yet")?;
             return Ok(());
         }
         let rows: Vec<_> = memories
@@ -160,7 +160,7 @@ impl<'a> Talk<'a> {
         let id = match (listed, id.parse::<MemoryId>()) {
             (Some(id), _) | (None, Ok(id)) => id,
             (None, Err(_)) => {
-                note("say what to forget: a number of `/memories`, an id, or `that`");
+                note("name what to forget: a number from `/memories`, an id, or `that`");
                 return Ok(());
             }
         };
@@ -173,15 +173,13 @@ impl<'a> Talk<'a> {
             let said =
                 if said_by.len() == 1 { "message that said it is" } else { "messages that said it are" };
             self.memory.engine().sessions.hide_turns(self.memory.user_id(), said_by).await?;
-            self.output.line(format_args!(
-                "the {said} no longer recalled; the record of the session keeps what was said"
-            ))?;
+            self.output.line(format_args!("the {said} no longer recalled; the session still contains it"))?;
         }
         Ok(())
     }
 
-    /// The turns a memory and its former statements come from, as far as they are recalled. Left there, the next question
-    /// would be answered with them.
+    /// The visible source turns of a memory and its former statements. If they stayed visible, recall would answer the next
+    /// question with them.
     async fn said_by(&self, id: MemoryId) -> Outcome<Vec<TurnId>> {
         let (engine, user) = (self.memory.engine(), self.memory.user_id());
         let mut said_by = Vec::new();
@@ -197,10 +195,10 @@ impl<'a> Talk<'a> {
         Ok(turns.into_iter().filter(|turn| turn.hidden.is_none()).map(|turn| turn.id).collect())
     }
 
-    /// What the last message said leaves memory and recall.
+    /// Destroys the memories learned from the last message, and hides the message from recall.
     async fn forget_that(&mut self) -> Outcome {
         let Some(reply) = self.last.take() else {
-            note("nothing was said yet that could be forgotten");
+            note("there is no message to forget yet");
             return Ok(());
         };
         let (engine, user) = (self.memory.engine(), self.memory.user_id());
@@ -210,7 +208,7 @@ impl<'a> Talk<'a> {
         for memory in learned {
             match self.memory.forget(memory.id).await {
                 Ok(_) => forgotten.push(memory.content.clone()),
-                // Somebody else was faster.
+                // Another process has already destroyed it.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(error.into()),
             }
@@ -228,7 +226,7 @@ impl<'a> Talk<'a> {
 
     fn begin_anew(&mut self) -> Outcome {
         let id = self.memory.engine().next_id().simple().to_string();
-        // The end of an id is by chance; its beginning is the time.
+        // An id ends with random digits; it begins with the time.
         self.memory = self.memory.session(format!("chat-{}", &id[id.len() - 8..]))?;
         self.last = None;
         note(format_args!("session `{}`", self.memory.session_id()));
@@ -236,12 +234,12 @@ impl<'a> Talk<'a> {
     }
 }
 
-/// Where recall looked.
+/// The scope of a recall, in words.
 fn places(trace: &Trace) -> &'static str {
     match trace.scope {
         strata_core::scope::Scope::Session => "this session",
         strata_core::scope::Scope::User => "all your sessions",
-        strata_core::scope::Scope::Global => "all your sessions and what all share",
+        strata_core::scope::Scope::Global => "all your sessions and the memories that all users share",
     }
 }
 
@@ -250,16 +248,19 @@ fn reason(found: &RecalledItem, trace: &Trace) -> String {
     let mut reasons = vec![format!("relevance {:.2}", found.relevance)];
     let candidate = trace.candidates.iter().find(|candidate| candidate.item == found.item.id());
     if let Some(TraceCandidate { terms, words, encoder, mean, timely, fresher_by, .. }) = candidate {
-        let parts =
-            [("the same words", *terms), ("words of like meaning", *words), ("meaning", encoder.or(*mean))];
+        let parts = [
+            ("the same words", *terms),
+            ("words of similar meaning", *words),
+            ("meaning", encoder.or(*mean)),
+        ];
         let parts =
             parts.into_iter().filter_map(|(name, part)| Some((name, part.filter(|part| *part > 0.0)?)));
         reasons.extend(parts.map(|(name, part)| format!("{name} {part:.2}")));
         if *timely {
-            reasons.push("of the time you named".to_owned());
+            reasons.push("from the time you named".to_owned());
         }
         if *fresher_by > 0 {
-            reasons.push("newer than what it contradicts".to_owned());
+            reasons.push("newer than a contradicting item".to_owned());
         }
     }
     reasons.join(", ")

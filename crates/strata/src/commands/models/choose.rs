@@ -1,4 +1,4 @@
-//! `strata models use`: writes the choice into the configuration file.
+//! `strata models use`: writes the chosen embedder into the configuration file.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use super::{Context, check_name, directory};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, note};
 
-/// Choose what makes vectors, in the configuration file
+/// Choose the embedder in the configuration file
 ///
-/// Writes `embedder` into the configuration file in use, or into a new strata.toml in the working directory, and leaves
-/// everything else in it as it is.
+/// Sets `embedder` in the configuration file in use, or in a new strata.toml in the working directory. The rest of the file
+/// stays as it is.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  strata models use all-MiniLM-L6-v2\n  strata models use https://api.example.com/v1#small"
@@ -33,22 +33,24 @@ pub(super) fn run(args: Args, context: &Context, output: &mut Output) -> Outcome
     output.line(format_args!("`embedder` is now `{embedder}` in `{}`", file.display()))?;
     let origin = context.config.origin("embedder");
     if origin.starts_with("STRATA_") {
-        note(format_args!("{origin} is set and goes before the file; unset it"));
+        note(format_args!("{origin} is set and overrides the file; unset it"));
     }
     output.line(
-        "a running server reads it when it starts; it then embeds what is there in the background, and recall goes on",
+        "restart a running server to apply it; the server then embeds existing items in the background",
     )?;
     Ok(())
 }
 
-/// What the setting has to say, after a look at whether that can be used.
+/// The value for the setting, after a check that the model can be used.
 fn embedder_of(model: &str, context: &Context) -> Outcome<String> {
     let folder = match model.parse() {
         Ok(EmbedderChoice::Onnx(folder)) => std::path::absolute(folder)?,
         Ok(EmbedderChoice::Remote { url, .. })
             if !url.starts_with("http://") && !url.starts_with("https://") =>
         {
-            return Err(Failure::usage(format!("`{url}` is no endpoint; begin with `https://`")));
+            return Err(Failure::usage(format!(
+                "`{url}` is not an endpoint's address; begin with `https://`"
+            )));
         }
         Ok(_) => return Ok(model.to_owned()),
         Err(_) => {
@@ -58,7 +60,7 @@ fn embedder_of(model: &str, context: &Context) -> Outcome<String> {
     };
     if !folder.is_dir() {
         return Err(Failure::failed(format!(
-            "there is no model at `{}`; `strata models list` shows those there are, `strata models pull` fetches one",
+            "there is no model at `{}`; `strata models list` shows the installed models, `strata models pull` downloads one",
             folder.display()
         )));
     }
@@ -66,7 +68,7 @@ fn embedder_of(model: &str, context: &Context) -> Outcome<String> {
     Ok(format!("onnx:{}", folder.display()))
 }
 
-/// Sets `embedder` in a TOML file, and nothing else. The file is replaced as a whole, so that no reader sees half of it.
+/// Sets only `embedder` in a TOML file. The file is replaced as a whole, so that no reader sees a part of it.
 fn write_setting(file: &Path, embedder: &str) -> Outcome {
     let shown = file.display();
     let text = match std::fs::read_to_string(file) {
@@ -76,15 +78,15 @@ fn write_setting(file: &Path, embedder: &str) -> Outcome {
             return Err(anyhow::Error::from(error).context(format!("`{shown}` cannot be read")).into());
         }
     };
-    let mut document: DocumentMut = text.parse().with_context(|| format!("`{shown}` is no TOML"))?;
+    let mut document: DocumentMut = text.parse().with_context(|| format!("`{shown}` is not valid TOML"))?;
     document["embedder"] = value(embedder);
-    // A link stays a link: what it leads to is what is replaced.
+    // A symbolic link stays: its target is replaced.
     let target = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let write = || -> std::io::Result<()> {
         let mut new = tempfile::NamedTempFile::new_in(directory)?;
         new.write_all(document.to_string().as_bytes())?;
-        // A temporary file is its owner's alone; the configuration keeps whatever it was.
+        // A temporary file is private to its owner; the configuration keeps its permissions.
         if let Ok(metadata) = target.metadata() {
             new.as_file().set_permissions(metadata.permissions())?;
         }
@@ -119,6 +121,6 @@ mod tests {
         check(Some("embedder = 'builtin'\nlog = 'info'\n"), "embedder = \"onnx:/m/a b\"\nlog = 'info'\n");
         std::fs::write(&file, "embedder = \n").unwrap();
         assert!(write_setting(&file, "builtin").is_err());
-        assert_eq!(std::fs::read_to_string(&file).unwrap(), "embedder = \n", "what is no TOML is left alone");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "embedder = \n", "invalid TOML is left alone");
     }
 }

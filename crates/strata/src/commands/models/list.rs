@@ -1,4 +1,4 @@
-//! `strata models list`.
+//! `strata models list`: lists the installed models and the one in use.
 
 use std::path::{Path, PathBuf};
 
@@ -13,13 +13,13 @@ use crate::commands::doctor::size;
 use crate::failure::Outcome;
 use crate::output::Output;
 
-/// One model as a person and a program see it.
+/// One model of the list.
 #[derive(Debug, Serialize)]
 struct Model {
     name: String,
-    /// What the setting `embedder` says to choose it.
+    /// The value of the setting `embedder` that chooses it.
     embedder: String,
-    /// The name of its vectors; none where it has none, or cannot be read.
+    /// The name of its vector space; `None` if it has none or cannot be read.
     space: Option<String>,
     bytes: Option<u64>,
     in_use: bool,
@@ -50,7 +50,7 @@ pub(super) fn run(json: JsonArgs, context: &Context, output: &mut Output) -> Out
     Ok(())
 }
 
-/// The built-in one, those that are installed, and the one in use if it is neither.
+/// The built-in model, the installed models, and the model in use if it is neither.
 fn models(config: &Config) -> Vec<Model> {
     let used = used_folder(config);
     let builtin = Model {
@@ -91,7 +91,8 @@ fn used_folder(config: &Config) -> Option<PathBuf> {
     }
 }
 
-/// The folders in a directory by name; none where it cannot be read, which is what a machine without models looks like.
+/// The folders in a directory, sorted by name. A directory that cannot be read counts as empty, because it does not exist on
+/// a machine without models.
 fn folders(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();

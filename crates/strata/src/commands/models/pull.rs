@@ -13,27 +13,27 @@ use super::{Context, check_name, directory};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, note};
 
-/// How long a server may take to begin its answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a server may take to begin its response.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The names of the weights, best for a CPU first: what the encoder looks for in a folder.
+/// The file names of the weights, in the order in which the encoder looks for them: best for a CPU first.
 const WEIGHTS: [&str; 3] = ["model_int8.onnx", "model_quantized.onnx", "model.onnx"];
 
-/// What every model needs beside its weights.
+/// The file that every model needs beside its weights.
 const TOKENIZER: &str = "tokenizer.json";
 
-/// What a model may have beside these: what it is, and how Strata should use it.
+/// Optional files: the model's description, and how Strata should use it.
 const OPTIONAL: [&str; 2] = ["config.json", "strata.json"];
 
-/// A model that can be fetched by its name: where it is, and what its files are.
+/// A model that can be downloaded by its name.
 struct Known {
     name: &'static str,
     base: &'static str,
-    /// The path there, the name here, and the digest.
+    /// The path at the server, the local name, and the digest of each file.
     files: &'static [(&'static str, &'static str, &'static str)],
 }
 
-/// At a fixed revision, so that the digests hold.
+/// The known models, each at a fixed revision, so that the digests stay right.
 const KNOWN: &[Known] = &[Known {
     name: "all-MiniLM-L6-v2",
     base: "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2/resolve/1110a243fdf4706b3f48f1d95db1a4f5529b4d41",
@@ -44,23 +44,23 @@ const KNOWN: &[Known] = &[Known {
     ],
 }];
 
-/// Fetch a model into the data directory
+/// Download a model into the data directory
 ///
-/// Known by name: all-MiniLM-L6-v2. For any other, name the address of the folder in which its files are: the weights
-/// (model_int8.onnx, model_quantized.onnx or model.onnx), tokenizer.json, and config.json and strata.json where they are
-/// there. What broke off is resumed by the same command.
+/// all-MiniLM-L6-v2 is known by name. For any other model, name the address of the folder with its files: the weights
+/// (model_int8.onnx, model_quantized.onnx or model.onnx), tokenizer.json, and optionally config.json and strata.json. To
+/// resume an interrupted download, run the same command again.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  strata models pull all-MiniLM-L6-v2\n  strata models pull mine --from https://models.example.com/mine --sha256 model.onnx=6fd5…"
 )]
 pub(crate) struct Args {
-    /// The model's name, which becomes the name of its folder
+    /// The model's name, which is also the name of its folder
     #[arg(value_name = "NAME")]
     name: String,
-    /// The address of the folder in which its files are
+    /// The address of the folder with the model's files
     #[arg(long, value_name = "URL")]
     from: Option<String>,
-    /// The SHA-256 that a file must have, as FILE=HEX; HEX alone is of the weights
+    /// The SHA-256 that a file must have, as FILE=HEX; HEX alone applies to the weights
     #[arg(long, value_name = "[FILE=]HEX", value_parser = parse_digest)]
     sha256: Vec<Expected>,
 }
@@ -68,7 +68,7 @@ pub(crate) struct Args {
 /// A digest that a file must have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Expected {
-    /// The weights where none is named.
+    /// The file; `None` for the weights.
     file: Option<String>,
     sha256: String,
 }
@@ -81,14 +81,14 @@ fn parse_digest(text: &str) -> Result<Expected, String> {
     if sha256.len() == 64 && sha256.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Ok(Expected { file, sha256: sha256.to_lowercase() });
     }
-    Err("a SHA-256 has 64 hexadecimal digits".to_owned())
+    Err("a SHA-256 digest has 64 hexadecimal digits".to_owned())
 }
 
 pub(super) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
     let Args { name, from, sha256 } = args;
     check_name(&name)?;
     let folder = directory(context)?.join(&name);
-    let client = HttpClient::new(PATIENCE);
+    let client = HttpClient::new(RESPONSE_TIMEOUT);
     let mut files = match from {
         Some(base) => files_at(&client, &base).await?,
         None => known_files(&name)?,
@@ -104,7 +104,7 @@ pub(super) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     OnnxEncoder::open(&folder).map_err(|error| Failure::Failed(error.into()))?;
     output.line(format_args!("`{name}` is in `{}`", folder.display()))?;
     if name != STRATA_ENCODER {
-        note(format_args!("`strata models use {name}` chooses it"));
+        note(format_args!("run `strata models use {name}` to use it"));
     }
     Ok(())
 }
@@ -113,7 +113,7 @@ fn known_files(name: &str) -> Outcome<Vec<RemoteFile>> {
     let Some(known) = KNOWN.iter().find(|known| known.name == name) else {
         let names: Vec<String> = KNOWN.iter().map(|known| format!("`{}`", known.name)).collect();
         return Err(Failure::usage(format!(
-            "the address of `{name}` is not known; name it with `--from URL`, or take {}",
+            "model `{name}` is unknown; name its address with `--from URL`, or use {}",
             names.join(" or ")
         )));
     };
@@ -128,7 +128,7 @@ fn known_files(name: &str) -> Outcome<Vec<RemoteFile>> {
 /// The files of a model at an address.
 async fn files_at(client: &HttpClient, base: &str) -> Outcome<Vec<RemoteFile>> {
     if !base.starts_with("http://") && !base.starts_with("https://") {
-        return Err(Failure::usage("`--from` takes an address that begins with `https://`"));
+        return Err(Failure::usage("`--from` needs an address that begins with `https://`"));
     }
     let file = |name: &str| {
         let url = format!("{}/{name}", base.trim_end_matches('/'));
@@ -143,7 +143,7 @@ async fn files_at(client: &HttpClient, base: &str) -> Outcome<Vec<RemoteFile>> {
     }
     if files.is_empty() {
         return Err(Failure::failed(format!(
-            "none of {} is at the address; name the folder that holds the model's weights",
+            "the address has none of {}; name the folder with the model's weights",
             WEIGHTS.map(|name| format!("`{name}`")).join(", ")
         )));
     }
@@ -156,13 +156,13 @@ async fn files_at(client: &HttpClient, base: &str) -> Outcome<Vec<RemoteFile>> {
     Ok(files)
 }
 
-/// Whether a server has a file. It is asked for as a download is, since not every server answers to `HEAD`.
+/// Whether a server has a file. The request is a `GET`, because not every server answers `HEAD`.
 async fn is_there(client: &HttpClient, file: &RemoteFile) -> Outcome<bool> {
     let response = client.get(&file.url, 0).await.map_err(|error| Failure::Failed(error.into()))?;
     let status = response.status();
     if status.is_server_error() {
         return Err(Failure::failed(format!(
-            "the server answers {status} for `{}`; try again later",
+            "the server answered {status} for `{}`; try again later",
             file.name
         )));
     }
@@ -179,9 +179,7 @@ fn expect(files: &mut [RemoteFile], expected: Expected) -> Outcome {
         Some(file) => file.sha256 = Some(expected.sha256),
         None => {
             let name = name.unwrap_or("model.onnx");
-            return Err(Failure::usage(format!(
-                "the model has no file `{name}` that `--sha256` could be of"
-            )));
+            return Err(Failure::usage(format!("the model has no file `{name}`; correct `--sha256`")));
         }
     }
     Ok(())
