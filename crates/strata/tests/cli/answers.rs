@@ -48,7 +48,7 @@ fn without_a_match_the_most_recent_turns_answer() {
     assert!(ran.stderr.contains("nothing matches"), "{}", ran.stderr);
     assert!(ran.ok().contains("second"));
     let ran = machine.run(&["search", "zebra crossing", "--user", "nobody"]);
-    assert!(ran.stderr.contains("nothing is known"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("nothing was found"), "{}", ran.stderr);
     assert_eq!(ran.ok(), "");
 }
 
@@ -152,7 +152,7 @@ fn a_session_is_shown_in_parts() {
     let machine = Machine::new();
     machine.record("trip", &["zero", "one\nand a half \u{1b}[31mred", "two"]);
     let ran = machine.run(&["sessions", "show", "trip", "--after", "0", "--limit", "1"]);
-    assert!(ran.stderr.contains("1 more turns; go on with `--after 1`"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("1 more turns; continue with `--after 1`"), "{}", ran.stderr);
     let shown = ran.ok();
     assert!(shown.contains("  one\n  and a half \u{fffd}[31mred\n"), "{shown:?}");
     assert!(!shown.contains("zero") && !shown.contains("two"), "{shown}");

@@ -111,9 +111,9 @@ fn memory_can_be_asked_about_itself() {
         "never said",
     ];
     let ran = chat(&machine, &[], &lines);
-    assert!(ran.stderr.contains("nothing was asked yet"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("`/frobnicate` is no command"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("say what to forget"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("there is no reply yet"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("`/frobnicate` is not a command"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("name what to forget"), "{}", ran.stderr);
     assert!(ran.stderr.contains("strata explain "), "{}", ran.stderr);
     let said = ran.ok();
     let after =
@@ -121,7 +121,7 @@ fn memory_can_be_asked_about_itself() {
     let why = after("recalled for the last reply, from all your sessions:");
     assert!(why.starts_with("\n1. fact of ") && why.contains("relevance "), "{why}");
     assert!(after("#  KIND").contains("allergic"), "{said}");
-    assert_eq!(said.matches("nothing is believed yet").count(), 2, "{said}");
+    assert_eq!(said.matches("there are no memories yet").count(), 2, "{said}");
     assert!(after("your last message is no longer recalled").contains("Porto"), "{said}");
     assert!(said.contains("/forget that"), "{said}");
     assert!(!said.contains("never said"), "{said}");

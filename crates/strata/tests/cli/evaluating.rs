@@ -41,13 +41,13 @@ fn a_named_store_is_used_once() {
     let args = ["eval", &samples(), "--set", "garden", "--store", "sqlite:eval.db", "--order", "relevance"];
     machine.run(&args).ok();
     assert!(machine.home().join("eval.db").exists());
-    assert!(machine.run(&args).failed(1).contains("holds an earlier run of set `garden`"));
+    assert!(machine.run(&args).failed(1).contains("contains an earlier run of set `garden`"));
 }
 
 #[test]
 fn a_folder_without_the_set_is_named() {
     let machine = Machine::new();
-    assert!(machine.run(&["eval", "."]).failed(2).contains("holds no set"));
+    assert!(machine.run(&["eval", "."]).failed(2).contains("contains no set"));
     let error = machine.run(&["eval", &samples(), "--set", "locomo"]).failed(1);
     assert!(error.contains("set `locomo` has no file `locomo.conversations.jsonl`"), "{error}");
 }

@@ -91,7 +91,7 @@ fn a_backup_is_a_store() {
     let found = machine.run(&["search", "lisbon", "--store", "sqlite:copy.db"]).ok();
     assert!(found.contains("I moved to Lisbon"), "{found}");
     let error = machine.run(&["backup", "copy.db"]).failed(1);
-    assert!(error.contains("exists already"), "{error}");
+    assert!(error.contains("already exists"), "{error}");
     machine.run(&["backup", "nowhere/copy.db"]).failed(1);
 }
 

@@ -92,7 +92,7 @@ fn a_model_is_fetched_checked_listed_and_chosen() {
         hub.requests.lock().unwrap()[asked..].iter().filter(|head| head.contains("/m/model.onnx")).count();
     assert_eq!(weights, 1, "weights with the right digest are looked for but not fetched again");
     let error = machine.run(&[&pull[..], &["--sha256", &wrong]].concat()).failed(1);
-    assert!(error.contains(&digest) && error.contains("thrown away"), "{error}");
+    assert!(error.contains(&digest) && error.contains("the download was removed"), "{error}");
     assert_eq!(std::fs::read(folder.join("model.onnx")).unwrap(), FILES[0].1, "the right one stays");
 
     let models = machine.run(&["models", "list", "--json"]).json();

@@ -61,7 +61,7 @@ fn a_state_is_shown_and_replaced() {
     assert_eq!(machine.run(&["state", "set", "pump", "state.json"]).json(), state);
     assert_eq!(machine.run(&["state", "show", "pump"]).json(), state);
     let error = machine.feed(&["state", "set", "pump", "-"], "{\"diagnostic\": 5}").failed(1);
-    assert!(error.contains("is not such a document"), "{error}");
+    assert!(error.contains("is not a valid document"), "{error}");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn an_import_is_repeated_without_effect() {
     let second = import(&[]);
     assert_eq!((&second["turns_added"], &second["turns_present"]), (&json!(0), &json!(2)), "{second}");
     let text = machine.run(&["import", "sqlite", "old.db", "--user", "ada", "--prefix", "b:"]).ok();
-    assert_eq!(text, "1 conversations: 2 turns are new, 0 were there, 0 rows were skipped\n");
+    assert_eq!(text, "1 conversations: 2 new turns, 0 already imported, 0 rows skipped\n");
     let state = machine.run(&["state", "show", "b:7", "--user", "ada"]).json();
     assert_eq!(state["diagnostic"]["device_ip"], "10.1.1.47");
     assert_eq!(std::fs::read(&source).unwrap(), bytes, "the source is only read");

@@ -74,7 +74,7 @@ fn a_bad_line_stops_with_its_number_and_keeps_what_came_before() {
         assert_eq!(session["turn_count"], 2);
     };
     check(b"{\"role\": \"user\", ", "at column");
-    check(b"\xff\xfe\xfd", "no UTF-8");
+    check(b"\xff\xfe\xfd", "not valid UTF-8");
     check(br#"{"role": "robot", "content": "x"}"#, "`robot`");
     check(br#"{"role": "user", "content": "x", "creatd_at": "2026-03-01"}"#, "unknown field `creatd_at`");
     check(br#"{"role": "user", "content": "x", "created_at": "soon"}"#, "is no time");
