@@ -64,7 +64,7 @@ async fn a_reranker_reads_question_and_text_together() {
 fn a_folder_without_a_model_is_refused_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let error = OnnxEncoder::open(dir.path()).err().unwrap();
-    assert!(error.message().contains("holds no model"), "{error}");
+    assert!(error.message().contains("contains no model"), "{error}");
 }
 
 #[tokio::test]
@@ -73,5 +73,5 @@ async fn a_damaged_model_says_so() {
     std::fs::write(dir.path().join("model.onnx"), b"not a model").unwrap();
     let encoder = OnnxEncoder::open(dir.path()).unwrap();
     let error = encoder.embed_question("cat").await.unwrap_err();
-    assert!(error.message().contains("no ONNX model"), "{error}");
+    assert!(error.message().contains("not an ONNX model"), "{error}");
 }

@@ -147,7 +147,7 @@ async fn what_will_not_pass_is_not_tried_again() {
         answer("200 OK", "", body.to_string().as_bytes())
     })
     .await;
-    assert!(error.message().contains("cut the answer off") && !error.is_retryable(), "{error}");
+    assert!(error.message().contains("cut off the answer") && !error.is_retryable(), "{error}");
 }
 
 #[tokio::test]

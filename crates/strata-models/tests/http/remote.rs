@@ -89,7 +89,7 @@ async fn a_changed_dimension_is_refused() {
     let embedder = embedder(&server);
     embedder.embed_question("one").await.unwrap();
     let error = embedder.embed_question("two").await.unwrap_err();
-    assert!(error.message().contains("3 numbers where it gave 2"), "{error}");
+    assert!(error.message().contains("3 numbers, but 2 before"), "{error}");
 }
 
 #[test]
