@@ -54,7 +54,7 @@ fn run(cli: Cli, output: &mut Output) -> Outcome {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let context = Context::new(config);
     let outcome = runtime.block_on(async {
-        let outcome = commands::run(command, &context, output).await;
+        let outcome = Box::pin(commands::run(command, &context, output)).await;
         let closed = context.close().await;
         outcome.and(closed)
     });
