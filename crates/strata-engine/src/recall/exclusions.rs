@@ -1,11 +1,11 @@
-//! What is good enough to be served and still takes no place: the question itself, what was said again, and what whoever
-//! asks has in front of them.
+//! Exclusions: relevant items that are not served. They repeat the question, repeat another item, or are already shown
+//! to the caller.
 //!
-//! A question that was asked before is the best match of the same question, and no answer to it. Whoever says the same
-//! ten times would fill the list with it. Such items step excluded before places are given out, so that those behind them
-//! move up. Words tell which items to look at, and what they say word for word decides ([`crate::index::Saying`]); where
-//! that is not known yet it is asked for, and the ranking is made anew. Only the served order knows these rules: by
-//! relevance alone, everything is there.
+//! An earlier copy of the question is its best match, but does not answer it. A statement that a user repeats ten times
+//! would fill the whole list. Such items are excluded before the list is cut, so that the next items move up. The words
+//! of an item tell whether it may have to be excluded; the comparison of the exact texts decides
+//! ([`crate::index::Saying`]). If the exact text is not known yet, the caller reads it and ranks again. These rules
+//! apply to [`super::request::Order::Served`] only: the order by relevance contains all items.
 
 use std::collections::{HashMap, HashSet};
 
@@ -21,61 +21,61 @@ use strata_core::store::{Hit, Item};
 use strata_core::turn::{Role, Turn};
 use strata_language::text::analyse;
 
-/// Of items that say the same, those count as equally good whose scores are this near to the best of them. What is further
-/// off was said in another connection, and that was better.
+/// Items that say the same count as equally good if their score is at least this share of the best score among them. An
+/// item with a lower score was said in another context that fits the question less.
 const AS_GOOD: f32 = 0.9;
 
-/// How many words more than the question a turn may have that repeats it: its speaker's name.
+/// A turn that repeats the question may have this many extra words: its speaker's name.
 const NAME_WORDS: usize = 3;
 
-/// Words that ask, and add nothing to what is asked for.
+/// Words that only phrase a question and add no topic to it.
 const ASKING: [&str; 26] = [
     "user", "tell", "remind", "please", "know", "remember", "again", "我", "你", "的", "是", "了", "吗",
     "呢", "在", "请", "请问", "什么", "多少", "哪里", "哪儿", "哪", "谁", "怎么", "告诉", "现在",
 ];
 
-/// What takes no place for one request.
+/// The exclusion rules of one request.
 pub(crate) struct Rules<'a> {
     question: Saying,
     shown: &'a Shown,
-    /// The number of the session it is asked in.
+    /// The number of the session in which the question is asked.
     session: Option<u32>,
-    /// The numbers of the question's words, and of those that only ask.
+    /// The numbers of the question's words, and of the words in [`ASKING`].
     words: Vec<u32>,
     asking: Vec<u32>,
-    /// Who the user is, as documents know it.
+    /// The user's own speaker hash, as in [`Document::speaker`].
     user: u32,
 }
 
-/// Why an item takes no place.
+/// Why an item is excluded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// It is shown anyway.
+    /// The caller's prompt shows it already.
     Shown,
-    /// It asks the same.
+    /// It asks the same question.
     Asked,
-    /// This item says the same, later.
+    /// The given item says the same and is newer.
     Again(ItemId),
 }
 
 impl Reason {
-    /// Whether its words being those of the question tells nothing about what is known.
+    /// Whether the item does not count as a hit: its words match the question, but it adds no knowledge.
     pub(crate) fn tells_nothing(self) -> bool {
         matches!(self, Self::Shown | Self::Asked)
     }
 }
 
-/// What steps excluded.
+/// The excluded items of a ranking.
 #[derive(Debug, Default)]
 pub(crate) struct Excluded {
     /// Best first.
     pub(crate) items: Vec<(Scored, Reason)>,
-    /// Items of which it must be known what they say.
+    /// Items whose exact text must be read before the exclusions are final.
     pub(crate) unknown: Vec<ItemId>,
 }
 
 impl Excluded {
-    /// What steps excluded for each of several questions, but not for what another one found.
+    /// Merges the exclusions of several questions. An item that another question found is not excluded.
     pub(super) fn of_all(exclusions: Vec<Self>, found: &[Ranked]) -> Self {
         let mut all = Self::default();
         let mut taken: HashSet<Doc> = found.iter().map(|item| item.doc).collect();
@@ -105,7 +105,7 @@ impl<'a> Rules<'a> {
         Self { question: Saying::new(query), shown, session, words, asking, user: term_hash("user") }
     }
 
-    /// Whether an item is no find, as far as that is known without reading it.
+    /// Whether an item does not count as a hit, as far as this is known without reading its text.
     pub(crate) fn tells_nothing(&self, index: &UserIndex, doc: Doc) -> bool {
         let document = &index.documents[doc as usize];
         let saying = index.sayings.get(doc);
@@ -115,7 +115,7 @@ impl<'a> Rules<'a> {
             || (self.may_ask(index, doc, document) && asks())
     }
 
-    /// Whether an item may be the question again, by its words.
+    /// Whether an item may repeat the question, judged by its words.
     fn may_ask(&self, index: &UserIndex, doc: Doc, document: &Document) -> bool {
         if !matches!(document.id, ItemId::Turn(_)) {
             return false;
@@ -130,14 +130,13 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// Whether a turn with the question's words asks nothing but what is asked now.
+    /// Whether a turn with the question's words only asks the current question.
     fn asks_the_same(&self, document: &Document, saying: Saying) -> bool {
         (saying == self.question && saying.asks) || (saying.is_open && document.speaker == self.user)
     }
 }
 
-/// The best `most` of all items without what takes no place among them. More are looked at where fewer than `wanted`
-/// would be left.
+/// The best `most` items without the excluded ones. If fewer than `wanted` items remain, more items are considered.
 pub(crate) fn set_aside(
     inputs: &Inputs<'_>,
     scores: &Scores<'_>,
@@ -164,7 +163,7 @@ pub(crate) fn set_aside(
     }
 }
 
-/// What takes no place of a list, by places in it.
+/// The excluded items of a list, by their positions in it.
 struct Judged {
     reasons: HashMap<usize, Reason>,
     unknown: Vec<ItemId>,
@@ -201,12 +200,13 @@ fn judge(index: &UserIndex, rules: &Rules<'_>, best: &[Scored]) -> Judged {
     Judged { reasons, unknown }
 }
 
-/// Whether a turn's text is shown anyway.
+/// Whether the prompt shows a turn's text already.
 fn is_shown(rules: &Rules<'_>, document: &Document, saying: Saying) -> bool {
     matches!(document.id, ItemId::Turn(_)) && rules.shown.texts.contains(&saying)
 }
 
-/// Of items with the same words, all but the newest of those that say the same and are as good as the best of them.
+/// Excludes repeated statements among items with the same words. Of the items with the same text whose scores are near
+/// the best, the newest stays.
 fn said_again(
     index: &UserIndex,
     best: &[Scored],
@@ -236,13 +236,13 @@ fn said_again(
     }
 }
 
-/// The words of an item as one number. Items with the same words share one; should others, it costs a comparison.
+/// A hash of an item's words. Items with the same words have the same hash; a collision only costs one comparison.
 fn words_of(index: &UserIndex, doc: Doc) -> u64 {
     let words = index.words.of(doc).iter();
     words.fold(FNV_START, |hash, (word, count)| fnv_step(hash, u64::from(*word) ^ u64::from(*count) << 32))
 }
 
-/// The same for the hits of a store's own index, whose texts are there.
+/// Applies the same rules to hits of a store's own index, which come with their texts.
 pub(super) fn exclude_hits(
     request: &RecallRequest,
     hits: Vec<FoundHit>,
@@ -270,7 +270,7 @@ pub(super) fn exclude_hits(
         } else {
             let speaker = turn.map(|turn| speaker(turn).to_owned());
             match said.get(&(speaker.clone(), saying)) {
-                // The newest takes the best place of all that say so.
+                // The newest item takes the best position of all items that say the same.
                 Some(place) if found.hit.item.created_at() > kept[*place].hit.item.created_at() => {
                     let id = found.hit.item.id();
                     excluded.push((std::mem::replace(&mut kept[*place], found).hit, Reason::Again(id)));

@@ -1,4 +1,4 @@
-//! From candidates to what is given back: the cross-encoder, the threshold, recency, diversity and the budget.
+//! From candidates to the returned items: the cross-encoder, the threshold, recency, diversity and the budget.
 
 use super::Recall;
 use std::collections::HashMap;
@@ -25,12 +25,12 @@ use strata_core::trace::RetrievalPath;
 use strata_core::turn::Turn;
 use strata_core::vector::Vector;
 
-/// How many candidates a cross-encoder reads: document 4 takes three times what is wanted.
+/// The cross-encoder reads this many times the wanted number of items, as in the memory-proxy design.
 const RERANKED_TIMES: usize = 3;
 
 const MICROS_A_DAY: f32 = 86_400_000_000.0;
 
-/// How many times as many recent turns are read as are wanted: some have no text.
+/// The fallback reads this many times the wanted number of recent turns, because some turns have no text.
 const BLANK_TIMES: u32 = 4;
 
 impl Recall {
@@ -78,7 +78,7 @@ impl Recall {
         }
         let nothing_fits =
             recalled.items.is_empty() && found.term_hits == 0 && request.order == Order::Served;
-        // Recent turns are relevant to nothing: whoever names a threshold wants none.
+        // Recent turns have no relevance, so a request with its own threshold does not get them.
         let wants_recent = request.score_threshold.is_none_or(|least| least <= 0.0);
         if nothing_fits && wants_recent && request.kinds.turns {
             self.add_recent(user, request, plan, &mut recalled).await?;
@@ -94,8 +94,8 @@ impl Recall {
         Ok(recalled)
     }
 
-    /// Lets a cross-encoder judge the best candidates, which then are all there is; one that fails is noted and done
-    /// without. Gives back the items that were read for it.
+    /// Reranks the best candidates with a cross-encoder and drops the rest. If the cross-encoder fails, the failure is
+    /// recorded and the order stays. Returns the items that were loaded for it.
     async fn rerank(
         &self,
         reranker: &dyn Reranker,
@@ -135,7 +135,7 @@ impl Recall {
         Ok(items)
     }
 
-    /// The candidates that are relevant enough, recent and unlike each other, with their final scores.
+    /// The candidates that pass the threshold, reordered by recency and diversity, with their final scores.
     fn choose(
         &self,
         request: &RecallRequest,
@@ -147,7 +147,7 @@ impl Recall {
         let relevant: Vec<&Candidate> =
             found.candidates.iter().filter(|candidate| candidate.relevance >= plan.score_threshold).collect();
         let age_days = |candidate: &Candidate| (now - candidate.created_at) as f32 / MICROS_A_DAY;
-        // Who names a time asks for what was said then, and not for what was said last.
+        // A question that names a time asks for items of that time, not for the latest ones.
         let weight = if found.names_time { 0.0 } else { plan.recency_weight };
         let scores: Vec<f32> = relevant
             .iter()
@@ -169,7 +169,7 @@ impl Recall {
         order.into_iter().map(|place| (relevant[place].clone(), scores[place])).collect()
     }
 
-    /// The last fallback of document 3: the most recent turns.
+    /// The last fallback of the context-store design: the most recent turns.
     async fn add_recent(
         &self,
         user: &UserId,
@@ -208,7 +208,7 @@ impl Recall {
         };
         let texts =
             recalled.items.iter().map(|item| (item.item.content(), matches!(item.item, Item::Turn(_))));
-        // Turns were counted when they were recorded; counting again may have to unpack a vocabulary first.
+        // The token count of a turn is stored with it. Counting again may have to unpack a vocabulary first.
         let counted: HashMap<&str, u32> =
             recalled.items.iter().filter_map(|item| counted(&item.item)).collect();
         let count = |text: &str| counted.get(text).copied().unwrap_or_else(|| self.tokens.count(text));
@@ -236,7 +236,7 @@ impl Recall {
         });
     }
 
-    /// The tokens of what is shown of an item.
+    /// The tokens of the shown part of an item.
     pub(crate) fn tokens_shown(&self, item: &RecalledItem) -> u32 {
         match &item.shortened {
             Some(text) => self.tokens.count(text),
@@ -253,7 +253,7 @@ impl Recall {
         }
     }
 
-    /// The items of the given ids, whichever of the owners has them.
+    /// The items with the given ids, from any of the owners.
     pub(super) async fn load(
         &self,
         owners: &[UserId],
@@ -285,7 +285,7 @@ impl Recall {
     }
 }
 
-/// The most relevant candidates, whatever the threshold.
+/// The most relevant candidates, without a threshold.
 fn by_relevance(plan: &Plan, found: &Found, trace: Option<&mut TraceLog>) -> Vec<(Candidate, f32)> {
     if let Some(trace) = trace {
         for candidate in &found.candidates {
@@ -296,7 +296,8 @@ fn by_relevance(plan: &Plan, found: &Found, trace: Option<&mut TraceLog>) -> Vec
     best.map(|candidate| (candidate.clone(), candidate.relevance)).collect()
 }
 
-/// Where there is nothing else, the same question from before: the newest, because one tells as much as all.
+/// If nothing else was found, an earlier copy of the same question. The newest is enough, because all copies say the
+/// same.
 fn asked_before(request: &RecallRequest, plan: &Plan, found: &Found) -> Vec<(Candidate, f32)> {
     if request.order == Order::Relevance {
         return Vec::new();
@@ -308,7 +309,7 @@ fn asked_before(request: &RecallRequest, plan: &Plan, found: &Found) -> Vec<(Can
     newest.map(|(candidate, _)| (candidate.clone(), candidate.relevance)).into_iter().collect()
 }
 
-/// A turn's text and its tokens, where they are known.
+/// A turn's text and its token count, if the count is known.
 fn counted(item: &Item) -> Option<(&str, u32)> {
     match item {
         Item::Turn(turn) if turn.token_count > 0 => Some((&turn.content, turn.token_count)),
@@ -316,11 +317,11 @@ fn counted(item: &Item) -> Option<(&str, u32)> {
     }
 }
 
-/// The direction of a candidate: the encoder's where it has one, else the mean of its words.
+/// The vector of a candidate: the encoder's if it has one, otherwise the mean of its words.
 fn vector_of(found: &Found, candidate: &Candidate) -> Option<Vector> {
     let (place, ranked) = candidate.ranked.as_ref()?;
     let index = found.indexes.get(*place)?.read();
-    // One space for all: the encoder's only where it ranked the items too.
+    // All vectors must be of one space. The encoder's vectors are used only if the encoder ranked the items, too.
     if ranked.parts.encoder.is_some()
         && let Some((values, scale)) = index.vectors.get(ranked.doc)
     {

@@ -1,4 +1,4 @@
-//! What a request may see of a user's items.
+//! Which of a user's items a request may see.
 
 use std::collections::HashSet;
 
@@ -13,11 +13,12 @@ use strata_core::scope::Scope;
 pub(crate) struct Visible<'a> {
     index: &'a UserIndex,
     request: &'a RecallRequest,
-    /// The items that its filter lets through, if it has one.
+    /// The items that the request's filter accepts; `None` without a filter.
     passing: Option<&'a HashSet<ItemId>>,
-    /// The session asked for. One without any item has no number: then only memories bound to no session remain.
+    /// The session asked for. A session without items has no number (`Some(None)`): then only memories that belong to
+    /// no session are visible.
     session: Option<Option<u32>>,
-    /// What the marks of an item must be one of, where nothing else decides.
+    /// The marks that an item needs, if kind and current visibility alone decide: the fast path.
     marks: Option<Marks>,
 }
 
@@ -35,7 +36,7 @@ impl<'a> Visible<'a> {
         Self { index, request, passing, session, marks }
     }
 
-    /// Whether it may see an item.
+    /// Whether the request may see an item.
     #[inline]
     pub(crate) fn sees(&self, doc: Doc) -> bool {
         match self.marks {
@@ -46,7 +47,7 @@ impl<'a> Visible<'a> {
 
     fn sees_closer(&self, doc: Doc) -> bool {
         let document = &self.index.documents[doc as usize];
-        // Memories bound to no session belong to all.
+        // Memories that belong to no session are visible in all sessions.
         let is_in = |number| document.session == u32::MAX || Some(document.session) == number;
         document.visible(self.request.as_of.map(Timestamp::as_microsecond))
             && document.is_one_of(self.request.kinds)
