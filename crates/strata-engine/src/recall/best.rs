@@ -1,4 +1,4 @@
-//! The best of all of a user's items, in one pass.
+//! The best of a user's items, found in one pass.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use super::rank::{Scored, better, keep_best};
 use super::visible::Visible;
 use crate::index::{Doc, UserIndex};
 
-/// The scores of all items. Those of items that may not be seen say nothing.
+/// The scores of all items. The scores of invisible items have no meaning.
 pub(crate) struct Scores<'a> {
     pub(crate) index: &'a UserIndex,
     pub(crate) visible: &'a Visible<'a>,
@@ -14,10 +14,10 @@ pub(crate) struct Scores<'a> {
 }
 
 impl Scores<'_> {
-    /// The best `count` that may be seen, best first; fewer where there are no more.
+    /// The best `count` visible items, best first; fewer if there are not enough.
     pub(crate) fn best(&self, count: usize) -> Vec<Scored> {
         let mut best: Vec<Scored> = Vec::with_capacity(2 * count);
-        // Whatever comes behind it is not among the best: most items, of which nothing else is asked.
+        // Items after this one are not among the best. Most items end here, and their visibility is not checked.
         let mut least: Option<Scored> = None;
         for (doc, score) in (0..).zip(&self.values) {
             let scored = Scored { doc, score: *score };
@@ -42,7 +42,7 @@ impl Scores<'_> {
         }
     }
 
-    /// How many of the items of which `is_one` says so may be seen.
+    /// The number of visible items for which `is_one` is true.
     pub(crate) fn count(&self, is_one: impl Fn(Doc) -> bool) -> u32 {
         let docs = 0..self.index.documents.len() as Doc;
         docs.filter(|doc| is_one(*doc) && self.visible.sees(*doc)).count() as u32
@@ -62,7 +62,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_best_are_those_of_a_sorted_list(
-            // Few values, so that many are alike; ids in another order than places.
+            // Few distinct scores give many ties; the ids are not in the order of the positions.
             items in proptest::collection::vec((0_u8..6, any::<u64>(), any::<bool>()), 0..120),
             count in 0_usize..40,
         ) {

@@ -71,7 +71,7 @@ impl Recall {
         let (mut owners, mut heads) = (Vec::new(), Vec::new());
         for owner in plan.scope.owners(user, plan.shared) {
             let head = self.store.head(&owner).await?;
-            // Most stores hold nothing that all users share.
+            // In most stores, no items are shared between all users.
             if owner == *user || head.revision > 0 {
                 owners.push(owner);
                 heads.push(head);
@@ -95,7 +95,7 @@ pub(crate) struct Found {
     /// Whether the question names a time.
     pub(crate) names_time: bool,
     pub(crate) scope: Scope,
-    /// Whose items were searched.
+    /// The owners whose items were searched.
     pub(crate) owners: Vec<UserId>,
     pub(crate) expansion: Option<String>,
     pub(crate) term_hits: u32,
@@ -128,12 +128,12 @@ impl Default for Found {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Candidate {
     pub(crate) id: ItemId,
-    /// When it was said or learned, in microseconds.
+    /// The time it was said or learned, in microseconds.
     pub(crate) created_at: i64,
     pub(crate) score: f32,
     pub(crate) relevance: f32,
-    /// For an item ranked in memory: the place of its index, and its ranking.
+    /// For an item ranked in memory: the position of its index in [`Found::indexes`], and its ranking.
     pub(crate) ranked: Option<(usize, Ranked)>,
-    /// The memory that holds now, if this one held once.
+    /// The memory that is current now, if this item is outdated.
     pub(crate) replaced_by: Option<ItemId>,
 }

@@ -26,10 +26,10 @@ use super::validity;
 use super::visible::Visible;
 use crate::index::{Doc, Document, FreshIndex, Indexes, UserIndex};
 
-/// How often a ranking is made again after it had to read items.
+/// A ranking is repeated at most this many times after items were read for it.
 const MAX_READINGS: usize = 4;
 
-/// The indexes of all owners, up to date, and the question as they see it.
+/// The up-to-date indexes of all owners, and the analysed question.
 pub(super) struct IndexSource<'a> {
     recall: &'a Recall,
     request: Arc<RecallRequest>,
@@ -42,7 +42,7 @@ pub(super) struct IndexSource<'a> {
 struct OwnerIndex {
     owner: UserId,
     index: FreshIndex,
-    /// The items that the request's filter lets through; `None` without a filter.
+    /// The items that the request's filter accepts; `None` without a filter.
     passing: Option<Arc<HashSet<ItemId>>>,
 }
 
@@ -75,7 +75,7 @@ impl<'a> IndexSource<'a> {
 #[async_trait]
 impl CandidateSource for IndexSource<'_> {
     async fn session_hits(&self, enough: u32) -> Result<u32> {
-        // What all users share belongs to no session: only the first owner, the user, is counted.
+        // Shared items belong to no session, so only the index of the first owner, the user, is counted.
         let Some(own) = self.owners.first().cloned() else { return Ok(0) };
         let (request, question) = (Arc::clone(&self.request), Arc::clone(&self.question));
         compute(self.recall.compute.as_ref(), Load::Short, move || {
@@ -105,8 +105,8 @@ impl CandidateSource for IndexSource<'_> {
 }
 
 impl IndexSource<'_> {
-    /// The ranking of one index. If it depends on the exact words of items that are not known yet, they are read and the
-    /// ranking is made again.
+    /// The ranking of one index. If it depends on the exact texts of items that are not known yet, the items are read
+    /// and the ranking is repeated.
     async fn ranked(&self, owner: &OwnerIndex, asked: &Arc<Asked>) -> Result<Ranking> {
         let index = &owner.index;
         if index.read().learned.is_missing() {
@@ -134,8 +134,8 @@ impl IndexSource<'_> {
         .await
     }
 
-    /// The vector of each part of the question, if there are vectors to compare it with. A failing embedder is noted, and
-    /// recall goes on without it.
+    /// The vector of each question in the message, if there are vectors to compare it with. If the embedder fails, the
+    /// failure is recorded and recall goes on without vectors.
     async fn question_vectors(&self, found: &mut Found) -> Vec<Option<Vector>> {
         let dimension = self.owners.iter().find_map(|owner| {
             let index = owner.index.read();
@@ -144,8 +144,8 @@ impl IndexSource<'_> {
         let (Some(embedder), Some(dimension)) = (&self.recall.embedder, dimension) else { return Vec::new() };
         let mut vectors = Vec::with_capacity(self.question.each().len());
         for part in self.question.each() {
-            // An encoder that knows no Chinese would cost time and find nothing. An embedder that failed is not asked
-            // again: it may have taken its whole time limit.
+            // An encoder that knows no Chinese would cost time and find nothing. After a failure the embedder is not
+            // called again, because the failed call may have used its whole time limit.
             let readable = part.latin || self.recall.settings.encoder_reads_chinese;
             vectors.push(match readable && found.error_stage.is_none() {
                 true => question_vector(embedder.as_ref(), part, dimension, found).await,
@@ -175,7 +175,7 @@ async fn question_vector(
     None
 }
 
-/// A question to an index.
+/// One ranking, ready to run on the compute port.
 struct Asked {
     request: Arc<RecallRequest>,
     plan: Plan,
@@ -198,7 +198,7 @@ impl Asked {
 }
 
 impl Found {
-    /// Merges the ranking of one index in by relevance.
+    /// Merges the ranking of one index by relevance.
     fn add(&mut self, index: FreshIndex, ranking: Ranking, plan: &Plan) {
         let place = self.indexes.len();
         let Ranking { items, term_hits, vector_hits, excluded } = ranking;
@@ -210,7 +210,7 @@ impl Found {
             self.excluded.extend(excluded.items.into_iter().map(|(scored, reason)| {
                 let Scored { doc, score } = scored;
                 let Document { id, created_at, .. } = index.documents[doc as usize];
-                // The share of the question that it matches.
+                // The score of an excluded item is the share of the question that it matches.
                 let relevance = score.clamp(0.0, 1.0);
                 (Candidate { id, created_at, score, relevance, ranked: None, replaced_by: None }, reason)
             }));
@@ -228,8 +228,8 @@ impl Found {
         };
     }
 
-    /// Makes one ranking of those of several indexes. Scores can be compared, because they are shares of the question.
-    /// Relevance cannot: the best of a few unrelated items is still the best of its index.
+    /// Makes one ranking of the rankings of several indexes. Scores can be compared, because they are shares of the
+    /// question. Relevance cannot: an index of a few unrelated items has a best item, too.
     fn calibrate(&mut self, plan: &Plan) {
         self.candidates.sort_by(|a, b| b.score.total_cmp(&a.score));
         self.candidates.truncate(plan.pool);
@@ -256,7 +256,7 @@ fn ranked_candidate(index: &UserIndex, place: usize, ranked: Ranked) -> Candidat
     }
 }
 
-/// How many of a session's items share a term with the question, counted up to `enough`.
+/// The number of a session's items that share a term with the question. Counting stops at `enough`.
 fn hits_in_session(
     index: &UserIndex,
     passing: Option<&HashSet<ItemId>>,

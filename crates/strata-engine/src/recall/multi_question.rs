@@ -1,22 +1,24 @@
-//! A message that asks several things at once.
+//! Messages that ask several things at once.
 //!
 //! «Where does my sister work? And when is the trade fair?» ranked as one question lets the half with more matches fill
-//! all places. So each question in it is ranked by itself, and their answers take turns; so is each item of a list. A
-//! message that mostly tells something stays one: what its questions are about is in what it tells.
+//! the whole list. So each question in the message is ranked by itself, and the answers are interleaved. The items of a
+//! list are treated in the same way. A message that mostly states something stays one question, because its statements
+//! name the topic of its questions.
 
 use std::collections::HashSet;
 
 use super::rank::Ranked;
 use strata_language::sentences;
 
-/// What share of a message's letters must stand in its questions, or in a list that something is asked of.
+/// The minimum share of a message's letters that its questions, or the items of its list, must have.
 const LEAST_ASKED: f32 = 2.0 / 3.0;
 const LEAST_LISTED: f32 = 0.5;
 
-/// How many questions are told apart. More of them are a text about one topic, and an encoder reads each by itself.
+/// The maximum number of single questions. A message with more is a text about one topic, and the encoder would have to
+/// embed each question.
 pub(crate) const MOST: usize = 4;
 
-/// The questions of a message that consists of several, or the items of its list; none where it asks one thing.
+/// The questions of a message that consists of several, or the items of its list. Empty if the message asks one thing.
 pub(crate) fn asks(text: &str) -> Vec<&str> {
     let makes_up = |parts: &[&str], least: f32| {
         parts.len() > 1
@@ -42,7 +44,7 @@ fn is_question(sentence: &str) -> bool {
     letters(sentence) > 0 && sentence.contains(['?', '？'])
 }
 
-/// What a line lists, where it begins with a mark as lists have: a dash, or a letter or number before a stop.
+/// The text of a list item, if the line starts with a list marker: a dash, or a letter or number before a stop.
 fn list_item(line: &str) -> Option<&str> {
     let line = line.trim();
     if let Some(item) = line.strip_prefix(['-', '*', '•']) {
@@ -59,9 +61,11 @@ fn letters(text: &str) -> usize {
     text.chars().filter(|c| c.is_alphanumeric()).count()
 }
 
-/// One list from the answers to several questions, each best first: the best of each, then the second of each, and so on.
+/// Interleaves the answers to several questions: the best answer to each, then the second best to each, and so on. Each
+/// list is sorted, best first.
 ///
-/// The best answers count alike, whatever share of their questions they match: the first question's scores set the scale.
+/// The best answers count the same, whatever share of their question they match. The scores of the first question set
+/// the scale.
 pub(crate) fn in_turns(mut lists: Vec<Vec<Ranked>>) -> Vec<Ranked> {
     let best = |list: &[Ranked]| list.first().map_or(0.0, |item| item.score);
     let scale = lists.first().map_or(0.0, |list| best(list));
@@ -77,7 +81,7 @@ pub(crate) fn in_turns(mut lists: Vec<Vec<Ranked>>) -> Vec<Ranked> {
     for place in 0..longest {
         for item in lists.iter().filter_map(|list| list.get(place)) {
             if taken.insert(item.doc) {
-                // Places and scores fall together.
+                // Scores must not rise along the list.
                 let score = merged.last().map_or(item.score, |last| last.score.min(item.score));
                 merged.push(Ranked { score, ..item.clone() });
             }

@@ -1,4 +1,5 @@
-//! What stands in when a user's items are not ranked in memory, or when no word of the question is known.
+//! Candidates from the store's own text index, for users who are too large for the index in memory, and the trigram
+//! fallback for questions without a known word.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,14 +16,14 @@ use strata_core::scope::Scope;
 use strata_core::store::{Hit, TextMatch, TextQuery};
 use strata_core::trace::RetrievalPath;
 
-/// How relevant the best full-text hit of a store counts, and how fast that falls with the place: as in the ranking in
-/// memory, whose calibration knows places better than scores.
+/// The relevance of a store's hits by position, as a logistic curve (height, slope): it follows the ranking in memory,
+/// whose calibration also depends more on positions than on scores.
 const STORE_RELEVANCE: (f32, f32) = (6.0, 2.0);
 
-/// How many times as many hits are read as are wanted.
+/// The search reads this many times the wanted number of hits, because some are excluded.
 const EXCLUDED_TIMES: usize = 4;
 
-/// A hit, and whether it is the user's own.
+/// A hit, and whether it belongs to the user (and not to all users).
 pub(super) struct FoundHit {
     pub(super) hit: Hit,
     pub(super) own: bool,
@@ -33,7 +34,7 @@ pub(super) struct StoreSource<'a> {
     recall: &'a Recall,
     owners: Vec<UserId>,
     request: Arc<RecallRequest>,
-    /// The candidates of the session, which were found to count its hits.
+    /// The candidates of the session, kept after its hits were counted.
     in_session: Mutex<Option<Found>>,
 }
 
@@ -43,7 +44,7 @@ impl<'a> StoreSource<'a> {
     }
 
     async fn search(&self, scope: Scope, pool: usize) -> Result<Found> {
-        // Some of the best may be excluded.
+        // Some of the best hits may be excluded.
         let request = &*self.request;
         let query = text_query(request, scope, TextMatch::Words, pool * EXCLUDED_TIMES);
         let hits = self.recall.search_in(&self.owners, query, request).await?;
@@ -54,7 +55,7 @@ impl<'a> StoreSource<'a> {
         };
         let all = (all - excluded.iter().filter(|(_, reason)| reason.tells_nothing()).count()).min(pool);
         hits.truncate(pool);
-        // Neither shared items nor excluded ones count as hits of a session.
+        // Shared and excluded items do not count as hits of a session.
         let own = hits.iter().filter(|hit| hit.own).count();
         let term_hits = if scope == Scope::Session { own } else { all };
         let (height, fall) = STORE_RELEVANCE;
@@ -97,7 +98,8 @@ impl CandidateSource for StoreSource<'_> {
 }
 
 impl Recall {
-    /// Adds what holds the question as a substring or resembles its words: the trigram fallback of document 3.
+    /// Adds items that contain the question as a substring or have similar words: the trigram fallback of the
+    /// context-store design.
     pub(super) async fn add_similar(&self, request: &RecallRequest, found: &mut Found) -> Result<()> {
         let settings = &self.settings;
         if request.query.trim().chars().count() < settings.min_query_len {
@@ -116,7 +118,7 @@ impl Recall {
             return Ok(());
         }
         found.path = RetrievalPath::Trgm;
-        // A similarity says how well the letters fit, which is more than a guess from vectors and less than a match.
+        // A trigram similarity is stronger evidence than vectors alone and weaker than a term match.
         let similar: Vec<Candidate> =
             hits.iter().map(|hit| candidate(hit, 0.5 + 0.4 * hit.score.min(1.0))).collect();
         found.candidates.retain(|known| similar.iter().all(|hit| hit.id != known.id));
@@ -125,7 +127,7 @@ impl Recall {
         Ok(())
     }
 
-    /// One search among the items of all given owners.
+    /// One search over the items of all given owners.
     async fn search_in(
         &self,
         owners: &[UserId],

@@ -1,8 +1,9 @@
-//! What holds now before what held once: a turn from which only replaced memories were learned stands behind the memory
-//! that took their place.
+//! Current knowledge before outdated knowledge: if all memories learned from a turn were replaced, the turn ranks after
+//! the memory that replaced them.
 //!
-//! Turns are never closed, because they were said; but «I live in Ghent» matches «where do I live» better than «the user
-//! moved to Bruges» ever will. Learning has found out which of the two holds. Its answer takes the turn's place.
+//! Turns are never closed, because they were said. But «I live in Ghent» matches «where do I live» better than «the
+//! user moved to Bruges» does. Learning has already decided which of the two is current, so the current memory takes
+//! the turn's position.
 
 use jiff::Timestamp;
 
@@ -15,7 +16,7 @@ use crate::index::{Doc, UserIndex};
 use strata_core::id::{ItemId, MemoryId, TurnId};
 use strata_core::scope::Scope;
 
-/// Puts current memories in front of the turns that they make out of date. Scores stay with the places.
+/// Moves current memories before the turns that they make outdated. The scores stay with the positions.
 pub(super) fn current_first(found: &mut Found, request: &RecallRequest, plan: &Plan) {
     let places: Vec<(f32, f32)> =
         found.candidates.iter().map(|found| (found.score, found.relevance)).collect();
@@ -49,7 +50,7 @@ pub(super) fn current_first(found: &mut Found, request: &RecallRequest, plan: &P
     }
 }
 
-/// The memory that makes a candidate out of date, and its place among the candidates where it has one.
+/// The memory that makes a candidate outdated, and its position among the candidates if it has one.
 fn current_of(found: &Found, at: usize, request: &RecallRequest) -> Option<(Candidate, Option<usize>)> {
     let candidate = &found.candidates[at];
     let (ItemId::Turn(turn), Some((place, _))) = (candidate.id, &candidate.ranked) else { return None };
@@ -74,8 +75,8 @@ fn current_of(found: &Found, at: usize, request: &RecallRequest) -> Option<(Cand
     ))
 }
 
-/// What took the place of all that a turn says. One from which nothing was learned because it was known already says what
-/// those say that it stands for.
+/// The memories that replaced everything that a turn says. If nothing was learned from the turn, because a repeated
+/// earlier turn already said the same, the replacements of that earlier turn count.
 fn replacements(found: &Found, index: &UserIndex, turn: TurnId, request: &RecallRequest) -> Vec<MemoryId> {
     let as_of = request.as_of.map(Timestamp::as_microsecond);
     let said = index.doc(&ItemId::Turn(turn)).map(|doc| index.documents[doc as usize].created_at);
@@ -95,14 +96,14 @@ fn replacements(found: &Found, index: &UserIndex, turn: TurnId, request: &Recall
 }
 
 fn may_be_seen(index: &UserIndex, doc: Doc, scope: Scope, request: &RecallRequest) -> bool {
-    // What a filter lets pass is among the candidates, or nobody knows.
+    // With a filter, only candidates are known to be accepted.
     if request.filter.is_some() {
         return false;
     }
     Visible::new(index, request, scope, None).sees(doc)
 }
 
-/// Keeps what holds now in front in an order of places among `candidates`, whatever recency and diversity made of it.
+/// Keeps current memories before outdated turns after recency and diversity. `order` holds positions in `candidates`.
 pub(super) fn keep_current_first(candidates: &[&Candidate], order: &mut [usize]) {
     for at in 0..order.len() {
         let Some(current) = candidates[order[at]].replaced_by else { continue };
@@ -110,7 +111,8 @@ pub(super) fn keep_current_first(candidates: &[&Candidate], order: &mut [usize])
             continue;
         }
         let Some(place) = candidates.iter().position(|candidate| candidate.id == current) else { continue };
-        // It goes where the turn is, and the turn where it was, or out.
+        // The memory takes the turn's position. The turn takes the memory's position, or is dropped if the memory had
+        // none.
         match order.iter().position(|other| *other == place) {
             Some(later) => order.swap(at, later),
             None => order[at] = place,
