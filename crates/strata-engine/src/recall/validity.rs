@@ -75,8 +75,9 @@ fn current_of(found: &Found, at: usize, request: &RecallRequest) -> Option<(Cand
     ))
 }
 
-/// The memories that replaced everything that a turn says. If nothing was learned from the turn, because a repeated
-/// earlier turn already said the same, the replacements of that earlier turn count.
+/// The memories that replaced everything that a turn says. Nothing is learned from a turn that only repeats known
+/// facts. Then the replacements of the earlier turns with the same text count (they are excluded in favour of this
+/// turn), if they were learned after this turn.
 fn replacements(found: &Found, index: &UserIndex, turn: TurnId, request: &RecallRequest) -> Vec<MemoryId> {
     let as_of = request.as_of.map(Timestamp::as_microsecond);
     let said = index.doc(&ItemId::Turn(turn)).map(|doc| index.documents[doc as usize].created_at);
