@@ -11,13 +11,13 @@
 
 mod document;
 mod features;
+mod fingerprint;
 mod learned;
 mod lists;
 mod load;
 mod maintain;
 mod means;
 mod postings;
-mod saying;
 mod segment;
 mod similar_words;
 #[cfg(test)]
@@ -29,11 +29,11 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use lru::LruCache;
 
-pub(crate) use document::{Doc, Document, Marks, Place};
+pub(crate) use document::{Doc, Document, Marks, Placement};
 pub(crate) use features::{TermHash, is_latin, question_terms, question_words, speaker, spoken, term_hash};
 pub(crate) use user::UserIndex;
 
-pub use saying::Saying;
+pub use fingerprint::TextFingerprint;
 
 pub(crate) use maintain::{SEGMENT_ITEMS, write_segment};
 pub use segment::SEGMENT_SPACE;
@@ -52,21 +52,21 @@ const FEED_BATCH: u32 = 2_000;
 const INLINE_ITEMS: usize = 16;
 
 /// The indexes of the users who asked most recently.
-pub struct Indexes {
+pub(crate) struct Indexes {
     lexicon: Arc<dyn Lexicon>,
     budget: usize,
     users: Mutex<Users>,
 }
 
-type Users = LruCache<UserId, Slot>;
+type Users = LruCache<UserId, CachedIndex>;
 
-struct Slot {
+struct CachedIndex {
     index: Arc<RwLock<UserIndex>>,
     bytes: usize,
 }
 
 /// Changes that are about to be added to an index.
-struct Feeding {
+struct FeedBatch {
     /// The revision that the index must have before.
     after: u64,
     /// The revision of the index afterwards, if there are no more changes.
@@ -91,11 +91,11 @@ impl FreshIndex {
     }
 
     /// Records the exact texts of items that were loaded from segments.
-    pub(crate) fn note_sayings(&self, items: impl IntoIterator<Item = Item>) {
+    pub(crate) fn note_texts(&self, items: impl IntoIterator<Item = Item>) {
         let mut index = self.0.write().unwrap_or_else(PoisonError::into_inner);
         for item in items {
             if let Some(doc) = index.doc(&item.id()) {
-                index.sayings.note(doc, &item);
+                index.fingerprints.note(doc, &item);
             }
         }
     }
@@ -103,24 +103,13 @@ impl FreshIndex {
 
 impl Indexes {
     /// Creates a cache of indexes that take about `budget` bytes together.
-    pub fn new(lexicon: Arc<dyn Lexicon>, budget: usize) -> Self {
+    pub(crate) fn new(lexicon: Arc<dyn Lexicon>, budget: usize) -> Self {
         Self { lexicon, budget, users: Mutex::new(LruCache::unbounded()) }
     }
 
     /// The words and their vectors.
-    pub fn lexicon(&self) -> &dyn Lexicon {
+    pub(crate) fn lexicon(&self) -> &dyn Lexicon {
         self.lexicon.as_ref()
-    }
-
-    /// The approximate size of all indexes in bytes, and their number.
-    pub fn usage(&self) -> (usize, usize) {
-        let users = self.lock();
-        (users.iter().map(|(_, slot)| slot.bytes).sum(), users.len())
-    }
-
-    /// Drops a user's index; the next question loads it again.
-    pub fn forget(&self, user: &UserId) {
-        self.lock().pop(user);
     }
 
     /// The user's index, brought up to date with the store's `head`, which the caller has just read, and with the
@@ -133,11 +122,11 @@ impl Indexes {
         mut head: Head,
         model: Option<&str>,
     ) -> Result<FreshIndex> {
-        let mut known = self.lock().peek(user).map(|slot| Arc::clone(&slot.index));
+        let mut known = self.lock().peek(user).map(|cached| Arc::clone(&cached.index));
         if let Some(index) = &known {
-            let (seen, worn) = {
+            let (seen, outdated) = {
                 let index = index.read().unwrap_or_else(PoisonError::into_inner);
-                (index.head, index.is_worn())
+                (index.head, index.is_outdated())
             };
             if seen.revision > head.revision {
                 // Another question has added changes that were written after the caller read the head. If the index is
@@ -145,7 +134,7 @@ impl Indexes {
                 head = store.head(user).await?;
             }
             // Something was erased, or much of the index is outdated: load it again.
-            if seen.epoch != head.epoch || seen.revision > head.revision || worn {
+            if seen.epoch != head.epoch || seen.revision > head.revision || outdated {
                 known = None;
             }
         }
@@ -188,7 +177,7 @@ impl Indexes {
         }
         let mut index = load::load(&segments, self.lexicon());
         index.head = Head { revision, epoch: head.epoch, vectors: 0 };
-        index.look_for_closed();
+        index.find_closed();
         index
     }
 
@@ -209,31 +198,31 @@ impl Indexes {
             // large one.
             let limit = u32::try_from(head.revision - after).unwrap_or(FEED_BATCH).min(FEED_BATCH);
             let changes = store.feed(user, after, limit).await?;
-            let feeding =
-                Feeding { after, upto: head.revision, full: changes.len() >= limit as usize, changes };
+            let batch =
+                FeedBatch { after, upto: head.revision, full: changes.len() >= limit as usize, changes };
             // Analysing a few items takes less time than handing them to another thread.
-            if feeding.changes.len() <= INLINE_ITEMS {
-                self.feed(index, feeding);
+            if batch.changes.len() <= INLINE_ITEMS {
+                self.feed(index, batch);
                 continue;
             }
             let (this, index) = (Arc::clone(self), Arc::clone(index));
-            ports::compute(compute, Load::Long, move || this.feed(&index, feeding)).await?;
+            ports::compute(compute, Load::Long, move || this.feed(&index, batch)).await?;
         }
     }
 
     /// Adds changes to an index, unless another question has changed the index since they were read.
-    fn feed(&self, index: &RwLock<UserIndex>, feeding: Feeding) {
+    fn feed(&self, index: &RwLock<UserIndex>, batch: FeedBatch) {
         let mut index = index.write().unwrap_or_else(PoisonError::into_inner);
-        if index.head.revision != feeding.after {
+        if index.head.revision != batch.after {
             return;
         }
-        for (revision, item) in feeding.changes {
+        for (revision, item) in batch.changes {
             index.add_item(&item, self.lexicon.as_ref());
             index.head.revision = revision;
         }
-        if !feeding.full {
+        if !batch.full {
             // Some revisions have no item to index, for instance a change of state.
-            index.head.revision = index.head.revision.max(feeding.upto);
+            index.head.revision = index.head.revision.max(batch.upto);
         }
     }
 
@@ -269,11 +258,11 @@ impl Indexes {
     fn keep(&self, user: &UserId, index: &Arc<RwLock<UserIndex>>) {
         let bytes = index.read().unwrap_or_else(PoisonError::into_inner).bytes();
         let mut users = self.lock();
-        users.put(user.clone(), Slot { index: Arc::clone(index), bytes });
-        let mut total: usize = users.iter().map(|(_, slot)| slot.bytes).sum();
+        users.put(user.clone(), CachedIndex { index: Arc::clone(index), bytes });
+        let mut total: usize = users.iter().map(|(_, cached)| cached.bytes).sum();
         while total > self.budget && users.len() > 1 {
-            let Some((_, slot)) = users.pop_lru() else { break };
-            total -= slot.bytes;
+            let Some((_, cached)) = users.pop_lru() else { break };
+            total -= cached.bytes;
         }
     }
 

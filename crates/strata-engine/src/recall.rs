@@ -38,13 +38,11 @@ use strata_core::store::Store;
 use crate::index::Indexes;
 
 pub use budget::{Budget, Share, cut, share};
-pub use diversity::{mmr, recency, with_recency};
 pub(crate) use log::RequestLog;
-pub use request::{
-    MAX_LIMIT, MAX_QUERY_CHARS, Order, RecallRequest, RecallSettings, Recalled, RecalledItem, Shown,
-};
+pub(crate) use request::MAX_QUERY_CHARS;
+pub use request::{MAX_LIMIT, Order, RecallRequest, RecallSettings, Recalled, RecalledItem, Shown};
 
-use request::Plan;
+use request::RecallPlan;
 
 /// Answers questions from memory.
 #[derive(Clone)]
@@ -97,7 +95,7 @@ impl Recall {
         &self,
         user: &UserId,
         request: RecallRequest,
-        plan: Plan,
+        plan: RecallPlan,
         id: RequestId,
     ) -> Result<Recalled> {
         let request = Arc::new(request);

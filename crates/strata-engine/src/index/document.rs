@@ -31,7 +31,7 @@ const HALF_LENGTH: f32 = 100.0;
 /// The data of an item that scoring reads for every word of a question. It is separate from [`Document`] so that more
 /// items fit into the processor's first-level cache.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Place {
+pub(crate) struct Placement {
     /// The turns directly before and after it in its session, if they are at most an hour apart.
     pub(crate) previous: Doc,
     pub(crate) next: Doc,
@@ -39,7 +39,7 @@ pub(crate) struct Place {
     pub(crate) length_norm: f32,
 }
 
-impl Place {
+impl Placement {
     pub(crate) fn new(word_count: u32) -> Self {
         let length_norm = 1.0 / (1.0 + word_count as f32 / HALF_LENGTH);
         Self { previous: NO_DOC, next: NO_DOC, length_norm }

@@ -2,7 +2,7 @@
 //! outdated.
 //!
 //! Segments do not store this. It comes with each memory from the feed. For memories from segments it is read once, and
-//! only if some memory is closed ([`Learned::is_missing`]).
+//! only if some memory is closed ([`LearnedFrom::is_missing`]).
 
 use hashbrown::HashMap;
 
@@ -16,7 +16,7 @@ const LONGEST_CHAIN: usize = 64;
 
 /// Memories by the turns from which they were learned.
 #[derive(Default)]
-pub(crate) struct Learned {
+pub(crate) struct LearnedFrom {
     by_turn: HashMap<TurnId, Vec<MemoryId>>,
     /// The replacement of each known memory.
     replaced_by: HashMap<MemoryId, Option<MemoryId>>,
@@ -26,7 +26,7 @@ pub(crate) struct Learned {
     closed: bool,
 }
 
-impl Learned {
+impl LearnedFrom {
     /// Records a new or changed memory.
     pub(super) fn note(&mut self, memory: &Memory) {
         self.closed |= memory.valid_to.is_some();
@@ -74,7 +74,7 @@ impl Learned {
 
 impl UserIndex {
     /// Checks whether the loaded items include a closed memory.
-    pub(super) fn look_for_closed(&mut self) {
+    pub(super) fn find_closed(&mut self) {
         let is_closed = |document: &Document| {
             matches!(document.id, ItemId::Memory(_)) && document.valid_to != i64::MAX && !document.superseded
         };

@@ -92,7 +92,7 @@ impl Loading {
                 self.index.put(former, document);
                 return;
             }
-            self.index.leave_out(former);
+            self.index.supersede(former);
         }
         let doc = self.index.documents.len() as Doc;
         self.index.words.add_unlisted(doc, words);

@@ -9,7 +9,7 @@
 mod columns;
 
 use hashbrown::HashMap;
-use hashbrown::hash_map::Entry as Place;
+use hashbrown::hash_map::Entry as MapEntry;
 use uuid::Uuid;
 
 use self::columns::{Numbers, Reader, Writer};
@@ -34,7 +34,7 @@ const MOMENTS: u8 = 0b1000;
 
 /// An item with its features.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct IndexEntry {
     pub(crate) document: Document,
     pub(crate) session: Option<SessionId>,
     pub(crate) features: Features,
@@ -51,7 +51,7 @@ struct Row<'a> {
 }
 
 /// Writes a segment.
-pub(crate) fn encode(entries: &[Entry]) -> Vec<u8> {
+pub(crate) fn encode(entries: &[IndexEntry]) -> Vec<u8> {
     let rows = entries.iter().map(|entry| Row {
         document: entry.document.clone(),
         session: entry.session.as_ref().map(SessionId::as_str),
@@ -76,10 +76,10 @@ pub(crate) fn merge<'a>(segments: impl IntoIterator<Item = &'a [u8]>) -> Option<
                 document: entry.document,
             };
             match places.entry(row.document.id) {
-                Place::Vacant(vacant) => {
+                MapEntry::Vacant(vacant) => {
                     vacant.insert(rows.len());
                 }
-                Place::Occupied(mut known) => {
+                MapEntry::Occupied(mut known) => {
                     let former = &mut rows[*known.get()];
                     let same = |former: &Row<'_>| former.terms == row.terms && former.words == row.words;
                     // The text of a turn never changes. An item with unchanged features keeps its position, as in an
@@ -327,7 +327,7 @@ mod tests {
 
     use super::*;
 
-    fn entry() -> impl Strategy<Value = Entry> {
+    fn entry() -> impl Strategy<Value = IndexEntry> {
         let words = proptest::collection::btree_map("[a-z茶]{1,6}", 1_u8..9, 0..5);
         let terms = proptest::collection::btree_map(any::<u32>(), 1_u8..9, 0..5);
         let moments = (any::<i64>(), any::<bool>(), proptest::option::of(any::<i64>()));
@@ -353,17 +353,21 @@ mod tests {
                         latin,
                         ..Document::new(id)
                     };
-                    Entry { document, session: session.map(|name| SessionId::new(name).unwrap()), features }
+                    IndexEntry {
+                        document,
+                        session: session.map(|name| SessionId::new(name).unwrap()),
+                        features,
+                    }
                 },
             )
     }
 
     /// The entries of a segment.
-    fn entries(bytes: &[u8]) -> Vec<Entry> {
+    fn entries(bytes: &[u8]) -> Vec<IndexEntry> {
         let segment = decode(bytes).unwrap();
         let word = |(place, count): (u32, u8)| (segment.words[place as usize].to_owned(), count);
         let term = |(place, count): (u32, u8)| (segment.terms.get(place as usize), count);
-        let read = |entry: SegmentEntry<'_>| Entry {
+        let read = |entry: SegmentEntry<'_>| IndexEntry {
             session: entry.session.map(|at| SessionId::new(segment.sessions[at as usize]).unwrap()),
             features: Features {
                 terms: entry.terms.map(term).collect(),
@@ -377,11 +381,11 @@ mod tests {
     }
 
     /// The expected result of merging, written in the simplest way.
-    fn expected(entries: Vec<Entry>) -> Vec<Entry> {
-        let mut kept: Vec<Entry> = Vec::new();
+    fn expected(entries: Vec<IndexEntry>) -> Vec<IndexEntry> {
+        let mut kept: Vec<IndexEntry> = Vec::new();
         for mut entry in entries {
             let former = kept.iter().position(|former| former.document.id == entry.document.id);
-            let says = |entry: &Entry| (entry.features.terms.clone(), entry.features.words.clone());
+            let says = |entry: &IndexEntry| (entry.features.terms.clone(), entry.features.words.clone());
             match former {
                 Some(at)
                     if matches!(entry.document.id, ItemId::Turn(_)) || says(&kept[at]) == says(&entry) =>

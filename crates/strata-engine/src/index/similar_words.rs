@@ -31,7 +31,7 @@ pub(crate) struct SimilarWords {
 }
 
 struct Remembered {
-    words: LruCache<Box<str>, Like>,
+    words: LruCache<Box<str>, NearWords>,
     /// The minimum cosine of a similar word.
     least: f32,
 }
@@ -43,7 +43,7 @@ impl Default for Remembered {
 }
 
 #[derive(Clone, Default)]
-struct Like {
+struct NearWords {
     /// The number of the user's words that were compared: whole blocks.
     compared: usize,
     near: Vec<Near>,
@@ -64,9 +64,9 @@ impl Words {
     /// 2022 is near 2023 in every embedding, and wrong.
     pub(crate) fn near(&self, asked: &[(&str, &Vector)], least: f32) -> Vec<Vec<Near>> {
         let (vectors, scales, numeric) = self.rows();
-        let mut likes = self.similar().of(asked, least);
-        let first = asked.iter().zip(&likes).filter(|((_, direction), _)| direction.scale > 0.0);
-        let first = first.map(|(_, like)| like.compared / BLOCK).min().unwrap_or(usize::MAX);
+        let mut results = self.similar().of(asked, least);
+        let first = asked.iter().zip(&results).filter(|((_, direction), _)| direction.scale > 0.0);
+        let first = first.map(|(_, result)| result.compared / BLOCK).min().unwrap_or(usize::MAX);
         let (mut one, mut other) = ([0; BLOCK], [0; BLOCK]);
         // All directions are compared with a block of words while it is in the first-level cache, two directions at a
         // time.
@@ -75,25 +75,26 @@ impl Words {
             let end = start + rows.len() / DIMENSION;
             let (one, other) = (&mut one[..end - start], &mut other[..end - start]);
             let (scales, numeric) = (&scales[start..end], &numeric[start..end]);
-            let take = |products: &[i32], direction: &Vector, like: &mut Like| {
-                gather(products, scales, numeric, direction.scale, least, start, &mut like.near);
+            let take = |products: &[i32], direction: &Vector, result: &mut NearWords| {
+                gather(products, scales, numeric, direction.scale, least, start, &mut result.near);
             };
-            let is_due = |like: &Like, direction: &Vector| direction.scale > 0.0 && like.compared <= start;
-            let directions = asked.iter().map(|(_, direction)| *direction).zip(&mut likes);
-            let mut directions = directions.filter(|(direction, like)| is_due(like, direction));
-            while let Some((direction, like)) = directions.next() {
+            let is_due =
+                |result: &NearWords, direction: &Vector| direction.scale > 0.0 && result.compared <= start;
+            let directions = asked.iter().map(|(_, direction)| *direction).zip(&mut results);
+            let mut directions = directions.filter(|(direction, result)| is_due(result, direction));
+            while let Some((direction, result)) = directions.next() {
                 match directions.next() {
-                    Some((second, second_like)) => {
+                    Some((second, second_result)) => {
                         dots_of_two(rows, [&direction.values, &second.values], [&mut *one, &mut *other]);
-                        take(other, second, second_like);
+                        take(other, second, second_result);
                     }
                     None => dots(rows, &direction.values, one),
                 }
-                take(one, direction, like);
+                take(one, direction, result);
             }
         }
-        let found = likes.iter().map(|like| like.near.clone()).collect();
-        self.similar().keep(asked, likes, least, vectors.len() / DIMENSION);
+        let found = results.iter().map(|result| result.near.clone()).collect();
+        self.similar().keep(asked, results, least, vectors.len() / DIMENSION);
         found
     }
 }
@@ -121,24 +122,24 @@ fn gather(
 
 impl SimilarWords {
     /// The cached result of each word.
-    fn of(&self, asked: &[(&str, &Vector)], least: f32) -> Vec<Like> {
+    fn of(&self, asked: &[(&str, &Vector)], least: f32) -> Vec<NearWords> {
         let mut remembered = self.lock();
         remembered.begin(least);
         asked.iter().map(|(text, _)| remembered.words.peek(*text).cloned().unwrap_or_default()).collect()
     }
 
     /// Caches the results over the first `words` words, and drops the least recently used ones.
-    fn keep(&self, asked: &[(&str, &Vector)], likes: Vec<Like>, least: f32, words: usize) {
+    fn keep(&self, asked: &[(&str, &Vector)], results: Vec<NearWords>, least: f32, words: usize) {
         let whole = words / BLOCK * BLOCK;
         let mut remembered = self.lock();
         remembered.begin(least);
-        for ((text, direction), mut like) in asked.iter().zip(likes) {
+        for ((text, direction), mut result) in asked.iter().zip(results) {
             if direction.scale > 0.0 {
                 // The last block still grows, so it is compared again.
-                like.near.truncate(like.near.partition_point(|(word, _)| (*word as usize) < whole));
-                like.near.shrink_to_fit();
-                like.compared = whole;
-                remembered.words.put((*text).into(), like);
+                result.near.truncate(result.near.partition_point(|(word, _)| (*word as usize) < whole));
+                result.near.shrink_to_fit();
+                result.compared = whole;
+                remembered.words.put((*text).into(), result);
             }
         }
         while remembered.words.len() > REMEMBERED {
@@ -149,7 +150,7 @@ impl SimilarWords {
     /// The approximate size of the cache in bytes.
     pub(super) fn bytes(&self) -> usize {
         let remembered = self.lock();
-        remembered.words.iter().map(|(_, like)| like.near.capacity() * size_of::<Near>() + 80).sum()
+        remembered.words.iter().map(|(_, result)| result.near.capacity() * size_of::<Near>() + 80).sum()
     }
 
     fn lock(&self) -> MutexGuard<'_, Remembered> {

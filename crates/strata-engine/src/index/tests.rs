@@ -201,6 +201,19 @@ async fn segments(world: &World) -> Vec<Segment> {
     world.store.segments(&world.user, SEGMENT_SPACE, 0).await.unwrap()
 }
 
+impl Indexes {
+    /// The approximate size of all indexes in bytes, and their number.
+    fn usage(&self) -> (usize, usize) {
+        let users = self.lock();
+        (users.iter().map(|(_, cached)| cached.bytes).sum(), users.len())
+    }
+
+    /// Drops a user's index; the next question loads it again.
+    fn forget(&self, user: &UserId) {
+        self.lock().pop(user);
+    }
+}
+
 /// A user's index, brought up to date.
 async fn fresh(indexes: &Arc<Indexes>, world: &World, user: &UserId) -> FreshIndex {
     let head = world.store.head(user).await.unwrap();

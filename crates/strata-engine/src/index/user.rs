@@ -2,13 +2,13 @@
 
 use hashbrown::HashMap;
 
-use super::document::{Doc, Document, Marks, NO_DOC, Place};
+use super::document::{Doc, Document, Marks, NO_DOC, Placement};
 use super::features::{Features, TermHash};
-use super::learned::Learned;
+use super::fingerprint::Fingerprints;
+use super::learned::LearnedFrom;
 use super::means::MeanLengths;
 use super::postings::{Terms, Words};
-use super::saying::Sayings;
-use super::segment::Entry;
+use super::segment::IndexEntry;
 use strata_core::id::{ItemId, SessionId};
 use strata_core::lexicon::Lexicon;
 use strata_core::store::{Head, Item, StoredVector};
@@ -25,15 +25,15 @@ pub(crate) struct UserIndex {
     pub(crate) head: Head,
     pub(crate) documents: Vec<Document>,
     /// One for each document.
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<Placement>,
     marks: Vec<Marks>,
     pub(crate) terms: Terms,
     pub(crate) words: Words,
     pub(crate) vectors: Vectors,
     /// The exact wording of items, as far as it is known.
-    pub(crate) sayings: Sayings,
+    pub(crate) fingerprints: Fingerprints,
     /// The turns from which memories were learned.
-    pub(crate) learned: Learned,
+    pub(crate) learned: LearnedFrom,
     pub(super) lengths: MeanLengths,
     numbers: HashMap<ItemId, Doc>,
     sessions: HashMap<SessionId, u32>,
@@ -72,7 +72,7 @@ impl UserIndex {
         if let Some(&former) = self.numbers.get(&document.id) {
             if self.says(former, &features.terms, &words) {
                 self.put(former, document);
-                self.sayings.note(former, item);
+                self.fingerprints.note(former, item);
                 return;
             }
             self.take_out(former);
@@ -80,7 +80,7 @@ impl UserIndex {
         let doc = self.documents.len() as Doc;
         self.terms.add(doc, &features.terms);
         self.words.add(doc, &words);
-        self.sayings.note(doc, item);
+        self.fingerprints.note(doc, item);
         self.place(document, || features.terms.into());
     }
 
@@ -92,7 +92,7 @@ impl UserIndex {
             self.statements.insert(doc, terms());
         }
         self.learned.placed(&document);
-        self.places.push(Place::new(document.word_count));
+        self.places.push(Placement::new(document.word_count));
         self.marks.push(Marks::of(&document));
         self.documents.push(document);
         self.link(doc);
@@ -116,7 +116,7 @@ impl UserIndex {
     }
 
     /// Marks a position as superseded while the index is being loaded, before its inverted lists are built.
-    pub(super) fn leave_out(&mut self, doc: Doc) {
+    pub(super) fn supersede(&mut self, doc: Doc) {
         self.statements.remove(&doc);
         self.documents[doc as usize].superseded = true;
         self.marks[doc as usize] = Marks::default();
@@ -138,7 +138,7 @@ impl UserIndex {
         }
         self.words.remove(doc);
         self.vectors.take_out(doc);
-        self.leave_out(doc);
+        self.supersede(doc);
     }
 
     /// The number of items, without superseded ones.
@@ -193,7 +193,7 @@ impl UserIndex {
     }
 
     /// Whether so much of the index is outdated that a new index saves memory and time.
-    pub(crate) fn is_worn(&self) -> bool {
+    pub(crate) fn is_outdated(&self) -> bool {
         self.superseded > 1_000 && self.superseded * 4 > self.documents.len()
     }
 
@@ -212,7 +212,7 @@ impl UserIndex {
     pub(crate) fn bytes(&self) -> usize {
         let documents = self.documents.len()
             * (size_of::<Document>()
-                + size_of::<Place>()
+                + size_of::<Placement>()
                 + size_of::<Marks>()
                 + size_of::<(ItemId, Doc)>() * 2);
         let turns: usize = self.turns.iter().map(|turns| turns.capacity() * size_of::<Doc>()).sum();
@@ -223,7 +223,7 @@ impl UserIndex {
             + self.terms.bytes()
             + self.words.bytes()
             + self.vectors.values.capacity()
-            + self.sayings.bytes()
+            + self.fingerprints.bytes()
             + self.learned.bytes()
             + self.lengths.bytes()
     }
@@ -288,8 +288,8 @@ pub(crate) fn is_indexed(item: &Item) -> bool {
 }
 
 /// The segment entry of an item.
-pub(crate) fn entry_of(item: &Item, lexicon: &dyn Lexicon) -> Entry {
+pub(crate) fn entry_of(item: &Item, lexicon: &dyn Lexicon) -> IndexEntry {
     let features = Features::of(item, lexicon);
     let document = Document { word_count: features.word_count, latin: features.latin, ..Document::of(item) };
-    Entry { document, session: item.session().cloned(), features }
+    IndexEntry { document, session: item.session().cloned(), features }
 }

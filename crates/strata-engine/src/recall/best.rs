@@ -3,13 +3,13 @@
 use std::cmp::Ordering;
 
 use super::rank::{Scored, better, keep_best};
-use super::visible::Visible;
+use super::visible::VisibleItems;
 use crate::index::{Doc, UserIndex};
 
 /// The scores of all items. The scores of invisible items have no meaning.
 pub(crate) struct Scores<'a> {
     pub(crate) index: &'a UserIndex,
-    pub(crate) visible: &'a Visible<'a>,
+    pub(crate) visible: &'a VisibleItems<'a>,
     pub(crate) values: Vec<f32>,
 }
 
@@ -21,7 +21,7 @@ impl Scores<'_> {
         let mut least: Option<Scored> = None;
         for (doc, score) in (0..).zip(&self.values) {
             let scored = Scored { doc, score: *score };
-            if self.is_before(&scored, least.as_ref()) && self.visible.sees(doc) {
+            if self.is_before(&scored, least.as_ref()) && self.visible.contains(doc) {
                 best.push(scored);
                 if best.len() == 2 * count {
                     keep_best(self.index, &mut best, count);
@@ -45,7 +45,7 @@ impl Scores<'_> {
     /// The number of visible items for which `is_one` is true.
     pub(crate) fn count(&self, is_one: impl Fn(Doc) -> bool) -> u32 {
         let docs = 0..self.index.documents.len() as Doc;
-        docs.filter(|doc| is_one(*doc) && self.visible.sees(*doc)).count() as u32
+        docs.filter(|doc| is_one(*doc) && self.visible.contains(*doc)).count() as u32
     }
 }
 
@@ -73,7 +73,7 @@ mod tests {
                 index.place(Document { hidden_at, ..Document::new(id) }, || Box::from([]));
             }
             let request = RecallRequest::new("?");
-            let visible = &Visible::new(&index, &request, Scope::User, None);
+            let visible = &VisibleItems::new(&index, &request, Scope::User, None);
             let values: Vec<f32> = items.iter().map(|(score, ..)| f32::from(*score)).collect();
             let scores = Scores { index: &index, visible, values };
             let mut sorted: Vec<Scored> = (0..)

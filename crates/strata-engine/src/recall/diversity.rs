@@ -2,12 +2,12 @@
 
 /// The recency of an item that is `age_days` old, from 0 to 1: the formula of the memory-proxy design. A future item
 /// counts as new.
-pub fn recency(age_days: f32) -> f32 {
+pub(super) fn recency(age_days: f32) -> f32 {
     (-age_days.max(0.0) / 30.0).exp()
 }
 
 /// Relevance and recency combined: the formula of the memory-proxy design, with `weight` from 0 to 1.
-pub fn with_recency(relevance: f32, age_days: f32, weight: f32) -> f32 {
+pub(super) fn with_recency(relevance: f32, age_days: f32, weight: f32) -> f32 {
     (1.0 - weight) * relevance + weight * recency(age_days)
 }
 
@@ -15,7 +15,7 @@ pub fn with_recency(relevance: f32, age_days: f32, weight: f32) -> f32 {
 /// and unlike the items before them. With `lambda` 1 the order is by score. `similarity` gets pairs of positions.
 ///
 /// Ties go to the earlier position, so the result depends on the input alone.
-pub fn mmr(
+pub(super) fn mmr(
     scores: &[f32],
     limit: usize,
     lambda: f32,

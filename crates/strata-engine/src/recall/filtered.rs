@@ -16,11 +16,11 @@ use strata_core::store::{Hit, Item, MemoryQuery, MemorySelect};
 const READ_AT_ONCE: u32 = 5_000;
 
 /// With a filter, this many hits of a store's own index, or recent turns, are searched for accepted ones.
-pub(super) const LOOKED_THROUGH: u32 = 10_000;
+pub(super) const FILTER_SCAN_LIMIT: u32 = 10_000;
 
 impl Recall {
     /// The owner's items that the request's filter accepts; `None` if it accepts all.
-    pub(super) async fn let_through(
+    pub(super) async fn accepted_items(
         &self,
         owner: &UserId,
         request: &RecallRequest,
@@ -53,7 +53,7 @@ fn passes(filter: &Filter, owner: &UserId, item: &Item) -> bool {
 }
 
 /// Keeps the hits that the request's filter accepts.
-pub(super) fn narrow(request: &RecallRequest, owner: &UserId, hits: &mut Vec<Hit>) {
+pub(super) fn retain_accepted(request: &RecallRequest, owner: &UserId, hits: &mut Vec<Hit>) {
     if let Some(filter) = &request.filter {
         hits.retain(|hit| passes(filter, owner, &hit.item));
     }

@@ -7,7 +7,7 @@
 //! word weighs less by its general frequency, because a user's own few turns do not tell which words are common.
 
 use super::question::{Question, repeated};
-use crate::index::{Doc, Place, UserIndex};
+use crate::index::{Doc, Placement, UserIndex};
 use strata_core::vector::Vector;
 
 /// The saturation of the term frequency: the default of Lucene and Elasticsearch.
@@ -168,7 +168,7 @@ fn matches(index: &UserIndex, question: &Question) -> Vec<Vec<(u32, f32)>> {
 /// The lists are written without a branch: each write happens, and the count grows only if the item is new to the list.
 /// Whether an item is new is not predictable, and a mispredicted branch costs more than the whole step.
 struct Spread<'a> {
-    places: &'a [Place],
+    places: &'a [Placement],
     own: Vec<f32>,
     touched: Vec<Doc>,
     touched_count: usize,
@@ -183,7 +183,7 @@ impl<'a> Spread<'a> {
         Self::over(&index.places)
     }
 
-    fn over(places: &'a [Place]) -> Self {
+    fn over(places: &'a [Placement]) -> Self {
         let count = places.len();
         Self {
             places,
@@ -226,7 +226,7 @@ impl<'a> Spread<'a> {
     fn add_where_it_matches(&mut self, scores: &mut [f32], weight: f32) {
         let touched = std::mem::take(&mut self.touched);
         for doc in &touched[..std::mem::take(&mut self.touched_count)] {
-            let Place { previous, next, length_norm } = self.places[*doc as usize];
+            let Placement { previous, next, length_norm } = self.places[*doc as usize];
             let value = std::mem::take(&mut self.own[*doc as usize]) * length_norm;
             self.reach(*doc, value);
             self.reach(next, FROM_PREVIOUS * value);
@@ -273,8 +273,8 @@ mod tests {
     const ITEMS: usize = 40;
 
     /// Items in one row, with neighbours as `joined` says.
-    fn places(joined: &[bool], lengths: &[u32]) -> Vec<Place> {
-        let mut places: Vec<Place> = lengths.iter().map(|length| Place::new(*length)).collect();
+    fn places(joined: &[bool], lengths: &[u32]) -> Vec<Placement> {
+        let mut places: Vec<Placement> = lengths.iter().map(|length| Placement::new(*length)).collect();
         for (first, joined) in joined.iter().enumerate().take(ITEMS - 1) {
             if *joined {
                 places[first].next = first as Doc + 1;

@@ -3,14 +3,14 @@
 use crate::index::{Doc, UserIndex};
 
 /// An item is compared with at most this many others at once: one bit each in a `u8`.
-pub(crate) const MOST: usize = 8;
+pub(crate) const MAX_COMPARED: usize = 8;
 
 /// Compares items of one index. Rare shared words weigh more than common ones.
-pub(crate) struct Likeness<'a> {
+pub(crate) struct ItemLikeness<'a> {
     index: &'a UserIndex,
 }
 
-impl<'a> Likeness<'a> {
+impl<'a> ItemLikeness<'a> {
     pub(crate) fn new(index: &'a UserIndex) -> Self {
         Self { index }
     }
@@ -36,13 +36,13 @@ impl<'a> Likeness<'a> {
     /// read only once.
     pub(crate) fn with(&self, items: &[Doc]) -> LikenessWith<'_> {
         let mut masks = vec![0; self.index.words.len()];
-        for (place, doc) in items.iter().take(MOST).enumerate() {
+        for (place, doc) in items.iter().take(MAX_COMPARED).enumerate() {
             for (word, _) in self.index.words.of(*doc) {
                 masks[*word as usize] |= 1 << place;
             }
         }
-        let mut with = LikenessWith { likeness: self, masks, norms: [0.0; MOST] };
-        for (place, doc) in items.iter().take(MOST).enumerate() {
+        let mut with = LikenessWith { likeness: self, masks, norms: [0.0; MAX_COMPARED] };
+        for (place, doc) in items.iter().take(MAX_COMPARED).enumerate() {
             with.norms[place] = with.read(*doc).1;
         }
         with
@@ -58,16 +58,16 @@ impl<'a> Likeness<'a> {
 
 /// The few items that others are compared with.
 pub(crate) struct LikenessWith<'a> {
-    likeness: &'a Likeness<'a>,
+    likeness: &'a ItemLikeness<'a>,
     /// For each word, one bit for each item that has it.
     masks: Vec<u8>,
     /// The norms of the items' weight vectors.
-    norms: [f32; MOST],
+    norms: [f32; MAX_COMPARED],
 }
 
 impl LikenessWith<'_> {
     /// The cosines of an item with each of the few items over their distinct words, from 0 to 1.
-    pub(crate) fn cosines(&self, doc: Doc) -> [f32; MOST] {
+    pub(crate) fn cosines(&self, doc: Doc) -> [f32; MAX_COMPARED] {
         let (mut cosines, norm) = self.read(doc);
         for (cosine, other_norm) in cosines.iter_mut().zip(self.norms) {
             let norms = norm * other_norm;
@@ -77,8 +77,8 @@ impl LikenessWith<'_> {
     }
 
     /// The dot product of an item with each of the few items, and the norm of its weight vector.
-    fn read(&self, doc: Doc) -> ([f32; MOST], f32) {
-        let (mut shared, mut all) = ([0.0; MOST], 0.0);
+    fn read(&self, doc: Doc) -> ([f32; MAX_COMPARED], f32) {
+        let (mut shared, mut all) = ([0.0; MAX_COMPARED], 0.0);
         for (word, _) in self.likeness.index.words.of(doc) {
             let square = self.likeness.weight(*word).powi(2);
             all += square;

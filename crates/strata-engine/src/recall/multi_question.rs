@@ -16,10 +16,10 @@ const LEAST_LISTED: f32 = 0.5;
 
 /// The maximum number of single questions. A message with more is a text about one topic, and the encoder would have to
 /// embed each question.
-pub(crate) const MOST: usize = 4;
+pub(crate) const MAX_QUESTIONS: usize = 4;
 
 /// The questions of a message that consists of several, or the items of its list. Empty if the message asks one thing.
-pub(crate) fn asks(text: &str) -> Vec<&str> {
+pub(crate) fn split(text: &str) -> Vec<&str> {
     let makes_up = |parts: &[&str], least: f32| {
         parts.len() > 1
             && parts.iter().map(|part| letters(part)).sum::<usize>() as f32 >= least * letters(text) as f32
@@ -66,7 +66,7 @@ fn letters(text: &str) -> usize {
 ///
 /// The best answers count the same, whatever share of their question they match. The scores of the first question set
 /// the scale.
-pub(crate) fn in_turns(mut lists: Vec<Vec<Ranked>>) -> Vec<Ranked> {
+pub(crate) fn interleave(mut lists: Vec<Vec<Ranked>>) -> Vec<Ranked> {
     let best = |list: &[Ranked]| list.first().map_or(0.0, |item| item.score);
     let scale = lists.first().map_or(0.0, |list| best(list));
     for list in &mut lists {
@@ -95,7 +95,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::recall::rank::Parts;
+    use crate::recall::rank::ScoreParts;
 
     #[test]
     fn a_message_of_questions_asks_several_things() {
@@ -116,20 +116,20 @@ mod tests {
             ("??", false),
             ("", false),
         ] {
-            assert_eq!(asks(text).len() > 1, several, "{text}");
+            assert_eq!(split(text).len() > 1, several, "{text}");
         }
-        assert_eq!(asks("Who? Me? Yes.").len(), 0);
-        assert_eq!(asks("Who came? What did they eat?"), ["Who came?", " What did they eat?"]);
+        assert_eq!(split("Who? Me? Yes.").len(), 0);
+        assert_eq!(split("Who came? What did they eat?"), ["Who came?", " What did they eat?"]);
     }
 
     fn ranked(items: &[(u32, f32)]) -> Vec<Ranked> {
-        let item = |&(doc, score)| Ranked { doc, score, relevance: 0.0, parts: Parts::default() };
+        let item = |&(doc, score)| Ranked { doc, score, relevance: 0.0, parts: ScoreParts::default() };
         items.iter().map(item).collect()
     }
 
     #[test]
     fn answers_take_turns() {
-        let merged = in_turns(vec![ranked(&[(1, 0.8), (2, 0.7), (3, 0.6)]), ranked(&[(2, 0.2), (4, 0.1)])]);
+        let merged = interleave(vec![ranked(&[(1, 0.8), (2, 0.7), (3, 0.6)]), ranked(&[(2, 0.2), (4, 0.1)])]);
         let places: Vec<(u32, f32)> = merged.iter().map(|item| (item.doc, item.score)).collect();
         assert_eq!(places, [(1, 0.8), (2, 0.8), (4, 0.4), (3, 0.4)]);
     }
@@ -145,7 +145,7 @@ mod tests {
                 })
                 .collect();
             let all: HashSet<u32> = lists.iter().flatten().map(|item| item.doc).collect();
-            let merged = in_turns(lists);
+            let merged = interleave(lists);
             prop_assert_eq!(merged.len(), all.len());
             prop_assert_eq!(merged.iter().map(|item| item.doc).collect::<HashSet<_>>(), all);
             prop_assert!(merged.is_sorted_by(|a, b| a.score >= b.score));

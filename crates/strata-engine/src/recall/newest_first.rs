@@ -7,8 +7,8 @@
 use uuid::Uuid;
 
 use super::lexical::Lexical;
-use super::likeness::Likeness;
-use super::rank::{Inputs, Ranked};
+use super::likeness::ItemLikeness;
+use super::rank::{Ranked, RankingInputs};
 use crate::index::{Doc, UserIndex};
 
 /// The number of top items considered, and the minimum ratio of the scores of similar statements.
@@ -26,7 +26,7 @@ const NUMBERS_SAME_MATCH: f32 = 0.5;
 const NUMBERS_COVERED: f32 = 0.6;
 
 /// Swaps the positions of similar statements so that the newest comes first.
-pub(crate) fn newest_first(inputs: &Inputs<'_>, lexical: &Lexical, ranked: &mut [Ranked]) {
+pub(crate) fn newest_first(inputs: &RankingInputs<'_>, lexical: &Lexical, ranked: &mut [Ranked]) {
     let looked_at = ranked.len().min(LOOKED_AT);
     let weights: Vec<f32> = inputs.question.words.iter().map(|word| word.weight).collect();
     if weights.is_empty() {
@@ -111,7 +111,7 @@ impl Comparison<'_> {
         let both: f32 = first.matched.iter().zip(&second.matched).map(|(a, b)| a.min(*b)).sum();
         let restated = both >= SAME_MATCH * matched
             && both >= COVERED * self.full
-            && Likeness::new(self.index).overlap(first.doc, second.doc) >= OVERLAP;
+            && ItemLikeness::new(self.index).overlap(first.doc, second.doc) >= OVERLAP;
         let renumbered = both >= NUMBERS_SAME_MATCH * matched
             && both >= NUMBERS_COVERED * self.full
             && !first.numbers.is_empty()

@@ -23,7 +23,7 @@ pub(crate) struct Question {
     /// Whether an encoder that knows no Chinese can read it.
     pub(crate) latin: bool,
     /// The single questions in it, if it asks several things at once.
-    pub(crate) asks: Vec<Self>,
+    pub(crate) sub_questions: Vec<Self>,
 }
 
 /// A word of a question.
@@ -39,13 +39,13 @@ pub(crate) struct QuestionWord {
 impl Question {
     /// Analyses a message that is asked at `now`, and the single questions in it.
     pub(crate) fn new(text: &str, now: Timestamp, lexicon: &dyn Lexicon) -> Self {
-        let mut asks: Vec<Self> =
-            multi_question::asks(text).into_iter().map(|ask| Self::one(ask, now, lexicon)).collect();
-        asks.retain(Self::stands_alone);
-        if !(2..=multi_question::MOST).contains(&asks.len()) {
-            asks.clear();
+        let mut sub_questions: Vec<Self> =
+            multi_question::split(text).into_iter().map(|part| Self::one(part, now, lexicon)).collect();
+        sub_questions.retain(Self::stands_alone);
+        if !(2..=multi_question::MAX_QUESTIONS).contains(&sub_questions.len()) {
+            sub_questions.clear();
         }
-        Self { asks, ..Self::one(text, now, lexicon) }
+        Self { sub_questions, ..Self::one(text, now, lexicon) }
     }
 
     /// Whether the question can be answered on its own: «really?» and «is it?» cannot.
@@ -55,7 +55,7 @@ impl Question {
 
     /// Each single question: the message itself, or the questions in it.
     pub(crate) fn each(&self) -> &[Self] {
-        if self.asks.is_empty() { std::slice::from_ref(self) } else { &self.asks }
+        if self.sub_questions.is_empty() { std::slice::from_ref(self) } else { &self.sub_questions }
     }
 
     fn one(text: &str, now: Timestamp, lexicon: &dyn Lexicon) -> Self {
@@ -80,7 +80,7 @@ impl Question {
             mean: Vector::quantise(&mean),
             times: times(text, now),
             latin: is_latin(text),
-            asks: Vec::new(),
+            sub_questions: Vec::new(),
         }
     }
 }

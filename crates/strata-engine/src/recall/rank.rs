@@ -7,12 +7,12 @@
 use std::cmp::Ordering;
 
 use super::best::Scores;
-use super::exclusions::{Excluded, Rules};
+use super::exclusions::{Excluded, ExclusionRules};
 use super::lexical::Lexical;
-use super::likeness::{Likeness, MOST};
+use super::likeness::{ItemLikeness, MAX_COMPARED};
 use super::multi_question;
 use super::question::Question;
-use super::visible::Visible;
+use super::visible::VisibleItems;
 use crate::index::{Doc, UserIndex};
 use strata_core::vector::Vector;
 
@@ -31,7 +31,7 @@ const TIME_WEIGHT: f32 = 0.3;
 const HOP_WEIGHT: f32 = 0.3;
 const HOP_FROM: usize = 5;
 const HOP_TO: usize = 80;
-const _: () = assert!(HOP_FROM <= MOST, "likeness compares with so many at once");
+const _: () = assert!(HOP_FROM <= MAX_COMPARED, "likeness compares with so many at once");
 
 /// Maps the score of an item without an encoder vector to the scale of encoded items (offset, factor). Fitted on the
 /// answers to public English questions, for which both scores are known.
@@ -57,12 +57,12 @@ pub(crate) struct Ranked {
     pub(crate) score: f32,
     /// From 0 to 1, comparable between questions.
     pub(crate) relevance: f32,
-    pub(crate) parts: Parts,
+    pub(crate) parts: ScoreParts,
 }
 
 /// The parts of a score.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Parts {
+pub(crate) struct ScoreParts {
     /// BM25, as a share of the question's weight.
     pub(crate) terms: f32,
     /// Late interaction, as a share of the question's weight.
@@ -83,7 +83,7 @@ pub(crate) struct Parts {
 
 /// The inputs of a ranking.
 #[derive(Clone, Copy)]
-pub(crate) struct Inputs<'a> {
+pub(crate) struct RankingInputs<'a> {
     pub(crate) index: &'a UserIndex,
     pub(crate) question: &'a Question,
     /// The vector of each question in the message, in the space of the index's vectors.
@@ -91,30 +91,30 @@ pub(crate) struct Inputs<'a> {
     /// Whether the encoder that made the vectors knows Chinese.
     pub(crate) reads_chinese: bool,
     /// Which items may be seen.
-    pub(crate) visible: &'a Visible<'a>,
+    pub(crate) visible: &'a VisibleItems<'a>,
     /// The exclusion rules; `None` for the order by relevance.
-    pub(crate) rules: Option<&'a Rules<'a>>,
+    pub(crate) rules: Option<&'a ExclusionRules<'a>>,
 }
 
 /// A ranking, and the numbers of hits.
 pub(crate) struct Ranking {
     /// The best items, best first.
     pub(crate) items: Vec<Ranked>,
-    /// Visible items that share a term with the question.
+    /// VisibleItems items that share a term with the question.
     pub(crate) term_hits: u32,
-    /// Visible items that were compared by their vectors.
+    /// VisibleItems items that were compared by their vectors.
     pub(crate) vector_hits: u32,
     /// Items that rank high enough and are excluded.
     pub(crate) excluded: Excluded,
 }
 
 /// Ranks the visible items and returns the best `limit`. The caller intends to serve `served` of them.
-pub(crate) fn rank(inputs: &Inputs<'_>, limit: usize, served: usize) -> Ranking {
+pub(crate) fn rank(inputs: &RankingInputs<'_>, limit: usize, served: usize) -> Ranking {
     let whole = Lexical::new(inputs.index, inputs.question);
-    let (mut ranking, encoded) = if inputs.question.asks.is_empty() {
+    let (mut ranking, encoded) = if inputs.question.sub_questions.is_empty() {
         rank_one(inputs, &whole, limit)
     } else {
-        rank_asks(inputs, &whole, limit)
+        rank_each(inputs, &whole, limit)
     };
     calibrate(&mut ranking.items, encoded, served);
     ranking
@@ -122,16 +122,16 @@ pub(crate) fn rank(inputs: &Inputs<'_>, limit: usize, served: usize) -> Ranking 
 
 /// Ranks for each question of a message with several, and interleaves the answers. A question without a meaningful
 /// answer contributes none.
-fn rank_asks(inputs: &Inputs<'_>, whole: &Lexical, limit: usize) -> (Ranking, bool) {
+fn rank_each(inputs: &RankingInputs<'_>, whole: &Lexical, limit: usize) -> (Ranking, bool) {
     let mut rankings: Vec<(Ranking, bool)> = inputs
         .question
-        .asks
+        .sub_questions
         .iter()
         .enumerate()
-        .map(|(place, ask)| {
+        .map(|(place, sub_question)| {
             let vectors = inputs.vectors.get(place..=place).unwrap_or_default();
-            let lexical = Lexical::new(inputs.index, ask).within(whole);
-            rank_one(&Inputs { question: ask, vectors, ..*inputs }, &lexical, limit)
+            let lexical = Lexical::new(inputs.index, sub_question).within(whole);
+            rank_one(&RankingInputs { question: sub_question, vectors, ..*inputs }, &lexical, limit)
         })
         .collect();
     let means = |(ranking, encoded): &(Ranking, bool)| {
@@ -145,29 +145,29 @@ fn rank_asks(inputs: &Inputs<'_>, whole: &Lexical, limit: usize) -> (Ranking, bo
     let encoded = rankings.first().is_some_and(|(_, encoded)| *encoded);
     let (lists, exclusions): (Vec<_>, Vec<_>) =
         rankings.into_iter().map(|(ranking, _)| (ranking.items, ranking.excluded)).unzip();
-    let mut items = multi_question::in_turns(lists);
+    let mut items = multi_question::interleave(lists);
     items.truncate(limit);
     let excluded = Excluded::of_all(exclusions, &items);
     (Ranking { items, term_hits, vector_hits, excluded }, encoded)
 }
 
 /// Ranks for one question, and says whether an encoder took part.
-fn rank_one(inputs: &Inputs<'_>, lexical: &Lexical, limit: usize) -> (Ranking, bool) {
-    let Inputs { index, question, visible, .. } = inputs;
+fn rank_one(inputs: &RankingInputs<'_>, lexical: &Lexical, limit: usize) -> (Ranking, bool) {
+    let RankingInputs { index, question, visible, .. } = inputs;
     let encoder = EncoderScores::new(inputs);
     let unread = encoder.is_used();
-    let parts = |doc: Doc, encoder: Option<f32>| Parts {
+    let parts = |doc: Doc, encoder: Option<f32>| ScoreParts {
         terms: lexical.terms[doc as usize],
         words: lexical.words[doc as usize],
         encoder,
         unread,
         timely: is_timely(inputs, doc),
-        ..Parts::default()
+        ..ScoreParts::default()
     };
     let docs = 0..index.documents.len() as Doc;
     let values = if unread || !question.times.is_empty() {
         let score = |doc: Doc| parts(doc, encoder.cosine(doc)).score();
-        docs.map(|doc| if visible.sees(doc) { score(doc) } else { f32::NEG_INFINITY }).collect()
+        docs.map(|doc| if visible.contains(doc) { score(doc) } else { f32::NEG_INFINITY }).collect()
     } else {
         let lexical = lexical.terms.iter().zip(&lexical.words);
         lexical.zip(docs).map(|((terms, words), _)| terms + words).collect()
@@ -176,13 +176,13 @@ fn rank_one(inputs: &Inputs<'_>, lexical: &Lexical, limit: usize) -> (Ranking, b
     let mut term_hits = scores.count(|doc| lexical.has_term[doc as usize]);
     let vector_hits = if unread { scores.count(|doc| encoder.reads(doc)) } else { 0 };
     let most = HOP_TO.max(limit);
-    let (mut best, excluded) = super::exclusions::set_aside(inputs, &scores, most, limit);
+    let (mut best, excluded) = super::exclusions::best_without_excluded(inputs, &scores, most, limit);
     best.truncate(most);
-    let no_finds = excluded
+    let not_hits = excluded
         .items
         .iter()
-        .filter(|(scored, reason)| reason.tells_nothing() && lexical.has_term[scored.doc as usize]);
-    term_hits -= no_finds.count() as u32;
+        .filter(|(scored, reason)| reason.is_no_hit() && lexical.has_term[scored.doc as usize]);
+    term_hits -= not_hits.count() as u32;
     // The parts are computed for the remaining items only.
     let mut scored: Vec<Ranked> = best
         .into_iter()
@@ -205,7 +205,7 @@ fn rank_one(inputs: &Inputs<'_>, lexical: &Lexical, limit: usize) -> (Ranking, b
     (Ranking { items: scored, term_hits, vector_hits, excluded }, unread)
 }
 
-impl Parts {
+impl ScoreParts {
     fn score(&self) -> f32 {
         let lexical = self.terms + self.words;
         let score = match self.encoder {
@@ -225,8 +225,8 @@ struct EncoderScores<'a> {
 }
 
 impl<'a> EncoderScores<'a> {
-    fn new(inputs: &Inputs<'a>) -> Self {
-        let Inputs { index, question, reads_chinese, .. } = *inputs;
+    fn new(inputs: &RankingInputs<'a>) -> Self {
+        let RankingInputs { index, question, reads_chinese, .. } = *inputs;
         let fits = |vector: &&Vector| {
             (question.latin || reads_chinese) && vector.values.len() == index.vectors.dimension
         };
@@ -254,7 +254,7 @@ impl<'a> EncoderScores<'a> {
     }
 }
 
-fn is_timely(inputs: &Inputs<'_>, doc: Doc) -> bool {
+fn is_timely(inputs: &RankingInputs<'_>, doc: Doc) -> bool {
     inputs.question.times.iter().any(|span| {
         let said = inputs.index.documents[doc as usize].created_at;
         let (start, end) = super::question::whole_days(span);
@@ -274,7 +274,7 @@ fn hop(index: &UserIndex, scored: &mut [Ranked]) {
     let weights: Vec<f32> =
         scored.iter().take(HOP_FROM).map(|item| (item.score.max(0.0) / best).powi(2)).collect();
     let total: f32 = weights.iter().sum();
-    let likeness = Likeness::new(index);
+    let likeness = ItemLikeness::new(index);
     let likeness = likeness.with(&from);
     for item in scored.iter_mut().take(HOP_TO) {
         let cosines = likeness.cosines(item.doc);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
 use crate::filter::Filter;
-use crate::index::Saying;
+use crate::index::TextFingerprint;
 use strata_core::error::{Error, Result};
 use strata_core::id::{ItemId, RequestId, SessionId};
 use strata_core::metric::ErrorStage;
@@ -18,7 +18,7 @@ use strata_core::trace::Trace;
 use strata_language::cues;
 
 /// The longest question, in characters. Longer texts are not questions, and their terms would match everything.
-pub const MAX_QUERY_CHARS: usize = 10_000;
+pub(crate) const MAX_QUERY_CHARS: usize = 10_000;
 
 /// The most items one call may ask for.
 pub const MAX_LIMIT: u32 = 1_000;
@@ -114,7 +114,7 @@ pub struct Shown {
     /// Items.
     pub items: HashSet<ItemId>,
     /// Texts, from any session.
-    pub texts: HashSet<Saying>,
+    pub texts: HashSet<TextFingerprint>,
 }
 
 /// The order of the returned items.
@@ -151,7 +151,7 @@ impl RecallRequest {
     }
 
     /// Checks the request and fills in the defaults.
-    pub(crate) fn plan(&self, settings: &RecallSettings) -> Result<Plan> {
+    pub(crate) fn plan(&self, settings: &RecallSettings) -> Result<RecallPlan> {
         let length = self.query.chars().count();
         if self.query.trim().is_empty() {
             return Err(Error::invalid("the query is empty; say what to look for"));
@@ -179,7 +179,7 @@ impl RecallRequest {
             (None, Some(_)) => Scope::Session,
             (None, None) => Scope::User,
         };
-        Ok(Plan {
+        Ok(RecallPlan {
             scope,
             shared: self.shared || self.scope.is_none(),
             limit: limit as usize,
@@ -195,7 +195,7 @@ impl RecallRequest {
 
 /// A checked request with all defaults filled in.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Plan {
+pub(crate) struct RecallPlan {
     pub(crate) scope: Scope,
     /// Whether to include items that all users share, in any scope.
     pub(crate) shared: bool,
@@ -208,7 +208,7 @@ pub(crate) struct Plan {
     pub(crate) encoder_reads_chinese: bool,
 }
 
-impl Plan {
+impl RecallPlan {
     /// Whether the request allows recall to look beyond the session: it names a session and no scope.
     pub(crate) fn may_expand(&self, request: &RecallRequest) -> bool {
         self.scope == Scope::Session && request.scope.is_none()

@@ -4,16 +4,16 @@ use super::Recall;
 use std::collections::HashMap;
 
 use super::budget::{Share, share};
-use super::candidates::{Candidate, Found};
+use super::candidates::{Candidate, CandidateSet};
 use super::diversity::{mmr, with_recency};
-use super::exclusions::Reason;
-use super::filtered::LOOKED_THROUGH;
+use super::exclusions::ExclusionReason;
+use super::filtered::FILTER_SCAN_LIMIT;
 use super::rank::mean_vector;
-use super::request::{Order, Plan, RecallRequest, Recalled, RecalledItem};
+use super::request::{Order, RecallPlan, RecallRequest, Recalled, RecalledItem};
 use super::trace::TraceLog;
 use super::validity::keep_current_first;
 use crate::filter::Subject;
-use crate::index::Saying;
+use crate::index::TextFingerprint;
 use strata_core::error::Result;
 use strata_core::id::{ItemId, RequestId, UserId};
 use strata_core::metric::ErrorStage;
@@ -38,9 +38,9 @@ impl Recall {
         &self,
         user: &UserId,
         request: &RecallRequest,
-        plan: &Plan,
+        plan: &RecallPlan,
         request_id: RequestId,
-        mut found: Found,
+        mut found: CandidateSet,
     ) -> Result<Recalled> {
         let mut trace = request.explain.then(|| TraceLog::new(request, &found));
         let mut items = HashMap::new();
@@ -100,8 +100,8 @@ impl Recall {
         &self,
         reranker: &dyn Reranker,
         request: &RecallRequest,
-        plan: &Plan,
-        found: &mut Found,
+        plan: &RecallPlan,
+        found: &mut CandidateSet,
     ) -> Result<HashMap<ItemId, Item>> {
         let read = found.candidates.len().min(plan.limit * RERANKED_TIMES);
         let ids = found.candidates[..read].iter().map(|candidate| candidate.id);
@@ -139,8 +139,8 @@ impl Recall {
     fn choose(
         &self,
         request: &RecallRequest,
-        plan: &Plan,
-        found: &Found,
+        plan: &RecallPlan,
+        found: &CandidateSet,
         trace: Option<&mut TraceLog>,
     ) -> Vec<(Candidate, f32)> {
         let now = request.as_of.unwrap_or_else(|| self.clock.now()).as_microsecond();
@@ -174,12 +174,12 @@ impl Recall {
         &self,
         user: &UserId,
         request: &RecallRequest,
-        plan: &Plan,
+        plan: &RecallPlan,
         recalled: &mut Recalled,
     ) -> Result<()> {
         let session = request.session.clone().filter(|_| recalled.scope == Scope::Session);
         let looked_through = (plan.limit as u32).saturating_mul(BLANK_TIMES);
-        let limit = request.filter.as_ref().map_or(looked_through, |_| LOOKED_THROUGH);
+        let limit = request.filter.as_ref().map_or(looked_through, |_| FILTER_SCAN_LIMIT);
         let recent = TurnQuery::Recent { session, as_of: request.as_of, limit };
         let mut turns = self.store.turns(user, &recent).await?;
         if let Some(filter) = &request.filter {
@@ -187,7 +187,7 @@ impl Recall {
         }
         let is_shown = |turn: &Turn| {
             request.shown.items.contains(&ItemId::Turn(turn.id))
-                || request.shown.texts.contains(&Saying::new(&turn.content))
+                || request.shown.texts.contains(&TextFingerprint::new(&turn.content))
         };
         turns.retain(|turn| !turn.content.trim().is_empty() && !is_shown(turn));
         turns.truncate(plan.limit);
@@ -201,7 +201,7 @@ impl Recall {
         Ok(())
     }
 
-    fn apply_budget(&self, plan: &Plan, recalled: &mut Recalled, mut trace: Option<&mut TraceLog>) {
+    fn apply_budget(&self, plan: &RecallPlan, recalled: &mut Recalled, mut trace: Option<&mut TraceLog>) {
         let Some(budget) = plan.budget else {
             recalled.tokens = recalled.items.iter().map(|item| self.tokens_of(&item.item)).sum();
             return;
@@ -286,7 +286,11 @@ impl Recall {
 }
 
 /// The most relevant candidates, without a threshold.
-fn by_relevance(plan: &Plan, found: &Found, trace: Option<&mut TraceLog>) -> Vec<(Candidate, f32)> {
+fn by_relevance(
+    plan: &RecallPlan,
+    found: &CandidateSet,
+    trace: Option<&mut TraceLog>,
+) -> Vec<(Candidate, f32)> {
     if let Some(trace) = trace {
         for candidate in &found.candidates {
             trace.settle(candidate.id, Outcome::NotChosen);
@@ -298,12 +302,12 @@ fn by_relevance(plan: &Plan, found: &Found, trace: Option<&mut TraceLog>) -> Vec
 
 /// If nothing else was found, an earlier copy of the same question. The newest is enough, because all copies say the
 /// same.
-fn asked_before(request: &RecallRequest, plan: &Plan, found: &Found) -> Vec<(Candidate, f32)> {
+fn asked_before(request: &RecallRequest, plan: &RecallPlan, found: &CandidateSet) -> Vec<(Candidate, f32)> {
     if request.order == Order::Relevance {
         return Vec::new();
     }
     let asked = found.excluded.iter().filter(|(candidate, reason)| {
-        *reason == Reason::Asked && candidate.relevance >= plan.score_threshold
+        *reason == ExclusionReason::SameQuestion && candidate.relevance >= plan.score_threshold
     });
     let newest = asked.max_by_key(|(candidate, _)| (candidate.created_at, candidate.id));
     newest.map(|(candidate, _)| (candidate.clone(), candidate.relevance)).into_iter().collect()
@@ -318,7 +322,7 @@ fn counted(item: &Item) -> Option<(&str, u32)> {
 }
 
 /// The vector of a candidate: the encoder's if it has one, otherwise the mean of its words.
-fn vector_of(found: &Found, candidate: &Candidate) -> Option<Vector> {
+fn vector_of(found: &CandidateSet, candidate: &Candidate) -> Option<Vector> {
     let (place, ranked) = candidate.ranked.as_ref()?;
     let index = found.indexes.get(*place)?.read();
     // All vectors must be of one space. The encoder's vectors are used only if the encoder ranked the items, too.

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 
 use super::Recall;
-use super::candidates::{Candidate, CandidateSource, Found};
+use super::candidates::{Candidate, CandidateSet, CandidateSource};
 use super::exclusions::exclude_hits;
-use super::filtered::{LOOKED_THROUGH, narrow};
-use super::request::{Order, Plan, RecallRequest};
+use super::filtered::{FILTER_SCAN_LIMIT, retain_accepted};
+use super::request::{Order, RecallPlan, RecallRequest};
 use strata_core::error::Result;
 use strata_core::id::UserId;
 use strata_core::scope::Scope;
@@ -35,7 +35,7 @@ pub(super) struct StoreSource<'a> {
     owners: Vec<UserId>,
     request: Arc<RecallRequest>,
     /// The candidates of the session, kept after its hits were counted.
-    in_session: Mutex<Option<Found>>,
+    in_session: Mutex<Option<CandidateSet>>,
 }
 
 impl<'a> StoreSource<'a> {
@@ -43,7 +43,7 @@ impl<'a> StoreSource<'a> {
         Self { recall, owners, request: Arc::clone(request), in_session: Mutex::default() }
     }
 
-    async fn search(&self, scope: Scope, pool: usize) -> Result<Found> {
+    async fn search(&self, scope: Scope, pool: usize) -> Result<CandidateSet> {
         // Some of the best hits may be excluded.
         let request = &*self.request;
         let query = text_query(request, scope, TextMatch::Words, pool * EXCLUDED_TIMES);
@@ -53,7 +53,7 @@ impl<'a> StoreSource<'a> {
             Order::Served => exclude_hits(request, hits),
             Order::Relevance => (hits, Vec::new()),
         };
-        let all = (all - excluded.iter().filter(|(_, reason)| reason.tells_nothing()).count()).min(pool);
+        let all = (all - excluded.iter().filter(|(_, reason)| reason.is_no_hit()).count()).min(pool);
         hits.truncate(pool);
         // Shared and excluded items do not count as hits of a session.
         let own = hits.iter().filter(|hit| hit.own).count();
@@ -62,18 +62,18 @@ impl<'a> StoreSource<'a> {
         let relevance = |place: usize| 1.0 / (1.0 + (fall * (place as f32 + 1.0).ln() - height).exp());
         let candidates: Vec<Candidate> =
             hits.iter().enumerate().map(|(place, found)| candidate(&found.hit, relevance(place))).collect();
-        Ok(Found {
+        Ok(CandidateSet {
             term_hits: term_hits as u32,
             excluded: excluded.iter().map(|(hit, reason)| (candidate(hit, 1.0), *reason)).collect(),
             scope,
             owners: self.owners.clone(),
             path: if candidates.is_empty() { RetrievalPath::None } else { RetrievalPath::Fts },
             candidates,
-            ..Found::default()
+            ..CandidateSet::default()
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Found>> {
+    fn lock(&self) -> MutexGuard<'_, Option<CandidateSet>> {
         self.in_session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -88,7 +88,7 @@ impl CandidateSource for StoreSource<'_> {
         Ok(hits)
     }
 
-    async fn candidates(&self, plan: &Plan) -> Result<Found> {
+    async fn candidates(&self, plan: &RecallPlan) -> Result<CandidateSet> {
         let known = self.lock().take().filter(|found| found.scope == plan.scope);
         match known {
             Some(found) => Ok(found),
@@ -100,7 +100,7 @@ impl CandidateSource for StoreSource<'_> {
 impl Recall {
     /// Adds items that contain the question as a substring or have similar words: the trigram fallback of the
     /// context-store design.
-    pub(super) async fn add_similar(&self, request: &RecallRequest, found: &mut Found) -> Result<()> {
+    pub(super) async fn add_similar(&self, request: &RecallRequest, found: &mut CandidateSet) -> Result<()> {
         let settings = &self.settings;
         if request.query.trim().chars().count() < settings.min_query_len {
             return Ok(());
@@ -136,12 +136,12 @@ impl Recall {
     ) -> Result<Vec<FoundHit>> {
         let wanted = query.limit as usize;
         if request.filter.is_some() {
-            query.limit = query.limit.max(LOOKED_THROUGH);
+            query.limit = query.limit.max(FILTER_SCAN_LIMIT);
         }
         let mut hits: Vec<FoundHit> = Vec::new();
         for (place, owner) in owners.iter().enumerate() {
             let mut found = self.store.search(owner, &query).await?;
-            narrow(request, owner, &mut found);
+            retain_accepted(request, owner, &mut found);
             hits.extend(found.into_iter().map(|hit| FoundHit { hit, own: place == 0 }));
         }
         if hits.iter().any(|found| !found.own) {

@@ -3,25 +3,25 @@
 use strata_core::id::ItemId;
 use strata_core::trace::{Outcome, Trace, TraceCandidate};
 
-use super::candidates::{Candidate, Found};
-use super::exclusions::Reason;
+use super::candidates::{Candidate, CandidateSet};
+use super::exclusions::ExclusionReason;
 use super::request::{RecallRequest, Recalled, RecalledItem};
 
 /// The trace of a running recall.
 pub(super) struct TraceLog(pub(super) Trace);
 
-impl From<Reason> for Outcome {
-    fn from(reason: Reason) -> Self {
+impl From<ExclusionReason> for Outcome {
+    fn from(reason: ExclusionReason) -> Self {
         match reason {
-            Reason::Shown => Self::Shown,
-            Reason::Asked => Self::SameQuestion,
-            Reason::Again(item) => Self::SaidAgain(item.to_string()),
+            ExclusionReason::Shown => Self::Shown,
+            ExclusionReason::SameQuestion => Self::SameQuestion,
+            ExclusionReason::SaidAgain(item) => Self::SaidAgain(item.to_string()),
         }
     }
 }
 
 impl TraceLog {
-    pub(super) fn new(request: &RecallRequest, found: &Found) -> Self {
+    pub(super) fn new(request: &RecallRequest, found: &CandidateSet) -> Self {
         let behind = found.candidates.len() as u32 + 1;
         let excluded = found.excluded.iter().zip(behind..).map(|((candidate, reason), place)| {
             let outcome = Outcome::from(*reason);

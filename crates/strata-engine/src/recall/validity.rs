@@ -7,17 +7,17 @@
 
 use jiff::Timestamp;
 
-use super::candidates::{Candidate, Found};
-use super::exclusions::Reason;
-use super::rank::{Parts, Ranked};
-use super::request::{Plan, RecallRequest};
-use super::visible::Visible;
+use super::candidates::{Candidate, CandidateSet};
+use super::exclusions::ExclusionReason;
+use super::rank::{Ranked, ScoreParts};
+use super::request::{RecallPlan, RecallRequest};
+use super::visible::VisibleItems;
 use crate::index::{Doc, UserIndex};
 use strata_core::id::{ItemId, MemoryId, TurnId};
 use strata_core::scope::Scope;
 
 /// Moves current memories before the turns that they make outdated. The scores stay with the positions.
-pub(super) fn current_first(found: &mut Found, request: &RecallRequest, plan: &Plan) {
+pub(super) fn current_first(found: &mut CandidateSet, request: &RecallRequest, plan: &RecallPlan) {
     let places: Vec<(f32, f32)> =
         found.candidates.iter().map(|found| (found.score, found.relevance)).collect();
     let mut at = 0;
@@ -51,7 +51,11 @@ pub(super) fn current_first(found: &mut Found, request: &RecallRequest, plan: &P
 }
 
 /// The memory that makes a candidate outdated, and its position among the candidates if it has one.
-fn current_of(found: &Found, at: usize, request: &RecallRequest) -> Option<(Candidate, Option<usize>)> {
+fn current_of(
+    found: &CandidateSet,
+    at: usize,
+    request: &RecallRequest,
+) -> Option<(Candidate, Option<usize>)> {
     let candidate = &found.candidates[at];
     let (ItemId::Turn(turn), Some((place, _))) = (candidate.id, &candidate.ranked) else { return None };
     let index = found.indexes.get(*place)?.read();
@@ -67,7 +71,7 @@ fn current_of(found: &Found, at: usize, request: &RecallRequest) -> Option<(Cand
     let doc = docs.into_iter().find(|doc| may_be_seen(&index, *doc, found.scope, request))?;
     let document = &index.documents[doc as usize];
     let (score, relevance) = (candidate.score, candidate.relevance);
-    let ranked = Ranked { doc, score, relevance, parts: Parts::default() };
+    let ranked = Ranked { doc, score, relevance, parts: ScoreParts::default() };
     let (id, created_at) = (document.id, document.created_at);
     Some((
         Candidate { id, created_at, score, relevance, ranked: Some((*place, ranked)), replaced_by: None },
@@ -78,7 +82,12 @@ fn current_of(found: &Found, at: usize, request: &RecallRequest) -> Option<(Cand
 /// The memories that replaced everything that a turn says. Nothing is learned from a turn that only repeats known
 /// facts. Then the replacements of the earlier turns with the same text count (they are excluded in favour of this
 /// turn), if they were learned after this turn.
-fn replacements(found: &Found, index: &UserIndex, turn: TurnId, request: &RecallRequest) -> Vec<MemoryId> {
+fn replacements(
+    found: &CandidateSet,
+    index: &UserIndex,
+    turn: TurnId,
+    request: &RecallRequest,
+) -> Vec<MemoryId> {
     let as_of = request.as_of.map(Timestamp::as_microsecond);
     let said = index.doc(&ItemId::Turn(turn)).map(|doc| index.documents[doc as usize].created_at);
     let learned_later = |memory: &MemoryId| {
@@ -88,8 +97,8 @@ fn replacements(found: &Found, index: &UserIndex, turn: TurnId, request: &Recall
     if index.learned.knows(turn) {
         return index.replacements(turn, as_of);
     }
-    let again = |(candidate, reason): &(Candidate, Reason)| match candidate.id {
-        ItemId::Turn(other) if *reason == Reason::Again(ItemId::Turn(turn)) => Some(other),
+    let again = |(candidate, reason): &(Candidate, ExclusionReason)| match candidate.id {
+        ItemId::Turn(other) if *reason == ExclusionReason::SaidAgain(ItemId::Turn(turn)) => Some(other),
         _ => None,
     };
     let others = found.excluded.iter().filter_map(again);
@@ -101,7 +110,7 @@ fn may_be_seen(index: &UserIndex, doc: Doc, scope: Scope, request: &RecallReques
     if request.filter.is_some() {
         return false;
     }
-    Visible::new(index, request, scope, None).sees(doc)
+    VisibleItems::new(index, request, scope, None).contains(doc)
 }
 
 /// Keeps current memories before outdated turns after recency and diversity. `order` holds positions in `candidates`.

@@ -10,11 +10,11 @@ use strata_core::id::ItemId;
 use strata_core::scope::Scope;
 
 /// The items of an index that a request may see.
-pub(crate) struct Visible<'a> {
+pub(crate) struct VisibleItems<'a> {
     index: &'a UserIndex,
     request: &'a RecallRequest,
     /// The items that the request's filter accepts; `None` without a filter.
-    passing: Option<&'a HashSet<ItemId>>,
+    accepted: Option<&'a HashSet<ItemId>>,
     /// The session asked for. A session without items has no number (`Some(None)`): then only memories that belong to
     /// no session are visible.
     session: Option<Option<u32>>,
@@ -22,36 +22,36 @@ pub(crate) struct Visible<'a> {
     marks: Option<Marks>,
 }
 
-impl<'a> Visible<'a> {
+impl<'a> VisibleItems<'a> {
     pub(crate) fn new(
         index: &'a UserIndex,
         request: &'a RecallRequest,
         scope: Scope,
-        passing: Option<&'a HashSet<ItemId>>,
+        accepted: Option<&'a HashSet<ItemId>>,
     ) -> Self {
         let session = request.session.as_ref().filter(|_| scope == Scope::Session);
         let session = session.map(|session| index.session(session));
-        let is_plain = session.is_none() && passing.is_none() && request.as_of.is_none();
+        let is_plain = session.is_none() && accepted.is_none() && request.as_of.is_none();
         let marks = is_plain.then(|| Marks::of_kinds(request.kinds));
-        Self { index, request, passing, session, marks }
+        Self { index, request, accepted, session, marks }
     }
 
     /// Whether the request may see an item.
     #[inline]
-    pub(crate) fn sees(&self, doc: Doc) -> bool {
+    pub(crate) fn contains(&self, doc: Doc) -> bool {
         match self.marks {
             Some(marks) => self.index.mark(doc).is_one_of(marks),
-            None => self.sees_closer(doc),
+            None => self.check(doc),
         }
     }
 
-    fn sees_closer(&self, doc: Doc) -> bool {
+    fn check(&self, doc: Doc) -> bool {
         let document = &self.index.documents[doc as usize];
         // Memories that belong to no session are visible in all sessions.
         let is_in = |number| document.session == u32::MAX || Some(document.session) == number;
         document.visible(self.request.as_of.map(Timestamp::as_microsecond))
             && document.is_one_of(self.request.kinds)
             && self.session.is_none_or(is_in)
-            && self.passing.is_none_or(|passing| passing.contains(&document.id))
+            && self.accepted.is_none_or(|accepted| accepted.contains(&document.id))
     }
 }

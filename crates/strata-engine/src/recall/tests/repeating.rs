@@ -1,7 +1,7 @@
 //! What takes no place: the question from before, what was said again, and what a prompt shows anyway.
 
 use super::fixture::*;
-use crate::index::Saying;
+use crate::index::TextFingerprint;
 use crate::recall::{Order, RecallRequest, Shown};
 use strata_core::id::{ItemId, TurnId};
 use strata_core::trace::Outcome;
@@ -54,7 +54,7 @@ async fn the_question_itself_does_not_pass_for_something_known() {
         let world = World::with(|settings| settings.recall.index_max_items = index_max_items);
         world.say("s", "The kettle is broken.").await;
         asked(&world, "t", "qqqq?", " ").await;
-        let texts = [Saying::new("qqqq?")].into();
+        let texts = [TextFingerprint::new("qqqq?")].into();
         let shown = Shown { texts, ..Shown::default() };
         let recalled = world.recall(&RecallRequest { shown, ..RecallRequest::new("qqqq?") }).await;
         assert_eq!((recalled.path, recalled.fts_hits), (RetrievalPath::Window, 0));
@@ -191,7 +191,8 @@ async fn what_a_prompt_shows_takes_no_place() {
     }
     let said = world.say_all("s", &texts.iter().map(String::as_str).collect::<Vec<_>>()).await;
     let question = "Where does the trip go to?";
-    let shown = Shown { texts: texts.iter().map(|text| Saying::new(text)).collect(), ..Shown::default() };
+    let shown =
+        Shown { texts: texts.iter().map(|text| TextFingerprint::new(text)).collect(), ..Shown::default() };
     // What is shown is no hit, so that the session has too few.
     let by_text = RecallRequest { shown, ..within(question, "s") };
     assert_eq!(ids(&world.recall(&by_text).await), [ItemId::Turn(answer)]);

@@ -17,7 +17,7 @@ const MOST_READ: usize = 1_000;
 
 /// The fingerprint of a text. It ignores case, width, punctuation and white space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Saying {
+pub struct TextFingerprint {
     hash: u64,
     /// Whether the text is a question of any form.
     pub(crate) asks: bool,
@@ -25,7 +25,7 @@ pub struct Saying {
     pub(crate) is_open: bool,
 }
 
-impl Saying {
+impl TextFingerprint {
     /// The fingerprint of `text`.
     pub fn new(text: &str) -> Self {
         if let Some((end, _)) = text.char_indices().nth(MOST_READ) {
@@ -80,19 +80,19 @@ fn is_open(folded: &str) -> bool {
 
 /// The fingerprints of items, as far as they are known.
 #[derive(Default)]
-pub(crate) struct Sayings(HashMap<Doc, Saying>);
+pub(crate) struct Fingerprints(HashMap<Doc, TextFingerprint>);
 
-impl Sayings {
+impl Fingerprints {
     pub(crate) fn note(&mut self, doc: Doc, item: &Item) {
-        self.0.insert(doc, Saying::new(item.content()));
+        self.0.insert(doc, TextFingerprint::new(item.content()));
     }
 
-    pub(crate) fn get(&self, doc: Doc) -> Option<Saying> {
+    pub(crate) fn get(&self, doc: Doc) -> Option<TextFingerprint> {
         self.0.get(&doc).copied()
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.0.capacity() * (size_of::<(Doc, Saying)>() + 1)
+        self.0.capacity() * (size_of::<(Doc, TextFingerprint)>() + 1)
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn the_same_words_are_the_same_text_whatever_their_dress() {
-        let same = |a: &str, b: &str| Saying::new(a) == Saying::new(b);
+        let same = |a: &str, b: &str| TextFingerprint::new(a) == TextFingerprint::new(b);
         assert!(same("My code is 4417.", "my  code is 4417!"));
         assert!(same("我住在臺北。", "我住在台北"));
         assert!(same("👍", " 👍 ") && !same("👍", "👎"));
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn an_open_question_does_not_name_what_it_asks_for() {
-        let open = |text: &str| Saying::new(text).is_open;
+        let open = |text: &str| TextFingerprint::new(text).is_open;
         for text in [
             "What is my locker code?",
             "what's my locker code",
