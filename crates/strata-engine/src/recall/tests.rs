@@ -1,4 +1,4 @@
-//! Recall over the reference store, with a lexicon made for the purpose.
+//! Recall over the reference store, with a small test lexicon.
 
 mod filtering;
 pub(crate) mod fixture;

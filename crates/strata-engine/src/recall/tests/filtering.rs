@@ -1,4 +1,4 @@
-//! Recall of what a filter lets pass, whatever gives the candidates.
+//! Recall with a filter, for both sources of candidates.
 
 use serde_json::json;
 
@@ -15,7 +15,7 @@ fn filtered(query: &str, filter: serde_json::Value) -> RecallRequest {
     RecallRequest { filter: Some(filter), limit: Some(3), ..RecallRequest::new(query) }
 }
 
-/// A user with many memories of one trip, a few of which are marked, and a turn.
+/// A user with many memories of one trip, some of them with metadata, and one turn.
 async fn world(world: World) -> World {
     let trips = (0..80).map(|number| {
         let metadata = json!({ "marked": number % 20 == 19, "number": number });
@@ -32,7 +32,7 @@ async fn world(world: World) -> World {
 #[tokio::test]
 async fn the_wanted_number_is_found_however_rare_they_are() {
     let plain = world(World::new()).await;
-    // Without an index in memory the store's own serves.
+    // Without an index in memory, the store's own index answers.
     let bare = world(World::with(|settings| settings.recall.index_max_items = 0)).await;
     for world in [plain, bare] {
         let found = contents(&world.recall(&filtered("trip train", json!({"marked": true}))).await);

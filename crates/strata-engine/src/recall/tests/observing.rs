@@ -1,4 +1,4 @@
-//! What a recall leaves behind: its row, its trace, and an answer to «why not this?».
+//! The records of a recall: its row, its trace, and the answer to «why not this?».
 
 use super::fixture::*;
 use crate::recall::{Budget, RecallRequest, Recalled};
@@ -97,7 +97,7 @@ async fn a_failed_recall_leaves_a_row_too() {
     assert_eq!(world.engine.requests.waiting(), 1);
     let error = world.engine.requests.flush().await.unwrap_err();
     assert_eq!((error.kind(), world.engine.requests.waiting()), (ErrorKind::Unavailable, 1), "it waits on");
-    // The rows of an engine whose store has come back.
+    // The store works again.
     let mut requests = world.engine.requests.clone();
     requests.store = World::new().store;
     requests.log.store = std::sync::Arc::clone(&requests.store);
@@ -110,7 +110,7 @@ async fn a_failed_recall_leaves_a_row_too() {
 async fn a_row_that_is_there_already_keeps_no_other_waiting() {
     let world = World::new();
     world.say("s", "the trip went well").await;
-    // As when a caller went away after the store had written: the first row is there, and waits all the same.
+    // Simulates a caller that was cancelled after the store had written: the first row is stored and still queued.
     let written = RequestMetric { id: RequestId(world.ids.peek()), query: "trip".to_owned(), ..row(0) };
     world.apply(Change::AddRequest(Box::new(written))).await;
     for query in ["trip", "journey", "train"] {
@@ -139,7 +139,7 @@ async fn old_rows_are_pruned() {
     assert_eq!(queries, ["trip of 2024-06-20", "trip of 2024-06-10"]);
 }
 
-/// More items than a trace holds, so that every outcome comes up.
+/// More items than a trace holds, so that every outcome occurs.
 async fn busy_world() -> World {
     let world = World::new();
     world.say("s", "trip coffee tea dog").await;
@@ -185,7 +185,7 @@ async fn a_trace_tells_what_became_of_every_candidate() {
     assert_eq!(count(|outcome| matches!(outcome, Outcome::Served(_))), 4);
     assert!(count(|outcome| matches!(outcome, Outcome::OverBudget(_))) > 0);
     assert!(count(|outcome| *outcome == Outcome::BelowThreshold) > 30);
-    // By relevance alone nothing is below a threshold.
+    // In the order by relevance, no item is below a threshold.
     let request = RecallRequest { order: crate::recall::Order::Relevance, limit: Some(6), ..request };
     let recalled = world.recall(&RecallRequest { budget: None, ..request }).await;
     check_trace(&recalled);
@@ -222,7 +222,7 @@ impl Question {
     }
 }
 
-/// «Why was this not recalled?» has an answer for anything, with a kept trace and without.
+/// «Why was this not recalled?» has an answer for every item, with and without a stored trace.
 #[tokio::test]
 async fn why_something_was_not_recalled_has_an_answer() {
     for explain in [true, false] {
@@ -250,7 +250,7 @@ async fn why_something_was_not_recalled_has_an_answer() {
         assert!(question.why(ItemId::Memory(closed)).await.contains("it was true until"));
         assert!(question.why(ItemId::Turn(far)).await.contains("too far"));
         assert!(question.why(ItemId::Turn(after)).await.contains("after the request"));
-        // A memory's id may be given as a turn's: people copy ids, not kinds.
+        // A memory's id may be given as a turn's id, because people copy ids without their kind.
         let explained = question.why(ItemId::Turn(TurnId(closed.0))).await;
         assert!(explained.contains("it was true until"));
         for unknown in [ItemId::Turn(foreign), ItemId::Memory(MemoryId(uuid::Uuid::from_u128(9_999_999)))] {

@@ -1,4 +1,4 @@
-//! The stages one after the other: scope, candidates, time, validity, fallbacks, threshold, order and budget.
+//! The stages in order: scope, candidates, time, validity, fallbacks, threshold, order and budget.
 
 use super::fixture::*;
 use crate::recall::{Budget, MAX_LIMIT, MAX_QUERY_CHARS, Order, RecallRequest};
@@ -24,7 +24,7 @@ async fn few_hits_in_a_session_widen_the_scope() {
     let expansion = recalled.expansion.as_deref();
     assert_eq!(expansion, Some("1 full-text hits in the session, fewer than 3"));
     assert_eq!(recalled.items.len(), 2);
-    // What stands beside a hit is none.
+    // A neighbour of a hit is not a hit.
     world.say_all("c", &["a trip", "all right", "good"]).await;
     let recalled = world.recall(&within("trip", "c")).await;
     assert!(recalled.expansion.is_some() && recalled.fts_hits == 3, "{recalled:?}");
@@ -66,7 +66,7 @@ async fn a_scope_that_was_asked_for_is_kept() {
     let mut found = contents(&recalled);
     found.sort();
     assert_eq!(found, ["every trip is by train", "the trip went well"], "memories bound to no session");
-    // In a session without a turn, only what is bound to none is there.
+    // In a session without turns, only memories that belong to no session are visible.
     let empty = RecallRequest { session: Some(session("new")), ..request };
     assert_eq!(ids(&world.recall(&empty).await), [ItemId::Memory(unbound)]);
     let all = RecallRequest { session: Some(session("a")), ..scoped("trip", Scope::User) };
@@ -96,7 +96,7 @@ async fn what_all_users_share_is_seen_unless_a_narrower_scope_is_named() {
         assert_eq!(found, ["my trip went well", "the company pays every trip"]);
         assert_eq!((recalled.scope, recalled.fts_hits), (scope, 2));
     }
-    // It is the best of its few, and still nothing beside what answers the question.
+    // The shared item is the best of its small index, and still ranks below the answer.
     world.say("s", "the dog sleeps in the flat").await;
     let recalled = world.recall(&RecallRequest::new("where does the dog sleep on a trip")).await;
     assert_eq!(contents(&recalled)[0], "the dog sleeps in the flat", "{recalled:?}");
@@ -137,7 +137,7 @@ async fn what_is_no_longer_true_is_never_brought_back() {
     world.engine.memories.delete(&world.user, deleted).await.unwrap();
     let turn = world.say("s", "I live in a flat in Paris").await;
     world.hide(turn).await;
-    // By words, by meaning and by letters.
+    // A match by words, by meaning and by letters.
     for query in ["flat", "apartment", "flatt"] {
         let found = world.recall(&by_relevance(query)).await;
         assert_eq!(ids(&found), [ItemId::Memory(now)], "{query}");
@@ -152,10 +152,10 @@ async fn of_two_statements_that_disagree_the_newest_comes_first() {
     let new = world.say_on("2024-05-10", "c", "My rent is 950 dollars").await;
     let recalled = world.recall(&by_relevance("How much is my rent?")).await;
     assert_eq!(ids(&recalled)[..2], [ItemId::Turn(new), ItemId::Turn(old)]);
-    // Equal scores stand in the order in which they were recorded; being newer moved it.
+    // Equal scores are in the order of recording. The newer statement moved up by one.
     assert_eq!(traced(&recalled, new.0).unwrap().fresher_by, 1);
     assert_eq!(traced(&recalled, old.0).unwrap().fresher_by, -1);
-    // Another speaker's statement is another matter.
+    // Statements of different speakers are not compared.
     let other = World::new();
     other.say("a", "My rent is 900 dollars").await;
     let message = strata_core::turn::NewMessage {
@@ -236,7 +236,7 @@ async fn letters_help_where_words_do_not() {
     }
     let recalled = world.recall(&RecallRequest::new("xylofone")).await;
     assert_eq!((recalled.path, recalled.fts_hits, recalled.trgm_hits), (RetrievalPath::Trgm, 0, 1));
-    // One letter resembles everything.
+    // One letter would resemble everything, so the trigram search is skipped.
     let recalled = world.recall(&RecallRequest::new("x")).await;
     assert_eq!((recalled.path, recalled.trgm_hits), (RetrievalPath::Window, 0));
 }
@@ -259,7 +259,7 @@ async fn where_nothing_fits_the_last_turns_stand_in() {
     };
     let recalled = world.recall(&memories).await;
     assert_eq!((recalled.path, recalled.items.len()), (RetrievalPath::None, 0));
-    // As of a day, the last turns of that day.
+    // With `as_of`, the last turns before that time.
     let request = RecallRequest { as_of: Some(moment("2024-05-02")), ..RecallRequest::new("qqqq zzzz") };
     assert_eq!(contents(&world.recall(&request).await), ["two", "one"]);
 }
@@ -297,7 +297,7 @@ async fn a_threshold_leaves_out_what_is_not_relevant_enough() {
     assert_eq!(below(Some(0.99)).await, (1, 20));
     let (served, left_out) = below(None).await;
     assert!(served == 3 && left_out >= 15, "{served} {left_out}");
-    // By relevance alone, the threshold does not count.
+    // In the order by relevance, the threshold does not apply.
     let request = RecallRequest { score_threshold: Some(0.99), ..by_relevance("trip coffee tea dog") };
     assert_eq!(world.recall(&request).await.items.len(), 21);
 }
@@ -324,7 +324,7 @@ async fn recency_and_diversity_change_the_order() {
         };
         found.iter().map(name).collect::<Vec<_>>().join(" ")
     };
-    // Of the two that say nearly the same, the newer stands first in any case.
+    // Of the two near-duplicates, the newer one comes first in all orders.
     assert_eq!(order(0.0, 1.0).await, "again old new", "by relevance alone");
     assert_eq!(order(1.0, 1.0).await, "new again old", "by age alone");
     assert_eq!(order(0.0, 0.3).await, "again new old", "the second says nothing new");
@@ -357,7 +357,7 @@ async fn a_budget_bounds_what_comes_back() {
     assert_eq!(recall(budget(9_999, 99, 1_500)).await, (10, 2_510, false, 0));
     let (items, tokens, truncated, over) = recall(budget(2_000, 20, 100)).await;
     assert!(items == 10 && tokens < 300 && truncated && over == 0, "{tokens}");
-    // A plain question has the documents' budget; one that says how many items it wants has none.
+    // A plain question has the budget of the settings; a question with a limit has none.
     let plain = world.recall(&RecallRequest::new("trip")).await;
     assert_eq!((plain.items.len(), plain.truncated), (5, false));
     let request = RecallRequest { limit: Some(9), score_threshold: Some(0.0), ..RecallRequest::new("trip") };
@@ -402,7 +402,7 @@ async fn a_request_that_cannot_be_right_is_refused() {
     refused(RecallRequest::new(long), ErrorKind::TooLarge, "10001 characters").await;
     refused(scoped("trip", Scope::Session), ErrorKind::Invalid, "needs a session").await;
     assert_eq!(world.engine.requests.waiting(), 0);
-    // The ends of the ranges are right.
+    // The ends of the ranges are valid.
     for share in [0.0, 1.0] {
         let request = RecallRequest {
             score_threshold: Some(share),
@@ -428,18 +428,18 @@ async fn each_question_of_a_message_is_answered() {
     let trip = "When did the night train trip to Rome begin";
     assert!(!first_two(&format!("{trip} and who has the lamp?")).await.contains(&lamp));
     assert_eq!(first_two(&format!("{trip}? And who has the lamp?")).await[1], lamp);
-    // What is only told asks for nothing, and a question without words of its own takes no turn.
+    // A statement asks nothing, and a question without words of its own gets no answers of its own.
     assert!(
         !first_two(&format!("{trip}? The lamp is what my friend has, I think, and so on."))
             .await
             .contains(&lamp)
     );
     assert!(!first_two(&format!("{trip}? Lamp?")).await.contains(&lamp));
-    // A question that nothing answers takes none either.
+    // A question without a match gets none either.
     let recalled = world.recall(&by_relevance("Xyzzy plugh frotz? Who has the lamp?")).await;
     assert_eq!(contents(&recalled)[0], lamp);
     assert!(recalled.items[0].relevance > 0.9, "{recalled:?}");
-    // A pronoun stands for something in another question.
+    // A pronoun refers to a name in another question.
     world.say("bob", "Bob likes tea with cold milk, sugar").await;
     world.say("ann", "Ann likes tea every rainy morning").await;
     world.say("birthday", "Ann has her birthday in June").await;

@@ -1,4 +1,4 @@
-//! What takes no place: the question from before, what was said again, and what a prompt shows anyway.
+//! Exclusions: earlier copies of the question, repeated statements, and items that the prompt shows already.
 
 use super::fixture::*;
 use crate::index::TextFingerprint;
@@ -11,7 +11,7 @@ use strata_core::turn::Role;
 
 const QUESTION: &str = "What is my locker code?";
 
-/// Asks in a session of its own, and is answered without knowledge.
+/// Asks in a separate session and gets a reply without knowledge.
 async fn asked(world: &World, session_name: &str, question: &str, reply: &str) -> TurnId {
     let messages = vec![NewMessage::new(Role::User, question), NewMessage::new(Role::Assistant, reply)];
     let recorded =
@@ -34,7 +34,7 @@ async fn a_question_asked_many_times_still_finds_its_answer() {
             assert!(replies <= 1, "{found:?}");
         }
     }
-    // Also where the store's own index serves,
+    // The same with the store's own index.
     let by_store = World::with(|settings| settings.recall.index_max_items = 1);
     by_store.say("s", "My locker code is 4417.").await;
     for number in 0..60 {
@@ -42,12 +42,13 @@ async fn a_question_asked_many_times_still_finds_its_answer() {
     }
     let found = by_store.ask(QUESTION).await;
     assert_eq!(found, ["My locker code is 4417.", "I do not know that code."]);
-    // and where the index is loaded anew and knows only what it read.
+    // The same with a newly loaded index, which knows the exact texts of few items.
     let found = world.another_engine().recall.ask(&world.user, &RecallRequest::new(QUESTION)).await.unwrap();
     assert!(contents(&found)[0].contains("4417"), "{found:?}");
 }
 
-/// What a prompt shows anyway has the question's words: that is no find, and recent turns stand in as they would without.
+/// The question in the prompt matches its own words. It does not count as a hit, so recent turns are served as a
+/// fallback.
 #[tokio::test]
 async fn the_question_itself_does_not_pass_for_something_known() {
     for index_max_items in [1_000, 1] {
@@ -97,7 +98,7 @@ async fn another_wording_of_the_question_is_no_answer_either() {
     let found = contents(&recalled);
     assert!(found[0].contains("4417"), "{found:?}");
     assert!(found[1..].iter().all(|text| text.starts_with("Sorry")), "{found:?}");
-    // Chinese, in whichever characters.
+    // Chinese, in simplified and traditional characters.
     let world = World::new();
     world.say("s", "我的柜子密码是4417").await;
     asked(&world, "a", "我的柜子密码是什么？", "我不知道。").await;
@@ -113,7 +114,7 @@ async fn a_question_that_says_something_is_kept() {
     }
     let found = world.ask(QUESTION).await;
     assert_eq!(found.len(), 2, "{found:?}");
-    // The same words can state what is asked.
+    // A statement can have the same words as the question.
     let world = World::new();
     world.say("s", "My locker code is 4417.").await;
     world.say("t", "Is my locker code 4417?").await;
@@ -158,12 +159,12 @@ async fn what_was_said_again_takes_one_place() {
     assert!(ids(&recalled).contains(&ItemId::Turn(said[7])), "the newest");
     let outcome = &traced(&recalled, said[0].0).unwrap().outcome;
     assert_eq!(*outcome, Outcome::SaidAgain(said[7].to_string()));
-    // Another speaker's words are another matter.
+    // The same words of another speaker are not a repetition.
     let message =
         NewMessage { name: Some("Bo".to_owned()), ..NewMessage::new(Role::User, "The trip starts at noon!") };
     world.engine.recording.record(&world.user, &session("b"), vec![message], None).await.unwrap();
     assert_eq!(world.recall(&RecallRequest::new("When does the trip start? At noon?")).await.items.len(), 4);
-    // By relevance alone everything is there.
+    // The order by relevance contains all items.
     let all =
         RecallRequest { order: Order::Relevance, limit: Some(50), ..RecallRequest::new("trip at noon") };
     assert_eq!(world.recall(&all).await.items.len(), 11);
@@ -193,7 +194,7 @@ async fn what_a_prompt_shows_takes_no_place() {
     let question = "Where does the trip go to?";
     let shown =
         Shown { texts: texts.iter().map(|text| TextFingerprint::new(text)).collect(), ..Shown::default() };
-    // What is shown is no hit, so that the session has too few.
+    // Shown items are not hits, so the session has too few.
     let by_text = RecallRequest { shown, ..within(question, "s") };
     assert_eq!(ids(&world.recall(&by_text).await), [ItemId::Turn(answer)]);
     let shown = Shown { items: said.iter().map(|id| ItemId::Turn(*id)).collect(), ..Shown::default() };

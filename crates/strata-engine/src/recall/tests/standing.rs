@@ -1,4 +1,4 @@
-//! What holds now, what was said then, and what says nothing: validity, named times, thresholds and blank turns.
+//! Validity, named times, thresholds and turns without text.
 
 use super::fixture::*;
 use crate::recall::{Order, RecallRequest};
@@ -8,7 +8,7 @@ use strata_core::trace::RetrievalPath;
 use strata_core::turn::NewMessage;
 use strata_core::turn::Role;
 
-/// Says something on a day and learns from it.
+/// Records a turn on a day and learns from it.
 async fn tell(world: &World, day: &str, text: &str) -> strata_core::id::TurnId {
     world.clock.set(day);
     let turn = world.say_on(day, &format!("on {day}"), text).await;
@@ -58,7 +58,7 @@ async fn what_was_replaced_stands_behind_what_replaced_it() {
                 assert!(candidate.reason().contains("; it was replaced by `"), "{}", candidate.reason());
             }
         }
-        // As of a day before, nothing was replaced.
+        // At an earlier time, nothing was replaced.
         let then = RecallRequest { as_of: Some(moment("2024-04-01")), ..explained(questions[0]) };
         let recalled = world.recall(&then).await;
         assert_eq!(traced(&recalled, stale.0).unwrap().replaced_by, None, "{first}");
@@ -87,7 +87,7 @@ async fn a_turn_that_still_says_something_true_is_not_out_of_date() {
     tell(&world, "2024-04-20", "I moved to Bruges.").await;
     let recalled = world.recall(&explained("Who is my manager?")).await;
     assert_eq!(traced(&recalled, turn.0).unwrap().replaced_by, None);
-    // Without memories nothing stands in its place.
+    // Without memories among the kinds, nothing replaces the turn.
     let kinds = ItemKinds { turns: true, memories: false };
     let turns = RecallRequest { kinds, ..explained("Where do I live?") };
     assert!(world.recall(&turns).await.items.iter().all(|found| matches!(found.item.id(), ItemId::Turn(_))));
@@ -110,7 +110,7 @@ async fn a_named_time_goes_before_what_was_said_last() {
     world.clock.set("2024-11-15");
     let august = world.say_on("2024-08-04", "a", "I climbed the Matterhorn").await;
     let november = world.say_on("2024-11-04", "b", "I climbed the Eiger").await;
-    // Beside what has nothing to do with it, both are near.
+    // Among unrelated items, both are relevant.
     for text in ["the dog sleeps", "tea is ready", "a red lamp"] {
         world.say_on("2024-11-05", text, text).await;
     }
