@@ -119,7 +119,7 @@ mod tests {
         let names = "January February March April May June July August September October November December";
         for (name, month) in names.split(' ').zip(MONTHS) {
             let terms = question_terms(name);
-            assert!(terms.contains(&(term_hash(month), 1)), "{name} is no {month}");
+            assert!(terms.contains(&(term_hash(month), 1)), "{name} does not give the term {month}");
         }
         assert!(question_terms("what may happen in town").iter().all(|(hash, _)| *hash != term_hash("may")));
     }

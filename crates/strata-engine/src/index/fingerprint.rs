@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_words_are_the_same_text_whatever_their_dress() {
+    fn case_and_punctuation_do_not_change_a_fingerprint() {
         let same = |a: &str, b: &str| TextFingerprint::new(a) == TextFingerprint::new(b);
         assert!(same("My code is 4417.", "my  code is 4417!"));
         assert!(same("我住在臺北。", "我住在台北"));
@@ -110,7 +110,7 @@ mod tests {
         assert!(!same("From Rome to Paris", "From Paris to Rome"));
         let long = "so much to say ".repeat(80);
         assert!(same(&long, &long) && !same(&long, &format!("{long} and more")));
-        assert!(!same("You live here.", "You live here?"), "one states, the other asks");
+        assert!(!same("You live here.", "You live here?"), "a statement and a question differ");
     }
 
     #[test]

@@ -120,7 +120,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lists_are_those_of_a_map(
+        fn lists_equal_those_of_a_map(
             things in proptest::collection::vec(0_u32..8, 0..60),
             loaded in any::<prop::sample::Index>(),
             removed in proptest::collection::vec((0_u32..8, 0_u32..60), 0..40),

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn words_looked_up_together_are_those_looked_up_one_by_one() {
+    fn words_looked_up_together_equal_words_looked_up_alone() {
         let (mut together, mut alone) = (Words::default(), Words::default());
         for number in 0..300 {
             let text = number.to_string();

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_what_would_be_found() {
+    fn cached_results_equal_new_ones() {
         let mut words = Words::default();
         let directions: Vec<(String, Vector)> =
             (0..REMEMBERED + 20).map(|word| (name(word), Scattered.word(&name(word)).vector)).collect();

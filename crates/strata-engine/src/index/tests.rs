@@ -228,7 +228,7 @@ async fn index_of(world: &World) -> Arc<Indexes> {
 }
 
 #[tokio::test]
-async fn an_index_from_segments_ranks_as_one_from_the_feed() {
+async fn an_index_from_segments_ranks_like_one_from_the_feed() {
     let world = long_talk().await;
     // Eight small segments were merged into one, and one more followed.
     let items = |segment: &Segment| segment::decode(&segment.bytes).unwrap().len();
@@ -248,7 +248,7 @@ async fn an_index_from_segments_ranks_as_one_from_the_feed() {
 
 /// An index of unchanged items is the same to the last digit, however it was built.
 #[tokio::test]
-async fn an_index_from_merged_segments_is_one_from_the_feed_to_the_last_digit() {
+async fn an_index_from_merged_segments_equals_one_from_the_feed() {
     let world = World::new();
     let words = ["trip", "coffee", "tea", "dog", "lamp", "旅行", "7", "paint"];
     for number in 0..700_usize {
@@ -278,7 +278,7 @@ async fn an_index_from_merged_segments_is_one_from_the_feed_to_the_last_digit() 
 
 /// Several processes write and merge the segments of one user while turns are recorded and forgotten.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn segments_written_by_many_follow_each_other() {
+async fn segments_written_concurrently_are_consecutive() {
     let world = Arc::new(World::new());
     world.say_all("gone", &["a trip to forget"; 100]).await;
     let tasks = (0..3).map(|number| {
@@ -323,7 +323,7 @@ async fn segments_of_earlier_versions_are_removed() {
 }
 
 #[tokio::test]
-async fn a_damaged_segment_is_passed_over() {
+async fn a_damaged_segment_is_skipped() {
     let world = long_talk().await;
     let built = world.another_engine();
     for damage in [0, 1] {
@@ -344,7 +344,7 @@ async fn a_damaged_segment_is_passed_over() {
 }
 
 #[tokio::test]
-async fn what_another_process_wrote_is_found() {
+async fn changes_of_another_process_are_found() {
     let world = World::new();
     let other = world.another_engine();
     world.say("s", "the trip went well").await;
@@ -358,7 +358,7 @@ async fn what_another_process_wrote_is_found() {
 
 /// A question keeps the index if its head is older than the index because another question has updated the index since.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn questions_and_writes_side_by_side_share_one_index() {
+async fn concurrent_questions_and_writes_share_one_index() {
     let world = Arc::new(World::new());
     world.say("s", "the trip went well").await;
     let indexes = Arc::new(index_of(&world).await);
@@ -382,7 +382,7 @@ async fn questions_and_writes_side_by_side_share_one_index() {
 }
 
 #[tokio::test]
-async fn forgetting_makes_an_index_begin_anew() {
+async fn forgetting_rebuilds_the_index() {
     let world = World::new();
     world.say("s", "the trip went well").await;
     world.say("t", "another trip").await;
@@ -416,7 +416,7 @@ async fn forgetting_leaves_nothing_in_segments() {
 }
 
 #[tokio::test]
-async fn statistics_forget_what_a_memory_said_before() {
+async fn statistics_exclude_the_former_text_of_a_memory() {
     let world = World::new();
     let memory = world.remember("the dog is called Rex").await;
     let indexes = index_of(&world).await;
@@ -435,7 +435,7 @@ async fn statistics_forget_what_a_memory_said_before() {
 }
 
 #[tokio::test]
-async fn a_memory_that_comes_and_goes_keeps_its_place() {
+async fn a_memory_hidden_and_shown_again_keeps_its_position() {
     let world = World::new();
     let memory = world.remember("the dog is called Rex").await;
     let indexes = index_of(&world).await;
@@ -449,7 +449,7 @@ async fn a_memory_that_comes_and_goes_keeps_its_place() {
 }
 
 #[tokio::test]
-async fn neighbours_are_joined_whatever_the_order_of_the_feed() {
+async fn neighbours_are_linked_in_any_order_of_the_feed() {
     let world = World::new();
     let turns = world.say_all("s", &["zero", "one", "two", "three"]).await;
     // The changed turn comes in the feed after the turns that follow it.
@@ -470,7 +470,7 @@ async fn neighbours_are_joined_whatever_the_order_of_the_feed() {
 }
 
 #[tokio::test]
-async fn those_who_asked_last_stay_in_memory() {
+async fn the_least_recently_used_indexes_are_dropped() {
     let world = World::new();
     let users = ["a", "b", "c"].map(user);
     for user in &users {
@@ -505,7 +505,7 @@ async fn those_who_asked_last_stay_in_memory() {
 }
 
 #[tokio::test]
-async fn beyond_its_size_the_stores_own_index_serves() {
+async fn the_stores_own_index_serves_large_users() {
     let world = World::with(|settings| settings.recall.index_max_items = 3);
     world.say_all("s", &["the trip went well", "the lamp is on", "tea"]).await;
     assert_eq!(world.ask("journey").await[0], "the trip went well", "by meaning");
@@ -530,7 +530,7 @@ async fn beyond_its_size_the_stores_own_index_serves() {
 }
 
 #[tokio::test]
-async fn a_changed_models_vectors_take_the_place_of_the_old() {
+async fn vectors_of_a_new_model_replace_the_old_ones() {
     let world = World::new();
     world.say_all("s", &["the trip went well", "the lamp is on"]).await;
     let first = world.engine.clone().with_embedder(MeanEncoder::local("first", 64));
@@ -583,7 +583,7 @@ async fn a_vector_stored_after_the_head_was_read_waits_for_its_item() {
 }
 
 #[tokio::test]
-async fn means_are_those_of_their_words_also_when_their_lengths_are_kept() {
+async fn cached_lengths_do_not_change_mean_cosines() {
     let world = long_talk().await;
     let indexes = index_of(&world).await;
     let index = fresh(&indexes, &world, &world.user).await;

@@ -30,7 +30,7 @@ pub(crate) struct UserIndex {
     pub(crate) terms: Terms,
     pub(crate) words: Words,
     pub(crate) vectors: Vectors,
-    /// The exact wording of items, as far as it is known.
+    /// The text fingerprints of items, as far as they are known.
     pub(crate) fingerprints: Fingerprints,
     /// The turns from which memories were learned.
     pub(crate) learned: LearnedFrom,

@@ -61,7 +61,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_best_are_those_of_a_sorted_list(
+        fn the_best_items_equal_those_of_a_sorted_list(
             // Few distinct scores give many ties; the ids are not in the order of the positions.
             items in proptest::collection::vec((0_u8..6, any::<u64>(), any::<bool>()), 0..120),
             count in 0_usize..40,

@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(cut("short", 5), None);
         assert_eq!(cut("西湖很美", 3).as_deref(), Some("西湖…"));
         let family = "👨‍👩‍👧 and more";
-        assert_eq!(cut(family, 4).as_deref(), Some("…"), "a family is not taken apart");
+        assert_eq!(cut(family, 4).as_deref(), Some("…"), "a grapheme is not split");
     }
 
     proptest! {

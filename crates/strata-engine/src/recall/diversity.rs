@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_the_same_comes_later() {
+    fn similar_items_come_later() {
         // 0 and 1 say the same; 2 is less relevant and says something else.
         let similar = |a: usize, b: usize| if a + b == 1 { 1.0 } else { 0.0 };
         assert_eq!(mmr(&[0.9, 0.89, 0.6], 3, 0.7, similar), [0, 2, 1]);

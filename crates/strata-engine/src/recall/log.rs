@@ -208,7 +208,7 @@ mod tests {
     use crate::recall::tests::fixture::World;
 
     #[tokio::test]
-    async fn a_row_that_somebody_is_writing_is_found() {
+    async fn a_row_that_is_being_written_is_found() {
         let world = World::new();
         world.say("s", "a journey by train").await;
         let asked = world.recall(&RecallRequest::new("journey")).await.request_id;
@@ -219,7 +219,7 @@ mod tests {
         let stranger = UserId::new("eve").unwrap();
         assert!(world.engine.requests.get(&stranger, asked).await.is_err());
         drop(batch);
-        assert_eq!(world.engine.requests.waiting(), 1, "what was not written waits on");
+        assert_eq!(world.engine.requests.waiting(), 1, "unwritten rows stay queued");
         assert_eq!(world.engine.requests.get(&world.user, asked).await.unwrap().query, "journey");
         assert!(log.unwritten.lock_writing().is_empty());
     }

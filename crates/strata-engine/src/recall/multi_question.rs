@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_take_turns() {
+    fn answers_are_interleaved() {
         let merged = interleave(vec![ranked(&[(1, 0.8), (2, 0.7), (3, 0.6)]), ranked(&[(2, 0.2), (4, 0.1)])]);
         let places: Vec<(u32, f32)> = merged.iter().map(|item| (item.doc, item.score)).collect();
         assert_eq!(places, [(1, 0.8), (2, 0.8), (4, 0.4), (3, 0.4)]);
@@ -136,7 +136,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_answer_is_lost_or_doubled(lists in prop::collection::vec(prop::collection::vec((0_u32..20, 0.0_f32..1.0), 0..12), 0..5)) {
+        fn no_answer_is_lost_or_duplicated(lists in prop::collection::vec(prop::collection::vec((0_u32..20, 0.0_f32..1.0), 0..12), 0..5)) {
             let lists: Vec<Vec<Ranked>> = lists
                 .into_iter()
                 .map(|mut list| {

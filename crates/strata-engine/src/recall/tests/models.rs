@@ -62,7 +62,7 @@ async fn embedded_world() -> World {
 }
 
 #[tokio::test]
-async fn an_embedder_that_fails_or_changes_costs_no_answer() {
+async fn a_failing_or_changed_embedder_does_not_prevent_an_answer() {
     let world = embedded_world().await;
     for question in [None, Some(0), Some(63), Some(65)] {
         let broken = Broken { passages: MeanEncoder::local("mean", 64), question };
@@ -91,7 +91,7 @@ async fn an_encoder_ranks_by_meaning() {
 }
 
 #[tokio::test]
-async fn each_question_of_a_message_has_its_vector() {
+async fn each_question_of_a_message_has_its_own_vector() {
     let world = embedded_world().await;
     let engine = world.engine.clone().with_embedder(MeanEncoder::local("mean", 64));
     let recalled =
@@ -110,7 +110,7 @@ async fn each_question_of_a_message_has_its_vector() {
 }
 
 #[tokio::test]
-async fn an_encoder_without_chinese_is_not_asked_for_it() {
+async fn an_encoder_without_chinese_is_not_used_for_chinese() {
     let hits = async |encoder_reads_chinese: bool, query: &str| {
         let world = World::with(|settings| settings.recall.encoder_reads_chinese = encoder_reads_chinese);
         world.say("a", "the trip went well").await;
@@ -149,7 +149,7 @@ async fn embedded(embed: EmbedItems, cost: EmbedderCost) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_costs_money_is_embedded_for_derived_items_only() {
+async fn a_paid_embedder_embeds_derived_items_only() {
     let (all, derived) = (["marked", "memory", "turn"], ["marked", "memory"]);
     assert_eq!(embedded(EmbedItems::Auto, EmbedderCost::Local).await, all);
     assert_eq!(embedded(EmbedItems::Auto, EmbedderCost::Remote).await, derived);
@@ -264,7 +264,7 @@ async fn judged_world(judge: Judge) -> (World, Engine) {
 }
 
 #[tokio::test]
-async fn a_cross_encoder_has_the_last_word() {
+async fn a_cross_encoder_decides_the_order() {
     let (world, engine) = judged_world(Judge::Reversing).await;
     let request = RecallRequest { order: Order::Relevance, limit: Some(1), ..explained("trip") };
     let plain = world.recall(&request).await;
@@ -289,7 +289,7 @@ async fn a_cross_encoder_has_the_last_word() {
 }
 
 #[tokio::test]
-async fn a_cross_encoder_that_fails_changes_nothing() {
+async fn a_failing_cross_encoder_changes_nothing() {
     for judge in [Judge::Failing, Judge::TooFew, Judge::NoNumber] {
         let (world, engine) = judged_world(judge).await;
         let request = RecallRequest { order: Order::Relevance, ..RecallRequest::new("trip") };
@@ -302,7 +302,7 @@ async fn a_cross_encoder_that_fails_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_cross_encoder_is_not_asked_about_nothing() {
+async fn a_cross_encoder_is_not_called_without_candidates() {
     let (world, engine) = judged_world(Judge::NoNumber).await;
     let recalled = engine.recall.ask(&user("nobody"), &RecallRequest::new("trip")).await.unwrap();
     assert_eq!((recalled.items.len(), recalled.error_stage), (0, None));

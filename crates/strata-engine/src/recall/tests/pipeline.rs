@@ -15,7 +15,7 @@ fn by_relevance(query: &str) -> RecallRequest {
 }
 
 #[tokio::test]
-async fn few_hits_in_a_session_widen_the_scope() {
+async fn few_hits_in_a_session_expand_the_scope() {
     let world = World::new();
     world.say("a", "the trip went well").await;
     world.say("b", "the next trip is planned").await;
@@ -36,7 +36,7 @@ async fn few_hits_in_a_session_widen_the_scope() {
 }
 
 #[tokio::test]
-async fn a_cue_widens_the_scope() {
+async fn a_cue_expands_the_scope() {
     let world = World::new();
     world.say_all("a", &["one trip", "two trips", "three trips", "旅行一", "旅行二", "旅行三"]).await;
     world.say("b", "the trip to Rome").await;
@@ -55,7 +55,7 @@ async fn a_cue_widens_the_scope() {
 }
 
 #[tokio::test]
-async fn a_scope_that_was_asked_for_is_kept() {
+async fn a_requested_scope_is_kept() {
     let world = World::new();
     world.say("a", "the trip went well").await;
     world.say("b", "the trip before that one").await;
@@ -65,7 +65,7 @@ async fn a_scope_that_was_asked_for_is_kept() {
     assert_eq!((recalled.scope, recalled.expansion.as_deref()), (Scope::Session, None));
     let mut found = contents(&recalled);
     found.sort();
-    assert_eq!(found, ["every trip is by train", "the trip went well"], "memories bound to no session");
+    assert_eq!(found, ["every trip is by train", "the trip went well"], "memories that belong to no session");
     // In a session without turns, only memories that belong to no session are visible.
     let empty = RecallRequest { session: Some(session("new")), ..request };
     assert_eq!(ids(&world.recall(&empty).await), [ItemId::Memory(unbound)]);
@@ -74,7 +74,7 @@ async fn a_scope_that_was_asked_for_is_kept() {
 }
 
 #[tokio::test]
-async fn what_all_users_share_is_seen_unless_a_narrower_scope_is_named() {
+async fn shared_items_are_visible_unless_a_narrower_scope_is_named() {
     let world = World::new();
     world.say("s", "my trip went well").await;
     let shared = vec![NewMemory::new("the company pays every trip")];
@@ -103,7 +103,7 @@ async fn what_all_users_share_is_seen_unless_a_narrower_scope_is_named() {
 }
 
 #[tokio::test]
-async fn as_of_a_moment_only_what_was_known_then_is_seen() {
+async fn as_of_shows_only_items_known_at_that_time() {
     let world = World::new();
     world.say_on("2024-02-01", "s", "the trip is planned").await;
     world.say_on("2024-04-01", "s", "the trip is over").await;
@@ -128,7 +128,7 @@ async fn as_of_a_moment_only_what_was_known_then_is_seen() {
 }
 
 #[tokio::test]
-async fn what_is_no_longer_true_is_never_brought_back() {
+async fn closed_memories_are_never_recalled() {
     let world = World::new();
     let old = world.remember("I live in a flat in Rome").await;
     let now = world.remember("I live in a flat in Oslo").await;
@@ -145,7 +145,7 @@ async fn what_is_no_longer_true_is_never_brought_back() {
 }
 
 #[tokio::test]
-async fn of_two_statements_that_disagree_the_newest_comes_first() {
+async fn the_newer_of_two_contradicting_statements_comes_first() {
     let world = World::new();
     let old = world.say_on("2024-01-10", "a", "My rent is 900 dollars").await;
     world.say_on("2024-02-01", "b", "The lamp is new").await;
@@ -168,7 +168,7 @@ async fn of_two_statements_that_disagree_the_newest_comes_first() {
 }
 
 #[tokio::test]
-async fn a_question_that_names_a_time_prefers_what_was_said_then() {
+async fn a_question_that_names_a_time_prefers_items_of_that_time() {
     let world = World::new();
     let mut turns = Vec::new();
     for day in ["2023-07-15", "2024-03-12", "2024-05-16", "2024-05-22", "2024-05-31"] {
@@ -189,7 +189,10 @@ async fn a_question_that_names_a_time_prefers_what_was_said_then() {
         assert!(best.timely, "{query}");
     }
     let recalled = world.recall(&by_relevance("which trip today")).await;
-    assert!(recalled.trace.unwrap().candidates.iter().all(|candidate| !candidate.timely), "today is now");
+    assert!(
+        recalled.trace.unwrap().candidates.iter().all(|candidate| !candidate.timely),
+        "today is not a named time"
+    );
 }
 
 #[tokio::test]
@@ -203,13 +206,13 @@ async fn an_answer_inherits_from_the_turn_before_it() {
     let terms = |turn: strata_core::id::TurnId| traced(&recalled, turn.0).and_then(|found| found.terms);
     let (question, answer) = (terms(turns[0]).unwrap(), terms(turns[1]).unwrap());
     assert!(question > answer && answer > 0.3 * question, "{question} {answer}");
-    assert_eq!(terms(turns[2]).unwrap_or(0.0), 0.0, "inheritance goes one step");
+    assert_eq!(terms(turns[2]).unwrap_or(0.0), 0.0, "only direct neighbours inherit");
     assert_eq!(terms(later).unwrap_or(0.0), 0.0);
     assert_eq!(recalled.fts_hits, 1);
 }
 
 #[tokio::test]
-async fn what_resembles_the_best_answer_is_lifted() {
+async fn items_like_the_best_answer_gain_score() {
     let world = World::new();
     let first = world.say("a", "Melanie paints a sunrise").await;
     let second = world.say("b", "a sunrise hangs above my desk").await;
@@ -222,7 +225,7 @@ async fn what_resembles_the_best_answer_is_lifted() {
 }
 
 #[tokio::test]
-async fn letters_help_where_words_do_not() {
+async fn trigrams_help_if_no_word_matches() {
     let world = World::new();
     world.say("s", "I play the xylophone at home").await;
     world.say("s", "我住在西湖边").await;
@@ -242,7 +245,7 @@ async fn letters_help_where_words_do_not() {
 }
 
 #[tokio::test]
-async fn where_nothing_fits_the_last_turns_stand_in() {
+async fn recent_turns_are_the_last_fallback() {
     let world = World::new();
     for (day, text) in [("2024-05-03", "three"), ("2024-05-01", "one"), ("2024-05-02", "two")] {
         world.say_on(day, "s", text).await;
@@ -278,7 +281,7 @@ async fn one_kind_of_items_can_be_asked_for() {
 }
 
 #[tokio::test]
-async fn a_threshold_leaves_out_what_is_not_relevant_enough() {
+async fn a_threshold_drops_irrelevant_items() {
     let world = World::new();
     world.say("s", "trip coffee tea dog").await;
     for number in 0..20 {
@@ -331,7 +334,7 @@ async fn recency_and_diversity_change_the_order() {
 }
 
 #[tokio::test]
-async fn a_budget_bounds_what_comes_back() {
+async fn a_budget_limits_the_result() {
     let world = World::new();
     let text = format!("trip {}", "word ".repeat(249));
     for number in 0..10 {
@@ -377,7 +380,7 @@ async fn a_shortened_item_says_so() {
 }
 
 #[tokio::test]
-async fn a_request_that_cannot_be_right_is_refused() {
+async fn an_invalid_request_is_refused() {
     let world = World::new();
     world.say("s", "the trip went well").await;
     let refused = async |request: RecallRequest, kind: ErrorKind, expected: &str| {

@@ -96,7 +96,11 @@ async fn a_failed_recall_leaves_a_row_too() {
     assert_eq!(failed.unwrap_err().kind(), ErrorKind::Unavailable);
     assert_eq!(world.engine.requests.waiting(), 1);
     let error = world.engine.requests.flush().await.unwrap_err();
-    assert_eq!((error.kind(), world.engine.requests.waiting()), (ErrorKind::Unavailable, 1), "it waits on");
+    assert_eq!(
+        (error.kind(), world.engine.requests.waiting()),
+        (ErrorKind::Unavailable, 1),
+        "the row stays queued"
+    );
     // The store works again.
     let mut requests = world.engine.requests.clone();
     requests.store = World::new().store;
@@ -107,7 +111,7 @@ async fn a_failed_recall_leaves_a_row_too() {
 }
 
 #[tokio::test]
-async fn a_row_that_is_there_already_keeps_no_other_waiting() {
+async fn a_row_that_is_already_stored_does_not_block_others() {
     let world = World::new();
     world.say("s", "the trip went well").await;
     // Simulates a caller that was cancelled after the store had written: the first row is stored and still queued.
@@ -171,7 +175,7 @@ fn check_trace(recalled: &Recalled) {
 }
 
 #[tokio::test]
-async fn a_trace_tells_what_became_of_every_candidate() {
+async fn a_trace_gives_the_outcome_of_every_candidate() {
     let world = busy_world().await;
     let budget = Budget { max_turns: 4, ..Budget::default() };
     let request = RecallRequest { budget: Some(budget), limit: Some(6), ..explained("trip coffee tea dog") };
@@ -195,7 +199,7 @@ async fn a_trace_tells_what_became_of_every_candidate() {
 }
 
 #[tokio::test]
-async fn a_trace_can_be_had_afterwards_and_leaves_no_row() {
+async fn a_later_trace_adds_no_row() {
     let world = busy_world().await;
     let recalled = world.recall(&RecallRequest::new("trip coffee")).await;
     world.clock.forward(60);
@@ -207,7 +211,7 @@ async fn a_trace_can_be_had_afterwards_and_leaves_no_row() {
     let mut expected = ids(&recalled);
     served.sort_unstable();
     expected.sort_unstable();
-    assert_eq!(served, expected, "as things were then");
+    assert_eq!(served, expected, "as of that time");
     assert_eq!(world.engine.requests.list(&world.user, None, 9).await.unwrap().len(), rows);
 }
 
@@ -224,7 +228,7 @@ impl Question {
 
 /// «Why was this not recalled?» has an answer for every item, with and without a stored trace.
 #[tokio::test]
-async fn why_something_was_not_recalled_has_an_answer() {
+async fn a_missing_item_is_always_explained() {
     for explain in [true, false] {
         let world = busy_world().await;
         let best = world.say("s", "my trip with coffee").await;
@@ -265,7 +269,7 @@ async fn why_something_was_not_recalled_has_an_answer() {
 }
 
 #[tokio::test]
-async fn what_was_in_another_session_is_told_apart_from_what_was_too_far() {
+async fn an_item_of_another_session_is_explained() {
     let world = World::new();
     world.say("a", "the trip went well").await;
     let other = world.say("b", "the trip to Rome").await;
@@ -276,7 +280,7 @@ async fn what_was_in_another_session_is_told_apart_from_what_was_too_far() {
 }
 
 #[tokio::test]
-async fn a_turn_hidden_after_the_request_was_seen_by_it() {
+async fn a_turn_hidden_after_the_request_was_visible_to_it() {
     let world = World::new();
     let turn = world.say("a", "the trip went well").await;
     world.clock.forward(1);

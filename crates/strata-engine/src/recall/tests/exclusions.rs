@@ -50,7 +50,7 @@ async fn a_question_asked_many_times_still_finds_its_answer() {
 /// The question in the prompt matches its own words. It does not count as a hit, so recent turns are served as a
 /// fallback.
 #[tokio::test]
-async fn the_question_itself_does_not_pass_for_something_known() {
+async fn the_question_itself_is_not_a_hit() {
     for index_max_items in [1_000, 1] {
         let world = World::with(|settings| settings.recall.index_max_items = index_max_items);
         world.say("s", "The kettle is broken.").await;
@@ -64,7 +64,7 @@ async fn the_question_itself_does_not_pass_for_something_known() {
 }
 
 #[tokio::test]
-async fn an_index_from_segments_reads_what_it_has_to_know() {
+async fn an_index_from_segments_reads_the_texts_it_needs() {
     let world = World::new();
     world.say("s", "My locker code is 4417.").await;
     for number in 0..400 {
@@ -78,7 +78,7 @@ async fn an_index_from_segments_reads_what_it_has_to_know() {
 }
 
 #[tokio::test]
-async fn another_wording_of_the_question_is_no_answer_either() {
+async fn another_wording_of_the_question_is_excluded() {
     let world = World::new();
     world.say("s", "By the way, my locker code is 4417 and my bike is a red Gazelle.").await;
     for (number, wording) in [
@@ -107,7 +107,7 @@ async fn another_wording_of_the_question_is_no_answer_either() {
 }
 
 #[tokio::test]
-async fn a_question_that_says_something_is_kept() {
+async fn a_question_that_contains_a_fact_is_kept() {
     let world = World::new();
     for text in ["My locker code is 4417, right?", "Did you know that my locker code is easy?"] {
         world.say(text, text).await;
@@ -122,14 +122,14 @@ async fn a_question_that_says_something_is_kept() {
 }
 
 #[tokio::test]
-async fn a_statement_that_is_searched_for_is_found() {
+async fn a_statement_finds_itself() {
     let world = World::new();
     world.say("s", "My locker code is 4417.").await;
     assert_eq!(world.ask("My locker code is 4417.").await, ["My locker code is 4417."]);
 }
 
 #[tokio::test]
-async fn the_question_from_before_is_served_where_there_is_nothing_else() {
+async fn an_earlier_copy_of_the_question_is_served_if_there_is_nothing_else() {
     let world = World::new();
     let first = asked(&world, "a", QUESTION, "").await;
     world.clock.forward(60);
@@ -143,7 +143,7 @@ async fn the_question_from_before_is_served_where_there_is_nothing_else() {
 }
 
 #[tokio::test]
-async fn what_was_said_again_takes_one_place() {
+async fn a_repeated_statement_is_served_once() {
     let world = World::new();
     let mut said = Vec::new();
     for number in 0..8 {
@@ -171,7 +171,7 @@ async fn what_was_said_again_takes_one_place() {
 }
 
 #[tokio::test]
-async fn a_session_of_questions_has_too_little() {
+async fn a_session_of_repeated_questions_expands_the_scope() {
     let world = World::new();
     world.say("elsewhere", "My locker code is 4417.").await;
     for number in 0..5 {
@@ -183,7 +183,7 @@ async fn a_session_of_questions_has_too_little() {
 }
 
 #[tokio::test]
-async fn what_a_prompt_shows_takes_no_place() {
+async fn items_shown_in_the_prompt_are_excluded() {
     let world = World::new();
     let answer = world.say("elsewhere", "the trip goes to Rome").await;
     let mut texts = Vec::new();

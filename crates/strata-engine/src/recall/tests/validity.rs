@@ -23,7 +23,7 @@ async fn current(world: &World) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_was_replaced_stands_behind_what_replaced_it() {
+async fn replaced_statements_rank_after_their_replacements() {
     for (first, then, questions) in [
         ("I live in Ghent.", "I moved to Bruges.", &["Where do I live?", "What city do I live in?"][..]),
         ("I work at Siemens.", "Actually, I work at Bosch now.", &["Where do I work?"]),
@@ -66,7 +66,7 @@ async fn what_was_replaced_stands_behind_what_replaced_it() {
 }
 
 #[tokio::test]
-async fn an_index_from_segments_knows_what_was_replaced() {
+async fn an_index_from_segments_knows_replacements() {
     let world = World::new();
     let stale = tell(&world, "2024-03-01", "I live in Ghent.").await;
     tell(&world, "2024-04-20", "I moved to Bruges.").await;
@@ -81,7 +81,7 @@ async fn an_index_from_segments_knows_what_was_replaced() {
 }
 
 #[tokio::test]
-async fn a_turn_that_still_says_something_true_is_not_out_of_date() {
+async fn a_turn_with_a_current_memory_is_not_outdated() {
     let world = World::new();
     let turn = tell(&world, "2024-03-01", "I live in Ghent. My manager is Tom.").await;
     tell(&world, "2024-04-20", "I moved to Bruges.").await;
@@ -94,7 +94,7 @@ async fn a_turn_that_still_says_something_true_is_not_out_of_date() {
 }
 
 #[tokio::test]
-async fn what_was_said_twice_and_replaced_is_out_of_date() {
+async fn a_repeated_and_replaced_statement_is_outdated() {
     let world = World::new();
     tell(&world, "2024-03-01", "I live in Ghent.").await;
     tell(&world, "2024-03-20", "I live in Ghent!").await;
@@ -105,7 +105,7 @@ async fn what_was_said_twice_and_replaced_is_out_of_date() {
 }
 
 #[tokio::test]
-async fn a_named_time_goes_before_what_was_said_last() {
+async fn a_named_time_beats_recency() {
     let world = World::new();
     world.clock.set("2024-11-15");
     let august = world.say_on("2024-08-04", "a", "I climbed the Matterhorn").await;
@@ -121,11 +121,15 @@ async fn a_named_time_goes_before_what_was_said_last() {
         assert_eq!(ids(&recalled)[0], ItemId::Turn(august), "{question}: {recalled:#?}");
     }
     let recalled = world.recall(&RecallRequest::new("What have I climbed?")).await;
-    assert_eq!(ids(&recalled)[0], ItemId::Turn(november), "no time is named, the last counts: {recalled:#?}");
+    assert_eq!(
+        ids(&recalled)[0],
+        ItemId::Turn(november),
+        "without a named time, the newest comes first: {recalled:#?}"
+    );
 }
 
 #[tokio::test]
-async fn a_threshold_that_was_named_holds_for_recent_turns_too() {
+async fn a_requested_threshold_applies_to_recent_turns() {
     let world = World::new();
     world.say("s", "the dog sleeps").await;
     let ask = async |score_threshold| {
@@ -136,7 +140,7 @@ async fn a_threshold_that_was_named_holds_for_recent_turns_too() {
     assert_eq!(ask(None).await, (RetrievalPath::Window, 1));
     assert_eq!(ask(Some(0.5)).await, (RetrievalPath::None, 0));
     assert_eq!(ask(Some(0.01)).await.1, 0);
-    assert_eq!(ask(Some(0.0)).await.1, 1, "everything is let through");
+    assert_eq!(ask(Some(0.0)).await.1, 1, "a threshold of 0 accepts everything");
 }
 
 #[tokio::test]
