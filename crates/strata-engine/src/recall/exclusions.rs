@@ -4,8 +4,8 @@
 //! An earlier copy of the question is its best match, but does not answer it. A statement that a user repeats ten times
 //! would fill the whole list. Such items are excluded before the list is cut, so that the next items move up. The words
 //! of an item tell whether it may have to be excluded; the comparison of the exact texts decides
-//! ([`crate::index::TextFingerprint`]). If the exact text is not known yet, the caller reads it and ranks again. These rules
-//! apply to [`super::request::Order::Served`] only: the order by relevance contains all items.
+//! ([`crate::index::TextFingerprint`]). If the exact text is not known yet, the caller reads it and ranks again. These
+//! rules apply to [`super::request::Order::Served`] only: the order by relevance contains all items.
 
 use std::collections::{HashMap, HashSet};
 
