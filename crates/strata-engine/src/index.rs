@@ -1,22 +1,23 @@
 //! An index in memory of all of a user's items: exact statistics, the same for every backend.
 //!
-//! Ranking needs to know all of a user's items at once: how rare a term is, what stands next to what, what the best score
-//! is. Databases do not tell that alike, and what they tell depends on everybody else's data. So a user's items are kept
-//! as numbers in memory while that user asks questions. An index is loaded on demand from stored segments, brought up to
-//! date with the store's feed before each question (also with what another process wrote), and dropped when all indexes
-//! together exceed a budget of bytes. Nothing here is the truth: everything can be built again from the store.
+//! Ranking needs statistics over all of a user's items: how rare a term is, which items are neighbours, how high the
+//! best score is. Databases compute these differently, and their statistics also depend on the data of other users. So
+//! the index keeps a user's items as numbers in memory while that user asks questions. It is loaded on demand from
+//! stored segments. Before each question it is brought up to date with the store's feed, which also brings the changes
+//! of other processes. It is dropped when all indexes together exceed a budget of bytes. The index is never the source
+//! of truth: it can always be rebuilt from the store.
 //!
 //! Start reading at [`Indexes::fresh`], then [`user::UserIndex`].
 
 mod document;
 mod features;
+mod fingerprint;
 mod learned;
 mod lists;
 mod load;
 mod maintain;
 mod means;
 mod postings;
-mod saying;
 mod segment;
 mod similar_words;
 #[cfg(test)]
@@ -28,11 +29,11 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use lru::LruCache;
 
-pub(crate) use document::{Doc, Document, Marks, Place};
+pub(crate) use document::{Doc, Document, Marks, Placement};
 pub(crate) use features::{TermHash, is_latin, question_terms, question_words, speaker, spoken, term_hash};
 pub(crate) use user::UserIndex;
 
-pub use saying::Saying;
+pub use fingerprint::TextFingerprint;
 
 pub(crate) use maintain::{SEGMENT_ITEMS, write_segment};
 pub use segment::SEGMENT_SPACE;
@@ -44,38 +45,38 @@ use strata_core::memory::Memory;
 use strata_core::ports::{self, Compute, Load};
 use strata_core::store::{Head, Item, Segment, Store};
 
-/// How many items one read of the feed brings.
+/// The number of items in one read of the feed.
 const FEED_BATCH: u32 = 2_000;
 
-/// Up to this many items are analysed where they are read: at 40 µs an item that is less than a millisecond.
+/// Up to this many items are analysed on the calling thread: at 40 µs for an item, this takes less than a millisecond.
 const INLINE_ITEMS: usize = 16;
 
-/// The indexes of the users who asked last.
-pub struct Indexes {
+/// The indexes of the users who asked most recently.
+pub(crate) struct Indexes {
     lexicon: Arc<dyn Lexicon>,
     budget: usize,
     users: Mutex<Users>,
 }
 
-type Users = LruCache<UserId, Slot>;
+type Users = LruCache<UserId, CachedIndex>;
 
-struct Slot {
+struct CachedIndex {
     index: Arc<RwLock<UserIndex>>,
     bytes: usize,
 }
 
-/// Changes on their way into an index.
-struct Feeding {
-    /// The revision that the index has to have.
+/// Changes that are about to be added to an index.
+struct FeedBatch {
+    /// The revision that the index must have before.
     after: u64,
-    /// The revision that the index has afterwards, if there are no more changes.
+    /// The revision of the index afterwards, if there are no more changes.
     upto: u64,
     /// Whether there may be more changes.
     full: bool,
     changes: Vec<(u64, Item)>,
 }
 
-/// A user's index, up to date when it was handed out.
+/// A user's index, which was up to date when it was returned.
 #[derive(Clone)]
 pub(crate) struct FreshIndex(Arc<RwLock<UserIndex>>);
 
@@ -84,46 +85,35 @@ impl FreshIndex {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what all memories were learned from.
+    /// Records the turns from which all memories were learned.
     pub(crate) fn note_memories(&self, memories: &[Memory]) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).learned.complete(memories);
     }
 
-    /// Notes what items say that came from segments.
-    pub(crate) fn note_sayings(&self, items: impl IntoIterator<Item = Item>) {
+    /// Records the exact texts of items that were loaded from segments.
+    pub(crate) fn note_texts(&self, items: impl IntoIterator<Item = Item>) {
         let mut index = self.0.write().unwrap_or_else(PoisonError::into_inner);
         for item in items {
             if let Some(doc) = index.doc(&item.id()) {
-                index.sayings.note(doc, &item);
+                index.fingerprints.note(doc, &item);
             }
         }
     }
 }
 
 impl Indexes {
-    /// Indexes that together take about `budget` bytes.
-    pub fn new(lexicon: Arc<dyn Lexicon>, budget: usize) -> Self {
+    /// Creates a cache of indexes that take about `budget` bytes together.
+    pub(crate) fn new(lexicon: Arc<dyn Lexicon>, budget: usize) -> Self {
         Self { lexicon, budget, users: Mutex::new(LruCache::unbounded()) }
     }
 
     /// The words and their vectors.
-    pub fn lexicon(&self) -> &dyn Lexicon {
+    pub(crate) fn lexicon(&self) -> &dyn Lexicon {
         self.lexicon.as_ref()
     }
 
-    /// About how many bytes all indexes take, and how many there are.
-    pub fn usage(&self) -> (usize, usize) {
-        let users = self.lock();
-        (users.iter().map(|(_, slot)| slot.bytes).sum(), users.len())
-    }
-
-    /// Drops a user's index; the next question loads it again.
-    pub fn forget(&self, user: &UserId) {
-        self.lock().pop(user);
-    }
-
-    /// The user's index with everything in it that the store had at `head`, which was just read, and the vectors of
-    /// `model`.
+    /// The user's index, brought up to date with the store's `head`, which the caller has just read, and with the
+    /// vectors of `model`.
     pub(crate) async fn fresh(
         self: &Arc<Self>,
         store: &dyn Store,
@@ -132,19 +122,19 @@ impl Indexes {
         mut head: Head,
         model: Option<&str>,
     ) -> Result<FreshIndex> {
-        let mut known = self.lock().peek(user).map(|slot| Arc::clone(&slot.index));
+        let mut known = self.lock().peek(user).map(|cached| Arc::clone(&cached.index));
         if let Some(index) = &known {
-            let (seen, worn) = {
+            let (seen, outdated) = {
                 let index = index.read().unwrap_or_else(PoisonError::into_inner);
-                (index.head, index.is_worn())
+                (index.head, index.is_outdated())
             };
             if seen.revision > head.revision {
-                // Another question has fed it with what was written since the head was read. Should it still be ahead
-                // then, the store went back to an older copy of itself.
+                // Another question has added changes that were written after the caller read the head. If the index is
+                // still ahead of a new head, the store was restored from an older copy.
                 head = store.head(user).await?;
             }
-            // Something was destroyed, or much of the index is out of date: begin anew.
-            if seen.epoch != head.epoch || seen.revision > head.revision || worn {
+            // Something was erased, or much of the index is outdated: load it again.
+            if seen.epoch != head.epoch || seen.revision > head.revision || outdated {
                 known = None;
             }
         }
@@ -160,7 +150,7 @@ impl Indexes {
         Ok(FreshIndex(index))
     }
 
-    /// An index from the stored segments.
+    /// Loads an index from the stored segments.
     async fn load(
         self: &Arc<Self>,
         store: &dyn Store,
@@ -177,7 +167,7 @@ impl Indexes {
         let (mut segments, mut revision) = (Vec::with_capacity(stored.len()), 0);
         for segment in stored {
             let read = segment::decode(&segment.bytes).filter(|_| segment.first <= revision + 1);
-            // A segment that cannot be read is skipped together with those after it: the feed brings the items.
+            // A damaged segment is skipped together with the segments after it. The feed brings their items.
             let Some(read) = read else {
                 tracing::warn!(space = SEGMENT_SPACE, first = segment.first, "a stored segment is damaged");
                 break;
@@ -187,7 +177,7 @@ impl Indexes {
         }
         let mut index = load::load(&segments, self.lexicon());
         index.head = Head { revision, epoch: head.epoch, vectors: 0 };
-        index.look_for_closed();
+        index.find_closed();
         index
     }
 
@@ -204,34 +194,35 @@ impl Indexes {
             if after >= head.revision {
                 return Ok(());
             }
-            // Most often no more than there can be: a store may answer a small question faster than a large one.
+            // The limit is the number of missing revisions, because a store may answer a small query faster than a
+            // large one.
             let limit = u32::try_from(head.revision - after).unwrap_or(FEED_BATCH).min(FEED_BATCH);
             let changes = store.feed(user, after, limit).await?;
-            let feeding =
-                Feeding { after, upto: head.revision, full: changes.len() >= limit as usize, changes };
-            // A few items take less time than handing them to another thread.
-            if feeding.changes.len() <= INLINE_ITEMS {
-                self.feed(index, feeding);
+            let batch =
+                FeedBatch { after, upto: head.revision, full: changes.len() >= limit as usize, changes };
+            // Analysing a few items takes less time than handing them to another thread.
+            if batch.changes.len() <= INLINE_ITEMS {
+                self.feed(index, batch);
                 continue;
             }
             let (this, index) = (Arc::clone(self), Arc::clone(index));
-            ports::compute(compute, Load::Long, move || this.feed(&index, feeding)).await?;
+            ports::compute(compute, Load::Long, move || this.feed(&index, batch)).await?;
         }
     }
 
-    /// Adds changes to an index, unless another question has fed it since they were read.
-    fn feed(&self, index: &RwLock<UserIndex>, feeding: Feeding) {
+    /// Adds changes to an index, unless another question has changed the index since they were read.
+    fn feed(&self, index: &RwLock<UserIndex>, batch: FeedBatch) {
         let mut index = index.write().unwrap_or_else(PoisonError::into_inner);
-        if index.head.revision != feeding.after {
+        if index.head.revision != batch.after {
             return;
         }
-        for (revision, item) in feeding.changes {
+        for (revision, item) in batch.changes {
             index.add_item(&item, self.lexicon.as_ref());
             index.head.revision = revision;
         }
-        if !feeding.full {
-            // Revisions without an item, as of a change of state, have nothing to index.
-            index.head.revision = index.head.revision.max(feeding.upto);
+        if !batch.full {
+            // Some revisions have no item to index, for instance a change of state.
+            index.head.revision = index.head.revision.max(batch.upto);
         }
     }
 
@@ -256,21 +247,22 @@ impl Indexes {
         ports::compute(compute, Load::Short, move || {
             let mut index = index.write().unwrap_or_else(PoisonError::into_inner);
             index.add_vectors(&model, vectors);
-            // And no further: vectors stored since the head was read may be of items that the index does not have yet.
+            // The head must not go further: vectors that were stored after it was read may belong to items that are not
+            // in the index yet.
             index.head.vectors = index.head.vectors.max(head.vectors);
         })
         .await
     }
 
-    /// Remembers an index, and drops the least recently used ones while all together are too large.
+    /// Caches an index, and drops the least recently used ones while all together are too large.
     fn keep(&self, user: &UserId, index: &Arc<RwLock<UserIndex>>) {
         let bytes = index.read().unwrap_or_else(PoisonError::into_inner).bytes();
         let mut users = self.lock();
-        users.put(user.clone(), Slot { index: Arc::clone(index), bytes });
-        let mut total: usize = users.iter().map(|(_, slot)| slot.bytes).sum();
+        users.put(user.clone(), CachedIndex { index: Arc::clone(index), bytes });
+        let mut total: usize = users.iter().map(|(_, cached)| cached.bytes).sum();
         while total > self.budget && users.len() > 1 {
-            let Some((_, slot)) = users.pop_lru() else { break };
-            total -= slot.bytes;
+            let Some((_, cached)) = users.pop_lru() else { break };
+            total -= cached.bytes;
         }
     }
 

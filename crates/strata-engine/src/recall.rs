@@ -1,8 +1,9 @@
 //! Recall: from a question to the few items that answer it.
 //!
-//! The order of the stages: where to look and which items may answer ([`candidates`], with two sources), how relevant each
-//! is ([`rank`]), which of them are served ([`serve`]: threshold, recency, diversity, budget), and why ([`trace`]). A model
-//! that fails costs quality, never the answer. Start reading at [`Recall::ask`].
+//! The stages run in this order: [`candidates`] finds the items that may answer (from one of two sources), [`rank`]
+//! says how relevant each item is, [`serve`] chooses the items to return (threshold, recency, diversity, budget), and
+//! [`trace`] explains the choice. If a model fails, the results are worse, but recall still answers. Start reading at
+//! [`Recall::ask`].
 
 mod best;
 mod budget;
@@ -37,13 +38,11 @@ use strata_core::store::Store;
 use crate::index::Indexes;
 
 pub use budget::{Budget, Share, cut, share};
-pub use diversity::{mmr, recency, with_recency};
 pub(crate) use log::RequestLog;
-pub use request::{
-    MAX_LIMIT, MAX_QUERY_CHARS, Order, RecallRequest, RecallSettings, Recalled, RecalledItem, Shown,
-};
+pub(crate) use request::MAX_QUERY_CHARS;
+pub use request::{MAX_LIMIT, Order, RecallRequest, RecallSettings, Recalled, RecalledItem, Shown};
 
-use request::Plan;
+use request::RecallPlan;
 
 /// Answers questions from memory.
 #[derive(Clone)]
@@ -61,12 +60,13 @@ pub struct Recall {
 }
 
 impl Recall {
-    /// Answers a question from memory, and notes the request's row.
+    /// Answers a question from memory, and adds a row to the request log.
     pub async fn ask(&self, user: &UserId, request: &RecallRequest) -> Result<Recalled> {
         let began = self.clock.now();
         let plan = request.plan(&self.settings)?;
         let id = RequestId(self.ids.next());
-        // The row does not keep a filter, so asking again would explain another question: the trace is kept instead.
+        // The row does not store the filter, so a repeated recall would explain a different question. The trace is
+        // stored instead.
         let explain = request.explain || request.filter.is_some();
         let traced = RecallRequest { explain, ..request.clone() };
         let mut recalled = self.recall_planned(user, traced, plan, id).await;
@@ -80,7 +80,7 @@ impl Recall {
         recalled
     }
 
-    /// As [`Recall::ask`], under the id of an earlier request and without a row of its own.
+    /// Like [`Recall::ask`], with the id of an earlier request and without a new row in the log.
     pub(crate) async fn ask_unnoted(
         &self,
         user: &UserId,
@@ -95,7 +95,7 @@ impl Recall {
         &self,
         user: &UserId,
         request: RecallRequest,
-        plan: Plan,
+        plan: RecallPlan,
         id: RequestId,
     ) -> Result<Recalled> {
         let request = Arc::new(request);

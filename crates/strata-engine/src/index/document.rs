@@ -1,16 +1,16 @@
-//! One item as the index knows it: numbers only, so that ten thousand of them are looked through in no time.
+//! An item in the index: numbers only, so that a scan over ten thousand items is fast.
 
 use super::features::{speaker, term_hash};
 use strata_core::id::ItemId;
 use strata_core::store::{Item, ItemKinds};
 
-/// A place in the index.
+/// The position of an item in the index.
 pub(crate) type Doc = u32;
 
-/// No such place.
+/// No position: for instance, a missing neighbour.
 pub(crate) const NO_DOC: Doc = Doc::MAX;
 
-/// What an item is.
+/// The kind of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum ItemKind {
@@ -28,25 +28,26 @@ impl ItemKind {
 /// An item of this many words counts half: 1 / (1 + words / 100).
 const HALF_LENGTH: f32 = 100.0;
 
-/// What every word of a question asks of an item, apart from the rest so that many fit the processor's nearest cache.
+/// The data of an item that scoring reads for every word of a question. It is separate from [`Document`] so that more
+/// items fit into the processor's first-level cache.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Place {
-    /// What was said just before and after it in its session, within the hour.
+pub(crate) struct Placement {
+    /// The turns directly before and after it in its session, if they are at most an hour apart.
     pub(crate) previous: Doc,
     pub(crate) next: Doc,
-    /// How much an item of its length counts.
+    /// The weight of an item of this length.
     pub(crate) length_norm: f32,
 }
 
-impl Place {
+impl Placement {
     pub(crate) fn new(word_count: u32) -> Self {
         let length_norm = 1.0 / (1.0 + word_count as f32 / HALF_LENGTH);
         Self { previous: NO_DOC, next: NO_DOC, length_norm }
     }
 }
 
-/// What an item is, where recall sees it now; nothing where it does not. A byte apart from the rest, because every question
-/// asks it of every item.
+/// The kind of an item that recall can see now; empty for other items. It is a byte of its own, because every question
+/// checks it for every item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Marks(u8);
 
@@ -65,14 +66,14 @@ impl Marks {
         if document.visible(None) { Self::of_kind(document.kind()) } else { Self::default() }
     }
 
-    /// Whether it has one of the others.
+    /// Whether the two sets of marks overlap.
     #[inline]
     pub(crate) fn is_one_of(self, others: Self) -> bool {
         self.0 & others.0 != 0
     }
 }
 
-/// An item without its text. Moments are microseconds since the epoch; `i64::MAX` stands for «never».
+/// An item without its text. Times are microseconds since the epoch; `i64::MAX` means «never».
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Document {
     pub(crate) id: ItemId,
@@ -83,13 +84,13 @@ pub(crate) struct Document {
     pub(crate) recorded_at: i64,
     pub(crate) valid_to: i64,
     pub(crate) hidden_at: i64,
-    /// Who said it, as a hash of the name or role; 0 for what nobody said.
+    /// The hash of the speaker's name or role; 0 for memories and summaries.
     pub(crate) speaker: u32,
     /// Whether an encoder that knows no Chinese can read it.
     pub(crate) latin: bool,
-    /// Its words, repeats included.
+    /// The number of its words, including repetitions.
     pub(crate) word_count: u32,
-    /// Set when a newer version of the item has taken its place in the index.
+    /// Whether a newer version of the item has replaced it in the index.
     pub(crate) superseded: bool,
 }
 
@@ -137,7 +138,7 @@ impl Document {
         }
     }
 
-    /// Whether recall may see it: now, or as things stood at `as_of`.
+    /// Whether recall may see it, now or at the time `as_of`.
     pub(crate) fn visible(&self, as_of: Option<i64>) -> bool {
         if self.superseded {
             return false;
@@ -148,7 +149,7 @@ impl Document {
         }
     }
 
-    /// Whether it was taken out of recall: now, or by `as_of`.
+    /// Whether it is hidden, now or at the time `as_of`.
     pub(crate) fn is_hidden(&self, as_of: Option<i64>) -> bool {
         self.hidden_at <= as_of.unwrap_or(i64::MAX - 1)
     }

@@ -1,4 +1,4 @@
-//! What ranking reads of an item: its terms, its words, and when and by whom it was said.
+//! The ranking features of an item: its terms, its words, its date and its speaker.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -9,24 +9,24 @@ use strata_core::store::Item;
 use strata_core::turn::Turn;
 use strata_language::text;
 
-/// The months as the analyser writes them.
+/// The names of the months as the analyser stems them.
 const MONTHS: [&str; 12] = [
     "januari", "februari", "march", "april", "may", "june", "juli", "august", "septemb", "octob", "novemb",
     "decemb",
 ];
 
-/// A term as a number. Two terms of a user share one about once in a hundred thousand users' vocabularies, and then one
-/// more item is looked at.
+/// The hash of a term. A collision within one user's vocabulary happens for about one in a hundred thousand users, and
+/// then one more item matches.
 pub(crate) type TermHash = u32;
 
 /// The ranking features of one item.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Features {
-    /// Its distinct terms with their counts, its date and speaker included.
+    /// Its distinct terms with their counts, including its date and speaker.
     pub(crate) terms: Vec<(TermHash, u8)>,
     /// Its distinct words with their counts.
     pub(crate) words: Vec<(String, u8)>,
-    /// How many words it has, repeats included.
+    /// The number of its words, including repetitions.
     pub(crate) word_count: u32,
     /// Whether an encoder that knows no Chinese can read it.
     pub(crate) latin: bool,
@@ -44,7 +44,7 @@ impl Features {
     }
 }
 
-/// An item as ranking and encoders read it: `speaker: text`.
+/// The text of an item for ranking and encoders: `speaker: text` for a turn.
 pub(crate) fn spoken(item: &Item) -> String {
     match item {
         Item::Turn(turn) => format!("{}: {}", speaker(turn), turn.content),
@@ -53,24 +53,24 @@ pub(crate) fn spoken(item: &Item) -> String {
     }
 }
 
-/// Who said a turn: the name where there is one, else the role.
+/// The speaker of a turn: the name if there is one, otherwise the role.
 pub(crate) fn speaker(turn: &Turn) -> &str {
     turn.name.as_deref().unwrap_or_else(|| turn.role.as_str())
 }
 
-/// The day on which something was said, as terms: `8`, `may`, `2023`.
+/// The date of an item as terms: `8`, `may`, `2023`.
 fn date_terms(moment: Timestamp) -> [TermHash; 3] {
     let date = moment.to_zoned(TimeZone::UTC).date();
     let month = MONTHS[usize::from(date.month().unsigned_abs()).saturating_sub(1).min(11)];
     [term_hash(&date.day().to_string()), term_hash(month), term_hash(&date.year().to_string())]
 }
 
-/// The terms of a question. «May» is a stop word unless it is written as the month.
+/// The terms of a question. «May» is a stop word unless it is capitalised like the month.
 pub(crate) fn question_terms(question: &str) -> Vec<(TermHash, u8)> {
     let mut hashes = Vec::new();
     text::for_each_term(question, |term| hashes.push(term_hash(term)));
     let may = term_hash("may");
-    // A question of stop words alone has kept it.
+    // The analyser keeps stop words if a question has nothing else.
     if !hashes.contains(&may) && question.split(|c: char| !c.is_alphanumeric()).any(|word| word == "May") {
         hashes.push(may);
     }
@@ -84,7 +84,7 @@ pub(crate) fn question_words(question: &str, lexicon: &dyn Lexicon) -> Vec<(Stri
     counted(words)
 }
 
-/// Whether an encoder that knows no Chinese can read a text: not when more than a tenth of its letters are Chinese.
+/// Whether an encoder that knows no Chinese can read a text: at most a tenth of its letters are Chinese.
 pub(crate) fn is_latin(text: &str) -> bool {
     if text.is_ascii() {
         return true;
@@ -119,7 +119,7 @@ mod tests {
         let names = "January February March April May June July August September October November December";
         for (name, month) in names.split(' ').zip(MONTHS) {
             let terms = question_terms(name);
-            assert!(terms.contains(&(term_hash(month), 1)), "{name} is no {month}");
+            assert!(terms.contains(&(term_hash(month), 1)), "{name} does not give the term {month}");
         }
         assert!(question_terms("what may happen in town").iter().all(|(hash, _)| *hash != term_hash("may")));
     }

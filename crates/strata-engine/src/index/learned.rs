@@ -1,7 +1,8 @@
-//! Which memories were learned from which turns, and what took their places: how a turn is known to be out of date.
+//! Which memories were learned from which turns, and which memories replaced them. This tells whether a turn is
+//! outdated.
 //!
-//! Segments do not hold it. It comes with each memory that is fed; of those that came from segments it is read once, and
-//! only where some memory was ever closed ([`Learned::is_missing`]).
+//! Segments do not store this. It comes with each memory from the feed. For memories from segments it is read once, and
+//! only if some memory is closed ([`LearnedFrom::is_missing`]).
 
 use hashbrown::HashMap;
 
@@ -10,23 +11,23 @@ use super::user::UserIndex;
 use strata_core::id::{ItemId, MemoryId, TurnId};
 use strata_core::memory::Memory;
 
-/// How many memories may have followed each other: nobody moves house more often.
+/// The maximum length of a chain of replacements. The limit also ends cycles.
 const LONGEST_CHAIN: usize = 64;
 
-/// Memories by the turns that they were learned from.
+/// Memories by the turns from which they were learned.
 #[derive(Default)]
-pub(crate) struct Learned {
+pub(crate) struct LearnedFrom {
     by_turn: HashMap<TurnId, Vec<MemoryId>>,
-    /// What took a memory's place, of all that are known.
+    /// The replacement of each known memory.
     replaced_by: HashMap<MemoryId, Option<MemoryId>>,
-    /// Whether there are memories whose turns are not known.
+    /// Whether the source turns of some memories are not known.
     unread: bool,
     /// Whether some memory is closed.
     closed: bool,
 }
 
-impl Learned {
-    /// Takes in a memory that is new or has changed.
+impl LearnedFrom {
+    /// Records a new or changed memory.
     pub(super) fn note(&mut self, memory: &Memory) {
         self.closed |= memory.valid_to.is_some();
         self.replaced_by.insert(memory.id, memory.replaced_by);
@@ -38,7 +39,7 @@ impl Learned {
         }
     }
 
-    /// An item was given a place, by whatever way.
+    /// Records that an item was added to the index, from a segment or from the feed.
     pub(super) fn placed(&mut self, document: &Document) {
         if let ItemId::Memory(id) = document.id {
             self.closed |= document.valid_to != i64::MAX;
@@ -46,17 +47,17 @@ impl Learned {
         }
     }
 
-    /// Whether anything was learned from a turn.
+    /// Whether any memory was learned from a turn.
     pub(crate) fn knows(&self, turn: TurnId) -> bool {
         self.by_turn.contains_key(&turn)
     }
 
-    /// Whether memories must be read before [`UserIndex::replacements`] is asked.
+    /// Whether memories must be read before [`UserIndex::replacements`] is called.
     pub(crate) fn is_missing(&self) -> bool {
         self.unread && self.closed
     }
 
-    /// Takes in all memories. What is known already is newer than what was read.
+    /// Records all memories. A memory that is known already is newer than the given one.
     pub(super) fn complete(&mut self, memories: &[Memory]) {
         for memory in memories {
             if !self.replaced_by.contains_key(&memory.id) {
@@ -72,23 +73,23 @@ impl Learned {
 }
 
 impl UserIndex {
-    /// Looks for closed memories in what was loaded.
-    pub(super) fn look_for_closed(&mut self) {
+    /// Checks whether the loaded items include a closed memory.
+    pub(super) fn find_closed(&mut self) {
         let is_closed = |document: &Document| {
             matches!(document.id, ItemId::Memory(_)) && document.valid_to != i64::MAX && !document.superseded
         };
         self.learned.closed |= self.learned.unread && self.documents.iter().any(is_closed);
     }
 
-    /// The memories that took the places of all that was learned from a turn, as things stood at `as_of` or now: none where
-    /// anything learned from it still holds, or nothing ever was.
+    /// The memories that replaced everything learned from a turn, now or at the time `as_of`. Empty if something
+    /// learned from it is still current, or if nothing was learned from it.
     pub(crate) fn replacements(&self, turn: TurnId, as_of: Option<i64>) -> Vec<MemoryId> {
         let Some(learned) = self.learned.by_turn.get(&turn) else { return Vec::new() };
         let mut current = Vec::new();
         for memory in learned {
             match self.memory(*memory) {
                 Some(document) if document.visible(as_of) => return Vec::new(),
-                // What was taken out of recall says nothing about what holds.
+                // A hidden memory does not tell which memory is current.
                 Some(document) if !document.is_hidden(as_of) => {
                     let last = self.follow(*memory, as_of).filter(|last| !learned.contains(last));
                     current.extend(last.filter(|last| !current.contains(last)));
@@ -99,7 +100,7 @@ impl UserIndex {
         current
     }
 
-    /// The memory that holds now where `memory` once did.
+    /// The current memory at the end of the chain of replacements.
     fn follow(&self, memory: MemoryId, as_of: Option<i64>) -> Option<MemoryId> {
         let mut at = memory;
         for _ in 0..LONGEST_CHAIN {

@@ -1,12 +1,12 @@
-//! Inverted lists by number: one piece of memory for those of a cold index, and what came since beside it.
+//! Inverted lists by number: the lists of a loaded index in one allocation, and later additions in lists of their own.
 
-/// Lists of things by number. Each list is in the order in which its things came.
+/// Lists of values by number. Each list is in the order of insertion.
 pub(crate) struct Lists<T> {
-    /// All lists of a cold index, one after the other.
+    /// All lists of a loaded index, one after the other.
     loaded: Vec<T>,
-    /// Where each of them lies.
+    /// The position of each list in `loaded`.
     spans: Vec<Span>,
-    /// What was added since.
+    /// Values that were added after loading.
     added: Vec<Vec<T>>,
     count: usize,
 }
@@ -43,7 +43,7 @@ impl<'a, T> List<'a, T> {
 }
 
 impl<T: Copy + Default> Lists<T> {
-    /// The lists of `numbers` numbers, laid out in one piece: a pass to count and a pass to place.
+    /// Builds the lists of `numbers` numbers in one allocation: one pass counts, a second one fills.
     pub(crate) fn lay_out(numbers: usize, things: impl Iterator<Item = (u32, T)> + Clone) -> Self {
         let mut spans = vec![Span { start: 0, length: 0 }; numbers];
         for (number, _) in things.clone() {
@@ -72,7 +72,7 @@ impl<T: Copy + Default> Lists<T> {
         self.count += 1;
     }
 
-    /// Takes the thing out of a list that `compare` finds equal; the list is sorted by what it compares.
+    /// Removes the value for which `compare` returns `Equal`. The list must be sorted in the order of `compare`.
     pub(crate) fn remove(&mut self, number: u32, compare: impl Fn(&T) -> std::cmp::Ordering) {
         let at = number as usize;
         if let Some(span) = self.spans.get_mut(at) {
@@ -100,7 +100,7 @@ impl<T: Copy + Default> Lists<T> {
         List { loaded: loaded.unwrap_or_default(), added: added.unwrap_or_default() }
     }
 
-    /// About how many bytes the lists take.
+    /// The approximate size of the lists in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let added = self.count.saturating_sub(self.loaded.len()) * size_of::<T>() * 3 / 2;
         self.loaded.len() * size_of::<T>()
@@ -120,7 +120,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lists_are_those_of_a_map(
+        fn lists_equal_those_of_a_map(
             things in proptest::collection::vec(0_u32..8, 0..60),
             loaded in any::<prop::sample::Index>(),
             removed in proptest::collection::vec((0_u32..8, 0_u32..60), 0..40),

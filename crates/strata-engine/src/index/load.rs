@@ -1,4 +1,5 @@
-//! A cold index from stored segments: everything is read first, and the lists are laid out at the end, in one piece.
+//! Loads an index from stored segments. All items are read first; then the inverted lists are built, each set in one
+//! allocation.
 
 use super::UserIndex;
 use super::document::Doc;
@@ -7,12 +8,12 @@ use super::segment::{Segment, SegmentEntry};
 use strata_core::id::{ItemId, SessionId};
 use strata_core::lexicon::Lexicon;
 
-/// An index of the items of segments that follow each other.
+/// Builds an index from the items of consecutive segments.
 pub(super) fn load(segments: &[Segment<'_>], lexicon: &dyn Lexicon) -> UserIndex {
     let mut loading = Loading::default();
     loading.reserve(segments);
     let numbers: Vec<Numbers> = segments.iter().map(|segment| loading.enter(segment)).collect();
-    // Half of the time goes to the words' vectors, which nothing else of loading needs.
+    // Looking up the words' vectors takes half of the time, and no other step of loading needs them.
     let vocabulary = loading.index.words.lend_vocabulary();
     let texts: Vec<&str> = (0..vocabulary.len() as u32).map(|number| vocabulary.text(number)).collect();
     let rows = lexicon.words_beside(&texts, &mut || {
@@ -30,12 +31,13 @@ pub(super) fn load(segments: &[Segment<'_>], lexicon: &dyn Lexicon) -> UserIndex
 #[derive(Default)]
 struct Loading {
     index: UserIndex,
-    /// The terms of each item by their numbers, one item after the other, with their counts; and where each item's end.
+    /// The terms of all items by their numbers, with their counts, one item after the other; and the end of each item's
+    /// terms.
     terms: Vec<(u32, u8)>,
     ends: Vec<usize>,
 }
 
-/// The numbers that a segment's words, terms and sessions have in the index.
+/// The numbers of a segment's words, terms and sessions in the index.
 struct Numbers {
     words: Vec<u32>,
     terms: Vec<u32>,
@@ -43,10 +45,11 @@ struct Numbers {
 }
 
 impl Loading {
-    /// Makes room for what segments hold, at once: what grows step by step is copied, and takes up to twice as much.
+    /// Reserves memory for all segments at once. Growing step by step would copy the data and take up to twice the
+    /// memory.
     fn reserve(&mut self, segments: &[Segment<'_>]) {
         let sum = |count: fn(&Segment<'_>) -> usize| segments.iter().map(count).sum();
-        // Most words of one are those of another.
+        // Segments share most of their words.
         let most = |count: fn(&Segment<'_>) -> usize| segments.iter().map(count).max().unwrap_or(0);
         self.index.reserve(sum(|segment| segment.len()));
         self.index
@@ -57,10 +60,10 @@ impl Loading {
         self.ends.reserve(sum(|segment| segment.len()));
     }
 
-    /// Numbers what a segment's items refer to.
+    /// Assigns index numbers to a segment's words, terms and sessions.
     fn enter(&mut self, segment: &Segment<'_>) -> Numbers {
         let index = &mut self.index;
-        // A name that is none is no session's.
+        // An invalid name matches no session.
         let session =
             |name: &&str| SessionId::new(*name).map_or(u32::MAX, |name| index.session_number(&name));
         Numbers {
@@ -89,7 +92,7 @@ impl Loading {
                 self.index.put(former, document);
                 return;
             }
-            self.index.leave_out(former);
+            self.index.supersede(former);
         }
         let doc = self.index.documents.len() as Doc;
         self.index.words.add_unlisted(doc, words);
@@ -98,7 +101,7 @@ impl Loading {
         self.index.place(document, || said().into());
     }
 
-    /// Makes the lists.
+    /// Builds the inverted lists.
     fn lay_out(&mut self) {
         let Self { index, terms, ends } = self;
         let documents = &index.documents;

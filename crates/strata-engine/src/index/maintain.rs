@@ -1,9 +1,9 @@
-//! Work behind the scenes that makes a cold index quick to load: segments, written as a user's items grow, and merged.
+//! Background work that makes an index fast to load: it writes segments as a user's items grow, and merges them.
 //!
-//! Small segments leave little to be analysed when an index is loaded; few large ones are quick to read, because each
-//! repeats most of a user's words. So a small one is written as soon as there are items for it, and when some have
-//! gathered they become one, together with those before them that are no larger than all after them. Of a hundred
-//! thousand items there are then about a dozen segments, and each item was written about ten times.
+//! With small segments, few items remain to be analysed at loading. A few large segments are faster to read, because
+//! each segment repeats most of a user's words. So a small segment is written as soon as there are enough items for it.
+//! After some have been written, they are merged, together with earlier segments that are no larger than all segments
+//! after them. A hundred thousand items then have about a dozen segments, and each item is written about ten times.
 
 use std::sync::Arc;
 
@@ -15,16 +15,17 @@ use strata_core::id::UserId;
 use strata_core::ports::{self, Compute, Load};
 use strata_core::store::{Change, ChangeSet, Segment, SegmentSize, Store};
 
-/// Items a small segment. What is not in a segment yet is analysed when the index is loaded, at about 40 µs an item.
+/// The number of items in a small segment. Items that are not in a segment yet are analysed at loading, at about 40 µs
+/// for an item.
 pub(crate) const SEGMENT_ITEMS: u32 = 64;
 
-/// How many segments gather before they are merged.
+/// This many segments are needed for a merge.
 const MERGED_AT_ONCE: usize = 8;
 
-/// No segment grows larger by merging, because whoever records waits while it is written: about twenty thousand items.
+/// The maximum size of a merged segment, about twenty thousand items: writers wait while it is written.
 const LARGEST_BYTES: u64 = 2 << 20;
 
-/// Writes the next segment of a user's items, if there are enough for one. Says whether it did.
+/// Writes the next segment of a user's items, if there are enough items. Returns whether it did.
 pub(crate) async fn write_segment(
     store: &dyn Store,
     compute: &dyn Compute,
@@ -56,7 +57,7 @@ pub(crate) async fn write_segment(
     Ok(true)
 }
 
-/// Merges a user's last segments, if enough have gathered.
+/// Merges a user's last segments, if there are enough of them.
 async fn merge_segments(
     store: &dyn Store,
     compute: &dyn Compute,
@@ -69,7 +70,7 @@ async fn merge_segments(
     let segments = store.segments(user, SEGMENT_SPACE, from).await?;
     let (Some(first), Some(last)) = (segments.first(), segments.last()) else { return Ok(()) };
     let (first, last) = (first.first, last.last);
-    // One that cannot be read stays, and an index passes over it.
+    // A damaged segment stays, and loading skips it.
     let merge = move || segment::merge(segments.iter().map(|segment| segment.bytes.as_slice()));
     let Some(bytes) = ports::compute(compute, Load::Long, merge).await? else {
         tracing::warn!(space = SEGMENT_SPACE, first, "a stored segment is damaged");
@@ -80,8 +81,8 @@ async fn merge_segments(
     Ok(())
 }
 
-/// The first revision of the segments to merge: of all that are no larger than those after them together, if they are
-/// enough.
+/// The first revision of the segments to merge: those that are no larger than all segments after them together. `None`
+/// if they are too few.
 fn merged_from(sizes: &[SegmentSize]) -> Option<u64> {
     let (mut merged, mut after) = (0, 0);
     for (place, size) in sizes.iter().rev().enumerate() {
@@ -97,8 +98,8 @@ fn merged_from(sizes: &[SegmentSize]) -> Option<u64> {
     (merged >= MERGED_AT_ONCE).then(|| sizes[first].first)
 }
 
-/// Says whether the changes were made. Where they were not, another process was faster, or something was destroyed
-/// meanwhile: the next round looks again.
+/// Returns whether the changes were applied. If not, another process was faster, or something was erased in the
+/// meantime; the next round tries again.
 async fn apply(store: &dyn Store, user: &UserId, changes: ChangeSet) -> Result<bool> {
     match store.apply(user, changes).await {
         Err(error) if error.kind() == ErrorKind::Conflict => Ok(false),
@@ -110,8 +111,8 @@ async fn apply(store: &dyn Store, user: &UserId, changes: ChangeSet) -> Result<b
 mod tests {
     use super::*;
 
-    /// What a hundred thousand items of some bytes each come to: the segments at the end, the most there were at once, and
-    /// how often an item was written.
+    /// The result of writing a hundred thousand items with the given segment sizes: the final segments, the maximum
+    /// number of segments, and how often an item was written.
     fn grown(bytes: impl Fn(u64) -> u64) -> (Vec<u64>, usize, u64) {
         let (mut sizes, mut most, mut written, mut all) = (Vec::<SegmentSize>::new(), 0, 0, 0);
         for number in 1..=100_000 / u64::from(SEGMENT_ITEMS) {

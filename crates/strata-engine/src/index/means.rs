@@ -1,7 +1,7 @@
-//! How an item's words point together: the cosine of their mean with a direction.
+//! The cosine between the mean vector of an item's words and a direction.
 //!
-//! A mean is the sum of a few dozen vectors. Its length never changes, so it is reckoned once and kept, four bytes an item;
-//! along a direction it is the sum of what its words are, and words are shared between items.
+//! A mean is the sum of a few dozen vectors. Its length never changes, so it is computed once and kept, in a few bytes
+//! for each item. Its dot product with a direction is the sum of its words' dot products, and items share words.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -11,7 +11,7 @@ use strata_core::dot::dot;
 use strata_core::lexicon::{DIMENSION, add};
 use strata_core::vector::Vector;
 
-/// The lengths of items' means, as far as they are known.
+/// The lengths of the mean vectors of items, as far as they are known.
 #[derive(Default)]
 pub(crate) struct MeanLengths(Mutex<Vec<Option<f32>>>);
 
@@ -22,7 +22,7 @@ impl MeanLengths {
 }
 
 impl UserIndex {
-    /// The weighted mean of an item's words, not normalised.
+    /// The weighted sum of the vectors of an item's words, not normalised.
     pub(crate) fn mean(&self, doc: Doc) -> [f32; DIMENSION] {
         let mut sum = [0.0; DIMENSION];
         for (word, count) in self.words.of(doc) {
@@ -32,7 +32,7 @@ impl UserIndex {
         sum
     }
 
-    /// The cosine of each item's mean with a direction of unit length.
+    /// The cosine between each item's mean and a direction of unit length.
     pub(crate) fn mean_cosines(&self, docs: &[Doc], direction: &Vector) -> Vec<f32> {
         let lengths = self.mean_lengths(docs);
         let mut known: Vec<Option<f32>> = vec![None; self.words.len()];

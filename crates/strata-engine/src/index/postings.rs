@@ -1,4 +1,4 @@
-//! Inverted lists: from a term or a word to the items that have it.
+//! Inverted lists: from a term or a word to the items that contain it.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -10,7 +10,7 @@ use super::similar_words::SimilarWords;
 use super::vocabulary::Vocabulary;
 use strata_core::lexicon::{DIMENSION, Lexicon, WordRows};
 
-/// Terms are hashes already: hashing them again would double the time of loading.
+/// A hasher that returns its input. Terms are hashes already, and hashing them again would double the time of loading.
 #[derive(Default)]
 pub(crate) struct Identity(u64);
 
@@ -26,12 +26,12 @@ impl Hasher for Identity {
     }
 
     fn write_u32(&mut self, number: u32) {
-        // The map uses the highest bits too.
+        // The map also uses the highest bits.
         self.0 = u64::from(number) | u64::from(number) << 32;
     }
 }
 
-/// From a term to the items that have it, with how often, in the order in which they came.
+/// From a term to the items that contain it, with the term's count, in order of insertion.
 #[derive(Default)]
 pub(crate) struct Terms {
     numbers: HashMap<TermHash, u32, BuildHasherDefault<Identity>>,
@@ -39,18 +39,20 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// The term's number. Those of a cold index are numbered first; [`Terms::lay_out`] then brings the items.
+    /// The term's number. While an index is loaded, all terms are numbered first; [`Terms::lay_out`] then adds the
+    /// items.
     pub(crate) fn enter(&mut self, hash: TermHash) -> u32 {
         let next = self.numbers.len() as u32;
         *self.numbers.entry(hash).or_insert(next)
     }
 
-    /// Takes in all items of a cold index in one go, each a term's number with its item and count, in order of items.
+    /// Adds all items of an index that is being loaded: each value is a term's number with an item and a count, in
+    /// order of items.
     pub(crate) fn lay_out(&mut self, things: impl Iterator<Item = (u32, (Doc, u8))> + Clone) {
         self.lists = Lists::lay_out(self.numbers.len(), things);
     }
 
-    /// Makes room for so many more terms.
+    /// Reserves memory for this many more terms.
     pub(crate) fn reserve(&mut self, terms: usize) {
         self.numbers.reserve(terms);
     }
@@ -62,7 +64,7 @@ impl Terms {
         }
     }
 
-    /// Takes an item out again, given the terms with which it was added.
+    /// Removes an item, given the terms with which it was added.
     pub(crate) fn remove(&mut self, doc: Doc, terms: &[(TermHash, u8)]) {
         for (hash, _) in terms {
             if let Some(number) = self.numbers.get(hash) {
@@ -80,26 +82,26 @@ impl Terms {
     }
 }
 
-/// A user's words with their vectors and the items that have them.
+/// A user's words with their vectors and the items that contain them.
 #[derive(Default)]
 pub(crate) struct Words {
     vocabulary: Vocabulary,
-    /// One row a word. Words that were entered since [`Words::look_up`] was called last have none yet.
+    /// One row for each word. Words that were added after the last call of [`Words::look_up`] have no row yet.
     vectors: Vec<i8>,
     scales: Vec<f32>,
     weights: Vec<f32>,
     /// Whether the word holds a digit: numbers match only themselves.
     numeric: Vec<bool>,
     lists: Lists<Doc>,
-    /// The words of each item, one item after the other, with their counts; and where each item's begin.
+    /// The words of all items with their counts, one item after the other, and the start of each item's words.
     forward: Vec<(u32, u8)>,
     starts: Vec<usize>,
     similar: SimilarWords,
 }
 
 impl Words {
-    /// The word's number. A new word has no vector until [`Words::look_up`] is called, which must be before anything else
-    /// is asked of it.
+    /// The word's number. A new word has no vector until [`Words::look_up`] is called; call it before any other method
+    /// uses the word.
     pub(crate) fn enter(&mut self, text: &str) -> u32 {
         let (number, is_new) = self.vocabulary.enter(text);
         if is_new {
@@ -108,26 +110,26 @@ impl Words {
         number
     }
 
-    /// Makes room for so many more words, and so many more places at which items say one.
+    /// Reserves memory for this many more words, and for this many more words of items.
     pub(crate) fn reserve(&mut self, words: usize, said: usize) {
         self.vocabulary.reserve(words);
         self.forward.reserve(said);
     }
 
-    /// Hands out the words of a cold index, to be looked up while items that say them are added; they have to come
-    /// [back](Words::take_back) before anything else is asked.
+    /// Lends the vocabulary of an index that is being loaded, so that vectors can be looked up while items are added.
+    /// It must be [returned](Words::take_back) before any other method is called.
     pub(crate) fn lend_vocabulary(&mut self) -> Vocabulary {
         std::mem::take(&mut self.vocabulary)
     }
 
-    /// Takes the words of a cold index back, with what is known of them.
+    /// Takes the vocabulary back, with the vectors of its words.
     pub(crate) fn take_back(&mut self, vocabulary: Vocabulary, rows: WordRows) {
         debug_assert_eq!(rows.vectors.len(), vocabulary.len() * DIMENSION);
         self.vocabulary = vocabulary;
         (self.vectors, self.scales, self.weights) = (rows.vectors, rows.scales, rows.weights);
     }
 
-    /// Looks up the words that were entered since it was called last.
+    /// Looks up the vectors of the words that were added since the last call.
     pub(crate) fn look_up(&mut self, lexicon: &dyn Lexicon) {
         let entered = self.scales.len() as u32..self.vocabulary.len() as u32;
         if entered.is_empty() {
@@ -141,7 +143,7 @@ impl Words {
         self.weights.extend(weights);
     }
 
-    /// Adds the next item's words. Items are added in order of their places.
+    /// Adds the next item's words. Items must be added in order of their positions.
     pub(crate) fn add(&mut self, doc: Doc, words: &[(u32, u8)]) {
         for (word, _) in words {
             self.lists.add(*word, doc);
@@ -149,14 +151,14 @@ impl Words {
         self.add_unlisted(doc, words.iter().copied());
     }
 
-    /// Adds the next item's words to what items say, but to no list: [`Words::lay_out`] makes those of a cold index.
+    /// Adds the next item's words without the inverted lists, which [`Words::lay_out`] builds at the end of loading.
     pub(crate) fn add_unlisted(&mut self, doc: Doc, words: impl Iterator<Item = (u32, u8)>) {
         debug_assert_eq!(self.starts.len(), doc as usize);
         self.starts.push(self.forward.len());
         self.forward.extend(words);
     }
 
-    /// Makes the lists of all items that `is_listed` says yes to.
+    /// Builds the inverted lists of all items for which `is_listed` is true.
     pub(crate) fn lay_out(&mut self, is_listed: impl Fn(Doc) -> bool) {
         let ends = self.starts.iter().skip(1).copied().chain(std::iter::once(self.forward.len()));
         let items = self.starts.iter().zip(ends).zip(0..).filter(|(_, doc)| is_listed(*doc));
@@ -166,7 +168,7 @@ impl Words {
         self.lists = Lists::lay_out(self.numeric.len(), things);
     }
 
-    /// Takes an item out of the lists. What it says can still be asked for.
+    /// Removes an item from the inverted lists. [`Words::of`] still returns its words.
     pub(crate) fn remove(&mut self, doc: Doc) {
         for at in 0..self.of(doc).len() {
             let word = self.of(doc)[at].0;
@@ -181,7 +183,7 @@ impl Words {
         &self.forward[start..end]
     }
 
-    /// How many words there are.
+    /// The number of words.
     pub(crate) fn len(&self) -> usize {
         self.vocabulary.len()
     }
@@ -199,7 +201,7 @@ impl Words {
         (&self.vectors[start..start + DIMENSION], self.scales[word as usize])
     }
 
-    /// Whether a word holds a digit.
+    /// Whether a word contains a digit.
     pub(crate) fn is_numeric(&self, word: u32) -> bool {
         self.numeric[word as usize]
     }
@@ -208,12 +210,12 @@ impl Words {
         self.weights[word as usize]
     }
 
-    /// The rows of words that have vectors, with what to multiply each with, and whether it holds a digit.
+    /// The vectors of all words that have one, the scale of each vector, and whether each word contains a digit.
     pub(super) fn rows(&self) -> (&[i8], &[f32], &[bool]) {
         (&self.vectors, &self.scales, &self.numeric)
     }
 
-    /// The words of questions whose like was looked for.
+    /// The cache of similar words.
     pub(super) fn similar(&self) -> &SimilarWords {
         &self.similar
     }
@@ -234,7 +236,7 @@ mod tests {
     use super::*;
     use strata_core::lexicon::Word;
 
-    /// Each number points its own way.
+    /// A lexicon in which each number has its own direction.
     struct Numbers;
 
     impl Lexicon for Numbers {
@@ -251,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn words_looked_up_together_are_those_looked_up_one_by_one() {
+    fn words_looked_up_together_equal_words_looked_up_alone() {
         let (mut together, mut alone) = (Words::default(), Words::default());
         for number in 0..300 {
             let text = number.to_string();

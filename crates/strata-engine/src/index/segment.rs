@@ -1,15 +1,15 @@
-//! Ranking features of a block of items as bytes: what a cold index is loaded from.
+//! The stored form of the index: ranking features of a block of items as bytes.
 //!
-//! Analysing ten thousand turns takes a third of a second; reading their features takes milliseconds. A segment is made of
-//! columns, and has dictionaries of its own, so that loading looks a word or a term up once a segment instead of once an
-//! item. Dictionaries are in the order in which items bring their entries: an index that is loaded numbers its words as
-//! one that is fed. What may change about an item (its visibility, its validity) is there as of the time of writing: a later
-//! change raises the item's revision, so that it comes again in a later segment or behind the last one.
+//! Analysing ten thousand turns takes a third of a second; reading their features takes milliseconds. A segment
+//! consists of columns and has its own dictionaries, so that loading looks up each word or term once a segment and not
+//! once an item. The dictionaries are in order of first use: a loaded index numbers its words like an index built from
+//! the feed. Values of an item that can change (its visibility, its validity) are stored as of the time of writing. A
+//! later change raises the item's revision, so that the item is stored again in a later segment or comes with the feed.
 
 mod columns;
 
 use hashbrown::HashMap;
-use hashbrown::hash_map::Entry as Place;
+use hashbrown::hash_map::Entry as MapEntry;
 use uuid::Uuid;
 
 use self::columns::{Numbers, Reader, Writer};
@@ -19,21 +19,22 @@ use super::vocabulary::Vocabulary;
 use strata_core::hash::{FNV_START, fnv_step};
 use strata_core::id::{ItemId, MemoryId, SessionId, SummaryId, TurnId};
 
-/// The name under which segments are stored. Another analyser, another lexicon or another layout is another name.
+/// The name under which segments are stored. Change it when the analyser, the lexicon or the layout changes.
 pub const SEGMENT_SPACE: &str = "lexical-3";
 
-/// The names under which earlier versions stored theirs.
+/// The names that earlier versions used.
 pub(crate) const FORMER_SPACES: [&str; 2] = ["lexical-1", "lexical-2"];
 
-/// What one byte says of an item: its kind in the lowest bits, and these.
+/// The flags of an item: the lowest bits hold its kind.
 const KIND: u8 = 0b11;
 const LATIN: u8 = 0b100;
-/// Three moments more are told of it; most items are recorded when they are created, and neither closed nor hidden.
+/// The item has three more timestamps. Most items do not: they are recorded when they are created, and neither closed
+/// nor hidden.
 const MOMENTS: u8 = 0b1000;
 
-/// An item's place in the index, with its features.
+/// An item with its features.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct IndexEntry {
     pub(crate) document: Document,
     pub(crate) session: Option<SessionId>,
     pub(crate) features: Features,
@@ -44,13 +45,13 @@ pub(crate) struct Entry {
 struct Row<'a> {
     document: Document,
     session: Option<&'a str>,
-    /// Distinct ones with their counts, and so the words.
+    /// Distinct terms with their counts; `words` has the same form.
     terms: Vec<(TermHash, u8)>,
     words: Vec<(&'a str, u8)>,
 }
 
 /// Writes a segment.
-pub(crate) fn encode(entries: &[Entry]) -> Vec<u8> {
+pub(crate) fn encode(entries: &[IndexEntry]) -> Vec<u8> {
     let rows = entries.iter().map(|entry| Row {
         document: entry.document.clone(),
         session: entry.session.as_ref().map(SessionId::as_str),
@@ -60,8 +61,8 @@ pub(crate) fn encode(entries: &[Entry]) -> Vec<u8> {
     write(&rows.collect::<Vec<_>>())
 }
 
-/// Makes one segment of several that follow each other, in which each item is once, as the last of them knows it. `None` when
-/// one of them cannot be read.
+/// Merges consecutive segments into one. Each item is in the result once, in its last version. `None` if a segment is
+/// damaged.
 pub(crate) fn merge<'a>(segments: impl IntoIterator<Item = &'a [u8]>) -> Option<Vec<u8>> {
     let segments = segments.into_iter().map(decode).collect::<Option<Vec<_>>>()?;
     let mut rows: Vec<Option<Row<'_>>> = Vec::new();
@@ -75,13 +76,14 @@ pub(crate) fn merge<'a>(segments: impl IntoIterator<Item = &'a [u8]>) -> Option<
                 document: entry.document,
             };
             match places.entry(row.document.id) {
-                Place::Vacant(vacant) => {
+                MapEntry::Vacant(vacant) => {
                     vacant.insert(rows.len());
                 }
-                Place::Occupied(mut known) => {
+                MapEntry::Occupied(mut known) => {
                     let former = &mut rows[*known.get()];
                     let same = |former: &Row<'_>| former.terms == row.terms && former.words == row.words;
-                    // What a turn says never changes, and what has not changed keeps its place, as it does in an index.
+                    // The text of a turn never changes. An item with unchanged features keeps its position, as in an
+                    // index.
                     if matches!(row.document.id, ItemId::Turn(_)) || former.as_ref().is_some_and(same) {
                         *former = Some(row);
                         continue;
@@ -108,7 +110,8 @@ fn write(rows: &[Row<'_>]) -> Vec<u8> {
                 terms.push(*hash);
                 terms.len() as u32 - 1
             });
-            // What is there more than once is written so often: hardly anything is, and then no counts are needed.
+            // A repeated entry is written several times. Repetitions are rare, so this is smaller than a column of
+            // counts.
             term_places.extend(std::iter::repeat_n(number, usize::from(*count)));
         }
         for (word, count) in &row.words {
@@ -154,19 +157,20 @@ fn write_documents(out: &mut Writer, rows: &[Row<'_>]) {
     out.numbers(&column(|document| document.word_count));
 }
 
-/// Tells damaged bytes from sound ones: FNV-1a by words of eight bytes, a quarter of a millisecond for ten thousand items.
+/// The checksum against damage: FNV-1a by words of eight bytes. It takes a quarter of a millisecond for ten thousand
+/// items.
 fn checksum(bytes: &[u8]) -> u64 {
     let mut sum = FNV_START ^ bytes.len() as u64;
     for chunk in bytes.chunks(8) {
         let mut word = [0; 8];
         word[..chunk.len()].copy_from_slice(chunk);
-        // The rotation lets high bits reach low ones, which a product alone never does.
+        // The rotation moves high bits to low positions, which the multiplication alone never does.
         sum = fnv_step(sum, u64::from_le_bytes(word)).rotate_left(29);
     }
     sum
 }
 
-/// A segment as it was read; [`Segment::entries`] refer to its words, sessions and terms by their places.
+/// A decoded segment. [`Segment::entries`] refer to its words, sessions and terms by their positions.
 pub(crate) struct Segment<'a> {
     pub(crate) words: Vec<&'a str>,
     pub(crate) sessions: Vec<&'a str>,
@@ -185,7 +189,7 @@ pub(crate) struct Segment<'a> {
     pub(crate) word_places: Numbers<'a>,
 }
 
-/// An entry as it stands in a segment.
+/// An entry of a decoded segment.
 pub(crate) struct SegmentEntry<'a> {
     pub(crate) document: Document,
     pub(crate) session: Option<u32>,
@@ -193,7 +197,7 @@ pub(crate) struct SegmentEntry<'a> {
     pub(crate) words: Counted<'a>,
 }
 
-/// Distinct numbers, each with a count, read where they are needed: loading a thousand items allocates nothing for each.
+/// Distinct numbers with their counts, decoded on iteration, so that loading needs no allocation for each item.
 #[derive(Clone, Copy)]
 pub(crate) struct Counted<'a> {
     numbers: Numbers<'a>,
@@ -221,7 +225,7 @@ impl Iterator for Counted<'_> {
 }
 
 impl<'a> Segment<'a> {
-    /// How many items it holds.
+    /// The number of items.
     pub(crate) fn len(&self) -> usize {
         self.flags.len()
     }
@@ -259,7 +263,7 @@ impl<'a> Segment<'a> {
         })
     }
 
-    /// Whether all columns are as long as they should be and refer to what is there.
+    /// Whether all columns have the right length and refer to existing entries.
     fn fits(&self) -> bool {
         let columns = [self.seqs, self.speakers, self.lengths, self.session_places];
         let refers = |column: Numbers<'_>, to: usize| column.iter().all(|place| (place as usize) < to);
@@ -276,7 +280,7 @@ impl<'a> Segment<'a> {
     }
 }
 
-/// The item that one byte says the kind of.
+/// The item id, with the kind from the flags.
 fn item(flags: u8, id: [u8; 16]) -> ItemId {
     let id = Uuid::from_bytes(id);
     match ItemKind::from_u8(flags & KIND) {
@@ -286,7 +290,7 @@ fn item(flags: u8, id: [u8; 16]) -> ItemId {
     }
 }
 
-/// Reads a segment; `None` when the bytes are no segment.
+/// Reads a segment; `None` if the bytes are not a valid segment.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Segment<'_>> {
     let (bytes, sum) = bytes.split_last_chunk()?;
     if checksum(bytes) != u64::from_le_bytes(*sum) {
@@ -323,7 +327,7 @@ mod tests {
 
     use super::*;
 
-    fn entry() -> impl Strategy<Value = Entry> {
+    fn entry() -> impl Strategy<Value = IndexEntry> {
         let words = proptest::collection::btree_map("[a-z茶]{1,6}", 1_u8..9, 0..5);
         let terms = proptest::collection::btree_map(any::<u32>(), 1_u8..9, 0..5);
         let moments = (any::<i64>(), any::<bool>(), proptest::option::of(any::<i64>()));
@@ -349,17 +353,21 @@ mod tests {
                         latin,
                         ..Document::new(id)
                     };
-                    Entry { document, session: session.map(|name| SessionId::new(name).unwrap()), features }
+                    IndexEntry {
+                        document,
+                        session: session.map(|name| SessionId::new(name).unwrap()),
+                        features,
+                    }
                 },
             )
     }
 
-    /// What a segment holds.
-    fn entries(bytes: &[u8]) -> Vec<Entry> {
+    /// The entries of a segment.
+    fn entries(bytes: &[u8]) -> Vec<IndexEntry> {
         let segment = decode(bytes).unwrap();
         let word = |(place, count): (u32, u8)| (segment.words[place as usize].to_owned(), count);
         let term = |(place, count): (u32, u8)| (segment.terms.get(place as usize), count);
-        let read = |entry: SegmentEntry<'_>| Entry {
+        let read = |entry: SegmentEntry<'_>| IndexEntry {
             session: entry.session.map(|at| SessionId::new(segment.sessions[at as usize]).unwrap()),
             features: Features {
                 terms: entry.terms.map(term).collect(),
@@ -372,12 +380,12 @@ mod tests {
         segment.entries().map(read).collect()
     }
 
-    /// What several segments come to, said plainly.
-    fn expected(entries: Vec<Entry>) -> Vec<Entry> {
-        let mut kept: Vec<Entry> = Vec::new();
+    /// The expected result of merging, written in the simplest way.
+    fn expected(entries: Vec<IndexEntry>) -> Vec<IndexEntry> {
+        let mut kept: Vec<IndexEntry> = Vec::new();
         for mut entry in entries {
             let former = kept.iter().position(|former| former.document.id == entry.document.id);
-            let says = |entry: &Entry| (entry.features.terms.clone(), entry.features.words.clone());
+            let says = |entry: &IndexEntry| (entry.features.terms.clone(), entry.features.words.clone());
             match former {
                 Some(at)
                     if matches!(entry.document.id, ItemId::Turn(_)) || says(&kept[at]) == says(&entry) =>
@@ -423,7 +431,7 @@ mod tests {
             let at = at.index(bytes.len());
             bytes[at] ^= 1 << bit;
             prop_assert!(decode(&bytes).is_none());
-            // What has the right sum and is still no segment.
+            // Bytes with a valid checksum that are not a segment.
             noise.extend(checksum(&noise).to_le_bytes());
             let _ = decode(&noise).map(|segment| segment.entries().count());
         }

@@ -1,8 +1,7 @@
-//! Which of a user's words are like a word of a question.
+//! Finds the words of a user that are similar to a word of a question.
 //!
-//! Each word of a question is compared with every word of the user, which is most of what recall does. Questions share
-//! most of their words, so what a word was found to be like is remembered, and only the words that the user has added since
-//! are compared.
+//! Each word of a question is compared with every word of the user, which takes most of the time of a recall. Questions
+//! share most of their words, so the results are cached, and only words that the user has added since are compared.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -13,27 +12,27 @@ use strata_core::dot::{dots, dots_of_two};
 use strata_core::lexicon::DIMENSION;
 use strata_core::vector::Vector;
 
-/// Words compared with one direction before the next direction's turn: 16 KiB of vectors.
+/// The number of words in a block: 16 KiB of vectors. All directions are compared with one block before the next.
 const BLOCK: usize = 64;
 
-/// Words of which it is first asked whether any is near: few are.
+/// The number of words that are checked together for any similar word, because few words are similar.
 const PART: usize = 16;
 
-/// How many words of questions are remembered. Those that come again are common words, of which a language has few.
+/// The number of cached question words. Words that come again are common words, and a language has few of them.
 const REMEMBERED: usize = 512;
 
 /// A word's number, and its cosine.
 type Near = (u32, f32);
 
-/// What words of questions were found to be like.
+/// The cache of similar words, by question word.
 #[derive(Default)]
 pub(crate) struct SimilarWords {
     remembered: Mutex<Remembered>,
 }
 
 struct Remembered {
-    words: LruCache<Box<str>, Like>,
-    /// The cosine above which a word counts as near.
+    words: LruCache<Box<str>, NearWords>,
+    /// The minimum cosine of a similar word.
     least: f32,
 }
 
@@ -44,14 +43,14 @@ impl Default for Remembered {
 }
 
 #[derive(Clone, Default)]
-struct Like {
-    /// How many of the user's words were compared: whole blocks.
+struct NearWords {
+    /// The number of the user's words that were compared: whole blocks.
     compared: usize,
     near: Vec<Near>,
 }
 
 impl Remembered {
-    /// Begins anew where another nearness counts than before.
+    /// Clears the cache if the minimum cosine has changed.
     fn begin(&mut self, least: f32) {
         if self.least != least {
             *self = Self { least, ..Self::default() };
@@ -60,45 +59,47 @@ impl Remembered {
 }
 
 impl Words {
-    /// For each given word with its direction, the user's words whose cosine with it is above `least`, rising, with that
-    /// cosine. A new `least` discards what is remembered. Words with digits are left out: 2022 is near 2023 in every
-    /// embedding, and wrong.
+    /// For each given word with its vector, the user's words whose cosine with it is above `least`, in ascending order
+    /// of their numbers, with the cosine. Another `least` than before clears the cache. Words with digits are left out:
+    /// 2022 is near 2023 in every embedding, and wrong.
     pub(crate) fn near(&self, asked: &[(&str, &Vector)], least: f32) -> Vec<Vec<Near>> {
         let (vectors, scales, numeric) = self.rows();
-        let mut likes = self.similar().of(asked, least);
-        let first = asked.iter().zip(&likes).filter(|((_, direction), _)| direction.scale > 0.0);
-        let first = first.map(|(_, like)| like.compared / BLOCK).min().unwrap_or(usize::MAX);
+        let mut results = self.similar().of(asked, least);
+        let first = asked.iter().zip(&results).filter(|((_, direction), _)| direction.scale > 0.0);
+        let first = first.map(|(_, result)| result.compared / BLOCK).min().unwrap_or(usize::MAX);
         let (mut one, mut other) = ([0; BLOCK], [0; BLOCK]);
-        // All directions look at a block of words while it is in the processor's nearest cache, two at a time.
+        // All directions are compared with a block of words while it is in the first-level cache, two directions at a
+        // time.
         for (block, rows) in vectors.chunks(BLOCK * DIMENSION).enumerate().skip(first) {
             let start = block * BLOCK;
             let end = start + rows.len() / DIMENSION;
             let (one, other) = (&mut one[..end - start], &mut other[..end - start]);
             let (scales, numeric) = (&scales[start..end], &numeric[start..end]);
-            let take = |products: &[i32], direction: &Vector, like: &mut Like| {
-                gather(products, scales, numeric, direction.scale, least, start, &mut like.near);
+            let take = |products: &[i32], direction: &Vector, result: &mut NearWords| {
+                gather(products, scales, numeric, direction.scale, least, start, &mut result.near);
             };
-            let is_due = |like: &Like, direction: &Vector| direction.scale > 0.0 && like.compared <= start;
-            let directions = asked.iter().map(|(_, direction)| *direction).zip(&mut likes);
-            let mut directions = directions.filter(|(direction, like)| is_due(like, direction));
-            while let Some((direction, like)) = directions.next() {
+            let is_due =
+                |result: &NearWords, direction: &Vector| direction.scale > 0.0 && result.compared <= start;
+            let directions = asked.iter().map(|(_, direction)| *direction).zip(&mut results);
+            let mut directions = directions.filter(|(direction, result)| is_due(result, direction));
+            while let Some((direction, result)) = directions.next() {
                 match directions.next() {
-                    Some((second, second_like)) => {
+                    Some((second, second_result)) => {
                         dots_of_two(rows, [&direction.values, &second.values], [&mut *one, &mut *other]);
-                        take(other, second, second_like);
+                        take(other, second, second_result);
                     }
                     None => dots(rows, &direction.values, one),
                 }
-                take(one, direction, like);
+                take(one, direction, result);
             }
         }
-        let found = likes.iter().map(|like| like.near.clone()).collect();
-        self.similar().keep(asked, likes, least, vectors.len() / DIMENSION);
+        let found = results.iter().map(|result| result.near.clone()).collect();
+        self.similar().keep(asked, results, least, vectors.len() / DIMENSION);
         found
     }
 }
 
-/// Takes those of a block's words that are near.
+/// Collects the similar words of a block.
 fn gather(
     products: &[i32],
     scales: &[f32],
@@ -120,25 +121,25 @@ fn gather(
 }
 
 impl SimilarWords {
-    /// What is remembered of each word.
-    fn of(&self, asked: &[(&str, &Vector)], least: f32) -> Vec<Like> {
+    /// The cached result of each word.
+    fn of(&self, asked: &[(&str, &Vector)], least: f32) -> Vec<NearWords> {
         let mut remembered = self.lock();
         remembered.begin(least);
         asked.iter().map(|(text, _)| remembered.words.peek(*text).cloned().unwrap_or_default()).collect()
     }
 
-    /// Remembers what was found among so many words, and forgets what has not come for longest.
-    fn keep(&self, asked: &[(&str, &Vector)], likes: Vec<Like>, least: f32, words: usize) {
+    /// Caches the results over the first `words` words, and drops the least recently used ones.
+    fn keep(&self, asked: &[(&str, &Vector)], results: Vec<NearWords>, least: f32, words: usize) {
         let whole = words / BLOCK * BLOCK;
         let mut remembered = self.lock();
         remembered.begin(least);
-        for ((text, direction), mut like) in asked.iter().zip(likes) {
+        for ((text, direction), mut result) in asked.iter().zip(results) {
             if direction.scale > 0.0 {
-                // The last block grows, and is compared again.
-                like.near.truncate(like.near.partition_point(|(word, _)| (*word as usize) < whole));
-                like.near.shrink_to_fit();
-                like.compared = whole;
-                remembered.words.put((*text).into(), like);
+                // The last block still grows, so it is compared again.
+                result.near.truncate(result.near.partition_point(|(word, _)| (*word as usize) < whole));
+                result.near.shrink_to_fit();
+                result.compared = whole;
+                remembered.words.put((*text).into(), result);
             }
         }
         while remembered.words.len() > REMEMBERED {
@@ -146,10 +147,10 @@ impl SimilarWords {
         }
     }
 
-    /// About how many bytes they take.
+    /// The approximate size of the cache in bytes.
     pub(super) fn bytes(&self) -> usize {
         let remembered = self.lock();
-        remembered.words.iter().map(|(_, like)| like.near.capacity() * size_of::<Near>() + 80).sum()
+        remembered.words.iter().map(|(_, result)| result.near.capacity() * size_of::<Near>() + 80).sum()
     }
 
     fn lock(&self) -> MutexGuard<'_, Remembered> {
@@ -162,7 +163,7 @@ mod tests {
     use super::*;
     use strata_core::lexicon::{Lexicon, Word};
 
-    /// Words whose directions lie about anywhere.
+    /// A lexicon with pseudo-random directions.
     struct Scattered;
 
     impl Lexicon for Scattered {
@@ -182,12 +183,12 @@ mod tests {
 
     const LEAST: f32 = 0.16;
 
-    /// Letters for digits: words with digits are left out.
+    /// Writes a number with letters, because words with digits are left out.
     fn name(number: usize) -> String {
         number.to_string().bytes().map(|digit| char::from(b'a' + digit - b'0')).collect()
     }
 
-    /// Every word compared by itself.
+    /// The expected result: each word is compared by itself.
     fn plainly(words: &Words, direction: &Vector, least: f32) -> Vec<Near> {
         let cosine = |word: u32| {
             let (values, scale) = words.vector(word);
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_what_would_be_found() {
+    fn cached_results_equal_new_ones() {
         let mut words = Words::default();
         let directions: Vec<(String, Vector)> =
             (0..REMEMBERED + 20).map(|word| (name(word), Scattered.word(&name(word)).vector)).collect();
@@ -209,7 +210,7 @@ mod tests {
             }
             entered += more;
             words.look_up(&Scattered);
-            // A few at a time, some of them again, and in the end more than are remembered.
+            // A few words at a time, some of them repeated, and in the end more than the cache holds.
             for asked in directions.chunks(9).chain(directions[..20].chunks(4)) {
                 let asked: Vec<(&str, &Vector)> =
                     asked.iter().map(|(text, vector)| (text.as_str(), vector)).collect();

@@ -1,4 +1,4 @@
-//! The index against what it stands for: however it came about, it ranks as one built anew from the store does.
+//! However an index was built, it ranks like an index that is built from the store again.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use strata_core::trace::RetrievalPath;
 use strata_core::turn::{Hidden, HiddenReason};
 use strata_core::vector::Vector;
 
-/// A question whose answer shows the whole ranking.
+/// A question whose result contains the whole ranking.
 fn ranking(query: &str) -> RecallRequest {
     RecallRequest { limit: Some(50), order: Order::Relevance, explain: true, ..RecallRequest::new(query) }
 }
@@ -27,7 +27,7 @@ fn scores(recalled: &Recalled) -> Vec<(ItemId, f32)> {
     candidates.iter().map(|candidate| (candidate.item, candidate.score)).collect()
 }
 
-/// Two rankings are the same up to what the order of adding numbers does to their last digits.
+/// Asserts that two rankings are the same, apart from rounding errors that depend on the order of additions.
 fn same(a: &Recalled, b: &Recalled) -> Result<(), TestCaseError> {
     prop_assert_eq!(
         (a.fts_hits, a.trgm_hits, a.vector_hits, a.path),
@@ -91,14 +91,14 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// What happened so far, to choose from.
+/// The ids created so far, to choose from.
 #[derive(Default)]
 struct Known {
     turns: Vec<TurnId>,
     memories: Vec<MemoryId>,
 }
 
-/// Does something to the world. What was forgotten meanwhile cannot be changed, which the store says.
+/// Performs one act. The store refuses to change items that were forgotten in the meantime.
 async fn perform(world: &World, known: &mut Known, act: Act) {
     fn chosen<T: Copy>(from: &[T], at: usize) -> Option<T> {
         (!from.is_empty()).then(|| from[at % from.len()])
@@ -152,7 +152,7 @@ async fn perform(world: &World, known: &mut Known, act: Act) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// One index is fed after every change, the other is built when all is over.
+    /// One index is updated after every change; the other is built at the end.
     #[test]
     fn however_it_was_fed_it_ranks_the_same(acts in proptest::collection::vec(act(), 1..40)) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -171,7 +171,7 @@ proptest! {
     }
 }
 
-/// A user with more turns than two segments hold, some of them hidden and revised between the segments.
+/// A user with more turns than two segments hold. Some turns are hidden or revised between the segments.
 async fn long_talk() -> World {
     let world = World::new();
     let words = ["trip", "coffee", "tea", "dog", "lamp", "旅行", "7", "paint"];
@@ -201,6 +201,19 @@ async fn segments(world: &World) -> Vec<Segment> {
     world.store.segments(&world.user, SEGMENT_SPACE, 0).await.unwrap()
 }
 
+impl Indexes {
+    /// The approximate size of all indexes in bytes, and their number.
+    fn usage(&self) -> (usize, usize) {
+        let users = self.lock();
+        (users.iter().map(|(_, cached)| cached.bytes).sum(), users.len())
+    }
+
+    /// Drops a user's index; the next question loads it again.
+    fn forget(&self, user: &UserId) {
+        self.lock().pop(user);
+    }
+}
+
 /// A user's index, brought up to date.
 async fn fresh(indexes: &Arc<Indexes>, world: &World, user: &UserId) -> FreshIndex {
     let head = world.store.head(user).await.unwrap();
@@ -215,15 +228,15 @@ async fn index_of(world: &World) -> Arc<Indexes> {
 }
 
 #[tokio::test]
-async fn an_index_from_segments_ranks_as_one_from_the_feed() {
+async fn an_index_from_segments_ranks_like_one_from_the_feed() {
     let world = long_talk().await;
-    // Eight small ones became one, and another followed.
+    // Eight small segments were merged into one, and one more followed.
     let items = |segment: &Segment| segment::decode(&segment.bytes).unwrap().len();
     let sizes: Vec<usize> = segments(&world).await.iter().map(items).collect();
     assert!(sizes.len() == 2 && sizes[0] > 7 * SEGMENT_ITEMS as usize, "{sizes:?}");
     let loaded = world.another_engine();
     same_answers(&loaded, &world.engine, &world.user).await.unwrap();
-    // The same without any segment.
+    // The same result without any segment.
     world.apply(Change::Forget(Forget::Session(session("s4")))).await;
     assert!(segments(&world).await.is_empty());
     let built = world.another_engine();
@@ -233,9 +246,9 @@ async fn an_index_from_segments_ranks_as_one_from_the_feed() {
     same_answers(&world.another_engine(), &built, &world.user).await.unwrap();
 }
 
-/// An index of items that did not change is the same to the last digit, however it came about.
+/// An index of unchanged items is the same to the last digit, however it was built.
 #[tokio::test]
-async fn an_index_from_merged_segments_is_one_from_the_feed_to_the_last_digit() {
+async fn an_index_from_merged_segments_equals_one_from_the_feed() {
     let world = World::new();
     let words = ["trip", "coffee", "tea", "dog", "lamp", "旅行", "7", "paint"];
     for number in 0..700_usize {
@@ -256,16 +269,16 @@ async fn an_index_from_merged_segments_is_one_from_the_feed_to_the_last_digit() 
     let stored = segments(&world).await;
     assert_eq!(stored.len(), 3, "eight in one and two small ones");
     assert_eq!(ask(&world.another_engine()).await, expected);
-    // All of them merged by hand.
+    // All segments merged into one.
     let bytes = segment::merge(stored.iter().map(|segment| segment.bytes.as_slice())).unwrap();
     let segment = Segment { last: stored[2].last, bytes, ..stored[0].clone() };
     world.apply(Change::MergeSegments { segment, epoch: 0 }).await;
     assert_eq!(ask(&world.another_engine()).await, expected);
 }
 
-/// Several processes that write and merge the segments of one user, while turns are said and forgotten.
+/// Several processes write and merge the segments of one user while turns are recorded and forgotten.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn segments_written_by_many_follow_each_other() {
+async fn segments_written_concurrently_are_consecutive() {
     let world = Arc::new(World::new());
     world.say_all("gone", &["a trip to forget"; 100]).await;
     let tasks = (0..3).map(|number| {
@@ -310,12 +323,12 @@ async fn segments_of_earlier_versions_are_removed() {
 }
 
 #[tokio::test]
-async fn a_damaged_segment_is_passed_over() {
+async fn a_damaged_segment_is_skipped() {
     let world = long_talk().await;
     let built = world.another_engine();
     for damage in [0, 1] {
         let mut stored = segments(&world).await;
-        // A flipped bit in the first, then nothing but noise in the second.
+        // One flipped bit in the first segment, then random bytes in the second.
         let bytes = &mut stored[damage].bytes;
         if damage == 0 {
             bytes[1_000] ^= 4
@@ -331,7 +344,7 @@ async fn a_damaged_segment_is_passed_over() {
 }
 
 #[tokio::test]
-async fn what_another_process_wrote_is_found() {
+async fn changes_of_another_process_are_found() {
     let world = World::new();
     let other = world.another_engine();
     world.say("s", "the trip went well").await;
@@ -343,9 +356,9 @@ async fn what_another_process_wrote_is_found() {
     assert_eq!(found, ["a second trip follows", "the trip went well"]);
 }
 
-/// A question whose look at the head is older than the index, because another has fed it since, keeps the index.
+/// A question keeps the index if its head is older than the index because another question has updated the index since.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn questions_and_writes_side_by_side_share_one_index() {
+async fn concurrent_questions_and_writes_share_one_index() {
     let world = Arc::new(World::new());
     world.say("s", "the trip went well").await;
     let indexes = Arc::new(index_of(&world).await);
@@ -369,7 +382,7 @@ async fn questions_and_writes_side_by_side_share_one_index() {
 }
 
 #[tokio::test]
-async fn forgetting_makes_an_index_begin_anew() {
+async fn forgetting_rebuilds_the_index() {
     let world = World::new();
     world.say("s", "the trip went well").await;
     world.say("t", "another trip").await;
@@ -403,13 +416,13 @@ async fn forgetting_leaves_nothing_in_segments() {
 }
 
 #[tokio::test]
-async fn statistics_forget_what_a_memory_said_before() {
+async fn statistics_exclude_the_former_text_of_a_memory() {
     let world = World::new();
     let memory = world.remember("the dog is called Rex").await;
     let indexes = index_of(&world).await;
     let edit = MemoryEdit { content: "the cat is called Tom".to_owned(), metadata: None };
     world.engine.memories.revise(&world.user, memory, edit).await.unwrap();
-    // What it said before stays readable as a closed memory of its own.
+    // The former statement stays readable as a closed memory of its own.
     let index = fresh(&indexes, &world, &world.user).await;
     let index = index.read();
     assert_eq!((index.len(), index.documents.len()), (2, 3));
@@ -422,7 +435,7 @@ async fn statistics_forget_what_a_memory_said_before() {
 }
 
 #[tokio::test]
-async fn a_memory_that_comes_and_goes_keeps_its_place() {
+async fn a_memory_hidden_and_shown_again_keeps_its_position() {
     let world = World::new();
     let memory = world.remember("the dog is called Rex").await;
     let indexes = index_of(&world).await;
@@ -436,10 +449,10 @@ async fn a_memory_that_comes_and_goes_keeps_its_place() {
 }
 
 #[tokio::test]
-async fn neighbours_are_joined_whatever_the_order_of_the_feed() {
+async fn neighbours_are_linked_in_any_order_of_the_feed() {
     let world = World::new();
     let turns = world.say_all("s", &["zero", "one", "two", "three"]).await;
-    // A change lets a turn come after those that follow it.
+    // The changed turn comes in the feed after the turns that follow it.
     world.hide(turns[1]).await;
     world.clock.forward(3_601);
     world.say("s", "much later").await;
@@ -457,7 +470,7 @@ async fn neighbours_are_joined_whatever_the_order_of_the_feed() {
 }
 
 #[tokio::test]
-async fn those_who_asked_last_stay_in_memory() {
+async fn the_least_recently_used_indexes_are_dropped() {
     let world = World::new();
     let users = ["a", "b", "c"].map(user);
     for user in &users {
@@ -481,7 +494,7 @@ async fn those_who_asked_last_stay_in_memory() {
         assert_eq!(kept(&indexes), expected);
         assert!(indexes.usage().0 <= one * 5 / 2);
     }
-    // One that is too large by itself still serves, alone.
+    // An index that alone exceeds the budget is still served.
     let small = Arc::new(Indexes::new(Arc::new(FewWords), 1));
     for user in &users {
         let index = fresh(&small, &world, user).await;
@@ -492,7 +505,7 @@ async fn those_who_asked_last_stay_in_memory() {
 }
 
 #[tokio::test]
-async fn beyond_its_size_the_stores_own_index_serves() {
+async fn the_stores_own_index_serves_large_users() {
     let world = World::with(|settings| settings.recall.index_max_items = 3);
     world.say_all("s", &["the trip went well", "the lamp is on", "tea"]).await;
     assert_eq!(world.ask("journey").await[0], "the trip went well", "by meaning");
@@ -500,12 +513,12 @@ async fn beyond_its_size_the_stores_own_index_serves() {
     let recalled = world.recall(&ranking("trip")).await;
     assert_eq!((recalled.path, recalled.fts_hits), (RetrievalPath::Fts, 2));
     assert_eq!(contents(&recalled), ["my trips and trips", "the trip went well"]);
-    // The store knows no meaning, but letters and what was said last.
+    // The store cannot compare by meaning, only by letters and by time.
     let letters = world.recall(&ranking("jurney lampp")).await;
     assert_eq!(contents(&letters), ["the lamp is on"]);
     let nothing = world.recall(&RecallRequest::new("journey")).await;
     assert_eq!((nothing.path, nothing.items.len()), (RetrievalPath::Window, 4));
-    // What all users share counts too.
+    // Shared items count, too.
     let bob = World { user: user("bob"), engine: world.engine.clone(), ..World::new() };
     bob.say("s", "hello").await;
     let shared = vec![crate::NewMemory::new("trip"); 4];
@@ -517,7 +530,7 @@ async fn beyond_its_size_the_stores_own_index_serves() {
 }
 
 #[tokio::test]
-async fn a_changed_models_vectors_take_the_place_of_the_old() {
+async fn vectors_of_a_new_model_replace_the_old_ones() {
     let world = World::new();
     world.say_all("s", &["the trip went well", "the lamp is on"]).await;
     let first = world.engine.clone().with_embedder(MeanEncoder::local("first", 64));
@@ -525,14 +538,14 @@ async fn a_changed_models_vectors_take_the_place_of_the_old() {
     let hits = |recalled: &Recalled| (recalled.vector_hits, recalled.error_stage);
     let ask = ranking("journey");
     assert_eq!(hits(&first.recall.ask(&world.user, &ask).await.unwrap()), (2, None));
-    // The same index, now for another model of another dimension, of which there is nothing yet.
+    // The same index, now for a model with another dimension and without vectors.
     let second = world.engine.clone().with_embedder(MeanEncoder::local("second", 32));
     let before = second.recall.ask(&world.user, &ask).await.unwrap();
     assert_eq!(hits(&before), (0, None));
     assert_eq!(contents(&before)[0], "the trip went well");
     second.maintenance.maintain_all().await.unwrap();
     assert_eq!(hits(&second.recall.ask(&world.user, &ask).await.unwrap()), (2, None));
-    // Appended since: served without a vector until it has one.
+    // A new turn is served without a vector until it has one.
     world.say("s", "a trip by boat").await;
     let recalled = second.recall.ask(&world.user, &ask).await.unwrap();
     assert_eq!((recalled.vector_hits, recalled.items.len()), (2, 3));
@@ -551,7 +564,7 @@ async fn a_vector_stored_after_the_head_was_read_waits_for_its_item() {
     let indexes = Arc::new(Indexes::new(Arc::new(FewWords), usize::MAX));
     let index = Arc::new(RwLock::new(UserIndex::default()));
     indexes.catch_up(world.store.as_ref(), &InlineCompute, &world.user, &index, early).await.unwrap();
-    // These come between a question's look at the head and its look at the vectors.
+    // These are written after a question reads the head and before it reads the vectors.
     world.say("s", "a trip by boat").await;
     engine.maintenance.maintain_all().await.unwrap();
     indexes
@@ -570,7 +583,7 @@ async fn a_vector_stored_after_the_head_was_read_waits_for_its_item() {
 }
 
 #[tokio::test]
-async fn means_are_those_of_their_words_also_when_their_lengths_are_kept() {
+async fn cached_lengths_do_not_change_mean_cosines() {
     let world = long_talk().await;
     let indexes = index_of(&world).await;
     let index = fresh(&indexes, &world, &world.user).await;

@@ -2,59 +2,59 @@
 
 use hashbrown::HashMap;
 
-use super::document::{Doc, Document, Marks, NO_DOC, Place};
+use super::document::{Doc, Document, Marks, NO_DOC, Placement};
 use super::features::{Features, TermHash};
-use super::learned::Learned;
+use super::fingerprint::Fingerprints;
+use super::learned::LearnedFrom;
 use super::means::MeanLengths;
 use super::postings::{Terms, Words};
-use super::saying::Sayings;
-use super::segment::Entry;
+use super::segment::IndexEntry;
 use strata_core::id::{ItemId, SessionId};
 use strata_core::lexicon::Lexicon;
 use strata_core::store::{Head, Item, StoredVector};
 
-/// Turns further apart than this, in microseconds, are no neighbours: an hour, after which people speak of something
-/// else.
+/// Turns that are further apart than this, in microseconds, are not neighbours. After an hour, people usually talk
+/// about something else.
 const NEIGHBOUR_GAP: u64 = 3_600_000_000;
 
-/// An index of everything a user has.
+/// An index of all of a user's items.
 ///
-/// It is exact up to [`UserIndex::head`]: what the store has changed since is fed in before a question is answered.
+/// It is exact up to [`UserIndex::head`]: later changes of the store are added before a question is answered.
 #[derive(Default)]
 pub(crate) struct UserIndex {
     pub(crate) head: Head,
     pub(crate) documents: Vec<Document>,
-    /// One a document.
-    pub(crate) places: Vec<Place>,
+    /// One for each document.
+    pub(crate) places: Vec<Placement>,
     marks: Vec<Marks>,
     pub(crate) terms: Terms,
     pub(crate) words: Words,
     pub(crate) vectors: Vectors,
-    /// What items say word for word, of those of which it is known.
-    pub(crate) sayings: Sayings,
-    /// Where memories come from.
-    pub(crate) learned: Learned,
+    /// The text fingerprints of items, as far as they are known.
+    pub(crate) fingerprints: Fingerprints,
+    /// The turns from which memories were learned.
+    pub(crate) learned: LearnedFrom,
     pub(super) lengths: MeanLengths,
     numbers: HashMap<ItemId, Doc>,
     sessions: HashMap<SessionId, u32>,
-    /// The turns of each session, by the session's number and then by `seq`: a turn that was hidden comes later in the
-    /// feed than those said after it.
+    /// The turns of each session, by the session's number and then by `seq`: a hidden turn comes later in the feed than
+    /// the turns after it.
     turns: Vec<Vec<Doc>>,
-    /// The terms of what may be said anew under its id: memories and summaries.
+    /// The terms of items whose text may change: memories and summaries.
     statements: HashMap<Doc, Box<[(TermHash, u8)]>>,
-    /// Items whose place a newer version has taken.
+    /// The number of items that a newer version has replaced.
     superseded: usize,
 }
 
 impl UserIndex {
-    /// Takes in an item that is new or has changed.
+    /// Adds a new or changed item.
     pub(crate) fn add_item(&mut self, item: &Item, lexicon: &dyn Lexicon) {
         if !is_indexed(item) {
             return;
         }
         let session = item.session().map_or(u32::MAX, |session| self.session_number(session));
         let mut document = Document { session, ..Document::of(item) };
-        // What a turn says never changes: a known one comes again because its visibility did.
+        // The text of a turn never changes: a known turn comes again because its visibility changed.
         if let (ItemId::Turn(_), Some(&doc)) = (document.id, self.numbers.get(&document.id)) {
             let hidden_at = document.hidden_at;
             self.put(doc, Document { hidden_at, ..self.documents[doc as usize].clone() });
@@ -72,7 +72,7 @@ impl UserIndex {
         if let Some(&former) = self.numbers.get(&document.id) {
             if self.says(former, &features.terms, &words) {
                 self.put(former, document);
-                self.sayings.note(former, item);
+                self.fingerprints.note(former, item);
                 return;
             }
             self.take_out(former);
@@ -80,11 +80,11 @@ impl UserIndex {
         let doc = self.documents.len() as Doc;
         self.terms.add(doc, &features.terms);
         self.words.add(doc, &words);
-        self.sayings.note(doc, item);
+        self.fingerprints.note(doc, item);
         self.place(document, || features.terms.into());
     }
 
-    /// Gives an item the next place; `terms` tells what it says, where it may say something else later.
+    /// Adds an item at the next position. `terms` returns its terms, and is called only if its text may change later.
     pub(crate) fn place(&mut self, document: Document, terms: impl FnOnce() -> Box<[(TermHash, u8)]>) {
         let doc = self.documents.len() as Doc;
         self.numbers.insert(document.id, doc);
@@ -92,38 +92,38 @@ impl UserIndex {
             self.statements.insert(doc, terms());
         }
         self.learned.placed(&document);
-        self.places.push(Place::new(document.word_count));
+        self.places.push(Placement::new(document.word_count));
         self.marks.push(Marks::of(&document));
         self.documents.push(document);
         self.link(doc);
     }
 
-    /// Replaces what is known of the item at a place, apart from what it says.
+    /// Replaces the document at a position. Its text stays the same.
     pub(super) fn put(&mut self, doc: Doc, document: Document) {
         self.marks[doc as usize] = Marks::of(&document);
         self.documents[doc as usize] = document;
     }
 
-    /// What the item at a place is, where recall sees it now.
+    /// The kind of the item at a position, if recall can see it now.
     #[inline]
     pub(crate) fn mark(&self, doc: Doc) -> Marks {
         self.marks[doc as usize]
     }
 
-    /// Whether the item at a place says just this. What a turn says never changes.
+    /// Whether the item at a position has exactly these terms and words. The text of a turn never changes.
     pub(super) fn says(&self, doc: Doc, terms: &[(TermHash, u8)], words: &[(u32, u8)]) -> bool {
         self.statements.get(&doc).is_none_or(|said| **said == *terms && self.words.of(doc) == words)
     }
 
-    /// Leaves a place of an index whose lists are still to be made empty.
-    pub(super) fn leave_out(&mut self, doc: Doc) {
+    /// Marks a position as superseded while the index is being loaded, before its inverted lists are built.
+    pub(super) fn supersede(&mut self, doc: Doc) {
         self.statements.remove(&doc);
         self.documents[doc as usize].superseded = true;
         self.marks[doc as usize] = Marks::default();
         self.superseded += 1;
     }
 
-    /// Makes room for so many more items.
+    /// Reserves memory for this many more items.
     pub(super) fn reserve(&mut self, items: usize) {
         self.documents.reserve(items);
         self.places.reserve(items);
@@ -131,22 +131,22 @@ impl UserIndex {
         self.numbers.reserve(items);
     }
 
-    /// Leaves a place empty, so that statistics are those of an index that never knew the former statement.
+    /// Removes the item at a position, so that the statistics are those of an index that never contained it.
     fn take_out(&mut self, doc: Doc) {
         if let Some(terms) = self.statements.get(&doc) {
             self.terms.remove(doc, terms);
         }
         self.words.remove(doc);
         self.vectors.take_out(doc);
-        self.leave_out(doc);
+        self.supersede(doc);
     }
 
-    /// How many items there are.
+    /// The number of items, without superseded ones.
     pub(crate) fn len(&self) -> usize {
         self.documents.len() - self.superseded
     }
 
-    /// Joins a turn with those before and after it in its session.
+    /// Links a turn with the turns before and after it in its session.
     fn link(&mut self, doc: Doc) {
         let Document { id: ItemId::Turn(_), session, seq, .. } = self.documents[doc as usize] else { return };
         let Some(turns) = self.turns.get_mut(session as usize) else { return };
@@ -182,22 +182,23 @@ impl UserIndex {
         number
     }
 
-    /// The number of a session that has items.
+    /// The number of a session; `None` if it has no items.
     pub(crate) fn session(&self, session: &SessionId) -> Option<u32> {
         self.sessions.get(session).copied()
     }
 
-    /// The place of an item.
+    /// The position of an item.
     pub(crate) fn doc(&self, item: &ItemId) -> Option<Doc> {
         self.numbers.get(item).copied()
     }
 
-    /// Whether so much of the index is out of date that building it anew saves memory and time.
-    pub(crate) fn is_worn(&self) -> bool {
+    /// Whether so much of the index is outdated that a new index saves memory and time.
+    pub(crate) fn is_outdated(&self) -> bool {
         self.superseded > 1_000 && self.superseded * 4 > self.documents.len()
     }
 
-    /// Takes in vectors of one model, of items that are in the index; those of another model replace all.
+    /// Adds vectors of one model for items in the index. If the model is another one than before, the old vectors are
+    /// dropped.
     pub(crate) fn add_vectors(&mut self, model: &str, vectors: impl IntoIterator<Item = StoredVector>) {
         self.vectors.select(model);
         for stored in vectors {
@@ -207,11 +208,11 @@ impl UserIndex {
         }
     }
 
-    /// About how many bytes the index takes.
+    /// The approximate size of the index in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let documents = self.documents.len()
             * (size_of::<Document>()
-                + size_of::<Place>()
+                + size_of::<Placement>()
                 + size_of::<Marks>()
                 + size_of::<(ItemId, Doc)>() * 2);
         let turns: usize = self.turns.iter().map(|turns| turns.capacity() * size_of::<Doc>()).sum();
@@ -222,19 +223,19 @@ impl UserIndex {
             + self.terms.bytes()
             + self.words.bytes()
             + self.vectors.values.capacity()
-            + self.sayings.bytes()
+            + self.fingerprints.bytes()
             + self.learned.bytes()
             + self.lengths.bytes()
     }
 }
 
-/// One vector an item, of one model.
+/// The vectors of items, all of one model.
 #[derive(Default)]
 pub(crate) struct Vectors {
     pub(crate) model: String,
     pub(crate) dimension: usize,
     values: Vec<i8>,
-    /// 0 where an item has no vector.
+    /// 0 if an item has no vector.
     scales: Vec<f32>,
     pub(crate) count: usize,
 }
@@ -279,16 +280,16 @@ impl Vectors {
     }
 }
 
-/// Whether an item is ranked. What has no text says nothing: a reply that only calls a tool, a message that is a picture.
-/// Summaries are a layer of the prompt of their own (document 4), rewritten as a session grows:
-/// in the index they would only stand in the way of what they summarise.
+/// Whether an item is indexed. Items without text are not: a reply that only calls a tool, a message that is a picture.
+/// Summaries are not indexed either: they are a prompt layer of their own (memory-proxy design) and are rewritten as a
+/// session grows, so in the index they would only compete with the turns that they summarise.
 pub(crate) fn is_indexed(item: &Item) -> bool {
     !matches!(item, Item::Summary(_)) && !item.content().trim().is_empty()
 }
 
-/// What a segment holds of an item.
-pub(crate) fn entry_of(item: &Item, lexicon: &dyn Lexicon) -> Entry {
+/// The segment entry of an item.
+pub(crate) fn entry_of(item: &Item, lexicon: &dyn Lexicon) -> IndexEntry {
     let features = Features::of(item, lexicon);
     let document = Document { word_count: features.word_count, latin: features.latin, ..Document::of(item) };
-    Entry { document, session: item.session().cloned(), features }
+    IndexEntry { document, session: item.session().cloned(), features }
 }

@@ -1,13 +1,13 @@
-//! Texts by number and numbers by text, with few allocations however many there are.
+//! Texts by number and numbers by text, with few allocations.
 
 use std::hash::BuildHasher as _;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-/// Distinct texts, numbered as they come.
+/// Distinct texts, numbered in order of insertion.
 #[derive(Default)]
 pub(crate) struct Vocabulary {
-    /// All texts, one after the other: less than four gigabytes, as a user's words are.
+    /// All texts, one after the other. `ends` uses 32 bits: a user's words take less than four gigabytes.
     texts: String,
     ends: Vec<u32>,
     numbers: HashTable<u32>,
@@ -29,7 +29,7 @@ impl Vocabulary {
         self.numbers.find(self.hasher.hash_one(wanted), same).copied()
     }
 
-    /// The text's number, a new one where it has none yet; and whether it is new.
+    /// The text's number, and whether it is new.
     pub(crate) fn enter(&mut self, wanted: &str) -> (u32, bool) {
         let Self { texts, ends, numbers, hasher } = self;
         let hash = |number: &u32| hasher.hash_one(text(texts, ends, *number));
@@ -46,7 +46,7 @@ impl Vocabulary {
         }
     }
 
-    /// Makes room for so many more texts.
+    /// Reserves memory for this many more texts.
     pub(crate) fn reserve(&mut self, count: usize) {
         let Self { texts, ends, numbers, hasher } = self;
         ends.reserve(count);

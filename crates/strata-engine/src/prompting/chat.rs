@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Gathering, Prompting, Remembered};
-use crate::index::Saying;
+use crate::index::TextFingerprint;
 use crate::prompt::{Message, PromptRules, build_summary_with, memory_block};
 use crate::recording::session_now;
 use strata_core::error::Result;
@@ -26,7 +26,7 @@ pub struct ChatQuestion {
     /// The messages that the client shows the model itself, as [`key`] numbers them, instructions left out.
     pub shown: HashSet<u64>,
     /// What these messages say: it takes no place in what memory has to say.
-    pub texts: HashSet<Saying>,
+    pub texts: HashSet<TextFingerprint>,
     /// How many items at the most, instead of the setting.
     pub top_k: Option<u32>,
     /// Instead of the setting.

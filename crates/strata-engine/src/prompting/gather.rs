@@ -9,7 +9,7 @@ use strata_core::scope::Scope;
 use strata_core::store::Item;
 
 use super::{ChatQuestion, PromptRequest, Prompting};
-use crate::index::Saying;
+use crate::index::TextFingerprint;
 use crate::recall::{Budget, MAX_LIMIT, MAX_QUERY_CHARS, RecallRequest, RecalledItem, Shown, cut};
 use crate::recording::align::key;
 
@@ -28,7 +28,7 @@ pub(crate) struct Gathering {
     /// Messages that the client shows the model itself, by their [`key`].
     pub(crate) shown_messages: HashSet<u64>,
     /// Texts that are shown, in whichever session they were said.
-    pub(crate) shown_texts: HashSet<Saying>,
+    pub(crate) shown_texts: HashSet<TextFingerprint>,
     /// How many shown things recall may find: so many more items are asked for.
     pub(crate) shown_count: usize,
 }
@@ -98,7 +98,7 @@ impl Gathering {
             // The question itself may be found too.
             shown_count: shown.len() + 1,
             shown_items: shown.into_iter().collect(),
-            shown_texts: HashSet::from([Saying::new(&request.question)]),
+            shown_texts: HashSet::from([TextFingerprint::new(&request.question)]),
             ..Self::default()
         }
     }

@@ -1,27 +1,27 @@
-//! The best of all of a user's items, in one pass.
+//! The best of a user's items, found in one pass.
 
 use std::cmp::Ordering;
 
 use super::rank::{Scored, better, keep_best};
-use super::visible::Visible;
+use super::visible::VisibleItems;
 use crate::index::{Doc, UserIndex};
 
-/// The scores of all items. Those of items that may not be seen say nothing.
+/// The scores of all items. The scores of invisible items have no meaning.
 pub(crate) struct Scores<'a> {
     pub(crate) index: &'a UserIndex,
-    pub(crate) visible: &'a Visible<'a>,
+    pub(crate) visible: &'a VisibleItems<'a>,
     pub(crate) values: Vec<f32>,
 }
 
 impl Scores<'_> {
-    /// The best `count` that may be seen, best first; fewer where there are no more.
+    /// The best `count` visible items, best first; fewer if there are not enough.
     pub(crate) fn best(&self, count: usize) -> Vec<Scored> {
         let mut best: Vec<Scored> = Vec::with_capacity(2 * count);
-        // Whatever comes behind it is not among the best: most items, of which nothing else is asked.
+        // Items after this one are not among the best. Most items end here, and their visibility is not checked.
         let mut least: Option<Scored> = None;
         for (doc, score) in (0..).zip(&self.values) {
             let scored = Scored { doc, score: *score };
-            if self.is_before(&scored, least.as_ref()) && self.visible.sees(doc) {
+            if self.is_before(&scored, least.as_ref()) && self.visible.contains(doc) {
                 best.push(scored);
                 if best.len() == 2 * count {
                     keep_best(self.index, &mut best, count);
@@ -42,10 +42,10 @@ impl Scores<'_> {
         }
     }
 
-    /// How many of the items of which `is_one` says so may be seen.
+    /// The number of visible items for which `is_one` is true.
     pub(crate) fn count(&self, is_one: impl Fn(Doc) -> bool) -> u32 {
         let docs = 0..self.index.documents.len() as Doc;
-        docs.filter(|doc| is_one(*doc) && self.visible.sees(*doc)).count() as u32
+        docs.filter(|doc| is_one(*doc) && self.visible.contains(*doc)).count() as u32
     }
 }
 
@@ -61,8 +61,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_best_are_those_of_a_sorted_list(
-            // Few values, so that many are alike; ids in another order than places.
+        fn the_best_items_equal_those_of_a_sorted_list(
+            // Few distinct scores give many ties; the ids are not in the order of the positions.
             items in proptest::collection::vec((0_u8..6, any::<u64>(), any::<bool>()), 0..120),
             count in 0_usize..40,
         ) {
@@ -73,7 +73,7 @@ mod tests {
                 index.place(Document { hidden_at, ..Document::new(id) }, || Box::from([]));
             }
             let request = RecallRequest::new("?");
-            let visible = &Visible::new(&index, &request, Scope::User, None);
+            let visible = &VisibleItems::new(&index, &request, Scope::User, None);
             let values: Vec<f32> = items.iter().map(|(score, ..)| f32::from(*score)).collect();
             let scores = Scores { index: &index, visible, values };
             let mut sorted: Vec<Scored> = (0..)

@@ -1,16 +1,17 @@
-//! Guardrails: how much of what was recalled a prompt may hold.
+//! The budget of recalled items in a prompt.
 
 use serde::{Deserialize, Serialize};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// How much may be given back.
+/// The limits of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
-    /// The most tokens of all items together (document 3).
+    /// The maximum number of tokens of all items together (context-store design).
     pub max_tokens: u32,
-    /// The most turns (document 3).
+    /// The maximum number of turns (context-store design).
     pub max_turns: u32,
-    /// The most characters of one item. Half of what document 0 lets a recent message have: a recalled one is a reminder.
+    /// The maximum number of characters of one item. It is half of the limit that the layered-prompt design sets for a
+    /// recent message, because a recalled item is only a reminder.
     pub max_item_chars: u32,
 }
 
@@ -20,27 +21,28 @@ impl Default for Budget {
     }
 }
 
-/// What became of one item under a budget.
+/// The outcome for one item under a budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Share {
-    /// It fits as it is.
+    /// It fits in full.
     Whole {
         /// Its tokens.
         tokens: u32,
     },
     /// It was shortened.
     Cut {
-        /// What is left of it.
+        /// The remaining text.
         text: String,
-        /// The tokens of what is left.
+        /// The tokens of the remaining text.
         tokens: u32,
     },
-    /// It does not fit, for this reason.
+    /// It does not fit, for the given reason.
     Dropped(&'static str),
 }
 
-/// Shares a budget out over items in order, each a text and whether it is a turn; `count` tells the tokens of a text. What
-/// does not fit is left out and what comes after it is still tried: a short item may fit where a long one did not.
+/// Applies a budget to items in order. Each item is a text and whether it is a turn; `count` returns the tokens of a
+/// text. An item that does not fit is dropped, and the items after it are still tried: a short item may fit after a
+/// long one did not.
 pub fn share<'a>(
     items: impl IntoIterator<Item = (&'a str, bool)>,
     budget: Budget,
@@ -69,9 +71,9 @@ pub fn share<'a>(
     shares
 }
 
-/// The first characters of a text that is too long, with an ellipsis; `None` for one that is not. No grapheme is split.
+/// Shortens a text that is too long and adds an ellipsis; `None` if it is short enough. Graphemes are not split.
 pub fn cut(text: &str, max_chars: usize) -> Option<String> {
-    // Bytes bound characters from above: most texts are not counted at all.
+    // A text has at most as many characters as bytes, so most texts need no count.
     if text.len() <= max_chars || text.chars().count() <= max_chars {
         return None;
     }
@@ -96,7 +98,7 @@ mod tests {
     use super::*;
     use strata_core::ports::TokenCounter;
 
-    /// A token a character.
+    /// One token for each character.
     struct Characters;
 
     impl TokenCounter for Characters {
@@ -110,7 +112,7 @@ mod tests {
         assert_eq!(cut("short", 5), None);
         assert_eq!(cut("西湖很美", 3).as_deref(), Some("西湖…"));
         let family = "👨‍👩‍👧 and more";
-        assert_eq!(cut(family, 4).as_deref(), Some("…"), "a family is not taken apart");
+        assert_eq!(cut(family, 4).as_deref(), Some("…"), "a grapheme is not split");
     }
 
     proptest! {

@@ -15,10 +15,10 @@ use strata_core::scope::Scope;
 use strata_core::trace::RetrievalPath;
 
 use super::Recall;
-use super::exclusions::Reason;
+use super::exclusions::ExclusionReason;
 use super::memory_candidates::IndexSource;
 use super::rank::Ranked;
-use super::request::{Plan, RecallRequest};
+use super::request::{RecallPlan, RecallRequest};
 use super::store_candidates::StoreSource;
 use crate::index::FreshIndex;
 
@@ -29,7 +29,7 @@ pub(super) trait CandidateSource: Send + Sync {
     async fn session_hits(&self, enough: u32) -> Result<u32>;
 
     /// The candidates of the plan's scope, best first.
-    async fn candidates(&self, plan: &Plan) -> Result<Found>;
+    async fn candidates(&self, plan: &RecallPlan) -> Result<CandidateSet>;
 }
 
 impl Recall {
@@ -39,8 +39,8 @@ impl Recall {
         &self,
         user: &UserId,
         request: &Arc<RecallRequest>,
-        plan: &Plan,
-    ) -> Result<Found> {
+        plan: &RecallPlan,
+    ) -> Result<CandidateSet> {
         let source = self.source(user, request, plan).await?;
         let expansion = match plan.may_expand(request) {
             true => plan.expansion(
@@ -51,10 +51,10 @@ impl Recall {
             false => None,
         };
         let found = match &expansion {
-            Some(_) => source.candidates(&Plan { scope: Scope::User, ..plan.clone() }).await?,
+            Some(_) => source.candidates(&RecallPlan { scope: Scope::User, ..plan.clone() }).await?,
             None => source.candidates(plan).await?,
         };
-        Ok(Found { expansion, ..found })
+        Ok(CandidateSet { expansion, ..found })
     }
 
     /// The index in memory, or the store's own index for an owner who is too large for it.
@@ -62,7 +62,7 @@ impl Recall {
         &'a self,
         user: &UserId,
         request: &Arc<RecallRequest>,
-        plan: &Plan,
+        plan: &RecallPlan,
     ) -> Result<Box<dyn CandidateSource + 'a>> {
         let Some(indexes) = &self.indexes else {
             let owners = plan.scope.owners(user, plan.shared);
@@ -71,7 +71,7 @@ impl Recall {
         let (mut owners, mut heads) = (Vec::new(), Vec::new());
         for owner in plan.scope.owners(user, plan.shared) {
             let head = self.store.head(&owner).await?;
-            // Most stores hold nothing that all users share.
+            // In most stores, no items are shared between all users.
             if owner == *user || head.revision > 0 {
                 owners.push(owner);
                 heads.push(head);
@@ -85,17 +85,17 @@ impl Recall {
 }
 
 /// The candidates of a recall, and how they were found.
-pub(crate) struct Found {
+pub(crate) struct CandidateSet {
     /// Best first.
     pub(crate) candidates: Vec<Candidate>,
     /// Items that match and are excluded, best first, with the reason.
-    pub(crate) excluded: Vec<(Candidate, Reason)>,
+    pub(crate) excluded: Vec<(Candidate, ExclusionReason)>,
     /// The indexes that the candidates point into.
     pub(crate) indexes: Vec<FreshIndex>,
     /// Whether the question names a time.
     pub(crate) names_time: bool,
     pub(crate) scope: Scope,
-    /// Whose items were searched.
+    /// The owners whose items were searched.
     pub(crate) owners: Vec<UserId>,
     pub(crate) expansion: Option<String>,
     pub(crate) term_hits: u32,
@@ -105,7 +105,7 @@ pub(crate) struct Found {
     pub(crate) error_stage: Option<ErrorStage>,
 }
 
-impl Default for Found {
+impl Default for CandidateSet {
     fn default() -> Self {
         Self {
             candidates: Vec::new(),
@@ -128,12 +128,12 @@ impl Default for Found {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Candidate {
     pub(crate) id: ItemId,
-    /// When it was said or learned, in microseconds.
+    /// The time it was said or learned, in microseconds.
     pub(crate) created_at: i64,
     pub(crate) score: f32,
     pub(crate) relevance: f32,
-    /// For an item ranked in memory: the place of its index, and its ranking.
+    /// For an item ranked in memory: the position of its index in [`CandidateSet::indexes`], and its ranking.
     pub(crate) ranked: Option<(usize, Ranked)>,
-    /// The memory that holds now, if this one held once.
+    /// The memory that is current now, if this item is outdated.
     pub(crate) replaced_by: Option<ItemId>,
 }

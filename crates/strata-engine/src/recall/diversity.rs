@@ -1,20 +1,21 @@
-//! From relevance to the order that is served: recency, then diversity.
+//! From relevance to the served order: recency, then diversity.
 
-/// How much something said `age_days` ago counts for being recent: document 4's formula. The future counts as now.
-pub fn recency(age_days: f32) -> f32 {
+/// The recency of an item that is `age_days` old, from 0 to 1: the formula of the memory-proxy design. A future item
+/// counts as new.
+pub(super) fn recency(age_days: f32) -> f32 {
     (-age_days.max(0.0) / 30.0).exp()
 }
 
-/// Relevance and recency together: document 4's formula, with `weight` from 0 to 1.
-pub fn with_recency(relevance: f32, age_days: f32, weight: f32) -> f32 {
+/// Relevance and recency combined: the formula of the memory-proxy design, with `weight` from 0 to 1.
+pub(super) fn with_recency(relevance: f32, age_days: f32, weight: f32) -> f32 {
     (1.0 - weight) * relevance + weight * recency(age_days)
 }
 
-/// Maximal marginal relevance: the places of up to `limit` scores, in an order that prefers what is both relevant and
-/// unlike what was chosen before. `lambda` 1 is the order by score; `similarity` is asked for pairs of places.
+/// Maximal marginal relevance: up to `limit` positions of `scores`, in an order that prefers items that are relevant
+/// and unlike the items before them. With `lambda` 1 the order is by score. `similarity` gets pairs of positions.
 ///
-/// Equal choices fall to the earlier place, so the result depends on nothing but its input.
-pub fn mmr(
+/// Ties go to the earlier position, so the result depends on the input alone.
+pub(super) fn mmr(
     scores: &[f32],
     limit: usize,
     lambda: f32,
@@ -55,8 +56,8 @@ mod tests {
     }
 
     #[test]
-    fn what_says_the_same_comes_later() {
-        // 0 and 1 say the same; 2 is less relevant but says something else.
+    fn similar_items_come_later() {
+        // 0 and 1 say the same; 2 is less relevant and says something else.
         let similar = |a: usize, b: usize| if a + b == 1 { 1.0 } else { 0.0 };
         assert_eq!(mmr(&[0.9, 0.89, 0.6], 3, 0.7, similar), [0, 2, 1]);
         assert_eq!(mmr(&[0.9, 0.89, 0.6], 3, 1.0, similar), [0, 1, 2]);

@@ -1,81 +1,81 @@
-//! What is good enough to be served and still takes no place: the question itself, what was said again, and what whoever
-//! asks has in front of them.
+//! Exclusions: relevant items that are not served. They repeat the question, repeat another item, or are already shown
+//! to the caller.
 //!
-//! A question that was asked before is the best match of the same question, and no answer to it. Whoever says the same
-//! ten times would fill the list with it. Such items step excluded before places are given out, so that those behind them
-//! move up. Words tell which items to look at, and what they say word for word decides ([`crate::index::Saying`]); where
-//! that is not known yet it is asked for, and the ranking is made anew. Only the served order knows these rules: by
-//! relevance alone, everything is there.
+//! An earlier copy of the question is its best match, but does not answer it. A statement that a user repeats ten times
+//! would fill the whole list. Such items are excluded before the list is cut, so that the next items move up. The words
+//! of an item tell whether it may have to be excluded; the comparison of the exact texts decides
+//! ([`crate::index::TextFingerprint`]). If the exact text is not known yet, the caller reads it and ranks again. These
+//! rules apply to [`super::request::Order::Served`] only: the order by relevance contains all items.
 
 use std::collections::{HashMap, HashSet};
 
 use super::best::Scores;
 use super::question::Question;
-use super::rank::{Inputs, Ranked, Scored};
+use super::rank::{Ranked, RankingInputs, Scored};
 use super::request::{RecallRequest, Shown};
 use super::store_candidates::FoundHit;
-use crate::index::{Doc, Document, Saying, UserIndex, speaker, term_hash};
+use crate::index::{Doc, Document, TextFingerprint, UserIndex, speaker, term_hash};
 use strata_core::hash::{FNV_START, fnv_step};
 use strata_core::id::ItemId;
 use strata_core::store::{Hit, Item};
 use strata_core::turn::{Role, Turn};
 use strata_language::text::analyse;
 
-/// Of items that say the same, those count as equally good whose scores are this near to the best of them. What is further
-/// off was said in another connection, and that was better.
+/// Items that say the same count as equally good if their score is at least this share of the best score among them. An
+/// item with a lower score was said in another context that fits the question less.
 const AS_GOOD: f32 = 0.9;
 
-/// How many words more than the question a turn may have that repeats it: its speaker's name.
+/// A turn that repeats the question may have this many extra words: its speaker's name.
 const NAME_WORDS: usize = 3;
 
-/// Words that ask, and add nothing to what is asked for.
+/// Words that only phrase a question and add no topic to it.
 const ASKING: [&str; 26] = [
     "user", "tell", "remind", "please", "know", "remember", "again", "我", "你", "的", "是", "了", "吗",
     "呢", "在", "请", "请问", "什么", "多少", "哪里", "哪儿", "哪", "谁", "怎么", "告诉", "现在",
 ];
 
-/// What takes no place for one request.
-pub(crate) struct Rules<'a> {
-    question: Saying,
+/// The exclusion rules of one request.
+pub(crate) struct ExclusionRules<'a> {
+    question: TextFingerprint,
     shown: &'a Shown,
-    /// The number of the session it is asked in.
+    /// The number of the session in which the question is asked.
     session: Option<u32>,
-    /// The numbers of the question's words, and of those that only ask.
+    /// The numbers of the question's words, and of the words in [`ASKING`].
     words: Vec<u32>,
     asking: Vec<u32>,
-    /// Who the user is, as documents know it.
+    /// The user's own speaker hash, as in [`Document::speaker`].
     user: u32,
 }
 
-/// Why an item takes no place.
+/// Why an item is excluded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reason {
-    /// It is shown anyway.
+pub(crate) enum ExclusionReason {
+    /// The caller's prompt shows it already.
     Shown,
-    /// It asks the same.
-    Asked,
-    /// This item says the same, later.
-    Again(ItemId),
+    /// It asks the same question.
+    SameQuestion,
+    /// The given item says the same and is newer.
+    SaidAgain(ItemId),
 }
 
-impl Reason {
-    /// Whether its words being those of the question tells nothing about what is known.
-    pub(crate) fn tells_nothing(self) -> bool {
-        matches!(self, Self::Shown | Self::Asked)
+impl ExclusionReason {
+    /// Whether the item does not count as a hit: its words match the question, but it adds no knowledge.
+    pub(crate) fn is_no_hit(self) -> bool {
+        matches!(self, Self::Shown | Self::SameQuestion)
     }
 }
 
-/// What steps excluded.
+/// The excluded items of a ranking.
 #[derive(Debug, Default)]
 pub(crate) struct Excluded {
     /// Best first.
-    pub(crate) items: Vec<(Scored, Reason)>,
-    /// Items of which it must be known what they say.
+    pub(crate) items: Vec<(Scored, ExclusionReason)>,
+    /// Items whose exact text must be read before the exclusions are final.
     pub(crate) unknown: Vec<ItemId>,
 }
 
 impl Excluded {
-    /// What steps excluded for each of several questions, but not for what another one found.
+    /// Merges the exclusions of several questions. An item that another question found is not excluded.
     pub(super) fn of_all(exclusions: Vec<Self>, found: &[Ranked]) -> Self {
         let mut all = Self::default();
         let mut taken: HashSet<Doc> = found.iter().map(|item| item.doc).collect();
@@ -90,7 +90,7 @@ impl Excluded {
     }
 }
 
-impl<'a> Rules<'a> {
+impl<'a> ExclusionRules<'a> {
     pub(crate) fn new(
         index: &UserIndex,
         query: &str,
@@ -102,21 +102,21 @@ impl<'a> Rules<'a> {
             question.words.iter().filter_map(|word| index.words.number(&word.text)).collect();
         words.sort_unstable();
         let asking = ASKING.iter().filter_map(|word| index.words.number(word)).collect();
-        Self { question: Saying::new(query), shown, session, words, asking, user: term_hash("user") }
+        Self { question: TextFingerprint::new(query), shown, session, words, asking, user: term_hash("user") }
     }
 
-    /// Whether an item is no find, as far as that is known without reading it.
-    pub(crate) fn tells_nothing(&self, index: &UserIndex, doc: Doc) -> bool {
+    /// Whether an item does not count as a hit, as far as this is known without reading its text.
+    pub(crate) fn is_no_hit(&self, index: &UserIndex, doc: Doc) -> bool {
         let document = &index.documents[doc as usize];
-        let saying = index.sayings.get(doc);
-        let asks = || saying.is_none_or(|saying| self.asks_the_same(document, saying));
+        let fingerprint = index.fingerprints.get(doc);
+        let asks = || fingerprint.is_none_or(|fingerprint| self.repeats_question(document, fingerprint));
         self.shown.items.contains(&document.id)
-            || saying.is_some_and(|saying| is_shown(self, document, saying))
-            || (self.may_ask(index, doc, document) && asks())
+            || fingerprint.is_some_and(|fingerprint| is_shown(self, document, fingerprint))
+            || (self.may_repeat_question(index, doc, document) && asks())
     }
 
-    /// Whether an item may be the question again, by its words.
-    fn may_ask(&self, index: &UserIndex, doc: Doc, document: &Document) -> bool {
+    /// Whether an item may repeat the question, judged by its words.
+    fn may_repeat_question(&self, index: &UserIndex, doc: Doc, document: &Document) -> bool {
         if !matches!(document.id, ItemId::Turn(_)) {
             return false;
         }
@@ -130,16 +130,16 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// Whether a turn with the question's words asks nothing but what is asked now.
-    fn asks_the_same(&self, document: &Document, saying: Saying) -> bool {
-        (saying == self.question && saying.asks) || (saying.is_open && document.speaker == self.user)
+    /// Whether a turn with the question's words only asks the current question.
+    fn repeats_question(&self, document: &Document, fingerprint: TextFingerprint) -> bool {
+        (fingerprint == self.question && fingerprint.asks)
+            || (fingerprint.is_open && document.speaker == self.user)
     }
 }
 
-/// The best `most` of all items without what takes no place among them. More are looked at where fewer than `wanted`
-/// would be left.
-pub(crate) fn set_aside(
-    inputs: &Inputs<'_>,
+/// The best `most` items without the excluded ones. If fewer than `wanted` items remain, more items are considered.
+pub(crate) fn best_without_excluded(
+    inputs: &RankingInputs<'_>,
     scores: &Scores<'_>,
     most: usize,
     wanted: usize,
@@ -164,61 +164,62 @@ pub(crate) fn set_aside(
     }
 }
 
-/// What takes no place of a list, by places in it.
+/// The excluded items of a list, by their positions in it.
 struct Judged {
-    reasons: HashMap<usize, Reason>,
+    reasons: HashMap<usize, ExclusionReason>,
     unknown: Vec<ItemId>,
 }
 
-fn judge(index: &UserIndex, rules: &Rules<'_>, best: &[Scored]) -> Judged {
+fn judge(index: &UserIndex, rules: &ExclusionRules<'_>, best: &[Scored]) -> Judged {
     let (mut reasons, mut unknown) = (HashMap::new(), Vec::new());
     let mut words: Vec<(u32, u64, usize)> = Vec::with_capacity(best.len());
     for (place, Scored { doc, .. }) in best.iter().enumerate() {
         let document = &index.documents[*doc as usize];
         if rules.shown.items.contains(&document.id) {
-            reasons.insert(place, Reason::Shown);
+            reasons.insert(place, ExclusionReason::Shown);
             continue;
         }
-        let saying = index.sayings.get(*doc);
-        let may_ask = rules.may_ask(index, *doc, document);
+        let fingerprint = index.fingerprints.get(*doc);
+        let may_repeat_question = rules.may_repeat_question(index, *doc, document);
         let may_be_shown = !rules.shown.texts.is_empty() && rules.session == Some(document.session);
-        match saying {
-            Some(saying) if is_shown(rules, document, saying) => {
-                reasons.insert(place, Reason::Shown);
+        match fingerprint {
+            Some(fingerprint) if is_shown(rules, document, fingerprint) => {
+                reasons.insert(place, ExclusionReason::Shown);
             }
-            Some(saying) if may_ask && rules.asks_the_same(document, saying) => {
-                reasons.insert(place, Reason::Asked);
+            Some(fingerprint) if may_repeat_question && rules.repeats_question(document, fingerprint) => {
+                reasons.insert(place, ExclusionReason::SameQuestion);
             }
-            None if may_ask || may_be_shown => unknown.push(document.id),
+            None if may_repeat_question || may_be_shown => unknown.push(document.id),
             _ => words.push((document.speaker, words_of(index, *doc), place)),
         }
     }
     words.sort_unstable();
     for alike in words.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)).filter(|alike| alike.len() > 1) {
         let places: Vec<usize> = alike.iter().map(|(_, _, place)| *place).collect();
-        said_again(index, best, &places, &mut reasons, &mut unknown);
+        exclude_repeated(index, best, &places, &mut reasons, &mut unknown);
     }
     Judged { reasons, unknown }
 }
 
-/// Whether a turn's text is shown anyway.
-fn is_shown(rules: &Rules<'_>, document: &Document, saying: Saying) -> bool {
-    matches!(document.id, ItemId::Turn(_)) && rules.shown.texts.contains(&saying)
+/// Whether the prompt shows a turn's text already.
+fn is_shown(rules: &ExclusionRules<'_>, document: &Document, fingerprint: TextFingerprint) -> bool {
+    matches!(document.id, ItemId::Turn(_)) && rules.shown.texts.contains(&fingerprint)
 }
 
-/// Of items with the same words, all but the newest of those that say the same and are as good as the best of them.
-fn said_again(
+/// Excludes repeated statements among items with the same words. Of the items with the same text whose scores are near
+/// the best, the newest stays.
+fn exclude_repeated(
     index: &UserIndex,
     best: &[Scored],
     places: &[usize],
-    reasons: &mut HashMap<usize, Reason>,
+    reasons: &mut HashMap<usize, ExclusionReason>,
     unknown: &mut Vec<ItemId>,
 ) {
-    let mut same: HashMap<Saying, Vec<usize>> = HashMap::new();
+    let mut same: HashMap<TextFingerprint, Vec<usize>> = HashMap::new();
     for place in places {
         let doc = best[*place].doc;
-        match index.sayings.get(doc) {
-            Some(saying) => same.entry(saying).or_default().push(*place),
+        match index.fingerprints.get(doc) {
+            Some(fingerprint) => same.entry(fingerprint).or_default().push(*place),
             None => unknown.push(index.documents[doc as usize].id),
         }
     }
@@ -232,55 +233,58 @@ fn said_again(
             .max_by_key(|place| (document(*place).created_at, document(*place).id));
         let Some(newest) = newest else { continue };
         let others = places.iter().filter(|place| **place != newest);
-        reasons.extend(others.map(|place| (*place, Reason::Again(document(newest).id))));
+        reasons.extend(others.map(|place| (*place, ExclusionReason::SaidAgain(document(newest).id))));
     }
 }
 
-/// The words of an item as one number. Items with the same words share one; should others, it costs a comparison.
+/// A hash of an item's words. Items with the same words have the same hash; a collision only costs one comparison.
 fn words_of(index: &UserIndex, doc: Doc) -> u64 {
     let words = index.words.of(doc).iter();
     words.fold(FNV_START, |hash, (word, count)| fnv_step(hash, u64::from(*word) ^ u64::from(*count) << 32))
 }
 
-/// The same for the hits of a store's own index, whose texts are there.
+/// Applies the same rules to hits of a store's own index, which come with their texts.
 pub(super) fn exclude_hits(
     request: &RecallRequest,
     hits: Vec<FoundHit>,
-) -> (Vec<FoundHit>, Vec<(Hit, Reason)>) {
-    let question = Saying::new(&request.query);
+) -> (Vec<FoundHit>, Vec<(Hit, ExclusionReason)>) {
+    let question = TextFingerprint::new(&request.query);
     let terms: HashSet<String> =
         analyse(&request.query).into_iter().chain(analyse(&ASKING.join(" "))).collect();
-    let asks = |turn: &Turn, saying: Saying| {
+    let asks = |turn: &Turn, fingerprint: TextFingerprint| {
         let is_users = turn.role == Role::User && turn.name.is_none();
         let says_no_more = || analyse(&turn.content).iter().all(|term| terms.contains(term));
-        (saying == question && saying.asks) || (saying.is_open && is_users && says_no_more())
+        (fingerprint == question && fingerprint.asks) || (fingerprint.is_open && is_users && says_no_more())
     };
-    let (mut kept, mut excluded): (Vec<FoundHit>, Vec<(Hit, Reason)>) = (Vec::new(), Vec::new());
-    let mut said: HashMap<(Option<String>, Saying), usize> = HashMap::new();
+    let (mut kept, mut excluded): (Vec<FoundHit>, Vec<(Hit, ExclusionReason)>) = (Vec::new(), Vec::new());
+    let mut said: HashMap<(Option<String>, TextFingerprint), usize> = HashMap::new();
     for found in hits {
-        let saying = Saying::new(found.hit.item.content());
+        let fingerprint = TextFingerprint::new(found.hit.item.content());
         let (turn, shows) = match &found.hit.item {
-            Item::Turn(turn) => (Some(turn), request.shown.texts.contains(&saying)),
+            Item::Turn(turn) => (Some(turn), request.shown.texts.contains(&fingerprint)),
             Item::Memory(_) | Item::Summary(_) => (None, false),
         };
         if shows || request.shown.items.contains(&found.hit.item.id()) {
-            excluded.push((found.hit, Reason::Shown));
-        } else if turn.is_some_and(|turn| asks(turn, saying)) {
-            excluded.push((found.hit, Reason::Asked));
+            excluded.push((found.hit, ExclusionReason::Shown));
+        } else if turn.is_some_and(|turn| asks(turn, fingerprint)) {
+            excluded.push((found.hit, ExclusionReason::SameQuestion));
         } else {
             let speaker = turn.map(|turn| speaker(turn).to_owned());
-            match said.get(&(speaker.clone(), saying)) {
-                // The newest takes the best place of all that say so.
+            match said.get(&(speaker.clone(), fingerprint)) {
+                // The newest item takes the best position of all items that say the same.
                 Some(place) if found.hit.item.created_at() > kept[*place].hit.item.created_at() => {
                     let id = found.hit.item.id();
-                    excluded.push((std::mem::replace(&mut kept[*place], found).hit, Reason::Again(id)));
+                    excluded.push((
+                        std::mem::replace(&mut kept[*place], found).hit,
+                        ExclusionReason::SaidAgain(id),
+                    ));
                 }
                 Some(place) => {
                     let id = kept[*place].hit.item.id();
-                    excluded.push((found.hit, Reason::Again(id)));
+                    excluded.push((found.hit, ExclusionReason::SaidAgain(id)));
                 }
                 None => {
-                    said.insert((speaker, saying), kept.len());
+                    said.insert((speaker, fingerprint), kept.len());
                     kept.push(found);
                 }
             }

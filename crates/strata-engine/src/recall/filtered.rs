@@ -1,7 +1,7 @@
-//! A filter's share in recall: which of a user's items may be candidates at all.
+//! Filters in recall: which of a user's items may be candidates.
 //!
-//! What clients attach is not in the index in memory, which holds what ranking needs. So the items are read once and the
-//! filter is asked before anything is ranked: the best of what it lets through are found, however few these are.
+//! The index in memory does not hold the metadata that clients attach. So the items are read once and the filter is
+//! applied before the ranking. Recall then finds the best of the accepted items, however few they are.
 
 use super::Recall;
 use std::collections::HashSet;
@@ -12,15 +12,15 @@ use strata_core::error::Result;
 use strata_core::id::{ItemId, UserId};
 use strata_core::store::{Hit, Item, MemoryQuery, MemorySelect};
 
-/// How many items are read at a time.
+/// The number of items in one read.
 const READ_AT_ONCE: u32 = 5_000;
 
-/// How many hits of a store's own index, or recent turns, are looked through for those that a filter lets pass.
-pub(super) const LOOKED_THROUGH: u32 = 10_000;
+/// With a filter, this many hits of a store's own index, or recent turns, are searched for accepted ones.
+pub(super) const FILTER_SCAN_LIMIT: u32 = 10_000;
 
 impl Recall {
-    /// What of an owner's items the request's filter lets pass; all of them where this is `None`.
-    pub(super) async fn let_through(
+    /// The owner's items that the request's filter accepts; `None` if it accepts all.
+    pub(super) async fn accepted_items(
         &self,
         owner: &UserId,
         request: &RecallRequest,
@@ -47,13 +47,13 @@ impl Recall {
     }
 }
 
-/// Whether a filter, if there is one, lets an item pass.
+/// Whether a filter accepts an item.
 fn passes(filter: &Filter, owner: &UserId, item: &Item) -> bool {
     Subject::of(owner, item).is_some_and(|subject| filter.matches(subject))
 }
 
-/// Keeps what the request's filter lets pass.
-pub(super) fn narrow(request: &RecallRequest, owner: &UserId, hits: &mut Vec<Hit>) {
+/// Keeps the hits that the request's filter accepts.
+pub(super) fn retain_accepted(request: &RecallRequest, owner: &UserId, hits: &mut Vec<Hit>) {
     if let Some(filter) = &request.filter {
         hits.retain(|hit| passes(filter, owner, &hit.item));
     }

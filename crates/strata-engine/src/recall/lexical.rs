@@ -1,34 +1,35 @@
-//! What words say about how well an item answers a question: BM25 over terms, and late interaction over word vectors.
+//! Lexical scores: BM25 over terms, and late interaction over word vectors.
 //!
-//! Both give each item the share of the question's weight that it covers, from 0 to 1. Three things differ from the
-//! textbook, each measured on public conversations (`docs/recall.md`): lengths are normalised absolutely, not against the
-//! mean of the store, because what makes a turn long has nothing to do with the others; an item inherits part of what its
-//! neighbours match, word by word, because people answer in other words than they were asked in; and a common word counts
-//! less by its general frequency, because a user's own few turns do not tell which words are common.
+//! Both scores give each item the share of the question's weight that it covers, from 0 to 1. Three things differ from
+//! the textbook, each measured on public conversations (`docs/recall.md`). Lengths are normalised by a constant and not
+//! by the mean of the store, because the length of a turn does not depend on other turns. An item inherits a part of
+//! its neighbours' matches, word by word, because people answer in other words than those of the question. A common
+//! word weighs less by its general frequency, because a user's own few turns do not tell which words are common.
 
 use super::question::{Question, repeated};
-use crate::index::{Doc, Place, UserIndex};
+use crate::index::{Doc, Placement, UserIndex};
 use strata_core::vector::Vector;
 
-/// How soon more of the same term stops counting: Lucene's and Elasticsearch's default.
+/// The saturation of the term frequency: the default of Lucene and Elasticsearch.
 const K1: f32 = 1.2;
 
-/// Below this cosine two words have nothing to do with each other.
+/// Below this cosine, two words count as unrelated.
 const UNRELATED: f32 = 0.25;
 
-/// With more items than the first number, the likeness of two words is left out of account below the second: among so many
-/// a faint likeness changes no ranking, and most of the words that are like one of a question are like it no more than
-/// that. Among few it may be all that leads to an answer.
+/// With more items than the first number, word similarities below the second number are ignored: among so many items a
+/// faint similarity changes no ranking, and most similar words are only faintly similar. Among few items a faint
+/// similarity may be the only way to an answer.
 const FAINT: (usize, f32) = (2_000, 0.32);
 
-/// How much of the match of the turn before it an item inherits, and of the turn after it.
+/// The share of a match that an item inherits from the turn before it and from the turn after it.
 const FROM_PREVIOUS: f32 = 0.5;
 const FROM_NEXT: f32 = 0.25;
 
-/// How much of the whole message's matches a question in it gets: «When is Ann's birthday? What does she like?»
+/// The weight of the whole message's matches for one question in it. In «When is Ann's birthday? What does she like?»,
+/// the second question needs the name in the first.
 const FROM_WHOLE: f32 = 0.25;
 
-/// A word that more than one in so many items match is a common one.
+/// A word is common if more than one in this many items matches it.
 const COMMON: usize = 4;
 
 /// The lexical scores of all of a user's items.
@@ -37,9 +38,10 @@ pub(crate) struct Lexical {
     pub(crate) terms: Vec<f32>,
     /// Late interaction, as a share of the question's weight.
     pub(crate) words: Vec<f32>,
-    /// Which items have a term of the question themselves.
+    /// Whether each item itself has a term of the question.
     pub(crate) has_term: Vec<bool>,
-    /// For each word of the question, the words of the user's vocabulary that match it, rising, and how well.
+    /// For each word of the question, the matching words of the user's vocabulary in ascending order, with the quality
+    /// of the match.
     matches: Vec<Vec<(u32, f32)>>,
 }
 
@@ -53,7 +55,8 @@ impl Lexical {
         Self { terms, words, has_term, matches }
     }
 
-    /// As the scores of a question in a message that `whole` is of: what it leaves to a pronoun stands elsewhere in it.
+    /// Mixes in the scores of the whole message that contains this question: a name behind a pronoun may be elsewhere
+    /// in the message.
     pub(crate) fn within(mut self, whole: &Self) -> Self {
         let lean = |own: &mut [f32], whole: &[f32]| {
             for (own, whole) in own.iter_mut().zip(whole) {
@@ -66,7 +69,7 @@ impl Lexical {
         self
     }
 
-    /// How well an item matches each word of the question, without its neighbours.
+    /// How well an item itself matches each word of the question, without its neighbours.
     pub(crate) fn coverage(&self, index: &UserIndex, doc: Doc) -> Vec<f32> {
         let best = |matches: &Vec<(u32, f32)>| {
             let found = |(word, _): &(u32, u8)| matches.binary_search_by_key(word, |(word, _)| *word).ok();
@@ -76,7 +79,7 @@ impl Lexical {
     }
 }
 
-/// How much a term or word tells that `holding` of `count` items have.
+/// The inverse document frequency of a term or word that `holding` of `count` items have.
 fn inverse_frequency(count: usize, holding: f32) -> f32 {
     (1.0 + (count as f32 - holding + 0.5) / (holding + 0.5)).ln()
 }
@@ -136,7 +139,8 @@ fn normalise(mut scores: Vec<f32>, total: f32) -> Vec<f32> {
     scores
 }
 
-/// For each word of the question, the words of the user's vocabulary that match it, rising, and how well from 0 to 1.
+/// For each word of the question, the matching words of the user's vocabulary in ascending order, with the quality of
+/// the match from 0 to 1.
 fn matches(index: &UserIndex, question: &Question) -> Vec<Vec<(u32, f32)>> {
     let nowhere = Vector { scale: 0.0, values: Vec::new() };
     let directions: Vec<(&str, &Vector)> = question
@@ -159,16 +163,16 @@ fn matches(index: &UserIndex, question: &Question) -> Vec<Vec<(u32, f32)>> {
     matches
 }
 
-/// Gathers the matches of one word over all items and lets neighbours share them.
+/// Collects the matches of one word over all items, and shares them with neighbours.
 ///
-/// A list is written to in any case and grows only where an item is new to it: nobody can guess which item has been seen,
-/// and a wrong guess costs the processor more than the whole step.
+/// The lists are written without a branch: each write happens, and the count grows only if the item is new to the list.
+/// Whether an item is new is not predictable, and a mispredicted branch costs more than the whole step.
 struct Spread<'a> {
-    places: &'a [Place],
+    places: &'a [Placement],
     own: Vec<f32>,
     touched: Vec<Doc>,
     touched_count: usize,
-    /// One more than there are items: the last stands for the neighbour that an item has not.
+    /// One entry for each item, and a last entry for missing neighbours.
     shared: Vec<f32>,
     reached: Vec<Doc>,
     reached_count: usize,
@@ -179,7 +183,7 @@ impl<'a> Spread<'a> {
         Self::over(&index.places)
     }
 
-    fn over(places: &'a [Place]) -> Self {
+    fn over(places: &'a [Placement]) -> Self {
         let count = places.len();
         Self {
             places,
@@ -192,12 +196,12 @@ impl<'a> Spread<'a> {
         }
     }
 
-    /// Scores to add to: one an item, and one for the neighbour that an item has not.
+    /// Empty scores: one for each item, and one for missing neighbours.
     fn scores(&self) -> Vec<f32> {
         vec![0.0; self.places.len() + 1]
     }
 
-    /// An item matches with `value`, which is above 0; of several matches the best counts.
+    /// Records that an item matches with `value`, which is above 0. The best of several matches counts.
     #[inline]
     fn offer(&mut self, doc: Doc, value: f32) {
         let own = &mut self.own[doc as usize];
@@ -206,8 +210,8 @@ impl<'a> Spread<'a> {
         *own = own.max(value.max(f32::MIN_POSITIVE));
     }
 
-    /// Adds the matches, shared with neighbours, to `scores`, by the weight that `weigh` gives for how many items match,
-    /// softly counted; then is ready for the next word.
+    /// Adds the matches, shared with neighbours, to `scores`, and resets the state for the next word. `weigh` gets the
+    /// sum of all matches, a soft count of the matching items, and returns the weight.
     fn add_to(&mut self, scores: &mut [f32], weigh: impl FnOnce(f32) -> f32) {
         let docs = &self.touched[..self.touched_count];
         let weight = weigh(docs.iter().map(|doc| self.own[*doc as usize]).sum());
@@ -222,7 +226,7 @@ impl<'a> Spread<'a> {
     fn add_where_it_matches(&mut self, scores: &mut [f32], weight: f32) {
         let touched = std::mem::take(&mut self.touched);
         for doc in &touched[..std::mem::take(&mut self.touched_count)] {
-            let Place { previous, next, length_norm } = self.places[*doc as usize];
+            let Placement { previous, next, length_norm } = self.places[*doc as usize];
             let value = std::mem::take(&mut self.own[*doc as usize]) * length_norm;
             self.reach(*doc, value);
             self.reach(next, FROM_PREVIOUS * value);
@@ -234,8 +238,8 @@ impl<'a> Spread<'a> {
         self.touched = touched;
     }
 
-    /// As [`Spread::add_where_it_matches`]. A common word matches much of what there is: then going through all
-    /// items in their order costs less than going through those that match in any.
+    /// Same result as [`Spread::add_where_it_matches`], for common words: if many items match, a pass over all items in
+    /// order is faster than random access to the matching ones.
     fn add_everywhere(&mut self, scores: &mut [f32], weight: f32) {
         let missing = self.places.len();
         let own = self.own.iter_mut().zip(self.places);
@@ -268,9 +272,9 @@ mod tests {
 
     const ITEMS: usize = 40;
 
-    /// Items in one row, joined where `joined` says so.
-    fn places(joined: &[bool], lengths: &[u32]) -> Vec<Place> {
-        let mut places: Vec<Place> = lengths.iter().map(|length| Place::new(*length)).collect();
+    /// Items in one row, with neighbours as `joined` says.
+    fn places(joined: &[bool], lengths: &[u32]) -> Vec<Placement> {
+        let mut places: Vec<Placement> = lengths.iter().map(|length| Placement::new(*length)).collect();
         for (first, joined) in joined.iter().enumerate().take(ITEMS - 1) {
             if *joined {
                 places[first].next = first as Doc + 1;
@@ -291,7 +295,7 @@ mod tests {
             let score = |is_common: bool| {
                 let mut spread = Spread::over(&places);
                 let mut scores = spread.scores();
-                // Twice, to see that nothing is left of the first word.
+                // Two rounds show that the state is reset after each word.
                 for round in [1.0, 0.5] {
                     for (doc, value) in &matched {
                         spread.offer(*doc, value * round);

@@ -1,4 +1,4 @@
-//! One row for each recall, written in the background: the answer to «why did it forget?».
+//! One row for each recall, written in the background. It answers «why did it forget?».
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ use strata_core::trace::RetrievalPath;
 
 use crate::recall::{RecallRequest, Recalled};
 
-/// Rows of requests. A row is noted at once and written by [`RequestLog::flush`], off the caller's path.
+/// The log of requests. A row is queued at once and written later by [`RequestLog::flush`], off the caller's path.
 #[derive(Clone)]
 pub(crate) struct RequestLog {
     pub(super) store: Arc<dyn Store>,
@@ -23,17 +23,17 @@ pub(crate) struct RequestLog {
     unwritten: Arc<Unwritten>,
 }
 
-/// The most rows that wait to be written. Beyond, the oldest are dropped, counted and logged.
+/// The maximum number of queued rows. Beyond it, the oldest row is dropped and a warning is logged.
 const MAX_WAITING: usize = 10_000;
 
-/// How many rows are written at once.
+/// The number of rows in one write.
 const BATCH: usize = 500;
 
-/// Rows that wait to be written.
+/// Rows that are queued or being written.
 #[derive(Default)]
 struct Unwritten {
     rows: Mutex<VecDeque<(UserId, RequestMetric)>>,
-    /// Those that somebody writes just now. Locked after `rows`.
+    /// Rows that a [`Batch`] is writing. Locked after `rows`.
     writing: Mutex<Vec<(UserId, RequestMetric)>>,
 }
 
@@ -46,7 +46,7 @@ impl Unwritten {
         self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A row that is not in the store yet. One that is in neither place was written or never was.
+    /// A row that is not in the store yet. A row in neither list was written before or never existed.
     fn find(&self, user: &UserId, id: RequestId) -> Option<RequestMetric> {
         let (rows, writing) = (self.lock(), self.lock_writing());
         let mut unwritten = rows.iter().chain(writing.iter());
@@ -55,7 +55,7 @@ impl Unwritten {
     }
 }
 
-/// Rows that are being written. Whatever is left of them goes back when this is dropped.
+/// Rows that are being written. On drop, the unwritten ones go back to the queue.
 struct Batch<'a> {
     rows: VecDeque<(UserId, RequestMetric)>,
     ids: HashSet<RequestId>,
@@ -87,7 +87,7 @@ impl RequestLog {
         Self { store, clock, unwritten: Arc::default() }
     }
 
-    /// Notes what a recall did. The row is written by [`RequestLog::flush`], off the caller's path.
+    /// Queues the row of a recall. [`RequestLog::flush`] writes it, off the caller's path.
     pub(crate) fn note_request(
         &self,
         user: &UserId,
@@ -100,7 +100,7 @@ impl RequestLog {
         self.note(user, metric);
     }
 
-    /// The row of a recall, or of one that failed.
+    /// The row of a recall; `recalled` is `None` if it failed.
     pub(crate) fn row(
         &self,
         request: &RecallRequest,
@@ -138,7 +138,7 @@ impl RequestLog {
         }
     }
 
-    /// Notes a row. It is written by [`RequestLog::flush`], off the caller's path.
+    /// Queues a row. [`RequestLog::flush`] writes it, off the caller's path.
     pub(crate) fn note(&self, user: &UserId, metric: RequestMetric) {
         let mut waiting = self.unwritten.lock();
         if waiting.len() >= MAX_WAITING {
@@ -151,12 +151,12 @@ impl RequestLog {
         waiting.push_back((user.clone(), metric));
     }
 
-    /// How many request rows wait to be written.
+    /// The number of queued request rows.
     pub(crate) fn waiting(&self) -> usize {
         self.unwritten.lock().len()
     }
 
-    /// Writes the request rows that wait. What could not be written waits on, also when the caller goes away.
+    /// Writes all queued rows. Rows that could not be written stay in the queue, also if the caller is cancelled.
     pub(crate) async fn flush(&self) -> Result<()> {
         loop {
             let mut batch = Batch::take(&self.unwritten);
@@ -164,7 +164,8 @@ impl RequestLog {
             let count = batch.rows.iter().take_while(|(other, _)| *other == user).count();
             match self.write_rows(&user, batch.rows.iter().take(count)).await {
                 Ok(()) => drop(batch.rows.drain(..count)),
-                // A caller went away after the store had written, so that one of the rows is there already: one by one.
+                // An earlier caller was cancelled after the store had written, so one of the rows exists already: write
+                // one row at a time.
                 Err(error) if error.kind() == ErrorKind::Conflict => {
                     let written = self.write_rows(&user, batch.rows.iter().take(1)).await;
                     if let Err(error) = written
@@ -189,7 +190,7 @@ impl RequestLog {
         Ok(())
     }
 
-    /// Removes request rows older than `before` of a user.
+    /// Removes a user's request rows older than `before`.
     pub(crate) async fn prune(&self, user: &UserId, before: Timestamp) -> Result<()> {
         self.store.apply(user, ChangeSet::one(self.clock.now(), Change::PruneRequests { before })).await?;
         Ok(())
@@ -207,7 +208,7 @@ mod tests {
     use crate::recall::tests::fixture::World;
 
     #[tokio::test]
-    async fn a_row_that_somebody_is_writing_is_found() {
+    async fn a_row_that_is_being_written_is_found() {
         let world = World::new();
         world.say("s", "a journey by train").await;
         let asked = world.recall(&RecallRequest::new("journey")).await.request_id;
@@ -218,7 +219,7 @@ mod tests {
         let stranger = UserId::new("eve").unwrap();
         assert!(world.engine.requests.get(&stranger, asked).await.is_err());
         drop(batch);
-        assert_eq!(world.engine.requests.waiting(), 1, "what was not written waits on");
+        assert_eq!(world.engine.requests.waiting(), 1, "unwritten rows stay queued");
         assert_eq!(world.engine.requests.get(&world.user, asked).await.unwrap().query, "journey");
         assert!(log.unwritten.lock_writing().is_empty());
     }

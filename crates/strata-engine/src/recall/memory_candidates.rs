@@ -17,19 +17,19 @@ use strata_core::trace::RetrievalPath;
 use strata_core::vector::Vector;
 
 use super::Recall;
-use super::candidates::{Candidate, CandidateSource, Found};
-use super::exclusions::Rules;
+use super::candidates::{Candidate, CandidateSet, CandidateSource};
+use super::exclusions::ExclusionRules;
 use super::question::Question;
-use super::rank::{self, Inputs, Ranked, Ranking, Scored};
-use super::request::{Order, Plan, RecallRequest};
+use super::rank::{self, Ranked, Ranking, RankingInputs, Scored};
+use super::request::{Order, RecallPlan, RecallRequest};
 use super::validity;
-use super::visible::Visible;
+use super::visible::VisibleItems;
 use crate::index::{Doc, Document, FreshIndex, Indexes, UserIndex};
 
-/// How often a ranking is made again after it had to read items.
+/// A ranking is repeated at most this many times after items were read for it.
 const MAX_READINGS: usize = 4;
 
-/// The indexes of all owners, up to date, and the question as they see it.
+/// The up-to-date indexes of all owners, and the analysed question.
 pub(super) struct IndexSource<'a> {
     recall: &'a Recall,
     request: Arc<RecallRequest>,
@@ -42,8 +42,8 @@ pub(super) struct IndexSource<'a> {
 struct OwnerIndex {
     owner: UserId,
     index: FreshIndex,
-    /// The items that the request's filter lets through; `None` without a filter.
-    passing: Option<Arc<HashSet<ItemId>>>,
+    /// The items that the request's filter accepts; `None` without a filter.
+    accepted: Option<Arc<HashSet<ItemId>>>,
 }
 
 impl<'a> IndexSource<'a> {
@@ -57,10 +57,10 @@ impl<'a> IndexSource<'a> {
         let model = recall.embedder.as_ref().map(|embedder| embedder.model());
         let mut loaded = Vec::with_capacity(owners.len());
         for (owner, head) in owners.into_iter().zip(heads) {
-            let passing = recall.let_through(&owner, request).await?.map(Arc::new);
+            let accepted = recall.accepted_items(&owner, request).await?.map(Arc::new);
             let index =
                 indexes.fresh(recall.store.as_ref(), recall.compute.as_ref(), &owner, *head, model).await?;
-            loaded.push(OwnerIndex { owner, index, passing });
+            loaded.push(OwnerIndex { owner, index, accepted });
         }
         let now = request.as_of.unwrap_or_else(|| recall.clock.now());
         let (lexicon, asked) = (Arc::clone(indexes), Arc::clone(request));
@@ -75,26 +75,26 @@ impl<'a> IndexSource<'a> {
 #[async_trait]
 impl CandidateSource for IndexSource<'_> {
     async fn session_hits(&self, enough: u32) -> Result<u32> {
-        // What all users share belongs to no session: only the first owner, the user, is counted.
+        // Shared items belong to no session, so only the index of the first owner, the user, is counted.
         let Some(own) = self.owners.first().cloned() else { return Ok(0) };
         let (request, question) = (Arc::clone(&self.request), Arc::clone(&self.question));
         compute(self.recall.compute.as_ref(), Load::Short, move || {
-            hits_in_session(&own.index.read(), own.passing.as_deref(), &request, &question, enough)
+            hits_in_session(&own.index.read(), own.accepted.as_deref(), &request, &question, enough)
         })
         .await
     }
 
-    async fn candidates(&self, plan: &Plan) -> Result<Found> {
-        let mut found = Found { scope: plan.scope, ..Found::default() };
+    async fn candidates(&self, plan: &RecallPlan) -> Result<CandidateSet> {
+        let mut found = CandidateSet { scope: plan.scope, ..CandidateSet::default() };
         let vectors = self.question_vectors(&mut found).await;
-        let asked = Arc::new(Asked {
+        let task = Arc::new(RankingTask {
             request: Arc::clone(&self.request),
             plan: plan.clone(),
             question: Arc::clone(&self.question),
             vectors,
         });
         for owner in &self.owners {
-            let ranking = self.ranked(owner, &asked).await?;
+            let ranking = self.ranked(owner, &task).await?;
             found.add(owner.index.clone(), ranking, plan);
             found.owners.push(owner.owner.clone());
         }
@@ -105,38 +105,38 @@ impl CandidateSource for IndexSource<'_> {
 }
 
 impl IndexSource<'_> {
-    /// The ranking of one index. If it depends on the exact words of items that are not known yet, they are read and the
-    /// ranking is made again.
-    async fn ranked(&self, owner: &OwnerIndex, asked: &Arc<Asked>) -> Result<Ranking> {
+    /// The ranking of one index. If it depends on the exact texts of items that are not known yet, the items are read
+    /// and the ranking is repeated.
+    async fn ranked(&self, owner: &OwnerIndex, task: &Arc<RankingTask>) -> Result<Ranking> {
         let index = &owner.index;
         if index.read().learned.is_missing() {
             let all = MemoryQuery::new(MemorySelect::All);
             index.note_memories(&self.recall.store.memories(&owner.owner, &all).await?);
         }
-        let mut ranking = self.rank(owner, asked).await?;
+        let mut ranking = self.rank(owner, task).await?;
         for _ in 0..MAX_READINGS {
             let unknown = std::mem::take(&mut ranking.excluded.unknown);
             if unknown.is_empty() {
                 break;
             }
             let items = self.recall.load(std::slice::from_ref(&owner.owner), unknown.into_iter()).await?;
-            index.note_sayings(items.into_values());
-            ranking = self.rank(owner, asked).await?;
+            index.note_texts(items.into_values());
+            ranking = self.rank(owner, task).await?;
         }
         Ok(ranking)
     }
 
-    async fn rank(&self, owner: &OwnerIndex, asked: &Arc<Asked>) -> Result<Ranking> {
-        let (owner, asked) = (owner.clone(), Arc::clone(asked));
+    async fn rank(&self, owner: &OwnerIndex, task: &Arc<RankingTask>) -> Result<Ranking> {
+        let (owner, task) = (owner.clone(), Arc::clone(task));
         compute(self.recall.compute.as_ref(), Load::Short, move || {
-            asked.rank(&owner.index.read(), owner.passing.as_deref())
+            task.rank(&owner.index.read(), owner.accepted.as_deref())
         })
         .await
     }
 
-    /// The vector of each part of the question, if there are vectors to compare it with. A failing embedder is noted, and
-    /// recall goes on without it.
-    async fn question_vectors(&self, found: &mut Found) -> Vec<Option<Vector>> {
+    /// The vector of each question in the message, if there are vectors to compare it with. If the embedder fails, the
+    /// failure is recorded and recall goes on without vectors.
+    async fn question_vectors(&self, found: &mut CandidateSet) -> Vec<Option<Vector>> {
         let dimension = self.owners.iter().find_map(|owner| {
             let index = owner.index.read();
             (index.vectors.count > 0).then_some(index.vectors.dimension)
@@ -144,8 +144,8 @@ impl IndexSource<'_> {
         let (Some(embedder), Some(dimension)) = (&self.recall.embedder, dimension) else { return Vec::new() };
         let mut vectors = Vec::with_capacity(self.question.each().len());
         for part in self.question.each() {
-            // An encoder that knows no Chinese would cost time and find nothing. An embedder that failed is not asked
-            // again: it may have taken its whole time limit.
+            // An encoder that knows no Chinese would cost time and find nothing. After a failure the embedder is not
+            // called again, because the failed call may have used its whole time limit.
             let readable = part.latin || self.recall.settings.encoder_reads_chinese;
             vectors.push(match readable && found.error_stage.is_none() {
                 true => question_vector(embedder.as_ref(), part, dimension, found).await,
@@ -160,7 +160,7 @@ async fn question_vector(
     embedder: &dyn Embedder,
     question: &Question,
     dimension: usize,
-    found: &mut Found,
+    found: &mut CandidateSet,
 ) -> Option<Vector> {
     match embedder.embed_question(&question.text).await {
         Ok(values) if values.len() == dimension => return Some(Vector::quantise(&values)),
@@ -175,31 +175,31 @@ async fn question_vector(
     None
 }
 
-/// A question to an index.
-struct Asked {
+/// One ranking, ready to run on the compute port.
+struct RankingTask {
     request: Arc<RecallRequest>,
-    plan: Plan,
+    plan: RecallPlan,
     question: Arc<Question>,
     vectors: Vec<Option<Vector>>,
 }
 
-impl Asked {
-    fn rank(&self, index: &UserIndex, passing: Option<&HashSet<ItemId>>) -> Ranking {
+impl RankingTask {
+    fn rank(&self, index: &UserIndex, accepted: Option<&HashSet<ItemId>>) -> Ranking {
         let Self { request, plan, question, vectors } = self;
         let number = request.session.as_ref().map(|session| index.session(session));
-        let visible = &Visible::new(index, request, plan.scope, passing);
+        let visible = &VisibleItems::new(index, request, plan.scope, accepted);
         let rules = (request.order == Order::Served)
-            .then(|| Rules::new(index, &request.query, question, &request.shown, number.flatten()));
+            .then(|| ExclusionRules::new(index, &request.query, question, &request.shown, number.flatten()));
         let reads_chinese = plan.encoder_reads_chinese;
         let rules = rules.as_ref();
-        let inputs = Inputs { index, question, vectors, reads_chinese, visible, rules };
+        let inputs = RankingInputs { index, question, vectors, reads_chinese, visible, rules };
         rank::rank(&inputs, plan.pool, plan.limit)
     }
 }
 
-impl Found {
-    /// Merges the ranking of one index in by relevance.
-    fn add(&mut self, index: FreshIndex, ranking: Ranking, plan: &Plan) {
+impl CandidateSet {
+    /// Merges the ranking of one index by relevance.
+    fn add(&mut self, index: FreshIndex, ranking: Ranking, plan: &RecallPlan) {
         let place = self.indexes.len();
         let Ranking { items, term_hits, vector_hits, excluded } = ranking;
         self.term_hits += term_hits;
@@ -210,7 +210,7 @@ impl Found {
             self.excluded.extend(excluded.items.into_iter().map(|(scored, reason)| {
                 let Scored { doc, score } = scored;
                 let Document { id, created_at, .. } = index.documents[doc as usize];
-                // The share of the question that it matches.
+                // The score of an excluded item is the share of the question that it matches.
                 let relevance = score.clamp(0.0, 1.0);
                 (Candidate { id, created_at, score, relevance, ranked: None, replaced_by: None }, reason)
             }));
@@ -228,9 +228,9 @@ impl Found {
         };
     }
 
-    /// Makes one ranking of those of several indexes. Scores can be compared, because they are shares of the question.
-    /// Relevance cannot: the best of a few unrelated items is still the best of its index.
-    fn calibrate(&mut self, plan: &Plan) {
+    /// Makes one ranking of the rankings of several indexes. Scores can be compared, because they are shares of the
+    /// question. Relevance cannot: an index of a few unrelated items has a best item, too.
+    fn calibrate(&mut self, plan: &RecallPlan) {
         self.candidates.sort_by(|a, b| b.score.total_cmp(&a.score));
         self.candidates.truncate(plan.pool);
         let ranked = self.candidates.iter().filter_map(|candidate| candidate.ranked.as_ref());
@@ -256,23 +256,23 @@ fn ranked_candidate(index: &UserIndex, place: usize, ranked: Ranked) -> Candidat
     }
 }
 
-/// How many of a session's items share a term with the question, counted up to `enough`.
+/// The number of a session's items that share a term with the question. Counting stops at `enough`.
 fn hits_in_session(
     index: &UserIndex,
-    passing: Option<&HashSet<ItemId>>,
+    accepted: Option<&HashSet<ItemId>>,
     request: &RecallRequest,
     question: &Question,
     enough: u32,
 ) -> u32 {
     let number = request.session.as_ref().and_then(|session| index.session(session));
-    let visible = Visible::new(index, request, Scope::Session, passing);
+    let visible = VisibleItems::new(index, request, Scope::Session, accepted);
     let rules = (request.order == Order::Served)
-        .then(|| Rules::new(index, &request.query, question, &request.shown, number));
-    let counts = |doc: Doc| rules.as_ref().is_none_or(|rules| !rules.tells_nothing(index, doc));
+        .then(|| ExclusionRules::new(index, &request.query, question, &request.shown, number));
+    let counts = |doc: Doc| rules.as_ref().is_none_or(|rules| !rules.is_no_hit(index, doc));
     let mut hits = HashSet::new();
     for (term, _) in &question.terms {
         for (doc, _) in index.terms.get(*term).iter() {
-            if visible.sees(*doc) && counts(*doc) {
+            if visible.contains(*doc) && counts(*doc) {
                 hits.insert(*doc);
                 if hits.len() >= enough as usize {
                     return enough;

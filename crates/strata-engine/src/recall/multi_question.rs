@@ -1,23 +1,25 @@
-//! A message that asks several things at once.
+//! Messages that ask several things at once.
 //!
 //! «Where does my sister work? And when is the trade fair?» ranked as one question lets the half with more matches fill
-//! all places. So each question in it is ranked by itself, and their answers take turns; so is each item of a list. A
-//! message that mostly tells something stays one: what its questions are about is in what it tells.
+//! the whole list. So each question in the message is ranked by itself, and the answers are interleaved. The items of a
+//! list are treated in the same way. A message that mostly states something stays one question, because its statements
+//! name the topic of its questions.
 
 use std::collections::HashSet;
 
 use super::rank::Ranked;
 use strata_language::sentences;
 
-/// What share of a message's letters must stand in its questions, or in a list that something is asked of.
+/// The minimum share of a message's letters that its questions, or the items of its list, must have.
 const LEAST_ASKED: f32 = 2.0 / 3.0;
 const LEAST_LISTED: f32 = 0.5;
 
-/// How many questions are told apart. More of them are a text about one topic, and an encoder reads each by itself.
-pub(crate) const MOST: usize = 4;
+/// The maximum number of single questions. A message with more is a text about one topic, and the encoder would have to
+/// embed each question.
+pub(crate) const MAX_QUESTIONS: usize = 4;
 
-/// The questions of a message that consists of several, or the items of its list; none where it asks one thing.
-pub(crate) fn asks(text: &str) -> Vec<&str> {
+/// The questions of a message that consists of several, or the items of its list. Empty if the message asks one thing.
+pub(crate) fn split(text: &str) -> Vec<&str> {
     let makes_up = |parts: &[&str], least: f32| {
         parts.len() > 1
             && parts.iter().map(|part| letters(part)).sum::<usize>() as f32 >= least * letters(text) as f32
@@ -42,7 +44,7 @@ fn is_question(sentence: &str) -> bool {
     letters(sentence) > 0 && sentence.contains(['?', '？'])
 }
 
-/// What a line lists, where it begins with a mark as lists have: a dash, or a letter or number before a stop.
+/// The text of a list item, if the line starts with a list marker: a dash, or a letter or number before a stop.
 fn list_item(line: &str) -> Option<&str> {
     let line = line.trim();
     if let Some(item) = line.strip_prefix(['-', '*', '•']) {
@@ -59,10 +61,12 @@ fn letters(text: &str) -> usize {
     text.chars().filter(|c| c.is_alphanumeric()).count()
 }
 
-/// One list from the answers to several questions, each best first: the best of each, then the second of each, and so on.
+/// Interleaves the answers to several questions: the best answer to each, then the second best to each, and so on. Each
+/// list is sorted, best first.
 ///
-/// The best answers count alike, whatever share of their questions they match: the first question's scores set the scale.
-pub(crate) fn in_turns(mut lists: Vec<Vec<Ranked>>) -> Vec<Ranked> {
+/// The best answers count the same, whatever share of their question they match. The scores of the first question set
+/// the scale.
+pub(crate) fn interleave(mut lists: Vec<Vec<Ranked>>) -> Vec<Ranked> {
     let best = |list: &[Ranked]| list.first().map_or(0.0, |item| item.score);
     let scale = lists.first().map_or(0.0, |list| best(list));
     for list in &mut lists {
@@ -77,7 +81,7 @@ pub(crate) fn in_turns(mut lists: Vec<Vec<Ranked>>) -> Vec<Ranked> {
     for place in 0..longest {
         for item in lists.iter().filter_map(|list| list.get(place)) {
             if taken.insert(item.doc) {
-                // Places and scores fall together.
+                // Scores must not rise along the list.
                 let score = merged.last().map_or(item.score, |last| last.score.min(item.score));
                 merged.push(Ranked { score, ..item.clone() });
             }
@@ -91,7 +95,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::recall::rank::Parts;
+    use crate::recall::rank::ScoreParts;
 
     #[test]
     fn a_message_of_questions_asks_several_things() {
@@ -112,27 +116,27 @@ mod tests {
             ("??", false),
             ("", false),
         ] {
-            assert_eq!(asks(text).len() > 1, several, "{text}");
+            assert_eq!(split(text).len() > 1, several, "{text}");
         }
-        assert_eq!(asks("Who? Me? Yes.").len(), 0);
-        assert_eq!(asks("Who came? What did they eat?"), ["Who came?", " What did they eat?"]);
+        assert_eq!(split("Who? Me? Yes.").len(), 0);
+        assert_eq!(split("Who came? What did they eat?"), ["Who came?", " What did they eat?"]);
     }
 
     fn ranked(items: &[(u32, f32)]) -> Vec<Ranked> {
-        let item = |&(doc, score)| Ranked { doc, score, relevance: 0.0, parts: Parts::default() };
+        let item = |&(doc, score)| Ranked { doc, score, relevance: 0.0, parts: ScoreParts::default() };
         items.iter().map(item).collect()
     }
 
     #[test]
-    fn answers_take_turns() {
-        let merged = in_turns(vec![ranked(&[(1, 0.8), (2, 0.7), (3, 0.6)]), ranked(&[(2, 0.2), (4, 0.1)])]);
+    fn answers_are_interleaved() {
+        let merged = interleave(vec![ranked(&[(1, 0.8), (2, 0.7), (3, 0.6)]), ranked(&[(2, 0.2), (4, 0.1)])]);
         let places: Vec<(u32, f32)> = merged.iter().map(|item| (item.doc, item.score)).collect();
         assert_eq!(places, [(1, 0.8), (2, 0.8), (4, 0.4), (3, 0.4)]);
     }
 
     proptest! {
         #[test]
-        fn no_answer_is_lost_or_doubled(lists in prop::collection::vec(prop::collection::vec((0_u32..20, 0.0_f32..1.0), 0..12), 0..5)) {
+        fn no_answer_is_lost_or_duplicated(lists in prop::collection::vec(prop::collection::vec((0_u32..20, 0.0_f32..1.0), 0..12), 0..5)) {
             let lists: Vec<Vec<Ranked>> = lists
                 .into_iter()
                 .map(|mut list| {
@@ -141,7 +145,7 @@ mod tests {
                 })
                 .collect();
             let all: HashSet<u32> = lists.iter().flatten().map(|item| item.doc).collect();
-            let merged = in_turns(lists);
+            let merged = interleave(lists);
             prop_assert_eq!(merged.len(), all.len());
             prop_assert_eq!(merged.iter().map(|item| item.doc).collect::<HashSet<_>>(), all);
             prop_assert!(merged.is_sorted_by(|a, b| a.score >= b.score));

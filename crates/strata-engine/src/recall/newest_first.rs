@@ -1,32 +1,32 @@
-//! Of statements that answer the same thing, the newest first.
+//! Among statements that answer the same thing, the newest comes first.
 //!
 //! People change their minds, addresses and plans, and say so in nearly the same words. Ranking alone cannot tell which
-//! of two such statements holds now; their order in time can. Only the places of such statements are exchanged among
-//! themselves: what answers something else stays where it is.
+//! of two such statements is current; their times can. Only the positions of such statements are swapped. All other
+//! items keep their positions.
 
 use uuid::Uuid;
 
 use super::lexical::Lexical;
-use super::likeness::Likeness;
-use super::rank::{Inputs, Ranked};
+use super::likeness::ItemLikeness;
+use super::rank::{Ranked, RankingInputs};
 use crate::index::{Doc, UserIndex};
 
-/// How many of the best items are looked at, and how far apart the scores of like statements may be.
+/// The number of top items considered, and the minimum ratio of the scores of similar statements.
 const LOOKED_AT: usize = 10;
 const SCORE_RATIO: f32 = 0.5;
 
-/// Near-duplicates: both match the same words of the question, these are enough of the question, and they share enough
-/// of their own words.
+/// Near-duplicates: both statements match the same words of the question, these words cover enough of the question, and
+/// the statements share enough of their own words.
 const SAME_MATCH: f32 = 0.8;
 const COVERED: f32 = 0.4;
 const OVERLAP: f32 = 0.3;
 
-/// Statements with different numbers: most of the question is matched by both, whatever else they say.
+/// Statements with different numbers: both match most of the question, whatever else they say.
 const NUMBERS_SAME_MATCH: f32 = 0.5;
 const NUMBERS_COVERED: f32 = 0.6;
 
-/// Exchanges the places of like statements so that the newest comes first.
-pub(crate) fn newest_first(inputs: &Inputs<'_>, lexical: &Lexical, ranked: &mut [Ranked]) {
+/// Swaps the positions of similar statements so that the newest comes first.
+pub(crate) fn newest_first(inputs: &RankingInputs<'_>, lexical: &Lexical, ranked: &mut [Ranked]) {
     let looked_at = ranked.len().min(LOOKED_AT);
     let weights: Vec<f32> = inputs.question.words.iter().map(|word| word.weight).collect();
     if weights.is_empty() {
@@ -57,27 +57,27 @@ pub(crate) fn newest_first(inputs: &Inputs<'_>, lexical: &Lexical, ranked: &mut 
     }
     let before: Vec<Ranked> = ranked[..looked_at].to_vec();
     for (place, from) in order.into_iter().enumerate() {
-        // Scores stay with the places, so that the order by score and the order of the list remain one.
+        // Scores stay with the positions, so that the list stays sorted by score.
         let score = before[place].score;
         ranked[place] = Ranked { score, ..before[from].clone() };
         ranked[place].parts.fresher_by = from as i32 - place as i32;
     }
 }
 
-/// When something was said; of what was said at one moment, the last recorded counts as newest.
+/// The time of an item. Of items with the same time, the one recorded last counts as the newest.
 fn said(index: &UserIndex, doc: Doc) -> (i64, Uuid) {
     let document = &index.documents[doc as usize];
     (document.created_at, document.id.uuid())
 }
 
-/// One of the best items, as far as likeness is concerned.
+/// The features of a top item that decide whether two statements are similar.
 struct Statement {
     doc: Doc,
     score: f32,
     speaker: u32,
-    /// Whether it is from a time that the question names: then a newer one from another time is another matter.
+    /// Whether it is from a time that the question names. A newer statement from another time does not replace it.
     timely: bool,
-    /// How much of each word of the question it matches, by the word's weight.
+    /// For each word of the question: the quality of the match times the word's weight.
     matched: Vec<f32>,
     numbers: Vec<u32>,
 }
@@ -96,12 +96,12 @@ impl Statement {
 
 struct Comparison<'a> {
     index: &'a UserIndex,
-    /// The weight of all words of the question.
+    /// The total weight of the question's words.
     full: f32,
 }
 
 impl Comparison<'_> {
-    /// Whether the second, worse placed statement says otherwise or again what the first says.
+    /// Whether the second statement, which ranks lower, repeats or updates the first.
     fn alike(&self, first: &Statement, second: &Statement) -> bool {
         let apart = first.speaker != second.speaker || first.timely != second.timely;
         if second.score < SCORE_RATIO * first.score || apart {
@@ -111,7 +111,7 @@ impl Comparison<'_> {
         let both: f32 = first.matched.iter().zip(&second.matched).map(|(a, b)| a.min(*b)).sum();
         let restated = both >= SAME_MATCH * matched
             && both >= COVERED * self.full
-            && Likeness::new(self.index).overlap(first.doc, second.doc) >= OVERLAP;
+            && ItemLikeness::new(self.index).overlap(first.doc, second.doc) >= OVERLAP;
         let renumbered = both >= NUMBERS_SAME_MATCH * matched
             && both >= NUMBERS_COVERED * self.full
             && !first.numbers.is_empty()

@@ -1,4 +1,4 @@
-//! A question as ranking reads it.
+//! A question, analysed for ranking.
 
 use jiff::Timestamp;
 
@@ -16,46 +16,46 @@ pub(crate) struct Question {
     pub(crate) terms: Vec<(TermHash, u8)>,
     /// Its distinct words.
     pub(crate) words: Vec<QuestionWord>,
-    /// The direction of all its words together.
+    /// The vector of all its words together.
     pub(crate) mean: Vector,
     /// The times it names.
     pub(crate) times: Vec<TimeSpan>,
     /// Whether an encoder that knows no Chinese can read it.
     pub(crate) latin: bool,
-    /// The questions in it, where it asks several things at once.
-    pub(crate) asks: Vec<Self>,
+    /// The single questions in it, if it asks several things at once.
+    pub(crate) sub_questions: Vec<Self>,
 }
 
 /// A word of a question.
 pub(crate) struct QuestionWord {
     pub(crate) text: String,
     pub(crate) word: Word,
-    /// How much it counts: its rarity, more where the question repeats it.
+    /// Its weight: its rarity, higher if the question repeats it.
     pub(crate) weight: f32,
     /// Whether it holds a digit: numbers match only themselves.
     pub(crate) numeric: bool,
 }
 
 impl Question {
-    /// Reads a question asked at `now`, and those in it.
+    /// Analyses a message that is asked at `now`, and the single questions in it.
     pub(crate) fn new(text: &str, now: Timestamp, lexicon: &dyn Lexicon) -> Self {
-        let mut asks: Vec<Self> =
-            multi_question::asks(text).into_iter().map(|ask| Self::one(ask, now, lexicon)).collect();
-        asks.retain(Self::stands_alone);
-        if !(2..=multi_question::MOST).contains(&asks.len()) {
-            asks.clear();
+        let mut sub_questions: Vec<Self> =
+            multi_question::split(text).into_iter().map(|part| Self::one(part, now, lexicon)).collect();
+        sub_questions.retain(Self::stands_alone);
+        if !(2..=multi_question::MAX_QUESTIONS).contains(&sub_questions.len()) {
+            sub_questions.clear();
         }
-        Self { asks, ..Self::one(text, now, lexicon) }
+        Self { sub_questions, ..Self::one(text, now, lexicon) }
     }
 
-    /// Whether it says what it asks for: «really?» and «is it?» do not.
+    /// Whether the question can be answered on its own: «really?» and «is it?» cannot.
     fn stands_alone(&self) -> bool {
         !self.words.is_empty() && (self.words.len() > 1 || self.text.split_whitespace().count() > 1)
     }
 
-    /// Each thing that is asked: itself, or the questions in it.
+    /// Each single question: the message itself, or the questions in it.
     pub(crate) fn each(&self) -> &[Self] {
-        if self.asks.is_empty() { std::slice::from_ref(self) } else { &self.asks }
+        if self.sub_questions.is_empty() { std::slice::from_ref(self) } else { &self.sub_questions }
     }
 
     fn one(text: &str, now: Timestamp, lexicon: &dyn Lexicon) -> Self {
@@ -80,24 +80,24 @@ impl Question {
             mean: Vector::quantise(&mean),
             times: times(text, now),
             latin: is_latin(text),
-            asks: Vec::new(),
+            sub_questions: Vec::new(),
         }
     }
 }
 
-/// How much a word or term counts that stands `count` times in a question.
+/// The factor of a word or term that occurs `count` times in a question.
 pub(crate) fn repeated(count: u8) -> f32 {
     (1.0 + f32::from(count)).log2()
 }
 
-/// The times that a question names. Today is left out: «how are you today» asks for nothing that was said today.
+/// The times that a question names. Today is left out: «how are you today» does not ask for items of today.
 fn times(text: &str, now: Timestamp) -> Vec<TimeSpan> {
     let mut times = time::parse(text, now);
     times.retain(|span| span.precision > Precision::Day || !span.contains(now));
     times
 }
 
-/// A span as microseconds, widened to whole days: what is known by its date alone counts as said at midnight.
+/// A span in microseconds, extended to whole days: an item with a date and no time is stored with the time midnight.
 pub(crate) fn whole_days(span: &TimeSpan) -> (i64, i64) {
     const DAY: i64 = 86_400_000_000;
     let (start, end) = (span.start.as_microsecond(), span.end.as_microsecond());

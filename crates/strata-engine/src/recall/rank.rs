@@ -1,53 +1,55 @@
 //! The relevance ranking of a user's items for a question.
 //!
-//! Scores are fused, what resembles the best answers is lifted (the other half of an answer often stands elsewhere), and
-//! of statements that answer the same thing the newest comes first. `docs/recall.md` has the figures behind each constant.
+//! The scores of terms, words and vectors are fused. Items that resemble the best answers get a bonus, because the
+//! other half of an answer is often in another item. Among statements that answer the same thing, the newest comes
+//! first. `docs/recall.md` has the measurements behind each constant.
 
 use std::cmp::Ordering;
 
 use super::best::Scores;
-use super::exclusions::{Excluded, Rules};
+use super::exclusions::{Excluded, ExclusionRules};
 use super::lexical::Lexical;
-use super::likeness::{Likeness, MOST};
+use super::likeness::{ItemLikeness, MAX_COMPARED};
 use super::multi_question;
 use super::question::Question;
-use super::visible::Visible;
+use super::visible::VisibleItems;
 use crate::index::{Doc, UserIndex};
 use strata_core::vector::Vector;
 
-/// How much the cosine of the means counts beside terms and words, and below which it says nothing.
+/// The weight of the cosine of the means beside terms and words, and the cosine below which it counts as 0.
 const MEAN_WEIGHT: f32 = 0.15;
 const MEAN_UNRELATED: f32 = 0.25;
 
-/// How much terms and words count beside the encoder's cosine.
+/// The weight of terms and words beside the encoder's cosine.
 const LEXICAL_WEIGHT: f32 = 0.3;
 
-/// An item from a time that the question names counts so much more.
+/// An item from a time that the question names gets this bonus, as a share of its score.
 const TIME_WEIGHT: f32 = 0.3;
 
-/// Likeness to the best few answers lifts an item: how much, to how many, and among how many.
+/// Similarity to the best answers adds to an item's score: the weight, the number of best answers compared with, and
+/// the number of items that can gain.
 const HOP_WEIGHT: f32 = 0.3;
 const HOP_FROM: usize = 5;
 const HOP_TO: usize = 80;
-const _: () = assert!(HOP_FROM <= MOST, "likeness compares with so many at once");
+const _: () = assert!(HOP_FROM <= MAX_COMPARED, "likeness compares with so many at once");
 
-/// An item that the encoder could not read is brought to the scale of those it could: fitted on the answers of public
-/// English questions, by both scores.
+/// Maps the score of an item without an encoder vector to the scale of encoded items (offset, factor). Fitted on the
+/// answers to public English questions, for which both scores are known.
 const TO_ENCODED: (f32, f32) = (0.34, 0.47);
 
-/// How much of the relevance is nearness to the best score; the rest says that an item is among those one would serve,
-/// which keeps recency and diversity from pushing out what belongs in.
+/// The share of the relevance that comes from the distance to the best score. The rest depends on whether the item is
+/// among the first `served` items, so that recency and diversity do not push out good answers.
 const NEARNESS: f32 = 0.6;
 const PLACE_STEEPNESS: i32 = 20;
 
-/// Below this share of the best score an item's place stops counting.
+/// Below this share of the best score, an item's position stops counting.
 const LEAST_MATCH: f32 = 0.005;
 
-/// Below the first value even the best score means nothing, from the second on it counts in full.
+/// Below the first value even the best score means nothing. From the second value on, it counts in full.
 const MEANINGFUL: (f32, f32) = (0.02, 0.06);
 const MEANINGFUL_ENCODED: (f32, f32) = (0.2, 0.45);
 
-/// One item's place in the ranking, with what brought it there.
+/// One ranked item, with the parts of its score.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Ranked {
     pub(crate) doc: Doc,
@@ -55,80 +57,81 @@ pub(crate) struct Ranked {
     pub(crate) score: f32,
     /// From 0 to 1, comparable between questions.
     pub(crate) relevance: f32,
-    pub(crate) parts: Parts,
+    pub(crate) parts: ScoreParts,
 }
 
-/// What a score is made of.
+/// The parts of a score.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Parts {
+pub(crate) struct ScoreParts {
     /// BM25, as a share of the question's weight.
     pub(crate) terms: f32,
     /// Late interaction, as a share of the question's weight.
     pub(crate) words: f32,
     /// The cosine of the means of word vectors.
     pub(crate) mean: f32,
-    /// The encoder's cosine, where the item has a vector.
+    /// The encoder's cosine, if the item has a vector.
     pub(crate) encoder: Option<f32>,
-    /// Whether other items were compared by the encoder, so that a score without one needs its scale.
+    /// Whether the encoder compared other items, so that a score without its cosine must be mapped to its scale.
     pub(crate) unread: bool,
     /// Whether it is from a time that the question names.
     pub(crate) timely: bool,
-    /// What likeness to the best answers added.
+    /// The bonus for similarity to the best answers.
     pub(crate) likeness: f32,
-    /// By how many places being newer than a like statement moved it up, or being older moved it down.
+    /// How many positions the item moved up because it is newer than a similar statement; negative if it moved down.
     pub(crate) fresher_by: i32,
 }
 
-/// What a ranking is made from.
+/// The inputs of a ranking.
 #[derive(Clone, Copy)]
-pub(crate) struct Inputs<'a> {
+pub(crate) struct RankingInputs<'a> {
     pub(crate) index: &'a UserIndex,
     pub(crate) question: &'a Question,
-    /// The vector of each thing asked, in the space of the index's vectors.
+    /// The vector of each question in the message, in the space of the index's vectors.
     pub(crate) vectors: &'a [Option<Vector>],
     /// Whether the encoder that made the vectors knows Chinese.
     pub(crate) reads_chinese: bool,
     /// Which items may be seen.
-    pub(crate) visible: &'a Visible<'a>,
-    /// What else takes no place, if anything.
-    pub(crate) rules: Option<&'a Rules<'a>>,
+    pub(crate) visible: &'a VisibleItems<'a>,
+    /// The exclusion rules; `None` for the order by relevance.
+    pub(crate) rules: Option<&'a ExclusionRules<'a>>,
 }
 
-/// A ranking, and how many items it was taken from.
+/// A ranking, and the numbers of hits.
 pub(crate) struct Ranking {
     /// The best items, best first.
     pub(crate) items: Vec<Ranked>,
-    /// Visible items that share a term with the question.
+    /// VisibleItems items that share a term with the question.
     pub(crate) term_hits: u32,
-    /// Visible items that were compared by their vectors.
+    /// VisibleItems items that were compared by their vectors.
     pub(crate) vector_hits: u32,
-    /// What was good enough and takes no place.
+    /// Items that rank high enough and are excluded.
     pub(crate) excluded: Excluded,
 }
 
-/// Ranks the visible items and gives the best `limit`, of which `served` shall be served.
-pub(crate) fn rank(inputs: &Inputs<'_>, limit: usize, served: usize) -> Ranking {
+/// Ranks the visible items and returns the best `limit`. The caller intends to serve `served` of them.
+pub(crate) fn rank(inputs: &RankingInputs<'_>, limit: usize, served: usize) -> Ranking {
     let whole = Lexical::new(inputs.index, inputs.question);
-    let (mut ranking, encoded) = if inputs.question.asks.is_empty() {
+    let (mut ranking, encoded) = if inputs.question.sub_questions.is_empty() {
         rank_one(inputs, &whole, limit)
     } else {
-        rank_asks(inputs, &whole, limit)
+        rank_each(inputs, &whole, limit)
     };
     calibrate(&mut ranking.items, encoded, served);
     ranking
 }
 
-/// Ranks for each question of several, and lets their answers take turns. One that nothing answers gets none.
-fn rank_asks(inputs: &Inputs<'_>, whole: &Lexical, limit: usize) -> (Ranking, bool) {
+/// Ranks for each question of a message with several, and interleaves the answers. A question without a meaningful
+/// answer contributes none.
+fn rank_each(inputs: &RankingInputs<'_>, whole: &Lexical, limit: usize) -> (Ranking, bool) {
     let mut rankings: Vec<(Ranking, bool)> = inputs
         .question
-        .asks
+        .sub_questions
         .iter()
         .enumerate()
-        .map(|(place, ask)| {
+        .map(|(place, sub_question)| {
             let vectors = inputs.vectors.get(place..=place).unwrap_or_default();
-            let lexical = Lexical::new(inputs.index, ask).within(whole);
-            rank_one(&Inputs { question: ask, vectors, ..*inputs }, &lexical, limit)
+            let lexical = Lexical::new(inputs.index, sub_question).within(whole);
+            rank_one(&RankingInputs { question: sub_question, vectors, ..*inputs }, &lexical, limit)
         })
         .collect();
     let means = |(ranking, encoded): &(Ranking, bool)| {
@@ -142,29 +145,29 @@ fn rank_asks(inputs: &Inputs<'_>, whole: &Lexical, limit: usize) -> (Ranking, bo
     let encoded = rankings.first().is_some_and(|(_, encoded)| *encoded);
     let (lists, exclusions): (Vec<_>, Vec<_>) =
         rankings.into_iter().map(|(ranking, _)| (ranking.items, ranking.excluded)).unzip();
-    let mut items = multi_question::in_turns(lists);
+    let mut items = multi_question::interleave(lists);
     items.truncate(limit);
     let excluded = Excluded::of_all(exclusions, &items);
     (Ranking { items, term_hits, vector_hits, excluded }, encoded)
 }
 
-/// Ranks for one question, and tells whether an encoder took part.
-fn rank_one(inputs: &Inputs<'_>, lexical: &Lexical, limit: usize) -> (Ranking, bool) {
-    let Inputs { index, question, visible, .. } = inputs;
+/// Ranks for one question, and says whether an encoder took part.
+fn rank_one(inputs: &RankingInputs<'_>, lexical: &Lexical, limit: usize) -> (Ranking, bool) {
+    let RankingInputs { index, question, visible, .. } = inputs;
     let encoder = EncoderScores::new(inputs);
     let unread = encoder.is_used();
-    let parts = |doc: Doc, encoder: Option<f32>| Parts {
+    let parts = |doc: Doc, encoder: Option<f32>| ScoreParts {
         terms: lexical.terms[doc as usize],
         words: lexical.words[doc as usize],
         encoder,
         unread,
         timely: is_timely(inputs, doc),
-        ..Parts::default()
+        ..ScoreParts::default()
     };
     let docs = 0..index.documents.len() as Doc;
     let values = if unread || !question.times.is_empty() {
         let score = |doc: Doc| parts(doc, encoder.cosine(doc)).score();
-        docs.map(|doc| if visible.sees(doc) { score(doc) } else { f32::NEG_INFINITY }).collect()
+        docs.map(|doc| if visible.contains(doc) { score(doc) } else { f32::NEG_INFINITY }).collect()
     } else {
         let lexical = lexical.terms.iter().zip(&lexical.words);
         lexical.zip(docs).map(|((terms, words), _)| terms + words).collect()
@@ -173,14 +176,14 @@ fn rank_one(inputs: &Inputs<'_>, lexical: &Lexical, limit: usize) -> (Ranking, b
     let mut term_hits = scores.count(|doc| lexical.has_term[doc as usize]);
     let vector_hits = if unread { scores.count(|doc| encoder.reads(doc)) } else { 0 };
     let most = HOP_TO.max(limit);
-    let (mut best, excluded) = super::exclusions::set_aside(inputs, &scores, most, limit);
+    let (mut best, excluded) = super::exclusions::best_without_excluded(inputs, &scores, most, limit);
     best.truncate(most);
-    let no_finds = excluded
+    let not_hits = excluded
         .items
         .iter()
-        .filter(|(scored, reason)| reason.tells_nothing() && lexical.has_term[scored.doc as usize]);
-    term_hits -= no_finds.count() as u32;
-    // What a score is made of is only kept of those that stay.
+        .filter(|(scored, reason)| reason.is_no_hit() && lexical.has_term[scored.doc as usize]);
+    term_hits -= not_hits.count() as u32;
+    // The parts are computed for the remaining items only.
     let mut scored: Vec<Ranked> = best
         .into_iter()
         .map(|Scored { doc, score }| {
@@ -202,7 +205,7 @@ fn rank_one(inputs: &Inputs<'_>, lexical: &Lexical, limit: usize) -> (Ranking, b
     (Ranking { items: scored, term_hits, vector_hits, excluded }, unread)
 }
 
-impl Parts {
+impl ScoreParts {
     fn score(&self) -> f32 {
         let lexical = self.terms + self.words;
         let score = match self.encoder {
@@ -214,7 +217,7 @@ impl Parts {
     }
 }
 
-/// The encoder's cosines, where it can read both the question and the item.
+/// The encoder's cosines, if it can read both the question and the item.
 struct EncoderScores<'a> {
     index: &'a UserIndex,
     vector: Option<&'a Vector>,
@@ -222,8 +225,8 @@ struct EncoderScores<'a> {
 }
 
 impl<'a> EncoderScores<'a> {
-    fn new(inputs: &Inputs<'a>) -> Self {
-        let Inputs { index, question, reads_chinese, .. } = *inputs;
+    fn new(inputs: &RankingInputs<'a>) -> Self {
+        let RankingInputs { index, question, reads_chinese, .. } = *inputs;
         let fits = |vector: &&Vector| {
             (question.latin || reads_chinese) && vector.values.len() == index.vectors.dimension
         };
@@ -241,7 +244,7 @@ impl<'a> EncoderScores<'a> {
         Some(strata_core::dot::dot(values, &vector.values) as f32 * scale * vector.scale)
     }
 
-    /// Whether an item is compared.
+    /// Whether the encoder compares an item with the question.
     fn reads(&self, doc: Doc) -> bool {
         self.vector.is_some() && self.index.vectors.get(doc).is_some() && self.is_readable(doc)
     }
@@ -251,7 +254,7 @@ impl<'a> EncoderScores<'a> {
     }
 }
 
-fn is_timely(inputs: &Inputs<'_>, doc: Doc) -> bool {
+fn is_timely(inputs: &RankingInputs<'_>, doc: Doc) -> bool {
     inputs.question.times.iter().any(|span| {
         let said = inputs.index.documents[doc as usize].created_at;
         let (start, end) = super::question::whole_days(span);
@@ -264,14 +267,14 @@ pub(crate) fn mean_vector(index: &UserIndex, doc: Doc) -> Vector {
     Vector::quantise(&index.mean(doc))
 }
 
-/// Lifts what resembles the best few answers.
+/// Adds a bonus to items that resemble the best answers.
 fn hop(index: &UserIndex, scored: &mut [Ranked]) {
     let Some(best) = scored.first().map(|item| item.score).filter(|best| *best > 0.0) else { return };
     let from: Vec<Doc> = scored.iter().take(HOP_FROM).map(|item| item.doc).collect();
     let weights: Vec<f32> =
         scored.iter().take(HOP_FROM).map(|item| (item.score.max(0.0) / best).powi(2)).collect();
     let total: f32 = weights.iter().sum();
-    let likeness = Likeness::new(index);
+    let likeness = ItemLikeness::new(index);
     let likeness = likeness.with(&from);
     for item in scored.iter_mut().take(HOP_TO) {
         let cosines = likeness.cosines(item.doc);
@@ -302,8 +305,8 @@ impl From<&Ranked> for Scored {
     }
 }
 
-/// Best first; of equal scores, what was recorded first, which ids tell: places in the index also depend on what was
-/// hidden or revised since.
+/// Best first. Among equal scores, the item that was recorded first wins, as its id tells: the position in the index
+/// also depends on items that were hidden or revised since.
 pub(super) fn better<T>(index: &UserIndex, a: &T, b: &T) -> Ordering
 where
     Scored: for<'a> From<&'a T>,
@@ -320,7 +323,7 @@ where
     scored.sort_unstable_by(|a, b| better(index, a, b));
 }
 
-/// Leaves the best `count`, best first.
+/// Keeps the best `count`, best first.
 pub(super) fn keep_best<T>(index: &UserIndex, scored: &mut Vec<T>, count: usize)
 where
     Scored: for<'a> From<&'a T>,
@@ -340,10 +343,10 @@ fn meaning(best: f32, encoded: bool) -> f32 {
     ((best - low) / (high - low)).clamp(0.0, 1.0)
 }
 
-/// Turns places and scores into relevance from 0 to 1, so that a threshold means the same for every question.
+/// Turns positions and scores into a relevance from 0 to 1, so that a threshold means the same for every question.
 ///
-/// Scores of different questions cannot be compared: a long question is never covered in full. The place among the best
-/// and the share of the best score can, and a best score that is next to nothing makes everything irrelevant.
+/// Scores of different questions cannot be compared, because no item covers a long question in full. The position and
+/// the share of the best score can be compared. If the best score is close to 0, all items are irrelevant.
 pub(super) fn calibrate(scored: &mut [Ranked], encoded: bool, served: usize) {
     let (Some(best), Some(worst)) = (scored.first().map(|i| i.score), scored.last().map(|i| i.score)) else {
         return;
@@ -352,7 +355,7 @@ pub(super) fn calibrate(scored: &mut [Ranked], encoded: bool, served: usize) {
     for (place, item) in scored.iter_mut().enumerate() {
         let nearness = if best > worst { (item.score - worst) / (best - worst) } else { 1.0 };
         let among = 1.0 / (1.0 + ((place as f32 + 1.0) / (served as f32 + 0.5)).powi(PLACE_STEEPNESS));
-        // In a small store even what has nothing to do with the question is among the first.
+        // In a small store, even unrelated items are among the first.
         let matched = (item.score / (LEAST_MATCH * best).max(f32::MIN_POSITIVE)).clamp(0.0, 1.0);
         item.relevance = meaningful * (NEARNESS * nearness + (1.0 - NEARNESS) * among * matched);
     }

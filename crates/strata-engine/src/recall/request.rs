@@ -1,4 +1,4 @@
-//! What is asked of recall, what it gives back, and its settings.
+//! The recall request, its result, and the settings of recall.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
 use crate::filter::Filter;
-use crate::index::Saying;
+use crate::index::TextFingerprint;
 use strata_core::error::{Error, Result};
 use strata_core::id::{ItemId, RequestId, SessionId};
 use strata_core::metric::ErrorStage;
@@ -17,38 +17,38 @@ use strata_core::trace::RetrievalPath;
 use strata_core::trace::Trace;
 use strata_language::cues;
 
-/// The longest question, in characters: longer texts are no questions, and their terms would match everything.
-pub const MAX_QUERY_CHARS: usize = 10_000;
+/// The longest question, in characters. Longer texts are not questions, and their terms would match everything.
+pub(crate) const MAX_QUERY_CHARS: usize = 10_000;
 
 /// The most items one call may ask for.
 pub const MAX_LIMIT: u32 = 1_000;
 
-/// How many ranked items recency and diversity choose from.
+/// Recency and diversity choose from this many ranked items.
 const POOL: usize = 50;
 
-/// How recall works. Names and defaults are the documents'.
+/// The settings of recall. Names and defaults come from the context-store design and the memory-proxy design.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecallSettings {
-    /// How many items to give where the caller does not say (document 4).
+    /// The number of items, if the request names none (memory-proxy design).
     pub default_top_k: u32,
-    /// Items less relevant than this are left out (document 4).
+    /// Items with a lower relevance are left out (memory-proxy design).
     pub score_threshold: f32,
-    /// How much being recent counts (document 4).
+    /// The weight of recency (memory-proxy design).
     pub recency_weight: f32,
-    /// How much relevance counts against diversity (document 4).
+    /// The weight of relevance against diversity (memory-proxy design).
     pub mmr_lambda: f32,
-    /// The least trigram similarity of a word: `pg_trgm`'s own default, which document 3 builds on.
+    /// The minimum trigram similarity of a word: the default of `pg_trgm`, which the context-store design uses.
     pub min_similarity: f32,
-    /// Questions shorter than this many characters do not go to the trigrams: everything resembles them.
+    /// Questions with fewer characters skip the trigram search, because everything resembles them.
     pub min_query_len: usize,
-    /// With fewer full-text hits than this in a session, all of the user's sessions are searched (document 3's upgrade
-    /// trigger calls fewer than 3 hits insufficient).
+    /// With fewer full-text hits in a session, recall searches all of the user's sessions. The upgrade trigger of the
+    /// context-store design calls fewer than 3 hits insufficient.
     pub min_fts_hits: u32,
-    /// How much may be given back where the caller does not say (document 3).
+    /// The budget of the result, if the request names none (context-store design).
     pub budget: Budget,
-    /// Up to so many changes of a user's items the index in memory serves; beyond, the store's own.
+    /// The index in memory serves users with up to this many changes. The store's own index serves larger users.
     pub index_max_items: u64,
-    /// The most bytes that all indexes in memory take together.
+    /// The maximum size in bytes of all indexes in memory together.
     pub index_bytes: usize,
     /// Whether the configured encoder knows Chinese. Strata's own does not.
     pub encoder_reads_chinese: bool,
@@ -77,20 +77,20 @@ impl Default for RecallSettings {
 pub struct RecallRequest {
     /// The question.
     pub query: String,
-    /// The session it is asked in.
+    /// The session in which the question is asked.
     pub session: Option<SessionId>,
-    /// Where to look; without it, the session if one is named, widened when that has too little, else all of the user's, and
-    /// in any case what all users share.
+    /// Where to look. Without a scope: the session if one is named, expanded to all of the user's sessions if it has
+    /// too few hits; otherwise all of the user's sessions. Items that all users share are included in both cases.
     pub scope: Option<Scope>,
-    /// Whether to look at what all users share although a narrower scope is named.
+    /// Whether to include items that all users share if a narrower scope is named.
     pub shared: bool,
     /// Which kinds of items.
     pub kinds: ItemKinds,
-    /// Which of them.
+    /// A filter on the items.
     pub filter: Option<Filter>,
-    /// What could be seen then instead of now.
+    /// Answers with the items that were visible at this time.
     pub as_of: Option<Timestamp>,
-    /// How many items at the most.
+    /// The maximum number of items.
     pub limit: Option<u32>,
     /// In which order, and whether the guardrails apply.
     pub order: Order,
@@ -100,31 +100,31 @@ pub struct RecallRequest {
     pub recency_weight: Option<f32>,
     /// Instead of the setting.
     pub mmr_lambda: Option<f32>,
-    /// How much may be given back; without it, the setting's budget unless `limit` says how many items are wanted.
+    /// The budget of the result. Without one, the budget of the settings applies, unless `limit` is set.
     pub budget: Option<Budget>,
-    /// What whoever asks has in front of them anyway: it takes no place.
+    /// Items that the caller shows already: they are excluded.
     pub shown: Shown,
-    /// Whether to give a trace back and keep it with the request.
+    /// Whether to return a trace and to store it with the request.
     pub explain: bool,
 }
 
-/// What a prompt shows already.
+/// Items and texts that a prompt shows already.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Shown {
     /// Items.
     pub items: HashSet<ItemId>,
-    /// Texts, in whichever session they were said.
-    pub texts: HashSet<Saying>,
+    /// Texts, from any session.
+    pub texts: HashSet<TextFingerprint>,
 }
 
-/// In which order items come back.
+/// The order of the returned items.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
-    /// As they are shown to a model: recency, diversity and the budget applied.
+    /// The order for a model: recency, diversity and the budget are applied.
     #[default]
     Served,
-    /// By relevance alone, after fusion, time and validity: what benchmarks measure.
+    /// By relevance alone, after fusion, time and validity. Benchmarks measure this order.
     Relevance,
 }
 
@@ -150,8 +150,8 @@ impl RecallRequest {
         }
     }
 
-    /// Checks the request and settles what it leaves open.
-    pub(crate) fn plan(&self, settings: &RecallSettings) -> Result<Plan> {
+    /// Checks the request and fills in the defaults.
+    pub(crate) fn plan(&self, settings: &RecallSettings) -> Result<RecallPlan> {
         let length = self.query.chars().count();
         if self.query.trim().is_empty() {
             return Err(Error::invalid("the query is empty; say what to look for"));
@@ -179,7 +179,7 @@ impl RecallRequest {
             (None, Some(_)) => Scope::Session,
             (None, None) => Scope::User,
         };
-        Ok(Plan {
+        Ok(RecallPlan {
             scope,
             shared: self.shared || self.scope.is_none(),
             limit: limit as usize,
@@ -193,11 +193,11 @@ impl RecallRequest {
     }
 }
 
-/// A request with nothing left open.
+/// A checked request with all defaults filled in.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Plan {
+pub(crate) struct RecallPlan {
     pub(crate) scope: Scope,
-    /// Whether to look at what all users share, whatever the scope.
+    /// Whether to include items that all users share, in any scope.
     pub(crate) shared: bool,
     pub(crate) limit: usize,
     pub(crate) pool: usize,
@@ -208,13 +208,13 @@ pub(crate) struct Plan {
     pub(crate) encoder_reads_chinese: bool,
 }
 
-impl Plan {
-    /// Whether the caller leaves it open to look beyond the session.
+impl RecallPlan {
+    /// Whether the request allows recall to look beyond the session: it names a session and no scope.
     pub(crate) fn may_expand(&self, request: &RecallRequest) -> bool {
         self.scope == Scope::Session && request.scope.is_none()
     }
 
-    /// Why to look beyond the session, if it may be done.
+    /// The reason to look beyond the session; `None` if recall stays in it.
     pub(crate) fn expansion(
         &self,
         request: &RecallRequest,
@@ -232,43 +232,43 @@ impl Plan {
     }
 }
 
-/// What recall brought back.
+/// The result of a recall.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recalled {
-    /// The id under which the request is known.
+    /// The id of the request in the log.
     pub request_id: RequestId,
     /// The items, best first.
     pub items: Vec<RecalledItem>,
-    /// Which path gave them.
+    /// The retrieval path that found them.
     pub path: RetrievalPath,
     /// The scope that was used.
     pub scope: Scope,
-    /// Why the scope was widened.
+    /// Why the scope was expanded.
     pub expansion: Option<String>,
-    /// Hits of full text.
+    /// The number of full-text hits.
     pub fts_hits: u32,
-    /// Hits of trigrams.
+    /// The number of trigram hits.
     pub trgm_hits: u32,
-    /// Items compared by their vectors.
+    /// The number of items compared by their vectors.
     pub vector_hits: u32,
-    /// The tokens of the items.
+    /// The number of tokens of all items.
     pub tokens: u32,
-    /// Whether the budget cut something.
+    /// Whether the budget shortened or dropped an item.
     pub truncated: bool,
-    /// What failed without failing the recall.
+    /// The stage that failed, if recall could answer without it.
     pub error_stage: Option<ErrorStage>,
-    /// Why each candidate was or was not recalled, where it was asked for.
+    /// Why each candidate was or was not recalled, if the request asked for a trace.
     pub trace: Option<Trace>,
 }
 
 /// One recalled item.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecalledItem {
-    /// What it is.
+    /// The item.
     pub item: Item,
-    /// What of its text fits the budget, where that is not all.
+    /// The part of its text that fits the budget, if the whole text does not.
     pub shortened: Option<String>,
-    /// How good a choice it is: relevance and recency together, from 0 to 1.
+    /// Relevance and recency combined, from 0 to 1.
     pub score: f32,
     /// How well it fits the question, from 0 to 1.
     pub relevance: f32,

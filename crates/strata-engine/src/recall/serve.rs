@@ -1,19 +1,19 @@
-//! From candidates to what is given back: the cross-encoder, the threshold, recency, diversity and the budget.
+//! From candidates to the returned items: the cross-encoder, the threshold, recency, diversity and the budget.
 
 use super::Recall;
 use std::collections::HashMap;
 
 use super::budget::{Share, share};
-use super::candidates::{Candidate, Found};
+use super::candidates::{Candidate, CandidateSet};
 use super::diversity::{mmr, with_recency};
-use super::exclusions::Reason;
-use super::filtered::LOOKED_THROUGH;
+use super::exclusions::ExclusionReason;
+use super::filtered::FILTER_SCAN_LIMIT;
 use super::rank::mean_vector;
-use super::request::{Order, Plan, RecallRequest, Recalled, RecalledItem};
+use super::request::{Order, RecallPlan, RecallRequest, Recalled, RecalledItem};
 use super::trace::TraceLog;
 use super::validity::keep_current_first;
 use crate::filter::Subject;
-use crate::index::Saying;
+use crate::index::TextFingerprint;
 use strata_core::error::Result;
 use strata_core::id::{ItemId, RequestId, UserId};
 use strata_core::metric::ErrorStage;
@@ -25,12 +25,12 @@ use strata_core::trace::RetrievalPath;
 use strata_core::turn::Turn;
 use strata_core::vector::Vector;
 
-/// How many candidates a cross-encoder reads: document 4 takes three times what is wanted.
+/// The cross-encoder reads this many times the wanted number of items, as in the memory-proxy design.
 const RERANKED_TIMES: usize = 3;
 
 const MICROS_A_DAY: f32 = 86_400_000_000.0;
 
-/// How many times as many recent turns are read as are wanted: some have no text.
+/// The fallback reads this many times the wanted number of recent turns, because some turns have no text.
 const BLANK_TIMES: u32 = 4;
 
 impl Recall {
@@ -38,9 +38,9 @@ impl Recall {
         &self,
         user: &UserId,
         request: &RecallRequest,
-        plan: &Plan,
+        plan: &RecallPlan,
         request_id: RequestId,
-        mut found: Found,
+        mut found: CandidateSet,
     ) -> Result<Recalled> {
         let mut trace = request.explain.then(|| TraceLog::new(request, &found));
         let mut items = HashMap::new();
@@ -78,7 +78,7 @@ impl Recall {
         }
         let nothing_fits =
             recalled.items.is_empty() && found.term_hits == 0 && request.order == Order::Served;
-        // Recent turns are relevant to nothing: whoever names a threshold wants none.
+        // Recent turns have no relevance, so a request with its own threshold does not get them.
         let wants_recent = request.score_threshold.is_none_or(|least| least <= 0.0);
         if nothing_fits && wants_recent && request.kinds.turns {
             self.add_recent(user, request, plan, &mut recalled).await?;
@@ -94,14 +94,14 @@ impl Recall {
         Ok(recalled)
     }
 
-    /// Lets a cross-encoder judge the best candidates, which then are all there is; one that fails is noted and done
-    /// without. Gives back the items that were read for it.
+    /// Reranks the best candidates with a cross-encoder and drops the rest. If the cross-encoder fails, the failure is
+    /// recorded and the order stays. Returns the items that were loaded for it.
     async fn rerank(
         &self,
         reranker: &dyn Reranker,
         request: &RecallRequest,
-        plan: &Plan,
-        found: &mut Found,
+        plan: &RecallPlan,
+        found: &mut CandidateSet,
     ) -> Result<HashMap<ItemId, Item>> {
         let read = found.candidates.len().min(plan.limit * RERANKED_TIMES);
         let ids = found.candidates[..read].iter().map(|candidate| candidate.id);
@@ -135,19 +135,19 @@ impl Recall {
         Ok(items)
     }
 
-    /// The candidates that are relevant enough, recent and unlike each other, with their final scores.
+    /// The candidates that pass the threshold, reordered by recency and diversity, with their final scores.
     fn choose(
         &self,
         request: &RecallRequest,
-        plan: &Plan,
-        found: &Found,
+        plan: &RecallPlan,
+        found: &CandidateSet,
         trace: Option<&mut TraceLog>,
     ) -> Vec<(Candidate, f32)> {
         let now = request.as_of.unwrap_or_else(|| self.clock.now()).as_microsecond();
         let relevant: Vec<&Candidate> =
             found.candidates.iter().filter(|candidate| candidate.relevance >= plan.score_threshold).collect();
         let age_days = |candidate: &Candidate| (now - candidate.created_at) as f32 / MICROS_A_DAY;
-        // Who names a time asks for what was said then, and not for what was said last.
+        // A question that names a time asks for items of that time, not for the latest ones.
         let weight = if found.names_time { 0.0 } else { plan.recency_weight };
         let scores: Vec<f32> = relevant
             .iter()
@@ -169,17 +169,17 @@ impl Recall {
         order.into_iter().map(|place| (relevant[place].clone(), scores[place])).collect()
     }
 
-    /// The last fallback of document 3: the most recent turns.
+    /// The last fallback of the context-store design: the most recent turns.
     async fn add_recent(
         &self,
         user: &UserId,
         request: &RecallRequest,
-        plan: &Plan,
+        plan: &RecallPlan,
         recalled: &mut Recalled,
     ) -> Result<()> {
         let session = request.session.clone().filter(|_| recalled.scope == Scope::Session);
         let looked_through = (plan.limit as u32).saturating_mul(BLANK_TIMES);
-        let limit = request.filter.as_ref().map_or(looked_through, |_| LOOKED_THROUGH);
+        let limit = request.filter.as_ref().map_or(looked_through, |_| FILTER_SCAN_LIMIT);
         let recent = TurnQuery::Recent { session, as_of: request.as_of, limit };
         let mut turns = self.store.turns(user, &recent).await?;
         if let Some(filter) = &request.filter {
@@ -187,7 +187,7 @@ impl Recall {
         }
         let is_shown = |turn: &Turn| {
             request.shown.items.contains(&ItemId::Turn(turn.id))
-                || request.shown.texts.contains(&Saying::new(&turn.content))
+                || request.shown.texts.contains(&TextFingerprint::new(&turn.content))
         };
         turns.retain(|turn| !turn.content.trim().is_empty() && !is_shown(turn));
         turns.truncate(plan.limit);
@@ -201,14 +201,14 @@ impl Recall {
         Ok(())
     }
 
-    fn apply_budget(&self, plan: &Plan, recalled: &mut Recalled, mut trace: Option<&mut TraceLog>) {
+    fn apply_budget(&self, plan: &RecallPlan, recalled: &mut Recalled, mut trace: Option<&mut TraceLog>) {
         let Some(budget) = plan.budget else {
             recalled.tokens = recalled.items.iter().map(|item| self.tokens_of(&item.item)).sum();
             return;
         };
         let texts =
             recalled.items.iter().map(|item| (item.item.content(), matches!(item.item, Item::Turn(_))));
-        // Turns were counted when they were recorded; counting again may have to unpack a vocabulary first.
+        // The token count of a turn is stored with it. Counting again may have to unpack a vocabulary first.
         let counted: HashMap<&str, u32> =
             recalled.items.iter().filter_map(|item| counted(&item.item)).collect();
         let count = |text: &str| counted.get(text).copied().unwrap_or_else(|| self.tokens.count(text));
@@ -236,7 +236,7 @@ impl Recall {
         });
     }
 
-    /// The tokens of what is shown of an item.
+    /// The tokens of the shown part of an item.
     pub(crate) fn tokens_shown(&self, item: &RecalledItem) -> u32 {
         match &item.shortened {
             Some(text) => self.tokens.count(text),
@@ -253,7 +253,7 @@ impl Recall {
         }
     }
 
-    /// The items of the given ids, whichever of the owners has them.
+    /// The items with the given ids, from any of the owners.
     pub(super) async fn load(
         &self,
         owners: &[UserId],
@@ -285,8 +285,12 @@ impl Recall {
     }
 }
 
-/// The most relevant candidates, whatever the threshold.
-fn by_relevance(plan: &Plan, found: &Found, trace: Option<&mut TraceLog>) -> Vec<(Candidate, f32)> {
+/// The most relevant candidates, without a threshold.
+fn by_relevance(
+    plan: &RecallPlan,
+    found: &CandidateSet,
+    trace: Option<&mut TraceLog>,
+) -> Vec<(Candidate, f32)> {
     if let Some(trace) = trace {
         for candidate in &found.candidates {
             trace.settle(candidate.id, Outcome::NotChosen);
@@ -296,19 +300,20 @@ fn by_relevance(plan: &Plan, found: &Found, trace: Option<&mut TraceLog>) -> Vec
     best.map(|candidate| (candidate.clone(), candidate.relevance)).collect()
 }
 
-/// Where there is nothing else, the same question from before: the newest, because one tells as much as all.
-fn asked_before(request: &RecallRequest, plan: &Plan, found: &Found) -> Vec<(Candidate, f32)> {
+/// If nothing else was found, an earlier copy of the same question. The newest is enough, because all copies say the
+/// same.
+fn asked_before(request: &RecallRequest, plan: &RecallPlan, found: &CandidateSet) -> Vec<(Candidate, f32)> {
     if request.order == Order::Relevance {
         return Vec::new();
     }
     let asked = found.excluded.iter().filter(|(candidate, reason)| {
-        *reason == Reason::Asked && candidate.relevance >= plan.score_threshold
+        *reason == ExclusionReason::SameQuestion && candidate.relevance >= plan.score_threshold
     });
     let newest = asked.max_by_key(|(candidate, _)| (candidate.created_at, candidate.id));
     newest.map(|(candidate, _)| (candidate.clone(), candidate.relevance)).into_iter().collect()
 }
 
-/// A turn's text and its tokens, where they are known.
+/// A turn's text and its token count, if the count is known.
 fn counted(item: &Item) -> Option<(&str, u32)> {
     match item {
         Item::Turn(turn) if turn.token_count > 0 => Some((&turn.content, turn.token_count)),
@@ -316,11 +321,11 @@ fn counted(item: &Item) -> Option<(&str, u32)> {
     }
 }
 
-/// The direction of a candidate: the encoder's where it has one, else the mean of its words.
-fn vector_of(found: &Found, candidate: &Candidate) -> Option<Vector> {
+/// The vector of a candidate: the encoder's if it has one, otherwise the mean of its words.
+fn vector_of(found: &CandidateSet, candidate: &Candidate) -> Option<Vector> {
     let (place, ranked) = candidate.ranked.as_ref()?;
     let index = found.indexes.get(*place)?.read();
-    // One space for all: the encoder's only where it ranked the items too.
+    // All vectors must be of one space. The encoder's vectors are used only if the encoder ranked the items, too.
     if ranked.parts.encoder.is_some()
         && let Some((values, scale)) = index.vectors.get(ranked.doc)
     {

@@ -1,28 +1,29 @@
-//! What stands in when a user's items are not ranked in memory, or when no word of the question is known.
+//! Candidates from the store's own text index, for users who are too large for the index in memory, and the trigram
+//! fallback for questions without a known word.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
 use super::Recall;
-use super::candidates::{Candidate, CandidateSource, Found};
+use super::candidates::{Candidate, CandidateSet, CandidateSource};
 use super::exclusions::exclude_hits;
-use super::filtered::{LOOKED_THROUGH, narrow};
-use super::request::{Order, Plan, RecallRequest};
+use super::filtered::{FILTER_SCAN_LIMIT, retain_accepted};
+use super::request::{Order, RecallPlan, RecallRequest};
 use strata_core::error::Result;
 use strata_core::id::UserId;
 use strata_core::scope::Scope;
 use strata_core::store::{Hit, TextMatch, TextQuery};
 use strata_core::trace::RetrievalPath;
 
-/// How relevant the best full-text hit of a store counts, and how fast that falls with the place: as in the ranking in
-/// memory, whose calibration knows places better than scores.
+/// The relevance of a store's hits by position, as a logistic curve (height, slope): it follows the ranking in memory,
+/// whose calibration also depends more on positions than on scores.
 const STORE_RELEVANCE: (f32, f32) = (6.0, 2.0);
 
-/// How many times as many hits are read as are wanted.
+/// The search reads this many times the wanted number of hits, because some are excluded.
 const EXCLUDED_TIMES: usize = 4;
 
-/// A hit, and whether it is the user's own.
+/// A hit, and whether it belongs to the user (and not to all users).
 pub(super) struct FoundHit {
     pub(super) hit: Hit,
     pub(super) own: bool,
@@ -33,8 +34,8 @@ pub(super) struct StoreSource<'a> {
     recall: &'a Recall,
     owners: Vec<UserId>,
     request: Arc<RecallRequest>,
-    /// The candidates of the session, which were found to count its hits.
-    in_session: Mutex<Option<Found>>,
+    /// The candidates of the session, kept after its hits were counted.
+    in_session: Mutex<Option<CandidateSet>>,
 }
 
 impl<'a> StoreSource<'a> {
@@ -42,8 +43,8 @@ impl<'a> StoreSource<'a> {
         Self { recall, owners, request: Arc::clone(request), in_session: Mutex::default() }
     }
 
-    async fn search(&self, scope: Scope, pool: usize) -> Result<Found> {
-        // Some of the best may be excluded.
+    async fn search(&self, scope: Scope, pool: usize) -> Result<CandidateSet> {
+        // Some of the best hits may be excluded.
         let request = &*self.request;
         let query = text_query(request, scope, TextMatch::Words, pool * EXCLUDED_TIMES);
         let hits = self.recall.search_in(&self.owners, query, request).await?;
@@ -52,27 +53,27 @@ impl<'a> StoreSource<'a> {
             Order::Served => exclude_hits(request, hits),
             Order::Relevance => (hits, Vec::new()),
         };
-        let all = (all - excluded.iter().filter(|(_, reason)| reason.tells_nothing()).count()).min(pool);
+        let all = (all - excluded.iter().filter(|(_, reason)| reason.is_no_hit()).count()).min(pool);
         hits.truncate(pool);
-        // Neither shared items nor excluded ones count as hits of a session.
+        // Shared and excluded items do not count as hits of a session.
         let own = hits.iter().filter(|hit| hit.own).count();
         let term_hits = if scope == Scope::Session { own } else { all };
         let (height, fall) = STORE_RELEVANCE;
         let relevance = |place: usize| 1.0 / (1.0 + (fall * (place as f32 + 1.0).ln() - height).exp());
         let candidates: Vec<Candidate> =
             hits.iter().enumerate().map(|(place, found)| candidate(&found.hit, relevance(place))).collect();
-        Ok(Found {
+        Ok(CandidateSet {
             term_hits: term_hits as u32,
             excluded: excluded.iter().map(|(hit, reason)| (candidate(hit, 1.0), *reason)).collect(),
             scope,
             owners: self.owners.clone(),
             path: if candidates.is_empty() { RetrievalPath::None } else { RetrievalPath::Fts },
             candidates,
-            ..Found::default()
+            ..CandidateSet::default()
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Found>> {
+    fn lock(&self) -> MutexGuard<'_, Option<CandidateSet>> {
         self.in_session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -87,7 +88,7 @@ impl CandidateSource for StoreSource<'_> {
         Ok(hits)
     }
 
-    async fn candidates(&self, plan: &Plan) -> Result<Found> {
+    async fn candidates(&self, plan: &RecallPlan) -> Result<CandidateSet> {
         let known = self.lock().take().filter(|found| found.scope == plan.scope);
         match known {
             Some(found) => Ok(found),
@@ -97,8 +98,9 @@ impl CandidateSource for StoreSource<'_> {
 }
 
 impl Recall {
-    /// Adds what holds the question as a substring or resembles its words: the trigram fallback of document 3.
-    pub(super) async fn add_similar(&self, request: &RecallRequest, found: &mut Found) -> Result<()> {
+    /// Adds items that contain the question as a substring or have similar words: the trigram fallback of the
+    /// context-store design.
+    pub(super) async fn add_similar(&self, request: &RecallRequest, found: &mut CandidateSet) -> Result<()> {
         let settings = &self.settings;
         if request.query.trim().chars().count() < settings.min_query_len {
             return Ok(());
@@ -116,7 +118,7 @@ impl Recall {
             return Ok(());
         }
         found.path = RetrievalPath::Trgm;
-        // A similarity says how well the letters fit, which is more than a guess from vectors and less than a match.
+        // A trigram similarity is stronger evidence than vectors alone and weaker than a term match.
         let similar: Vec<Candidate> =
             hits.iter().map(|hit| candidate(hit, 0.5 + 0.4 * hit.score.min(1.0))).collect();
         found.candidates.retain(|known| similar.iter().all(|hit| hit.id != known.id));
@@ -125,7 +127,7 @@ impl Recall {
         Ok(())
     }
 
-    /// One search among the items of all given owners.
+    /// One search over the items of all given owners.
     async fn search_in(
         &self,
         owners: &[UserId],
@@ -134,12 +136,12 @@ impl Recall {
     ) -> Result<Vec<FoundHit>> {
         let wanted = query.limit as usize;
         if request.filter.is_some() {
-            query.limit = query.limit.max(LOOKED_THROUGH);
+            query.limit = query.limit.max(FILTER_SCAN_LIMIT);
         }
         let mut hits: Vec<FoundHit> = Vec::new();
         for (place, owner) in owners.iter().enumerate() {
             let mut found = self.store.search(owner, &query).await?;
-            narrow(request, owner, &mut found);
+            retain_accepted(request, owner, &mut found);
             hits.extend(found.into_iter().map(|hit| FoundHit { hit, own: place == 0 }));
         }
         if hits.iter().any(|found| !found.own) {

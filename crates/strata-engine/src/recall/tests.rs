@@ -1,9 +1,9 @@
-//! Recall over the reference store, with a lexicon made for the purpose.
+//! Recall over the reference store, with a small test lexicon.
 
+mod exclusions;
 mod filtering;
 pub(crate) mod fixture;
 mod models;
-mod observing;
 mod pipeline;
-mod repeating;
-mod standing;
+mod request_log;
+mod validity;

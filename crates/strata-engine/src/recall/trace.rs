@@ -1,27 +1,27 @@
-//! Writes the trace while a recall runs.
+//! Builds the trace while a recall runs.
 
 use strata_core::id::ItemId;
 use strata_core::trace::{Outcome, Trace, TraceCandidate};
 
-use super::candidates::{Candidate, Found};
-use super::exclusions::Reason;
+use super::candidates::{Candidate, CandidateSet};
+use super::exclusions::ExclusionReason;
 use super::request::{RecallRequest, Recalled, RecalledItem};
 
-/// The trace of a recall under way.
+/// The trace of a running recall.
 pub(super) struct TraceLog(pub(super) Trace);
 
-impl From<Reason> for Outcome {
-    fn from(reason: Reason) -> Self {
+impl From<ExclusionReason> for Outcome {
+    fn from(reason: ExclusionReason) -> Self {
         match reason {
-            Reason::Shown => Self::Shown,
-            Reason::Asked => Self::SameQuestion,
-            Reason::Again(item) => Self::SaidAgain(item.to_string()),
+            ExclusionReason::Shown => Self::Shown,
+            ExclusionReason::SameQuestion => Self::SameQuestion,
+            ExclusionReason::SaidAgain(item) => Self::SaidAgain(item.to_string()),
         }
     }
 }
 
 impl TraceLog {
-    pub(super) fn new(request: &RecallRequest, found: &Found) -> Self {
+    pub(super) fn new(request: &RecallRequest, found: &CandidateSet) -> Self {
         let behind = found.candidates.len() as u32 + 1;
         let excluded = found.excluded.iter().zip(behind..).map(|((candidate, reason), place)| {
             let outcome = Outcome::from(*reason);
@@ -42,8 +42,8 @@ impl TraceLog {
         })
     }
 
-    /// A cross-encoder has judged: its order and relevance take the place of the former. What it did not read, because
-    /// others were better, keeps its relevance and comes after.
+    /// Records the order and relevance that a cross-encoder gave. Candidates that it did not read keep their relevance
+    /// and come last.
     pub(super) fn rerank(&mut self, candidates: &[Candidate]) {
         let read = |known: &&mut TraceCandidate| !known.was_excluded();
         for known in self.0.candidates.iter_mut().filter(read) {
@@ -62,7 +62,7 @@ impl TraceLog {
         }
     }
 
-    /// The most recent turns stand in for everything else.
+    /// Adds the recent turns that the fallback returned.
     pub(super) fn add_recent(&mut self, items: &[RecalledItem]) {
         let known = self.0.candidates.len() as u32;
         for (item, place) in items.iter().zip(known + 1..) {
@@ -80,7 +80,7 @@ impl TraceLog {
         self.0.candidates.iter_mut().find(|candidate| candidate.item == item)
     }
 
-    /// A candidate passed the threshold.
+    /// Records that a candidate passed the threshold.
     pub(super) fn scored(&mut self, item: ItemId, age_days: f32, served_score: f32) {
         if let Some(candidate) = self.candidate(item) {
             candidate.age_days = Some(age_days);
@@ -95,7 +95,7 @@ impl TraceLog {
         }
     }
 
-    /// Notes what was given back.
+    /// Records the returned items.
     pub(super) fn finish(&mut self, recalled: &Recalled) {
         self.0.path = recalled.path;
         for (item, place) in recalled.items.iter().zip(1..) {

@@ -1,22 +1,23 @@
-//! What holds now before what held once: a turn from which only replaced memories were learned stands behind the memory
-//! that took their place.
+//! Current knowledge before outdated knowledge: if all memories learned from a turn were replaced, the turn ranks after
+//! the memory that replaced them.
 //!
-//! Turns are never closed, because they were said; but «I live in Ghent» matches «where do I live» better than «the user
-//! moved to Bruges» ever will. Learning has found out which of the two holds. Its answer takes the turn's place.
+//! Turns are never closed, because they were said. But «I live in Ghent» matches «where do I live» better than «the
+//! user moved to Bruges» does. Learning has already decided which of the two is current, so the current memory takes
+//! the turn's position.
 
 use jiff::Timestamp;
 
-use super::candidates::{Candidate, Found};
-use super::exclusions::Reason;
-use super::rank::{Parts, Ranked};
-use super::request::{Plan, RecallRequest};
-use super::visible::Visible;
+use super::candidates::{Candidate, CandidateSet};
+use super::exclusions::ExclusionReason;
+use super::rank::{Ranked, ScoreParts};
+use super::request::{RecallPlan, RecallRequest};
+use super::visible::VisibleItems;
 use crate::index::{Doc, UserIndex};
 use strata_core::id::{ItemId, MemoryId, TurnId};
 use strata_core::scope::Scope;
 
-/// Puts current memories in front of the turns that they make out of date. Scores stay with the places.
-pub(super) fn current_first(found: &mut Found, request: &RecallRequest, plan: &Plan) {
+/// Moves current memories before the turns that they make outdated. The scores stay with the positions.
+pub(super) fn current_first(found: &mut CandidateSet, request: &RecallRequest, plan: &RecallPlan) {
     let places: Vec<(f32, f32)> =
         found.candidates.iter().map(|found| (found.score, found.relevance)).collect();
     let mut at = 0;
@@ -49,8 +50,12 @@ pub(super) fn current_first(found: &mut Found, request: &RecallRequest, plan: &P
     }
 }
 
-/// The memory that makes a candidate out of date, and its place among the candidates where it has one.
-fn current_of(found: &Found, at: usize, request: &RecallRequest) -> Option<(Candidate, Option<usize>)> {
+/// The memory that makes a candidate outdated, and its position among the candidates if it has one.
+fn current_of(
+    found: &CandidateSet,
+    at: usize,
+    request: &RecallRequest,
+) -> Option<(Candidate, Option<usize>)> {
     let candidate = &found.candidates[at];
     let (ItemId::Turn(turn), Some((place, _))) = (candidate.id, &candidate.ranked) else { return None };
     let index = found.indexes.get(*place)?.read();
@@ -66,7 +71,7 @@ fn current_of(found: &Found, at: usize, request: &RecallRequest) -> Option<(Cand
     let doc = docs.into_iter().find(|doc| may_be_seen(&index, *doc, found.scope, request))?;
     let document = &index.documents[doc as usize];
     let (score, relevance) = (candidate.score, candidate.relevance);
-    let ranked = Ranked { doc, score, relevance, parts: Parts::default() };
+    let ranked = Ranked { doc, score, relevance, parts: ScoreParts::default() };
     let (id, created_at) = (document.id, document.created_at);
     Some((
         Candidate { id, created_at, score, relevance, ranked: Some((*place, ranked)), replaced_by: None },
@@ -74,9 +79,15 @@ fn current_of(found: &Found, at: usize, request: &RecallRequest) -> Option<(Cand
     ))
 }
 
-/// What took the place of all that a turn says. One from which nothing was learned because it was known already says what
-/// those say that it stands for.
-fn replacements(found: &Found, index: &UserIndex, turn: TurnId, request: &RecallRequest) -> Vec<MemoryId> {
+/// The memories that replaced everything that a turn says. Nothing is learned from a turn that only repeats known
+/// facts. Then the replacements of the earlier turns with the same text count (they are excluded in favour of this
+/// turn), if they were learned after this turn.
+fn replacements(
+    found: &CandidateSet,
+    index: &UserIndex,
+    turn: TurnId,
+    request: &RecallRequest,
+) -> Vec<MemoryId> {
     let as_of = request.as_of.map(Timestamp::as_microsecond);
     let said = index.doc(&ItemId::Turn(turn)).map(|doc| index.documents[doc as usize].created_at);
     let learned_later = |memory: &MemoryId| {
@@ -86,8 +97,8 @@ fn replacements(found: &Found, index: &UserIndex, turn: TurnId, request: &Recall
     if index.learned.knows(turn) {
         return index.replacements(turn, as_of);
     }
-    let again = |(candidate, reason): &(Candidate, Reason)| match candidate.id {
-        ItemId::Turn(other) if *reason == Reason::Again(ItemId::Turn(turn)) => Some(other),
+    let again = |(candidate, reason): &(Candidate, ExclusionReason)| match candidate.id {
+        ItemId::Turn(other) if *reason == ExclusionReason::SaidAgain(ItemId::Turn(turn)) => Some(other),
         _ => None,
     };
     let others = found.excluded.iter().filter_map(again);
@@ -95,14 +106,14 @@ fn replacements(found: &Found, index: &UserIndex, turn: TurnId, request: &Recall
 }
 
 fn may_be_seen(index: &UserIndex, doc: Doc, scope: Scope, request: &RecallRequest) -> bool {
-    // What a filter lets pass is among the candidates, or nobody knows.
+    // With a filter, only candidates are known to be accepted.
     if request.filter.is_some() {
         return false;
     }
-    Visible::new(index, request, scope, None).sees(doc)
+    VisibleItems::new(index, request, scope, None).contains(doc)
 }
 
-/// Keeps what holds now in front in an order of places among `candidates`, whatever recency and diversity made of it.
+/// Keeps current memories before outdated turns after recency and diversity. `order` holds positions in `candidates`.
 pub(super) fn keep_current_first(candidates: &[&Candidate], order: &mut [usize]) {
     for at in 0..order.len() {
         let Some(current) = candidates[order[at]].replaced_by else { continue };
@@ -110,7 +121,8 @@ pub(super) fn keep_current_first(candidates: &[&Candidate], order: &mut [usize])
             continue;
         }
         let Some(place) = candidates.iter().position(|candidate| candidate.id == current) else { continue };
-        // It goes where the turn is, and the turn where it was, or out.
+        // The memory takes the turn's position. The turn takes the memory's position, or is dropped if the memory had
+        // none.
         match order.iter().position(|other| *other == place) {
             Some(later) => order.swap(at, later),
             None => order[at] = place,

@@ -1,4 +1,4 @@
-//! What a request may see of a user's items.
+//! Which of a user's items a request may see.
 
 use std::collections::HashSet;
 
@@ -10,47 +10,48 @@ use strata_core::id::ItemId;
 use strata_core::scope::Scope;
 
 /// The items of an index that a request may see.
-pub(crate) struct Visible<'a> {
+pub(crate) struct VisibleItems<'a> {
     index: &'a UserIndex,
     request: &'a RecallRequest,
-    /// The items that its filter lets through, if it has one.
-    passing: Option<&'a HashSet<ItemId>>,
-    /// The session asked for. One without any item has no number: then only memories bound to no session remain.
+    /// The items that the request's filter accepts; `None` without a filter.
+    accepted: Option<&'a HashSet<ItemId>>,
+    /// The session asked for. A session without items has no number (`Some(None)`): then only memories that belong to
+    /// no session are visible.
     session: Option<Option<u32>>,
-    /// What the marks of an item must be one of, where nothing else decides.
+    /// The marks that an item needs, if kind and current visibility alone decide: the fast path.
     marks: Option<Marks>,
 }
 
-impl<'a> Visible<'a> {
+impl<'a> VisibleItems<'a> {
     pub(crate) fn new(
         index: &'a UserIndex,
         request: &'a RecallRequest,
         scope: Scope,
-        passing: Option<&'a HashSet<ItemId>>,
+        accepted: Option<&'a HashSet<ItemId>>,
     ) -> Self {
         let session = request.session.as_ref().filter(|_| scope == Scope::Session);
         let session = session.map(|session| index.session(session));
-        let is_plain = session.is_none() && passing.is_none() && request.as_of.is_none();
+        let is_plain = session.is_none() && accepted.is_none() && request.as_of.is_none();
         let marks = is_plain.then(|| Marks::of_kinds(request.kinds));
-        Self { index, request, passing, session, marks }
+        Self { index, request, accepted, session, marks }
     }
 
-    /// Whether it may see an item.
+    /// Whether the request may see an item.
     #[inline]
-    pub(crate) fn sees(&self, doc: Doc) -> bool {
+    pub(crate) fn contains(&self, doc: Doc) -> bool {
         match self.marks {
             Some(marks) => self.index.mark(doc).is_one_of(marks),
-            None => self.sees_closer(doc),
+            None => self.check(doc),
         }
     }
 
-    fn sees_closer(&self, doc: Doc) -> bool {
+    fn check(&self, doc: Doc) -> bool {
         let document = &self.index.documents[doc as usize];
-        // Memories bound to no session belong to all.
+        // Memories that belong to no session are visible in all sessions.
         let is_in = |number| document.session == u32::MAX || Some(document.session) == number;
         document.visible(self.request.as_of.map(Timestamp::as_microsecond))
             && document.is_one_of(self.request.kinds)
             && self.session.is_none_or(is_in)
-            && self.passing.is_none_or(|passing| passing.contains(&document.id))
+            && self.accepted.is_none_or(|accepted| accepted.contains(&document.id))
     }
 }

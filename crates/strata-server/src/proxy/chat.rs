@@ -12,7 +12,7 @@ use strata_core::metric::RequestMetric;
 use strata_core::turn::NewMessage;
 use strata_core::{RequestId, SessionId, UserId};
 use strata_engine::align::key;
-use strata_engine::index::Saying;
+use strata_engine::index::TextFingerprint;
 use strata_engine::{ChatMemory, ChatQuestion, ChatSnapshot, Ending};
 use tokio::task::JoinHandle;
 use utoipa::{IntoParams, ToSchema};
@@ -199,7 +199,7 @@ impl Exchange<'_> {
             session: self.session.clone(),
             question: strata_engine::prompt::strip_injected(said).into_owned(),
             shown: heard.iter().map(|message| key(message.role, &message.content, &message.notes)).collect(),
-            texts: heard.iter().map(|message| Saying::new(&message.content)).collect(),
+            texts: heard.iter().map(|message| TextFingerprint::new(&message.content)).collect(),
             top_k: options.top_k,
             recency_weight: options.recency_weight,
             score_threshold: options.score_threshold,

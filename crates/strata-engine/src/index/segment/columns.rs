@@ -1,8 +1,8 @@
-//! Columns of a segment as bytes: numbers of one width, and texts with their lengths before them.
+//! The columns of a segment as bytes: numbers of one width, and texts after their lengths.
 
 use crate::index::vocabulary::Vocabulary;
 
-/// Numbers that all take the same one, two or four bytes, read where they stand.
+/// Numbers of one width (one, two or four bytes), decoded on access.
 #[derive(Clone, Copy)]
 pub(crate) enum Numbers<'a> {
     /// Up to 255.
@@ -45,7 +45,7 @@ impl Writer {
         self.0.extend(number.to_le_bytes());
     }
 
-    /// Numbers, in as few bytes as the largest of them needs.
+    /// Writes numbers with the width that the largest of them needs.
     pub(super) fn numbers(&mut self, numbers: &[u32]) {
         let largest = numbers.iter().copied().max().unwrap_or(0);
         let width = if u8::try_from(largest).is_ok() {
@@ -62,7 +62,7 @@ impl Writer {
         }
     }
 
-    /// Texts by their numbers: their lengths, then all of them in one piece.
+    /// Writes the texts of a vocabulary: their lengths, then all texts in one piece.
     pub(super) fn strings(&mut self, texts: &Vocabulary) {
         let texts = || (0..texts.len() as u32).map(|number| texts.text(number));
         self.numbers(&texts().map(|text| text.len() as u32).collect::<Vec<_>>());
@@ -70,7 +70,7 @@ impl Writer {
     }
 }
 
-/// Reads columns; `None` where the bytes hold none.
+/// Reads columns. Each method returns `None` if the bytes are too short or invalid.
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
         Some(taken)
     }
 
-    /// So many pieces of one size.
+    /// Reads `count` arrays of `SIZE` bytes.
     pub(super) fn chunks<const SIZE: usize>(&mut self, count: usize) -> Option<&'a [[u8; SIZE]]> {
         Some(self.take(count.checked_mul(SIZE)?)?.as_chunks().0)
     }
@@ -103,7 +103,7 @@ impl<'a> Reader<'a> {
     pub(super) fn strings(&mut self) -> Option<Vec<&'a str>> {
         let lengths = self.numbers()?;
         let total: u64 = lengths.iter().map(u64::from).sum();
-        // All of them are looked at in one go.
+        // All texts are validated at once.
         let mut rest = std::str::from_utf8(self.take(usize::try_from(total).ok()?)?).ok()?;
         let mut texts = Vec::with_capacity(lengths.len());
         for length in lengths.iter() {

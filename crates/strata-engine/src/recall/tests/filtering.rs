@@ -1,4 +1,4 @@
-//! Recall of what a filter lets pass, whatever gives the candidates.
+//! Recall with a filter, for both sources of candidates.
 
 use serde_json::json;
 
@@ -15,7 +15,7 @@ fn filtered(query: &str, filter: serde_json::Value) -> RecallRequest {
     RecallRequest { filter: Some(filter), limit: Some(3), ..RecallRequest::new(query) }
 }
 
-/// A user with many memories of one trip, a few of which are marked, and a turn.
+/// A user with many memories of one trip, some of them with metadata, and one turn.
 async fn world(world: World) -> World {
     let trips = (0..80).map(|number| {
         let metadata = json!({ "marked": number % 20 == 19, "number": number });
@@ -30,9 +30,9 @@ async fn world(world: World) -> World {
 }
 
 #[tokio::test]
-async fn the_wanted_number_is_found_however_rare_they_are() {
+async fn a_filter_finds_the_wanted_number_of_rare_items() {
     let plain = world(World::new()).await;
-    // Without an index in memory the store's own serves.
+    // Without an index in memory, the store's own index answers.
     let bare = world(World::with(|settings| settings.recall.index_max_items = 0)).await;
     for world in [plain, bare] {
         let found = contents(&world.recall(&filtered("trip train", json!({"marked": true}))).await);
@@ -58,7 +58,7 @@ async fn the_wanted_number_is_found_however_rare_they_are() {
 }
 
 #[tokio::test]
-async fn a_filter_never_reaches_beyond_its_user() {
+async fn a_filter_never_reaches_another_user() {
     let world = world(World::new()).await;
     let other = user("mallory");
     let secret = vec![NewMemory::new("a trip by train, of mallory")];
@@ -83,10 +83,10 @@ async fn a_filter_never_reaches_beyond_its_user() {
 }
 
 #[tokio::test]
-async fn a_filtered_search_is_explained_as_it_was_asked() {
+async fn a_filtered_search_keeps_its_trace() {
     let world = world(World::new()).await;
     let recalled = world.recall(&filtered("trip train", json!({"number": 42}))).await;
-    assert_eq!(recalled.trace, None, "nobody asked for it");
+    assert_eq!(recalled.trace, None, "the request asks for no trace");
     let trace = world.engine.requests.trace(&world.user, recalled.request_id).await.unwrap();
     assert_eq!(trace.candidates.len(), 1);
 }

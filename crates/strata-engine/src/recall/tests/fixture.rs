@@ -1,4 +1,4 @@
-//! A small world to ask questions in: the reference store, a clock that is set by hand, and a lexicon of a few words.
+//! The test fixture: the reference store, a manual clock, and a lexicon of a few words.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -21,7 +21,7 @@ use strata_core::turn::NewMessage;
 use strata_core::turn::{Hidden, HiddenReason, Role};
 use strata_language::text;
 
-/// Words of one line mean the same.
+/// The words of one line are synonyms.
 const SYNONYMS: [&[&str]; 4] = [
     &["trip", "journey", "旅行"],
     &["coffee", "espresso", "咖啡"],
@@ -29,7 +29,7 @@ const SYNONYMS: [&[&str]; 4] = [
     &["dog", "puppy"],
 ];
 
-/// A direction for every word: its own by chance, or that of its synonyms.
+/// A lexicon with a pseudo-random direction for every word; synonyms share one.
 pub(crate) struct FewWords;
 
 impl Lexicon for FewWords {
@@ -37,7 +37,7 @@ impl Lexicon for FewWords {
         text::for_each_word(text, |run| match run {
             text::WordRun::Spaced(word) => emit(word),
             text::WordRun::Han(run) => {
-                // Words of two characters, as most are.
+                // Words of two characters, the most common length.
                 let characters: Vec<char> = run.chars().collect();
                 characters.chunks(2).for_each(|word| emit(&word.iter().collect::<String>()));
             }
@@ -50,7 +50,7 @@ impl Lexicon for FewWords {
     }
 }
 
-/// A direction by chance; two of them have nothing to do with each other.
+/// A pseudo-random direction. Two of them are almost orthogonal.
 fn direction(text: &str) -> [f32; DIMENSION] {
     let mut state = fnv(text.as_bytes());
     std::array::from_fn(|_| {
@@ -61,7 +61,7 @@ fn direction(text: &str) -> [f32; DIMENSION] {
     })
 }
 
-/// An encoder that takes the mean of a text's words, of the first `dimension` components.
+/// An encoder that returns the mean of a text's words, cut to `dimension` components.
 pub(crate) struct MeanEncoder {
     pub(crate) name: &'static str,
     pub(crate) dimension: usize,
@@ -97,7 +97,7 @@ impl Embedder for MeanEncoder {
     }
 }
 
-/// A clock that is set by hand, and goes on by `step` microseconds with each look.
+/// A manual clock that advances by `step` microseconds with each read.
 #[derive(Default)]
 pub(crate) struct HandClock {
     now: AtomicI64,
@@ -125,7 +125,7 @@ impl Clock for HandClock {
     }
 }
 
-/// Ids that count.
+/// Ids in sequence.
 #[derive(Default)]
 pub(crate) struct CountingIds(AtomicU64);
 
@@ -141,7 +141,7 @@ impl IdSource for CountingIds {
     }
 }
 
-/// A token a word.
+/// One token for each word.
 pub(crate) struct WordCount;
 
 impl TokenCounter for WordCount {
@@ -150,7 +150,7 @@ impl TokenCounter for WordCount {
     }
 }
 
-/// A moment, written as `2024-05-08` or `2024-05-08T10:00`.
+/// A timestamp, written as `2024-05-08` or `2024-05-08T10:00`.
 pub(crate) fn moment(text: &str) -> Timestamp {
     let time = if text.contains('T') { text.to_owned() } else { format!("{text}T12:00") };
     format!("{time}:00Z").parse().unwrap()
@@ -164,7 +164,7 @@ pub(crate) fn session(name: &str) -> SessionId {
     SessionId::new(name).unwrap()
 }
 
-/// The store, what engines over it share, and one such engine.
+/// The store, the parts that engines over it share, and one engine.
 pub(crate) struct World {
     pub(crate) store: Arc<InMemoryStore>,
     pub(crate) clock: Arc<HandClock>,
@@ -194,19 +194,19 @@ impl World {
         engine(&self.store, &self.clock, &self.ids, self.engine.settings().clone())
     }
 
-    /// Says something now.
+    /// Records a turn now.
     pub(crate) async fn say(&self, to: &str, text: &str) -> TurnId {
         self.say_all(to, &[text]).await[0]
     }
 
-    /// Says several things now, in one call.
+    /// Records several turns now, in one call.
     pub(crate) async fn say_all(&self, to: &str, texts: &[&str]) -> Vec<TurnId> {
         let messages = texts.iter().map(|text| NewMessage::new(Role::User, *text)).collect();
         let recorded = self.engine.recording.record(&self.user, &session(to), messages, None).await.unwrap();
         recorded.turns.into_iter().map(|turn| turn.id).collect()
     }
 
-    /// Says something on a day.
+    /// Records a turn on a day.
     pub(crate) async fn say_on(&self, day: &str, to: &str, text: &str) -> TurnId {
         let message = NewMessage { created_at: Some(moment(day)), ..NewMessage::new(Role::User, text) };
         let recorded =
@@ -214,7 +214,7 @@ impl World {
         recorded.turns[0].id
     }
 
-    /// Remembers a statement now.
+    /// Stores a memory now.
     pub(crate) async fn remember(&self, text: &str) -> MemoryId {
         let memories = self.engine.memories.add(&self.user, vec![NewMemory::new(text)]).await.unwrap();
         memories[0].id
@@ -225,7 +225,7 @@ impl World {
         self.store.apply(&self.user, ChangeSet::one(self.engine.now(), change)).await.unwrap();
     }
 
-    /// Takes a turn out of recall now.
+    /// Hides a turn from recall now.
     pub(crate) async fn hide(&self, turn: TurnId) {
         let hidden = Some(Hidden { reason: HiddenReason::Deleted, at: self.engine.now() });
         self.apply(Change::HideTurns { ids: vec![turn], hidden }).await;
@@ -240,7 +240,7 @@ impl World {
         self.engine.recall.ask(&self.user, request).await.unwrap()
     }
 
-    /// What a plain question brings back.
+    /// The contents that a plain question returns.
     pub(crate) async fn ask(&self, query: &str) -> Vec<String> {
         contents(&self.recall(&RecallRequest::new(query)).await)
     }
@@ -274,19 +274,19 @@ pub(crate) fn within(query: &str, of: &str) -> RecallRequest {
     RecallRequest { session: Some(session(of)), ..RecallRequest::new(query) }
 }
 
-/// A question that looks in one place.
+/// A question with a scope.
 pub(crate) fn scoped(query: &str, scope: Scope) -> RecallRequest {
     RecallRequest { scope: Some(scope), ..RecallRequest::new(query) }
 }
 
-/// What became of an item.
+/// The trace of an item.
 pub(crate) fn traced(recalled: &Recalled, item: impl Into<Uuid>) -> Option<&TraceCandidate> {
     let item = item.into();
     let trace = recalled.trace.as_ref().expect("a trace was asked for");
     trace.candidates.iter().find(|candidate| candidate.item.uuid() == item)
 }
 
-/// The items of a store, whatever their state.
+/// All items of a user, in any state.
 pub(crate) async fn all_items(store: &InMemoryStore, user: &UserId) -> Vec<Item> {
     store.feed(user, 0, u32::MAX).await.unwrap().into_iter().map(|(_, item)| item).collect()
 }

@@ -1,4 +1,5 @@
-//! Models that help, fail, lie and change: a recall is never the worse for them than without.
+//! Embedders and cross-encoders that work, fail, return wrong results or change. A failing model never makes a recall
+//! worse than no model.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +19,7 @@ use strata_core::trace::RetrievalPath;
 use strata_core::turn::NewMessage;
 use strata_core::turn::Role;
 
-/// An encoder whose questions fail, or come back longer than its passages.
+/// An encoder that fails for questions, or returns a vector of another dimension for them.
 struct Broken {
     passages: Arc<MeanEncoder>,
     question: Option<usize>,
@@ -61,7 +62,7 @@ async fn embedded_world() -> World {
 }
 
 #[tokio::test]
-async fn an_embedder_that_fails_or_changes_costs_no_answer() {
+async fn a_failing_or_changed_embedder_does_not_prevent_an_answer() {
     let world = embedded_world().await;
     for question in [None, Some(0), Some(63), Some(65)] {
         let broken = Broken { passages: MeanEncoder::local("mean", 64), question };
@@ -72,7 +73,7 @@ async fn an_embedder_that_fails_or_changes_costs_no_answer() {
         let row = engine.requests.get(&world.user, recalled.request_id).await.unwrap();
         assert_eq!(row.error_stage, Some(ErrorStage::Embedding), "{question:?}");
     }
-    // A vector of nothing has no direction, which is no failure.
+    // A vector of zeros has no direction, which is not a failure.
     let engine = world.engine.clone().with_embedder(MeanEncoder::local("mean", 64));
     let recalled = engine.recall.ask(&world.user, &RecallRequest::new("the of and")).await.unwrap();
     assert_eq!(recalled.error_stage, None);
@@ -90,17 +91,17 @@ async fn an_encoder_ranks_by_meaning() {
 }
 
 #[tokio::test]
-async fn each_question_of_a_message_has_its_vector() {
+async fn each_question_of_a_message_has_its_own_vector() {
     let world = embedded_world().await;
     let engine = world.engine.clone().with_embedder(MeanEncoder::local("mean", 64));
     let recalled =
         engine.recall.ask(&world.user, &explained("Some journey made? Some lamp lit?")).await.unwrap();
     assert_eq!(contents(&recalled), ["the trip went well", "the lamp is on"]);
     let candidates = &recalled.trace.as_ref().unwrap().candidates;
-    // Of half a question the cosine would be lower.
+    // With one vector for the whole message, the cosines would be lower.
     assert!(candidates.iter().all(|candidate| candidate.encoder.unwrap() > 0.3), "{candidates:?}");
     assert_eq!(recalled.vector_hits, 2);
-    // An encoder that fails is asked once, and done without.
+    // A failing encoder is called once, and recall goes on without it.
     let broken = Broken { passages: MeanEncoder::local("mean", 64), question: None };
     let engine = world.engine.clone().with_embedder(Arc::new(broken));
     let recalled =
@@ -109,7 +110,7 @@ async fn each_question_of_a_message_has_its_vector() {
 }
 
 #[tokio::test]
-async fn an_encoder_without_chinese_is_not_asked_for_it() {
+async fn an_encoder_without_chinese_is_not_used_for_chinese() {
     let hits = async |encoder_reads_chinese: bool, query: &str| {
         let world = World::with(|settings| settings.recall.encoder_reads_chinese = encoder_reads_chinese);
         world.say("a", "the trip went well").await;
@@ -126,7 +127,7 @@ async fn an_encoder_without_chinese_is_not_asked_for_it() {
     assert_eq!(hits(true, "旅行").await, 2);
 }
 
-/// Which of a turn, a marked turn, a hidden turn and a memory are embedded.
+/// The embedded items out of a turn, a marked turn, a hidden turn and a memory.
 async fn embedded(embed: EmbedItems, cost: EmbedderCost) -> Vec<String> {
     let world = World::with(|settings| settings.embed = embed);
     let mut marked = NewMessage::new(Role::User, "marked");
@@ -148,7 +149,7 @@ async fn embedded(embed: EmbedItems, cost: EmbedderCost) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_costs_money_is_embedded_for_derived_items_only() {
+async fn a_paid_embedder_embeds_derived_items_only() {
     let (all, derived) = (["marked", "memory", "turn"], ["marked", "memory"]);
     assert_eq!(embedded(EmbedItems::Auto, EmbedderCost::Local).await, all);
     assert_eq!(embedded(EmbedItems::Auto, EmbedderCost::Remote).await, derived);
@@ -156,7 +157,7 @@ async fn what_costs_money_is_embedded_for_derived_items_only() {
     assert_eq!(embedded(EmbedItems::All, EmbedderCost::Remote).await, all);
 }
 
-/// An encoder that notes how its passages come, and fails or gives too few at first.
+/// An encoder that records the sizes of its batches, and at first fails or returns too few vectors.
 struct Noting {
     inner: Arc<MeanEncoder>,
     calls: AtomicUsize,
@@ -197,7 +198,7 @@ async fn items_are_embedded_in_batches_and_again_after_a_failure() {
     for number in 0..100 {
         world.say("s", &format!("turn number {number}")).await;
     }
-    // Segments are written, so that embedding is all that is left to do.
+    // Segments are written first, so that only embedding remains to be done.
     world.engine.maintenance.maintain_all().await.unwrap();
     let inner = MeanEncoder::local("mean", 8);
     let noting = Arc::new(Noting { inner, calls: 0.into(), largest: 0.into(), fails: 2 });
@@ -216,7 +217,7 @@ async fn items_are_embedded_in_batches_and_again_after_a_failure() {
     assert_eq!(noting.calls.load(Ordering::SeqCst), calls, "nothing is embedded twice");
 }
 
-/// The vectors of what all users share count, also for a user who has none.
+/// The vectors of shared items count, also for a user without vectors.
 #[tokio::test]
 async fn shared_items_are_compared_by_vectors_too() {
     let world = World::new();
@@ -229,7 +230,7 @@ async fn shared_items_are_compared_by_vectors_too() {
     assert_eq!((recalled.vector_hits, recalled.items.len()), (1, 1));
 }
 
-/// A cross-encoder that prefers what stands later, or does what it must not.
+/// A cross-encoder that prefers later candidates, or misbehaves.
 enum Judge {
     Reversing,
     Failing,
@@ -263,12 +264,12 @@ async fn judged_world(judge: Judge) -> (World, Engine) {
 }
 
 #[tokio::test]
-async fn a_cross_encoder_has_the_last_word() {
+async fn a_cross_encoder_decides_the_order() {
     let (world, engine) = judged_world(Judge::Reversing).await;
     let request = RecallRequest { order: Order::Relevance, limit: Some(1), ..explained("trip") };
     let plain = world.recall(&request).await;
     let recalled = engine.recall.ask(&world.user, &request).await.unwrap();
-    // Three times what is wanted is read: logits -1, 0 and 1 for the first three.
+    // The cross-encoder reads three times the wanted number: logits -1, 0 and 1 for the first three.
     let sigmoid = 1.0 / (1.0 + (-1.0_f32).exp());
     assert!((recalled.items[0].relevance - sigmoid).abs() < 1e-6);
     let before: Vec<ItemId> = plain.trace.unwrap().candidates.iter().map(|found| found.item).collect();
@@ -279,7 +280,7 @@ async fn a_cross_encoder_has_the_last_word() {
     let left = &Outcome::NotChosen;
     assert_eq!(outcomes, [&Outcome::Served(1), left, left, left]);
     assert_eq!(trace.candidates.iter().map(|found| found.place).collect::<Vec<_>>(), [1, 2, 3, 4]);
-    // As it is served, the logit -1 falls below the threshold: its sigmoid is 0.27.
+    // In the served order, the logit -1 is below the threshold: its sigmoid is 0.27.
     let served = RecallRequest { order: Order::Served, limit: Some(5), ..request };
     let recalled = engine.recall.ask(&world.user, &served).await.unwrap();
     assert_eq!(recalled.items.len(), 3);
@@ -288,7 +289,7 @@ async fn a_cross_encoder_has_the_last_word() {
 }
 
 #[tokio::test]
-async fn a_cross_encoder_that_fails_changes_nothing() {
+async fn a_failing_cross_encoder_changes_nothing() {
     for judge in [Judge::Failing, Judge::TooFew, Judge::NoNumber] {
         let (world, engine) = judged_world(judge).await;
         let request = RecallRequest { order: Order::Relevance, ..RecallRequest::new("trip") };
@@ -301,7 +302,7 @@ async fn a_cross_encoder_that_fails_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_cross_encoder_is_not_asked_about_nothing() {
+async fn a_cross_encoder_is_not_called_without_candidates() {
     let (world, engine) = judged_world(Judge::NoNumber).await;
     let recalled = engine.recall.ask(&user("nobody"), &RecallRequest::new("trip")).await.unwrap();
     assert_eq!((recalled.items.len(), recalled.error_stage), (0, None));

@@ -1,4 +1,4 @@
-//! The stages one after the other: scope, candidates, time, validity, fallbacks, threshold, order and budget.
+//! The stages in order: scope, candidates, time, validity, fallbacks, threshold, order and budget.
 
 use super::fixture::*;
 use crate::recall::{Budget, MAX_LIMIT, MAX_QUERY_CHARS, Order, RecallRequest};
@@ -15,7 +15,7 @@ fn by_relevance(query: &str) -> RecallRequest {
 }
 
 #[tokio::test]
-async fn few_hits_in_a_session_widen_the_scope() {
+async fn few_hits_in_a_session_expand_the_scope() {
     let world = World::new();
     world.say("a", "the trip went well").await;
     world.say("b", "the next trip is planned").await;
@@ -24,7 +24,7 @@ async fn few_hits_in_a_session_widen_the_scope() {
     let expansion = recalled.expansion.as_deref();
     assert_eq!(expansion, Some("1 full-text hits in the session, fewer than 3"));
     assert_eq!(recalled.items.len(), 2);
-    // What stands beside a hit is none.
+    // A neighbour of a hit is not a hit.
     world.say_all("c", &["a trip", "all right", "good"]).await;
     let recalled = world.recall(&within("trip", "c")).await;
     assert!(recalled.expansion.is_some() && recalled.fts_hits == 3, "{recalled:?}");
@@ -36,7 +36,7 @@ async fn few_hits_in_a_session_widen_the_scope() {
 }
 
 #[tokio::test]
-async fn a_cue_widens_the_scope() {
+async fn a_cue_expands_the_scope() {
     let world = World::new();
     world.say_all("a", &["one trip", "two trips", "three trips", "旅行一", "旅行二", "旅行三"]).await;
     world.say("b", "the trip to Rome").await;
@@ -55,7 +55,7 @@ async fn a_cue_widens_the_scope() {
 }
 
 #[tokio::test]
-async fn a_scope_that_was_asked_for_is_kept() {
+async fn a_requested_scope_is_kept() {
     let world = World::new();
     world.say("a", "the trip went well").await;
     world.say("b", "the trip before that one").await;
@@ -65,8 +65,8 @@ async fn a_scope_that_was_asked_for_is_kept() {
     assert_eq!((recalled.scope, recalled.expansion.as_deref()), (Scope::Session, None));
     let mut found = contents(&recalled);
     found.sort();
-    assert_eq!(found, ["every trip is by train", "the trip went well"], "memories bound to no session");
-    // In a session without a turn, only what is bound to none is there.
+    assert_eq!(found, ["every trip is by train", "the trip went well"], "memories that belong to no session");
+    // In a session without turns, only memories that belong to no session are visible.
     let empty = RecallRequest { session: Some(session("new")), ..request };
     assert_eq!(ids(&world.recall(&empty).await), [ItemId::Memory(unbound)]);
     let all = RecallRequest { session: Some(session("a")), ..scoped("trip", Scope::User) };
@@ -74,7 +74,7 @@ async fn a_scope_that_was_asked_for_is_kept() {
 }
 
 #[tokio::test]
-async fn what_all_users_share_is_seen_unless_a_narrower_scope_is_named() {
+async fn shared_items_are_visible_unless_a_narrower_scope_is_named() {
     let world = World::new();
     world.say("s", "my trip went well").await;
     let shared = vec![NewMemory::new("the company pays every trip")];
@@ -96,14 +96,14 @@ async fn what_all_users_share_is_seen_unless_a_narrower_scope_is_named() {
         assert_eq!(found, ["my trip went well", "the company pays every trip"]);
         assert_eq!((recalled.scope, recalled.fts_hits), (scope, 2));
     }
-    // It is the best of its few, and still nothing beside what answers the question.
+    // The shared item is the best of its small index, and still ranks below the answer.
     world.say("s", "the dog sleeps in the flat").await;
     let recalled = world.recall(&RecallRequest::new("where does the dog sleep on a trip")).await;
     assert_eq!(contents(&recalled)[0], "the dog sleeps in the flat", "{recalled:?}");
 }
 
 #[tokio::test]
-async fn as_of_a_moment_only_what_was_known_then_is_seen() {
+async fn as_of_shows_only_items_known_at_that_time() {
     let world = World::new();
     world.say_on("2024-02-01", "s", "the trip is planned").await;
     world.say_on("2024-04-01", "s", "the trip is over").await;
@@ -128,7 +128,7 @@ async fn as_of_a_moment_only_what_was_known_then_is_seen() {
 }
 
 #[tokio::test]
-async fn what_is_no_longer_true_is_never_brought_back() {
+async fn closed_memories_are_never_recalled() {
     let world = World::new();
     let old = world.remember("I live in a flat in Rome").await;
     let now = world.remember("I live in a flat in Oslo").await;
@@ -137,7 +137,7 @@ async fn what_is_no_longer_true_is_never_brought_back() {
     world.engine.memories.delete(&world.user, deleted).await.unwrap();
     let turn = world.say("s", "I live in a flat in Paris").await;
     world.hide(turn).await;
-    // By words, by meaning and by letters.
+    // A match by words, by meaning and by letters.
     for query in ["flat", "apartment", "flatt"] {
         let found = world.recall(&by_relevance(query)).await;
         assert_eq!(ids(&found), [ItemId::Memory(now)], "{query}");
@@ -145,17 +145,17 @@ async fn what_is_no_longer_true_is_never_brought_back() {
 }
 
 #[tokio::test]
-async fn of_two_statements_that_disagree_the_newest_comes_first() {
+async fn the_newer_of_two_contradicting_statements_comes_first() {
     let world = World::new();
     let old = world.say_on("2024-01-10", "a", "My rent is 900 dollars").await;
     world.say_on("2024-02-01", "b", "The lamp is new").await;
     let new = world.say_on("2024-05-10", "c", "My rent is 950 dollars").await;
     let recalled = world.recall(&by_relevance("How much is my rent?")).await;
     assert_eq!(ids(&recalled)[..2], [ItemId::Turn(new), ItemId::Turn(old)]);
-    // Equal scores stand in the order in which they were recorded; being newer moved it.
+    // Equal scores are in the order of recording. The newer statement moved up by one.
     assert_eq!(traced(&recalled, new.0).unwrap().fresher_by, 1);
     assert_eq!(traced(&recalled, old.0).unwrap().fresher_by, -1);
-    // Another speaker's statement is another matter.
+    // Statements of different speakers are not compared.
     let other = World::new();
     other.say("a", "My rent is 900 dollars").await;
     let message = strata_core::turn::NewMessage {
@@ -168,7 +168,7 @@ async fn of_two_statements_that_disagree_the_newest_comes_first() {
 }
 
 #[tokio::test]
-async fn a_question_that_names_a_time_prefers_what_was_said_then() {
+async fn a_question_that_names_a_time_prefers_items_of_that_time() {
     let world = World::new();
     let mut turns = Vec::new();
     for day in ["2023-07-15", "2024-03-12", "2024-05-16", "2024-05-22", "2024-05-31"] {
@@ -189,7 +189,10 @@ async fn a_question_that_names_a_time_prefers_what_was_said_then() {
         assert!(best.timely, "{query}");
     }
     let recalled = world.recall(&by_relevance("which trip today")).await;
-    assert!(recalled.trace.unwrap().candidates.iter().all(|candidate| !candidate.timely), "today is now");
+    assert!(
+        recalled.trace.unwrap().candidates.iter().all(|candidate| !candidate.timely),
+        "today is not a named time"
+    );
 }
 
 #[tokio::test]
@@ -203,13 +206,13 @@ async fn an_answer_inherits_from_the_turn_before_it() {
     let terms = |turn: strata_core::id::TurnId| traced(&recalled, turn.0).and_then(|found| found.terms);
     let (question, answer) = (terms(turns[0]).unwrap(), terms(turns[1]).unwrap());
     assert!(question > answer && answer > 0.3 * question, "{question} {answer}");
-    assert_eq!(terms(turns[2]).unwrap_or(0.0), 0.0, "inheritance goes one step");
+    assert_eq!(terms(turns[2]).unwrap_or(0.0), 0.0, "only direct neighbours inherit");
     assert_eq!(terms(later).unwrap_or(0.0), 0.0);
     assert_eq!(recalled.fts_hits, 1);
 }
 
 #[tokio::test]
-async fn what_resembles_the_best_answer_is_lifted() {
+async fn items_like_the_best_answer_gain_score() {
     let world = World::new();
     let first = world.say("a", "Melanie paints a sunrise").await;
     let second = world.say("b", "a sunrise hangs above my desk").await;
@@ -222,7 +225,7 @@ async fn what_resembles_the_best_answer_is_lifted() {
 }
 
 #[tokio::test]
-async fn letters_help_where_words_do_not() {
+async fn trigrams_help_if_no_word_matches() {
     let world = World::new();
     world.say("s", "I play the xylophone at home").await;
     world.say("s", "我住在西湖边").await;
@@ -236,13 +239,13 @@ async fn letters_help_where_words_do_not() {
     }
     let recalled = world.recall(&RecallRequest::new("xylofone")).await;
     assert_eq!((recalled.path, recalled.fts_hits, recalled.trgm_hits), (RetrievalPath::Trgm, 0, 1));
-    // One letter resembles everything.
+    // One letter would resemble everything, so the trigram search is skipped.
     let recalled = world.recall(&RecallRequest::new("x")).await;
     assert_eq!((recalled.path, recalled.trgm_hits), (RetrievalPath::Window, 0));
 }
 
 #[tokio::test]
-async fn where_nothing_fits_the_last_turns_stand_in() {
+async fn recent_turns_are_the_last_fallback() {
     let world = World::new();
     for (day, text) in [("2024-05-03", "three"), ("2024-05-01", "one"), ("2024-05-02", "two")] {
         world.say_on(day, "s", text).await;
@@ -259,7 +262,7 @@ async fn where_nothing_fits_the_last_turns_stand_in() {
     };
     let recalled = world.recall(&memories).await;
     assert_eq!((recalled.path, recalled.items.len()), (RetrievalPath::None, 0));
-    // As of a day, the last turns of that day.
+    // With `as_of`, the last turns before that time.
     let request = RecallRequest { as_of: Some(moment("2024-05-02")), ..RecallRequest::new("qqqq zzzz") };
     assert_eq!(contents(&world.recall(&request).await), ["two", "one"]);
 }
@@ -278,7 +281,7 @@ async fn one_kind_of_items_can_be_asked_for() {
 }
 
 #[tokio::test]
-async fn a_threshold_leaves_out_what_is_not_relevant_enough() {
+async fn a_threshold_drops_irrelevant_items() {
     let world = World::new();
     world.say("s", "trip coffee tea dog").await;
     for number in 0..20 {
@@ -297,7 +300,7 @@ async fn a_threshold_leaves_out_what_is_not_relevant_enough() {
     assert_eq!(below(Some(0.99)).await, (1, 20));
     let (served, left_out) = below(None).await;
     assert!(served == 3 && left_out >= 15, "{served} {left_out}");
-    // By relevance alone, the threshold does not count.
+    // In the order by relevance, the threshold does not apply.
     let request = RecallRequest { score_threshold: Some(0.99), ..by_relevance("trip coffee tea dog") };
     assert_eq!(world.recall(&request).await.items.len(), 21);
 }
@@ -324,14 +327,14 @@ async fn recency_and_diversity_change_the_order() {
         };
         found.iter().map(name).collect::<Vec<_>>().join(" ")
     };
-    // Of the two that say nearly the same, the newer stands first in any case.
+    // Of the two near-duplicates, the newer one comes first in all orders.
     assert_eq!(order(0.0, 1.0).await, "again old new", "by relevance alone");
     assert_eq!(order(1.0, 1.0).await, "new again old", "by age alone");
     assert_eq!(order(0.0, 0.3).await, "again new old", "the second says nothing new");
 }
 
 #[tokio::test]
-async fn a_budget_bounds_what_comes_back() {
+async fn a_budget_limits_the_result() {
     let world = World::new();
     let text = format!("trip {}", "word ".repeat(249));
     for number in 0..10 {
@@ -357,7 +360,7 @@ async fn a_budget_bounds_what_comes_back() {
     assert_eq!(recall(budget(9_999, 99, 1_500)).await, (10, 2_510, false, 0));
     let (items, tokens, truncated, over) = recall(budget(2_000, 20, 100)).await;
     assert!(items == 10 && tokens < 300 && truncated && over == 0, "{tokens}");
-    // A plain question has the documents' budget; one that says how many items it wants has none.
+    // A plain question has the budget of the settings; a question with a limit has none.
     let plain = world.recall(&RecallRequest::new("trip")).await;
     assert_eq!((plain.items.len(), plain.truncated), (5, false));
     let request = RecallRequest { limit: Some(9), score_threshold: Some(0.0), ..RecallRequest::new("trip") };
@@ -377,7 +380,7 @@ async fn a_shortened_item_says_so() {
 }
 
 #[tokio::test]
-async fn a_request_that_cannot_be_right_is_refused() {
+async fn an_invalid_request_is_refused() {
     let world = World::new();
     world.say("s", "the trip went well").await;
     let refused = async |request: RecallRequest, kind: ErrorKind, expected: &str| {
@@ -402,7 +405,7 @@ async fn a_request_that_cannot_be_right_is_refused() {
     refused(RecallRequest::new(long), ErrorKind::TooLarge, "10001 characters").await;
     refused(scoped("trip", Scope::Session), ErrorKind::Invalid, "needs a session").await;
     assert_eq!(world.engine.requests.waiting(), 0);
-    // The ends of the ranges are right.
+    // The ends of the ranges are valid.
     for share in [0.0, 1.0] {
         let request = RecallRequest {
             score_threshold: Some(share),
@@ -428,18 +431,18 @@ async fn each_question_of_a_message_is_answered() {
     let trip = "When did the night train trip to Rome begin";
     assert!(!first_two(&format!("{trip} and who has the lamp?")).await.contains(&lamp));
     assert_eq!(first_two(&format!("{trip}? And who has the lamp?")).await[1], lamp);
-    // What is only told asks for nothing, and a question without words of its own takes no turn.
+    // A statement asks nothing, and a question without words of its own gets no answers of its own.
     assert!(
         !first_two(&format!("{trip}? The lamp is what my friend has, I think, and so on."))
             .await
             .contains(&lamp)
     );
     assert!(!first_two(&format!("{trip}? Lamp?")).await.contains(&lamp));
-    // A question that nothing answers takes none either.
+    // A question without a match gets none either.
     let recalled = world.recall(&by_relevance("Xyzzy plugh frotz? Who has the lamp?")).await;
     assert_eq!(contents(&recalled)[0], lamp);
     assert!(recalled.items[0].relevance > 0.9, "{recalled:?}");
-    // A pronoun stands for something in another question.
+    // A pronoun refers to a name in another question.
     world.say("bob", "Bob likes tea with cold milk, sugar").await;
     world.say("ann", "Ann likes tea every rainy morning").await;
     world.say("birthday", "Ann has her birthday in June").await;

@@ -1,4 +1,4 @@
-//! What a recall leaves behind: its row, its trace, and an answer to «why not this?».
+//! The records of a recall: its row, its trace, and the answer to «why not this?».
 
 use super::fixture::*;
 use crate::recall::{Budget, RecallRequest, Recalled};
@@ -96,8 +96,12 @@ async fn a_failed_recall_leaves_a_row_too() {
     assert_eq!(failed.unwrap_err().kind(), ErrorKind::Unavailable);
     assert_eq!(world.engine.requests.waiting(), 1);
     let error = world.engine.requests.flush().await.unwrap_err();
-    assert_eq!((error.kind(), world.engine.requests.waiting()), (ErrorKind::Unavailable, 1), "it waits on");
-    // The rows of an engine whose store has come back.
+    assert_eq!(
+        (error.kind(), world.engine.requests.waiting()),
+        (ErrorKind::Unavailable, 1),
+        "the row stays queued"
+    );
+    // The store works again.
     let mut requests = world.engine.requests.clone();
     requests.store = World::new().store;
     requests.log.store = std::sync::Arc::clone(&requests.store);
@@ -107,10 +111,10 @@ async fn a_failed_recall_leaves_a_row_too() {
 }
 
 #[tokio::test]
-async fn a_row_that_is_there_already_keeps_no_other_waiting() {
+async fn a_row_that_is_already_stored_does_not_block_others() {
     let world = World::new();
     world.say("s", "the trip went well").await;
-    // As when a caller went away after the store had written: the first row is there, and waits all the same.
+    // Simulates a caller that was cancelled after the store had written: the first row is stored and still queued.
     let written = RequestMetric { id: RequestId(world.ids.peek()), query: "trip".to_owned(), ..row(0) };
     world.apply(Change::AddRequest(Box::new(written))).await;
     for query in ["trip", "journey", "train"] {
@@ -139,7 +143,7 @@ async fn old_rows_are_pruned() {
     assert_eq!(queries, ["trip of 2024-06-20", "trip of 2024-06-10"]);
 }
 
-/// More items than a trace holds, so that every outcome comes up.
+/// More items than a trace holds, so that every outcome occurs.
 async fn busy_world() -> World {
     let world = World::new();
     world.say("s", "trip coffee tea dog").await;
@@ -171,7 +175,7 @@ fn check_trace(recalled: &Recalled) {
 }
 
 #[tokio::test]
-async fn a_trace_tells_what_became_of_every_candidate() {
+async fn a_trace_gives_the_outcome_of_every_candidate() {
     let world = busy_world().await;
     let budget = Budget { max_turns: 4, ..Budget::default() };
     let request = RecallRequest { budget: Some(budget), limit: Some(6), ..explained("trip coffee tea dog") };
@@ -185,7 +189,7 @@ async fn a_trace_tells_what_became_of_every_candidate() {
     assert_eq!(count(|outcome| matches!(outcome, Outcome::Served(_))), 4);
     assert!(count(|outcome| matches!(outcome, Outcome::OverBudget(_))) > 0);
     assert!(count(|outcome| *outcome == Outcome::BelowThreshold) > 30);
-    // By relevance alone nothing is below a threshold.
+    // In the order by relevance, no item is below a threshold.
     let request = RecallRequest { order: crate::recall::Order::Relevance, limit: Some(6), ..request };
     let recalled = world.recall(&RecallRequest { budget: None, ..request }).await;
     check_trace(&recalled);
@@ -195,7 +199,7 @@ async fn a_trace_tells_what_became_of_every_candidate() {
 }
 
 #[tokio::test]
-async fn a_trace_can_be_had_afterwards_and_leaves_no_row() {
+async fn a_later_trace_adds_no_row() {
     let world = busy_world().await;
     let recalled = world.recall(&RecallRequest::new("trip coffee")).await;
     world.clock.forward(60);
@@ -207,7 +211,7 @@ async fn a_trace_can_be_had_afterwards_and_leaves_no_row() {
     let mut expected = ids(&recalled);
     served.sort_unstable();
     expected.sort_unstable();
-    assert_eq!(served, expected, "as things were then");
+    assert_eq!(served, expected, "as of that time");
     assert_eq!(world.engine.requests.list(&world.user, None, 9).await.unwrap().len(), rows);
 }
 
@@ -222,9 +226,9 @@ impl Question {
     }
 }
 
-/// «Why was this not recalled?» has an answer for anything, with a kept trace and without.
+/// «Why was this not recalled?» has an answer for every item, with and without a stored trace.
 #[tokio::test]
-async fn why_something_was_not_recalled_has_an_answer() {
+async fn a_missing_item_is_always_explained() {
     for explain in [true, false] {
         let world = busy_world().await;
         let best = world.say("s", "my trip with coffee").await;
@@ -250,7 +254,7 @@ async fn why_something_was_not_recalled_has_an_answer() {
         assert!(question.why(ItemId::Memory(closed)).await.contains("it was true until"));
         assert!(question.why(ItemId::Turn(far)).await.contains("too far"));
         assert!(question.why(ItemId::Turn(after)).await.contains("after the request"));
-        // A memory's id may be given as a turn's: people copy ids, not kinds.
+        // A memory's id may be given as a turn's id, because people copy ids without their kind.
         let explained = question.why(ItemId::Turn(TurnId(closed.0))).await;
         assert!(explained.contains("it was true until"));
         for unknown in [ItemId::Turn(foreign), ItemId::Memory(MemoryId(uuid::Uuid::from_u128(9_999_999)))] {
@@ -265,7 +269,7 @@ async fn why_something_was_not_recalled_has_an_answer() {
 }
 
 #[tokio::test]
-async fn what_was_in_another_session_is_told_apart_from_what_was_too_far() {
+async fn an_item_of_another_session_is_explained() {
     let world = World::new();
     world.say("a", "the trip went well").await;
     let other = world.say("b", "the trip to Rome").await;
@@ -276,7 +280,7 @@ async fn what_was_in_another_session_is_told_apart_from_what_was_too_far() {
 }
 
 #[tokio::test]
-async fn a_turn_hidden_after_the_request_was_seen_by_it() {
+async fn a_turn_hidden_after_the_request_was_visible_to_it() {
     let world = World::new();
     let turn = world.say("a", "the trip went well").await;
     world.clock.forward(1);

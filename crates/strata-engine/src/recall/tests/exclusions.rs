@@ -1,7 +1,7 @@
-//! What takes no place: the question from before, what was said again, and what a prompt shows anyway.
+//! Exclusions: earlier copies of the question, repeated statements, and items that the prompt shows already.
 
 use super::fixture::*;
-use crate::index::Saying;
+use crate::index::TextFingerprint;
 use crate::recall::{Order, RecallRequest, Shown};
 use strata_core::id::{ItemId, TurnId};
 use strata_core::trace::Outcome;
@@ -11,7 +11,7 @@ use strata_core::turn::Role;
 
 const QUESTION: &str = "What is my locker code?";
 
-/// Asks in a session of its own, and is answered without knowledge.
+/// Asks in a separate session and gets a reply without knowledge.
 async fn asked(world: &World, session_name: &str, question: &str, reply: &str) -> TurnId {
     let messages = vec![NewMessage::new(Role::User, question), NewMessage::new(Role::Assistant, reply)];
     let recorded =
@@ -34,7 +34,7 @@ async fn a_question_asked_many_times_still_finds_its_answer() {
             assert!(replies <= 1, "{found:?}");
         }
     }
-    // Also where the store's own index serves,
+    // The same with the store's own index.
     let by_store = World::with(|settings| settings.recall.index_max_items = 1);
     by_store.say("s", "My locker code is 4417.").await;
     for number in 0..60 {
@@ -42,19 +42,20 @@ async fn a_question_asked_many_times_still_finds_its_answer() {
     }
     let found = by_store.ask(QUESTION).await;
     assert_eq!(found, ["My locker code is 4417.", "I do not know that code."]);
-    // and where the index is loaded anew and knows only what it read.
+    // The same with a newly loaded index, which knows the exact texts of few items.
     let found = world.another_engine().recall.ask(&world.user, &RecallRequest::new(QUESTION)).await.unwrap();
     assert!(contents(&found)[0].contains("4417"), "{found:?}");
 }
 
-/// What a prompt shows anyway has the question's words: that is no find, and recent turns stand in as they would without.
+/// The question in the prompt matches its own words. It does not count as a hit, so recent turns are served as a
+/// fallback.
 #[tokio::test]
-async fn the_question_itself_does_not_pass_for_something_known() {
+async fn the_question_itself_is_not_a_hit() {
     for index_max_items in [1_000, 1] {
         let world = World::with(|settings| settings.recall.index_max_items = index_max_items);
         world.say("s", "The kettle is broken.").await;
         asked(&world, "t", "qqqq?", " ").await;
-        let texts = [Saying::new("qqqq?")].into();
+        let texts = [TextFingerprint::new("qqqq?")].into();
         let shown = Shown { texts, ..Shown::default() };
         let recalled = world.recall(&RecallRequest { shown, ..RecallRequest::new("qqqq?") }).await;
         assert_eq!((recalled.path, recalled.fts_hits), (RetrievalPath::Window, 0));
@@ -63,7 +64,7 @@ async fn the_question_itself_does_not_pass_for_something_known() {
 }
 
 #[tokio::test]
-async fn an_index_from_segments_reads_what_it_has_to_know() {
+async fn an_index_from_segments_reads_the_texts_it_needs() {
     let world = World::new();
     world.say("s", "My locker code is 4417.").await;
     for number in 0..400 {
@@ -77,7 +78,7 @@ async fn an_index_from_segments_reads_what_it_has_to_know() {
 }
 
 #[tokio::test]
-async fn another_wording_of_the_question_is_no_answer_either() {
+async fn another_wording_of_the_question_is_excluded() {
     let world = World::new();
     world.say("s", "By the way, my locker code is 4417 and my bike is a red Gazelle.").await;
     for (number, wording) in [
@@ -97,7 +98,7 @@ async fn another_wording_of_the_question_is_no_answer_either() {
     let found = contents(&recalled);
     assert!(found[0].contains("4417"), "{found:?}");
     assert!(found[1..].iter().all(|text| text.starts_with("Sorry")), "{found:?}");
-    // Chinese, in whichever characters.
+    // Chinese, in simplified and traditional characters.
     let world = World::new();
     world.say("s", "我的柜子密码是4417").await;
     asked(&world, "a", "我的柜子密码是什么？", "我不知道。").await;
@@ -106,14 +107,14 @@ async fn another_wording_of_the_question_is_no_answer_either() {
 }
 
 #[tokio::test]
-async fn a_question_that_says_something_is_kept() {
+async fn a_question_that_contains_a_fact_is_kept() {
     let world = World::new();
     for text in ["My locker code is 4417, right?", "Did you know that my locker code is easy?"] {
         world.say(text, text).await;
     }
     let found = world.ask(QUESTION).await;
     assert_eq!(found.len(), 2, "{found:?}");
-    // The same words can state what is asked.
+    // A statement can have the same words as the question.
     let world = World::new();
     world.say("s", "My locker code is 4417.").await;
     world.say("t", "Is my locker code 4417?").await;
@@ -121,14 +122,14 @@ async fn a_question_that_says_something_is_kept() {
 }
 
 #[tokio::test]
-async fn a_statement_that_is_searched_for_is_found() {
+async fn a_statement_finds_itself() {
     let world = World::new();
     world.say("s", "My locker code is 4417.").await;
     assert_eq!(world.ask("My locker code is 4417.").await, ["My locker code is 4417."]);
 }
 
 #[tokio::test]
-async fn the_question_from_before_is_served_where_there_is_nothing_else() {
+async fn an_earlier_copy_of_the_question_is_served_if_there_is_nothing_else() {
     let world = World::new();
     let first = asked(&world, "a", QUESTION, "").await;
     world.clock.forward(60);
@@ -142,7 +143,7 @@ async fn the_question_from_before_is_served_where_there_is_nothing_else() {
 }
 
 #[tokio::test]
-async fn what_was_said_again_takes_one_place() {
+async fn a_repeated_statement_is_served_once() {
     let world = World::new();
     let mut said = Vec::new();
     for number in 0..8 {
@@ -158,19 +159,19 @@ async fn what_was_said_again_takes_one_place() {
     assert!(ids(&recalled).contains(&ItemId::Turn(said[7])), "the newest");
     let outcome = &traced(&recalled, said[0].0).unwrap().outcome;
     assert_eq!(*outcome, Outcome::SaidAgain(said[7].to_string()));
-    // Another speaker's words are another matter.
+    // The same words of another speaker are not a repetition.
     let message =
         NewMessage { name: Some("Bo".to_owned()), ..NewMessage::new(Role::User, "The trip starts at noon!") };
     world.engine.recording.record(&world.user, &session("b"), vec![message], None).await.unwrap();
     assert_eq!(world.recall(&RecallRequest::new("When does the trip start? At noon?")).await.items.len(), 4);
-    // By relevance alone everything is there.
+    // The order by relevance contains all items.
     let all =
         RecallRequest { order: Order::Relevance, limit: Some(50), ..RecallRequest::new("trip at noon") };
     assert_eq!(world.recall(&all).await.items.len(), 11);
 }
 
 #[tokio::test]
-async fn a_session_of_questions_has_too_little() {
+async fn a_session_of_repeated_questions_expands_the_scope() {
     let world = World::new();
     world.say("elsewhere", "My locker code is 4417.").await;
     for number in 0..5 {
@@ -182,7 +183,7 @@ async fn a_session_of_questions_has_too_little() {
 }
 
 #[tokio::test]
-async fn what_a_prompt_shows_takes_no_place() {
+async fn items_shown_in_the_prompt_are_excluded() {
     let world = World::new();
     let answer = world.say("elsewhere", "the trip goes to Rome").await;
     let mut texts = Vec::new();
@@ -191,8 +192,9 @@ async fn what_a_prompt_shows_takes_no_place() {
     }
     let said = world.say_all("s", &texts.iter().map(String::as_str).collect::<Vec<_>>()).await;
     let question = "Where does the trip go to?";
-    let shown = Shown { texts: texts.iter().map(|text| Saying::new(text)).collect(), ..Shown::default() };
-    // What is shown is no hit, so that the session has too few.
+    let shown =
+        Shown { texts: texts.iter().map(|text| TextFingerprint::new(text)).collect(), ..Shown::default() };
+    // Shown items are not hits, so the session has too few.
     let by_text = RecallRequest { shown, ..within(question, "s") };
     assert_eq!(ids(&world.recall(&by_text).await), [ItemId::Turn(answer)]);
     let shown = Shown { items: said.iter().map(|id| ItemId::Turn(*id)).collect(), ..Shown::default() };

@@ -1,4 +1,4 @@
-//! What holds now, what was said then, and what says nothing: validity, named times, thresholds and blank turns.
+//! Validity, named times, thresholds and turns without text.
 
 use super::fixture::*;
 use crate::recall::{Order, RecallRequest};
@@ -8,7 +8,7 @@ use strata_core::trace::RetrievalPath;
 use strata_core::turn::NewMessage;
 use strata_core::turn::Role;
 
-/// Says something on a day and learns from it.
+/// Records a turn on a day and learns from it.
 async fn tell(world: &World, day: &str, text: &str) -> strata_core::id::TurnId {
     world.clock.set(day);
     let turn = world.say_on(day, &format!("on {day}"), text).await;
@@ -23,7 +23,7 @@ async fn current(world: &World) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_was_replaced_stands_behind_what_replaced_it() {
+async fn replaced_statements_rank_after_their_replacements() {
     for (first, then, questions) in [
         ("I live in Ghent.", "I moved to Bruges.", &["Where do I live?", "What city do I live in?"][..]),
         ("I work at Siemens.", "Actually, I work at Bosch now.", &["Where do I work?"]),
@@ -58,7 +58,7 @@ async fn what_was_replaced_stands_behind_what_replaced_it() {
                 assert!(candidate.reason().contains("; it was replaced by `"), "{}", candidate.reason());
             }
         }
-        // As of a day before, nothing was replaced.
+        // At an earlier time, nothing was replaced.
         let then = RecallRequest { as_of: Some(moment("2024-04-01")), ..explained(questions[0]) };
         let recalled = world.recall(&then).await;
         assert_eq!(traced(&recalled, stale.0).unwrap().replaced_by, None, "{first}");
@@ -66,7 +66,7 @@ async fn what_was_replaced_stands_behind_what_replaced_it() {
 }
 
 #[tokio::test]
-async fn an_index_from_segments_knows_what_was_replaced() {
+async fn an_index_from_segments_knows_replacements() {
     let world = World::new();
     let stale = tell(&world, "2024-03-01", "I live in Ghent.").await;
     tell(&world, "2024-04-20", "I moved to Bruges.").await;
@@ -81,20 +81,20 @@ async fn an_index_from_segments_knows_what_was_replaced() {
 }
 
 #[tokio::test]
-async fn a_turn_that_still_says_something_true_is_not_out_of_date() {
+async fn a_turn_with_a_current_memory_is_not_outdated() {
     let world = World::new();
     let turn = tell(&world, "2024-03-01", "I live in Ghent. My manager is Tom.").await;
     tell(&world, "2024-04-20", "I moved to Bruges.").await;
     let recalled = world.recall(&explained("Who is my manager?")).await;
     assert_eq!(traced(&recalled, turn.0).unwrap().replaced_by, None);
-    // Without memories nothing stands in its place.
+    // Without memories among the kinds, nothing replaces the turn.
     let kinds = ItemKinds { turns: true, memories: false };
     let turns = RecallRequest { kinds, ..explained("Where do I live?") };
     assert!(world.recall(&turns).await.items.iter().all(|found| matches!(found.item.id(), ItemId::Turn(_))));
 }
 
 #[tokio::test]
-async fn what_was_said_twice_and_replaced_is_out_of_date() {
+async fn a_repeated_and_replaced_statement_is_outdated() {
     let world = World::new();
     tell(&world, "2024-03-01", "I live in Ghent.").await;
     tell(&world, "2024-03-20", "I live in Ghent!").await;
@@ -105,12 +105,12 @@ async fn what_was_said_twice_and_replaced_is_out_of_date() {
 }
 
 #[tokio::test]
-async fn a_named_time_goes_before_what_was_said_last() {
+async fn a_named_time_beats_recency() {
     let world = World::new();
     world.clock.set("2024-11-15");
     let august = world.say_on("2024-08-04", "a", "I climbed the Matterhorn").await;
     let november = world.say_on("2024-11-04", "b", "I climbed the Eiger").await;
-    // Beside what has nothing to do with it, both are near.
+    // Among unrelated items, both are relevant.
     for text in ["the dog sleeps", "tea is ready", "a red lamp"] {
         world.say_on("2024-11-05", text, text).await;
     }
@@ -121,11 +121,15 @@ async fn a_named_time_goes_before_what_was_said_last() {
         assert_eq!(ids(&recalled)[0], ItemId::Turn(august), "{question}: {recalled:#?}");
     }
     let recalled = world.recall(&RecallRequest::new("What have I climbed?")).await;
-    assert_eq!(ids(&recalled)[0], ItemId::Turn(november), "no time is named, the last counts: {recalled:#?}");
+    assert_eq!(
+        ids(&recalled)[0],
+        ItemId::Turn(november),
+        "without a named time, the newest comes first: {recalled:#?}"
+    );
 }
 
 #[tokio::test]
-async fn a_threshold_that_was_named_holds_for_recent_turns_too() {
+async fn a_requested_threshold_applies_to_recent_turns() {
     let world = World::new();
     world.say("s", "the dog sleeps").await;
     let ask = async |score_threshold| {
@@ -136,7 +140,7 @@ async fn a_threshold_that_was_named_holds_for_recent_turns_too() {
     assert_eq!(ask(None).await, (RetrievalPath::Window, 1));
     assert_eq!(ask(Some(0.5)).await, (RetrievalPath::None, 0));
     assert_eq!(ask(Some(0.01)).await.1, 0);
-    assert_eq!(ask(Some(0.0)).await.1, 1, "everything is let through");
+    assert_eq!(ask(Some(0.0)).await.1, 1, "a threshold of 0 accepts everything");
 }
 
 #[tokio::test]
