@@ -1,4 +1,4 @@
-//! All routes behind one service: what the server serves and what tests call in process.
+//! All routes as one service, for the server and for tests that call it in process.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -57,7 +57,7 @@ pub fn router(app: App) -> Router {
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(&*RULES, translated))
         .layer(PropagateRequestIdLayer::new(REQUEST_ID))
-        // A client's own id is overwritten: ids are unique, and the log holds nothing that a client wrote.
+        // A client's own id is overwritten: ids are unique, and the log contains nothing that a client wrote.
         .layer(SetRequestHeaderLayer::overriding(REQUEST_ID, next_id))
         .layer(from_fn_with_state(app.clone(), observed))
         .with_state(app)

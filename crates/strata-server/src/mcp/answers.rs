@@ -1,4 +1,5 @@
-//! What the tools answer: shorter forms of the wire types, without the fields that cost a model tokens and tell it nothing.
+//! The answers of the tools: shorter forms of the wire types, without fields that cost a model tokens and are of no
+//! use to it.
 
 use rmcp::schemars::{self, JsonSchema};
 use serde::Serialize;
@@ -155,7 +156,7 @@ impl From<&RecalledItem> for FoundAnswer {
             id: found.id.to_string(),
             kind: found.kind,
             memory: found.memory,
-            // A turn's metadata tells a model nothing.
+            // A turn's metadata is of no use to a model.
             metadata: if found.role.is_some() { Map::new() } else { found.metadata.fields().clone() },
             role: found.role,
             score: rounded(found.score),
@@ -167,7 +168,7 @@ impl From<&RecalledItem> for FoundAnswer {
     }
 }
 
-/// To three digits: more tell a model nothing.
+/// Rounds to three digits: more are of no use to a model.
 fn rounded(score: f32) -> f64 {
     (f64::from(score) * 1_000.0).round() / 1_000.0
 }

@@ -1,4 +1,4 @@
-//! What the tools take. The comments are the descriptions that a model reads in the schemas.
+//! The arguments of the tools. The comments are the descriptions that a model reads in the schemas.
 
 use rmcp::schemars::{self, JsonSchema};
 use serde::Deserialize;

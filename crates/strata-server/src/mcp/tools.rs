@@ -1,5 +1,4 @@
-//! The catalogue: what each tool is for, in words that help a model to decide, what it takes, what it answers and what
-//! it may do.
+//! The list of tools: for each a description that helps a model to choose, its arguments, its answer and its effects.
 
 use std::sync::{Arc, LazyLock};
 
@@ -17,12 +16,12 @@ use super::arguments::{
     SearchMemories, UpdateMemory,
 };
 
-/// What a tool may do to what is stored.
+/// The effect of a tool on stored data.
 #[derive(Clone, Copy)]
 enum Effect {
     Reads,
     Adds,
-    /// The second call with the same arguments changes nothing more.
+    /// A second call with the same arguments has no further effect.
     Replaces,
     Deletes,
 }
@@ -47,7 +46,7 @@ where
 }
 
 fn answering<Answer: JsonSchema>(tool: Tool) -> Tool {
-    // As it is written, where a field may be left out, and not as it would be read.
+    // The schema of the written form, in which fields may be absent.
     let schema = schema::<Answer>(SchemaSettings::draft2020_12().for_serialize());
     tool.with_raw_output_schema(Arc::new(schema))
 }
@@ -55,12 +54,12 @@ fn answering<Answer: JsonSchema>(tool: Tool) -> Tool {
 fn schema<T: JsonSchema>(settings: SchemaSettings) -> JsonObject {
     let schema = settings.into_generator().into_root_schema_for::<T>();
     let Value::Object(mut schema) = Value::from(schema) else { return JsonObject::new() };
-    // The names of these types tell a model nothing; every field describes itself.
+    // The names of these types are of no use to a model; every field has a description.
     schema.retain(|name, _| name != "title" && name != "description");
     schema
 }
 
-/// All tools, in the order in which an agent is likely to need them.
+/// All tools, in the order in which an agent probably needs them.
 pub(crate) fn all() -> &'static [Tool] {
     static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
         vec![
@@ -71,7 +70,7 @@ pub(crate) fn all() -> &'static [Tool] {
             answering::<MemoryAnswer>(update_memory()),
             answering::<DeletedAnswer>(delete_memory()),
             answering::<DeletedAnswer>(delete_all_memories()),
-            // The working context is a document with fields of the client's own.
+            // The working context is a document that may have fields of the client.
             get_context(),
             answering::<ExplainAnswer>(explain_recall()),
         ]
@@ -79,7 +78,7 @@ pub(crate) fn all() -> &'static [Tool] {
     &TOOLS
 }
 
-/// What a key needs for a tool.
+/// The scope that a key needs for a tool.
 pub(super) fn scope(tool: &Tool) -> KeyScope {
     let reads = tool.annotations.as_ref().and_then(|annotations| annotations.read_only_hint);
     if reads == Some(true) { KeyScope::Read } else { KeyScope::Write }

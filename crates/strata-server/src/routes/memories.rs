@@ -1,4 +1,4 @@
-//! `/memories`: adding, listing and deleting many, as mem0's self-hosted server has them.
+//! `/memories`: adding, listing and deleting memories, as in mem0's self-hosted server.
 //!
 //! Adding is in [`add`], one memory by its id in [`super::memory`].
 
@@ -43,7 +43,7 @@ query!(ListParams {
     (undocumented) filters;
 });
 
-/// Whose memories a query is about; for the OpenAPI document.
+/// The owner of the memories in a query; for the OpenAPI document.
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]
 #[allow(dead_code, reason = "only its schema is used")]
@@ -54,7 +54,7 @@ pub(crate) enum OwnScope {
 
 /// List memories
 ///
-/// `filters`, a JSON object as `POST /search` takes it, narrows the list.
+/// `filters`, a JSON object as in `POST /search`, narrows the list.
 #[utoipa::path(get, path = "/memories", tag = "memories", params(ListParams),
     responses((status = 200, description = "what is believed, the newest first", body = MemoriesResponse)))]
 async fn list_memories(
@@ -94,7 +94,7 @@ query!(DeleteParams {
 
 /// Delete a user's memories
 ///
-/// They leave recall and lists and can be restored one by one; `forget=true` destroys them.
+/// The memories are removed from recall and lists, and can be restored one by one. `forget=true` destroys them.
 #[utoipa::path(delete, path = "/memories", tag = "memories", params(DeleteParams),
     responses((status = 200, description = "deleted, or destroyed", body = DeletedResponse)))]
 async fn delete_memories(
@@ -120,13 +120,14 @@ async fn delete_memories(
     Ok(Json(DeletedResponse::deleted("All relevant memories deleted", deleted)))
 }
 
-/// Destroys some of a user's memories, one after the other: if it fails on the way, the same call finishes it.
+/// Destroys some of a user's memories, one after the other. If it fails on the way, the same call can be repeated to
+/// finish.
 async fn forget_selected(app: &App, user: &UserId, query: &MemoryQuery) -> Result<Removed, ApiError> {
     let mut removed = Removed::default();
     for memory in app.engine().memories.list(user, query).await? {
         match app.engine().memories.forget(user, memory.id).await {
             Ok(gone) => removed.memories += gone.memories,
-            // It was destroyed together with the memory that replaced it.
+            // The memory was destroyed together with the one that replaced it.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error.into()),
         }

@@ -1,4 +1,4 @@
-//! `GET /summaries`: the points that the current summaries make in one part, such as every open todo.
+//! `GET /summaries`: the points of one part of the current summaries, such as every open todo.
 
 use axum::Json;
 use axum::extract::State;
@@ -38,9 +38,9 @@ enum Part {
     Entities,
 }
 
-/// List the points that the current summaries make in one part
+/// List the points of one part of the current summaries
 ///
-/// Every open todo, for instance. The session that was last written to comes first. A point that two sessions make is listed
+/// For instance every open todo. The most recently written session comes first. A point of two sessions is listed
 /// once.
 #[utoipa::path(get, path = "/summaries", tag = "sessions", params(PointsParams),
     responses((status = 200, description = "the points", body = PointsResponse),

@@ -1,4 +1,4 @@
-//! Adding memories, as mem0's client does.
+//! Adding memories in the form of mem0's client.
 
 use axum::Json;
 use axum::extract::State;
@@ -26,7 +26,7 @@ pub(super) struct AddRequest {
     metadata: Option<Metadata>,
     timestamp: Option<Moment>,
     expiration_date: Option<String>,
-    /// `true` infers statements; else they are stored as they are given, with their metadata.
+    /// `true` infers statements. Otherwise the messages are stored unchanged, with their metadata.
     #[serde(default)]
     infer: Option<bool>,
 }
@@ -116,7 +116,7 @@ pub(super) async fn add_memories(
     Ok(Json(json!({ "results": results })))
 }
 
-/// Learns from what was said, as `POST /memories` does.
+/// Learns from messages, as `POST /memories` does.
 async fn inferred(app: &App, user: &UserId, said: Vec<NewMemory>) -> Result<Json<Value>, ApiError> {
     let session = said.first().and_then(|memory| memory.session.clone()).unwrap_or_default();
     let messages = said.into_iter().map(|memory| {
