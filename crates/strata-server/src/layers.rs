@@ -1,4 +1,4 @@
-//! The layers around the routes. [`router`](crate::router()) lists them in their order.
+//! The layers around the routes. [`router`](crate::router::router()) lists them in their order.
 
 mod guarded;
 mod observed;

@@ -33,6 +33,5 @@ pub mod wire;
 
 pub use app::App;
 pub use mcp::serve_mcp;
-pub use router::router;
 pub use serve::serve;
 pub use settings::{ProxySettings, Reach, Secret, Settings, UpstreamUrl};

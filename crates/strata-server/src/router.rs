@@ -40,7 +40,7 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(&all()));
 /// 5. `guarded` checks `Host` and `Origin`, and answers browsers from allowed origins (CORS).
 /// 6. `admitted` checks the key, its scopes and its own limits.
 /// 7. `limited` waits for a permit and sets the time limit, on routes with limits.
-pub fn router(app: App) -> Router {
+pub(crate) fn router(app: App) -> Router {
     let (with_limits, without): (Vec<Route>, Vec<Route>) =
         all().into_iter().partition(|route| route.is_limited);
     let ids = app.clone();

@@ -20,7 +20,8 @@ use strata_engine::Settings as EngineSettings;
 use tower::ServiceExt;
 use uuid::Uuid;
 
-use crate::{App, Settings, router};
+use crate::router::router;
+use crate::{App, Settings};
 
 /// A clock that goes one second on each time it is looked at, from a fixed moment.
 #[derive(Default)]

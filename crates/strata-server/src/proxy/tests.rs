@@ -55,7 +55,7 @@ impl Chatting {
 
     /// An answer whose body has not been read.
     async fn open(&self, body: Value) -> Response {
-        crate::router(self.server.app.clone()).oneshot(chat_request(body)).await.unwrap()
+        crate::router::router(self.server.app.clone()).oneshot(chat_request(body)).await.unwrap()
     }
 
     /// The turns of session `s` as `role: content`, a hidden one with why.

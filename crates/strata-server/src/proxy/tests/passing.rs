@@ -23,7 +23,7 @@ async fn other_paths_go_to_the_upstream_as_they_came() {
         .header("x-mine", "1")
         .header("x-yours", "2");
     let body = vec![255_u8; 9 * 1024 * 1024];
-    let response = crate::router(chatting.server.app.clone())
+    let response = crate::router::router(chatting.server.app.clone())
         .oneshot(request.body(Body::from(body.clone())).unwrap())
         .await
         .unwrap();
