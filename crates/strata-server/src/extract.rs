@@ -213,7 +213,7 @@ fn check_escapes(text: &str, what: &str) -> Result<(), ApiError> {
         let mut digit = || bytes.next().and_then(|byte| char::from(byte).to_digit(16));
         let (Some(high), Some(low)) = (digit(), digit()) else {
             return Err(ApiError::invalid(format!(
-                "{what} holds a `%` without two hexadecimal digits; write it as `%25`"
+                "{what} has a `%` without two hexadecimal digits; write it as `%25`"
             )));
         };
         decoded.push((high * 16 + low) as u8);

@@ -146,7 +146,7 @@ fn foreign(key: &ApiKey) -> ApiError {
     ApiError::forbidden(
         "forbidden_user",
         format!(
-            "this key is bound to user `{}` and asks for nobody else; leave the other name out, or use a key of that user",
+            "this key is bound to user `{}` and cannot ask for another user; leave the other name out, or use a key of that user",
             key.user
         ),
     )
@@ -169,7 +169,7 @@ pub(crate) fn header(headers: &HeaderMap, name: &str) -> Result<Option<String>, 
     }
     match std::str::from_utf8(value.as_bytes()) {
         Ok(value) => Ok(Some(value.to_owned())),
-        Err(_) => Err(ApiError::invalid(format!("the header `{name}` is not UTF-8; encode it so"))),
+        Err(_) => Err(ApiError::invalid(format!("the header `{name}` is not UTF-8; encode it as UTF-8"))),
     }
 }
 

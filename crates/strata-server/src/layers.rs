@@ -65,7 +65,7 @@ pub(crate) async fn limited(State(app): State<App>, request: Request, next: Next
         Err(_) => ApiError::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "timeout",
-            "the request took too long and was given up; try again, with the same `Idempotency-Key` where you write turns",
+            "the request took too long and was stopped; try again, with the same `Idempotency-Key` if you record turns",
         )
         .retryable()
         .into_response(),

@@ -48,7 +48,7 @@ Strata is the user's long-term memory: what they said in earlier conversations a
 Before you answer anything that may depend on the user, their preferences, projects, plans or earlier conversations, \
 call `search_memories` with the question in plain words. When the user states something that will matter later \
 (a fact about them, a preference, a decision, something to be done), call `add_memory` with one complete sentence. \
-When something remembered is no longer so, call `update_memory` instead of adding a contradiction. \
+When something remembered is no longer true, call `update_memory` instead of adding a contradiction. \
 Do not store secrets, and do not store what you have only guessed.";
 
 /// Memory as an MCP server.

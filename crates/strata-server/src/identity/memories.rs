@@ -26,7 +26,7 @@ pub(crate) fn user_of<'a>(
     let is_unnamed = meant.is_none() && named.iter().all(|name| name.is_none()) && caller.is_unnamed();
     if is_unnamed && filter.is_some_and(Filter::mentions_user) {
         return Err(ApiError::invalid(
-            "`filters` speak of `user_id` without naming one user; ask for one user at a time, in `user_id`",
+            "`filters` has `user_id` without naming one user; ask for one user at a time, in `user_id`",
         ));
     }
     caller.user(named.into_iter().chain([&meant]))

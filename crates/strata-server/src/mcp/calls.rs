@@ -75,7 +75,7 @@ async fn run(app: &App, caller: &Caller, name: &str, arguments: JsonObject) -> A
         "delete_all_memories" => delete_all(app, caller, arguments).await,
         "get_context" => context(app, caller, arguments).await,
         "explain_recall" => explain(app, caller, arguments).await,
-        _ => Err(strata_core::Error::internal(format!("tool `{name}` is listed and does nothing")).into()),
+        _ => Err(strata_core::Error::internal(format!("tool `{name}` is listed but has no handler")).into()),
     }
 }
 
@@ -214,7 +214,7 @@ async fn list(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
 fn offset(offset: &Option<Number>) -> Result<u64, ApiError> {
     let Some(offset) = offset else { return Ok(0) };
     offset.as_u64().filter(|offset| i64::try_from(*offset).is_ok()).ok_or_else(|| {
-        ApiError::invalid(format!("`offset` is `{offset}`; take it from `next_offset` of the answer before"))
+        ApiError::invalid(format!("`offset` is `{offset}`; use the `next_offset` of the previous answer"))
     })
 }
 

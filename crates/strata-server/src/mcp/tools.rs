@@ -104,7 +104,7 @@ fn add_memory() -> Tool {
         Effect::Adds,
         "Remember one statement for later conversations. Call this when the user tells you something lasting about \
          themselves, states a preference, settles something, wants to be reminded of something, or says \"remember\". \
-         Store one thing a call. Search first: where the same thing is remembered already, call `update_memory` instead. \
+         Store one thing per call. Search first: if the same thing is already remembered, call `update_memory` instead. \
          Do not store passwords or other secrets, what is true only for this moment, or what you concluded yourself.",
     )
 }
@@ -125,8 +125,8 @@ fn get_memory() -> Tool {
         "get_memory",
         "Show a memory",
         Effect::Reads,
-        "Show one memory by its id, whole and with everything known about it; with `history`, also what it said before. \
-         Use it where a search result was shortened, or where the user asks since when something is so.",
+        "Show one memory by its id, complete, with everything known about it; with `history`, also its former statements. \
+         Use it if a search result was shortened, or if the user asks since when something is true.",
     )
 }
 
@@ -145,7 +145,7 @@ fn delete_memory() -> Tool {
         "delete_memory",
         "Delete a memory",
         Effect::Deletes,
-        "Take one memory out of recall, because the user wants it forgotten or because it is wrong and nothing takes its place. \
+        "Remove one memory from recall, because the user wants it forgotten or because it is wrong and nothing replaces it. \
          Find its id with `search_memories` first. A person can restore it; you cannot.",
     )
 }
@@ -155,9 +155,9 @@ fn delete_all_memories() -> Tool {
         "delete_all_memories",
         "Delete all memories",
         Effect::Deletes,
-        "Take all of the user's memories out of recall, or all of one conversation or agent. Call this only when the user has \
-         asked for exactly that in so many words and confirmed it; for a single thing use `delete_memory`. What was said \
-         in conversations stays.",
+        "Remove all of the user's memories from recall, or all of one conversation or agent. Call this only when the user has \
+         asked for exactly that explicitly and confirmed it; for a single memory use `delete_memory`. The messages \
+         of conversations stay.",
     )
 }
 
@@ -177,7 +177,7 @@ fn explain_recall() -> Tool {
         "explain_recall",
         "Explain a search",
         Effect::Reads,
-        "Say why an earlier `search_memories` did or did not find something: what became of each candidate, or of one item. Use \
+        "Explain why an earlier `search_memories` did or did not find something: the outcome of each candidate, or of one item. Use \
          it when the user asks why you know something, or why you do not remember something that they have told you.",
     )
 }

@@ -68,7 +68,7 @@ pub(crate) enum Switch {
     responses(
         (status = 200, description = "the upstream's answer: a document, or with `stream` server-sent events",
             content((Object = "application/json"), (Value = "text/event-stream"))),
-        (status = "default", description = "what else the upstream answers, as it came"),
+        (status = "default", description = "any other answer of the upstream, unchanged"),
         (status = 502, description = "the upstream cannot be reached"),
         (status = 504, description = "the upstream did not answer in time"),
     ))]

@@ -119,7 +119,10 @@ fn expected(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
     let tag = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
     // An invalid tag cannot match the current document.
     tag.map(Some).ok_or_else(|| {
-        Error::conflict("`If-Match` is no `ETag` of this document; send one as `GET` gave it, or `*`").into()
+        Error::conflict(
+            "`If-Match` is not an `ETag` of this document; send the one that `GET` returned, or `*`",
+        )
+        .into()
     })
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn routes() -> Vec<Route> {
 }
 
 query!(ListParams {
-    user_id: UserName = "Whose jobs. Defaults to the user `default`.";
+    user_id: UserName = "The user of the jobs. Defaults to the user `default`.";
     session_id: Name = "Only jobs of this session.";
     status: Status = "Only jobs with this status.";
     limit: Limit = "The most entries to list.";

@@ -32,7 +32,7 @@ pub(crate) fn routes() -> Vec<Route> {
 
 // OpenAPI cannot describe a JSON object in a query, so `filters` is undocumented.
 query!(ListParams {
-    user_id: UserName = "Whose memories. Defaults to the user `default`.";
+    user_id: UserName = "The owner of the memories. Defaults to the user `default`.";
     run_id: Name = "Only memories that are bound to this session.";
     agent_id: Name = "Only memories of this agent.";
     kind: Kind = "Only memories of this kind.";
@@ -56,7 +56,7 @@ pub(crate) enum OwnScope {
 ///
 /// `filters`, a JSON object as in `POST /search`, narrows the list.
 #[utoipa::path(get, path = "/memories", tag = "memories", params(ListParams),
-    responses((status = 200, description = "what is believed, the newest first", body = MemoriesResponse)))]
+    responses((status = 200, description = "the current memories, the newest first", body = MemoriesResponse)))]
 async fn list_memories(
     State(app): State<App>,
     caller: Caller,
@@ -64,7 +64,7 @@ async fn list_memories(
 ) -> Result<Json<MemoriesResponse>, ApiError> {
     let filters = params.filters.as_deref().map(serde_json::from_str).transpose();
     let filters =
-        filters.map_err(|error| ApiError::invalid(format!("`filters` is no JSON object: {error}")))?;
+        filters.map_err(|error| ApiError::invalid(format!("`filters` is not a JSON object: {error}")))?;
     let filter = filter(filters.as_ref())?;
     let user = match &params.scope {
         None => user_of(&caller, [&params.user_id], filter.as_ref())?,
@@ -86,7 +86,7 @@ async fn list_memories(
 }
 
 query!(DeleteParams {
-    user_id: UserName = "Whose memories. The query must name the user, whatever the headers say.", required = true;
+    user_id: UserName = "The owner of the memories. The query must name the user, even if a header does.", required = true;
     run_id: Name = "Only memories that are bound to this session.";
     agent_id: Name = "Only memories of this agent.";
     forget: bool = "`true` destroys them for good; with `user_id` alone, also former and deleted ones.", default = false;

@@ -34,7 +34,7 @@ pub(crate) fn routes() -> Vec<Route> {
 }
 
 query!(OwnerParams {
-    user_id: UserName = "Whose memory. Defaults to the user of the key or the header, else to the owner of the memory.";
+    user_id: UserName = "The owner of the memory. Defaults to the user of the key or the header, else to the owner of the memory.";
     scope: OwnScope = "`global` for the memories that all users share, instead of the user's own.";
 });
 
@@ -107,7 +107,7 @@ async fn revise_memory(
     let given = [&request.text, &request.memory, &request.data];
     if given.into_iter().flatten().any(|text| text.trim().is_empty() || text.holds_nul()) {
         return Err(ApiError::invalid(
-            "the new statement is empty or holds a NUL character; say what to remember",
+            "the new statement is empty or contains a NUL character; say what to remember",
         ));
     }
     let Some(content) = request.text.or(request.memory).or(request.data) else {
@@ -120,7 +120,7 @@ async fn revise_memory(
 }
 
 query!(DeleteParams {
-    user_id: UserName = "Whose memory. Defaults to the user of the key or the header, else to the owner of the memory.";
+    user_id: UserName = "The owner of the memory. Defaults to the user of the key or the header, else to the owner of the memory.";
     scope: OwnScope = "`global` for the memories that all users share, instead of the user's own.";
     forget: bool = "`true` destroys the memory and its former statements for good.", default = false;
 });

@@ -20,7 +20,7 @@ pub(crate) fn routes() -> Vec<Route> {
 
 query!(PointsParams {
     part: Part = "Which part of the summaries.", required = true;
-    user_id: UserName = "Whose summaries. Defaults to the user `default`.";
+    user_id: UserName = "The owner of the summaries. Defaults to the user `default`.";
     session_id: Name = "Only summaries of this session.";
     limit: Limit = "The most entries to list.";
     offset: Offset = "How many entries to leave out at the start.";

@@ -23,7 +23,7 @@ pub(crate) fn routes() -> Vec<Route> {
 }
 
 query!(ListParams {
-    user_id: UserName = "Whose requests. Defaults to the user `default`.";
+    user_id: UserName = "The user of the requests. Defaults to the user `default`.";
     since: Moment = "Only requests since then.";
     limit: Limit = "The most entries to list.";
 });
@@ -60,13 +60,13 @@ async fn get_request(
 
 query!(ExplainParams {
     item: Uuid = "The turn or memory.", required = true;
-    user_id: UserName = "Whose request. Defaults to the user `default`.";
+    user_id: UserName = "The user of the request. Defaults to the user `default`.";
 });
 
 /// Explain why an item was or was not recalled
 #[utoipa::path(get, path = "/requests/{id}/explain", tag = "requests",
     params(IdPath, ExplainParams),
-    responses((status = 200, description = "why, in a sentence, and what happened to it", body = ExplanationResponse),
+    responses((status = 200, description = "the reason in a sentence, and the outcome of the item", body = ExplanationResponse),
         (status = 404, description = "the user has made no such request, or has no such turn or memory")))]
 async fn explain_request(
     State(app): State<App>,

@@ -166,7 +166,7 @@ impl SearchRequest {
 ///
 /// Returns turns and memories that answer a question, the best first. Each memory names the turns that it comes from.
 #[utoipa::path(post, path = "/search", tag = "search", request_body = SearchRequest,
-    responses((status = 200, description = "what was found", body = SearchResponse)))]
+    responses((status = 200, description = "the found items", body = SearchResponse)))]
 async fn search(
     State(app): State<App>,
     caller: Caller,

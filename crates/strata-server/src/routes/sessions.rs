@@ -22,7 +22,7 @@ pub(crate) fn routes() -> Vec<Route> {
 }
 
 query!(ListParams {
-    user_id: UserName = "Whose sessions. Defaults to the user `default`.";
+    user_id: UserName = "The owner of the sessions. Defaults to the user `default`.";
     limit: Limit = "The most entries to list.";
     offset: Offset = "How many entries to leave out at the start.";
 });
@@ -69,7 +69,7 @@ async fn delete_session(
 }
 
 query!(TurnsParams {
-    user_id: UserName = "Whose session. Defaults to the user `default`.";
+    user_id: UserName = "The owner of the session. Defaults to the user `default`.";
     after: Seq = "Only turns with a greater `seq`.";
     limit: Limit = "The most entries to list.";
 });

@@ -63,7 +63,7 @@ pub(super) async fn add_memories(
     let AddRequest { messages, named, filters, metadata, timestamp, expiration_date, infer } = request;
     if expiration_date.is_some() {
         return Err(ApiError::invalid(
-            "`expiration_date` is not built; leave it out, and delete the memory when its time is over",
+            "`expiration_date` is not supported; leave it out, and delete the memory when it expires",
         ));
     }
     let inside = filters.unwrap_or_default();
@@ -78,7 +78,11 @@ pub(super) async fn add_memories(
         Value::Array(messages) => messages,
         Value::String(text) => vec![json!({ "role": "user", "content": text })],
         message @ Value::Object(_) => vec![message],
-        _ => return Err(ApiError::invalid("`messages` is no text, message or list of messages; send one")),
+        _ => {
+            return Err(ApiError::invalid(
+                "`messages` is not a string, a message or a list of messages; send one of them",
+            ));
+        }
     };
     let memories: Vec<NewMemory> = messages
         .iter()

@@ -59,7 +59,7 @@ pub(super) async fn delete_entity(
             "agent" => "agent_id",
             "app" => "app_id",
             "run" => "run_id",
-            _ => return Err(ApiError::invalid("this is no entity; use `user`, `agent`, `app` or `run`")),
+            _ => return Err(ApiError::invalid("this is not an entity; use `user`, `agent`, `app` or `run`")),
         };
         let only = Map::from_iter([(field.to_owned(), Value::from(name))]);
         let filter = Filter::from_json(&only)?;

@@ -93,7 +93,7 @@ async fn what_cannot_be_done_is_said_where_the_client_looks() {
         (Method::POST, "/v3/memories/search/", json!({"query": " "}), "empty"),
         (Method::PUT, "/v1/memories/nonsense/", json!({"text": "x"}), "nonsense"),
         (Method::DELETE, "/v1/memories/", json!({}), "nothing is named"),
-        (Method::DELETE, "/v2/entities/planet/x/", json!({}), "no entity"),
+        (Method::DELETE, "/v2/entities/planet/x/", json!({}), "not an entity"),
     ] {
         let answer = server.write(method, uri, body).await;
         assert_eq!(answer.status, 400, "{uri} {}", answer.body);

@@ -104,9 +104,9 @@ impl<'a> ChatBody<'a> {
     /// Reads a body. Fields that memory does not need are not checked; that is left to the upstream.
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, ApiError> {
         let (text, place) = splice::parse(bytes)
-            .map_err(|reason| ApiError::invalid(format!("the body is no JSON: {reason}; send an object")))?;
+            .map_err(|reason| ApiError::invalid(format!("the body is not JSON: {reason}; send an object")))?;
         if !text[place.clone()].starts_with('{') {
-            return Err(ApiError::invalid("the body is no JSON object; send one with `messages`"));
+            return Err(ApiError::invalid("the body is not a JSON object; send one with `messages`"));
         }
         let members = splice::members(text, &place);
         let value = |name: &str| splice::member(text, &members, name).map(|member| member.value.clone());
@@ -116,7 +116,7 @@ impl<'a> ChatBody<'a> {
             if value(name).is_some_and(|place| !matches!(text.as_bytes()[place.start], b'"' | b'n')) {
                 let what = if name.starts_with("user") { "user" } else { "session" };
                 return Err(ApiError::invalid(format!(
-                    "`{name}` is no text; name a {what} in quotes, or leave it out"
+                    "`{name}` is not a string; name a {what} in quotes, or leave it out"
                 )));
             }
         }
@@ -152,7 +152,9 @@ impl<'a> ChatBody<'a> {
         };
         let list = value("messages").filter(|place| text.as_bytes()[place.start] == b'[');
         let list = list.ok_or_else(|| {
-            ApiError::invalid("the body has no list of `messages`; send what has been said so far in one")
+            ApiError::invalid(
+                "the body has no list of `messages`; send the messages of the conversation in one",
+            )
         })?;
         let messages = splice::elements(text, &list).into_iter().map(|place| message(text, place)).collect();
         Ok(Self { text, members, messages, names, options })

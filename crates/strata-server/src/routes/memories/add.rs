@@ -90,7 +90,7 @@ impl AddRequest {
     fn conversation(&self, caller: &Caller) -> Result<(UserId, SessionId), ApiError> {
         if matches!(self.scope, Some(Scope::Session | Scope::Global)) {
             return Err(ApiError::invalid(
-                "where an inferred memory holds is the setting `learn.into`; leave `scope` out, or use `infer` false",
+                "the setting `learn.into` decides where an inferred memory holds; leave `scope` out, or use `infer` false",
             ));
         }
         let (user, _) = self.place(caller)?;

@@ -102,7 +102,10 @@ fn what_cannot_be_right_is_refused() {
         for value in ["5", "true", "{\"id\":\"ada\"}", "[\"s\"]"] {
             let text = format!("{{\"messages\":[],\"{name}\":{value}}}");
             let refused = ChatBody::read(text.as_bytes()).map(|_| ()).unwrap_err();
-            assert!(format!("{refused:?}").contains(&format!("`{name}` is no text")), "{text}: {refused:?}");
+            assert!(
+                format!("{refused:?}").contains(&format!("`{name}` is not a string")),
+                "{text}: {refused:?}"
+            );
         }
         read(&format!("{{\"messages\":[],\"{name}\":null}}"));
     }
