@@ -210,9 +210,9 @@ impl Conversation {
             loop {
                 let mut resting = timer.rest(self.recording.exchange_hold());
                 match first_of(&mut asking, &mut stop, &mut resting).await {
-                    Happened::Answered(answer) => break Some(answer),
-                    Happened::Stopped => break None,
-                    Happened::Rested => {
+                    ReplyEvent::Answered(answer) => break Some(answer),
+                    ReplyEvent::Stopped => break None,
+                    ReplyEvent::HoldDue => {
                         if let Err(error) = self.recording.hold_exchange(user, exchange).await {
                             tracing::warn!(%error, "a reply that takes long could not be held");
                         }
@@ -225,10 +225,10 @@ impl Conversation {
 }
 
 /// An event while a reply is awaited.
-enum Happened {
+enum ReplyEvent {
     Answered(Result<ChatAnswer>),
     Stopped,
-    Rested,
+    HoldDue,
 }
 
 /// The event that comes first. If the answer and the stop come together, the answer counts.
@@ -236,15 +236,15 @@ async fn first_of(
     asking: &mut (impl Future<Output = Result<ChatAnswer>> + Unpin),
     stop: &mut (impl Future<Output = ()> + Unpin),
     resting: &mut (impl Future<Output = ()> + Unpin),
-) -> Happened {
+) -> ReplyEvent {
     poll_fn(|context| {
         if let Poll::Ready(answer) = Pin::new(&mut *asking).poll(context) {
-            return Poll::Ready(Happened::Answered(answer));
+            return Poll::Ready(ReplyEvent::Answered(answer));
         }
         if Pin::new(&mut *stop).poll(context).is_ready() {
-            return Poll::Ready(Happened::Stopped);
+            return Poll::Ready(ReplyEvent::Stopped);
         }
-        Pin::new(&mut *resting).poll(context).map(|()| Happened::Rested)
+        Pin::new(&mut *resting).poll(context).map(|()| ReplyEvent::HoldDue)
     })
     .await
 }

@@ -107,14 +107,14 @@ impl Requests {
         let trace =
             trace.ok_or_else(|| Error::internal("a recall that was to be explained gave no trace"))?;
         match served {
-            Some(served) => self.as_given(user, trace, &served).await,
+            Some(served) => self.with_served(user, trace, &served).await,
             None => Ok(trace),
         }
     }
 
     /// Corrects a repeated trace to the items that were returned originally. The question itself is not a candidate,
     /// though it is stored by now.
-    async fn as_given(&self, user: &UserId, mut trace: Trace, served: &[ItemId]) -> Result<Trace> {
+    async fn with_served(&self, user: &UserId, mut trace: Trace, served: &[ItemId]) -> Result<Trace> {
         let turns = trace.candidates.iter().filter_map(|candidate| match candidate.item {
             ItemId::Turn(id) if !served.contains(&candidate.item) => Some(id),
             _ => None,

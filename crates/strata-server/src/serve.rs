@@ -1,4 +1,4 @@
-//! Serving connections: timeouts against slow clients, and a shutdown that finishes what was accepted.
+//! Serving connections: timeouts against slow clients, and a shutdown that finishes accepted requests.
 //!
 //! `axum::serve` would be shorter, but has no header timeout, no limit on connections and no limit on the time of a
 //! shutdown.
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_shutdown_finishes_what_was_accepted() {
+    async fn a_shutdown_finishes_accepted_requests() {
         let running = Running::start(Settings::default()).await;
         let mut stream = running.connect().await;
         let (head, body) = one_turn();

@@ -25,13 +25,13 @@ use strata_core::store::{AppendedTurn, Change, ChangeSet, Expectation, TurnQuery
 use strata_core::turn::{Follows, Hidden, HiddenReason, Metadata, NewMessage, NewTurn, Role, Turn};
 
 /// How long a reply is awaited without a renewal by the process that awaits it, unless leases are shorter.
-const HELD: SignedDuration = SignedDuration::from_secs(30);
+const REPLY_LEASE: SignedDuration = SignedDuration::from_secs(30);
 
 /// How many turns alignment reads first. Nearly every request continues at the end of the session.
-const NEAR: u64 = 64;
+const FIRST_LOOK: u64 = 64;
 
 /// How many turns alignment reads if the first ones are not enough to decide.
-const FAR: u64 = 1_024;
+const LONGEST_LOOK: u64 = 1_024;
 
 /// An awaited reply.
 #[derive(Debug, Clone)]
@@ -45,7 +45,7 @@ pub struct Exchange {
 
 /// The payload of the job that awaits a reply.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Awaited {
+struct AwaitedReply {
     session: SessionId,
     question: Option<AppendedTurn>,
     reply: TurnId,
@@ -111,7 +111,7 @@ impl Recording {
         let mut tried = 0;
         loop {
             let found = session_now(self.store.as_ref(), self.clock.as_ref(), user, session).await?;
-            let stored = self.last_turns(user, session, found.turn_count, NEAR).await?;
+            let stored = self.last_turns(user, session, found.turn_count, FIRST_LOOK).await?;
             let after = stored.last().map(|turn| turn.seq);
             let alignment = Alignment { after, known: 0, abandoned: Vec::new(), is_certain: true };
             let opening = Opening { session: &found, stored: &stored, alignment: &alignment };
@@ -167,16 +167,16 @@ impl Recording {
         turn_count: u64,
         heard: &[Heard],
     ) -> Result<(Vec<Turn>, Alignment)> {
-        let mut looked = NEAR;
+        let mut looked = FIRST_LOOK;
         loop {
             let first = turn_count.saturating_sub(looked);
             let turns = self.last_turns(user, session, turn_count, looked).await?;
             let stored: Vec<Stored> = turns.iter().map(Stored::from).collect();
             let alignment = align(&stored, heard);
-            if alignment.is_certain || first == 0 || looked >= FAR {
+            if alignment.is_certain || first == 0 || looked >= LONGEST_LOOK {
                 return Ok((turns, alignment));
             }
-            looked = FAR;
+            looked = LONGEST_LOOK;
         }
     }
 
@@ -208,7 +208,7 @@ impl Recording {
                 .find(|turn| Some(turn.seq) == alignment.after)
                 .map(|turn| AppendedTurn { id: turn.id, seq: turn.seq }),
         };
-        let awaited = Awaited { session: session.id.clone(), question, reply: TurnId(self.ids.next()) };
+        let awaited = AwaitedReply { session: session.id.clone(), question, reply: TurnId(self.ids.next()) };
         let job = self.reply_job(user, &awaited, now);
         let mut first = ChangeSet::one(now, Change::EnqueueJob(Box::new(job.clone())))
             .expecting(Expectation::unchanged(session));
@@ -216,11 +216,11 @@ impl Recording {
             let hidden = Some(Hidden { reason: HiddenReason::Abandoned, at: now });
             first.changes.push(Change::HideTurns { ids: left, hidden });
         }
-        let Awaited { session, question, reply } = awaited;
+        let AwaitedReply { session, question, reply } = awaited;
         (Exchange { session, question, reply, job }, first)
     }
 
-    fn reply_job(&self, user: &UserId, awaited: &Awaited, now: Timestamp) -> Job {
+    fn reply_job(&self, user: &UserId, awaited: &AwaitedReply, now: Timestamp) -> Job {
         Job {
             id: JobId(self.ids.next()),
             user: user.clone(),
@@ -234,7 +234,7 @@ impl Recording {
             lease: Some(Lease {
                 id: LeaseId(self.ids.next()),
                 worker: JobKind::Reply.as_str().to_owned(),
-                until: later(now, self.held()),
+                until: later(now, self.reply_lease()),
             }),
             last_error: None,
             result: None,
@@ -243,13 +243,13 @@ impl Recording {
         }
     }
 
-    fn held(&self) -> SignedDuration {
-        HELD.min(SignedDuration::from_secs(self.jobs.settings.lease_secs.into()))
+    fn reply_lease(&self) -> SignedDuration {
+        REPLY_LEASE.min(SignedDuration::from_secs(self.jobs.settings.lease_secs.into()))
     }
 
     /// How often [`Recording::hold_exchange`] has to be called while a reply takes long.
     pub fn exchange_hold(&self) -> std::time::Duration {
-        self.held().unsigned_abs() / 3
+        self.reply_lease().unsigned_abs() / 3
     }
 
     /// Renews the lease: the reply is still awaited.
@@ -257,7 +257,7 @@ impl Recording {
         let now = self.clock.now();
         let mut job = exchange.job.clone();
         let Some(lease) = &mut job.lease else { return Ok(()) };
-        lease.until = later(now, self.held());
+        lease.until = later(now, self.reply_lease());
         let again = Change::EnqueueJob(Box::new(job.clone()));
         let changes = exchange.finishing(JobOutcome::Dropped).into_iter().chain([again]).collect();
         self.store.apply(user, ChangeSet::new(now, changes)).await?;
@@ -270,7 +270,7 @@ impl Recording {
     pub async fn close_exchange(&self, user: &UserId, exchange: Exchange, ending: Ending) -> Result<()> {
         let now = self.clock.now();
         let session = &exchange.session;
-        if !self.is_still_asked(user, &exchange).await? {
+        if !self.question_exists(user, &exchange).await? {
             tracing::info!("the question of a reply was forgotten meanwhile; the reply is not recorded");
             let changes = exchange.finishing(JobOutcome::Dropped).into_iter().collect();
             // The job may have been deleted together with the question.
@@ -303,7 +303,7 @@ impl Recording {
     }
 
     /// Whether the question still exists.
-    async fn is_still_asked(&self, user: &UserId, exchange: &Exchange) -> Result<bool> {
+    async fn question_exists(&self, user: &UserId, exchange: &Exchange) -> Result<bool> {
         let Some(question) = exchange.question else { return Ok(true) };
         Ok(!self.store.turns(user, &TurnQuery::Ids(vec![question.id])).await?.is_empty())
     }
@@ -336,8 +336,8 @@ impl Recording {
         let now = self.clock.now();
         let finish = Change::FinishJob { id: job.id, lease, outcome: JobOutcome::Dropped };
         let mut changes = vec![finish];
-        if let Ok(awaited) = serde_json::from_value::<Awaited>(job.payload.clone()) {
-            let Awaited { session, question, reply } = awaited;
+        if let Ok(awaited) = serde_json::from_value::<AwaitedReply>(job.payload.clone()) {
+            let AwaitedReply { session, question, reply } = awaited;
             let ids: Vec<TurnId> = question.iter().map(|question| question.id).chain([reply]).collect();
             let found = self.store.turns(&job.user, &TurnQuery::Ids(ids)).await?;
             // The question may have been forgotten meanwhile. Then no reply is recorded.

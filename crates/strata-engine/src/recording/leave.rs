@@ -45,7 +45,7 @@ impl Recording {
         set.expect.push(Expectation::memories_since(self.store.head(user).await?));
         let times = self.times_left(user, session).await?;
         let memories = self.store.memories(user, &MemoryQuery::new(MemorySelect::All)).await?;
-        let gone = self.said_by_none_but(user, left, &memories).await?;
+        let gone = self.stated_only_by(user, left, &memories).await?;
         let changes = &mut set.changes;
         let hidden = Some(Hidden { reason: HiddenReason::Abandoned, at: now });
         for memory in memories.iter().filter(|memory| gone.contains(&memory.id)) {
@@ -55,7 +55,7 @@ impl Recording {
             }
             let mut successor = None;
             for former in replaced(memory.id, &memories, &gone) {
-                let again = self.again(former, now);
+                let again = self.revived(former, now);
                 successor = successor.or(Some(again.id));
                 changes.push(Change::AddMemory(Box::new(again)));
             }
@@ -69,7 +69,7 @@ impl Recording {
 
     /// The visible memories that one of these turns states and that no other turn that still counts states. A memory
     /// that a person has reworded since is kept: it is that person's statement.
-    async fn said_by_none_but(
+    async fn stated_only_by(
         &self,
         user: &UserId,
         left: &[&Turn],
@@ -104,7 +104,7 @@ impl Recording {
     }
 
     /// A closed memory that is believed again.
-    fn again(&self, former: &Memory, now: Timestamp) -> Memory {
+    fn revived(&self, former: &Memory, now: Timestamp) -> Memory {
         Memory {
             id: MemoryId(self.ids.next()),
             valid_to: None,

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-    async fn one_after_the_other_and_nobody_is_left_waiting() {
+    async fn writers_run_one_after_the_other_and_none_is_left_waiting() {
         let queues = Arc::<Queues>::default();
         let (inside, done) = (Arc::<AtomicU32>::default(), Arc::<AtomicU32>::default());
         let mut tasks = Vec::new();
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_goes_away_holds_nobody_up() {
+    async fn a_cancelled_writer_blocks_no_other() {
         let queues = Queues::default();
         let (user, session) = (UserId::default(), SessionId::default());
         let first = queues.enter(&user, &session).await;

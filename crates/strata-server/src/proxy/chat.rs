@@ -58,10 +58,10 @@ pub(crate) enum Switch {
 
 /// Chat with memory
 ///
-/// OpenAI's chat completions, passed on to the upstream: what Strata remembers goes in front of the last of the user's
-/// messages, and what is said is recorded. Beside OpenAI's own fields the body may hold `memory_id` (the session),
-/// `memory_top_k`, `memory_recency_weight` and `memory_score_threshold`, which are not passed on. Every other path under
-/// `/v1` is passed on as it is, and so is `GET` of this one.
+/// OpenAI's chat completions, passed on to the upstream. Strata inserts a block of memories in front of the user's
+/// last message, and records the conversation. Besides OpenAI's own fields the body may have `memory_id` (the
+/// session), `memory_top_k`, `memory_recency_weight` and `memory_score_threshold`, which are not passed on. Every
+/// other path under `/v1` is passed on unchanged, and so is `GET` of this path.
 #[utoipa::path(post, path = "/v1/chat/completions", tag = "proxy",
     params(ChatHeaders),
     request_body(content = ref("#/components/schemas/ChatRequest"), content_type = "application/json"),

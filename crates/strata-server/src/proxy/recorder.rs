@@ -36,7 +36,7 @@ pub(crate) struct ExchangeStart {
 }
 
 /// The events that the recording task waits for.
-struct Awaited {
+struct RecorderInputs {
     row: oneshot::Receiver<(RequestMetric, Instant)>,
     ended: oneshot::Receiver<Ending>,
 }
@@ -48,7 +48,7 @@ impl ExchangeRecorder {
         let (row_sender, row) = oneshot::channel();
         let (ending, ended) = oneshot::channel();
         let (closed_sender, closed) = oneshot::channel();
-        tokio::spawn(run(app.clone(), start, opened_sender, Awaited { row, ended }, closed_sender));
+        tokio::spawn(run(app.clone(), start, opened_sender, RecorderInputs { row, ended }, closed_sender));
         Self { opened: Some(opened), row: Some(row_sender), ending, closed }
     }
 
@@ -81,7 +81,7 @@ async fn run(
     app: App,
     start: ExchangeStart,
     opened: oneshot::Sender<()>,
-    Awaited { row, mut ended }: Awaited,
+    RecorderInputs { row, mut ended }: RecorderInputs,
     closed: oneshot::Sender<()>,
 ) {
     // The semaphore is never closed, and more requests than permits would not fit into memory.

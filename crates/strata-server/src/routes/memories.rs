@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_the_user_says_is_remembered_as_it_is() {
+    async fn messages_of_the_user_are_stored_unchanged() {
         let server = TestServer::new();
         let body = json!({
             "user_id": "ada", "agent_id": "cook", "metadata": {"a": 1, "b": 1}, "infer": false, "kind": "preference",
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_only_others_say_is_not_remembered() {
+    async fn messages_of_others_are_not_remembered() {
         let server = TestServer::new();
         let messages = json!([{"role": "assistant", "content": "Noted."}]);
         let answer = server.post("/memories", json!({"user_id": "ada", "messages": messages.clone()})).await;

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_names_nobody_may_ask_for_whoever_has_it() {
+    async fn an_unbound_caller_without_a_user_reads_any_memory_by_id() {
         let (server, path) = with_memory().await;
         assert_eq!(server.get(&path).await.json()["user_id"], "ada");
         let revised = server.write(Method::PUT, &path, json!({"text": "likes coffee"})).await;

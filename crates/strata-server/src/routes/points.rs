@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_asked_for_wrongly_is_refused() {
+    async fn invalid_parameters_are_refused() {
         let server = TestServer::new();
         summarised(&server, 1, "trip", json!({"todos": ["Book a flight"]})).await;
         let eves = server.get("/summaries?part=todos&user_id=eve").await;

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_the_budget_cuts_is_said() {
+    async fn cuts_of_the_budget_are_listed() {
         let server = diagnosed().await;
         let body = json!({"question": "why?", "user_id": "ada", "max_tokens": 1});
         let answer = server.post("/sessions/s/prompt", body).await.json();

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_found_names_its_turns() {
+    async fn found_memories_name_their_turns() {
         let server = with_tea().await;
         let answer = server.post("/search", json!({"query": "green", "user_id": "ada"})).await;
         let mut shown = answer.json();

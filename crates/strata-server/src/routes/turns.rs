@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_client_reports_has_fields_of_its_own() {
+    async fn reports_of_a_client_have_fields_of_their_own() {
         let server = TestServer::new();
         let messages = json!([
             {"role": "tool", "name": "read", "content": "no", "failed": true},

@@ -228,7 +228,7 @@ response! {
         trace_kept: bool = row.trace_source() == TraceSource::Kept,
         /// The same in words.
         trace_note: &'static str = row.trace_source().note(),
-        /// What happened to each candidate.
+        /// The outcome of each candidate.
         trace: TraceResponse = trace.into(),
     }
 }

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_infers_by_default_is_as_mem0_has_it() {
+    async fn the_default_of_infer_is_mem0s() {
         let said = json!([{"role": "user", "content": "I live in Lisbon"}]);
         for (body, inferred) in [
             (json!({"messages": said}), true),
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_inferred_is_refused_and_not_recorded() {
+    async fn requests_without_a_valid_inference_are_refused_and_not_recorded() {
         let (server, _) = with_answers(&[]);
         let said = json!([{"role": "user", "content": "I live in Lisbon"}]);
         for wrong in [
