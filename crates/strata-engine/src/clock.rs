@@ -1,4 +1,4 @@
-//! Time to the microsecond, which is what every backend keeps.
+//! Time to the microsecond, the precision that every backend stores.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use strata_core::ports::Clock;
 
-/// A clock that cuts the time to the microsecond.
+/// A clock that truncates the time to the microsecond.
 pub(crate) struct MicrosecondClock(pub(crate) Arc<dyn Clock>);
 
 impl Clock for MicrosecondClock {
@@ -15,7 +15,7 @@ impl Clock for MicrosecondClock {
     }
 }
 
-/// Cuts a timestamp to the microsecond.
+/// Truncates a timestamp to the microsecond.
 pub(crate) fn to_micros(timestamp: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(timestamp.as_microsecond()).unwrap_or(timestamp)
 }

@@ -1,10 +1,10 @@
-//! A whole exchange for a client that leaves the conversation to Strata: recall, the prompt, the model, the record.
+//! A whole exchange for a client that leaves the conversation to Strata: recall, prompt, model, recording.
 //!
-//! What the user said is durable before the model is asked ([`Recording::open_message`]), so that nothing is lost whatever
-//! happens then. A model that fails is no error: document 3 wants an error *reply*, which is recorded as a turn that recall
-//! never returns, and a row that says so. Where there is no model, memory answers by itself ([`librarian`]).
+//! The user's message is durable before the model is asked ([`Recording::open_message`]), so it is never lost. A
+//! failing model is not an error: the evolution plan asks for an error *reply*. It is recorded as a turn that recall
+//! never returns, and the request's row names the failure. Without a model, memory answers by itself ([`librarian`]).
 //!
-//! What is deliberately absent: timers and signals, which come in with [`Talk`].
+//! Timers and signals are deliberately absent; they come in with [`Talk`].
 
 mod librarian;
 #[cfg(test)]
@@ -35,27 +35,27 @@ use strata_core::scope::Scope;
 use strata_core::turn::NewMessage;
 use strata_core::turn::Role;
 
-/// The most characters of why a model failed that are kept.
+/// The most characters of the reason of a failure that are recorded.
 const MAX_REASON_CHARS: usize = 1_000;
 
-/// How a reply is had.
+/// How to get a reply.
 pub struct Talk<'a> {
-    /// Who replies.
+    /// The model that replies.
     pub model: &'a dyn ChatModel,
-    /// What the model is told before everything else.
+    /// The instructions that the model gets first.
     pub instructions: Option<&'a str>,
-    /// Takes the reply as it comes.
+    /// Receives the reply piece by piece.
     pub on_text: &'a mut (dyn FnMut(&str) + Send),
-    /// When it completes, the reply is broken off; [`std::future::pending`] never does.
+    /// When this future completes, the reply is interrupted. [`std::future::pending`] never completes.
     pub stop: Pin<&'a mut (dyn Future<Output = ()> + Send)>,
-    /// Lets a reply that takes long stay awaited, see [`Recording::hold_exchange`].
+    /// The timer for renewing the lease of a reply that takes long, see [`Recording::hold_exchange`].
     pub timer: &'a dyn Timer,
 }
 
-/// A reply, and what stands behind it.
+/// A reply and its background.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChatReply {
-    /// What to show the user.
+    /// The text for the user.
     pub text: String,
     /// How it came about.
     pub status: ReplyStatus,
@@ -63,31 +63,32 @@ pub struct ChatReply {
     pub turn: TurnId,
     /// The request's row, for [`crate::Requests::trace`] and [`crate::Requests::explain`].
     pub request_id: RequestId,
-    /// What was recalled for it, best first.
+    /// The items that were recalled for the reply, the best first.
     pub recalled: Vec<RecalledItem>,
-    /// What was learned from the message, where memory replied alone; otherwise that happens behind the conversation.
+    /// The memories learned from the message, if memory replied by itself. With a model, learning happens in the
+    /// background.
     pub learned: Vec<InferredEvent>,
-    /// What the model cost.
+    /// The tokens that the model used.
     pub spent: Spent,
 }
 
 /// How a reply came about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplyStatus {
-    /// The model has said all of it.
+    /// The model has finished its reply.
     Complete,
-    /// It was broken off: what came of it is recorded.
+    /// The reply was interrupted. The part that arrived is recorded.
     Interrupted,
-    /// The model failed; the text says so in the user's language. What was said is recorded.
+    /// The model failed; the text says so in the user's language. The user's message is recorded.
     Failed {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// There is no model: memory has replied by itself, and its words are not recorded.
+    /// There is no model: memory has replied by itself. Its reply is not recorded.
     MemoryAlone,
 }
 
-/// Answers what a user says, through a model or from memory alone.
+/// Answers a user's messages, through a model or from memory alone.
 #[derive(Clone)]
 pub struct Conversation {
     pub(crate) clock: Arc<dyn Clock>,
@@ -98,11 +99,11 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// Answers what the user says: recalls, shows the model a prompt within the budget, and records both sides.
+    /// Answers a message: recalls, shows the model a prompt within the budget, and records both sides.
     ///
-    /// The message is durable before the model is asked. A model that fails gives a reply that says so
-    /// ([`ReplyStatus::Failed`]); an error is one of the store's, or of a message that cannot be recorded. When this call is
-    /// dropped halfway, the reply is recorded as interrupted by whoever works on jobs next.
+    /// The message is durable before the model is asked. If the model fails, the reply says so
+    /// ([`ReplyStatus::Failed`]). An error is returned only if the store fails or the message cannot be recorded. If
+    /// this call is cancelled, a worker later records the reply as interrupted.
     pub async fn chat(
         &self,
         user: &UserId,
@@ -138,8 +139,9 @@ impl Conversation {
         Ok(ChatReply { text, status, turn, request_id, recalled: items, learned: Vec::new(), spent })
     }
 
-    /// Answers from memory alone, without a model: what was learned from the message, and what is known about it. The
-    /// message is recorded and learned from before this returns; the reply is not recorded, because it says nothing new.
+    /// Answers from memory alone, without a model: the memories learned from the message, and the items known about
+    /// it. The message is recorded and learned from before this call returns. The reply is not recorded, because it
+    /// says nothing new.
     pub async fn chat_alone(&self, user: &UserId, session: &SessionId, message: &str) -> Result<ChatReply> {
         check_message(message)?;
         let said = NewMessage::new(Role::User, message);
@@ -157,7 +159,7 @@ impl Conversation {
         let request_id = row.id;
         self.prompting.recall.log.note(user, row);
         if let Some(error) = problem {
-            // What was said is recorded, and says so; the row says why nothing is recalled.
+            // The message is recorded, and the reply says so. The row says why nothing is recalled.
             tracing::warn!(%error, "memory replies without what it recalls");
         }
         let (text, recalled) = librarian::reply(message, &learned, items);
@@ -165,7 +167,7 @@ impl Conversation {
         Ok(ChatReply { text, status, turn, request_id, recalled, learned, spent: Spent::default() })
     }
 
-    /// What the model is shown; where the session cannot be read, the message alone.
+    /// The messages for the model; only the user's message if the session cannot be read.
     async fn shown(&self, user: &UserId, request: &PromptRequest) -> (Vec<ChatMessage>, Remembered) {
         match self.prompting.prompt_of_chat(user, request).await {
             Ok((prompt, remembered)) => match prompt.body {
@@ -189,7 +191,7 @@ impl Conversation {
         }
     }
 
-    /// Asks until the model has answered or somebody stops it. Gives back what came of the text, and the answer.
+    /// Asks until the model has answered or the caller stops it. Returns the text that arrived, and the answer.
     async fn ask_model(
         &self,
         user: &UserId,
@@ -208,9 +210,9 @@ impl Conversation {
             loop {
                 let mut resting = timer.rest(self.recording.exchange_hold());
                 match first_of(&mut asking, &mut stop, &mut resting).await {
-                    Happened::Answered(answer) => break Some(answer),
-                    Happened::Stopped => break None,
-                    Happened::Rested => {
+                    ReplyEvent::Answered(answer) => break Some(answer),
+                    ReplyEvent::Stopped => break None,
+                    ReplyEvent::HoldDue => {
                         if let Err(error) = self.recording.hold_exchange(user, exchange).await {
                             tracing::warn!(%error, "a reply that takes long could not be held");
                         }
@@ -222,27 +224,27 @@ impl Conversation {
     }
 }
 
-/// What ends waiting for a reply, or not yet.
-enum Happened {
+/// An event while a reply is awaited.
+enum ReplyEvent {
     Answered(Result<ChatAnswer>),
     Stopped,
-    Rested,
+    HoldDue,
 }
 
-/// Whatever comes first. An answer counts even where somebody stops it at the same moment.
+/// The event that comes first. If the answer and the stop come together, the answer counts.
 async fn first_of(
     asking: &mut (impl Future<Output = Result<ChatAnswer>> + Unpin),
     stop: &mut (impl Future<Output = ()> + Unpin),
     resting: &mut (impl Future<Output = ()> + Unpin),
-) -> Happened {
+) -> ReplyEvent {
     poll_fn(|context| {
         if let Poll::Ready(answer) = Pin::new(&mut *asking).poll(context) {
-            return Poll::Ready(Happened::Answered(answer));
+            return Poll::Ready(ReplyEvent::Answered(answer));
         }
         if Pin::new(&mut *stop).poll(context).is_ready() {
-            return Poll::Ready(Happened::Stopped);
+            return Poll::Ready(ReplyEvent::Stopped);
         }
-        Pin::new(&mut *resting).poll(context).map(|()| Happened::Rested)
+        Pin::new(&mut *resting).poll(context).map(|()| ReplyEvent::HoldDue)
     })
     .await
 }
@@ -283,7 +285,7 @@ impl Closing {
     }
 }
 
-/// What the user is told when the model fails, in the language of the message.
+/// The text for the user when the model fails, in the language of the message.
 fn apology(message: &str) -> &'static str {
     match is_chinese(std::iter::once(message)) {
         true => "抱歉，模型这次没有回答。您说的话没有丢失，已经记录下来；请稍后再试一次。",

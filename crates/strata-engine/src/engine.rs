@@ -1,4 +1,4 @@
-//! The front over the use-cases: each part holds only the ports that it needs, and here they are wired.
+//! The front over the use-cases. Each part holds only the ports that it needs; this module connects them.
 
 use std::sync::Arc;
 
@@ -34,17 +34,17 @@ use crate::summaries::Summaries;
 /// The settings of the use-cases.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Settings {
-    /// What one call may store.
+    /// The limits on the data that one call may store.
     pub limits: Limits,
     /// Which items are embedded.
     pub embed: EmbedItems,
-    /// How recall works.
+    /// The settings of recall.
     pub recall: RecallSettings,
-    /// How learning works.
+    /// The settings of learning.
     pub learn: LearnSettings,
 }
 
-/// The use-cases, each in its part. An engine owns no state of its own: everything lasting is in the store.
+/// The use-cases, one part each. An engine has no lasting state of its own: all data is in the store.
 #[derive(Clone)]
 pub struct Engine {
     /// Appends turns, and records exchanges with a model.
@@ -57,11 +57,11 @@ pub struct Engine {
     pub prompting: Prompting,
     /// Answers a message through a model, or from memory alone.
     pub conversation: Conversation,
-    /// Learns from what was recorded.
+    /// Learns memories from recorded turns.
     pub learning: Learning,
     /// Summaries of sessions and texts.
     pub summaries: Summaries,
-    /// The jobs that wait, run or failed.
+    /// Background jobs: waiting, running, finished, failed.
     pub jobs: Jobs,
     /// Memories: added, edited, deleted, forgotten.
     pub memories: Memories,
@@ -69,7 +69,7 @@ pub struct Engine {
     pub sessions: Sessions,
     /// Working contexts as JSON documents.
     pub contexts: Contexts,
-    /// What other programs have recorded.
+    /// Imports records of other programs.
     pub imports: Imports,
     /// API keys.
     pub keys: Keys,
@@ -78,7 +78,7 @@ pub struct Engine {
     wiring: Wiring,
 }
 
-/// What the parts are made of.
+/// The ports and settings that the parts are made of.
 #[derive(Clone)]
 struct Wiring {
     store: Arc<dyn Store>,
@@ -92,7 +92,7 @@ struct Wiring {
     indexes: Option<Arc<Indexes>>,
     embedder: Option<Arc<dyn Embedder>>,
     reranker: Option<Arc<dyn Reranker>>,
-    /// Without a model, learning goes by rules.
+    /// Without a model, learning uses rules.
     model: Option<Arc<dyn ChatModel>>,
 }
 
@@ -128,38 +128,38 @@ impl Engine {
         Wiring { settings: Arc::new(settings), ..self.wiring }.engine()
     }
 
-    /// Runs ranking, loading and long token counts through `compute`. Without it they run where they are asked for.
+    /// Runs ranking, loading and long token counts on `compute`. Without it they run on the caller's thread.
     #[must_use]
     pub fn with_compute(self, compute: Arc<dyn Compute>) -> Self {
         Wiring { compute, ..self.wiring }.engine()
     }
 
-    /// Ranks with the words and vectors of a lexicon, in memory.
+    /// Ranks in memory, with the words and vectors of a lexicon.
     #[must_use]
     pub fn with_lexicon(self, lexicon: Arc<dyn Lexicon>) -> Self {
         let indexes = Indexes::new(lexicon, self.wiring.settings.recall.index_bytes);
         Wiring { indexes: Some(Arc::new(indexes)), ..self.wiring }.engine()
     }
 
-    /// Compares by an encoder's vectors too.
+    /// Compares by the vectors of an encoder too.
     #[must_use]
     pub fn with_embedder(self, embedder: Arc<dyn Embedder>) -> Self {
         Wiring { embedder: Some(embedder), ..self.wiring }.engine()
     }
 
-    /// Lets a cross-encoder judge the best candidates.
+    /// Reranks the best candidates with a cross-encoder.
     #[must_use]
     pub fn with_reranker(self, reranker: Arc<dyn Reranker>) -> Self {
         Wiring { reranker: Some(reranker), ..self.wiring }.engine()
     }
 
-    /// Lets a chat model extract, reconcile and summarise; without one the rules do.
+    /// Extracts, reconciles and summarises with a chat model instead of rules.
     #[must_use]
     pub fn with_chat_model(self, model: Arc<dyn ChatModel>) -> Self {
         Wiring { model: Some(model), ..self.wiring }.engine()
     }
 
-    /// Makes prompts and reads states by other settings than the defaults; *invalid* where a profile cannot be right.
+    /// Replaces the default settings for prompts and states; *invalid* if a profile has an error.
     pub fn with_prompts(self, settings: PromptSettings) -> Result<Self> {
         if settings.enrichment.as_ref().is_some_and(|template| !template.contains("{question}")) {
             return Err(Error::invalid("`enrichment` does not hold `{question}`; the request would be lost"));
@@ -168,7 +168,7 @@ impl Engine {
         Ok(Wiring { prompts, ..self.wiring }.engine())
     }
 
-    /// The store underneath, for operations that no use-case covers: checks, closing.
+    /// The store, for operations that no use-case covers: checks, closing.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.wiring.store
     }
@@ -178,7 +178,7 @@ impl Engine {
         &self.wiring.settings
     }
 
-    /// A fresh id, for what a caller has to name itself: a request, an answer.
+    /// A new id, for values that the caller itself has to identify: a request, an answer.
     pub fn next_id(&self) -> uuid::Uuid {
         self.wiring.ids.next()
     }

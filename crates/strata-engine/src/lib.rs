@@ -1,7 +1,8 @@
-//! Strata's use-cases over the ports of `strata-core`: record, recall, prompt, learn.
+//! The use-cases of Strata over the ports of `strata-core`: record, recall, prompt, learn.
 //!
-//! What is deliberately absent: databases, HTTP, the file system, environment variables, the wall clock and a runtime.
-//! Time, ids, tokens, models and storage come in through ports. Start reading at [`Engine`], which lists the parts.
+//! This crate deliberately knows no database, no HTTP, no file system, no environment variable, no wall clock and no
+//! async runtime. Time, ids, token counts, models and storage come in through ports. Start reading at [`Engine`],
+//! which lists the parts.
 
 mod ask;
 mod clock;

@@ -1,4 +1,4 @@
-//! What may be stored: sizes, and characters that some backend cannot keep.
+//! Limits on stored data: sizes, and the NUL character, which some backends cannot store.
 
 use serde_json::Value;
 
@@ -7,11 +7,11 @@ use strata_core::nul::check_nul;
 use strata_core::state::State;
 use strata_core::turn::Metadata;
 
-/// The bounds of what one call may store.
+/// The limits on the data that one call may store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The most bytes of one turn or memory; its metadata is counted apart under the same limit. 1 MiB: a long document
-    /// still fits, a runaway client does not fill the disk.
+    /// The most bytes of one turn or memory. Its metadata is counted separately, under the same limit. 1 MiB: a long
+    /// document still fits, and a runaway client does not fill the disk.
     pub max_turn_bytes: usize,
     /// The most turns in one call.
     pub max_turns_per_call: usize,

@@ -1,7 +1,7 @@
-//! Work behind the scenes: vectors of what was recorded, and segments that make a cold index quick to load.
+//! Background work: vectors of recorded items, and segments that make a cold index quick to load.
 //!
-//! Nothing here is waited for by anybody. A worker calls [`Engine::maintain`] from time to time; what is not done yet is
-//! served without.
+//! No request waits for this work. A worker calls [`Maintenance::maintain`] from time to time. Until an item is
+//! embedded, recall ranks it without its vector.
 
 use crate::index::Indexes;
 use serde::{Deserialize, Serialize};
@@ -17,22 +17,22 @@ use strata_core::store::{Change, ChangeSet, Item, TurnQuery};
 use strata_core::summary::Strategy;
 use strata_core::vector::{ItemVector, Vector};
 
-/// Items embedded at once: small enough that a question never waits long for the processor.
+/// How many items are embedded at once: few enough that a question never waits long for the processor.
 const EMBED_BATCH: u32 = 32;
 
-/// Users looked after in one round.
+/// How many users one round serves.
 const USERS_A_ROUND: u32 = 64;
 
-/// Which items are embedded (document 3 says never all turns, document 4 embeds them).
+/// Which items are embedded. The evolution plan says never all turns; the memory-proxy design embeds them all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EmbedItems {
-    /// All with a local encoder, only derived ones where embedding costs money.
+    /// All items with a local encoder; only derived items if embedding costs money.
     #[default]
     Auto,
     /// Memories, summaries, and turns that clients mark with `high_value`.
     Derived,
-    /// Everything.
+    /// All items.
     All,
 }
 
@@ -48,7 +48,7 @@ pub struct Maintenance {
 }
 
 impl Maintenance {
-    /// Does some of the work that waits, for any user, and says whether any was done.
+    /// Does some of the pending work, for any user, and returns whether there was any.
     pub async fn maintain(&self) -> Result<bool> {
         let mut worked = false;
         if let Some(indexes) = &self.indexes {
@@ -61,7 +61,7 @@ impl Maintenance {
         if let Some(embedder) = &self.embedder {
             let mut failure = None;
             for user in self.store.behind(embedder.model(), 0, USERS_A_ROUND).await? {
-                // One user's text that cannot be embedded keeps nobody else waiting.
+                // A text of one user that cannot be embedded does not delay other users.
                 match self.embed_some(embedder.as_ref(), &user).await {
                     Ok(embedded) => worked |= embedded,
                     Err(error) => failure = Some(error),
@@ -74,13 +74,13 @@ impl Maintenance {
         Ok(worked)
     }
 
-    /// Works until nothing waits.
+    /// Works until nothing is pending.
     pub async fn maintain_all(&self) -> Result<()> {
         while self.maintain().await? {}
         Ok(())
     }
 
-    /// Embeds a user's next items. Says whether there were any.
+    /// Embeds a user's next items. Returns whether there were any.
     async fn embed_some(&self, embedder: &dyn Embedder, user: &UserId) -> Result<bool> {
         let model = embedder.model();
         let after = self.store.progress(user, model).await?;
@@ -88,7 +88,7 @@ impl Maintenance {
         let items = self.store.feed(user, after, EMBED_BATCH).await?;
         let full = items.len() >= EMBED_BATCH as usize;
         let last = items.last().map_or(after, |(revision, _)| *revision);
-        // Revisions that hold no item are passed over with the items before them.
+        // Revisions without an item are skipped together with the items before them.
         let upto = if full { last } else { last.max(head.revision) };
         let wanted: Vec<&Item> =
             items.iter().map(|(_, item)| item).filter(|item| self.is_embedded(embedder, item)).collect();
@@ -129,13 +129,14 @@ impl Maintenance {
             Item::Turn(turn) => {
                 turn.hidden.is_none() && !turn.content.trim().is_empty() && (all || turn.notes.high_value)
             }
-            // A rolling summary is rewritten every few turns and shown with its session whole, never searched for.
+            // A rolling summary is rewritten every few turns and shown as a part of its session. Recall never
+            // searches it.
             Item::Summary(summary) => summary.strategy != Strategy::Rolling,
             Item::Memory(_) => true,
         }
     }
 
-    /// What was said just before a turn in its session.
+    /// The text of the turn just before this one in its session.
     async fn said_before(&self, user: &UserId, item: &Item, batch: &[(u64, Item)]) -> Result<Option<String>> {
         let Item::Turn(turn) = item else { return Ok(None) };
         let Some(seq) = turn.seq.checked_sub(1) else { return Ok(None) };

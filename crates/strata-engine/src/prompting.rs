@@ -1,7 +1,8 @@
-//! Prompts and the state behind them: what the model is shown of a session, whatever its length.
+//! Prompts for a session of any length.
 //!
-//! A prompt reads the session's state, its last rolling summary, the turns after that, and for a chat what recall finds:
-//! the same few rows for ten turns and for a hundred thousand. The pure parts are in [`crate::prompt`].
+//! A prompt reads the session's state, its latest rolling summary, the turns after that summary, and for a chat the
+//! items that recall finds: the same few rows for ten turns and for a hundred thousand. The pure parts are in
+//! [`crate::prompt`].
 
 mod chat;
 mod gather;
@@ -30,19 +31,19 @@ use crate::recording::{Unfolded, session_now};
 pub use chat::{ChatMemory, ChatQuestion, ChatSnapshot};
 pub(crate) use gather::{Gathering, Remembered};
 
-/// Asks for a prompt.
+/// A request for a prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PromptRequest {
-    /// The session it is for. It need not exist: then there is nothing to remember of it.
+    /// The session that the prompt is for. It need not exist; then the prompt shows no history.
     pub session: SessionId,
     /// The current request.
     pub question: String,
-    /// In which form.
+    /// The form of the prompt.
     pub format: PromptFormat,
-    /// The most tokens; the setting `max_tokens` where not given.
+    /// The most tokens of the prompt. Defaults to the setting `max_tokens`.
     pub max_tokens: Option<u32>,
-    /// For a chat, the client's own messages with the request last, instead of the session's turns. They are passed on
-    /// as they are, and without `max_tokens` none of them gives way.
+    /// For a chat: the client's own messages, the request last, instead of the session's turns. They are passed on
+    /// unchanged. Without `max_tokens` none of them is cut.
     pub messages: Option<Vec<ChatMessage>>,
 }
 
@@ -59,19 +60,19 @@ impl PromptRequest {
     }
 }
 
-/// What a session says before a question is put to it.
+/// The data of a session that a prompt is made from.
 struct Prepared {
     turn_count: u64,
     state: State,
     unfolded: Unfolded,
 }
 
-/// A prompt, and what was asked of recall for it.
+/// A prompt, and the id of the recall that was made for it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prompted {
     /// The prompt.
     pub prompt: Prompt,
-    /// The recall that a chat's memories came from.
+    /// The id of the recall that found a chat's memories.
     pub request_id: Option<RequestId>,
 }
 
@@ -88,13 +89,13 @@ pub struct Prompting {
 }
 
 impl Prompting {
-    /// How prompts are made.
+    /// The settings for making prompts.
     pub fn settings(&self) -> &PromptSettings {
         &self.prompts.settings
     }
 
-    /// What the model is to be shown for a question: document 0's flat text, or the messages of a chat with what recall
-    /// finds. Nothing is recorded by it.
+    /// Makes a prompt for a question: the flat text of the layered-prompt design, or the messages of a chat with the
+    /// items that recall finds. It records nothing.
     pub async fn prompt(&self, user: &UserId, request: &PromptRequest) -> Result<Prompted> {
         let prepared = self.prepared(user, request).await?;
         if request.format == PromptFormat::Flat {
@@ -107,14 +108,15 @@ impl Prompting {
         problem.map_or(Ok(Prompted { prompt, request_id }), Err)
     }
 
-    /// The messages of a chat whose session is kept here. What recall finds is not noted, and its failure is no error.
+    /// The messages of a chat whose conversation Strata keeps. The recall's row is not logged yet, and a failing
+    /// recall is not an error.
     pub(super) async fn prompt_of_chat(
         &self,
         user: &UserId,
         request: &PromptRequest,
     ) -> Result<(Prompt, Remembered)> {
         let prepared = self.prepared(user, request).await?;
-        // A prompt that shows all of the session has room for what was said elsewhere.
+        // A prompt that shows the whole session has room for items of other sessions.
         let shows_all = prepared.unfolded.summary.is_none() && prepared.unfolded.skipped == 0;
         let scope = shows_all.then_some(Scope::User);
         Ok(self.chat_prompt(user, request, prepared, scope).await)
@@ -128,13 +130,13 @@ impl Prompting {
         let Session { turn_count, mut state, .. } =
             session_now(self.recording.store.as_ref(), self.clock.as_ref(), user, &request.session).await?;
         let PromptRules { settings, rules } = &*self.prompts;
-        // Which device is meant is known before the answer is.
+        // The question may name the device that it is about.
         rules.observe(Role::User, &request.question, &settings.filter, &mut state);
         let mut unfolded = self.recording.unfolded(user, &request.session, turn_count).await?;
         if self.recording.is_behind(&unfolded) {
             unfolded = self.recording.catch_up(user, &request.session, unfolded).await;
         }
-        // A client may record the question before it asks for the prompt.
+        // A client may record the question before it requests the prompt.
         let is_question =
             |turn: &Turn| turn.role == Role::User && turn.content.trim() == request.question.trim();
         if unfolded.turns.last().is_some_and(is_question) {
@@ -189,7 +191,7 @@ impl Prompting {
             (None, Some(_)) => None,
             (given, _) => Some(given.unwrap_or(settings.max_tokens)),
         };
-        // A client that sends all that was said needs no summary of it.
+        // A client that sends the whole conversation needs no summary of it.
         let summary = if covers_all { String::new() } else { unfolded.text(settings) };
         let memories = &remembered.items;
         let layers =
@@ -198,8 +200,8 @@ impl Prompting {
         (prompt, remembered)
     }
 
-    /// A turn as a message. What a tool said is passed on as the assistant's words: chat models take a tool's message only
-    /// after the call that asked for it, which is not recorded.
+    /// A turn as a message. The result of a tool is passed on as a message of the assistant: chat models accept a
+    /// tool's message only after the call that asked for it, and the call is not part of this prompt.
     fn shown_turn(&self, turn: &Turn) -> ChatMessage {
         let content = filter_content_with(&turn.content, &self.prompts.settings.filter);
         match turn.role {

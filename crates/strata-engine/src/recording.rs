@@ -39,9 +39,9 @@ pub struct Recording {
     pub(crate) compute: Arc<dyn Compute>,
     pub(crate) limits: Limits,
     pub(crate) prompts: Arc<PromptRules>,
-    /// Who writes to which session just now.
+    /// The writers of each session at the moment.
     pub(crate) queues: Arc<Queues>,
-    /// How many turns were recorded through this part and its clones.
+    /// The number of turns recorded through this part and its clones.
     pub(crate) recorded: Arc<AtomicU64>,
     pub(crate) jobs: Jobs,
 }

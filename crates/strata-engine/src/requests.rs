@@ -1,4 +1,4 @@
-//! One row for each recall, written behind it: what makes «it forgot» a question with an answer.
+//! One row for each recall, written in the background. With it, the complaint «it forgot» can be investigated.
 
 mod explain;
 
@@ -25,12 +25,12 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// How many rows wait to be written.
+    /// How many rows are not written yet.
     pub fn waiting(&self) -> usize {
         self.log.waiting()
     }
 
-    /// Writes the rows that wait. A row that cannot be written waits on, also when the caller goes away.
+    /// Writes the pending rows. A row that cannot be written stays pending, also if the caller is cancelled.
     pub async fn flush(&self) -> Result<()> {
         self.log.flush().await
     }
@@ -40,7 +40,7 @@ impl Requests {
         self.log.prune(user, before).await
     }
 
-    /// The user's request rows, newest first, those that wait to be written included.
+    /// The user's request rows, newest first, including rows that are not written yet.
     pub async fn list(
         &self,
         user: &UserId,
@@ -51,10 +51,10 @@ impl Requests {
         self.store.requests(user, &MetricQuery { id: None, since, limit }).await
     }
 
-    /// One request's row; *not found* where there is none.
+    /// One request's row; *not found* if there is none.
     pub async fn get(&self, user: &UserId, id: RequestId) -> Result<RequestMetric> {
         self.log.flush().await?;
-        // The worker may have taken the row and be at writing it: flushing does not wait for that.
+        // The worker may be writing this row at the moment. Flushing does not wait for the worker.
         if let Some(row) = self.log.find_unwritten(user, id) {
             return Ok(row);
         }
@@ -63,21 +63,21 @@ impl Requests {
         row.ok_or_else(|| Error::not_found(format!("request `{id}` does not exist for this user")))
     }
 
-    /// The trace of an earlier request: the one that was kept with it, or one made by asking again as of then, which
-    /// leaves no row of its own. Where the row says what was given, the trace says the same.
-    /// [`RequestMetric::trace_source`] tells which it is.
+    /// The trace of an earlier request: the stored trace, or a new one, made by asking again as of the time of the
+    /// request. Asking again writes no row. If the row lists the items that were returned, the trace agrees with it.
+    /// [`RequestMetric::trace_source`] tells which of the two it is.
     pub async fn trace(&self, user: &UserId, id: RequestId) -> Result<Trace> {
         let row = self.get(user, id).await?;
         self.trace_of(user, row).await
     }
 
-    /// As [`crate::Requests::trace`], for a row that was read already.
+    /// Like [`crate::Requests::trace`], for a row that is read already.
     pub async fn trace_of(&self, user: &UserId, row: RequestMetric) -> Result<Trace> {
         let served = row.served();
         if let Some(trace) = row.trace.and_then(|trace| serde_json::from_value(trace).ok()) {
             return Ok(trace);
         }
-        // A chat may ask nothing in words, as with an image: then nothing was looked for.
+        // A chat may contain no question in words, for example only an image. Then there was no recall.
         if row.query.trim().is_empty() {
             return Ok(Trace {
                 query: row.query,
@@ -93,10 +93,11 @@ impl Requests {
         let request = RecallRequest {
             session: row.session,
             scope: Some(row.scope_used),
-            // Whether a scope was named is not kept; most name none.
+            // The row does not say whether the request named a scope. Most requests name none.
             shared: true,
             as_of: Some(row.created_at),
-            // What was asked for is not kept; what was given back is, and the trace should agree with it.
+            // The row does not keep the requested number of items. It keeps how many were returned, and the trace
+            // should agree with that.
             limit: Some(row.context_items.clamp(1, MAX_LIMIT)),
             explain: true,
             ..RecallRequest::new(row.query)
@@ -106,13 +107,14 @@ impl Requests {
         let trace =
             trace.ok_or_else(|| Error::internal("a recall that was to be explained gave no trace"))?;
         match served {
-            Some(served) => self.as_given(user, trace, &served).await,
+            Some(served) => self.with_served(user, trace, &served).await,
             None => Ok(trace),
         }
     }
 
-    /// A trace that was made anew, with what was given then. The question itself is no candidate, though it is stored now.
-    async fn as_given(&self, user: &UserId, mut trace: Trace, served: &[ItemId]) -> Result<Trace> {
+    /// Corrects a repeated trace to the items that were returned originally. The question itself is not a candidate,
+    /// though it is stored by now.
+    async fn with_served(&self, user: &UserId, mut trace: Trace, served: &[ItemId]) -> Result<Trace> {
         let turns = trace.candidates.iter().filter_map(|candidate| match candidate.item {
             ItemId::Turn(id) if !served.contains(&candidate.item) => Some(id),
             _ => None,
@@ -154,7 +156,7 @@ impl Requests {
     }
 }
 
-/// An item that was given and that asking again does not find.
+/// An item that was returned originally and that the repeated request does not find.
 fn unranked(item: ItemId, place: u32) -> TraceCandidate {
     TraceCandidate {
         item,

@@ -23,17 +23,17 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// The user's sessions, the last written to first.
+    /// The user's sessions, the most recently written first.
     pub async fn list(&self, user: &UserId, page: Page) -> Result<Vec<Session>> {
         self.store.sessions(user, page).await
     }
 
-    /// One session; *not found* where there is none.
+    /// One session; *not found* if it does not exist.
     pub async fn get(&self, user: &UserId, session: &SessionId) -> Result<Session> {
         self.store.session(user, session).await?.ok_or_else(|| unknown_session(session))
     }
 
-    /// A session's turns by `seq`, hidden ones included; *not found* where there is no such session.
+    /// A session's turns by `seq`, hidden ones included; *not found* if the session does not exist.
     pub async fn turns(
         &self,
         user: &UserId,
@@ -49,7 +49,7 @@ impl Sessions {
         Ok(turns)
     }
 
-    /// Takes turns out of recall and learning. They stay in the session's record.
+    /// Removes turns from recall and learning. They stay in the session's record.
     pub async fn hide_turns(&self, user: &UserId, ids: Vec<TurnId>) -> Result<()> {
         let now = self.clock.now();
         let hidden = Some(Hidden { reason: HiddenReason::Deleted, at: now });
@@ -57,19 +57,20 @@ impl Sessions {
         Ok(())
     }
 
-    /// Destroys a session with its turns, summaries and the memories bound to it, and says what went.
+    /// Destroys a session with its turns, its summaries and the memories bound to it, and returns how much was
+    /// destroyed.
     pub async fn delete(&self, user: &UserId, session: &SessionId) -> Result<Removed> {
         let change = Change::Forget(Forget::Session(session.clone()));
         Ok(self.store.apply(user, ChangeSet::one(self.clock.now(), change)).await?.removed)
     }
 
-    /// A session's state; *not found* where there is no such session.
+    /// A session's state; *not found* if the session does not exist.
     pub async fn state(&self, user: &UserId, session: &SessionId) -> Result<State> {
         Ok(self.get(user, session).await?.state)
     }
 
-    /// Replaces a session's state with one that somebody edited; the session is created if it does not exist. How far the
-    /// turns have been read stays as it is, whatever `state` says of it.
+    /// Replaces a session's state with an edited one. The session is created if it does not exist. The position up to
+    /// which turns have been read stays as it is: `state` cannot change it.
     pub async fn put_state(&self, user: &UserId, session: &SessionId, mut state: State) -> Result<State> {
         self.limits.check_state(&state)?;
         let _place = self.queues.enter(user, session).await;

@@ -1,4 +1,4 @@
-//! What every request can reach: the engine, the settings, the meters.
+//! The state that every request can reach: the engine, the settings, the meters.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::settings::Settings;
 use crate::telemetry::Meters;
 use crate::upstream::ProxyState;
 
-/// A server's parts, shared by all its requests. Cloning it is cheap.
+/// The state of a server, shared by all its requests. Cloning it is cheap.
 #[derive(Clone)]
 pub struct App(Arc<Parts>);
 

@@ -1,7 +1,7 @@
-//! What imitates other products: mem0's hosted service and OpenAI's chat completions.
+//! Routes that imitate other products: mem0's hosted service and OpenAI's chat completions.
 //!
-//! Foreign paths, wire formats and the shapes of foreign errors are known here and nowhere else. They end in the same use-cases as
-//! Strata's own routes.
+//! Foreign paths, wire formats and error shapes are known only in this module. The requests end in the same use-cases
+//! as Strata's own routes.
 
 pub(crate) mod mem0;
 pub(crate) mod openai;
@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use crate::error::{ErrorDetail, ErrorResponse};
 use crate::route::Dialect;
 
-/// A failure of ours in a dialect. `answer` is the same failure in Strata's own shape.
+/// Strata's failure, written in a dialect. `answer` is the same failure in Strata's own shape.
 pub(crate) fn failure(dialect: Dialect, error: ErrorDetail, answer: Response) -> Response {
     let body = match dialect {
         Dialect::Strata => return answer,

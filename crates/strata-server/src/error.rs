@@ -1,7 +1,8 @@
 //! Errors as clients see them: a status code and `{"error":{"message","type","code"}}`.
 //!
-//! This is the one place where the core's kinds become status codes. Routes that imitate another product have failures in that
-//! product's shape: the answer carries its [`ErrorDetail`], from which [`crate::compat`] makes the other body.
+//! This module alone maps the core's error kinds to status codes. Routes that imitate another product report failures
+//! in that product's shape: the answer carries its [`ErrorDetail`], and [`crate::compat`] makes the other body from
+//! it.
 
 use std::sync::Arc;
 
@@ -12,10 +13,10 @@ use serde::Serialize;
 use strata_core::{Error, ErrorKind};
 use utoipa::ToSchema;
 
-/// The longest message sent, in characters: a client that sends megabytes need not have them quoted back.
+/// The longest message sent, in characters: a client that sends megabytes does not need them quoted back.
 const MAX_MESSAGE_CHARS: usize = 1_000;
 
-/// What a handler answers when it cannot do what was asked.
+/// The failure of a handler.
 #[derive(Debug)]
 pub(crate) struct ApiError {
     status: StatusCode,
@@ -36,7 +37,7 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, "invalid", message)
     }
 
-    /// The request needs a key, or another one.
+    /// The request needs a key, or a different one.
     pub(crate) fn unauthorised(
         code: &'static str,
         challenge: &'static str,
@@ -50,22 +51,22 @@ impl ApiError {
         Self::new(StatusCode::FORBIDDEN, code, message)
     }
 
-    /// The failure, for a program.
+    /// The code of the failure, for a program.
     pub(crate) fn code(&self) -> &'static str {
         self.code
     }
 
-    /// What went wrong and what to do about it, no longer than a client needs.
+    /// The problem and how to solve it, not longer than a client needs.
     pub(crate) fn message(&self) -> String {
         shortened(self.message.clone())
     }
 
-    /// What only the log learns.
+    /// The cause, for the log only.
     pub(crate) fn cause(&self) -> Option<&Error> {
         self.cause.as_deref()
     }
 
-    /// Its status, and what it says.
+    /// The status and the body.
     pub(crate) fn detail(&self) -> (StatusCode, ErrorDetail) {
         let kind = match self.status {
             StatusCode::UNAUTHORIZED => "authentication_error",
@@ -83,7 +84,7 @@ impl ApiError {
         self.after(1)
     }
 
-    /// The same request may succeed in so many seconds.
+    /// The same request may succeed after this many seconds.
     pub(crate) fn after(mut self, seconds: u32) -> Self {
         self.retry_after = Some(seconds);
         self
@@ -100,7 +101,7 @@ impl From<Error> for ApiError {
             ErrorKind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
             ErrorKind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
         };
-        // What a defect says is for the operator: it may name tables and files.
+        // The text of a defect is for the operator: it may name tables and files.
         let message = match error.kind() {
             ErrorKind::Internal => INTERNAL_MESSAGE.to_owned(),
             _ => error.message().to_owned(),
@@ -141,12 +142,12 @@ fn shortened(mut message: String) -> String {
     message
 }
 
-/// The answer to a request whose handler panicked. What the panic said stays on the server's standard error.
+/// The answer to a request whose handler panicked. The panic's message goes only to the server's standard error.
 pub(crate) fn panicked(_payload: Box<dyn std::any::Any + Send + 'static>) -> Response {
     ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", INTERNAL_MESSAGE).into_response()
 }
 
-/// The answer to a path that no route has.
+/// The answer to an unknown path.
 pub(crate) async fn unknown_route() -> ApiError {
     ApiError::new(
         StatusCode::NOT_FOUND,
@@ -155,7 +156,7 @@ pub(crate) async fn unknown_route() -> ApiError {
     )
 }
 
-/// The answer to a method that a route does not have.
+/// The answer to a method that a route does not support.
 pub(crate) async fn wrong_method(method: Method) -> ApiError {
     let shown: String = method.as_str().chars().take(32).collect();
     ApiError::new(
@@ -165,7 +166,7 @@ pub(crate) async fn wrong_method(method: Method) -> ApiError {
     )
 }
 
-/// An error with all its causes; none of them holds what was said.
+/// An error with all its causes. None of them contains recorded text.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     std::iter::successors(Some(error), |error| error.source())
         .map(ToString::to_string)
@@ -173,33 +174,33 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         .join(": ")
 }
 
-/// Travels with a response to the log: the cause that the client is not told.
+/// The cause that the client is not told. It travels with the response to the log.
 #[derive(Debug, Clone)]
 pub(crate) struct Cause(pub(crate) Arc<Error>);
 
-/// Every failure, on every route.
+/// The body of every failure, on every route.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ErrorResponse {
-    /// What went wrong.
+    /// The failure.
     pub(crate) error: ErrorDetail,
-    /// The message once more, on the routes that mem0's clients call.
+    /// The message again, on the routes that mem0's clients call.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub(crate) detail: Option<String>,
 }
 
-/// What went wrong.
+/// A failure.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ErrorDetail {
-    /// What went wrong and what to do about it, for a person.
+    /// The problem and how to solve it, for a person.
     pub(crate) message: String,
     /// The class of failure: `invalid_request_error`, `authentication_error`, `permission_error`, `not_found_error`,
     /// `rate_limit_error` or `server_error`.
     #[serde(rename = "type")]
     pub(crate) kind: &'static str,
-    /// The failure, for a program.
+    /// The code of the failure, for a program.
     pub(crate) code: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! Reading requests strictly: an unknown field or parameter is refused with a message, never skipped.
+//! Strict reading of requests: an unknown field or parameter is refused with a message, never ignored.
 
 pub(crate) mod numbers;
 
@@ -19,11 +19,11 @@ use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor}
 use crate::app::App;
 use crate::error::ApiError;
 
-/// How much of a body that is too large is still taken off the wire and thrown away. A client that sends without
-/// looking sees our answer only if we let it finish; one that never finishes is cut off.
+/// How many bytes of a body that is too large are still read and discarded. A client that sends without reading sees
+/// the answer only after it has finished sending. A client that never finishes is cut off.
 const MAX_DISCARDED_BYTES: usize = 128 * 1024 * 1024;
 
-/// For how long.
+/// How long they are read.
 const MAX_DISCARD_TIME: Duration = Duration::from_secs(5);
 
 /// A JSON body.
@@ -45,7 +45,7 @@ impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
     }
 }
 
-/// A JSON object. Derived code would take an array of the fields' values in its place.
+/// A JSON object. Derived code would also accept an array of the fields' values.
 struct Object<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
@@ -118,7 +118,7 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
     ))
 }
 
-/// Reads a body of at most so many bytes, as the named setting has it, within `timeout`.
+/// Reads a body of at most `limit` bytes, within `timeout`. The message of a failure names the setting.
 pub(crate) async fn read_body_in_time(
     request: Request,
     (limit, setting): (usize, &str),
@@ -134,7 +134,7 @@ pub(crate) async fn read_body_in_time(
 }
 
 async fn read_body(request: Request, limit: usize, setting: &str) -> Result<Bytes, ApiError> {
-    // A client that waits for `100 Continue` has not begun to send: there is nothing to discard.
+    // A client that waits for `100 Continue` has not begun to send, so there is nothing to discard.
     let waits = request.headers().contains_key(header::EXPECT);
     let mut body = request.into_body();
     let mut bytes = Vec::new();
@@ -170,7 +170,7 @@ async fn discard(mut body: Body) {
     }
 }
 
-/// The parameters of a query; each at most once, and none that the route does not know.
+/// The parameters of a query; each at most once, and only parameters that the route knows.
 pub(crate) struct Params<T>(pub(crate) T);
 
 impl<T: DeserializeOwned> FromRequestParts<App> for Params<T> {
@@ -186,7 +186,7 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Params<T> {
     }
 }
 
-/// The name in a path, decoded; a tuple where a path has several.
+/// The decoded name in a path, or a tuple if the path has several.
 pub(crate) struct PathName<T = String>(pub(crate) T);
 
 impl<T: DeserializeOwned + Send> FromRequestParts<App> for PathName<T> {
@@ -213,7 +213,7 @@ fn check_escapes(text: &str, what: &str) -> Result<(), ApiError> {
         let mut digit = || bytes.next().and_then(|byte| char::from(byte).to_digit(16));
         let (Some(high), Some(low)) = (digit(), digit()) else {
             return Err(ApiError::invalid(format!(
-                "{what} holds a `%` without two hexadecimal digits; write it as `%25`"
+                "{what} has a `%` without two hexadecimal digits; write it as `%25`"
             )));
         };
         decoded.push((high * 16 + low) as u8);

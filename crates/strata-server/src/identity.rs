@@ -1,4 +1,4 @@
-//! For whom a request asks, and in which session.
+//! The user and the session of a request.
 //!
 //! A key that is bound to a user decides: its requests ask for that user, and naming another user anywhere is refused. A
 //! request with an unbound key names its user. Without keys the header `X-Strata-User` decides, then the user that the body or
@@ -19,7 +19,7 @@ use crate::keys::Identity;
 const USER_HEADER: &str = "X-Strata-User";
 const SESSION_HEADER: &str = "X-Strata-Session";
 
-/// Who a request says it comes from, before its body or query is asked.
+/// The caller of a request, before the body or query is read.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Caller {
     user: Option<UserId>,
@@ -37,13 +37,13 @@ impl Caller {
         })
     }
 
-    /// Who started this process, where no request says who is asking.
+    /// The user who started this process, for calls that are not requests.
     pub(crate) fn of_process(user: Option<UserId>, session: Option<SessionId>) -> Self {
         Self { user, session, identity: Identity::default() }
     }
 
-    /// The user: the key's, else the header's, else the first one named, else `default`. A name that cannot be right is an
-    /// error even where another goes before it, and so is another user's beside a key that has one.
+    /// The user: the key's, else the header's, else the first one named, else `default`. An invalid name is an error
+    /// even if another name takes precedence. Naming another user than the key's is an error too.
     pub(crate) fn user<'a>(
         &self,
         named: impl IntoIterator<Item = &'a Option<String>>,
@@ -51,7 +51,7 @@ impl Caller {
         let named = self.named(named)?;
         match self.identity.key() {
             Some(key) if !key.is_unbound() => Ok(key.user.clone()),
-            // A gateway that forgets to say whom it serves would put everybody's memories into one heap.
+            // A gateway that forgets to name the user would mix the memories of all its users.
             Some(_) => named.ok_or_else(|| {
                 ApiError::invalid(format!(
                     "this key is bound to no user; name the one you ask for, in `{USER_HEADER}` or `user_id`"
@@ -61,12 +61,12 @@ impl Caller {
         }
     }
 
-    /// Whether neither key nor header names a user, so that the body or query may name any.
+    /// Whether neither key nor header names a user, so that the body or query may name any user.
     pub(crate) fn is_unnamed(&self) -> bool {
         self.user.is_none() && self.identity.key().is_none_or(ApiKey::is_unbound)
     }
 
-    /// The owner of what all users share, to read it. The names in the request are checked all the same.
+    /// The owner of memories that all users share, for reading. The names in the request are checked all the same.
     pub(crate) fn shared<'a>(
         &self,
         named: impl IntoIterator<Item = &'a Option<String>>,
@@ -75,8 +75,8 @@ impl Caller {
         Ok(UserId::global())
     }
 
-    /// The owner of what all users share, to change it: with keys, only administrators may, because every user's model sees
-    /// these memories.
+    /// The owner of memories that all users share, for changing. With keys, only administrators may do this, because
+    /// the models of all users see these memories.
     pub(crate) fn shared_to_change<'a>(
         &self,
         named: impl IntoIterator<Item = &'a Option<String>>,
@@ -85,12 +85,12 @@ impl Caller {
         self.shared(named)
     }
 
-    /// Refuses what the request's key may not do.
+    /// Refuses an operation that the request's key does not allow.
     pub(crate) fn require(&self, scope: KeyScope) -> Result<(), ApiError> {
         self.identity.require(scope)
     }
 
-    /// The header's user or the first one named, all of them checked.
+    /// The header's user or the first one named. All names are checked.
     fn named<'a>(
         &self,
         named: impl IntoIterator<Item = &'a Option<String>>,
@@ -116,15 +116,15 @@ impl Caller {
         Ok(self.session.clone().or_else(|| named.into_iter().next()))
     }
 
-    /// The session that the request itself names, whatever the header says.
+    /// The session that the request itself names, ignoring the header.
     pub(crate) fn own_session<'a>(
         named: impl IntoIterator<Item = &'a Option<String>>,
     ) -> Result<Option<SessionId>, ApiError> {
         Self::default().session(named)
     }
 
-    /// The user that a destructive call names by itself: a header that is set once for all calls is not enough, and one
-    /// that says otherwise is a mistake.
+    /// The user that a destructive call has to name explicitly. A header, which a client may set once for all calls,
+    /// is not enough. A header that names another user is an error.
     pub(crate) fn named_user(&self, named: &Option<String>) -> Result<UserId, ApiError> {
         let Some(name) = named else {
             return Err(ApiError::invalid(
@@ -146,7 +146,7 @@ fn foreign(key: &ApiKey) -> ApiError {
     ApiError::forbidden(
         "forbidden_user",
         format!(
-            "this key is bound to user `{}` and asks for nobody else; leave the other name out, or use a key of that user",
+            "this key is bound to user `{}` and cannot ask for another user; leave the other name out, or use a key of that user",
             key.user
         ),
     )
@@ -160,7 +160,7 @@ impl FromRequestParts<App> for Caller {
     }
 }
 
-/// A header's value as UTF-8; sent twice it is ambiguous and therefore an error.
+/// A header's value as UTF-8. A header sent twice is ambiguous and therefore an error.
 pub(crate) fn header(headers: &HeaderMap, name: &str) -> Result<Option<String>, ApiError> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
@@ -169,7 +169,7 @@ pub(crate) fn header(headers: &HeaderMap, name: &str) -> Result<Option<String>, 
     }
     match std::str::from_utf8(value.as_bytes()) {
         Ok(value) => Ok(Some(value.to_owned())),
-        Err(_) => Err(ApiError::invalid(format!("the header `{name}` is not UTF-8; encode it so"))),
+        Err(_) => Err(ApiError::invalid(format!("the header `{name}` is not UTF-8; encode it as UTF-8"))),
     }
 }
 

@@ -4,9 +4,9 @@
 //! that are open. An expired key counts as a key, so time alone never opens a server; revoking the last key does. A server that
 //! can be reached from elsewhere always needs a key.
 //!
-//! A header holds a key of Strata's if its value begins like one. Anything else in `Authorization` is the key of another service,
-//! a model provider's for instance, and is neither read nor judged. The identity module decides for which user a request
-//! asks. Start reading at [`Keys::admit`].
+//! A header contains one of Strata's keys if its value has the prefix of one. Anything else in `Authorization` is the
+//! key of another service, for instance of a model provider. It is neither read nor judged. The identity module
+//! decides for which user a request asks. Start reading at [`Keys::admit`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,12 +36,12 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// The key; `None` where the server needs none.
+    /// The key; `None` if the server needs none.
     pub(crate) fn key(&self) -> Option<&ApiKey> {
         self.key.as_deref()
     }
 
-    /// Whether a header held Strata's key. Such a header is never passed on.
+    /// Whether a header contained Strata's key. Such a header is never passed on.
     pub(crate) fn is_ours(&self, header: &HeaderName) -> bool {
         self.headers.contains(header)
     }
@@ -62,7 +62,7 @@ impl Identity {
     }
 }
 
-/// The keys that were used recently, and how much each has asked.
+/// The keys that were used recently, and the requests of each.
 #[derive(Default)]
 pub(crate) struct Keys {
     cache: Mutex<KeyCache>,
@@ -71,7 +71,7 @@ pub(crate) struct Keys {
 
 #[derive(Default)]
 struct KeyCache {
-    /// Whether the store has keys, and when that was looked up.
+    /// Whether the store has keys, and when this was looked up.
     guarded: Option<(Instant, bool)>,
     /// Only keys that exist: invalid secrets are not cached.
     keys: HashMap<KeyHash, (Instant, Arc<ApiKey>)>,
@@ -110,7 +110,7 @@ impl Keys {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The key of a secret, if it is live.
+    /// The key of a secret, if it is valid.
     async fn live_key(
         &self,
         engine: &Engine,
@@ -197,11 +197,11 @@ impl PresentedKey {
     }
 }
 
-/// The value of a header, if it begins like a key of Strata's.
+/// The value of a header, if it has the prefix of Strata's keys.
 fn candidate<'a>(name: &HeaderName, text: &'a str) -> Option<&'a str> {
     let text = if *name == AUTHORIZATION {
         let (scheme, rest) = text.trim().split_once(' ')?;
-        // `Token` is what mem0's clients send.
+        // mem0's clients send the scheme `Token`.
         let known = ["Bearer", "Token"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
         known.then(|| rest.trim())?
     } else {

@@ -1,4 +1,4 @@
-//! The layers around the routes. [`router`](crate::router()) lists them in their order.
+//! The layers around the routes. [`router`](crate::router::router()) lists them in their order.
 
 mod guarded;
 mod observed;
@@ -15,8 +15,9 @@ use crate::route::{Rules, RulesByPath};
 pub(crate) use guarded::guarded;
 pub(crate) use observed::observed;
 
-/// Writes a failure in the shape that the clients of its route read. It is outside of everything that may refuse a request, so a
-/// missing key or a limit is told in that shape too. Failures that an upstream answered pass as they are.
+/// Writes a failure in the shape that the clients of its route expect. This layer is outside of all layers that may
+/// refuse a request, so a missing key or an exceeded limit is reported in that shape too. Failures of an upstream
+/// pass unchanged.
 pub(crate) async fn translated(State(rules): State<RulesByPath>, request: Request, next: Next) -> Response {
     let dialect = Rules::of(&request, rules).dialect;
     let mut response = next.run(request).await;
@@ -26,7 +27,8 @@ pub(crate) async fn translated(State(rules): State<RulesByPath>, request: Reques
     }
 }
 
-/// Lets a request pass with its identity, or answers why not. The rules of its route say which scopes the key needs.
+/// Lets a request pass with its identity, or answers with the reason of the refusal. The rules of its route name the
+/// scopes that the key needs.
 pub(crate) async fn admitted(
     State((app, rules)): State<(App, RulesByPath)>,
     mut request: Request,
@@ -51,10 +53,10 @@ pub(crate) async fn admitted(
 
 /// Waits for a permit, then runs the request within its time limit.
 ///
-/// Health and metrics have no limits: an operator must be able to look at a server that is full.
+/// Health and metrics have no limits: an operator must be able to inspect a server that is full.
 pub(crate) async fn limited(State(app): State<App>, request: Request, next: Next) -> Response {
     let work = async {
-        // The semaphore is never closed, so the permit is always given in the end.
+        // The semaphore is never closed, so every request gets its permit in the end.
         let _permit = app.permits().acquire().await;
         next.run(request).await
     };
@@ -63,7 +65,7 @@ pub(crate) async fn limited(State(app): State<App>, request: Request, next: Next
         Err(_) => ApiError::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "timeout",
-            "the request took too long and was given up; try again, with the same `Idempotency-Key` where you write turns",
+            "the request took too long and was stopped; try again, with the same `Idempotency-Key` if you record turns",
         )
         .retryable()
         .into_response(),

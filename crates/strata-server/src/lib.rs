@@ -1,12 +1,13 @@
 //! Strata over HTTP and MCP: the REST routes, the OpenAI-compatible proxy, tools for agents, operations and the OpenAPI document.
 //!
-//! What is deliberately absent: SQL, a concrete store, the command line and the environment. The server is handed an
-//! [`Engine`](strata_engine::Engine) and talks to nothing else. [`wire`] has the types of all answers; routes and tools convert at
-//! the edge, so no client freezes the core.
+//! Deliberately absent: SQL, a concrete store, the command line and the environment. The server gets an
+//! [`Engine`](strata_engine::Engine) and uses nothing else. [`wire`] has the types of all answers; routes and tools
+//! convert to them, so clients do not depend on the core's types.
 //!
-//! Start reading at [`router()`], which lists the layers that a request passes, then at one file under `routes`: each has the
-//! requests, the declaration, the handlers and the tests of a topic. Status codes exist in the error module only, keys are
-//! checked in the keys module only, and the identity module alone decides for which user a request asks.
+//! Start reading at the router module, which lists the layers that a request passes. Then read one file under
+//! `routes`: each has the requests, the declaration, the handlers and the tests of a topic. Only the error module
+//! knows status codes, only the keys module checks keys, and only the identity module decides for which user a
+//! request asks.
 
 mod app;
 mod compat;
@@ -32,6 +33,5 @@ pub mod wire;
 
 pub use app::App;
 pub use mcp::serve_mcp;
-pub use router::router;
 pub use serve::serve;
 pub use settings::{ProxySettings, Reach, Secret, Settings, UpstreamUrl};

@@ -1,9 +1,9 @@
 //! The Model Context Protocol: memory as tools and resources for agents, over streamable HTTP and over stdio.
 //!
-//! Both transports use one service. Over HTTP it keeps nothing between two requests, so nothing has to be expired or
-//! shared between servers; [`Caller`] decides who is asking, as for every other route. A tool that fails says so in its
-//! result, with what to do next, because a protocol error never reaches the model. Start reading at
-//! [`tools`], then at one handler in [`calls`].
+//! Both transports use one service. Over HTTP it keeps no state between two requests, so nothing has to expire or to
+//! be shared between servers. [`Caller`] decides for which user a call asks, as for every other route. A failing tool
+//! reports the failure in its result, with a next step, because a protocol error never reaches the model. Start
+//! reading at [`tools`], then at one handler in [`calls`].
 
 mod answers;
 mod arguments;
@@ -42,20 +42,20 @@ use crate::error::ApiError;
 use crate::identity::Caller;
 use crate::route::Route;
 
-/// What a client tells its model about this server.
+/// The instructions that a client gives its model about this server.
 const INSTRUCTIONS: &str = "\
 Strata is the user's long-term memory: what they said in earlier conversations and what was learned from it. \
 Before you answer anything that may depend on the user, their preferences, projects, plans or earlier conversations, \
 call `search_memories` with the question in plain words. When the user states something that will matter later \
 (a fact about them, a preference, a decision, something to be done), call `add_memory` with one complete sentence. \
-When something remembered is no longer so, call `update_memory` instead of adding a contradiction. \
+When something remembered is no longer true, call `update_memory` instead of adding a contradiction. \
 Do not store secrets, and do not store what you have only guessed.";
 
 /// Memory as an MCP server.
 #[derive(Clone)]
 pub(crate) struct MemoryService {
     app: App,
-    /// Who asks: over HTTP the caller of the request, over stdio the user who started the process.
+    /// The caller: over HTTP the caller of the request, over stdio the user who started the process.
     caller: Caller,
 }
 
@@ -119,19 +119,19 @@ impl ServerHandler for MemoryService {
     }
 }
 
-/// `/mcp` is not in the OpenAPI document: the protocol describes itself (`tools/list`). Its tools need different scopes, and check
-/// them themselves.
+/// `/mcp` is not in the OpenAPI document: the protocol describes itself (`tools/list`). Its tools need different
+/// scopes, so each checks its own.
 pub(crate) fn routes() -> Vec<Route> {
     vec![Route::undocumented("/mcp", post(answer)).needs(&[])]
 }
 
-/// Answers one message with JSON. Nothing is kept between two messages.
+/// Answers one message with JSON. No state is kept between two messages.
 async fn answer(State(app): State<App>, caller: Caller, request: Request) -> Response {
     let max_body_bytes = app.settings().max_body_bytes;
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)
-        // `Host` and `Origin` were checked before any route.
+        // `Host` and `Origin` are checked before any route.
         .disable_allowed_hosts()
         .with_max_request_body_bytes(max_body_bytes);
     let memory = MemoryService::new(app, caller);
@@ -147,7 +147,7 @@ async fn answer(State(app): State<App>, caller: Caller, request: Request) -> Res
         return refused(ErrorCode::PARSE_ERROR, format!("this is no JSON: {error}"));
     }
     let response = service.handle(Request::from_parts(parts, Body::from(body))).await;
-    // The transport answers so to JSON that is no message of the protocol.
+    // The transport's answer to JSON that is not a message of the protocol.
     if is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
         return refused(ErrorCode::INVALID_REQUEST, "this is no message of JSON-RPC".to_owned());
     }
@@ -164,13 +164,13 @@ fn too_large(max_body_bytes: usize) -> ApiError {
     ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
 }
 
-/// A message that cannot be read is answered in the protocol's own words; it has no id that could be named.
+/// A message that cannot be parsed is answered with an error of the protocol, without an id.
 fn refused(code: ErrorCode, message: String) -> Response {
     let error = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": code.0, "message": message } });
     (StatusCode::BAD_REQUEST, Json(error)).into_response()
 }
 
-/// Failures of the transport (a wrong `Accept`, no JSON-RPC) come as plain text; here every failure is JSON.
+/// The transport reports failures (a wrong `Accept`, no JSON-RPC) as plain text; here every failure becomes JSON.
 async fn as_json(response: Response) -> Response {
     let status = response.status();
     if is_json(response.headers()) || !(status.is_client_error() || status.is_server_error()) {
@@ -186,9 +186,9 @@ async fn as_json(response: Response) -> Response {
     ApiError::new(status, code, String::from_utf8_lossy(&body)).into_response()
 }
 
-/// Speaks MCP over a pair of streams until the input ends or `stop` completes; calls under way are finished first.
+/// Serves MCP over a pair of streams until the input ends or `stop` completes; running calls are finished first.
 ///
-/// `user` and `session` are those of the process: what a call names itself then counts only where they are not given.
+/// `user` and `session` are those of the process. The names in a call count only if these are not given.
 pub async fn serve_mcp<R, W>(
     app: App,
     user: Option<UserId>,
@@ -206,7 +206,7 @@ where
     let running = tokio::select! {
         started = starting => match started {
             Ok(running) => running,
-            // A client that leaves before it has said anything is no failure.
+            // A client that disconnects before its first message is not a failure.
             Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
             Err(error) => return Err(io::Error::other(error)),
         },

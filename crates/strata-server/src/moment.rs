@@ -1,4 +1,4 @@
-//! Moments as clients write them: RFC 3339, a date, or seconds since 1970 as a number.
+//! Moments in the forms that clients write: RFC 3339, a date, or seconds since 1970 as a number.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::error::ApiError;
 
-/// The earliest moment taken, 0001-01-01: RFC 3339 has no words for what is before year 0, and answers must be readable.
+/// The earliest accepted moment, 0001-01-01: RFC 3339 cannot express years before 0, and answers must be readable.
 const EARLIEST: i64 = -62_135_596_800;
 
 /// A moment in a request.
@@ -22,12 +22,12 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// The moment; of a date, its first.
+    /// The moment; for a date, its first moment.
     pub(crate) fn at(self) -> Timestamp {
         self.at
     }
 
-    /// Up to when to look: a date is meant with all of its day.
+    /// The end of a period: for a date, the end of its day.
     pub(crate) fn as_of(self) -> Timestamp {
         self.last
     }
@@ -38,7 +38,7 @@ impl Moment {
         moment.map_err(|reason| ApiError::invalid(format!("`{name}`: {reason}")))
     }
 
-    /// Reads a moment from a query, where numbers are text too.
+    /// Reads a moment from a query, in which numbers are text too.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if let Ok(seconds) = text.parse::<i64>() {
             return Self::from_seconds(seconds);
@@ -70,7 +70,7 @@ impl Moment {
     }
 
     fn from_fraction(seconds: f64) -> Result<Self, String> {
-        // To the microsecond, which is what stores keep; a float of today's seconds is not finer either.
+        // To the microsecond, the precision of the stores; a float of today's seconds is not more precise either.
         let micros = (seconds * 1e6).round();
         if !micros.is_finite() || micros.abs() > 1e18 {
             return Err(out_of_range(seconds));

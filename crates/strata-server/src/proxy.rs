@@ -1,12 +1,13 @@
 //! The OpenAI-compatible proxy: an application gets memory by changing one URL.
 //!
-//! A chat completion is recalled for, passed on and recorded ([`chat`]); anything else under `/v1` goes to the upstream as
-//! it came ([`forward`]). [`relay`] passes answers on and reads them, [`recorder`] records. The wire format is in
-//! [`compat::openai`](crate::compat::openai), the connections to the upstream are in [`upstream`](crate::upstream).
+//! For a chat completion, the proxy recalls, passes the request on and records ([`chat`]). Any other request under
+//! `/v1` goes to the upstream unchanged ([`forward`]). [`relay`] passes answers on and reads them, [`recorder`]
+//! records. The wire format is in [`compat::openai`](crate::compat::openai), the connections to the upstream are in
+//! [`upstream`](crate::upstream).
 //!
-//! Two rules hold throughout. Memory that fails or is slow never fails a chat, and delays it by no more than
-//! [`ProxySettings::memory_deadline`](crate::ProxySettings::memory_deadline). A reply whose end a client has seen is recorded
-//! before that end is sent.
+//! Two rules always hold. Memory that fails or is slow never makes a chat fail, and delays it by at most
+//! [`ProxySettings::memory_deadline`](crate::ProxySettings::memory_deadline). A reply is recorded before its end is
+//! sent to the client.
 
 mod chat;
 mod compaction;

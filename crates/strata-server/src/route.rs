@@ -1,8 +1,9 @@
-//! A route as one value: its path, its methods, the scopes that a key needs, the dialect of its failures, and its part of the
-//! OpenAPI document.
+//! A route as one value: its path, its methods, the scopes that a key needs, the dialect of its failures, and its
+//! part of the OpenAPI document.
 //!
-//! The files under `routes` and `compat`, the proxy and MCP each declare theirs, and the router module collects them. The router,
-//! the check of keys, the bodies of failures and the OpenAPI document are all made from that one list.
+//! Each file under `routes` and `compat`, the proxy and MCP declare their routes, and the router module collects
+//! them. The router, the check of keys, the bodies of failures and the OpenAPI document are all made from this one
+//! list.
 
 use std::collections::HashMap;
 
@@ -22,13 +23,13 @@ pub(crate) struct Route {
     pub(crate) path: String,
     pub(crate) rules: Rules,
     pub(crate) handlers: MethodRouter<App>,
-    /// Whether the limits of the server (requests at once, time for a request) hold here.
+    /// Whether the limits of the server (concurrent requests, time of a request) apply.
     pub(crate) is_limited: bool,
-    /// Each adds one documented operation.
+    /// Each function adds one documented operation.
     pub(crate) operations: Vec<fn(&mut OpenApi)>,
 }
 
-/// What holds for all methods of a path.
+/// The rules for all methods of a path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Rules {
     pub(crate) access: Access,
@@ -60,8 +61,8 @@ pub(crate) enum Dialect {
 }
 
 impl Route {
-    /// A route with one documented operation. `described` is the type that `#[utoipa::path]` makes beside the handler; it has
-    /// the path and the method.
+    /// A route with one documented operation. `described` is the type that `#[utoipa::path]` generates beside the
+    /// handler; it has the path and the method.
     pub(crate) fn new<P, H, T>(described: P, handler: H) -> Self
     where
         P: Described,
@@ -98,7 +99,7 @@ impl Route {
         self
     }
 
-    /// Answers without a key.
+    /// The route answers without a key.
     pub(crate) fn open(mut self) -> Self {
         self.rules.access = Access::Open;
         self
@@ -109,7 +110,7 @@ impl Route {
         self
     }
 
-    /// Answers also while the server is full, and has no time limit.
+    /// The route answers even if the server is full, and has no time limit.
     pub(crate) fn unlimited(mut self) -> Self {
         self.is_limited = false;
         self
@@ -128,7 +129,7 @@ impl Rules {
 }
 
 impl Access {
-    /// The scopes that a key needs, all of them; `None` where no key is needed.
+    /// The scopes that a key needs, all of them; `None` if no key is needed.
     pub(crate) fn scopes(self, method: &Method) -> Option<&'static [KeyScope]> {
         match self {
             Self::Open => None,
@@ -141,7 +142,7 @@ impl Access {
     }
 }
 
-/// What `#[utoipa::path]` makes beside a handler.
+/// The type that `#[utoipa::path]` generates beside a handler.
 pub(crate) trait Described: Path + SchemaReferences + Tags<'static> {}
 
 impl<P: Path + SchemaReferences + Tags<'static>> Described for P {}

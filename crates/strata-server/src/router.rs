@@ -1,4 +1,4 @@
-//! All routes behind one service: what the server serves and what tests call in process.
+//! All routes as one service, for the server and for tests that call it in process.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -40,7 +40,7 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(&all()));
 /// 5. `guarded` checks `Host` and `Origin`, and answers browsers from allowed origins (CORS).
 /// 6. `admitted` checks the key, its scopes and its own limits.
 /// 7. `limited` waits for a permit and sets the time limit, on routes with limits.
-pub fn router(app: App) -> Router {
+pub(crate) fn router(app: App) -> Router {
     let (with_limits, without): (Vec<Route>, Vec<Route>) =
         all().into_iter().partition(|route| route.is_limited);
     let ids = app.clone();
@@ -57,7 +57,7 @@ pub fn router(app: App) -> Router {
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(&*RULES, translated))
         .layer(PropagateRequestIdLayer::new(REQUEST_ID))
-        // A client's own id is overwritten: ids are unique, and the log holds nothing that a client wrote.
+        // A client's own id is overwritten: ids are unique, and the log contains nothing that a client wrote.
         .layer(SetRequestHeaderLayer::overriding(REQUEST_ID, next_id))
         .layer(from_fn_with_state(app.clone(), observed))
         .with_state(app)

@@ -1,6 +1,7 @@
-//! Serving connections: timeouts against slow clients, and a shutdown that finishes what was accepted.
+//! Serving connections: timeouts against slow clients, and a shutdown that finishes accepted requests.
 //!
-//! `axum::serve` would be shorter, but knows no header timeout, no bound on connections and no bound on the drain.
+//! `axum::serve` would be shorter, but has no header timeout, no limit on connections and no limit on the time of a
+//! shutdown.
 
 use std::future::Future;
 use std::pin::pin;
@@ -21,20 +22,21 @@ use crate::app::App;
 use crate::router::router;
 use crate::settings::Reach;
 
-/// How often measured times are folded into their buckets: the exporter's own default.
+/// How often measurements are folded into their buckets: the exporter's own default.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How long to leave the listener alone after it failed to accept, which mostly means that files have run out.
+/// How long the server pauses after a failed accept, which mostly means that file descriptors have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The most bytes of a request's head.
 const MAX_HEADER_BYTES: usize = 128 * 1024;
 
-/// Serves `app` on `listener` until `shutdown` completes, then accepts no more, finishes the requests under way and
-/// returns; what is not finished within [`Settings::drain_timeout`](crate::Settings::drain_timeout) is cut off.
+/// Serves `app` on `listener` until `shutdown` completes. Then it accepts no more connections, finishes the running
+/// requests and returns. Requests that are not finished within
+/// [`Settings::drain_timeout`](crate::Settings::drain_timeout) are cut off.
 ///
-/// A listener that is not on loopback is refused unless the settings say that the server is reached from elsewhere, and
-/// then needs a key for everything: otherwise any program that reaches the port could read everything.
+/// A listener that is not on loopback is refused, unless the settings say that the server can be reached from
+/// elsewhere. Then every request needs a key: otherwise any program that reaches the port could read everything.
 pub async fn serve(listener: TcpListener, app: App, shutdown: impl Future<Output = ()> + Send) -> Result<()> {
     let address = listener.local_addr().map_err(|error| {
         Error::unavailable("the listener has no address; bind it first").with_source(error)
@@ -87,12 +89,12 @@ pub async fn serve(listener: TcpListener, app: App, shutdown: impl Future<Output
     let finished = timeout(app.settings().drain_timeout, drain).await.is_ok();
     tracing::info!(open, cut_off = tasks.len(), finished, "server stopped");
     tasks.shutdown().await;
-    // A reply that was cut off is recorded as such.
+    // A reply that was cut off is recorded as interrupted.
     app.proxy().finish(app.settings().drain_timeout).await;
     Ok(())
 }
 
-/// Serves one connection to its end, or to the end of the request under way once `stopping` says so.
+/// Serves one connection to its end, or to the end of the running request after `stopping` has fired.
 async fn connection(stream: TcpStream, service: Router, app: App, mut stopping: watch::Receiver<()>) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "could not switch off the delay of small packets");
@@ -107,7 +109,7 @@ async fn connection(stream: TcpStream, service: Router, app: App, mut stopping: 
     let mut connection = pin!(connection);
     let result = tokio::select! {
         result = connection.as_mut() => result,
-        // The sender is never used, only dropped.
+        // The sender sends nothing; dropping it is the signal.
         _ = stopping.changed() => {
             connection.as_mut().graceful_shutdown();
             connection.await
@@ -189,7 +191,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_shutdown_finishes_what_was_accepted() {
+    async fn a_shutdown_finishes_accepted_requests() {
         let running = Running::start(Settings::default()).await;
         let mut stream = running.connect().await;
         let (head, body) = one_turn();

@@ -11,47 +11,48 @@ pub use proxy::{ProxySettings, Secret, UpstreamUrl};
 /// The settings of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// The most bytes of one request body. 8 MiB: some turns of the largest size fit, a runaway client does not.
+    /// The most bytes of one request body. 8 MiB: several turns of the largest size fit, and a runaway client is
+    /// stopped.
     pub max_body_bytes: usize,
-    /// How long a request may take from its head to its answer.
+    /// The longest time from the head of a request to its answer.
     pub request_timeout: Duration,
-    /// How long a client may take to send a body.
+    /// The longest time for sending a body.
     pub body_timeout: Duration,
-    /// How long a client may take to send a request's head; a connection kept alive idles no longer either.
+    /// The longest time for sending the head of a request. An idle connection is closed after the same time.
     pub header_timeout: Duration,
-    /// How long a shutdown waits for the requests under way.
+    /// How long a shutdown waits for running requests.
     pub drain_timeout: Duration,
-    /// The most requests worked on at once; more wait for their turn until their time is over.
+    /// The most concurrent requests. Others wait for a permit until their time is over.
     pub max_concurrent_requests: usize,
-    /// The most open connections; more wait in the listener's queue.
+    /// The most open connections. Others wait in the listener's queue.
     pub max_connections: usize,
-    /// When a session's context is compacted and what stays.
+    /// When a session's context is compacted, and which part stays.
     pub compaction: CompactionLimits,
-    /// Where chats are passed on to, and how.
+    /// The upstream of chats, and how they are passed on.
     pub proxy: ProxySettings,
     /// From where the server can be reached.
     pub reach: Reach,
-    /// Names beside those of loopback under which the server is called. Elsewhere than on loopback, none means any.
+    /// Names of the server besides those of loopback. On other addresses than loopback, an empty list allows any
+    /// name.
     pub allowed_hosts: Vec<String>,
-    /// Web pages that may call the server and read its answers, as `https://example.com`.
+    /// Web pages that may call the server and read its answers, for example `https://example.com`.
     pub cors_origins: Vec<String>,
-    /// How long a key is remembered once it was looked up. One that is made or taken back by another process has its
-    /// effect no later than this.
+    /// How long a key is cached. A key that another process creates or revokes takes effect within this time.
     pub keys_remembered: Duration,
 }
 
 /// From where a server can be reached.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Reach {
-    /// From this machine alone. A store without keys answers everybody there.
+    /// From this machine alone. A store without keys answers every program there.
     #[default]
     Loopback,
-    /// From elsewhere too: every request needs a key.
+    /// From other machines too: every request needs a key.
     Network,
 }
 
 impl Settings {
-    /// Whether a key is needed even where the store has none: others than programs on this machine may be asking.
+    /// Whether a key is needed even if the store has none: requests may come from other machines.
     pub(crate) fn always_needs_key(&self) -> bool {
         self.reach == Reach::Network || !self.allowed_hosts.is_empty()
     }

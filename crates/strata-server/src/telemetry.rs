@@ -1,6 +1,7 @@
 //! The meters of a server, and the header with a request's id.
 //!
-//! Deliberately absent: what was said, asked or remembered, the names of users and sessions, and the client's software.
+//! Deliberately absent: recorded text, questions, memories, the names of users and sessions, and the client's
+//! software.
 
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
@@ -26,8 +27,8 @@ const STABLE: &str = "strata_chat_stable_prefix_ratio";
 /// Shares of a prompt.
 const SHARE_BUCKETS: [f64; 8] = [0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0];
 
-/// The server's own meters. They belong to one [`App`], not to the process, so that two servers in one program (or two
-/// tests) do not count into each other's.
+/// The server's own meters. They belong to one [`App`], not to the process, so two servers in one program (or two
+/// tests) count separately.
 pub(crate) struct Meters {
     recorder: PrometheusRecorder,
     handle: PrometheusHandle,
@@ -39,7 +40,7 @@ impl Meters {
         let builder = buckets.into_iter().try_fold(PrometheusBuilder::new(), |builder, (name, buckets)| {
             builder.set_buckets_for_metric(Matcher::Full(name.to_owned()), buckets)
         });
-        // Only an empty list of buckets is refused.
+        // Only an empty list of buckets is an error.
         let builder = builder.unwrap_or_else(|_| PrometheusBuilder::new());
         let recorder = builder.build_recorder();
         let handle = recorder.handle();
@@ -103,13 +104,15 @@ impl Meters {
         self.handle.render()
     }
 
-    /// Folds measured times into their buckets. Without it, a server whose meters are never read would keep every measurement.
+    /// Folds measurements into their buckets. Otherwise a server whose meters are never read would keep every
+    /// measurement.
     pub(crate) fn upkeep(&self) {
         self.handle.run_upkeep();
     }
 }
 
-/// Counts a request as in flight until this value is dropped, whether the request is answered or its client goes away.
+/// Counts a request as in flight until this value is dropped: when the request is answered, or when its client
+/// disconnects.
 pub(crate) struct InFlight<'a>(&'a Meters);
 
 impl<'a> InFlight<'a> {
@@ -125,7 +128,7 @@ impl Drop for InFlight<'_> {
     }
 }
 
-/// Gives an answer its id.
+/// Sets the request id of an answer.
 pub(crate) fn set_request_id(response: &mut Response, id: uuid::Uuid) {
     if let Ok(id) = HeaderValue::from_str(&id.to_string()) {
         response.headers_mut().insert(REQUEST_ID, id);

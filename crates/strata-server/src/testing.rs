@@ -20,9 +20,10 @@ use strata_engine::Settings as EngineSettings;
 use tower::ServiceExt;
 use uuid::Uuid;
 
-use crate::{App, Settings, router};
+use crate::router::router;
+use crate::{App, Settings};
 
-/// A clock that goes one second on each time it is looked at, from a fixed moment.
+/// A clock that starts at a fixed moment and advances one second with each read.
 #[derive(Default)]
 struct SteppingClock(AtomicU64);
 
@@ -43,10 +44,10 @@ impl IdSource for CountedIds {
     }
 }
 
-/// Set by a test that wants counting `wait!` to take as long as it likes.
+/// A test sets it to make the counting of `wait!` block until the test ends it.
 pub(crate) static WAIT: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
-/// Counts words; panics at `panic!`, to see what the server makes of a panic, and waits at `wait!`.
+/// Counts words. `panic!` makes it panic, to test how the server handles a panic, and `wait!` makes it wait.
 struct Words;
 
 impl TokenCounter for Words {
@@ -59,7 +60,7 @@ impl TokenCounter for Words {
     }
 }
 
-/// A model that gives the answers it was told to, and fails when it has no more.
+/// A model with scripted answers. It fails when it has no more.
 pub(crate) struct ScriptedModel(Mutex<VecDeque<String>>);
 
 impl ScriptedModel {
@@ -67,7 +68,7 @@ impl ScriptedModel {
         Self(Mutex::new(answers.into_iter().collect()))
     }
 
-    /// How many answers nobody has asked for.
+    /// The number of answers that were not requested.
     pub(crate) fn left(&self) -> usize {
         self.0.lock().unwrap().len()
     }
@@ -92,7 +93,7 @@ pub(crate) struct TestServer {
     router: Router,
 }
 
-/// What a test looks at of an answer.
+/// The parts of an answer that tests check.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: axum::http::HeaderMap,
@@ -171,7 +172,7 @@ impl TestServer {
         self.send(request.body(Body::from(body.to_string())).unwrap()).await
     }
 
-    /// How far the store has come, over all users.
+    /// The revision of the store, over all users.
     pub(crate) async fn heads(&self) -> Vec<(UserId, Head)> {
         let store = self.app.engine().store();
         let mut heads = Vec::new();

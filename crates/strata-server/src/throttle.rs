@@ -1,6 +1,6 @@
-//! How much one key may ask: a bucket of requests that fills up with time, and a count of those under way.
+//! The limits of one key: a bucket of requests that fills up with time, and a count of running requests.
 //!
-//! Only keys with limits are counted. Time is the `Clock` port's.
+//! Only keys with limits are counted. The time comes from the `Clock` port.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -17,25 +17,25 @@ use strata_core::key::ApiKey;
 
 use crate::error::ApiError;
 
-/// With more keys than this, those that are at rest are no longer remembered: a full bucket is what a new one is.
+/// With more keys than this, idle keys are removed: a full bucket equals a new one.
 const MAX_AT_REST: usize = 1_000;
 
-/// What all limited keys have asked of late.
+/// The recent requests of all keys with limits.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Throttle(Arc<Mutex<HashMap<KeyId, Usage>>>);
 
 #[derive(Debug, Clone, Copy)]
 struct Usage {
-    /// Requests that may still come now; a minute's worth at the most.
+    /// The requests that are allowed now; at most those of one minute.
     left: f64,
-    /// When that was reckoned.
+    /// When this number was computed.
     at: Timestamp,
-    /// Requests under way.
+    /// The running requests.
     running: u32,
 }
 
 impl Usage {
-    /// Fills the bucket with what the time since then has brought. A clock that went back brings nothing.
+    /// Adds the requests that the time since then allows. A clock that went back adds none.
     fn refill(&mut self, per_minute: u32, now: Timestamp) {
         let seconds = now.duration_since(self.at).as_secs_f64().max(0.0);
         self.left = (self.left + seconds * f64::from(per_minute) / 60.0).min(f64::from(per_minute));
@@ -48,7 +48,7 @@ impl Throttle {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a request of `key`, until the permit is dropped, or says when to come again.
+    /// Counts a request of `key` until the permit is dropped, or returns when to try again.
     pub(crate) fn enter(&self, key: &ApiKey, now: Timestamp) -> Result<Option<Permit>, ApiError> {
         let limits = key.limits;
         if limits.per_minute.is_none() && limits.concurrent.is_none() {
@@ -84,7 +84,7 @@ impl Throttle {
     }
 }
 
-/// One request of a limited key, under way until this is dropped.
+/// One running request of a key with limits. It ends when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Permit {
     throttle: Throttle,
@@ -92,7 +92,7 @@ pub(crate) struct Permit {
 }
 
 impl Permit {
-    /// Holds the permit until the whole answer is sent: a stream is under way as long as it flows.
+    /// Holds the permit until the whole answer is sent: a stream counts as running until its end.
     pub(crate) fn hold(self, response: Response) -> Response {
         response.map(|body| Body::new(Held { body, _permit: self }))
     }

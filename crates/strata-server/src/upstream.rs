@@ -1,4 +1,4 @@
-//! The state of the proxy: the connections to the upstream, and what is kept of sessions between two requests.
+//! The state of the proxy: the connections to the upstream, and the data kept for sessions between two requests.
 
 mod sessions;
 
@@ -21,7 +21,7 @@ use crate::keys::Identity;
 use crate::settings::{ProxySettings, UpstreamUrl};
 pub(crate) use sessions::{PromptHistories, hash};
 
-/// Headers between two neighbours (RFC 9110, 7.6.1), which are not passed on.
+/// Headers for a single connection (RFC 9110, 7.6.1), which are not passed on.
 const HOP_BY_HOP: [HeaderName; 9] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -34,17 +34,17 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     UPGRADE,
 ];
 
-/// What our own headers begin with.
+/// The prefix of Strata's own headers.
 const OWN: &str = "x-strata-";
 
-/// More recordings than this never run at once.
+/// The most concurrent recordings: more than ever run at once.
 const MAX_RECORDINGS: u32 = 1 << 20;
 
-/// What the requests to the proxy share.
+/// The state that all requests to the proxy share.
 pub(crate) struct ProxyState {
     upstream: Option<Upstream>,
     pub(crate) histories: PromptHistories,
-    /// Each recording holds a permit: all free means that nothing is being recorded.
+    /// Each recording holds a permit. If all are free, nothing is being recorded.
     pub(crate) recordings: Arc<Semaphore>,
 }
 
@@ -69,7 +69,7 @@ impl ProxyState {
         })
     }
 
-    /// Waits until everything that passed is recorded, at most for this time.
+    /// Waits until all exchanges that have passed are recorded, at most for this time.
     pub(crate) async fn finish(&self, most: Duration) {
         if tokio::time::timeout(most, self.recordings.acquire_many(MAX_RECORDINGS)).await.is_err() {
             tracing::error!("some replies could not be recorded before the server stopped");
@@ -85,12 +85,12 @@ pub(crate) struct Upstream {
     timeout: Duration,
 }
 
-/// Whether Strata reads the answer on its way back.
+/// Whether Strata reads the answer when it passes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AnswerUse {
-    /// It is read, so it must not be compressed.
+    /// The answer is read, so it must not be compressed.
     Read,
-    /// It passes unread.
+    /// The answer passes unread.
     Pass,
 }
 
@@ -100,12 +100,12 @@ impl Upstream {
         Self { client: strata_http::client(), url: url.clone(), key, timeout: settings.upstream_timeout }
     }
 
-    /// How long it may be silent.
+    /// The longest pause between two pieces of an answer.
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// Sends a request on and waits for the head of the answer.
+    /// Passes a request on and waits for the head of the answer.
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -140,14 +140,15 @@ impl Upstream {
         }
     }
 
-    /// The headers of a request as the upstream gets them.
+    /// The headers of a request for the upstream.
     pub(crate) fn headers(&self, parts: &Parts, answer: AnswerUse) -> HeaderMap {
         let mut sent = end_to_end(&parts.headers);
-        // The client library writes these for the upstream's own name and the body as it is sent.
+        // The client library sets these for the upstream's own name and for the body.
         for name in [HOST, CONTENT_LENGTH, EXPECT] {
             sent.remove(name);
         }
-        // Strata's own headers, keys above all, are not passed on. A key of another service is the upstream's.
+        // Strata's own headers, above all keys, are not passed on. The key of another service is meant for the
+        // upstream.
         let identity = parts.extensions.get::<Identity>();
         let is_ours = |name: &HeaderName| {
             name.as_str().starts_with(OWN) || identity.is_some_and(|identity| identity.is_ours(name))
@@ -184,7 +185,7 @@ fn end_to_end(headers: &HeaderMap) -> HeaderMap {
     kept
 }
 
-/// The headers of an answer as the client gets them. An upstream that is a Strata as well has ids of its own.
+/// The headers of an answer for the client. If the upstream is a Strata too, its request id is dropped.
 pub(crate) fn answer_headers(headers: &HeaderMap) -> HeaderMap {
     let mut passed = end_to_end(headers);
     let theirs: Vec<HeaderName> =

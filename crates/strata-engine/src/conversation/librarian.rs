@@ -1,6 +1,7 @@
-//! What memory says by itself, where there is no model: what it has learned, and what it knows about a question.
+//! The replies of memory itself, without a model: the memories it has learned, and the items it knows about a
+//! question.
 //!
-//! It only repeats what is stored, in the language of the message; it makes nothing up.
+//! The reply only repeats stored text, in the language of the message. Nothing is invented.
 
 use crate::jobs::{Event, InferredEvent};
 use crate::learn::extractive::is_chinese;
@@ -9,7 +10,7 @@ use strata_core::store::Item;
 use strata_core::turn::Role;
 use strata_language::rules::is_question;
 
-/// How many items are shown at the most: what fits on a screen beside the question.
+/// The most items that a reply shows: as many as fit on a screen beside the question.
 const MAX_SHOWN: usize = 5;
 
 /// The reply, and the items that it shows.
@@ -27,7 +28,7 @@ pub(super) fn reply(
         return (lines.join("\n"), Vec::new());
     }
     let shown = worth_showing(recalled);
-    // Recent turns stand in where nothing fits; they are relevant to nothing.
+    // If nothing matches, recall returns recent turns, with a relevance of 0.
     let fits = shown.iter().any(|found| found.relevance > 0.0);
     let head = match (shown.is_empty(), fits) {
         (true, _) => words.nothing,
@@ -43,7 +44,7 @@ pub(super) fn reply(
     (lines.join("\n"), shown)
 }
 
-/// What became of what the message states.
+/// The changes of memory that the message has caused, one line each.
 fn said_to(learned: &[InferredEvent], words: &Words) -> Vec<String> {
     learned
         .iter()
@@ -62,8 +63,7 @@ fn said_to(learned: &[InferredEvent], words: &Words) -> Vec<String> {
         .collect()
 }
 
-/// Statements and what was said, without questions that were asked before and without the words that a statement shown
-/// was learned from.
+/// The items to show: no earlier questions, and no turn that a shown memory was learned from.
 fn worth_showing(recalled: Vec<RecalledItem>) -> Vec<RecalledItem> {
     let mut told: Vec<_> = Vec::new();
     for found in &recalled {
@@ -78,7 +78,7 @@ fn worth_showing(recalled: Vec<RecalledItem>) -> Vec<RecalledItem> {
         Item::Memory(_) | Item::Summary(_) => true,
     };
     let mut shown: Vec<RecalledItem> = recalled.into_iter().filter(is_new).collect();
-    // For a person the best comes first; recall's own order also spreads out what a model is shown.
+    // A person wants the best first. Recall's own order also cares for diversity, which serves a model.
     shown.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
     shown.truncate(MAX_SHOWN);
     shown

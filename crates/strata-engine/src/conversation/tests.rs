@@ -1,4 +1,4 @@
-//! Chats over the reference store with a scripted model, one test a branch.
+//! Chats over the reference store with a scripted model, one test for each branch.
 
 use std::future::{pending, ready};
 use std::pin::pin;
@@ -14,14 +14,14 @@ use strata_core::metric::RequestMetric;
 use strata_core::store::{InMemoryStore, JobQuery, Store};
 use strata_core::turn::{HiddenReason, Turn};
 
-/// What the model does after it has said its pieces.
+/// The model's action after it has sent its pieces.
 enum Then {
     Ends,
     Fails,
     ThinksForever,
 }
 
-/// A model that says pieces and remembers what it was shown.
+/// A model that sends scripted pieces and keeps the requests.
 struct Scripted {
     pieces: &'static [&'static str],
     then: Then,
@@ -69,7 +69,7 @@ impl ChatModel for Scripted {
     }
 }
 
-/// Lets so many rests pass at once, and never ends another.
+/// Lets this many rests pass at once, and never ends another.
 struct Rests(AtomicU32);
 
 #[async_trait]
@@ -140,7 +140,7 @@ async fn a_reply_is_streamed_recorded_and_counted() {
 }
 
 #[tokio::test]
-async fn the_model_is_shown_the_session_and_what_was_said_elsewhere() {
+async fn the_model_is_shown_the_session_and_items_of_others() {
     let world = World::new();
     world.say("other", "the dog sleeps in the flat").await;
     let model = Scripted::new(&["noted"], Then::Ends);
@@ -192,7 +192,7 @@ async fn a_failure_is_a_reply_in_the_users_language_and_an_error_turn() {
 }
 
 #[tokio::test]
-async fn a_reply_that_breaks_off_keeps_what_came() {
+async fn an_interrupted_reply_keeps_the_part_that_arrived() {
     let world = World::new();
     let reply = world.chat("a trip", &Scripted::new(&["By train, "], Then::Fails)).await;
     assert!(reply.text.starts_with("By train, \n\nSorry"), "{}", reply.text);
@@ -221,7 +221,7 @@ async fn a_reply_that_is_stopped_is_recorded_as_far_as_it_came() {
 async fn a_reply_that_takes_long_is_held() {
     let world = World::new();
     let model = Scripted::new(&["By train"], Then::ThinksForever);
-    // Each hold leases the reply anew for half a minute from then.
+    // Each hold renews the lease for half a minute.
     let timer = Rests(AtomicU32::new(3));
     let waits = async {
         while timer.0.load(Ordering::SeqCst) > 0 {
@@ -248,7 +248,7 @@ async fn a_reply_that_takes_long_is_held() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_recorded_is_an_error_and_asks_nobody() {
+async fn a_message_that_cannot_be_recorded_is_an_error_and_asks_no_model() {
     let world = World::with(|settings| settings.limits.max_turn_bytes = 8);
     let model = Scripted::new(&["ok"], Then::Ends);
     for (message, says) in
@@ -264,7 +264,7 @@ async fn what_cannot_be_recorded_is_an_error_and_asks_nobody() {
 
 #[tokio::test]
 async fn memory_that_fails_does_not_fail_the_chat() {
-    // No recall can be asked for nothing.
+    // Recall refuses a request for zero items.
     let world = World::with(|settings| settings.recall.default_top_k = 0);
     let model = Scripted::new(&["By train."], Then::Ends);
     let reply = world.chat("a trip", &model).await;
@@ -277,7 +277,7 @@ async fn memory_that_fails_does_not_fail_the_chat() {
 }
 
 #[tokio::test]
-async fn without_a_model_memory_says_what_it_learned_and_knows() {
+async fn without_a_model_memory_tells_its_memories() {
     let world = World::new();
     let alone = async |message: &str| {
         let reply = world.engine.conversation.chat_alone(&world.user, &session("s"), message).await.unwrap();

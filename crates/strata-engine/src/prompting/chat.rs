@@ -1,4 +1,4 @@
-//! Memory for a chat whose client keeps the conversation: what to put in front of the question, and the row about it.
+//! Memory for a chat whose client keeps the conversation: the block in front of the question, and the request's row.
 
 use std::collections::HashSet;
 
@@ -21,41 +21,43 @@ use strata_core::turn::Role;
 pub struct ChatQuestion {
     /// The session it is asked in.
     pub session: SessionId,
-    /// What is asked.
+    /// The text of the question.
     pub question: String,
-    /// The messages that the client shows the model itself, as [`key`] numbers them, instructions left out.
+    /// The messages that the client itself shows the model, by their [`key`](crate::align::key), without
+    /// instructions.
     pub shown: HashSet<u64>,
-    /// What these messages say: it takes no place in what memory has to say.
+    /// The texts of these messages. Items with these texts are excluded: already shown.
     pub texts: HashSet<TextFingerprint>,
-    /// How many items at the most, instead of the setting.
+    /// The most items, instead of the setting.
     pub top_k: Option<u32>,
-    /// Instead of the setting.
+    /// The weight of recency, instead of the setting.
     pub recency_weight: Option<f32>,
-    /// Instead of the setting.
+    /// The lowest relevance, instead of the setting.
     pub score_threshold: Option<f32>,
 }
 
 /// A session as it was before its question was recorded.
 #[derive(Debug, Clone)]
 pub struct ChatSnapshot {
-    /// Whatever was recorded later was not looked at.
+    /// Turns recorded after this moment are not in the snapshot.
     taken_at: Timestamp,
     turn_count: u64,
     state: State,
 }
 
-/// What memory has to say to a question.
+/// The memory block for a question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChatMemory {
-    /// The block for [`crate::prompt::chat`]'s place, in front of the question; none where nothing is known.
+    /// The block that goes in front of the question, in the form of [`crate::prompt::chat`]; none if nothing is
+    /// known.
     pub block: Option<String>,
-    /// The row of the request, to be noted with [`Prompting::note_chat`] once the model has answered.
+    /// The row of the request. [`Prompting::note_chat`] logs it after the model has answered.
     pub row: RequestMetric,
 }
 
 impl Prompting {
-    /// Reads what a question is answered from: the session, and the user's index brought up to date. Afterwards the question
-    /// may be recorded while [`Prompting::chat_memory`] ranks.
+    /// Reads the session and brings the user's index up to date. Afterwards the question may be recorded while
+    /// [`Prompting::chat_memory`] ranks.
     pub async fn chat_snapshot(&self, user: &UserId, session: &SessionId) -> Result<ChatSnapshot> {
         let Session { turn_count, state, .. } =
             session_now(self.recording.store.as_ref(), self.clock.as_ref(), user, session).await?;
@@ -63,7 +65,7 @@ impl Prompting {
         Ok(ChatSnapshot { taken_at: self.clock.now(), turn_count, state })
     }
 
-    /// What memory has to say to a question, without what the client shows the model anyway.
+    /// Makes the memory block for a question, without items that the client already shows the model.
     pub async fn chat_memory(
         &self,
         user: &UserId,
@@ -73,7 +75,7 @@ impl Prompting {
     ) -> Result<ChatMemory> {
         let began = self.clock.now();
         let ChatSnapshot { taken_at, turn_count, mut state } = snapshot;
-        // A client that shows all of the session has room for what was said elsewhere.
+        // A client that shows the whole session has room for items of other sessions.
         let shows_all = question.shown.len() as u64 > turn_count;
         let gathering = Gathering::of_chat(question, shows_all.then_some(Scope::User));
         let Remembered { items, mut row, problem } = self.gather(user, id, &gathering).await;
@@ -92,8 +94,8 @@ impl Prompting {
         Ok(ChatMemory { block, row })
     }
 
-    /// The row of a question to which memory had nothing to say: because nothing was asked in words, or, where
-    /// `failed`, because it failed or took too long.
+    /// The row of a chat without a memory block: because there was no question in words, or, with `failed`, because
+    /// recall failed or took too long.
     pub fn chat_without_memory(
         &self,
         id: RequestId,
@@ -108,8 +110,8 @@ impl Prompting {
         RequestMetric { error_stage: row.error_stage.filter(|_| failed), ..row }
     }
 
-    /// What takes the place of messages that gave way to a budget: a block with their summary, of at most so many tokens,
-    /// the same for the same messages; none where they say nothing or where nothing of them fits.
+    /// A block with a summary of messages that did not fit a budget. It has at most `max_tokens` tokens, and is the
+    /// same for the same messages. `None` if the messages have no text or nothing of them fits.
     pub fn summary_block(&self, messages: &[Message], max_tokens: u32) -> Option<String> {
         let PromptRules { settings, rules } = &*self.prompts;
         let mut bound = settings.summary.clone();
@@ -120,20 +122,20 @@ impl Prompting {
             if tokens <= max_tokens {
                 return Some(block);
             }
-            // By as much as it is too long, and by a tenth at least, so that it comes to an end.
+            // The limit shrinks in proportion to the excess, and by at least a tenth, so that the loop ends.
             let chars = summary.chars().count() as u64 * u64::from(max_tokens) / u64::from(tokens);
             bound.max_chars = bound.max_chars.min(summary.chars().count()) * 9 / 10;
             bound.max_chars = bound.max_chars.min(usize::try_from(chars).unwrap_or(usize::MAX));
         }
     }
 
-    /// The tokens of a text, as the configured counter has them.
+    /// The number of tokens of a text, by the configured counter.
     pub fn count_tokens(&self, text: &str) -> u32 {
         self.tokens.count(text)
     }
 
-    /// Notes the row of a chat's request, which is written behind, as those of searches are; and takes what was said into
-    /// the user's index now, when nobody waits for it.
+    /// Logs the row of a chat's request, which is written in the background like those of searches. Then brings the
+    /// user's index up to date, at a time when no request waits for it.
     pub async fn note_chat(&self, user: &UserId, row: RequestMetric) {
         self.recall.log.note(user, row);
         if let Err(error) = self.recall.freshen(user).await {

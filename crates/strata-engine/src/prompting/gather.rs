@@ -1,4 +1,5 @@
-//! What recall finds for a prompt or a chat: one way to ask, to leave out what is shown anyway, and to note the row.
+//! Gathers items for a prompt or a chat: asks recall, excludes items that are already shown, and makes the request's
+//! row.
 
 use std::collections::HashSet;
 
@@ -19,32 +20,32 @@ pub(crate) struct Gathering {
     pub(crate) session: SessionId,
     pub(crate) question: String,
     pub(crate) scope: Option<Scope>,
-    /// How many items at most, instead of the setting.
+    /// The most items, instead of the setting.
     pub(crate) top_k: Option<u32>,
     pub(crate) recency_weight: Option<f32>,
     pub(crate) score_threshold: Option<f32>,
-    /// Items that the prompt shows anyway.
+    /// Items that the prompt already shows.
     pub(crate) shown_items: HashSet<ItemId>,
-    /// Messages that the client shows the model itself, by their [`key`].
+    /// Messages that the client itself shows the model, by their [`key`].
     pub(crate) shown_messages: HashSet<u64>,
-    /// Texts that are shown, in whichever session they were said.
+    /// Texts that are already shown, regardless of their session.
     pub(crate) shown_texts: HashSet<TextFingerprint>,
-    /// How many shown things recall may find: so many more items are asked for.
+    /// How many items that are already shown recall may find. This many more items are requested.
     pub(crate) shown_count: usize,
 }
 
-/// What recall found for a prompt, and the row of that.
+/// The items that recall found for a prompt, and the request's row.
 pub(crate) struct Remembered {
-    /// Best first, without what the prompt shows anyway.
+    /// The best first, without items that the prompt already shows.
     pub(crate) items: Vec<RecalledItem>,
-    /// Not noted yet.
+    /// Not logged yet.
     pub(crate) row: RequestMetric,
-    /// Why there is nothing.
+    /// The error, if recall failed.
     pub(crate) problem: Option<Error>,
 }
 
 impl Prompting {
-    /// What recall finds for a question, without what is shown anyway. The row is not noted.
+    /// Asks recall and excludes items that are already shown. The row is not logged yet.
     pub(crate) async fn gather(&self, user: &UserId, id: RequestId, gathering: &Gathering) -> Remembered {
         let began = self.clock.now();
         let request = self.recall_request(gathering);
@@ -89,13 +90,13 @@ impl Prompting {
 }
 
 impl Gathering {
-    /// What a prompt asks for that shows these items.
+    /// The question of a prompt that already shows the items `shown`.
     pub(crate) fn of_prompt(request: &PromptRequest, shown: Vec<ItemId>, scope: Option<Scope>) -> Self {
         Self {
             session: request.session.clone(),
             question: request.question.clone(),
             scope,
-            // The question itself may be found too.
+            // Recall may find the question itself too.
             shown_count: shown.len() + 1,
             shown_items: shown.into_iter().collect(),
             shown_texts: HashSet::from([TextFingerprint::new(&request.question)]),
@@ -103,7 +104,7 @@ impl Gathering {
         }
     }
 
-    /// What a chat asks for whose client keeps the conversation.
+    /// The question of a chat whose client keeps the conversation.
     pub(crate) fn of_chat(chat: &ChatQuestion, scope: Option<Scope>) -> Self {
         Self {
             session: chat.session.clone(),
@@ -119,7 +120,7 @@ impl Gathering {
         }
     }
 
-    /// Whether the prompt shows an item anyway: among its messages, or as the question itself.
+    /// Whether an item is already shown: among the messages, or as the question itself.
     fn shows(&self, item: &Item) -> bool {
         let is_message = match item {
             Item::Turn(turn) => self.shown_messages.contains(&key(turn.role, &turn.content, &turn.notes)),

@@ -108,7 +108,7 @@ async fn a_diagnosis_fills_itself() {
     - PID controller stable
     </recent_conversation>
     ");
-    // The question's own device counts before anybody has answered, and is not stored.
+    // The device in the question counts even before there is an answer, and is not stored.
     assert!(flat_text(&engine, "10.1.1.99?").await.contains("Device: 10.1.1.99\n"));
     assert_eq!(state_now(&engine).await.diagnostic.device_ip.as_deref(), Some("10.1.1.47"));
 }
@@ -159,7 +159,7 @@ async fn errors_are_neither_read_nor_shown() {
 }
 
 #[tokio::test]
-async fn what_came_by_another_path_is_caught_up() {
+async fn turns_of_another_path_are_caught_up() {
     let engine = engine();
     let told = vec![turn("look at 10.1.1.47"), turn("please")];
     let changes = ChangeSet::one(at(0), appending("s", told));
@@ -214,7 +214,7 @@ async fn the_summary_moves_on_by_steps_and_keeps_its_chain() {
         exchange(&engine, number).await;
         let chain = engine.summaries.list(&ann(), &session("s"), 100).await.unwrap();
         ends.extend(chain.first().map(|summary| summary.end_seq).filter(|end| ends.last() != Some(end)));
-        // Whatever has been folded, the last three exchanges are there as they were said.
+        // With any folding, the prompt has the last three exchanges unchanged.
         let text = flat_text(&engine, "and?").await;
         let recent = text.split("<recent_conversation>\n").nth(1).unwrap();
         assert!(recent.starts_with(&format!("User: question {}\n", number.saturating_sub(2))), "{text}");
@@ -243,7 +243,7 @@ async fn the_summary_moves_on_by_steps_and_keeps_its_chain() {
 }
 
 #[tokio::test]
-async fn a_long_session_that_nobody_folded_is_caught_up_once() {
+async fn a_long_session_without_a_summary_is_caught_up_once() {
     let engine = engine();
     let turns: Vec<_> = (0..3_000).map(|number| turn(&format!("note {number}"))).collect();
     engine.store().apply(&ann(), ChangeSet::one(at(0), appending("s", turns))).await.unwrap();
@@ -279,7 +279,7 @@ async fn a_chat_keeps_its_beginning_between_steps() {
 }
 
 #[tokio::test]
-async fn a_chat_recalls_and_what_it_injects_is_not_recorded() {
+async fn a_chat_recalls_and_its_injected_block_is_not_recorded() {
     let engine = engine();
     let elsewhere = NewMessage::new(Role::User, "My sister Mei lives in Hangzhou");
     engine.recording.record(&ann(), &session("other"), vec![elsewhere], None).await.unwrap();

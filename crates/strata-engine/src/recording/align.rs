@@ -1,14 +1,15 @@
-//! Which of a client's messages a session has already, and where the new ones go.
+//! Finds out which of a client's messages a session already has, and where the new ones belong.
 //!
-//! Clients of chat models are stateless: they send the whole conversation with every request, or what they kept of it. A
-//! session is the record of it, and several conversations may share one. So a session is read as a forest: each turn
-//! follows another, by default the visible one before it ([`Follows`]). The messages heard are matched along those
-//! paths, from their end, which is robust against clients that trim the beginning, change an old tool result or put other
-//! instructions in front. What comes after the last match is new. What was stored after it was said on a branch that the
-//! client has left: it is abandoned, unless so much of it hangs on so little evidence that it is more likely another
-//! conversation that began alike.
+//! Clients of chat models are stateless: with every request they send the whole conversation, or the part of it that
+//! they kept. A session is the record of the conversation, and several conversations may share one session. So a
+//! session is read as a forest: each turn follows another turn, by default the visible one before it ([`Follows`]).
+//! The client's messages are matched along those paths, starting at their end. This is robust against clients that
+//! cut the beginning, change an old tool result or put other instructions in front. Messages after the last match are
+//! new. Turns stored after the last match belong to a branch that the client has left, and are abandoned. The
+//! exception: if many turns would be abandoned on little evidence, it is more likely another conversation with the
+//! same beginning, and they stay.
 //!
-//! All of it is pure, and bounded whatever is sent: see [`MAX_HEARD`], [`MAX_SAME`].
+//! All functions are pure, and their cost is bounded for any input: see [`MAX_HEARD`], [`MAX_SAME`].
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,30 +17,31 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use crate::prompt::strip_injected;
 use strata_core::turn::{Follows, Role, Turn, TurnNotes};
 
-/// How many of the messages are compared, from the last: more than any window of a chat model holds in turns.
+/// How many messages are compared, counted from the last: more turns than any context window of a chat model holds.
 const MAX_HEARD: usize = 1_024;
 
-/// How many messages with the same words are compared with a turn: a thousand times «ok» must not cost a million steps.
+/// How many messages with the same text are compared with a turn: a thousand times «ok» must not cost a million
+/// steps.
 const MAX_SAME: usize = 16;
 
-/// How many turns may be abandoned for each message that matched. Greetings are answered alike by the same model: two
-/// messages that match are not worth a hundred turns, but an edit within the last few exchanges is an edit.
+/// How many turns may be abandoned for each matching message. The same model answers greetings alike, so two matching
+/// messages do not justify abandoning a hundred turns; but an edit within the last few exchanges is an edit.
 const ABANDONED_PER_MATCH: usize = 4;
 
-/// How many turns may be abandoned when a single question matched: a reply that came back otherwise than it was said, and
+/// How many turns may be abandoned if only a single question matched: a reply that the client sent back changed, and
 /// the question after it. Questions are short and repeat themselves; replies seldom do.
 const ABANDONED_BY_QUESTION: usize = 2;
 
-/// A visible turn of a session, as far as alignment looks at it.
+/// The fields of a visible turn that alignment compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stored {
-    /// Its place.
+    /// Its place in the session.
     pub seq: u64,
-    /// What was said, see [`key`].
+    /// The hash of its text, see [`key`].
     pub key: u64,
     /// Who said it.
     pub role: Role,
-    /// What it follows.
+    /// The turn that it follows.
     pub follows: Follows,
 }
 
@@ -57,27 +59,27 @@ impl From<&Turn> for Stored {
 /// A message that a client sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Heard {
-    /// What was said, see [`key`].
+    /// The hash of its text, see [`key`].
     pub key: u64,
     /// Who said it.
     pub role: Role,
 }
 
-/// Where a client's messages stand in a session.
+/// The position of a client's messages in a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alignment {
-    /// The stored turn after which the new messages go; `None` where they begin a conversation.
+    /// The stored turn that the new messages follow; `None` if they begin a conversation.
     pub after: Option<u64>,
-    /// How many of the messages are stored, or were before what the session remembers.
+    /// How many of the messages are already stored, or are older than the turns compared.
     pub known: usize,
-    /// Stored turns on a branch that was left, by `seq`.
+    /// Stored turns on an abandoned branch, by `seq`.
     pub abandoned: Vec<u64>,
-    /// Whether turns before those compared could change the answer.
+    /// Whether the result is final. If not, older turns of the session could change it.
     pub is_certain: bool,
 }
 
-/// A number for what was said: the same for texts that differ in white space or in what Strata injected, and for replies
-/// that ask for the same calls.
+/// A hash of a message. Texts that differ only in white space or in blocks injected by Strata have the same hash, and
+/// so have replies that ask for the same tool calls.
 pub fn key(role: Role, content: &str, notes: &TurnNotes) -> u64 {
     let mut hasher = DefaultHasher::new();
     role.as_str().hash(&mut hasher);
@@ -92,8 +94,8 @@ pub fn key(role: Role, content: &str, notes: &TurnNotes) -> u64 {
     hasher.finish()
 }
 
-/// Aligns what was heard, the newest last, with the visible turns of a session, by ascending `seq`. `stored` may begin
-/// anywhere.
+/// Aligns a client's messages, the newest last, with the visible turns of a session, by ascending `seq`. `stored` may
+/// begin at any turn of the session.
 pub fn align(stored: &[Stored], heard: &[Heard]) -> Alignment {
     let first = heard.len().saturating_sub(MAX_HEARD);
     let compared = &heard[first..];
@@ -106,7 +108,8 @@ pub fn align(stored: &[Stored], heard: &[Heard]) -> Alignment {
         let is_whole = run == place + 1 && first == 0;
         let last_question = forest.last_question();
         let is_convincing = match (is_last, run) {
-            // The question itself: with what came before it, or alone where it is the last one of the session too.
+            // A single match on the newest message counts only if that message is the whole conversation and also the
+            // session's last question.
             (true, 1) => is_whole && last_question == Some(turn),
             (false, 1) => is_whole || descendants.len() <= ABANDONED_BY_QUESTION,
             _ => true,
@@ -129,14 +132,14 @@ pub fn align(stored: &[Stored], heard: &[Heard]) -> Alignment {
     Alignment { after: None, known: first, abandoned: Vec::new(), is_certain: false }
 }
 
-/// A stored turn that says what a message says, and how many messages before it match as well, itself included.
+/// A stored turn with the text of a message, and the number of consecutive matches that end with it.
 #[derive(Debug, Clone, Copy)]
 struct Match {
     turn: usize,
     run: usize,
 }
 
-/// A session's turns with the turn that each follows, as places in `stored`.
+/// A session's turns, each with the index in `stored` of the turn that it follows.
 struct Forest<'a> {
     stored: &'a [Stored],
     parents: Vec<Option<usize>>,
@@ -152,7 +155,7 @@ impl<'a> Forest<'a> {
         Self { stored, parents: (0..stored.len()).map(parent).collect() }
     }
 
-    /// For each message the turn that matches it with the longest run before it; of equals the newest.
+    /// For each message the turn that matches it with the longest run of matches before it; among equals the newest.
     fn best_matches(&self, heard: &[Heard]) -> Vec<Option<Match>> {
         let mut places: HashMap<u64, Vec<usize>> = HashMap::new();
         for (place, message) in heard.iter().enumerate().rev() {
@@ -162,7 +165,7 @@ impl<'a> Forest<'a> {
             }
         }
         let mut best: Vec<Option<Match>> = vec![None; heard.len()];
-        // For each turn the messages that it matches, with their runs.
+        // For each turn the messages that it matches, with the lengths of their runs.
         let mut runs: Vec<Vec<(usize, usize)>> = Vec::with_capacity(self.stored.len());
         for (turn, stored) in self.stored.iter().enumerate() {
             let before = self.parents[turn].map(|parent| &runs[parent]);

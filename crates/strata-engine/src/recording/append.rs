@@ -88,7 +88,7 @@ impl Recording {
         self.store.apply(user, set).await
     }
 
-    /// Adds to `set` what recording `turns` changes beside appending them: the state and the rolling summary.
+    /// Adds the other changes that follow from recording `turns` to `set`: the state and the rolling summary.
     async fn observe_into(
         &self,
         set: &mut ChangeSet,
@@ -136,7 +136,7 @@ impl Recording {
     }
 }
 
-/// The session as it is stored, or as it is before the first write.
+/// The session as it is stored, or an empty one before the first write.
 pub(crate) async fn session_now(
     store: &dyn Store,
     clock: &dyn Clock,

@@ -1,10 +1,10 @@
 //! Exchanges: a client's messages and the reply that a model gives, recorded as they happen.
 //!
-//! [`Recording::open_exchange`] aligns the messages with the session (see [`super::align`]), stores what is new and notes that
-//! a reply is awaited; [`Recording::close_exchange`] stores the reply and takes the note back, in one change set each. The
-//! note is a job under a lease: when the process dies in between, whoever works on jobs next finds it and records that the
-//! reply was interrupted ([`JobKind::Reply`]). So a reply whose end somebody saw is recorded, and of every other one
-//! it is known that it broke off.
+//! [`Recording::open_exchange`] aligns the messages with the session (see [`super::align`]), stores the new ones and
+//! enqueues a job that stands for the awaited reply. [`Recording::close_exchange`] stores the reply and removes the
+//! job. Each is one change set. The job is under a lease: if the process dies in between, a worker finds the job
+//! later and records that the reply was interrupted ([`JobKind::Reply`]). So every reply is recorded, as complete or
+//! as interrupted.
 
 use std::sync::atomic::Ordering;
 
@@ -24,16 +24,16 @@ use strata_core::session::Session;
 use strata_core::store::{AppendedTurn, Change, ChangeSet, Expectation, TurnQuery};
 use strata_core::turn::{Follows, Hidden, HiddenReason, Metadata, NewMessage, NewTurn, Role, Turn};
 
-/// How long a reply is awaited without a sign of life of the process that awaits it, unless leases are shorter.
-const HELD: SignedDuration = SignedDuration::from_secs(30);
+/// How long a reply is awaited without a renewal by the process that awaits it, unless leases are shorter.
+const REPLY_LEASE: SignedDuration = SignedDuration::from_secs(30);
 
-/// How many turns alignment looks at first. Nearly every request continues where the session ends.
-const NEAR: u64 = 64;
+/// How many turns alignment reads first. Nearly every request continues at the end of the session.
+const FIRST_LOOK: u64 = 64;
 
-/// How many turns it looks at where those do not settle it.
-const FAR: u64 = 1_024;
+/// How many turns alignment reads if the first ones are not enough to decide.
+const LONGEST_LOOK: u64 = 1_024;
 
-/// A reply that is awaited.
+/// An awaited reply.
 #[derive(Debug, Clone)]
 pub struct Exchange {
     session: SessionId,
@@ -43,9 +43,9 @@ pub struct Exchange {
     job: Job,
 }
 
-/// What the job that awaits a reply carries.
+/// The payload of the job that awaits a reply.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Awaited {
+struct AwaitedReply {
     session: SessionId,
     question: Option<AppendedTurn>,
     reply: TurnId,
@@ -54,17 +54,18 @@ struct Awaited {
 /// How a reply ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ending {
-    /// Whole.
+    /// The reply is complete.
     Complete(NewMessage),
-    /// Broken off: what came of it.
+    /// The reply was interrupted; the message holds the part that arrived.
     Interrupted(NewMessage),
-    /// The model failed: what there is to say about it.
+    /// The model failed; the message describes the failure.
     Failed(NewMessage),
 }
 
 impl Recording {
-    /// Stores what of `messages` the session does not have yet, and that a reply to them is awaited. Asking the same again
-    /// stores nothing twice; what was said on a branch that the client has left leaves recall, with what was learned from it.
+    /// Stores those of `messages` that the session does not have yet, and a job that stands for the awaited reply.
+    /// Sending the same messages again stores nothing twice. Turns on a branch that the client has left are removed
+    /// from recall, together with the memories learned from them.
     pub async fn open_exchange(
         &self,
         user: &UserId,
@@ -84,7 +85,8 @@ impl Recording {
             let found = session_now(self.store.as_ref(), self.clock.as_ref(), user, session).await?;
             let (stored, alignment) = self.aligned(user, session, found.turn_count, &heard).await?;
             let mut turns = messages[alignment.known.min(messages.len())..].to_vec();
-            // A client may send more than a call may; the rest would not be recalled before it is old anyway.
+            // A client may send more messages than one call may store. Only the last ones are stored; the others are
+            // too old to matter to recall.
             let most = self.limits.max_turns_per_call;
             turns.drain(..turns.len().saturating_sub(most));
             let opening = Opening { session: &found, stored: &stored, alignment: &alignment };
@@ -95,8 +97,9 @@ impl Recording {
         }
     }
 
-    /// Appends a message whose reply is awaited, whatever it says: for a client that leaves the conversation to the session.
-    pub async fn open_message(
+    /// Appends a message whose reply is awaited, without aligning it: for a client that leaves the conversation to
+    /// the session.
+    pub(crate) async fn open_message(
         &self,
         user: &UserId,
         session: &SessionId,
@@ -108,7 +111,7 @@ impl Recording {
         let mut tried = 0;
         loop {
             let found = session_now(self.store.as_ref(), self.clock.as_ref(), user, session).await?;
-            let stored = self.last_turns(user, session, found.turn_count, NEAR).await?;
+            let stored = self.last_turns(user, session, found.turn_count, FIRST_LOOK).await?;
             let after = stored.last().map(|turn| turn.seq);
             let alignment = Alignment { after, known: 0, abandoned: Vec::new(), is_certain: true };
             let opening = Opening { session: &found, stored: &stored, alignment: &alignment };
@@ -119,8 +122,8 @@ impl Recording {
         }
     }
 
-    /// Appends turns to a session as it was found, and notes that a reply is awaited; what was learned on a branch that is
-    /// left is taken back.
+    /// Appends turns to a session as it was read, and enqueues the job for the reply. Memories learned on an
+    /// abandoned branch are taken back.
     async fn open(
         &self,
         user: &UserId,
@@ -137,7 +140,7 @@ impl Recording {
         Ok(exchange)
     }
 
-    /// The visible ones of a session's last turns.
+    /// The visible turns among a session's last `looked` turns.
     async fn last_turns(
         &self,
         user: &UserId,
@@ -156,7 +159,7 @@ impl Recording {
         Ok(turns)
     }
 
-    /// The session's visible turns, as many as it takes, and where the messages stand in them.
+    /// Enough of the session's visible turns to decide, and the position of the messages among them.
     async fn aligned(
         &self,
         user: &UserId,
@@ -164,20 +167,20 @@ impl Recording {
         turn_count: u64,
         heard: &[Heard],
     ) -> Result<(Vec<Turn>, Alignment)> {
-        let mut looked = NEAR;
+        let mut looked = FIRST_LOOK;
         loop {
             let first = turn_count.saturating_sub(looked);
             let turns = self.last_turns(user, session, turn_count, looked).await?;
             let stored: Vec<Stored> = turns.iter().map(Stored::from).collect();
             let alignment = align(&stored, heard);
-            if alignment.is_certain || first == 0 || looked >= FAR {
+            if alignment.is_certain || first == 0 || looked >= LONGEST_LOOK {
                 return Ok((turns, alignment));
             }
-            looked = FAR;
+            looked = LONGEST_LOOK;
         }
     }
 
-    /// The exchange, and the change set that opens it, without its turns.
+    /// The exchange, and the change set that opens it, still without the turns.
     fn opened(
         &self,
         user: &UserId,
@@ -205,7 +208,7 @@ impl Recording {
                 .find(|turn| Some(turn.seq) == alignment.after)
                 .map(|turn| AppendedTurn { id: turn.id, seq: turn.seq }),
         };
-        let awaited = Awaited { session: session.id.clone(), question, reply: TurnId(self.ids.next()) };
+        let awaited = AwaitedReply { session: session.id.clone(), question, reply: TurnId(self.ids.next()) };
         let job = self.reply_job(user, &awaited, now);
         let mut first = ChangeSet::one(now, Change::EnqueueJob(Box::new(job.clone())))
             .expecting(Expectation::unchanged(session));
@@ -213,15 +216,15 @@ impl Recording {
             let hidden = Some(Hidden { reason: HiddenReason::Abandoned, at: now });
             first.changes.push(Change::HideTurns { ids: left, hidden });
         }
-        let Awaited { session, question, reply } = awaited;
+        let AwaitedReply { session, question, reply } = awaited;
         (Exchange { session, question, reply, job }, first)
     }
 
-    fn reply_job(&self, user: &UserId, awaited: &Awaited, now: Timestamp) -> Job {
+    fn reply_job(&self, user: &UserId, awaited: &AwaitedReply, now: Timestamp) -> Job {
         Job {
             id: JobId(self.ids.next()),
             user: user.clone(),
-            // It holds no session: learning from one goes on while a reply comes in.
+            // The job locks no session: learning from the session continues while a reply arrives.
             session: None,
             kind: JobKind::Reply.as_str().to_owned(),
             payload: serde_json::to_value(awaited).unwrap_or(Value::Null),
@@ -231,7 +234,7 @@ impl Recording {
             lease: Some(Lease {
                 id: LeaseId(self.ids.next()),
                 worker: JobKind::Reply.as_str().to_owned(),
-                until: later(now, self.held()),
+                until: later(now, self.reply_lease()),
             }),
             last_error: None,
             result: None,
@@ -240,21 +243,21 @@ impl Recording {
         }
     }
 
-    fn held(&self) -> SignedDuration {
-        HELD.min(SignedDuration::from_secs(self.jobs.settings.lease_secs.into()))
+    fn reply_lease(&self) -> SignedDuration {
+        REPLY_LEASE.min(SignedDuration::from_secs(self.jobs.settings.lease_secs.into()))
     }
 
-    /// How often a reply that takes long has to be awaited anew, see [`Recording::hold_exchange`].
+    /// How often [`Recording::hold_exchange`] has to be called while a reply takes long.
     pub fn exchange_hold(&self) -> std::time::Duration {
-        self.held().unsigned_abs() / 3
+        self.reply_lease().unsigned_abs() / 3
     }
 
-    /// Says that the reply is still awaited.
+    /// Renews the lease: the reply is still awaited.
     pub async fn hold_exchange(&self, user: &UserId, exchange: &mut Exchange) -> Result<()> {
         let now = self.clock.now();
         let mut job = exchange.job.clone();
         let Some(lease) = &mut job.lease else { return Ok(()) };
-        lease.until = later(now, self.held());
+        lease.until = later(now, self.reply_lease());
         let again = Change::EnqueueJob(Box::new(job.clone()));
         let changes = exchange.finishing(JobOutcome::Dropped).into_iter().chain([again]).collect();
         self.store.apply(user, ChangeSet::new(now, changes)).await?;
@@ -262,15 +265,15 @@ impl Recording {
         Ok(())
     }
 
-    /// Stores a reply; when it returns, the reply is durable. A reply that broke off is marked, and where nothing of it
-    /// came it is not recalled, as one that failed.
+    /// Stores a reply; when the call returns, the reply is durable. An interrupted reply is marked. A failed reply,
+    /// and an interrupted reply without text, are hidden from recall.
     pub async fn close_exchange(&self, user: &UserId, exchange: Exchange, ending: Ending) -> Result<()> {
         let now = self.clock.now();
         let session = &exchange.session;
-        if !self.is_still_asked(user, &exchange).await? {
-            tracing::info!("a reply came to a question that was forgotten meanwhile; it is not recorded");
+        if !self.question_exists(user, &exchange).await? {
+            tracing::info!("the question of a reply was forgotten meanwhile; the reply is not recorded");
             let changes = exchange.finishing(JobOutcome::Dropped).into_iter().collect();
-            // The note may be gone with the question.
+            // The job may have been deleted together with the question.
             let _ = self.store.apply(user, ChangeSet::new(now, changes)).await;
             return Ok(());
         }
@@ -282,11 +285,11 @@ impl Recording {
         };
         match self.append_after(user, session, first, vec![turn.clone()]).await {
             Ok(_) => Ok(()),
-            // Somebody took this process for dead, and has noted that the reply was interrupted.
+            // A worker has assumed that this process is dead, and has recorded that the reply was interrupted.
             Err(error) if gave_up(&error) => {
                 let there = self.store.turns(user, &TurnQuery::Ids(vec![turn.id])).await?;
                 if there.iter().any(|there| there.content == turn.content) {
-                    // It had been written, though the store could not say so.
+                    // The reply had been written, though the store returned an error.
                     return Ok(());
                 }
                 tracing::warn!(
@@ -299,8 +302,8 @@ impl Recording {
         }
     }
 
-    /// Whether the question has not been forgotten.
-    async fn is_still_asked(&self, user: &UserId, exchange: &Exchange) -> Result<bool> {
+    /// Whether the question still exists.
+    async fn question_exists(&self, user: &UserId, exchange: &Exchange) -> Result<bool> {
         let Some(question) = exchange.question else { return Ok(true) };
         Ok(!self.store.turns(user, &TurnQuery::Ids(vec![question.id])).await?.is_empty())
     }
@@ -328,16 +331,16 @@ impl Recording {
         Ok(NewTurn { id: exchange.reply, ..turn })
     }
 
-    /// Records that a reply was interrupted whose process has died.
+    /// Records that a reply was interrupted because its process has died.
     pub(crate) async fn settle_reply(&self, job: &Job, lease: LeaseId) -> Result<(Ended, Work)> {
         let now = self.clock.now();
         let finish = Change::FinishJob { id: job.id, lease, outcome: JobOutcome::Dropped };
         let mut changes = vec![finish];
-        if let Ok(awaited) = serde_json::from_value::<Awaited>(job.payload.clone()) {
-            let Awaited { session, question, reply } = awaited;
+        if let Ok(awaited) = serde_json::from_value::<AwaitedReply>(job.payload.clone()) {
+            let AwaitedReply { session, question, reply } = awaited;
             let ids: Vec<TurnId> = question.iter().map(|question| question.id).chain([reply]).collect();
             let found = self.store.turns(&job.user, &TurnQuery::Ids(ids)).await?;
-            // The question may have been forgotten meanwhile: then there is nothing to reply to.
+            // The question may have been forgotten meanwhile. Then no reply is recorded.
             let is_awaited = question.is_none_or(|question| found.iter().any(|turn| turn.id == question.id));
             if is_awaited && !found.iter().any(|turn| turn.id == reply) {
                 let message = NewMessage::new(Role::Assistant, "");
@@ -350,8 +353,8 @@ impl Recording {
         Ok((Ended::Done, Work::default()))
     }
 
-    /// A message that can be recorded whatever a client or a model sent: its content has no NUL character and is not longer
-    /// than a turn may be, and other parts that a turn cannot keep are left out.
+    /// Makes a message of any client or model storable: its content has no NUL character and is not longer than a
+    /// turn may be, and other parts that a turn cannot store are left out.
     fn fitted(&self, mut message: NewMessage) -> NewMessage {
         let most = self.limits.max_turn_bytes;
         message.content = message.content.replace('\0', "\u{fffd}");
@@ -373,7 +376,7 @@ impl Recording {
     }
 }
 
-/// What was read of a session to open an exchange in it.
+/// The parts of a session that were read to open an exchange in it.
 #[derive(Clone, Copy)]
 struct Opening<'a> {
     session: &'a Session,

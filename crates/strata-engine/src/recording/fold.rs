@@ -1,4 +1,4 @@
-//! The rolling summary in the store: moved on by steps, read with the few turns that it does not cover.
+//! The rolling summary in the store: moved on in steps, and read with the few turns that it does not cover.
 //!
 //! Each version names the one it was built on. Within [`VERSION_TURNS`] turns a version is moved on in place, so that the
 //! chain grows by 6,000 characters for that many turns and not for every step.
@@ -14,24 +14,24 @@ use strata_core::store::{Change, ChangeSet, SummaryQuery, TurnQuery};
 use strata_core::summary::{Strategy, Summary, SummaryStatus};
 use strata_core::turn::{NewTurn, Turn};
 
-/// The most turns that one fold reads. Of more the oldest are counted as left out, which the summary's bound would do to
-/// them anyway: 512 first sentences are several times what it holds.
+/// The most turns that one fold reads. Older turns are only counted as left out. The size limit of the summary would
+/// leave them out anyway: 512 first sentences are several times longer than the summary.
 const MAX_FOLD: u64 = 512;
 
-/// After how many turns a version is left as it is and another built on it.
+/// The number of turns after which a version stays as it is and a new version is built on it.
 const VERSION_TURNS: u64 = 120;
 
-/// The last rolling summary and the turns that it does not cover.
+/// The latest rolling summary and the turns that it does not cover.
 pub(crate) struct Unfolded {
     pub(crate) summary: Option<Summary>,
-    /// Turns that nobody will read, between the summary and `turns`.
+    /// The number of turns between the summary and `turns` that are skipped.
     pub(crate) skipped: u64,
     /// Without hidden ones, by `seq`.
     pub(crate) turns: Vec<Turn>,
 }
 
 impl Unfolded {
-    /// The summary's text, and that turns after it were left out.
+    /// The summary's text, with a note if turns after it were left out.
     pub(crate) fn text(&self, settings: &PromptSettings) -> String {
         let existing = self.summary.as_ref().map_or("", |summary| &summary.text);
         if self.skipped == 0 {
@@ -70,7 +70,7 @@ impl Recording {
         Ok(Unfolded { summary, skipped: first - covered, turns })
     }
 
-    /// The change that moves the summary on, when `new` turns after the first `turn_count` complete a step.
+    /// The change that moves the summary on, if the `new` turns after the first `turn_count` complete a step.
     pub(crate) async fn fold(
         &self,
         user: &UserId,
@@ -79,7 +79,7 @@ impl Recording {
         new: &[NewTurn],
     ) -> Result<Option<Change>> {
         let step = self.prompts.settings.fold_step.max(1) as u64;
-        // Most turns complete no step, and need not look.
+        // Most turns complete no step. Then nothing is read.
         if turn_count / step == (turn_count + new.len() as u64) / step {
             return Ok(None);
         }
@@ -93,14 +93,15 @@ impl Recording {
             .map(|summary| Change::PutSummary(Box::new(summary))))
     }
 
-    /// Whether recording has left more to a prompt than a few steps: another program has recorded, or nobody has replied.
+    /// Whether more than a few steps are pending. This happens if another program has recorded turns, or if there was
+    /// no reply for long.
     pub(crate) fn is_behind(&self, unfolded: &Unfolded) -> bool {
         let PromptSettings { recent_exchanges, fold_step, .. } = self.prompts.settings;
         unfolded.skipped > 0 || unfolded.turns.len() > 4 * recent_exchanges + 3 * fold_step.max(1)
     }
 
-    /// Moves the summary on for a prompt, and stores it for the next one. That it could not be stored is no reason not to
-    /// answer.
+    /// Moves the summary on for a prompt and stores it for the next prompt. If it cannot be stored, the prompt is
+    /// made all the same.
     pub(crate) async fn catch_up(&self, user: &UserId, session: &SessionId, unfolded: Unfolded) -> Unfolded {
         let now = self.clock.now();
         let Some(summary) = self.folded(session, &unfolded, Vec::new(), now) else { return unfolded };
@@ -113,7 +114,7 @@ impl Recording {
         Unfolded { summary: Some(summary), skipped: 0, turns }
     }
 
-    /// The summary with all but the recent turns, if that is at least a step.
+    /// The summary moved on over all but the recent turns, if that is at least one step.
     fn folded(
         &self,
         session: &SessionId,
@@ -141,46 +142,69 @@ impl Recording {
         let text = existing.map_or("", |summary| &summary.text);
         let (messages, skipped) = (&messages[..leaving], unfolded.skipped);
         let text = build_summary_with(text, messages, skipped, &settings.filter, &settings.summary);
-        let end_seq = places[leaving - 1].0;
-        let input = places[..leaving].iter().fold(0, |sum: u32, (_, tokens)| sum.saturating_add(*tokens));
+        let input_tokens =
+            places[..leaving].iter().fold(0, |sum: u32, (_, tokens)| sum.saturating_add(*tokens));
         let elapsed = self.clock.now().duration_since(began).as_millis();
-        let output_tokens = self.tokens.count(&text);
-        let generation_ms = u32::try_from(elapsed).ok();
+        let step = FoldStep {
+            end_seq: places[leaving - 1].0,
+            input_tokens,
+            output_tokens: self.tokens.count(&text),
+            generation_ms: u32::try_from(elapsed).ok(),
+            text,
+            now,
+        };
         Some(match existing {
-            // What somebody structured is not written over.
-            Some(version)
-                if version.end_seq / VERSION_TURNS == end_seq / VERSION_TURNS
-                    && version.structured.is_none() =>
-            {
-                let input_tokens = version.input_tokens.saturating_add(input);
-                let version = version.clone();
-                Summary {
-                    end_seq,
-                    text,
-                    input_tokens,
-                    output_tokens,
-                    generation_ms,
-                    updated_at: now,
-                    ..version
-                }
-            }
-            _ => Summary {
-                id: SummaryId(self.ids.next()),
-                session: session.clone(),
-                strategy: Strategy::Rolling,
-                level: 0,
-                start_seq: 0,
-                end_seq,
-                base_id: existing.map(|base| base.id),
-                status: SummaryStatus::Completed,
-                text,
-                structured: existing.and_then(|base| base.structured.clone()),
-                input_tokens: input,
-                output_tokens,
-                generation_ms,
-                created_at: now,
-                updated_at: now,
-            },
+            Some(version) if step.continues(version) => step.moved_on(version),
+            base => step.new_version(SummaryId(self.ids.next()), session, base),
         })
+    }
+}
+
+/// The summary after one step, before it becomes a version.
+struct FoldStep {
+    end_seq: u64,
+    text: String,
+    input_tokens: u32,
+    output_tokens: u32,
+    generation_ms: Option<u32>,
+    now: Timestamp,
+}
+
+impl FoldStep {
+    /// Whether the step changes `version` in place. A structured summary is never overwritten.
+    fn continues(&self, version: &Summary) -> bool {
+        version.end_seq / VERSION_TURNS == self.end_seq / VERSION_TURNS && version.structured.is_none()
+    }
+
+    fn moved_on(self, version: &Summary) -> Summary {
+        Summary {
+            end_seq: self.end_seq,
+            text: self.text,
+            input_tokens: version.input_tokens.saturating_add(self.input_tokens),
+            output_tokens: self.output_tokens,
+            generation_ms: self.generation_ms,
+            updated_at: self.now,
+            ..version.clone()
+        }
+    }
+
+    fn new_version(self, id: SummaryId, session: &SessionId, base: Option<&Summary>) -> Summary {
+        Summary {
+            id,
+            session: session.clone(),
+            strategy: Strategy::Rolling,
+            level: 0,
+            start_seq: 0,
+            end_seq: self.end_seq,
+            base_id: base.map(|base| base.id),
+            status: SummaryStatus::Completed,
+            text: self.text,
+            structured: base.and_then(|base| base.structured.clone()),
+            input_tokens: self.input_tokens,
+            output_tokens: self.output_tokens,
+            generation_ms: self.generation_ms,
+            created_at: self.now,
+            updated_at: self.now,
+        }
     }
 }

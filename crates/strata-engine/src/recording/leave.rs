@@ -45,7 +45,7 @@ impl Recording {
         set.expect.push(Expectation::memories_since(self.store.head(user).await?));
         let times = self.times_left(user, session).await?;
         let memories = self.store.memories(user, &MemoryQuery::new(MemorySelect::All)).await?;
-        let gone = self.said_by_none_but(user, left, &memories).await?;
+        let gone = self.stated_only_by(user, left, &memories).await?;
         let changes = &mut set.changes;
         let hidden = Some(Hidden { reason: HiddenReason::Abandoned, at: now });
         for memory in memories.iter().filter(|memory| gone.contains(&memory.id)) {
@@ -55,7 +55,7 @@ impl Recording {
             }
             let mut successor = None;
             for former in replaced(memory.id, &memories, &gone) {
-                let again = self.again(former, now);
+                let again = self.revived(former, now);
                 successor = successor.or(Some(again.id));
                 changes.push(Change::AddMemory(Box::new(again)));
             }
@@ -67,9 +67,9 @@ impl Recording {
         Ok(())
     }
 
-    /// The visible memories that one of these turns says, and no other that still counts. What a person has worded
-    /// otherwise since is that person's word.
-    async fn said_by_none_but(
+    /// The visible memories that one of these turns states and that no other turn that still counts states. A memory
+    /// that a person has reworded since is kept: it is that person's statement.
+    async fn stated_only_by(
         &self,
         user: &UserId,
         left: &[&Turn],
@@ -91,7 +91,7 @@ impl Recording {
             let mut found = others.iter().filter(|turn| turn.id == *id);
             found.any(|turn| turn.hidden.is_none_or(|hidden| hidden.reason != HiddenReason::Abandoned))
         };
-        // The statement that a person replaced is kept under a newer id, with the sources that it had then.
+        // The statement that a person replaced is stored under a newer id, with the sources that it had then.
         let is_revised = |memory: &Memory| {
             memories.iter().any(|former| {
                 former.replaced_by == Some(memory.id)
@@ -103,8 +103,8 @@ impl Recording {
         Ok(gone.filter(|memory| !is_revised(memory)).map(|memory| memory.id).collect())
     }
 
-    /// A memory that was closed and is believed again.
-    fn again(&self, former: &Memory, now: Timestamp) -> Memory {
+    /// A closed memory that is believed again.
+    fn revived(&self, former: &Memory, now: Timestamp) -> Memory {
         Memory {
             id: MemoryId(self.ids.next()),
             valid_to: None,
@@ -116,7 +116,8 @@ impl Recording {
     }
 }
 
-/// What a memory took the place of, through others that are gone too, and what is not.
+/// The visible memories that a memory replaced. If a replaced memory is gone too, the search goes on with the
+/// memories that it replaced.
 fn replaced<'a>(id: MemoryId, memories: &'a [Memory], gone: &HashSet<MemoryId>) -> Vec<&'a Memory> {
     let mut found = Vec::new();
     let mut open = vec![id];

@@ -6,7 +6,7 @@
 //! Correctness does not depend on the queue: another process, or a writer that expects nothing, may still be faster, and
 //! then the writer tries again.
 //!
-//! What is deliberately absent: a runtime. A place in the queue is a waker.
+//! The queue needs no async runtime: a place in it is a waker.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
@@ -25,13 +25,14 @@ struct Table {
     sessions: HashMap<(UserId, SessionId), VecDeque<Waiting>>,
 }
 
-/// The first of a queue writes, the others wait.
+/// The first writer of a queue writes, the others wait.
 struct Waiting {
     number: u64,
     waker: Option<Waker>,
 }
 
-/// A place in a session's queue. The next writer follows when it is dropped, also if its owner is cancelled.
+/// A place in a session's queue. When it is dropped, the next writer continues; this also happens if its owner is
+/// cancelled.
 pub(crate) struct Place<'a> {
     queues: &'a Queues,
     session: (UserId, SessionId),
@@ -43,7 +44,7 @@ impl Queues {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until all writers that came before have left the session's queue.
+    /// Waits until all earlier writers have left the session's queue.
     pub(crate) async fn enter(&self, user: &UserId, session: &SessionId) -> Place<'_> {
         let session = (user.clone(), session.clone());
         let number = {
@@ -96,7 +97,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-    async fn one_after_the_other_and_nobody_is_left_waiting() {
+    async fn writers_run_one_after_the_other_and_none_is_left_waiting() {
         let queues = Arc::<Queues>::default();
         let (inside, done) = (Arc::<AtomicU32>::default(), Arc::<AtomicU32>::default());
         let mut tasks = Vec::new();
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_goes_away_holds_nobody_up() {
+    async fn a_cancelled_writer_blocks_no_other() {
         let queues = Queues::default();
         let (user, session) = (UserId::default(), SessionId::default());
         let first = queues.enter(&user, &session).await;
@@ -133,7 +134,7 @@ mod tests {
         let other = SessionId::new("other").unwrap();
         drop(queues.enter(&user, &other).await);
         drop(first);
-        // It was woken, and never looks.
+        // It was woken, but is never polled again.
         drop(gone);
         drop(last.await);
         assert!(queues.lock().sessions.is_empty());

@@ -1,4 +1,4 @@
-//! Recording: turns, durable before they are acknowledged.
+//! [`Recording::record`]: appends messages to a session; they are durable before the call returns.
 
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
@@ -22,24 +22,24 @@ const MAX_KEY_CHARS: usize = 256;
 /// The longest speaker's name, in characters: the limit OpenAI sets for `name`.
 pub(crate) const MAX_SPEAKER_CHARS: usize = 64;
 
-/// Up to so many bytes are counted on the request's thread: at 13 MB/s that takes about a millisecond.
+/// Up to this many bytes are tokenised on the request's thread: at 13 MB/s that takes about a millisecond.
 const INLINE_BYTES: usize = 16 * 1024;
 
-/// What recording did.
+/// The result of recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorded {
-    /// The turns with their places.
+    /// The turns with their places in the session.
     pub turns: Vec<AppendedTurn>,
-    /// Whether an earlier call with the same key had recorded them.
+    /// Whether an earlier call with the same key has recorded them.
     pub replayed: bool,
 }
 
 impl Recording {
-    /// Appends messages to a session. When it returns they are durable, numbered without gaps, and found by the next
-    /// search. With an idempotency key, a repeated call records nothing and answers as the first did.
+    /// Appends messages to a session. When the call returns, they are durable, numbered without gaps, and found by
+    /// the next search. With an idempotency key, a repeated call records nothing and returns the first call's result.
     ///
-    /// A reply or a tool's result is also read into the session's state, and now and then the rolling summary moves on, in
-    /// the same change set. What [`crate::prompt::chat`] injected is not recorded.
+    /// A reply or a tool's result also updates the session's state, and from time to time the rolling summary, in the
+    /// same change set. Blocks that [`crate::prompt::chat`] has injected are not recorded.
     pub async fn record(
         &self,
         user: &UserId,
@@ -65,19 +65,20 @@ impl Recording {
         Ok(Recorded { turns: applied.turns, replayed: applied.replayed })
     }
 
-    /// How many turns this part and its clones have recorded: work in the background can tell whether it is in the way.
+    /// How many turns this part and its clones have recorded. Background work uses it to find out whether clients are
+    /// busy recording.
     pub fn recorded_turns(&self) -> u64 {
         self.recorded.load(Ordering::Relaxed)
     }
 
-    /// Removes what was answered under a user's idempotency keys before `before`: a call that is repeated later records
-    /// its messages again.
+    /// Removes the results that are stored under a user's idempotency keys before `before`. A call that is repeated
+    /// later records its messages again.
     pub async fn prune_answers(&self, user: &UserId, before: Timestamp) -> Result<()> {
         self.store.apply(user, ChangeSet::one(self.clock.now(), Change::PruneIdempotency { before })).await?;
         Ok(())
     }
 
-    /// Checks and counts messages. Long ones are counted through the compute port.
+    /// Checks messages and counts their tokens. Long ones are counted through the compute port.
     pub(crate) async fn new_turns(&self, messages: Vec<NewMessage>, now: Timestamp) -> Result<Vec<NewTurn>> {
         let bytes: usize = messages.iter().map(|message| message.content.len()).sum();
         let this = self.clone();
@@ -91,7 +92,7 @@ impl Recording {
     pub(crate) fn new_turn(&self, message: NewMessage, now: Timestamp) -> Result<NewTurn> {
         let NewMessage { role, name, content, created_at, metadata, notes, hidden } = message;
         self.limits.check_text("`content`", &content)?;
-        // What Strata itself put into a prompt was not said.
+        // The client has not said the blocks that Strata injected into the prompt.
         let content = match strip_injected(&content) {
             Cow::Borrowed(_) => content,
             Cow::Owned(said) => said,
@@ -146,8 +147,8 @@ impl Recording {
     }
 }
 
-/// Adds a field with its length to a fingerprint. FNV-1a guards against a client's mistake, not against an attacker: a
-/// client that can choose the key can as well choose another.
+/// Adds a field with its length to a fingerprint. FNV-1a is enough: the fingerprint detects a client's mistake, not
+/// an attack. A client that chooses the key could simply choose another one.
 fn with_field(fingerprint: u64, text: &str) -> u64 {
     fnv_append(fnv_append(fingerprint, &(text.len() as u64).to_le_bytes()), text.as_bytes())
 }

@@ -1,4 +1,4 @@
-//! Why something was not even a candidate.
+//! Why an item was not even a candidate.
 
 use super::Requests;
 use strata_core::error::{Error, Result};
@@ -8,7 +8,8 @@ use strata_core::scope::Scope;
 use strata_core::store::{Item, MemoryQuery, MemorySelect, TurnQuery};
 
 impl Requests {
-    /// The item of an id, whatever its state and kind, among what all users share too; *not found* where there is none.
+    /// The item of an id, in any state and of any kind, including items that all users share; *not found* if there is
+    /// none.
     pub(super) async fn find_item(&self, user: &UserId, item: ItemId) -> Result<Item> {
         let turns = TurnQuery::Ids(vec![TurnId(item.uuid())]);
         if let Some(turn) = self.store.turns(user, &turns).await?.pop() {
@@ -25,7 +26,7 @@ impl Requests {
     }
 }
 
-/// Why an item was no candidate of a request, in a sentence.
+/// Why an item was not a candidate of a request, in one sentence.
 pub(super) fn why_no_candidate(row: &RequestMetric, item: &Item) -> String {
     if item.created_at() > row.created_at {
         return format!("it is from {}, after the request", item.created_at());

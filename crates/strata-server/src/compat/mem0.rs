@@ -1,9 +1,10 @@
-//! mem0's wire: the paths and shapes of its hosted service, which its own client (`mem0ai`'s `MemoryClient(host=…)`) calls.
+//! mem0's wire format: the paths and shapes of its hosted service, which its own client (`mem0ai`'s
+//! `MemoryClient(host=…)`) calls.
 //!
-//! Unknown fields are ignored here, as that service does; everywhere else they are refused. The paths are exactly the client's,
-//! so every other path under `/v1` stays the proxy's. They are not in the OpenAPI document, which describes Strata's own.
-//! Memories are stored as they are given. A memory that is named by its id alone is looked up with its owner, as far as the
-//! caller may ask for that owner.
+//! Unknown fields are ignored here, as that service does; all other routes refuse them. The paths are exactly those
+//! of the client, so every other path under `/v1` belongs to the proxy. They are not in the OpenAPI document, which
+//! describes Strata's own routes. Memories are stored unchanged. If a request names a memory only by its id, the
+//! memory's owner is looked up; the caller needs access to that owner.
 
 mod add;
 mod entities;
@@ -33,10 +34,10 @@ use crate::route::{Dialect, Route};
 use crate::wire::history::HistoryEntry;
 pub(crate) use lenient::LenientBody;
 
-/// The default threshold of relevance, as mem0 has it.
+/// The default threshold of relevance, the same as mem0's.
 const THRESHOLD: f64 = 0.1;
 
-/// The default number of results of a search, and of entries on a page, as mem0 has them.
+/// The default number of results of a search, and of entries on a page, the same as mem0's.
 const FOUND: u32 = 10;
 const PAGE: u32 = 100;
 
@@ -62,12 +63,13 @@ pub(crate) fn routes() -> Vec<Route> {
     .into()
 }
 
-/// The client calls this when it is made. It wants an answer, and names for things that Strata does not have.
+/// The client calls this route when it is created. It expects an answer with names for things that Strata does not
+/// have.
 async fn ping(_caller: Caller) -> Json<Value> {
     Json(json!({ "status": "ok", "org_id": "strata", "project_id": "strata", "user_email": null }))
 }
 
-/// Who and what a memory belongs to, as the client names it: at the top or inside `filters`.
+/// The owner of a memory, as the client names it: at the top level or inside `filters`.
 #[derive(Debug, Default, Deserialize)]
 struct Entities {
     user_id: Option<String>,
@@ -76,7 +78,7 @@ struct Entities {
     run_id: Option<String>,
 }
 
-/// A memory as the client knows it.
+/// A memory in the client's form.
 fn shown(owner: &UserId, memory: Memory, score: Option<f32>) -> Value {
     let mut shown = json!({
         "id": memory.id,
@@ -111,7 +113,7 @@ struct PageParams {
     page_size: Option<u32>,
 }
 
-/// The filter of a request: its `filters`, and what it names beside them.
+/// The filter of a request: its `filters`, and the owner named beside them.
 fn whole_filter(
     filters: Option<&Map<String, Value>>,
     named: &Entities,
@@ -182,7 +184,7 @@ async fn search_memories(
     let filter = whole_filter(filters.as_ref(), &named, [("gte", None), ("lte", None)])?;
     let user = user_of(&caller, [&named.user_id], filter.as_ref())?;
     let request = RecallRequest {
-        // Memories of a user, as mem0 has them, are that user's.
+        // In mem0, the memories of a user belong to that user alone.
         scope: Some(Scope::User),
         kinds: ItemKinds { turns: false, memories: true },
         filter,
@@ -268,7 +270,7 @@ async fn history(
     Ok(Json(json!(HistoryEntry::load(app.engine(), &user, id).await?)))
 }
 
-/// A change of one memory among several.
+/// The change of one memory in a batch.
 #[derive(Debug, Deserialize)]
 struct OneOfMany {
     memory_id: String,
@@ -322,7 +324,7 @@ async fn delete_memories(
     Ok(Json(json!({ "message": "Memories deleted successfully!", "deleted": deleted })))
 }
 
-/// Takes a user's memories that a filter lets pass out of recall.
+/// Removes a user's memories that match a filter from recall.
 async fn delete_matching(app: &App, user: &UserId, filter: &Filter) -> Result<usize, ApiError> {
     let query = MemoryQuery::new(MemorySelect::Current { as_of: None });
     let memories = app.engine().memories.filtered(user, &query, filter).await?;

@@ -1,5 +1,5 @@
-//! OpenAI's wire format: [`request`] reads a chat completion's request and changes the few bytes that memory touches,
-//! [`reply`] reads answers while they pass.
+//! OpenAI's wire format. [`request`] reads the request of a chat completion and changes only the few bytes that
+//! concern memory; [`reply`] reads the answers while they pass.
 
 pub(crate) mod reply;
 pub(crate) mod request;
@@ -25,13 +25,13 @@ struct Failure {
     code: &'static str,
 }
 
-/// A failure of ours; one of the upstream's is passed on as it came.
+/// One of Strata's failures. A failure of the upstream is passed on unchanged.
 pub(crate) fn failure(error: ErrorDetail) -> FailureResponse {
     let ErrorDetail { message, kind, code } = error;
     FailureResponse { error: Failure { message, kind, param: None, code } }
 }
 
-/// The schema of a failure under `/v1`; one of the upstream's may have more fields.
+/// The schema of a failure under `/v1`. A failure of the upstream may have more fields.
 pub(crate) fn failure_schema() -> Value {
     json!({
         "type": "object",

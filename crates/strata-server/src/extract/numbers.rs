@@ -20,9 +20,9 @@ pub(crate) fn limit(limit: &Option<String>) -> Result<u32, ApiError> {
     number("limit", limit, 1..=MAX_LIMIT, DEFAULT_LIMIT)
 }
 
-/// The part of a list that a query asks for.
+/// The range of a list that a query asks for.
 pub(crate) fn page(limit: &Option<String>, offset: &Option<String>) -> Result<Page, ApiError> {
-    // Stores count in signed 64 bits.
+    // Stores count with signed 64-bit numbers.
     Ok(Page { limit: self::limit(limit)?, offset: number("offset", offset, 0..=i64::MAX as u64, 0)? })
 }
 
@@ -49,7 +49,7 @@ where
     }
 }
 
-/// A switch from a query: `true` or `false`; off if it is absent.
+/// A switch from a query: `true` or `false`. Defaults to off.
 pub(crate) fn switch(name: &str, value: &Option<String>) -> Result<bool, ApiError> {
     match value.as_deref() {
         None | Some("false") => Ok(false),
@@ -61,7 +61,7 @@ pub(crate) fn switch(name: &str, value: &Option<String>) -> Result<bool, ApiErro
     }
 }
 
-/// A whole number, however it is written (`5`, `5.0`), from 1 to `most`.
+/// An integer in any notation (`5`, `5.0`), from 1 to `most`.
 pub(crate) fn count(name: &str, number: &Option<Number>, most: u32) -> Result<Option<u32>, ApiError> {
     let Some(number) = number else { return Ok(None) };
     let value = number.as_f64().unwrap_or_default();

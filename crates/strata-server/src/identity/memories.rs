@@ -1,4 +1,4 @@
-//! Which memories a request is about: the owner, the filter, one memory by its id.
+//! The memories that a request is about: the owner, the filter, one memory by its id.
 
 use serde_json::{Map, Value};
 use strata_core::turn::HiddenReason;
@@ -15,7 +15,7 @@ pub(crate) fn filter(filters: Option<&Map<String, Value>>) -> Result<Option<Filt
     Ok(Some(Filter::from_json(filters)?))
 }
 
-/// The user as [`Caller::user`] decides, and by default the user that the filter names, as mem0's clients do.
+/// The user, decided by [`Caller::user`]. As with mem0's clients, the filter may name the user too.
 pub(crate) fn user_of<'a>(
     caller: &Caller,
     named: impl IntoIterator<Item = &'a Option<String>>,
@@ -26,13 +26,13 @@ pub(crate) fn user_of<'a>(
     let is_unnamed = meant.is_none() && named.iter().all(|name| name.is_none()) && caller.is_unnamed();
     if is_unnamed && filter.is_some_and(Filter::mentions_user) {
         return Err(ApiError::invalid(
-            "`filters` speak of `user_id` without naming one user; ask for one user at a time, in `user_id`",
+            "`filters` has `user_id` without naming one user; ask for one user at a time, in `user_id`",
         ));
     }
     caller.user(named.into_iter().chain([&meant]))
 }
 
-/// What a request does with memories.
+/// What a request does with memories: reading or changing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Intent {
     Read,
@@ -72,7 +72,7 @@ pub(crate) async fn owner_of(app: &App, caller: &Caller, id: &str) -> Result<(Us
     }
 }
 
-/// A memory that was not deleted.
+/// A memory that is not deleted.
 pub(crate) async fn present(app: &App, user: &UserId, id: MemoryId) -> Result<Memory, ApiError> {
     let memory = app.engine().memories.get(user, id).await?;
     match memory.hidden {

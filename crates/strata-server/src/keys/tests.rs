@@ -1,4 +1,4 @@
-//! Keys from outside: what comes in with which.
+//! Keys from outside: which requests each key allows.
 
 use axum::body::Body;
 use axum::http::Method;
@@ -21,7 +21,7 @@ impl SecretSource for Counted {
     }
 }
 
-/// A server that looks keys up at each request.
+/// A server that looks up keys at each request.
 fn server() -> TestServer {
     TestServer::with(settings(), Default::default())
 }
@@ -34,7 +34,7 @@ fn bound(user: &str) -> NewKey {
     NewKey::new(UserId::new(user).unwrap())
 }
 
-/// Makes a key whose secret `number` decides.
+/// Makes a key whose secret follows from `number`.
 async fn make(server: &TestServer, number: u8, new: NewKey) -> (ApiKey, String) {
     let (key, secret) = server.app.engine().keys.create(new, &Counted(number)).await.unwrap();
     (key, secret.reveal().to_owned())
@@ -92,7 +92,7 @@ async fn from_the_first_key_on_every_route_but_health_needs_one() {
 }
 
 #[tokio::test]
-async fn a_key_is_sent_in_either_header_and_what_else_is_there_is_left_alone() {
+async fn a_key_is_sent_in_either_header_and_foreign_keys_are_ignored() {
     let server = server();
     let (_, ada) = make(&server, 1, bound("ada")).await;
     let (_, eve) = make(&server, 2, bound("eve")).await;
@@ -130,7 +130,7 @@ async fn a_key_is_sent_in_either_header_and_what_else_is_there_is_left_alone() {
 }
 
 #[test]
-fn whoever_passes_a_request_on_knows_which_headers_are_ours() {
+fn headers_with_our_keys_are_recognised() {
     let secret = KeySecret::generate(&Counted(1)).unwrap();
     let identity = |pairs: &[(HeaderName, &str)]| {
         let headers = pairs.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
@@ -206,7 +206,7 @@ async fn an_unbound_key_says_whom_it_serves() {
 }
 
 #[tokio::test]
-async fn a_key_does_what_its_scopes_say() {
+async fn a_key_is_limited_to_its_scopes() {
     let server = server();
     let scoped = |scopes: &str| NewKey { scopes: scopes.parse().unwrap(), ..bound("ada") };
     let (_, read) = make(&server, 1, scoped("read")).await;
@@ -259,7 +259,7 @@ async fn a_key_ends_by_itself_or_is_taken_back() {
     assert_eq!(code(&answer), (401, "invalid_api_key".to_owned()));
     assert!(answer.body.contains("revoked"), "{}", answer.body);
     assert_eq!(answer.header("www-authenticate"), Some(r#"Bearer realm="strata", error="invalid_token""#));
-    // The clock goes a second on each time it is looked at.
+    // The clock advances one second with each read.
     while server.app.engine().now() < soon {}
     let answer = get(&server, "/memories", &[("x-api-key", &expiring)]).await;
     assert_eq!(code(&answer), (401, "invalid_api_key".to_owned()));
@@ -273,7 +273,7 @@ async fn a_key_ends_by_itself_or_is_taken_back() {
 }
 
 #[tokio::test]
-async fn reached_from_elsewhere_it_answers_nobody_without_a_key() {
+async fn a_server_on_a_network_needs_a_key_for_every_request() {
     let named = vec!["memory.example".to_owned()];
     for settings in
         [Settings { reach: Reach::Network, ..settings() }, Settings { allowed_hosts: named, ..settings() }]
@@ -354,7 +354,7 @@ async fn pages_that_were_named_may_ask_and_read() {
 }
 
 #[tokio::test]
-async fn what_mem0s_clients_are_refused_stands_in_detail() {
+async fn refusals_for_mem0s_clients_are_in_detail() {
     let server = server();
     let reader = NewKey {
         scopes: "read".parse().unwrap(),

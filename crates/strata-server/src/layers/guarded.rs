@@ -32,7 +32,7 @@ pub(crate) async fn guarded(State(app): State<App>, request: Request, next: Next
     let Some(origin) = named_origin(settings, request.headers()) else { return next.run(request).await };
     let is_preflight = request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
     match *request.method() {
-        // The layer answers every `OPTIONS`; only a preflight is its business.
+        // The CORS layer answers every `OPTIONS` request, so it is only given preflights.
         Method::OPTIONS if !is_preflight => next.run(request).await,
         Method::OPTIONS => {
             let response = with_cors(origin, request, next).await;
@@ -42,12 +42,12 @@ pub(crate) async fn guarded(State(app): State<App>, request: Request, next: Next
     }
 }
 
-/// Runs a request of an allowed origin with the CORS headers. Credentials are not allowed: Strata has no cookies.
+/// Runs a request of an allowed origin and adds the CORS headers. Credentials are not allowed: Strata has no cookies.
 async fn with_cors(origin: HeaderValue, request: Request, next: Next) -> Response {
     let cors = CorsLayer::new()
         .allow_origin(AllowOrigin::exact(origin))
         .allow_methods([Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
-        // Client libraries send headers of their own, which cannot be listed. The origin decides who may send them.
+        // Client libraries send headers of their own, which cannot be listed. The origin alone decides.
         .allow_headers(AllowHeaders::mirror_request())
         .expose_headers([REQUEST_ID, RETRY_AFTER, ETAG])
         .max_age(PREFLIGHT_AGE)
@@ -58,7 +58,7 @@ async fn with_cors(origin: HeaderValue, request: Request, next: Next) -> Respons
     }
 }
 
-/// The origin of a request, if the operator has named it.
+/// The origin of a request, if the operator allows it.
 fn named_origin(settings: &Settings, headers: &HeaderMap) -> Option<HeaderValue> {
     let origin = headers.get(ORIGIN)?;
     let text = origin.to_str().ok()?;
@@ -66,7 +66,7 @@ fn named_origin(settings: &Settings, headers: &HeaderMap) -> Option<HeaderValue>
 }
 
 fn check(settings: &Settings, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
-    // An absolute target replaces `Host` (RFC 9112, 3.2.2), which then has to agree in being ours.
+    // An absolute target replaces `Host` (RFC 9112, 3.2.2). Then both have to be names of this server.
     let named = uri.authority().is_some() || headers.contains_key(HOST);
     let target = uri.authority().map(|authority| Some(authority.as_str()));
     let hosts = || target.into_iter().chain(headers.get_all(HOST).iter().map(|host| host.to_str().ok()));
@@ -86,7 +86,7 @@ fn check(settings: &Settings, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiE
             },
         ));
     }
-    // A page that this server has served has the name that the server is called by.
+    // A page that this server has served comes from a name of this server.
     let is_same = |origin: &str| hosts().flatten().any(|host| origin_host(origin) == Some(host));
     let is_ours = |origin: &str| {
         origin_host(origin).is_some_and(is_loopback)
@@ -121,7 +121,7 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// The host of an origin, with its port where it has one.
+/// The host of an origin, with its port if it has one.
 fn origin_host(origin: &str) -> Option<&str> {
     origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"))
 }

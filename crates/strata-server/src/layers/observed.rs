@@ -1,6 +1,6 @@
 //! One structured log line and the meters for each request.
 //!
-//! A route is logged as its pattern, never as the path that was called. What was said and who said it is never logged.
+//! A route is logged as its pattern, never as the requested path. Recorded text and names of users are never logged.
 
 use std::time::Instant;
 
@@ -50,7 +50,7 @@ pub(crate) async fn observed(State(app): State<App>, request: Request, next: Nex
     response
 }
 
-/// A method's name as a label; clients may invent methods, and labels must stay few.
+/// A method's name as a label. Clients may invent methods, but the number of labels must stay small.
 fn method_name(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

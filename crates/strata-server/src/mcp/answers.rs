@@ -1,4 +1,5 @@
-//! What the tools answer: shorter forms of the wire types, without the fields that cost a model tokens and tell it nothing.
+//! The answers of the tools: shorter forms of the wire types, without fields that cost a model tokens and are of no
+//! use to it.
 
 use rmcp::schemars::{self, JsonSchema};
 use serde::Serialize;
@@ -32,7 +33,7 @@ pub(crate) struct MemoryAnswer {
     /// The agent it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent_id: Option<String>,
-    /// What was attached to it.
+    /// The client's metadata.
     #[serde(skip_serializing_if = "Map::is_empty")]
     metadata: Map<String, Value>,
     /// How a todo ended: `done` or `dropped`.
@@ -40,18 +41,18 @@ pub(crate) struct MemoryAnswer {
     todo: Option<&'static str>,
     /// When it was learned.
     created_at: String,
-    /// Since when it is so.
+    /// When the statement became true.
     valid_from: String,
-    /// Until when it was so; absent while it still is.
+    /// When the statement stopped being true; absent while it is true.
     #[serde(skip_serializing_if = "Option::is_none")]
     valid_to: Option<String>,
-    /// The memory that took its place.
+    /// The memory that replaced it.
     #[serde(skip_serializing_if = "Option::is_none")]
     replaced_by: Option<String>,
     /// Whether it was deleted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     deleted: bool,
-    /// The turns that say so.
+    /// The turns that state it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     source_turns: Vec<String>,
 }
@@ -81,7 +82,7 @@ impl MemoryAnswer {
 /// The answer of `add_memory`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct AddedAnswer {
-    /// What became of the statement.
+    /// The added memories.
     pub(crate) results: Vec<AddedMemoryAnswer>,
 }
 
@@ -90,9 +91,9 @@ pub(crate) struct AddedAnswer {
 pub(crate) struct AddedMemoryAnswer {
     /// Its id.
     id: String,
-    /// The statement as it is kept.
+    /// The statement as it is stored.
     memory: String,
-    /// What happened: `ADD`.
+    /// The kind of the change: `ADD`.
     event: &'static str,
 }
 
@@ -106,44 +107,44 @@ impl From<&Memory> for AddedMemoryAnswer {
 /// The answer of `search_memories`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SearchAnswer {
-    /// What was found, the best first.
+    /// The found items, the best first.
     pub(crate) results: Vec<FoundAnswer>,
-    /// For `explain_recall`.
+    /// The id for `explain_recall`.
     pub(crate) request_id: String,
-    /// Where was looked: `session`, `user` or `global`.
+    /// Where recall searched: `session`, `user` or `global`.
     pub(crate) scope: &'static str,
-    /// What to make of the results.
+    /// A hint for using the results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) note: Option<String>,
 }
 
-/// Something that was found.
+/// A found item.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct FoundAnswer {
     /// Its id.
     id: String,
-    /// `turn` for something said; else the kind of memory: `fact`, `preference`, `todo`, `decision`; or `summary`.
+    /// `turn` for a message; `fact`, `preference`, `todo` or `decision` for a memory; or `summary`.
     kind: &'static str,
     /// Its text.
     memory: String,
-    /// Who said it, where it is a turn.
+    /// The role of the speaker, if it is a turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     role: Option<Role>,
-    /// How good a choice it is, from 0 to 1.
+    /// The score: relevance and recency together, from 0 to 1.
     score: f64,
     /// When it was said or learned.
     created_at: String,
-    /// Until when it was so; absent while it still is.
+    /// When the statement stopped being true; absent while it is true.
     #[serde(skip_serializing_if = "Option::is_none")]
     valid_to: Option<String>,
     /// The conversation it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     session_id: Option<String>,
-    /// What was attached to it.
+    /// The client's metadata.
     #[serde(skip_serializing_if = "Map::is_empty")]
     metadata: Map<String, Value>,
-    /// Whether the text was shortened; `get_memory` has all of a memory.
+    /// Whether the text was shortened; `get_memory` returns the whole memory.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     truncated: bool,
 }
@@ -155,7 +156,7 @@ impl From<&RecalledItem> for FoundAnswer {
             id: found.id.to_string(),
             kind: found.kind,
             memory: found.memory,
-            // A turn's metadata tells a model nothing.
+            // A turn's metadata is of no use to a model.
             metadata: if found.role.is_some() { Map::new() } else { found.metadata.fields().clone() },
             role: found.role,
             score: rounded(found.score),
@@ -167,7 +168,7 @@ impl From<&RecalledItem> for FoundAnswer {
     }
 }
 
-/// To three digits: more tell a model nothing.
+/// Rounds to three digits: more are of no use to a model.
 fn rounded(score: f32) -> f64 {
     (f64::from(score) * 1_000.0).round() / 1_000.0
 }
@@ -177,7 +178,7 @@ fn rounded(score: f32) -> f64 {
 pub(crate) struct MemoriesAnswer {
     /// The memories, the newest first.
     pub(crate) results: Vec<MemoryAnswer>,
-    /// There may be more: call again with this `offset`.
+    /// Present if there may be more: call again with this `offset`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next_offset: Option<u64>,
 }
@@ -188,7 +189,7 @@ pub(crate) struct OneAnswer {
     /// The memory.
     #[serde(flatten)]
     pub(crate) memory: MemoryAnswer,
-    /// All that it replaced, itself, and all that replaced it, the oldest first.
+    /// All statements that it replaced, its own, and all that replaced it, the oldest first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) history: Option<Vec<MemoryAnswer>>,
 }
@@ -196,26 +197,26 @@ pub(crate) struct OneAnswer {
 /// The answer of `delete_memory` and `delete_all_memories`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct DeletedAnswer {
-    /// How many memories left recall.
+    /// The number of memories that were removed from recall.
     pub(crate) deleted: u64,
-    /// What that means.
+    /// An explanation of the result.
     pub(crate) note: &'static str,
 }
 
 /// The answer of `explain_recall`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ExplainAnswer {
-    /// The question that was asked.
+    /// The question.
     pub(crate) query: String,
-    /// Where was looked, and why further than asked.
+    /// Where recall searched, and why the search was wider than requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) expansion: Option<String>,
-    /// Why, for the one item that was asked about.
+    /// The reason, for the one item that was asked about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
-    /// What became of the candidates, the most relevant first.
+    /// The outcomes of the candidates, the most relevant first.
     pub(crate) candidates: Vec<CandidateAnswer>,
-    /// How many more candidates there were.
+    /// How many other candidates there were.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) more_candidates: usize,
 }
@@ -225,7 +226,7 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// What became of one candidate.
+/// The outcome of one candidate.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct CandidateAnswer {
     /// Its id.
@@ -235,12 +236,12 @@ pub(crate) struct CandidateAnswer {
     kind: CandidateKind,
     /// Its place by relevance, from 1.
     place: u32,
-    /// How well it fits the question, from 0 to 1.
+    /// The relevance for the question, from 0 to 1.
     relevance: f64,
     /// `served`, `below_threshold`, `not_chosen`, `over_budget`, `shown`, `same_question` or `said_again`.
     #[schemars(with = "String")]
     outcome: OutcomeName,
-    /// The same in words.
+    /// The outcome in words.
     reason: String,
 }
 

@@ -1,4 +1,4 @@
-//! What the tools take. The comments are the descriptions that a model reads in the schemas.
+//! The arguments of the tools. The comments are the descriptions that a model reads in the schemas.
 
 use rmcp::schemars::{self, JsonSchema};
 use serde::Deserialize;
@@ -12,7 +12,7 @@ macro_rules! owned {
         #[serde(deny_unknown_fields)]
         pub(crate) struct $name {
             $($(#[$field_doc])* pub(crate) $field: $type,)*
-            /// Whose memory. Leave it out unless you act for several users.
+            /// The user whose memory is used. Omit it unless you act for several users.
             pub(crate) user_id: Option<String>,
         }
     };
@@ -21,20 +21,20 @@ macro_rules! owned {
 owned! {
     /// For `add_memory`.
     AddMemory {
-        /// What to remember, as one complete sentence that can be understood without the conversation: name people and
-        /// things instead of "he" or "it", and write dates instead of "tomorrow".
+        /// The statement to remember, as one complete sentence that can be understood without the conversation: name
+        /// people and things instead of "he" or "it", and write dates instead of "tomorrow".
         text: String,
-        /// `fact`: something that is so; `preference`: what somebody likes or how they want things done; `todo`: something
-        /// to be done; `decision`: something that was settled. A fact where you do not say.
+        /// `fact`: something that is true; `preference`: what a person likes or how they want things done; `todo`:
+        /// something to be done; `decision`: something that was decided. Defaults to `fact`.
         #[schemars(extend("enum" = ["fact", "preference", "todo", "decision", null]))]
         kind: Option<String>,
-        /// Binds it to one conversation. Leave it out for what holds everywhere.
+        /// Binds the memory to one conversation. Omit it if the statement holds everywhere.
         session_id: Option<String>,
         /// The same as `session_id`.
         run_id: Option<String>,
-        /// The agent it belongs to, where a user keeps several.
+        /// The agent it belongs to, if the user has several agents.
         agent_id: Option<String>,
-        /// Anything to find it by later with `filters`, as in `{"project": "garden"}`.
+        /// Any values for finding it later with `filters`, for example `{"project": "garden"}`.
         metadata: Option<Map<String, Value>>,
     }
 }
@@ -42,31 +42,34 @@ owned! {
 owned! {
     /// For `search_memories`.
     SearchMemories {
-        /// What you want to know, in plain words and with the names in it. A whole question finds more than keywords.
+        /// Your question, in plain words and with the names in it. A whole question finds more than keywords.
         query: String,
-        /// How many results at the most. Leave it out for a few that fit a prompt.
+        /// The most results. Omit it to get a few that fit a prompt.
         #[schemars(with = "Option<u32>", range(min = 1, max = 1000))]
         limit: Option<Number>,
         /// The same as `limit`.
         #[schemars(with = "Option<u32>", range(min = 1, max = 1000))]
         top_k: Option<Number>,
-        /// The conversation the question is asked in. It is searched first, and the rest too where it has too little.
+        /// The conversation in which the question is asked. It is searched first; the rest is searched too if it
+        /// contains too little.
         session_id: Option<String>,
-        /// `session`: only that conversation; `user`: all of the user's; `global`: also what all users share.
+        /// `session`: only that conversation; `user`: all conversations and memories of the user; `global`: also the
+        /// memories that all users share.
         #[schemars(extend("enum" = ["session", "user", "global", null]))]
         scope: Option<String>,
-        /// Which kinds of items: `memory` for what was learned or stored, `turn` for what was said word by word. Both
-        /// where you do not say.
+        /// The kinds of items: `memory` for learned or stored statements, `turn` for the messages of conversations,
+        /// word by word. Defaults to both.
         #[schemars(extend("items" = {"enum": ["memory", "turn"]}))]
         kinds: Option<Vec<String>>,
-        /// Only what has these fields: values attached with `metadata`, or `agent_id`, `run_id`, `kind`, `created_at`. As in
-        /// `{"project": "garden"}` or `{"AND": [{"kind": "todo"}, {"created_at": {"gte": "2026-01-31"}}]}`; operators are
-        /// `eq ne in nin gt gte lt lte contains icontains`, `AND OR NOT` combine, and `"*"` means that a field is there.
+        /// Finds only items with these fields: values of `metadata`, or `agent_id`, `run_id`, `kind`, `created_at`.
+        /// For example `{"project": "garden"}` or `{"AND": [{"kind": "todo"}, {"created_at": {"gte":
+        /// "2026-01-31"}}]}`. The operators are `eq ne in nin gt gte lt lte contains icontains`, `AND OR NOT` combine
+        /// conditions, and `"*"` means that a field exists.
         filters: Option<Map<String, Value>>,
-        /// What was known at that time instead of now, as in `2026-01-31T12:00:00Z`.
+        /// Searches the items that were known at this time, instead of now, for example `2026-01-31T12:00:00Z`.
         as_of: Option<String>,
-        /// Leaves out what is less relevant, from 0 to 1. Lower it to 0 where a search that should find something does
-        /// not.
+        /// Excludes items with a lower relevance, from 0 to 1. Lower it to 0 if a search does not find something that
+        /// it should find.
         #[schemars(range(min = 0.0, max = 1.0))]
         threshold: Option<f64>,
     }
@@ -78,20 +81,20 @@ owned! {
         /// Only this kind.
         #[schemars(extend("enum" = ["fact", "preference", "todo", "decision", null]))]
         kind: Option<String>,
-        /// Only those bound to this conversation.
+        /// Only memories bound to this conversation.
         session_id: Option<String>,
         /// The same as `session_id`.
         run_id: Option<String>,
-        /// Only those of this agent.
+        /// Only memories of this agent.
         agent_id: Option<String>,
-        /// Only what has these fields, as for `search_memories`.
+        /// Only memories with these fields, as in `search_memories`.
         filters: Option<Map<String, Value>>,
-        /// What was believed at that time instead of now, as in `2026-01-31T12:00:00Z`.
+        /// Lists the memories that were believed at this time, instead of now, for example `2026-01-31T12:00:00Z`.
         as_of: Option<String>,
-        /// How many at the most; 50 where you do not say.
+        /// The most memories. Defaults to 50.
         #[schemars(with = "Option<u32>", range(min = 1, max = 1000))]
         limit: Option<Number>,
-        /// Where to go on: the `next_offset` of the answer before.
+        /// Where the list continues: the `next_offset` of the previous answer.
         #[schemars(with = "Option<u32>")]
         offset: Option<Number>,
     }
@@ -100,9 +103,9 @@ owned! {
 owned! {
     /// For `get_memory`.
     GetMemory {
-        /// The memory's id, as `search_memories` and `get_memories` give it.
+        /// The memory's id, from `search_memories` or `get_memories`.
         memory_id: String,
-        /// Whether to tell also what it said before and what took its place.
+        /// Whether to include its former statements and the statements that replaced it.
         history: Option<bool>,
     }
 }
@@ -110,11 +113,11 @@ owned! {
 owned! {
     /// For `update_memory`.
     UpdateMemory {
-        /// The memory's id, as `search_memories` and `get_memories` give it.
+        /// The memory's id, from `search_memories` or `get_memories`.
         memory_id: String,
-        /// What is so now, as one complete sentence. It takes the place of the old one, which stays in the history.
+        /// The new statement, as one complete sentence. It replaces the old one, which stays in the history.
         text: String,
-        /// Replaces what was attached. Leave it out to keep that.
+        /// Replaces the metadata. Omit it to keep the metadata.
         metadata: Option<Map<String, Value>>,
     }
 }
@@ -122,7 +125,7 @@ owned! {
 owned! {
     /// For `delete_memory`.
     DeleteMemory {
-        /// The memory's id, as `search_memories` and `get_memories` give it.
+        /// The memory's id, from `search_memories` or `get_memories`.
         memory_id: String,
     }
 }
@@ -130,11 +133,11 @@ owned! {
 owned! {
     /// For `delete_all_memories`.
     DeleteAllMemories {
-        /// Only those bound to this conversation.
+        /// Only memories bound to this conversation.
         session_id: Option<String>,
         /// The same as `session_id`.
         run_id: Option<String>,
-        /// Only those of this agent.
+        /// Only memories of this agent.
         agent_id: Option<String>,
     }
 }
@@ -142,9 +145,9 @@ owned! {
 owned! {
     /// For `get_context`.
     GetContext {
-        /// The conversation. Leave it out for the one that this connection belongs to.
+        /// The conversation. Omit it for the conversation of this connection.
         session_id: Option<String>,
-        /// How many of its last messages; 20 where you do not say.
+        /// How many of its last messages. Defaults to 20.
         #[schemars(with = "Option<u32>", range(min = 1, max = 1000))]
         turns: Option<Number>,
     }
@@ -155,7 +158,7 @@ owned! {
     ExplainRecall {
         /// The `request_id` of an answer of `search_memories`.
         request_id: String,
-        /// A memory or turn, to ask why this one was or was not found. Leave it out for all candidates.
+        /// A memory or turn, to ask why this one was or was not found. Omit it to list all candidates.
         item_id: Option<String>,
     }
 }

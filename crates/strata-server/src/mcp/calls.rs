@@ -1,4 +1,4 @@
-//! The tools at work: arguments in, one use-case, an answer out.
+//! The handlers of the tools: each takes arguments, runs one use-case and returns an answer.
 
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData, JsonObject};
 use serde::Serialize;
@@ -34,14 +34,14 @@ const LISTED: u32 = 50;
 /// The default number of messages in a conversation's context.
 const CONTEXT_TURNS: u32 = 20;
 
-/// How many candidates an explanation has: what was served and the next best.
+/// The most candidates in an explanation: the returned items and the next best.
 const EXPLAINED: usize = 20;
 
 const RESTORABLE: &str = "out of recall; a person can bring it back with `strata memories restore ID`";
 
 type Answer = Result<Value, ApiError>;
 
-/// Calls a tool. What it cannot do is its answer; only a tool that does not exist is an error of the protocol.
+/// Calls a tool. A failing tool returns an answer; only an unknown tool is an error of the protocol.
 pub(super) async fn call(
     app: &App,
     caller: &Caller,
@@ -75,11 +75,11 @@ async fn run(app: &App, caller: &Caller, name: &str, arguments: JsonObject) -> A
         "delete_all_memories" => delete_all(app, caller, arguments).await,
         "get_context" => context(app, caller, arguments).await,
         "explain_recall" => explain(app, caller, arguments).await,
-        _ => Err(strata_core::Error::internal(format!("tool `{name}` is listed and does nothing")).into()),
+        _ => Err(strata_core::Error::internal(format!("tool `{name}` is listed but has no handler")).into()),
     }
 }
 
-/// A failure as a model reads it: what is wrong, then what to do next.
+/// A failure in the form for a model: the problem, then the next step.
 fn told(error: &ApiError) -> String {
     if let Some(cause) = error.cause() {
         tracing::error!(error = ?cause, "a tool failed");
@@ -122,7 +122,7 @@ async fn search(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     let filter = filter(arguments.filters.as_ref())?;
     let user = user_of(caller, [&arguments.user_id], filter.as_ref())?;
     let limit = count("limit", &arguments.limit, MAX_LIMIT)?.or(count("top_k", &arguments.top_k, MAX_LIMIT)?);
-    // An empty result tells a model that nothing is known; what was merely said last would tell it something wrong.
+    // An empty result tells a model that nothing is known. Recent turns without relevance would mislead it.
     let least = arguments.threshold.unwrap_or(f64::from(app.engine().settings().recall.score_threshold));
     let request = RecallRequest {
         session: caller.session([&arguments.session_id])?,
@@ -145,7 +145,7 @@ async fn search(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     })
 }
 
-/// What a model might misunderstand about a result.
+/// A hint against misunderstanding a result.
 fn note(recalled: &Recalled) -> Option<String> {
     match recalled.path {
         RetrievalPath::None => Some("nothing is known about this".to_owned()),
@@ -177,13 +177,14 @@ async fn add(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     let user = caller.user([&arguments.user_id])?;
     let memory = NewMemory {
         kind: arguments.kind.as_deref().map(str::parse).transpose()?.unwrap_or_default(),
-        // The connection's session binds nothing by itself: what an agent stores is to outlive the conversation.
+        // The connection's session does not bind a memory: a memory stored by an agent should outlive the
+        // conversation.
         session: Caller::own_session([&arguments.session_id, &arguments.run_id])?,
         agent: arguments.agent_id,
         metadata: arguments.metadata.unwrap_or_default().into(),
         ..NewMemory::new(arguments.text)
     };
-    // An agent that calls this has already made its statement: nothing is left to infer.
+    // An agent that calls this tool has already worded its statement, so nothing is inferred.
     let added = app.engine().memories.add(&user, vec![memory]).await?;
     app.meters().memories_added(added.len());
     answer(AddedAnswer { results: added.iter().map(AddedMemoryAnswer::from).collect() })
@@ -213,7 +214,7 @@ async fn list(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
 fn offset(offset: &Option<Number>) -> Result<u64, ApiError> {
     let Some(offset) = offset else { return Ok(0) };
     offset.as_u64().filter(|offset| i64::try_from(*offset).is_ok()).ok_or_else(|| {
-        ApiError::invalid(format!("`offset` is `{offset}`; take it from `next_offset` of the answer before"))
+        ApiError::invalid(format!("`offset` is `{offset}`; use the `next_offset` of the previous answer"))
     })
 }
 
@@ -294,7 +295,7 @@ async fn explain(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
         });
     };
     let query = app.engine().requests.get(&user, id).await?.query;
-    // Ids are unique over kinds, so the engine finds the item whatever its kind is.
+    // Ids are unique across kinds, so the engine finds the item of any kind.
     let item = ItemId::Turn(item.parse::<TurnId>()?);
     let explanation = app.engine().requests.explain(&user, id, item).await?;
     answer(ExplainAnswer {

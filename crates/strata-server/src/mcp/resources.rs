@@ -1,4 +1,4 @@
-//! Memories as resources: what a person can pick from a list and put into a conversation without a tool call.
+//! Memories as resources: a person can pick them from a list and add them to a conversation without a tool call.
 
 use jiff::Timestamp;
 use rmcp::model::{
@@ -22,7 +22,7 @@ const JSON: &str = "application/json";
 /// How many memories one page lists.
 const PAGE: u32 = 100;
 
-/// The longest title, in characters: it stands in a list.
+/// The longest title in a list, in characters.
 const MAX_TITLE_CHARS: usize = 80;
 
 pub(super) fn templates() -> Vec<ResourceTemplate> {
@@ -35,8 +35,8 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
     vec![template]
 }
 
-/// One page of the caller's memories, the newest first. All pages show what was believed when the first one was asked
-/// for, so that a memory added meanwhile shifts nothing.
+/// One page of the caller's memories, the newest first. All pages show the memories of the moment when the first page
+/// was requested, so a memory added meanwhile does not shift the list.
 pub(super) async fn list(
     app: &App,
     caller: &Caller,
@@ -89,7 +89,7 @@ fn resource(memory: &Memory) -> Resource {
         .with_mime_type(JSON)
 }
 
-/// Resources have no result to put a failure into, so it is one of the protocol.
+/// A resource has no result that could hold a failure, so the failure is an error of the protocol.
 fn failed(error: &ApiError) -> ErrorData {
     match error.code() {
         "invalid" | "insufficient_scope" | "forbidden_user" => {
@@ -99,7 +99,7 @@ fn failed(error: &ApiError) -> ErrorData {
     }
 }
 
-/// Where a list goes on.
+/// The position where a list continues.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Cursor {
     as_of: Timestamp,
@@ -110,7 +110,7 @@ impl Cursor {
     fn parse(text: &str) -> Option<Self> {
         let (as_of, offset) = text.split_once('-')?;
         let as_of = Timestamp::from_microsecond(as_of.parse().ok()?).ok()?;
-        // Stores count in signed numbers.
+        // Stores count with signed numbers.
         let offset = offset.parse::<u64>().ok().filter(|offset| i64::try_from(*offset).is_ok())?;
         Some(Self { as_of, offset })
     }

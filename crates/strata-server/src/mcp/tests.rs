@@ -11,7 +11,7 @@ use crate::{Settings, serve_mcp};
 const JSON: &str = "application/json";
 const BOTH: &str = "application/json, text/event-stream";
 
-/// One message over HTTP, from `user` where one is given.
+/// One message over HTTP, from `user` if one is given.
 async fn post(server: &TestServer, user: Option<&str>, message: &Value) -> Answer {
     let mut request = request(Method::POST, "/mcp").header("content-type", JSON).header("accept", BOTH);
     if let Some(user) = user {
@@ -48,7 +48,7 @@ async fn the_catalogue_as_agents_see_it() {
 }
 
 #[tokio::test]
-async fn the_header_says_who_asks_and_else_the_call() {
+async fn the_header_names_the_user_and_else_the_call() {
     let server = TestServer::new();
     let text = json!({"text": "prefers green tea", "user_id": "eve"});
     let added = done(&server, Some("ada"), "add_memory", text).await;
@@ -83,7 +83,7 @@ async fn the_header_says_who_asks_and_else_the_call() {
 }
 
 #[tokio::test]
-async fn a_failure_tells_what_to_do_next() {
+async fn a_failure_names_the_next_step() {
     let server = TestServer::new();
     let before = server.heads().await;
     for (tool, arguments, expected) in [
@@ -122,7 +122,7 @@ async fn a_failure_tells_what_to_do_next() {
 }
 
 #[tokio::test]
-async fn a_search_says_what_to_make_of_it() {
+async fn a_search_has_a_hint_for_using_it() {
     let server = TestServer::new();
     let search =
         async |query: &str| done(&server, Some("ada"), "search_memories", json!({"query": query})).await;
@@ -136,7 +136,7 @@ async fn a_search_says_what_to_make_of_it() {
     );
     let only = json!({"query": "tea", "kinds": ["memory"]});
     assert_eq!(done(&server, Some("ada"), "search_memories", only).await["results"], json!([]));
-    // What was said last is no answer to something else.
+    // Recent turns are not an answer to an unrelated question.
     let foreign = search("qqqq zzzz").await;
     assert_eq!((&foreign["results"], &foreign["note"]), (&json!([]), &json!("nothing is known about this")));
 }
@@ -184,7 +184,7 @@ async fn the_door_has_the_guards_and_limits_of_the_others() {
 }
 
 #[tokio::test]
-async fn over_streams_the_process_says_who_asks() {
+async fn over_streams_the_process_names_the_user() {
     let server = TestServer::new();
     let (client, ours) = tokio::io::duplex(64 * 1024);
     let user = Some("ada".parse().unwrap());
@@ -252,7 +252,7 @@ impl SecretSource for Plain {
 }
 
 #[tokio::test]
-async fn a_key_decides_whose_memory_it_is_and_what_may_be_done() {
+async fn a_key_decides_the_user_and_the_scopes() {
     let settings = Settings { keys_remembered: std::time::Duration::ZERO, ..Settings::default() };
     let server = TestServer::with(settings, Default::default());
     let own = json!({"user_id": "ada", "text": "prefers green tea"});

@@ -1,5 +1,4 @@
-//! The catalogue: what each tool is for, in words that help a model to decide, what it takes, what it answers and what
-//! it may do.
+//! The list of tools: for each a description that helps a model to choose, its arguments, its answer and its effects.
 
 use std::sync::{Arc, LazyLock};
 
@@ -17,12 +16,12 @@ use super::arguments::{
     SearchMemories, UpdateMemory,
 };
 
-/// What a tool may do to what is stored.
+/// The effect of a tool on stored data.
 #[derive(Clone, Copy)]
 enum Effect {
     Reads,
     Adds,
-    /// The second call with the same arguments changes nothing more.
+    /// A second call with the same arguments has no further effect.
     Replaces,
     Deletes,
 }
@@ -47,7 +46,7 @@ where
 }
 
 fn answering<Answer: JsonSchema>(tool: Tool) -> Tool {
-    // As it is written, where a field may be left out, and not as it would be read.
+    // The schema of the written form, in which fields may be absent.
     let schema = schema::<Answer>(SchemaSettings::draft2020_12().for_serialize());
     tool.with_raw_output_schema(Arc::new(schema))
 }
@@ -55,12 +54,12 @@ fn answering<Answer: JsonSchema>(tool: Tool) -> Tool {
 fn schema<T: JsonSchema>(settings: SchemaSettings) -> JsonObject {
     let schema = settings.into_generator().into_root_schema_for::<T>();
     let Value::Object(mut schema) = Value::from(schema) else { return JsonObject::new() };
-    // The names of these types tell a model nothing; every field describes itself.
+    // The names of these types are of no use to a model; every field has a description.
     schema.retain(|name, _| name != "title" && name != "description");
     schema
 }
 
-/// All tools, in the order in which an agent is likely to need them.
+/// All tools, in the order in which an agent probably needs them.
 pub(crate) fn all() -> &'static [Tool] {
     static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
         vec![
@@ -71,7 +70,7 @@ pub(crate) fn all() -> &'static [Tool] {
             answering::<MemoryAnswer>(update_memory()),
             answering::<DeletedAnswer>(delete_memory()),
             answering::<DeletedAnswer>(delete_all_memories()),
-            // The working context is a document with fields of the client's own.
+            // The working context is a document that may have fields of the client.
             get_context(),
             answering::<ExplainAnswer>(explain_recall()),
         ]
@@ -79,7 +78,7 @@ pub(crate) fn all() -> &'static [Tool] {
     &TOOLS
 }
 
-/// What a key needs for a tool.
+/// The scope that a key needs for a tool.
 pub(super) fn scope(tool: &Tool) -> KeyScope {
     let reads = tool.annotations.as_ref().and_then(|annotations| annotations.read_only_hint);
     if reads == Some(true) { KeyScope::Read } else { KeyScope::Write }
@@ -105,7 +104,7 @@ fn add_memory() -> Tool {
         Effect::Adds,
         "Remember one statement for later conversations. Call this when the user tells you something lasting about \
          themselves, states a preference, settles something, wants to be reminded of something, or says \"remember\". \
-         Store one thing a call. Search first: where the same thing is remembered already, call `update_memory` instead. \
+         Store one thing per call. Search first: if the same thing is already remembered, call `update_memory` instead. \
          Do not store passwords or other secrets, what is true only for this moment, or what you concluded yourself.",
     )
 }
@@ -126,8 +125,8 @@ fn get_memory() -> Tool {
         "get_memory",
         "Show a memory",
         Effect::Reads,
-        "Show one memory by its id, whole and with everything known about it; with `history`, also what it said before. \
-         Use it where a search result was shortened, or where the user asks since when something is so.",
+        "Show one memory by its id, complete, with everything known about it; with `history`, also its former statements. \
+         Use it if a search result was shortened, or if the user asks since when something is true.",
     )
 }
 
@@ -146,7 +145,7 @@ fn delete_memory() -> Tool {
         "delete_memory",
         "Delete a memory",
         Effect::Deletes,
-        "Take one memory out of recall, because the user wants it forgotten or because it is wrong and nothing takes its place. \
+        "Remove one memory from recall, because the user wants it forgotten or because it is wrong and nothing replaces it. \
          Find its id with `search_memories` first. A person can restore it; you cannot.",
     )
 }
@@ -156,9 +155,9 @@ fn delete_all_memories() -> Tool {
         "delete_all_memories",
         "Delete all memories",
         Effect::Deletes,
-        "Take all of the user's memories out of recall, or all of one conversation or agent. Call this only when the user has \
-         asked for exactly that in so many words and confirmed it; for a single thing use `delete_memory`. What was said \
-         in conversations stays.",
+        "Remove all of the user's memories from recall, or all of one conversation or agent. Call this only when the user has \
+         asked for exactly that explicitly and confirmed it; for a single memory use `delete_memory`. The messages \
+         of conversations stay.",
     )
 }
 
@@ -178,7 +177,7 @@ fn explain_recall() -> Tool {
         "explain_recall",
         "Explain a search",
         Effect::Reads,
-        "Say why an earlier `search_memories` did or did not find something: what became of each candidate, or of one item. Use \
+        "Explain why an earlier `search_memories` did or did not find something: the outcome of each candidate, or of one item. Use \
          it when the user asks why you know something, or why you do not remember something that they have told you.",
     )
 }

@@ -1,4 +1,4 @@
-//! `POST /v1/chat/completions`: recall, pass on, pass back, record.
+//! `POST /v1/chat/completions`: recall, pass the request on, pass the reply back, record.
 
 use std::time::{Duration, Instant};
 
@@ -32,10 +32,10 @@ use crate::upstream::{AnswerUse, Upstream, answer_headers, hash};
 
 const MEMORY_HEADER: &str = "X-Strata-Memory";
 
-/// How much of the prompt stayed as it was, see [`super::sessions::Known::stable_share`].
+/// The share of the prompt that is the same as before, see `stable_share` in [`upstream`](crate::upstream).
 const STABLE_PREFIX: HeaderName = HeaderName::from_static("x-strata-stable-prefix");
 
-/// What of the headers is the chat's own.
+/// The headers that only this route reads.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]
 #[allow(dead_code, reason = "the document's, not the code's: a header is read by hand")]
@@ -50,7 +50,7 @@ pub(crate) struct ChatHeaders {
 #[serde(rename_all = "lowercase")]
 #[allow(dead_code, reason = "the document's, not the code's: a header is read by hand")]
 pub(crate) enum Switch {
-    /// As without the header.
+    /// The default.
     On,
     /// Nothing is recalled or recorded.
     Off,
@@ -58,17 +58,17 @@ pub(crate) enum Switch {
 
 /// Chat with memory
 ///
-/// OpenAI's chat completions, passed on to the upstream: what Strata remembers goes in front of the last of the user's
-/// messages, and what is said is recorded. Beside OpenAI's own fields the body may hold `memory_id` (the session),
-/// `memory_top_k`, `memory_recency_weight` and `memory_score_threshold`, which are not passed on. Every other path under
-/// `/v1` is passed on as it is, and so is `GET` of this one.
+/// OpenAI's chat completions, passed on to the upstream. Strata inserts a block of memories in front of the user's
+/// last message, and records the conversation. Besides OpenAI's own fields the body may have `memory_id` (the
+/// session), `memory_top_k`, `memory_recency_weight` and `memory_score_threshold`, which are not passed on. Every
+/// other path under `/v1` is passed on unchanged, and so is `GET` of this path.
 #[utoipa::path(post, path = "/v1/chat/completions", tag = "proxy",
     params(ChatHeaders),
     request_body(content = ref("#/components/schemas/ChatRequest"), content_type = "application/json"),
     responses(
         (status = 200, description = "the upstream's answer: a document, or with `stream` server-sent events",
             content((Object = "application/json"), (Value = "text/event-stream"))),
-        (status = "default", description = "what else the upstream answers, as it came"),
+        (status = "default", description = "any other answer of the upstream, unchanged"),
         (status = 502, description = "the upstream cannot be reached"),
         (status = 504, description = "the upstream did not answer in time"),
     ))]
@@ -108,7 +108,7 @@ fn memory_is_on(headers: &HeaderMap) -> Result<bool, ApiError> {
     }
 }
 
-/// A chat with memory, on its way.
+/// A chat with memory, while it is being served.
 struct Exchange<'a> {
     app: &'a App,
     upstream: &'a Upstream,
@@ -118,18 +118,18 @@ struct Exchange<'a> {
     body: ChatBody<'a>,
 }
 
-/// Memory that is asked.
+/// The state of the question to memory.
 enum Remembering {
-    /// It has nothing to say, or says what it said a moment ago.
+    /// There is nothing to recall, or the block of the previous request is used again.
     Known(Option<String>, Box<ChatQuestion>),
-    /// What there is to recall from was read.
+    /// The session and the index have been read.
     Prepared {
         question: Box<ChatQuestion>,
-        /// What was said up to the question, as a number.
+        /// A hash of the messages up to the question.
         upto: u64,
         snapshot: Box<ChatSnapshot>,
     },
-    /// It failed.
+    /// Memory failed.
     Failed(Box<ChatQuestion>, String),
 }
 
@@ -140,8 +140,8 @@ impl Exchange<'_> {
         let deadline = app.settings().proxy.memory_deadline;
         let heard: Vec<NewMessage> = body.messages.iter().filter_map(|message| message.heard()).collect();
         let began = Instant::now();
-        // What was recalled must not be the question itself, so it is stored only when recall has read what there is; and
-        // from then on beside everything else.
+        // Recall must not find the question itself. So the question is recorded only after the snapshot is read, and
+        // from then on concurrently with recall.
         let remembering = self.remember(&heard, deadline).await;
         let start = ExchangeStart { user: user.clone(), session: session.clone(), messages: heard };
         let mut recorder = ExchangeRecorder::start(app, start);
@@ -160,7 +160,7 @@ impl Exchange<'_> {
 
         let (method, headers) = (parts.method.clone(), upstream.headers(parts, AnswerUse::Read));
         let sending = upstream.send(method, &parts.uri, headers, Body::from(sent.text));
-        // Nothing of the answer is passed on before it is durable what was asked.
+        // The answer is passed on only after the question is durable.
         let (answer, ()) = tokio::join!(sending, recorder.opened(deadline));
         let mut response = match answer {
             Ok(answer) => {
@@ -176,13 +176,13 @@ impl Exchange<'_> {
             Err(error) => {
                 let (status, detail) = error.detail();
                 let ending = Ending::Failed(failure(Some(status.as_u16()), b"", &detail.message));
-                // Whether it could be recorded or not, the client is told.
+                // The client gets the answer even if it could not be recorded.
                 let _ = tokio::time::timeout(deadline, recorder.end(ending)).await;
                 error.into_response()
             }
         };
         set_request_id(&mut response, id.0);
-        // Of a first prompt nothing was there before.
+        // For a first prompt there is nothing to compare with.
         let share = format!("{:.3}", stable.unwrap_or(0.0));
         if let Ok(share) = HeaderValue::from_str(&share) {
             response.headers_mut().insert(STABLE_PREFIX, share);
@@ -190,7 +190,7 @@ impl Exchange<'_> {
         Ok(response)
     }
 
-    /// What memory is asked, with what it needs for an answer read.
+    /// Prepares recall: reads the session and the index.
     async fn remember(&self, heard: &[NewMessage], most: Duration) -> Remembering {
         let options = &self.body.options;
         let place = self.body.question();
@@ -205,7 +205,7 @@ impl Exchange<'_> {
             score_threshold: options.score_threshold,
         });
         let upto = self.conversation_upto(place);
-        // Within one turn of the user's, as while tools are called, the prompt stays byte for byte what it was.
+        // Within one turn of the user, for instance while tools are called, the block stays the same byte for byte.
         let goes_on = place.is_some_and(|place| place + 1 < self.body.messages.len());
         let sessions = &self.app.proxy().histories;
         let injected = sessions.with(&self.user, &self.session, |known| known.injected.clone());
@@ -214,7 +214,8 @@ impl Exchange<'_> {
             Some((_, block)) => return Remembering::Known(block, question),
             None => {}
         }
-        // On a task of its own, as ranking: loading a large index takes longer than a chat should wait, and neither yields.
+        // On a task of its own, like ranking: loading a large index takes longer than a chat should wait, and does
+        // not yield.
         let (engine, user, session) = (self.app.engine().clone(), self.user.clone(), self.session.clone());
         let reading = tokio::spawn(async move { engine.prompting.chat_snapshot(&user, &session).await });
         match self.in_time(most, reading).await {
@@ -223,7 +224,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// What memory puts in front of the question, and the row of the request.
+    /// The block in front of the question, and the row of the request.
     async fn remembered(
         &self,
         id: RequestId,
@@ -258,7 +259,7 @@ impl Exchange<'_> {
         (None, engine.prompting.chat_without_memory(id, &question, began.elapsed(), true))
     }
 
-    /// What a task comes to, or why it came to nothing.
+    /// The result of a task, or the reason why it has none.
     async fn in_time<T>(
         &self,
         most: Duration,
@@ -275,7 +276,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// A number for what was said up to a message, itself included.
+    /// A hash of the messages up to and including one.
     fn conversation_upto(&self, place: Option<usize>) -> u64 {
         let messages = self.body.messages.iter().take(place.map_or(0, |place| place + 1));
         let mut all = Vec::new();

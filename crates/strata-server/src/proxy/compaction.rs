@@ -1,4 +1,4 @@
-//! Long chats: older messages of the client's give way to a summary, where that is asked for.
+//! Compaction of long chats: a summary replaces older messages of the client, if the setting asks for it.
 
 use strata_core::{Role, SessionId, UserId};
 use strata_engine::prompt::{Compaction, Message as SaidMessage, MessageSize, compacted, summary_share};
@@ -7,22 +7,22 @@ use crate::app::App;
 use crate::compat::openai::request::ChatBody;
 use crate::upstream::hash;
 
-/// The tokens that a message takes beside its content, as OpenAI counts them.
+/// The tokens that a message needs besides its content, as OpenAI counts them.
 const MESSAGE_TOKENS: u32 = 4;
 
-/// The tokens of a part that is not text: about what providers count for an image.
+/// The tokens of a part that is not text: about as many as providers count for an image.
 const PART_TOKENS: u32 = 800;
 
-/// What gives way, and what takes its place.
+/// The messages that are removed, and the summary that replaces them.
 #[derive(Debug, Default)]
 pub(crate) struct Compacted {
     first_kept: usize,
-    /// The message that the summary goes in front of.
+    /// The summary, and the index of the message that it is put in front of.
     pub(crate) block: Option<(usize, String)>,
 }
 
 impl Compacted {
-    /// Whether the message at `place` gives way.
+    /// Whether the message at `place` is removed.
     pub(crate) fn is_gone(&self, body: &ChatBody<'_>, place: usize) -> bool {
         place < self.first_kept && body.messages[place].role != Some(Role::System)
     }
@@ -52,7 +52,7 @@ pub(crate) fn compact(app: &App, user: &UserId, session: &SessionId, body: &Chat
         if first_kept == 0 {
             return Compacted::default();
         }
-        // What takes their place is never longer than they were.
+        // The summary is never longer than the messages that it replaces.
         let freed = sizes[..first_kept].iter().filter(|size| size.role != Role::System);
         let freed = freed.fold(0, |sum: u32, size| sum.saturating_add(size.tokens));
         let most = summary_share(budget).min(freed);
@@ -71,7 +71,7 @@ pub(crate) fn compact(app: &App, user: &UserId, session: &SessionId, body: &Chat
             known.summary = Some((key, app.engine().prompting.summary_block(&gone, most)));
         }
         let block = known.summary.as_ref().and_then(|(_, block)| block.clone());
-        // So little has not even room for saying that it was left out: it stays.
+        // There is not even room for saying that messages were left out, so they stay.
         if block.is_none() && freed < summary_share(budget) {
             return Compacted::default();
         }

@@ -1,4 +1,4 @@
-//! Requests under `/v1` without memory: they go to the upstream and back unchanged, piece by piece.
+//! Requests under `/v1` without memory: they pass to the upstream and back unchanged, piece by piece.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -32,7 +32,7 @@ pub(crate) async fn pass_on_reading(app: State<App>, request: Request) -> Result
     }
 }
 
-/// An answer that passes unread.
+/// An answer that passes without being read.
 pub(crate) fn unread(answer: axum::http::Response<Incoming>, timeout: Duration) -> Response {
     let (head, body) = answer.into_parts();
     let mut response = Response::new(Body::new(IdleTimeoutBody::new(body, timeout)));
@@ -41,19 +41,19 @@ pub(crate) fn unread(answer: axum::http::Response<Incoming>, timeout: Duration) 
     response
 }
 
-/// A body of the upstream's that fails when no piece comes for `timeout`.
+/// A body of the upstream that fails if no piece arrives within `timeout`.
 pub(crate) struct IdleTimeoutBody {
     body: Incoming,
     timeout: Duration,
     silence: Pin<Box<Sleep>>,
 }
 
-/// Why a body ended early.
+/// The reason why a body ended early.
 #[derive(Debug)]
 pub(crate) enum BodyError {
-    /// The other end broke off.
+    /// The other end closed the connection.
     Off(hyper::Error),
-    /// The other end fell silent.
+    /// The other end sent nothing for too long.
     Silent,
 }
 

@@ -1,4 +1,5 @@
-//! Recording an exchange in a task of its own, so that it is recorded even if the client goes away or the disk is slow.
+//! Records an exchange in a task of its own, so that it is recorded even if the client disconnects or the disk is
+//! slow.
 
 use std::time::{Duration, Instant};
 
@@ -12,46 +13,46 @@ use tokio::time::timeout;
 
 use crate::app::App;
 
-/// How often a store that fails is asked to record a chat, once its reply has ended.
+/// How often recording is tried after the reply has ended, if the store fails.
 const MAX_TRIES: u32 = 5;
 
-/// How long after the first time; then twice as long each time.
+/// The pause after the first try; it doubles with each try.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
-/// An exchange that is being recorded. Dropped without an ending, the exchange was interrupted.
+/// An exchange that is being recorded. If it is dropped without an ending, the exchange was interrupted.
 pub(crate) struct ExchangeRecorder {
     opened: Option<oneshot::Receiver<()>>,
-    /// Takes the row of the request, once recall is done.
+    /// Receives the row of the request after recall.
     row: Option<oneshot::Sender<(RequestMetric, Instant)>>,
     ending: oneshot::Sender<Ending>,
     closed: oneshot::Receiver<()>,
 }
 
-/// What is known when an exchange starts.
+/// The data known when an exchange starts.
 pub(crate) struct ExchangeStart {
     pub(crate) user: UserId,
     pub(crate) session: SessionId,
     pub(crate) messages: Vec<NewMessage>,
 }
 
-/// What the recording task waits for.
-struct Awaited {
+/// The events that the recording task waits for.
+struct RecorderInputs {
     row: oneshot::Receiver<(RequestMetric, Instant)>,
     ended: oneshot::Receiver<Ending>,
 }
 
 impl ExchangeRecorder {
-    /// Begins to record: what the client said at once, the reply when it has ended.
+    /// Starts recording: the client's messages at once, the reply when it has ended.
     pub(crate) fn start(app: &App, start: ExchangeStart) -> Self {
         let (opened_sender, opened) = oneshot::channel();
         let (row_sender, row) = oneshot::channel();
         let (ending, ended) = oneshot::channel();
         let (closed_sender, closed) = oneshot::channel();
-        tokio::spawn(run(app.clone(), start, opened_sender, Awaited { row, ended }, closed_sender));
+        tokio::spawn(run(app.clone(), start, opened_sender, RecorderInputs { row, ended }, closed_sender));
         Self { opened: Some(opened), row: Some(row_sender), ending, closed }
     }
 
-    /// Says what recall did for the request; the model is asked from now on.
+    /// Hands over the row of recall. From now on the time counts as the model's.
     pub(crate) fn recalled(&mut self, row: RequestMetric) {
         if let Some(sender) = self.row.take() {
             // The task waits for it until the end.
@@ -59,7 +60,7 @@ impl ExchangeRecorder {
         }
     }
 
-    /// Waits until what the client said is durable, at most so long.
+    /// Waits until the client's messages are durable, at most for `most`.
     pub(crate) async fn opened(&mut self, most: Duration) {
         let Some(opened) = self.opened.take() else { return };
         if timeout(most, opened).await.is_err() {
@@ -67,9 +68,10 @@ impl ExchangeRecorder {
         }
     }
 
-    /// Says how the reply ended. The receiver knows when that is durable; it fails where that cannot be.
+    /// Reports how the reply ended. The receiver resolves when the reply is durable, and fails if it cannot be
+    /// recorded.
     pub(crate) fn end(self, ending: Ending) -> oneshot::Receiver<()> {
-        // The task waits for nothing else, so it takes it.
+        // The task waits for this message only, so it receives it.
         let _ = self.ending.send(ending);
         self.closed
     }
@@ -79,10 +81,10 @@ async fn run(
     app: App,
     start: ExchangeStart,
     opened: oneshot::Sender<()>,
-    Awaited { row, mut ended }: Awaited,
+    RecorderInputs { row, mut ended }: RecorderInputs,
     closed: oneshot::Sender<()>,
 ) {
-    // Never closed; more than there are permits do not fit into memory.
+    // The semaphore is never closed, and more requests than permits would not fit into memory.
     let _recording = app.proxy().recordings.clone().try_acquire_owned();
     let ExchangeStart { user, session, messages } = &start;
     let engine = app.engine();
@@ -110,7 +112,7 @@ async fn run(
     };
     let ending =
         ending.unwrap_or_else(|_| Ending::Interrupted(NewMessage::new(Role::Assistant, String::new())));
-    // There is none where the client went away while memory was asked.
+    // There is no row if the client disconnected during recall.
     let mut row = row.await.ok().map(|(row, asked)| {
         let latency_llm_us = Some(asked.elapsed().as_micros() as u64);
         RequestMetric { latency_llm_us, ..row }
@@ -130,7 +132,7 @@ async fn run(
     }
 }
 
-/// Counts a chat in the meters, by what memory and the model did.
+/// Counts a chat in the meters, by the results of memory and model.
 fn count(app: &App, row: Option<&RequestMetric>, ending: &Ending) {
     let reply = match ending {
         Ending::Complete(_) => "complete",
@@ -145,8 +147,8 @@ fn count(app: &App, row: Option<&RequestMetric>, ending: &Ending) {
     app.meters().chatted(memory, reply);
 }
 
-/// Records a reply, and before it what was asked where that is not recorded yet. The disk may have a bad moment: it is
-/// asked again.
+/// Records a reply, and before it the client's messages if they are not recorded yet. If the store fails, recording
+/// is tried again.
 async fn record(
     engine: &Engine,
     start: &ExchangeStart,

@@ -1,8 +1,8 @@
-//! Passing a reply on as it arrives, and reading it for the recorder.
+//! Passes a reply on as it arrives, and reads it for the recorder.
 //!
-//! Frames are passed on as they come, not cut anew. The last of them waits until the reply is recorded, so that what a
-//! client saw the end of is never lost: of a stream that is the frame with `[DONE]` or the end itself, of a document,
-//! which is of no use before its end, all of it.
+//! Frames are passed on unchanged, with the same boundaries. The last one waits until the reply is recorded, so a
+//! reply whose end a client has seen is never lost. For a stream, this is the frame with `[DONE]` or the end itself.
+//! A document is of no use before its end, so all of it waits.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -20,10 +20,10 @@ use super::forward::{BodyError, IdleTimeoutBody};
 use super::recorder::ExchangeRecorder;
 use crate::compat::openai::reply::{Reply, StreamReader, failure};
 
-/// A document with more bytes than this is passed on without being read: no reply is so long.
+/// A larger document is passed on without being read: no reply is that long.
 const MAX_DOCUMENT_BYTES: usize = 64 * 1024 * 1024;
 
-/// A reply on its way.
+/// A reply that is being passed on.
 pub(crate) struct Relay {
     upstream: IdleTimeoutBody,
     reader: ReplyReader,
@@ -35,12 +35,12 @@ pub(crate) struct Relay {
     broken: Option<BodyError>,
 }
 
-/// What is read, by its kind.
+/// The reader, by the kind of the answer.
 enum ReplyReader {
     Stream(Box<StreamReader>),
     Document(Vec<u8>),
     Failure(StatusCode, Vec<u8>),
-    /// Too large to be read.
+    /// The answer is too large to be read.
     Nothing,
 }
 
@@ -49,12 +49,12 @@ enum Phase {
     Passing,
     /// The end waits for the recording.
     Recording { closed: oneshot::Receiver<()>, patience: Pin<Box<Sleep>> },
-    /// What was held passes, and whatever comes after.
+    /// The held frames pass, and all that follow.
     Passed,
 }
 
 impl Relay {
-    /// Passes `upstream` on. `deadline` is how long its end may wait for the recording.
+    /// Passes `upstream` on. `deadline` is the longest time that its end waits for the recording.
     pub(crate) fn new(
         upstream: IdleTimeoutBody,
         status: StatusCode,
@@ -71,7 +71,7 @@ impl Relay {
         Self { upstream, reader, recorder, deadline, phase, held, broken: None }
     }
 
-    /// Reads a piece. Says whether it may pass at once.
+    /// Reads a piece. Returns whether it may pass at once.
     fn read(&mut self, data: &[u8]) -> bool {
         match &mut self.reader {
             ReplyReader::Stream(stream) => {
@@ -90,7 +90,7 @@ impl Relay {
         }
     }
 
-    /// How the reply ended, as far as it was read. `cut` where the client did not wait for the rest.
+    /// How the reply ended. `cut` tells whether it was read to its end.
     fn ending(&mut self, cut: Cut) -> Ending {
         match std::mem::replace(&mut self.reader, ReplyReader::Nothing) {
             ReplyReader::Stream(mut stream) => {
@@ -116,7 +116,7 @@ impl Relay {
         }
     }
 
-    /// Has the reply recorded; what is held waits for that.
+    /// Sends the reply to the recorder; the held frames wait for it.
     fn end(&mut self, cut: Cut) {
         let ending = self.ending(cut);
         self.phase = match self.recorder.take() {
@@ -129,7 +129,7 @@ impl Relay {
     }
 }
 
-/// Where a reply ended.
+/// The place where a reply ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cut {
     AtItsEnd,
@@ -146,7 +146,7 @@ fn stream_ending(reply: Reply, cut: Cut) -> Ending {
         message.metadata.insert("error", error.into());
         return Ending::Interrupted(message);
     }
-    // A client may leave once it has read that the reply is finished.
+    // A client may disconnect as soon as it has read the end of the reply.
     let is_whole = reply.is_complete() && (cut == Cut::AtItsEnd || reply.is_done());
     match is_whole {
         true => Ending::Complete(reply.into_message()),
@@ -169,7 +169,7 @@ impl HttpBody for Relay {
                     Some(Ok(frame)) => {
                         let passes = frame.data_ref().cloned().is_none_or(|data| relay.read(&data));
                         if passes && !relay.upstream.is_end_stream() {
-                            // A document that turned out too large is let go.
+                            // A document that has become too large is passed on.
                             relay.held.push_back(frame);
                             return Poll::Ready(relay.held.pop_front().map(Ok));
                         }

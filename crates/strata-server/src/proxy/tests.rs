@@ -1,4 +1,4 @@
-//! The proxy in process, before a scripted upstream on a real socket.
+//! The proxy in process, in front of a scripted upstream on a real socket.
 
 mod compaction;
 mod memory;
@@ -19,7 +19,7 @@ use upstream::ScriptedUpstream;
 use crate::testing::{Answer, TestServer, request};
 use crate::{ProxySettings, Settings};
 
-/// A server before a scripted upstream.
+/// A server in front of a scripted upstream.
 struct Chatting {
     server: TestServer,
     upstream: ScriptedUpstream,
@@ -32,12 +32,12 @@ impl Chatting {
 
     async fn with(change: impl FnOnce(&mut ProxySettings)) -> Self {
         let upstream = ScriptedUpstream::start().await;
-        // No test waits for memory: what is slow here is a loaded machine.
+        // No test waits for memory; a long deadline only tolerates a loaded machine.
         let memory_deadline = Duration::from_secs(30);
         let mut proxy =
             ProxySettings { upstream: Some(upstream.url()), memory_deadline, ..ProxySettings::default() };
         change(&mut proxy);
-        // That there are no keys is looked up once, so that a chat meets a store that does not answer.
+        // The absence of keys is looked up once, so that only the chat meets a store that does not answer.
         let keys_remembered = Duration::from_secs(3_600);
         let settings = Settings { proxy, keys_remembered, ..Settings::default() };
         let server = TestServer::over(Arc::new(InMemoryStore::new()), settings, Default::default());
@@ -55,10 +55,10 @@ impl Chatting {
 
     /// An answer whose body has not been read.
     async fn open(&self, body: Value) -> Response {
-        crate::router(self.server.app.clone()).oneshot(chat_request(body)).await.unwrap()
+        crate::router::router(self.server.app.clone()).oneshot(chat_request(body)).await.unwrap()
     }
 
-    /// The turns of session `s` as `role: content`, a hidden one with why.
+    /// The turns of session `s` as `role: content`, a hidden one with its reason.
     async fn turns(&self) -> Vec<String> {
         self.server.app.proxy().finish(Duration::from_secs(30)).await;
         let answer = self.server.get("/sessions/s/turns?user_id=ada&limit=1000").await.json();
@@ -99,7 +99,7 @@ fn assistant(content: &str) -> Value {
     json!({"role": "assistant", "content": content})
 }
 
-/// A stream's bytes, cut into these pieces.
+/// The bytes of a stream, cut into these pieces.
 fn pieces(text: &str, cuts: &[usize]) -> Vec<Bytes> {
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (text.len() + 1)).collect();
     cuts.extend([0, text.len()]);

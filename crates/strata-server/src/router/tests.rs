@@ -1,4 +1,4 @@
-//! What holds for all routes: bad input is refused in the same shape and changes nothing.
+//! Rules for all routes: bad input is refused in the same shape and changes nothing.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ use crate::Settings;
 use crate::route::Rules;
 use crate::testing::{TestServer, request};
 
-/// A request that cannot be right.
+/// An invalid request.
 struct Bad {
     method: &'static str,
     uri: String,
@@ -43,7 +43,7 @@ impl Bad {
 
 const ID: &str = "00000000-0000-0000-0000-00000000ffff";
 
-/// Broken bodies that no route takes.
+/// Broken bodies that no route accepts.
 fn broken_bodies() -> Vec<(&'static str, String)> {
     [("POST", "/turns"), ("POST", "/memories"), ("POST", "/search")]
         .into_iter()
@@ -346,7 +346,7 @@ fn bad_chats() -> Vec<Bad> {
         chat(json!({"messages": [], "user": "*"})),
         chat(json!({"messages": []})).header("x-strata-memory", "perhaps"),
         chat(json!({"messages": []})).header("x-strata-session", b"\xff".to_vec()),
-        // Nothing is wrong with these but that there is nobody to pass them on to.
+        // These requests are valid, but there is no upstream to pass them on to.
         Bad { status: 503, ..chat(json!({"messages": [{"role": "user", "content": "x"}]})) },
         bad("GET", CHAT, 503),
         bad("DELETE", "/v1/files/a%2Fb?x=1", 503),
@@ -442,7 +442,7 @@ async fn a_store_that_does_not_answer_is_said_so() {
     }
 }
 
-/// Collects what is logged.
+/// Collects the log.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -458,7 +458,7 @@ impl io::Write for Log {
 }
 
 #[tokio::test]
-async fn the_log_says_what_happened_but_not_what_was_said_or_by_whom() {
+async fn the_log_holds_events_but_no_text_and_no_names() {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()

@@ -29,8 +29,8 @@ pub(crate) fn routes() -> Vec<Route> {
 
 /// Read a session's working context
 ///
-/// Facts from memories, history from turns, the summary of what came before, tasks, tool statistics, environment and token
-/// usage, as one document. Its `ETag` makes a later write safe.
+/// One document with facts from memories, history from turns, the summary of the earlier history, tasks, tool
+/// statistics, environment and token usage. Its `ETag` makes a later write safe.
 #[utoipa::path(get, path = "/sessions/{id}/context", tag = "sessions",
     params(SessionPath, UserParams),
     responses((status = 200, description = "the context", body = ref("#/components/schemas/ContextDocument"),
@@ -45,9 +45,9 @@ async fn get_context(
 
 /// Write a session's working context back
 ///
-/// All or nothing. A new fact becomes a memory of the session and one that is gone is deleted; new entries at the end of the
-/// history become turns; the summary becomes a new version; the rest is kept in the session's state, fields that Strata does
-/// not know included. The session is created if it does not exist.
+/// The write succeeds completely or not at all. A new fact becomes a memory of the session, and a removed fact is
+/// deleted. New entries at the end of the history become turns. The summary becomes a new version. The rest is stored
+/// in the session's state, including fields that Strata does not know. The session is created if it does not exist.
 #[utoipa::path(put, path = "/sessions/{id}/context", tag = "sessions",
     request_body(content = ref("#/components/schemas/ContextDocument"), content_type = "application/json"),
     params(SessionPath, UserParams,
@@ -63,7 +63,7 @@ async fn put_context(
     JsonBody(context): JsonBody<ContextData>,
 ) -> Result<Response, ApiError> {
     let expected = expected(&headers)?;
-    // An incomplete document, or that of another session, would delete what it does not name.
+    // An incomplete document, or a document of another session, would delete the facts that it does not name.
     if context.session_id.is_empty() {
         return Err(ApiError::invalid(
             "`session_id` is missing; send the whole document, as `GET` of this route gives it",
@@ -72,7 +72,7 @@ async fn put_context(
     Ok(tagged(app.engine().contexts.put(&user, &id, &context, expected).await?))
 }
 
-/// What was compacted.
+/// The result of a compaction.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CompactResponse {
     /// Whether anything changed.
@@ -108,7 +108,7 @@ fn tagged(context: ContextData) -> Response {
     response
 }
 
-/// The document that the client has read, where it says so; `*` is any.
+/// The tag of the document that the client has read, if the request names one; `*` matches any.
 fn expected(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
     let Some(text) = header(headers, IF_MATCH)? else { return Ok(None) };
     if text == "*" {
@@ -117,13 +117,16 @@ fn expected(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
     let digits = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
     let digits = digits.filter(|text| text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit()));
     let tag = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-    // A text that is no tag cannot match the current document.
+    // An invalid tag cannot match the current document.
     tag.map(Some).ok_or_else(|| {
-        Error::conflict("`If-Match` is no `ETag` of this document; send one as `GET` gave it, or `*`").into()
+        Error::conflict(
+            "`If-Match` is not an `ETag` of this document; send the one that `GET` returned, or `*`",
+        )
+        .into()
     })
 }
 
-/// The schema of the document. A field that is missing or `null` reads as empty.
+/// The schema of the document. A missing or `null` field counts as empty.
 pub(crate) fn schema() -> Value {
     let text = json!({ "type": "string", "pattern": r"^[^\x00]*$" });
     let or_null = |mut schema: Value| {

@@ -1,4 +1,4 @@
-//! `GET /healthz` and `GET /readyz`: is the process alive, can it work.
+//! `GET /healthz` and `GET /readyz`: whether the process is alive, and whether it can work.
 
 use axum::Json;
 use axum::extract::State;
@@ -12,27 +12,27 @@ use crate::error::ApiError;
 use crate::route::Route;
 
 pub(crate) fn routes() -> Vec<Route> {
-    // A monitor has no key, and these answers tell only whether the server works.
+    // A monitor has no key, and these answers only tell whether the server works.
     [Route::new(__path_alive, alive), Route::new(__path_ready, ready)]
         .map(|route| route.open().unlimited())
         .into()
 }
 
-/// That all is well.
+/// The server works.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct StatusResponse {
     /// `ok` or `ready`.
     status: &'static str,
 }
 
-/// Is the process alive
+/// Check that the process is alive
 #[utoipa::path(get, path = "/healthz", tag = "operations",
     responses((status = 200, description = "it is", body = StatusResponse)))]
 async fn alive() -> Json<StatusResponse> {
     Json(StatusResponse { status: "ok" })
 }
 
-/// Can the store be read and written
+/// Check that the store can be read and written
 #[utoipa::path(get, path = "/readyz", tag = "operations",
     responses((status = 200, description = "it can", body = StatusResponse),
         (status = 503, description = "it cannot; the message says why")))]

@@ -18,7 +18,7 @@ pub(crate) struct IndexResponse {
     name: &'static str,
     /// Its version.
     version: &'static str,
-    /// Each as `METHOD /path`; `/openapi.json` says more.
+    /// Each as `METHOD /path`. `/openapi.json` describes them.
     routes: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! `/jobs…`: background work: what waits, what was done, what was given up, and another try for that.
+//! `/jobs…`: background jobs: waiting, finished and dead ones, and retrying a dead job.
 
 use axum::Json;
 use axum::extract::State;
@@ -24,13 +24,13 @@ pub(crate) fn routes() -> Vec<Route> {
 }
 
 query!(ListParams {
-    user_id: UserName = "Whose jobs. Defaults to the user `default`.";
+    user_id: UserName = "The user of the jobs. Defaults to the user `default`.";
     session_id: Name = "Only jobs of this session.";
     status: Status = "Only jobs with this status.";
     limit: Limit = "The most entries to list.";
 });
 
-/// List background work
+/// List background jobs
 ///
 /// Finished jobs are kept for some days; dead ones stay until they are retried.
 #[utoipa::path(get, path = "/jobs", tag = "jobs", params(ListParams),
@@ -65,7 +65,7 @@ async fn get_job(
 
 /// Try a dead job again
 ///
-/// It goes back into the queue with its attempts at zero.
+/// The job goes back into the queue, and its attempts start at zero again.
 #[utoipa::path(post, path = "/jobs/{id}/retry", tag = "jobs",
     params(IdPath, UserParams),
     responses((status = 200, description = "the job, in the queue again", body = JobResponse),

@@ -1,4 +1,4 @@
-//! `/memories`: adding, listing and deleting many, as mem0's self-hosted server has them.
+//! `/memories`: adding, listing and deleting memories, as in mem0's self-hosted server.
 //!
 //! Adding is in [`add`], one memory by its id in [`super::memory`].
 
@@ -32,7 +32,7 @@ pub(crate) fn routes() -> Vec<Route> {
 
 // OpenAPI cannot describe a JSON object in a query, so `filters` is undocumented.
 query!(ListParams {
-    user_id: UserName = "Whose memories. Defaults to the user `default`.";
+    user_id: UserName = "The owner of the memories. Defaults to the user `default`.";
     run_id: Name = "Only memories that are bound to this session.";
     agent_id: Name = "Only memories of this agent.";
     kind: Kind = "Only memories of this kind.";
@@ -43,7 +43,7 @@ query!(ListParams {
     (undocumented) filters;
 });
 
-/// Whose memories a query is about; for the OpenAPI document.
+/// The owner of the memories in a query; for the OpenAPI document.
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]
 #[allow(dead_code, reason = "only its schema is used")]
@@ -54,9 +54,9 @@ pub(crate) enum OwnScope {
 
 /// List memories
 ///
-/// `filters`, a JSON object as `POST /search` takes it, narrows the list.
+/// `filters`, a JSON object as in `POST /search`, narrows the list.
 #[utoipa::path(get, path = "/memories", tag = "memories", params(ListParams),
-    responses((status = 200, description = "what is believed, the newest first", body = MemoriesResponse)))]
+    responses((status = 200, description = "the current memories, the newest first", body = MemoriesResponse)))]
 async fn list_memories(
     State(app): State<App>,
     caller: Caller,
@@ -64,7 +64,7 @@ async fn list_memories(
 ) -> Result<Json<MemoriesResponse>, ApiError> {
     let filters = params.filters.as_deref().map(serde_json::from_str).transpose();
     let filters =
-        filters.map_err(|error| ApiError::invalid(format!("`filters` is no JSON object: {error}")))?;
+        filters.map_err(|error| ApiError::invalid(format!("`filters` is not a JSON object: {error}")))?;
     let filter = filter(filters.as_ref())?;
     let user = match &params.scope {
         None => user_of(&caller, [&params.user_id], filter.as_ref())?,
@@ -86,7 +86,7 @@ async fn list_memories(
 }
 
 query!(DeleteParams {
-    user_id: UserName = "Whose memories. The query must name the user, whatever the headers say.", required = true;
+    user_id: UserName = "The owner of the memories. The query must name the user, even if a header does.", required = true;
     run_id: Name = "Only memories that are bound to this session.";
     agent_id: Name = "Only memories of this agent.";
     forget: bool = "`true` destroys them for good; with `user_id` alone, also former and deleted ones.", default = false;
@@ -94,7 +94,7 @@ query!(DeleteParams {
 
 /// Delete a user's memories
 ///
-/// They leave recall and lists and can be restored one by one; `forget=true` destroys them.
+/// The memories are removed from recall and lists, and can be restored one by one. `forget=true` destroys them.
 #[utoipa::path(delete, path = "/memories", tag = "memories", params(DeleteParams),
     responses((status = 200, description = "deleted, or destroyed", body = DeletedResponse)))]
 async fn delete_memories(
@@ -120,13 +120,14 @@ async fn delete_memories(
     Ok(Json(DeletedResponse::deleted("All relevant memories deleted", deleted)))
 }
 
-/// Destroys some of a user's memories, one after the other: if it fails on the way, the same call finishes it.
+/// Destroys some of a user's memories, one after the other. If it fails on the way, the same call can be repeated to
+/// finish.
 async fn forget_selected(app: &App, user: &UserId, query: &MemoryQuery) -> Result<Removed, ApiError> {
     let mut removed = Removed::default();
     for memory in app.engine().memories.list(user, query).await? {
         match app.engine().memories.forget(user, memory.id).await {
             Ok(gone) => removed.memories += gone.memories,
-            // It was destroyed together with the memory that replaced it.
+            // The memory was destroyed together with the one that replaced it.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error.into()),
         }
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_the_user_says_is_remembered_as_it_is() {
+    async fn messages_of_the_user_are_stored_unchanged() {
         let server = TestServer::new();
         let body = json!({
             "user_id": "ada", "agent_id": "cook", "metadata": {"a": 1, "b": 1}, "infer": false, "kind": "preference",
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_only_others_say_is_not_remembered() {
+    async fn messages_of_others_are_not_remembered() {
         let server = TestServer::new();
         let messages = json!([{"role": "assistant", "content": "Noted."}]);
         let answer = server.post("/memories", json!({"user_id": "ada", "messages": messages.clone()})).await;

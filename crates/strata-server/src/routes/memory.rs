@@ -1,6 +1,6 @@
-//! `/memories/{id}…`: one memory: shown, revised, deleted, restored, and its history.
+//! `/memories/{id}…`: reading, revising, deleting and restoring one memory, and its history.
 //!
-//! A deleted memory looks absent here, except to its history, to restoring and to forgetting.
+//! A deleted memory counts as absent here, except for its history, for restoring and for forgetting.
 
 use axum::Json;
 use axum::extract::State;
@@ -34,7 +34,7 @@ pub(crate) fn routes() -> Vec<Route> {
 }
 
 query!(OwnerParams {
-    user_id: UserName = "Whose memory. Defaults to the user of the key or the header, else to the owner of the memory.";
+    user_id: UserName = "The owner of the memory. Defaults to the user of the key or the header, else to the owner of the memory.";
     scope: OwnScope = "`global` for the memories that all users share, instead of the user's own.";
 });
 
@@ -77,20 +77,20 @@ pub(crate) struct ReviseRequest {
     /// The new statement.
     #[schema(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$")]
     text: Option<String>,
-    /// The same as `text`, which goes first.
+    /// The same as `text`, which takes precedence.
     #[schema(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$")]
     memory: Option<String>,
-    /// The same as `text`, which goes first.
+    /// The same as `text`, which takes precedence.
     #[schema(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$")]
     data: Option<String>,
-    /// Replaces the attached metadata; if it is absent, that stays.
+    /// Replaces the metadata. If this field is absent, the metadata stays.
     #[schema(value_type = Option<Object>)]
     metadata: Option<Metadata>,
 }
 
 /// Revise a memory
 ///
-/// It keeps its id; what it said until now stays in its history.
+/// The memory keeps its id. Its former statement stays in its history.
 #[utoipa::path(put, path = "/memories/{id}", tag = "memories", request_body = ReviseRequest,
     params(IdPath, OwnerParams),
     responses((status = 200, description = "the memory as it is now", body = MemoryResponse),
@@ -107,7 +107,7 @@ async fn revise_memory(
     let given = [&request.text, &request.memory, &request.data];
     if given.into_iter().flatten().any(|text| text.trim().is_empty() || text.holds_nul()) {
         return Err(ApiError::invalid(
-            "the new statement is empty or holds a NUL character; say what to remember",
+            "the new statement is empty or contains a NUL character; say what to remember",
         ));
     }
     let Some(content) = request.text.or(request.memory).or(request.data) else {
@@ -120,14 +120,15 @@ async fn revise_memory(
 }
 
 query!(DeleteParams {
-    user_id: UserName = "Whose memory. Defaults to the user of the key or the header, else to the owner of the memory.";
+    user_id: UserName = "The owner of the memory. Defaults to the user of the key or the header, else to the owner of the memory.";
     scope: OwnScope = "`global` for the memories that all users share, instead of the user's own.";
     forget: bool = "`true` destroys the memory and its former statements for good.", default = false;
 });
 
 /// Delete a memory
 ///
-/// It leaves recall and lists and can be restored; `forget=true` destroys it and its former statements.
+/// The memory is removed from recall and lists, and can be restored. `forget=true` destroys it and its former
+/// statements.
 #[utoipa::path(delete, path = "/memories/{id}", tag = "memories",
     params(IdPath, DeleteParams),
     responses((status = 200, description = "deleted, or destroyed", body = DeletedResponse),
@@ -167,7 +168,8 @@ async fn restore_memory(
 
 /// Read a memory's history
 ///
-/// Every statement that it replaced, its own, and every statement that replaced it, the oldest first.
+/// Every statement that this memory replaced, its own statement, and every statement that replaced it, the oldest
+/// first.
 #[utoipa::path(get, path = "/memories/{id}/history", tag = "memories",
     params(IdPath, OwnerParams),
     responses((status = 200, description = "the steps, the oldest first", body = [HistoryEntry]),
@@ -279,7 +281,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_names_nobody_may_ask_for_whoever_has_it() {
+    async fn an_unbound_caller_without_a_user_reads_any_memory_by_id() {
         let (server, path) = with_memory().await;
         assert_eq!(server.get(&path).await.json()["user_id"], "ada");
         let revised = server.write(Method::PUT, &path, json!({"text": "likes coffee"})).await;

@@ -14,7 +14,8 @@ pub(crate) fn routes() -> Vec<Route> {
 
 /// Read the meters
 ///
-/// Requests by route and status, latencies, turns recorded, searches by retrieval path, in Prometheus' text format.
+/// Requests by route and status, latencies, recorded turns, and searches by retrieval path, in the text format of
+/// Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "operations",
     responses((status = 200, description = "Prometheus' text format", body = String, content_type = "text/plain")))]
 async fn read_metrics(State(app): State<App>) -> impl IntoResponse {

@@ -1,7 +1,8 @@
-//! `GET /openapi.json`: what this server takes and gives, complete enough to test it with.
+//! `GET /openapi.json`: a description of the server's requests and answers, complete enough to generate tests from
+//! it.
 //!
-//! The document is made from the list of routes. Handlers describe themselves; what all of them share (who is asking, the id of
-//! an answer, the errors, the scopes of a key) is added here.
+//! The document is made from the list of routes. Each handler describes itself. The parts that all handlers share
+//! (user and session, the id of an answer, the errors, the scopes of a key) are added here.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -33,7 +34,7 @@ pub(crate) fn routes() -> Vec<Route> {
 )]
 struct Base;
 
-/// The document, which is made when it is first asked for.
+/// The document. It is made at the first request for it.
 #[derive(Clone, Copy)]
 pub(crate) struct Document(pub(crate) &'static LazyLock<Value>);
 
@@ -55,7 +56,7 @@ pub(crate) fn document(routes: &[Route]) -> Value {
     document
 }
 
-/// This document
+/// Read this document
 #[utoipa::path(get, path = "/openapi.json", tag = "operations",
     responses((status = 200, description = "OpenAPI 3.1", body = Object, content_type = "application/json")))]
 async fn read_openapi(Extension(Document(document)): Extension<Document>) -> impl IntoResponse {
@@ -86,7 +87,7 @@ fn for_each_operation(document: &mut Value, mut change: impl FnMut(&str, &str, &
     }
 }
 
-/// How a key is sent. Without keys none is needed, which the empty alternative says.
+/// How a key is sent. The empty alternative says that no key is needed as long as the store has none.
 fn describe_keys(document: &mut Value) {
     document["components"]["securitySchemes"] = json!({
         "bearer": {
@@ -104,7 +105,7 @@ fn describe_keys(document: &mut Value) {
     document["security"] = json!([{}, { "bearer": [] }, { "api_key": [] }]);
 }
 
-/// Says which scopes a key needs for an operation.
+/// Adds the scopes that a key needs for an operation.
 fn describe_scopes(rules: Rules, method: &str, operation: &mut Value) {
     let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap_or_default();
     match rules.access.scopes(&method) {
@@ -116,12 +117,12 @@ fn describe_scopes(rules: Rules, method: &str, operation: &mut Value) {
     }
 }
 
-/// Adds to an operation what holds for all of its kind.
+/// Adds the parts that all operations of a kind share to an operation.
 fn complete(rules: Rules, operation: &mut Value) {
     let is_api = operation["tags"] != json!(["operations"]);
-    // Deleting many takes its user from the query alone; the header may only agree.
+    // Deleting many memories takes the user from the query alone; the header may only repeat it.
     if is_api && operation["operationId"] != "delete_memories" {
-        // A path that names the session leaves nothing for the header to say.
+        // If the path names the session, the header has no effect.
         let takes_session =
             operation.get("requestBody").is_some() && operation["tags"] != json!(["sessions"]);
         if let Some(parameters) = parameters(operation) {
@@ -176,13 +177,13 @@ fn complete(rules: Rules, operation: &mut Value) {
     }
 }
 
-/// Says what one field of a body demands of another, which Rust types do not.
+/// Adds the dependencies between fields of a body, which Rust types do not express.
 fn refine(schemas: &mut Value) {
     let text = |name: &str| json!({ "required": [name], "properties": { name: { "type": "string" } } });
     let absent = |name: &str| json!({ "properties": { name: { "type": "null" } } });
     let scope = |names: Value| json!({ "required": ["scope"], "properties": { "scope": { "enum": names } } });
 
-    // No NUL anywhere in what clients attach: not every store can keep one.
+    // No NUL anywhere in a client's metadata: not every store can store one.
     let no_nul = json!({ "type": "string", "pattern": r"^[^\x00]*$" });
     let any = json!({ "$ref": "#/components/schemas/MetadataValue" });
     schemas["MetadataValue"] = json!({ "anyOf": [
@@ -202,7 +203,7 @@ fn refine(schemas: &mut Value) {
         metadata["additionalProperties"] = any.clone();
     }
 
-    // What becomes a memory says something; a turn may be empty.
+    // The text of a memory must not be empty; a turn may be empty.
     schemas["StatementRequest"] = schemas["MessageRequest"].clone();
     schemas["StatementRequest"]["properties"]["content"]["pattern"] = json!(r"^[^\x00]*[^\s\x00][^\x00]*$");
     let messages = &mut schemas["AddRequest"]["properties"]["messages"];
@@ -214,7 +215,7 @@ fn refine(schemas: &mut Value) {
             { "allOf": [text("text"), absent("messages")] },
             { "allOf": [messages, absent("text")] },
         ] },
-        // Where an inferred memory holds is a setting. Messages are inferred from by default.
+        // A setting decides where an inferred memory holds. By default, statements are inferred from messages.
         { "if": { "anyOf": [
                 { "required": ["infer"], "properties": { "infer": { "const": true } } },
                 { "allOf": [messages, absent("infer")] },
@@ -258,7 +259,7 @@ fn parameters(operation: &mut Value) -> Option<&mut Vec<Value>> {
     operation.as_object_mut()?.entry("parameters").or_insert_with(|| json!([])).as_array_mut()
 }
 
-/// A header that names a user or a session. Beyond ASCII it is UTF-8, which this format has no words for.
+/// A header that names a user or a session. Values beyond ASCII are UTF-8, which this format cannot express.
 fn name_header(name: &str, description: &str) -> Value {
     json!({
         "name": name,
@@ -303,7 +304,7 @@ mod tests {
                 }
             }
         }
-        // Beside the one documented route, everything under `/v1` is the upstream's.
+        // Except for the one documented route, everything under `/v1` belongs to the upstream.
         served.insert(("POST".to_owned(), "/v1/chat/completions".to_owned()));
         assert_eq!(served, documented());
     }

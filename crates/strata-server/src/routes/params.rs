@@ -1,4 +1,4 @@
-//! The parameters that several routes share: how the OpenAPI document describes them, and the queries that are alike.
+//! The parameters that several routes share: their descriptions in the OpenAPI document, and queries that are alike.
 //!
 //! Values are read as text and checked by the handlers, so every route gives the same message for a wrong value. The types here
 //! only describe valid values.
@@ -19,8 +19,8 @@ use crate::extract::numbers::{DEFAULT_LIMIT, MAX_LIMIT};
 use crate::extract::{Params, PathName};
 use crate::identity::Caller;
 
-/// Declares a query: each parameter has a name, the type that describes it, and its description. A parameter is optional, and
-/// given at most once.
+/// Declares a query. Each parameter has a name, the type that describes it, and its description. A parameter is
+/// optional and may be given only once.
 macro_rules! query {
     ($name:ident {
         $($field:ident: $schema:ident = $description:literal $(, $option:ident = $value:literal)?;)+
@@ -46,7 +46,7 @@ pub(crate) use query;
 
 query!(UserParams { user_id: UserName = "The user. Defaults to the user `default`."; });
 
-/// The thing that a path names, and the user whose it is: the caller's, or the one that the query names.
+/// The entity that a path names, and its user: the caller's user, or the user that the query names.
 pub(crate) struct Named<I> {
     pub(crate) user: UserId,
     pub(crate) id: I,

@@ -1,4 +1,4 @@
-//! `GET /summaries`: the points that the current summaries make in one part, such as every open todo.
+//! `GET /summaries`: the points of one part of the current summaries, such as every open todo.
 
 use axum::Json;
 use axum::extract::State;
@@ -20,7 +20,7 @@ pub(crate) fn routes() -> Vec<Route> {
 
 query!(PointsParams {
     part: Part = "Which part of the summaries.", required = true;
-    user_id: UserName = "Whose summaries. Defaults to the user `default`.";
+    user_id: UserName = "The owner of the summaries. Defaults to the user `default`.";
     session_id: Name = "Only summaries of this session.";
     limit: Limit = "The most entries to list.";
     offset: Offset = "How many entries to leave out at the start.";
@@ -38,9 +38,9 @@ enum Part {
     Entities,
 }
 
-/// List the points that the current summaries make in one part
+/// List the points of one part of the current summaries
 ///
-/// Every open todo, for instance. The session that was last written to comes first. A point that two sessions make is listed
+/// For instance every open todo. The most recently written session comes first. A point of two sessions is listed
 /// once.
 #[utoipa::path(get, path = "/summaries", tag = "sessions", params(PointsParams),
     responses((status = 200, description = "the points", body = PointsResponse),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_asked_for_wrongly_is_refused() {
+    async fn invalid_parameters_are_refused() {
         let server = TestServer::new();
         summarised(&server, 1, "trip", json!({"todos": ["Book a flight"]})).await;
         let eves = server.get("/summaries?part=todos&user_id=eve").await;

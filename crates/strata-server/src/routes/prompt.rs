@@ -1,4 +1,4 @@
-//! `POST /sessions/{id}/prompt`: what the model is to be shown for a question.
+//! `POST /sessions/{id}/prompt`: makes a prompt for a question.
 
 use axum::Json;
 use axum::extract::State;
@@ -24,7 +24,7 @@ use crate::wire::PromptResponse;
 use crate::wire::names::Format;
 
 pub(crate) fn routes() -> Vec<Route> {
-    // The body is a question: nothing is written.
+    // The body is a question. Nothing is written.
     vec![Route::new(__path_make_prompt, make_prompt).needs(&[KeyScope::Read])]
 }
 
@@ -35,12 +35,12 @@ pub(crate) struct PromptBodyRequest {
     /// The current request.
     #[schema(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$")]
     question: String,
-    /// The form of the prompt; `flat` by default.
+    /// The form of the prompt. Defaults to `flat`.
     format: Option<Format>,
-    /// Whose session. Defaults to the user `default`.
+    /// The owner of the session. Defaults to the user `default`.
     #[schema(min_length = 1, max_length = 256, pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$")]
     user_id: Option<String>,
-    /// The same as `user_id`, which goes first.
+    /// The same as `user_id`, which takes precedence.
     #[schema(min_length = 1, max_length = 256, pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$")]
     user: Option<String>,
     /// The most tokens of the prompt, instead of the setting `prompt.max_tokens`. The question is never cut.
@@ -50,8 +50,8 @@ pub(crate) struct PromptBodyRequest {
 
 /// Make a prompt
 ///
-/// What the model is to be shown for a question: the request, what is known, a summary of what was said earlier, the recent
-/// turns, and for a chat what recall finds. Nothing is recorded by it, and the session need not exist.
+/// The prompt contains the question, the known state, a summary of the earlier turns, the recent turns, and for a
+/// chat the items that recall finds. Nothing is recorded, and the session need not exist.
 #[utoipa::path(post, path = "/sessions/{id}/prompt", tag = "sessions", request_body = PromptBodyRequest,
     params(SessionPath),
     responses((status = 200, description = "the prompt, or the messages of a chat", body = PromptResponse)))]
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_the_budget_cuts_is_said() {
+    async fn cuts_of_the_budget_are_listed() {
         let server = diagnosed().await;
         let body = json!({"question": "why?", "user_id": "ada", "max_tokens": 1});
         let answer = server.post("/sessions/s/prompt", body).await.json();

@@ -1,4 +1,4 @@
-//! `/requests…`: what each recall did, and why something was or was not recalled.
+//! `/requests…`: the result of each recall, and why an item was or was not recalled.
 
 use axum::Json;
 use axum::extract::State;
@@ -23,14 +23,14 @@ pub(crate) fn routes() -> Vec<Route> {
 }
 
 query!(ListParams {
-    user_id: UserName = "Whose requests. Defaults to the user `default`.";
+    user_id: UserName = "The user of the requests. Defaults to the user `default`.";
     since: Moment = "Only requests since then.";
     limit: Limit = "The most entries to list.";
 });
 
-/// List what was asked
+/// List requests
 ///
-/// One row for each recall, the newest first, kept for the setting `requests_days`.
+/// One row for each recall, the newest first. Rows are kept for the number of days in the setting `requests_days`.
 #[utoipa::path(get, path = "/requests", tag = "requests", params(ListParams),
     responses((status = 200, description = "the rows, the newest first", body = RequestsResponse)))]
 async fn list_requests(
@@ -60,13 +60,13 @@ async fn get_request(
 
 query!(ExplainParams {
     item: Uuid = "The turn or memory.", required = true;
-    user_id: UserName = "Whose request. Defaults to the user `default`.";
+    user_id: UserName = "The user of the request. Defaults to the user `default`.";
 });
 
-/// Why was this (not) recalled?
+/// Explain why an item was or was not recalled
 #[utoipa::path(get, path = "/requests/{id}/explain", tag = "requests",
     params(IdPath, ExplainParams),
-    responses((status = 200, description = "why, in a sentence, and what happened to it", body = ExplanationResponse),
+    responses((status = 200, description = "the reason in a sentence, and the outcome of the item", body = ExplanationResponse),
         (status = 404, description = "the user has made no such request, or has no such turn or memory")))]
 async fn explain_request(
     State(app): State<App>,
@@ -78,7 +78,7 @@ async fn explain_request(
     let Some(item) = params.item else {
         return Err(ApiError::invalid("`item` is missing; name a turn or a memory, as `?item=ID`"));
     };
-    // Ids are unique over kinds, so the engine finds the item whatever its kind is.
+    // Ids are unique across kinds, so the engine finds the item of any kind.
     let item = ItemId::Turn(item.parse::<TurnId>()?);
     Ok(Json((&app.engine().requests.explain(&user, id.parse()?, item).await?).into()))
 }

@@ -26,11 +26,11 @@ use crate::telemetry::set_request_id;
 use crate::wire::SearchResponse;
 use crate::wire::names::Scope;
 
-/// The most tokens that may be asked for, as the setting `max_context_tokens` has it.
+/// The most tokens that a request may ask for, as in the setting `max_context_tokens`.
 pub(crate) const MAX_TOKENS: u32 = 10_000_000;
 
 pub(crate) fn routes() -> Vec<Route> {
-    // The body is a question: nothing is written.
+    // The body is a question. Nothing is written.
     vec![Route::new(__path_search, search).needs(&[KeyScope::Read]).speaks(Dialect::Mem0)]
 }
 
@@ -38,63 +38,65 @@ pub(crate) fn routes() -> Vec<Route> {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SearchRequest {
-    /// What to look for, in at most 10,000 characters; more answer 413.
+    /// The question, with at most 10,000 characters. A longer one is answered with 413.
     #[schema(min_length = 1, pattern = r"\S")]
     query: String,
-    /// Whose memory. Defaults to the user `default`.
+    /// The user whose memory is searched. Defaults to the user `default`.
     #[schema(min_length = 1, max_length = 256, pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$")]
     user_id: Option<String>,
-    /// The same as `user_id`, which goes first.
+    /// The same as `user_id`, which takes precedence.
     #[schema(min_length = 1, max_length = 256, pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$")]
     user: Option<String>,
     /// The session the question is asked in.
     #[schema(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
     session_id: Option<String>,
-    /// The same as `session_id`, which goes first.
+    /// The same as `session_id`, which takes precedence.
     #[schema(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
     memory_id: Option<String>,
-    /// The same as `session_id`, which goes first.
+    /// The same as `session_id`, which takes precedence.
     #[schema(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
     run_id: Option<String>,
-    /// Where to look: only in the `session`, only in what is the `user`'s, or `global` for the user's and what all users share.
-    /// By default recall looks in the session if one is named, and beyond it if it has too little or the question points beyond
-    /// it; else in all of the user's; and in what all users share. With `session` and no session named, the session is `default`.
+    /// Where to search: `session` searches one session, `user` all items of the user, `global` also the memories that
+    /// all users share. By default recall searches the session if one is named, and goes beyond it if it finds too
+    /// little there or if the question refers to other sessions. Without a session it searches all items of the user.
+    /// In both cases it includes the memories that all users share. With `session` and no session named, the session
+    /// is `default`.
     scope: Option<Scope>,
-    /// Only items whose fields, or what was attached to them, pass these conditions.
+    /// Returns only items whose fields or metadata match these conditions.
     #[schema(schema_with = filter_schema)]
     filters: Option<Map<String, Value>>,
     /// Only memories of this agent.
     #[schema(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
     agent_id: Option<String>,
-    /// How many items at the most.
+    /// The most items.
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     top_k: Option<Number>,
-    /// The same as `top_k`, which goes first.
+    /// The same as `top_k`, which takes precedence.
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     limit: Option<Number>,
-    /// Leaves out what is less relevant than this, instead of the setting `score_threshold`. Above 0 it also keeps the most
-    /// recent turns from standing in where nothing matches.
+    /// Excludes items with a lower relevance, instead of the setting `score_threshold`. Above 0, recent turns are not
+    /// returned as a fallback if nothing matches.
     #[schema(minimum = 0, maximum = 1)]
     threshold: Option<f64>,
-    /// How much being recent counts, instead of the setting.
+    /// The weight of recency, instead of the setting.
     #[schema(minimum = 0, maximum = 1)]
     recency_weight: Option<f64>,
-    /// How much relevance counts against diversity, instead of the setting.
+    /// The weight of relevance against diversity, instead of the setting.
     #[schema(minimum = 0, maximum = 1)]
     mmr_lambda: Option<f64>,
-    /// The most tokens of all items together. Where neither this nor `top_k` is given, the settings decide.
+    /// The most tokens of all items together. If neither this nor `top_k` is given, the settings decide.
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 10_000_000)]
     max_tokens: Option<Number>,
-    /// What to look for: turns, memories, or both, which is the default.
+    /// What to search: turns, memories, or both (the default).
     #[schema(min_items = 1)]
     kinds: Option<Vec<SearchedKind>>,
-    /// What could be seen then, instead of now.
+    /// Searches the items that were visible at this time, instead of now.
     as_of: Option<Moment>,
-    /// Whether to say what became of each candidate, and to keep that with the request.
+    /// Whether to return the outcome of each candidate, and to store it with the request.
     explain: Option<bool>,
 }
 
-/// What a search looks for.
+/// The kind of items that a search looks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum SearchedKind {
@@ -104,7 +106,7 @@ pub(crate) enum SearchedKind {
     Memory,
 }
 
-/// A filter or nothing; what a filter is stands in the document once.
+/// A filter or nothing. The document defines a filter once.
 fn filter_schema() -> RefOr<Schema> {
     let nothing = ObjectBuilder::new().schema_type(Type::Null);
     OneOfBuilder::new().item(nothing).item(Ref::from_schema_name("Filter")).into()
@@ -122,7 +124,7 @@ fn item_kinds(kinds: Option<Vec<SearchedKind>>) -> Result<ItemKinds, ApiError> {
 }
 
 impl SearchRequest {
-    /// The filter, with the agent in it.
+    /// The filter, including the agent.
     fn filter(&self) -> Result<Option<Filter>, ApiError> {
         let filter = filter(self.filters.as_ref())?;
         let Some(agent) = self.agent_id.clone().map(checked_agent).transpose()? else { return Ok(filter) };
@@ -139,7 +141,7 @@ impl SearchRequest {
         let top_k = count("top_k", &self.top_k, MAX_LIMIT)?;
         let limit = top_k.or(count("limit", &self.limit, MAX_LIMIT)?);
         let max_tokens = count("max_tokens", &self.max_tokens, MAX_TOKENS)?;
-        // A request for this many items and tokens also says how many turns it wants.
+        // A request for this many items and tokens also sets the number of turns.
         let max_turns = limit.unwrap_or(settings.budget.max_turns);
         let session = caller.session([&self.session_id, &self.memory_id, &self.run_id])?;
         let nameless = session.is_none() && self.scope == Some(Scope::Session);
@@ -162,9 +164,9 @@ impl SearchRequest {
 
 /// Search memory
 ///
-/// Turns and memories that answer a question, the best first; each names the turns it comes from.
+/// Returns turns and memories that answer a question, the best first. Each memory names the turns that it comes from.
 #[utoipa::path(post, path = "/search", tag = "search", request_body = SearchRequest,
-    responses((status = 200, description = "what was found", body = SearchResponse)))]
+    responses((status = 200, description = "the found items", body = SearchResponse)))]
 async fn search(
     State(app): State<App>,
     caller: Caller,
@@ -216,7 +218,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_found_names_its_turns() {
+    async fn found_memories_name_their_turns() {
         let server = with_tea().await;
         let answer = server.post("/search", json!({"query": "green", "user_id": "ada"})).await;
         let mut shown = answer.json();

@@ -22,7 +22,7 @@ pub(crate) fn routes() -> Vec<Route> {
 }
 
 query!(ListParams {
-    user_id: UserName = "Whose sessions. Defaults to the user `default`.";
+    user_id: UserName = "The owner of the sessions. Defaults to the user `default`.";
     limit: Limit = "The most entries to list.";
     offset: Offset = "How many entries to leave out at the start.";
 });
@@ -55,7 +55,7 @@ async fn get_session(
 
 /// Destroy a session
 ///
-/// Its turns, summaries and the memories bound to it go with it. There is no way back.
+/// Its turns, its summaries and the memories bound to it are destroyed too. This cannot be undone.
 #[utoipa::path(delete, path = "/sessions/{id}", tag = "sessions",
     params(SessionPath, UserParams),
     responses((status = 200, description = "destroyed", body = RemovedResponse),
@@ -69,7 +69,7 @@ async fn delete_session(
 }
 
 query!(TurnsParams {
-    user_id: UserName = "Whose session. Defaults to the user `default`.";
+    user_id: UserName = "The owner of the session. Defaults to the user `default`.";
     after: Seq = "Only turns with a greater `seq`.";
     limit: Limit = "The most entries to list.";
 });
@@ -91,7 +91,7 @@ async fn list_turns(
         Some(_) => Some(number("after", &params.after, 0..=i64::MAX as u64, 0)?),
         None => None,
     };
-    // One more than asked for tells whether more follow.
+    // One more turn than requested tells whether more follow.
     let turns = app.engine().sessions.turns(&user, &SessionId::new(id)?, after, limit + 1).await?;
     Ok(Json(TurnsResponse::new(&turns, limit as usize)))
 }

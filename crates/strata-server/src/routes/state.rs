@@ -1,4 +1,4 @@
-//! `/sessions/{id}/state`: the structured state of a session, to read and to edit.
+//! `/sessions/{id}/state`: reading and editing the structured state of a session.
 
 use axum::Json;
 use axum::extract::State as Shared;
@@ -17,7 +17,8 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![Route::new(__path_get_state, get_state).on(__path_put_state, put_state)]
 }
 
-/// A state as clients write it. Fields of the client's own are kept; how far the turns have been read is ours to say.
+/// A state in the form that clients write. The client's own fields are kept. `observed` is ignored: Strata alone sets
+/// it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct StateRequest {
@@ -49,14 +50,14 @@ impl From<StateRequest> for State {
     }
 }
 
-/// A state as clients read it.
+/// A state in the form that clients read.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 struct StateResponse(State);
 
 /// Read a session's state
 ///
-/// What is known of the problem at hand, tasks, tool statistics and token usage, filled as turns are recorded.
+/// The known facts of the current problem, tasks, tool statistics and token usage. Recording turns updates it.
 #[utoipa::path(get, path = "/sessions/{id}/state", tag = "sessions",
     params(SessionPath, UserParams),
     responses((status = 200, description = "the state", body = ref("#/components/schemas/StateDocument"),
@@ -72,8 +73,8 @@ async fn get_state(
 
 /// Replace a session's state
 ///
-/// Fields that are left out become empty, fields that Strata does not know are kept, and `observed` stays as it is. The
-/// session is created if it does not exist.
+/// Absent fields become empty, fields that Strata does not know are kept, and `observed` stays as it is. The session
+/// is created if it does not exist.
 #[utoipa::path(put, path = "/sessions/{id}/state", tag = "sessions",
     request_body(content = ref("#/components/schemas/StateDocument"), content_type = "application/json"),
     params(SessionPath, UserParams),
@@ -89,7 +90,7 @@ async fn put_state(
     Ok(Json(StateResponse(state)))
 }
 
-/// The document that both routes speak. `MetadataValue` is any JSON without NUL characters.
+/// The document that both routes use. `MetadataValue` is any JSON without NUL characters.
 pub(crate) fn schema() -> Value {
     let free = free_object();
     let text = json!({ "type": ["string", "null"], "pattern": r"^[^\x00]*$" });

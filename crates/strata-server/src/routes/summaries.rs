@@ -18,7 +18,7 @@ pub(crate) fn routes() -> Vec<Route> {
 }
 
 query!(SummariesParams {
-    user_id: UserName = "Whose session. Defaults to the user `default`.";
+    user_id: UserName = "The owner of the session. Defaults to the user `default`.";
     limit: Limit = "The most entries to list.";
 });
 

@@ -21,7 +21,7 @@ use crate::wire::session::{RecordResponse, Usage};
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
-/// The longest speaker's name, in characters, as the core has it.
+/// The longest name of a speaker, in characters; the core has the same limit.
 const MAX_NAME_CHARS: usize = 64;
 
 pub(crate) fn routes() -> Vec<Route> {
@@ -32,19 +32,19 @@ pub(crate) fn routes() -> Vec<Route> {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RecordRequest {
-    /// Whose session it is. Defaults to the user `default`.
+    /// The owner of the session. Defaults to the user `default`.
     #[schema(min_length = 1, max_length = 256, pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$")]
     user_id: Option<String>,
-    /// The same as `user_id`, which goes first.
+    /// The same as `user_id`, which takes precedence.
     #[schema(min_length = 1, max_length = 256, pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$")]
     user: Option<String>,
     /// The session, which is created if it does not exist. Defaults to the session `default`.
     #[schema(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
     session_id: Option<String>,
-    /// The same as `session_id`, which goes first.
+    /// The same as `session_id`, which takes precedence.
     #[schema(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
     memory_id: Option<String>,
-    /// The same as `session_id`, which goes first.
+    /// The same as `session_id`, which takes precedence.
     #[schema(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
     run_id: Option<String>,
     /// The messages, in order.
@@ -53,34 +53,34 @@ pub(crate) struct RecordRequest {
     messages: Vec<MessageRequest>,
 }
 
-/// A message as it was said.
+/// A message.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MessageRequest {
-    /// Who said it.
+    /// The role of the speaker.
     pub(crate) role: Role,
-    /// What was said.
+    /// The text of the message.
     #[schema(pattern = r"^[^\x00]*$")]
     pub(crate) content: String,
     /// The speaker's name.
     #[schema(max_length = 64, pattern = r"^[^\x00]*$")]
     pub(crate) name: Option<String>,
-    /// When it was said; now by default.
+    /// When it was said. Defaults to now.
     pub(crate) created_at: Option<Moment>,
     /// A JSON object of the client's own. It comes back as it was sent and changes nothing else.
     #[schema(value_type = Option<Object>)]
     pub(crate) metadata: Option<Metadata>,
-    /// The tokens that the model reports for a reply; without it they are counted.
+    /// The tokens that the model reports for a reply. If absent, Strata counts them.
     #[serde(default, deserialize_with = "object")]
     usage: Usage,
-    /// Whether a tool's call failed; without it the content may say so.
+    /// Whether a tool's call failed. If absent, Strata looks for an error in the content.
     failed: Option<bool>,
-    /// Whether the turn is embedded even where embedding costs money.
+    /// Whether the turn is embedded even if embedding costs money.
     high_value: Option<bool>,
 }
 
 impl MessageRequest {
-    /// Checks what the core would check when the message is recorded, for routes that record only some of them.
+    /// Makes the core's checks of a recorded message, for routes that record only some of the messages.
     pub(crate) fn check(&self) -> Result<(), ApiError> {
         let name = self.name.as_deref().unwrap_or_default();
         let attached = self.metadata.as_ref().is_some_and(|metadata| metadata.holds_nul());
@@ -111,8 +111,8 @@ impl MessageRequest {
 
 /// Append messages to a session
 ///
-/// When it answers, the turns are durable, numbered without gaps, and found by the next search. With an
-/// `Idempotency-Key`, a repeated call records nothing and answers as the first did.
+/// When the call returns, the turns are durable, numbered without gaps, and found by the next search. With an
+/// `Idempotency-Key`, a repeated call records nothing and returns the first call's answer.
 #[utoipa::path(
     post, path = "/turns", tag = "turns", request_body = RecordRequest,
     params(("Idempotency-Key" = Option<String>, Header, description = "makes a repeated call harmless",
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_client_reports_has_fields_of_its_own() {
+    async fn reports_of_a_client_have_fields_of_their_own() {
         let server = TestServer::new();
         let messages = json!([
             {"role": "tool", "name": "read", "content": "no", "failed": true},

@@ -8,22 +8,22 @@ use axum::http::Uri;
 use axum::http::uri::{Authority, Scheme};
 use strata_core::{Error, Result};
 
-/// Where chats are passed on to, and how.
+/// The upstream of chats, and how they are passed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxySettings {
-    /// The upstream; without one there is no proxy.
+    /// The upstream. Without one there is no proxy.
     pub upstream: Option<UpstreamUrl>,
     /// The key for the upstream, instead of the client's own `Authorization`.
     pub upstream_key: Option<Secret>,
-    /// How long the upstream may take to begin its answer, and to send the next piece of it. Ten minutes, as OpenAI's own
-    /// clients wait.
+    /// How long the upstream may take to begin its answer, and to send the next piece of it. Ten minutes, as in
+    /// OpenAI's own clients.
     pub upstream_timeout: Duration,
-    /// How long a chat waits for memory: to recall before it is passed on, and to record before its end is.
+    /// How long a chat waits for memory: for recall before it is passed on, and for recording before its end is sent.
     pub memory_deadline: Duration,
-    /// The most tokens of a client's own messages before older ones are replaced by a summary; 0 leaves them alone.
+    /// The most tokens of a client's own messages before a summary replaces older ones. 0 turns this off.
     pub compact_tokens: u32,
-    /// The most bytes of a chat completion's body: images travel in it. Other requests are passed on piece by piece and
-    /// have no limit.
+    /// The most bytes of a chat completion's body, which may contain images. Other requests are passed on piece by
+    /// piece, without a limit.
     pub max_body_bytes: usize,
 }
 
@@ -40,7 +40,7 @@ impl Default for ProxySettings {
     }
 }
 
-/// Something that is never shown.
+/// A secret: it is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -67,12 +67,12 @@ impl fmt::Debug for Secret {
 pub struct UpstreamUrl {
     scheme: Scheme,
     authority: Authority,
-    /// What stands in the place of our own `/v1`.
+    /// The address that replaces Strata's own `/v1`.
     base: String,
 }
 
 impl UpstreamUrl {
-    /// The upstream's address for one of our own under `/v1`.
+    /// The upstream's address for one of Strata's paths under `/v1`.
     pub(crate) fn target(&self, path: &str, query: Option<&str>) -> Option<Uri> {
         let rest = path.strip_prefix("/v1").unwrap_or(path);
         let query = query.map(|query| format!("?{query}")).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! What the proxy keeps of a session between two requests, in memory only: the last prompt, and what memory put into it. Losing
-//! it costs a cache hit of the model provider, never a memory.
+//! The data that the proxy keeps for a session between two requests, in memory only: the last prompt, and the block
+//! that was inserted into it. Losing it costs a cache hit of the model provider, never a memory.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,17 +7,17 @@ use std::sync::{Mutex, PoisonError};
 use lru::LruCache;
 use strata_core::{SessionId, UserId};
 
-/// The most sessions that are kept; beyond, the least recently used one is dropped.
+/// The most sessions that are kept. Above it, the least recently used one is dropped.
 const MAX_SESSIONS: usize = 4_096;
 
-/// The beginning of a prompt is compared byte by byte, up to so many: most prompts that are short enough for a block to
-/// matter end within it.
+/// The beginning of a prompt is compared byte by byte, up to this many bytes. Prompts that are so short that a block
+/// matters mostly end within it.
 const HEAD_BYTES: usize = 1_024;
 
-/// The rest is compared by blocks of so many bytes, which costs an eighth of a prompt in memory.
+/// The rest is compared in blocks of this many bytes, which costs an eighth of a prompt in memory.
 const BLOCK_BYTES: usize = 64;
 
-/// The most token counts that are kept of a session.
+/// The most token counts that are kept for a session.
 const MAX_COUNTS: usize = 8_192;
 
 /// The histories, by user and session.
@@ -35,11 +35,11 @@ pub(crate) struct PromptHistory {
     /// The last prompt: its beginning, and the hash of each block of the rest.
     head: Vec<u8>,
     blocks: Vec<u64>,
-    /// What was put in front of the last question, and what the conversation was up to there.
+    /// The block in front of the last question, and the hash of the conversation up to there.
     pub(crate) injected: Option<(u64, Option<String>)>,
-    /// The summary that stands for the messages with this hash.
+    /// The summary that replaces the messages with this hash.
     pub(crate) summary: Option<(u64, Option<String>)>,
-    /// Tokens of messages.
+    /// The tokens of messages, by the hash of the text.
     counts: HashMap<u64, u32>,
 }
 
@@ -61,8 +61,8 @@ impl PromptHistories {
 }
 
 impl PromptHistory {
-    /// How much of this prompt is, from its beginning, as in the session's last one: a share of its bytes, `None` for the
-    /// first.
+    /// The share of this prompt's bytes that equals the beginning of the session's last prompt; `None` for the first
+    /// prompt.
     pub(crate) fn stable_share(&mut self, prompt: &[u8]) -> Option<f64> {
         let (head, rest) = prompt.split_at(prompt.len().min(HEAD_BYTES));
         let blocks: Vec<u64> = rest.chunks(BLOCK_BYTES).map(hash).collect();

@@ -1,4 +1,4 @@
-//! A memory's history: as steps, which is mem0's form, and as statements with what was said.
+//! The history of a memory: as steps, which is mem0's form, and as statements with the turns that said them.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -12,52 +12,53 @@ use uuid::Uuid;
 use super::memory::{MemoryResponse, Source, Sources};
 use super::names::Kind;
 
-/// What happened to a memory.
+/// The kind of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "UPPERCASE")]
 #[schema(as = Event)]
 pub(crate) enum HistoryEvent {
     /// It was learned.
     Add,
-    /// Another statement took its place.
+    /// Another statement replaced it.
     Update,
     /// It was deleted.
     Delete,
 }
 
 response! {
-    /// One step in a memory's life.
+    /// One step in the history of a memory.
     pub(crate) HistoryEntry of fn(asked: MemoryId, step: &HistoryStep, sources: &Sources, change: Change<'_>) {
-        /// The id of the statement; former ones have their own.
+        /// The id of the statement. Former statements have ids of their own.
         id: Uuid = step.memory.id.0,
-        /// The memory that was asked for.
+        /// The requested memory.
         memory_id: Uuid = asked.0,
-        /// What was believed before.
+        /// The statement before this step.
         old_memory: Option<String> = change.old.map(|memory| memory.content.clone()),
-        /// What is believed since.
+        /// The statement after this step.
         new_memory: Option<String> = change.new.map(|memory| memory.content.clone()),
-        /// What happened.
+        /// The kind of the step.
         event: HistoryEvent = change.event,
         /// When it happened.
         created_at: Timestamp = change.at,
         /// Whether the statement is deleted.
         is_deleted: bool = deletion(&step.memory).is_some(),
-        /// What kind of statement it is.
+        /// The kind of the statement.
         kind: Kind = step.memory.kind.into(),
-        /// Since when it is so.
+        /// When the statement became true.
         valid_from: Timestamp = step.memory.valid_from,
-        /// Until when it was so.
+        /// When the statement stopped being true.
         valid_to: Option<Timestamp> = step.memory.valid_to,
-        /// The memory that took its place.
+        /// The memory that replaced it.
         replaced_by: Option<Uuid> = step.memory.replaced_by.map(|id| id.0),
-        /// Where it comes from.
+        /// The turns that it comes from.
         source: Source = sources.of(&step.memory),
-        /// The statement's life in a sentence: what was believed, since when, what took its place, and which turn said so.
+        /// The history of the statement in a sentence: when it was believed, what replaced it, and which turn said
+        /// so.
         explanation: String = step.to_string(),
     }
 }
 
-/// What a step changed.
+/// The change of a step.
 pub(crate) struct Change<'a> {
     event: HistoryEvent,
     old: Option<&'a Memory>,
@@ -88,7 +89,7 @@ impl HistoryEntry {
     }
 }
 
-/// How a memory was deleted. One that was abandoned and has no successor counts as deleted.
+/// How a memory was deleted. An abandoned memory without a successor counts as deleted.
 fn deletion(memory: &Memory) -> Option<Hidden> {
     memory.hidden.filter(|hidden| match hidden.reason {
         HiddenReason::Abandoned => memory.replaced_by.is_none(),
@@ -123,7 +124,7 @@ response! {
 }
 
 impl StatementsResponse {
-    /// The statements of a memory of `owner`; the places of their source turns are read.
+    /// The statements of a memory of `owner`. This reads the places of their source turns.
     pub async fn load(engine: &Engine, owner: &UserId, steps: &[HistoryStep]) -> Result<Self> {
         let sources = Sources::load(engine, owner, steps.iter().map(|step| &step.memory)).await?;
         let results = steps.iter().map(|step| StatementResponse::new(owner, step, &sources)).collect();

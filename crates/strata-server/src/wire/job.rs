@@ -1,4 +1,4 @@
-//! Background work.
+//! Background jobs.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -10,35 +10,35 @@ use uuid::Uuid;
 use super::names::Status;
 
 response! {
-    /// A piece of background work.
+    /// A background job.
     pub JobResponse from (job: Job) {
         /// Its id.
         id: Uuid = job.id.0,
         /// The user it works for.
         user_id: String = job.user.to_string(),
-        /// The session it works on; without one it is about the user as a whole.
+        /// The session it works on; absent if it concerns the user as a whole.
         session_id: Option<String> = job.session.as_ref().map(ToString::to_string),
-        /// What is to be done.
+        /// The kind of work.
         kind: String = job.kind.clone(),
-        /// How far it is.
+        /// The status.
         status: Status = job.status.into(),
-        /// How often it was begun.
+        /// How often it was started.
         attempts: u32 = job.attempts,
-        /// It does not start before this moment.
+        /// The job does not start before this time.
         run_at: Timestamp = job.run_at,
         /// The worker that holds it.
         worker: Option<String> = job.lease.as_ref().map(|lease| lease.worker.clone()),
-        /// When the worker's lease ends; afterwards another worker may take the job over.
+        /// When the worker's lease ends. Afterwards another worker may take the job over.
         leased_until: Option<Timestamp> = job.lease.as_ref().map(|lease| lease.until),
         /// The last failure.
         last_error: Option<String> = job.last_error.clone(),
-        /// What it works with.
+        /// The input of the job.
         #[schema(value_type = Object)]
         payload: Value = job.payload.clone(),
-        /// What it did and spent.
+        /// The result of the job, and its cost.
         #[schema(value_type = Option<Object>)]
         result: Option<Value> = job.result.clone(),
-        /// When it was asked for.
+        /// When it was created.
         created_at: Timestamp = job.created_at,
         /// When it last changed.
         updated_at: Timestamp = job.updated_at,

@@ -1,4 +1,4 @@
-//! Memories: what is remembered, where it comes from, and what a call did to it.
+//! Memories: the statements, their sources, and the result of a call that changes them.
 
 use std::collections::HashMap;
 
@@ -20,11 +20,11 @@ use super::shortest_f32;
 response! {
     /// A memory.
     pub MemoryResponse of pub(crate) fn(owner: &UserId, memory: &Memory, sources: &Sources) {
-        /// Its id, which an edit keeps.
+        /// Its id. An edit does not change it.
         pub(crate) id: Uuid = memory.id.0,
         /// The statement.
         pub(crate) memory: String = memory.content.clone(),
-        /// The user it belongs to; `null` where the scope is `global`.
+        /// The user it belongs to; `null` if the scope is `global`.
         user_id: Option<String> = (*owner != UserId::global()).then(|| owner.to_string()),
         /// The agent it belongs to.
         pub(crate) agent_id: Option<String> = memory.agent.clone(),
@@ -32,37 +32,37 @@ response! {
         pub(crate) run_id: Option<String> = memory.session.as_ref().map(ToString::to_string),
         /// Where it holds.
         pub(crate) scope: Scope = scope_of(owner, memory),
-        /// What kind of statement it is.
+        /// The kind of the statement.
         pub(crate) kind: Kind = memory.kind.into(),
-        /// How sure Strata is, from 0 to 1.
+        /// The confidence, from 0 to 1.
         #[serde(serialize_with = "shortest_f32")]
         confidence: f32 = memory.confidence,
-        /// What the client attached.
+        /// The client's metadata.
         #[schema(value_type = Object)]
         pub(crate) metadata: Metadata = memory.metadata.clone(),
         /// How a todo ended: `done` or `dropped`.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(nullable = false)]
         pub(crate) todo: Option<&'static str> = memory.notes.todo.map(TodoState::as_str),
-        /// When its first statement was recorded; an edit leaves it.
+        /// When its first statement was recorded. An edit does not change it.
         pub(crate) created_at: Timestamp = memory.first_recorded_at(),
         /// When it last changed.
         updated_at: Timestamp = memory.hidden.map_or(memory.recorded_at, |hidden| hidden.at),
-        /// Since when it is so.
+        /// When the statement became true.
         pub(crate) valid_from: Timestamp = memory.valid_from,
-        /// Until when it was so; `null` while it still is.
+        /// When the statement stopped being true; `null` while it is true.
         pub(crate) valid_to: Option<Timestamp> = memory.valid_to,
-        /// The memory that took its place.
+        /// The memory that replaced it.
         pub(crate) replaced_by: Option<Uuid> = memory.replaced_by.map(|id| id.0),
-        /// Why recall does not see it; `null` where recall does.
+        /// Why recall does not return it; `null` if recall does.
         pub(crate) hidden: Option<&'static str> = memory.hidden.map(|hidden| hidden.reason.as_str()),
-        /// Where it comes from.
+        /// The turns that it comes from.
         pub(crate) source: Source = sources.of(memory),
     }
 }
 
 impl MemoryResponse {
-    /// A memory of `owner`; the places of its source turns are read.
+    /// A memory of `owner`. This reads the places of its source turns.
     pub async fn load(engine: &Engine, owner: &UserId, memory: &Memory) -> Result<Self> {
         let sources = Sources::load(engine, owner, [memory]).await?;
         Ok(Self::new(owner, memory, &sources))
@@ -84,7 +84,7 @@ pub struct MemoriesResponse {
 }
 
 impl MemoriesResponse {
-    /// Memories of `owner`; the places of their source turns are read.
+    /// Memories of `owner`. This reads the places of their source turns.
     pub async fn load(engine: &Engine, owner: &UserId, memories: &[Memory]) -> Result<Self> {
         let sources = Sources::load(engine, owner, memories).await?;
         let results = memories.iter().map(|memory| MemoryResponse::new(owner, memory, &sources)).collect();
@@ -92,23 +92,23 @@ impl MemoriesResponse {
     }
 }
 
-/// Where something comes from.
+/// The turns that an item comes from.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(crate) struct Source {
-    /// The turns that say so.
+    /// The turns that state it.
     pub(crate) turns: Vec<SourceTurn>,
 }
 
-/// A turn that something comes from.
+/// A turn that an item comes from.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SourceTurn {
     /// Its id.
     pub(crate) id: Uuid,
-    /// Its session; absent when the turn has been destroyed.
+    /// Its session; absent if the turn has been destroyed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     session_id: Option<String>,
-    /// Its place there; absent when the turn has been destroyed.
+    /// Its place in the session; absent if the turn has been destroyed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     seq: Option<u64>,
@@ -121,7 +121,7 @@ impl From<&Turn> for Source {
     }
 }
 
-/// The places of the turns that some memories come from.
+/// The places of the source turns of some memories.
 #[derive(Default)]
 pub(crate) struct Sources(HashMap<TurnId, (SessionId, u64)>);
 
@@ -150,40 +150,40 @@ impl Sources {
     }
 }
 
-/// What was remembered.
+/// The memories that were added.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AddResponse {
     pub(crate) results: Vec<AddedMemory>,
-    /// Whether statements were inferred; `false` says that they are stored as they were given.
+    /// Whether statements were inferred. `false` means that they are stored unchanged.
     inferred: bool,
 }
 
 impl AddResponse {
-    /// Memories that are stored as they were given.
+    /// Memories that are stored unchanged.
     pub(crate) fn stored(memories: &[Memory]) -> Self {
         Self { results: memories.iter().map(AddedMemory::from).collect(), inferred: false }
     }
 
-    /// What learning did.
+    /// The result of learning.
     pub fn inferred(events: &[InferredEvent]) -> Self {
         Self { results: events.iter().map(AddedMemory::from).collect(), inferred: true }
     }
 
-    /// How many memories are new or have a new statement.
+    /// The number of memories that are new or have a new statement.
     pub(crate) fn added(&self) -> usize {
         let is_added = |result: &&AddedMemory| matches!(result.event, AddEvent::Add | AddEvent::Update);
         self.results.iter().filter(is_added).count()
     }
 }
 
-/// What happened to one memory.
+/// The change of one memory.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AddedMemory {
     /// Its id.
     pub(crate) id: Uuid,
     /// The statement.
     pub(crate) memory: String,
-    /// What happened.
+    /// The kind of the change.
     event: AddEvent,
     /// The statement that this one replaces.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -191,17 +191,17 @@ pub(crate) struct AddedMemory {
     previous_memory: Option<String>,
 }
 
-/// What happened to a memory.
+/// The kind of a change.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub(crate) enum AddEvent {
-    /// It is new.
+    /// The memory is new.
     Add,
-    /// It took the place of another.
+    /// The memory replaced another one.
     Update,
-    /// It is no longer believed.
+    /// The memory is no longer believed.
     Delete,
-    /// It was known already.
+    /// The statement was already known.
     None,
 }
 
@@ -225,21 +225,21 @@ impl From<&Memory> for AddedMemory {
     }
 }
 
-/// What a deletion did.
+/// The result of a deletion.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DeletedResponse {
-    /// For a person.
+    /// A message for a person.
     message: &'static str,
-    /// How many memories left recall and lists; they can be restored.
+    /// The number of memories that were removed from recall and lists. They can be restored.
     deleted: u64,
-    /// How much was destroyed, with `forget`.
+    /// The number of destroyed items, with `forget`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     removed: Option<RemovedCounts>,
 }
 
 impl DeletedResponse {
-    /// So many memories left recall.
+    /// This many memories were removed from recall.
     pub(crate) fn deleted(message: &'static str, deleted: u64) -> Self {
         Self { message, deleted, removed: None }
     }

@@ -1,4 +1,4 @@
-//! Closed sets of names as clients write them: roles, kinds, scopes, formats, the status of a job.
+//! Closed sets of names in the form that clients write: roles, kinds, scopes, formats, the status of a job.
 //!
 //! The core parses each name, so every route gives the same message for an unknown one.
 
@@ -36,9 +36,9 @@ macro_rules! names {
 }
 
 names! {
-    /// Who says something.
+    /// The role of a speaker.
     Role = strata_core::Role {
-        /// The person.
+        /// The user.
         User,
         /// The model.
         Assistant,
@@ -50,23 +50,23 @@ names! {
 }
 
 names! {
-    /// What kind of statement a memory is.
+    /// The kind of a memory.
     #[derive(Default)]
     Kind = strata_core::MemoryKind {
-        /// Something that is so.
+        /// A fact.
         #[default]
         Fact,
-        /// Something somebody likes or wants done in a certain way.
+        /// A person's preference: something they like, or how they want things done.
         Preference,
-        /// Something to be done.
+        /// A task to be done.
         Todo,
-        /// Something that was settled.
+        /// A decision that was made.
         Decision,
     }
 }
 
 names! {
-    /// Where something holds, or where recall looks.
+    /// Where a memory holds, or where recall searches.
     Scope = strata_core::scope::Scope {
         /// One session.
         Session,
@@ -88,9 +88,9 @@ names! {
 }
 
 names! {
-    /// How far a job is.
+    /// The status of a job.
     Status = strata_core::job::JobStatus {
-        /// Waiting for its time and a worker.
+        /// Waiting for its time and for a worker.
         Queued,
         /// Held by a worker until its lease ends.
         Leased,

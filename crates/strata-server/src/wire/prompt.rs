@@ -6,7 +6,7 @@ use strata_engine::prompt::{Cut, Layer, Prompt};
 use super::names::Role;
 
 response! {
-    /// A prompt, and how it came to its size.
+    /// A prompt, and how its size came about.
     pub PromptResponse from (made: Prompt) {
         /// The text of a flat prompt.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -19,9 +19,9 @@ response! {
             made.messages().map(|messages| messages.iter().map(PromptMessage::from).collect()),
         /// The tokens of the whole prompt.
         tokens: u32 = made.tokens,
-        /// The layers that are in it, in their order.
+        /// The layers in the prompt, in their order.
         layers: Vec<LayerResponse> = made.layers.iter().map(LayerResponse::from).collect(),
-        /// What the budget cut, in the order of cutting.
+        /// The parts that the budget cut, in the order of cutting.
         cut: Vec<CutResponse> = made.cut.iter().map(CutResponse::from).collect(),
     }
 }
@@ -31,7 +31,7 @@ response! {
     pub(crate) PromptMessage from (message: ChatMessage) {
         /// Who says it.
         role: Role = message.role.into(),
-        /// What it says.
+        /// The text.
         content: String = message.content.clone(),
     }
 }
@@ -47,13 +47,13 @@ response! {
 }
 
 response! {
-    /// Something that the budget cut.
+    /// A part that the budget cut.
     pub(crate) CutResponse from (cut: Cut) {
         /// The layer, by the name of its tag.
         layer: String = cut.layer.clone(),
-        /// How many of the things that `what` names were cut; 0 where they are not counted.
+        /// How many of the things named by `what` were cut; 0 if they are not counted.
         count: usize = cut.count,
-        /// What of it was cut, and where it went.
+        /// The kind of the part, and whether it was moved elsewhere.
         what: String = cut.what.clone(),
     }
 }

@@ -21,17 +21,17 @@ response! {
         results: Vec<FoundItem> = results,
         /// The request's id, as in the header `X-Strata-Request-Id`.
         request_id: Uuid = recalled.request_id.0,
-        /// Which path gave the items: `fts`, `trgm`, `vector`, `window`, `summaries_only` or `none`.
+        /// The retrieval path that found the items: `fts`, `trgm`, `vector`, `window`, `summaries_only` or `none`.
         retrieval_path: &'static str = recalled.path.as_str(),
-        /// Where recall looked.
+        /// Where recall searched.
         scope: Scope = recalled.scope.into(),
-        /// Why that is wider than the session.
+        /// Why the search was wider than the session.
         expansion: Option<String> = recalled.expansion.clone(),
         /// The tokens of the items.
         tokens: u32 = recalled.tokens,
         /// Whether the budget shortened an item or left one out.
         truncated: bool = recalled.truncated,
-        /// What happened to each candidate, with `explain`.
+        /// The outcome of each candidate, with `explain`.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(nullable = false)]
         trace: Option<TraceResponse> = recalled.trace.as_ref().map(TraceResponse::from),
@@ -39,7 +39,7 @@ response! {
 }
 
 impl SearchResponse {
-    /// What `user` recalled; the places of the memories' source turns are read.
+    /// The result of a recall for `user`. This reads the places of the memories' source turns.
     pub async fn load(engine: &Engine, user: &UserId, recalled: &Recalled) -> Result<Self> {
         let memories = recalled.items.iter().filter_map(|found| match &found.item {
             Item::Memory(memory) => Some(memory),
@@ -60,38 +60,38 @@ pub(crate) struct FoundItem {
     pub(crate) memory: String,
     /// Whether the text was shortened.
     pub(crate) truncated: bool,
-    /// How good a choice it is: relevance and recency together, from 0 to 1.
+    /// The score: relevance and recency together, from 0 to 1.
     #[serde(serialize_with = "shortest_f32")]
     pub(crate) score: f32,
-    /// How well it fits the question, from 0 to 1: `threshold` is compared with this.
+    /// The relevance for the question, from 0 to 1. `threshold` is compared with it.
     #[serde(serialize_with = "shortest_f32")]
     relevance: f32,
-    /// What it is.
+    /// The kind of the item.
     #[schema(value_type = FoundKind)]
     pub(crate) kind: &'static str,
     /// The agent it belongs to.
     agent_id: Option<String>,
-    /// What the client attached.
+    /// The client's metadata.
     #[schema(value_type = Object)]
     pub(crate) metadata: Metadata,
     /// When it was said or learned.
     pub(crate) created_at: Timestamp,
     /// When it last changed.
     updated_at: Timestamp,
-    /// Since when it is so.
+    /// When the statement became true.
     valid_from: Timestamp,
-    /// Until when it was so; `null` while it still is.
+    /// When the statement stopped being true; `null` while it is true.
     pub(crate) valid_to: Option<Timestamp>,
     /// The session it belongs to.
     pub(crate) session_id: Option<String>,
-    /// Who said it, if it is a turn.
+    /// The role of the speaker, if it is a turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) role: Option<Role>,
-    /// Where it comes from.
+    /// The turns that it comes from.
     source: Source,
 }
 
-/// What a found item is.
+/// The kind of a found item.
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]
 #[allow(dead_code, reason = "only its schema is used")]
@@ -100,17 +100,17 @@ pub(crate) enum FoundKind {
     Turn,
     /// A summary.
     Summary,
-    /// A memory: something that is so.
+    /// A memory: a fact.
     Fact,
-    /// A memory: something somebody likes or wants done in a certain way.
+    /// A memory: a preference.
     Preference,
-    /// A memory: something to be done.
+    /// A memory: a task to be done.
     Todo,
-    /// A memory: something that was settled.
+    /// A memory: a decision that was made.
     Decision,
 }
 
-/// The name of what an item is: of a memory, its own kind.
+/// The name of an item's kind. For a memory, it is the memory's own kind.
 pub fn kind_of(item: &Item) -> &'static str {
     match item {
         Item::Turn(_) => "turn",

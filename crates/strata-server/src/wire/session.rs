@@ -29,7 +29,7 @@ response! {
     }
 }
 
-/// A user's sessions, the last written to first.
+/// A user's sessions, the most recently written first.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SessionsResponse {
     sessions: Vec<SessionResponse>,
@@ -49,36 +49,36 @@ response! {
         id: Uuid = turn.id.0,
         /// Its place in the session, from 0 and without gaps.
         seq: u64 = turn.seq,
-        /// Who said it.
+        /// The role of the speaker.
         role: Role = turn.role.into(),
         /// The speaker's name.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(nullable = false)]
         name: Option<String> = turn.name.clone(),
-        /// What was said.
+        /// The text.
         content: String = turn.content.clone(),
         /// When it was said.
         created_at: Timestamp = turn.created_at,
         /// The tokens of `content`.
         token_count: u32 = turn.token_count,
-        /// The client's metadata, as it was sent.
+        /// The client's metadata, exactly as it was sent.
         #[schema(value_type = Object)]
         metadata: Metadata = turn.metadata.clone(),
-        /// The `seq` of the turn that it follows, `null` if it begins a conversation. Without it, it follows the visible turn
-        /// before it.
+        /// The `seq` of the turn that this turn follows; `null` if it begins a conversation. If this field is absent,
+        /// the turn follows the visible turn before it.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(value_type = Option<u64>)]
         follows: Option<Option<u64>> = followed(turn.notes.follows),
-        /// Whether the content was cut to the most bytes of a turn.
+        /// Whether the content was cut to the maximum size of a turn.
         #[serde(skip_serializing_if = "Not::not")]
         truncated: bool = turn.notes.truncated,
         #[serde(flatten)]
         notes: NotesResponse = NotesResponse::from(&turn.notes),
-        /// The agent to which the memories belong that are learned from it.
+        /// The agent that owns the memories learned from this turn.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(nullable = false)]
         agent_id: Option<String> = turn.notes.owner.agent.clone(),
-        /// Why recall does not see it; absent where recall does.
+        /// Why recall does not return it; absent if recall does.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(nullable = false)]
         hidden: Option<&'static str> = turn.hidden.map(|hidden| hidden.reason.as_str()),
@@ -94,27 +94,27 @@ fn followed(follows: Follows) -> Option<Option<u64>> {
 }
 
 response! {
-    /// What is noted about a turn and can be recorded with it.
+    /// Notes about a turn that a client can record with it.
     pub NotesResponse from (notes: TurnNotes) {
-        /// Whether the reply broke off.
+        /// Whether the reply was interrupted.
         #[serde(skip_serializing_if = "Not::not")]
         interrupted: bool = notes.interrupted,
-        /// The calls that a reply asks for, each with `id`, `name` and `arguments`.
+        /// The tool calls that a reply asks for, each with `id`, `name` and `arguments`.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         #[schema(value_type = Vec<Object>)]
         tool_calls: Vec<Value> = notes.tool_calls.clone(),
-        /// The call that a tool's result answers.
+        /// The id of the tool call that this result answers.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(nullable = false)]
         tool_call_id: Option<String> = notes.tool_call_id.clone(),
-        /// Whether a tool's call failed, if the client said so.
+        /// Whether the tool call failed, if the client reported it.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(nullable = false)]
         failed: Option<bool> = notes.failed,
         /// The tokens that the model reported for a reply.
         #[serde(skip_serializing_if = "Usage::is_unknown")]
         usage: Usage = notes.usage.into(),
-        /// Whether the turn is embedded even where embedding costs money.
+        /// Whether the turn is embedded even if embedding costs money.
         #[serde(skip_serializing_if = "Not::not")]
         high_value: bool = notes.high_value,
     }
@@ -155,14 +155,14 @@ impl From<turn::Usage> for Usage {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TurnsResponse {
     turns: Vec<TurnResponse>,
-    /// Set when more turns follow: the `after` that continues here.
+    /// Present if more turns follow: the `after` of the next page.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     next_after: Option<u64>,
 }
 
 impl TurnsResponse {
-    /// At most `limit` of these turns; one more than that tells that others follow.
+    /// At most `limit` of these turns. One turn more tells that others follow.
     pub(crate) fn new(turns: &[Turn], limit: usize) -> Self {
         let shown = &turns[..turns.len().min(limit)];
         let next_after = shown.last().filter(|_| turns.len() > limit).map(|turn| turn.seq);
@@ -193,7 +193,7 @@ impl From<&[AppendedTurn]> for RecordResponse {
 }
 
 response! {
-    /// How much was destroyed.
+    /// The destroyed data.
     pub RemovedResponse from (removed: Removed) {
         /// The counts.
         removed: RemovedCounts = removed.into(),
@@ -201,7 +201,7 @@ response! {
 }
 
 response! {
-    /// How much was destroyed.
+    /// The number of destroyed items.
     pub(crate) RemovedCounts from (removed: Removed) {
         /// Sessions.
         sessions: u64 = removed.sessions,

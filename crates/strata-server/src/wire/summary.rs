@@ -1,4 +1,4 @@
-//! Summaries: the versions of a session's, and the points that they make.
+//! Summaries: the versions of a session's summaries, and the points in them.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -18,15 +18,15 @@ response! {
 }
 
 response! {
-    /// What making summaries took.
+    /// The cost of making summaries.
     pub(crate) StatsResponse from (stats: SummaryStats) {
-        /// Completed ones whose time is known.
+        /// Completed summaries whose time is known.
         total_summaries: u64 = stats.total_summaries,
-        /// Milliseconds of one on average.
+        /// The average time, in milliseconds.
         avg_ms: Option<u64> = stats.avg_ms,
-        /// Milliseconds of the slowest.
+        /// The longest time, in milliseconds.
         max_ms: Option<u64> = stats.max_ms,
-        /// Those that are `processing` for more than five minutes.
+        /// Summaries that have been `processing` for more than five minutes.
         stuck: u64 = stats.stuck,
     }
 }
@@ -38,7 +38,7 @@ response! {
         id: Uuid = version.summary.id.0,
         /// How it was made: `rolling`, `window` or `tree`.
         strategy: &'static str = version.summary.strategy.as_str(),
-        /// Its level in a tree; 0 elsewhere.
+        /// Its level in a tree; 0 for other strategies.
         level: u8 = version.summary.level,
         /// The first turn that it covers.
         start_seq: u64 = version.summary.start_seq,
@@ -46,33 +46,34 @@ response! {
         end_seq: u64 = version.summary.end_seq,
         /// The version that it was built on.
         base_id: Option<Uuid> = version.summary.base_id.map(|id| id.0),
-        /// How far that version reached.
+        /// The last turn that the version in `base_id` covers.
         base_end_seq: Option<u64> = version.base_end_seq,
         /// How many turns it covers.
         window_size: u64 = version.summary.window_size(),
-        /// How far it is: `processing`, `completed` or `failed`.
+        /// The status: `processing`, `completed` or `failed`.
         status: &'static str = version.summary.status.as_str(),
-        /// Whether it is `processing` for more than five minutes: its job takes it over when the lease has ended.
+        /// Whether it has been `processing` for more than five minutes. Its job makes it again when the lease has
+        /// ended.
         stuck: bool = version.stuck,
         /// The text; empty while it is being made.
         text: String = version.summary.text.clone(),
         /// The structured part of the summary.
         #[schema(value_type = Option<Object>)]
         structured: Option<Value> = version.summary.structured.clone(),
-        /// Tokens that went in.
+        /// The tokens of the input.
         input_tokens: u32 = version.summary.input_tokens,
-        /// Tokens that came out.
+        /// The tokens of the output.
         output_tokens: u32 = version.summary.output_tokens,
         /// How long it took, in milliseconds.
         generation_ms: Option<u32> = version.summary.generation_ms,
-        /// When it was begun.
+        /// When it was started.
         created_at: Timestamp = version.summary.created_at,
         /// When it last changed.
         updated_at: Timestamp = version.summary.updated_at,
     }
 }
 
-/// The points that summaries make.
+/// The points in summaries.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PointsResponse {
     points: Vec<PointResponse>,
@@ -85,15 +86,15 @@ impl<'a> FromIterator<&'a StructuredPoint> for PointsResponse {
 }
 
 response! {
-    /// One of the points that a summary makes.
+    /// One point in a summary.
     pub(crate) PointResponse from (point: StructuredPoint) {
         /// The point.
         text: String = point.text.clone(),
         /// The session it is about.
         session_id: String = point.session.to_string(),
-        /// The turn of that session up to which it was said; `null` for a summary that Strata did not write.
+        /// The last turn of that session that the summary covers; `null` for a summary that Strata did not write.
         seq: Option<u64> = point.seq,
-        /// The summary that makes it.
+        /// The summary that contains it.
         summary_id: Uuid = point.summary.0,
     }
 }

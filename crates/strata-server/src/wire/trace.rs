@@ -1,4 +1,4 @@
-//! What a request did and cost, and why each candidate was or was not recalled.
+//! The result and cost of a request, and why each candidate was or was not recalled.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -11,17 +11,17 @@ use uuid::Uuid;
 use super::names::Scope;
 
 response! {
-    /// What happened in one recall.
+    /// The trace of one recall.
     pub(crate) TraceResponse from (trace: Trace) {
         /// The question.
         query: String = trace.query.clone(),
-        /// Where recall looked.
+        /// Where recall searched.
         scope: Scope = trace.scope.into(),
         /// Why the scope was widened.
         expansion: Option<String> = trace.expansion.clone(),
-        /// Which path gave the items: `fts`, `trgm`, `vector`, `window`, `summaries_only` or `none`.
+        /// The retrieval path that found the items: `fts`, `trgm`, `vector`, `window`, `summaries_only` or `none`.
         retrieval_path: &'static str = trace.path.as_str(),
-        /// Items that hold a word of the question.
+        /// Items that contain a word of the question.
         fts_hits: u32 = trace.fts_hits,
         /// Items found by trigrams.
         trgm_hits: u32 = trace.trgm_hits,
@@ -33,11 +33,12 @@ response! {
 }
 
 response! {
-    /// What happened to one candidate. A part that did not count, or that the path does not know, is `null`.
+    /// The outcome of one candidate. A part of the score that did not count, or that the retrieval path does not
+    /// have, is `null`.
     pub(crate) CandidateResponse from (candidate: TraceCandidate) {
         /// Its id.
         pub(crate) id: Uuid = candidate.item.uuid(),
-        /// What it is.
+        /// The kind of the item.
         pub(crate) kind: CandidateKind = candidate.item.into(),
         /// Its place by relevance, from 1.
         pub(crate) place: u32 = candidate.place,
@@ -51,26 +52,26 @@ response! {
         encoder: Option<f32> = candidate.encoder,
         /// Whether it is from a time that the question names.
         timely: bool = candidate.timely,
-        /// What likeness to the best answers added.
+        /// The part of the score that likeness to the best answers added.
         likeness: Option<f32> = candidate.likeness,
-        /// By how many places being newer than a like statement moved it up; negative where it is the older one.
+        /// How many places it moved up because it is newer than a similar statement; negative if it is the older one.
         fresher_by: i32 = candidate.fresher_by,
-        /// All of these together.
+        /// The score: all of these together.
         score: f32 = candidate.score,
-        /// How well it fits the question, from 0 to 1.
+        /// The relevance for the question, from 0 to 1.
         pub(crate) relevance: f32 = candidate.relevance,
-        /// How old it is.
+        /// Its age, in days.
         age_days: Option<f32> = candidate.age_days,
         /// Relevance and recency together, from 0 to 1.
         served_score: Option<f32> = candidate.served_score,
-        /// What happened to it.
+        /// The outcome.
         pub(crate) outcome: OutcomeName = OutcomeName::from(&candidate.outcome),
-        /// The same in words.
+        /// The outcome in words.
         pub(crate) reason: String = candidate.reason(),
     }
 }
 
-/// What a candidate is.
+/// The kind of a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum CandidateKind {
@@ -92,23 +93,23 @@ impl From<ItemId> for CandidateKind {
     }
 }
 
-/// What happened to a candidate.
+/// The outcome of a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OutcomeName {
-    /// It was given back.
+    /// It was returned.
     Served,
     /// It is not relevant enough.
     BelowThreshold,
-    /// Others were better, or a chosen one says the same.
+    /// Other items were better, or a chosen one says the same.
     NotChosen,
     /// It did not fit the budget.
     OverBudget,
-    /// The caller already has it in front of them.
+    /// Excluded: already shown.
     Shown,
-    /// It asks the same question.
+    /// Excluded: it asks the same question.
     SameQuestion,
-    /// It was said again later, in the same words.
+    /// Excluded: it was said again later, in the same words.
     SaidAgain,
 }
 
@@ -131,13 +132,13 @@ response! {
     pub ExplanationResponse from (explanation: Explanation) {
         /// The item's id.
         id: Uuid = explanation.item.uuid(),
-        /// What it is.
+        /// The kind of the item.
         kind: CandidateKind = explanation.item.into(),
-        /// Whether it was given back.
+        /// Whether it was returned.
         recalled: bool = is_served(explanation),
         /// The answer in a sentence.
         reason: String = explanation.reason.clone(),
-        /// What happened to it, where it was a candidate.
+        /// The outcome, if it was a candidate.
         candidate: Option<CandidateResponse> = explanation.candidate.as_ref().map(CandidateResponse::from),
     }
 }
@@ -148,35 +149,35 @@ fn is_served(explanation: &Explanation) -> bool {
 }
 
 response! {
-    /// What one request did and cost.
+    /// The result and cost of one request.
     pub(crate) RequestResponse of fn(user: &UserId, row: &RequestMetric) {
         /// Its id, as in the answer's `request_id`.
         id: Uuid = row.id.0,
-        /// Whose memory was asked.
+        /// The user whose memory was searched.
         user_id: String = user.to_string(),
         /// The session it was asked in.
         session_id: Option<String> = row.session.as_ref().map(ToString::to_string),
-        /// When.
+        /// When the request was made.
         created_at: Timestamp = row.created_at,
         /// The question.
         query: String = row.query.clone(),
-        /// Items that hold a word of the question.
+        /// Items that contain a word of the question.
         fts_hits: u32 = row.fts_hits,
         /// Items found by trigrams.
         trgm_hits: u32 = row.trgm_hits,
         /// Items compared by their vectors.
         vector_hits: u32 = row.vector_hits,
-        /// Whether full text and vectors gave nothing and trigrams or the most recent turns stood in.
+        /// Whether full text and vectors found nothing, so that trigrams or the most recent turns were used instead.
         used_fallback: bool = row.used_fallback,
-        /// Which path gave the items: `fts`, `trgm`, `vector`, `window`, `summaries_only` or `none`.
+        /// The retrieval path that found the items: `fts`, `trgm`, `vector`, `window`, `summaries_only` or `none`.
         retrieval_path: &'static str = row.retrieval_path.as_str(),
-        /// The scope asked for.
+        /// The requested scope.
         scope: Scope = row.scope.into(),
-        /// Where recall looked in the end.
+        /// Where recall searched in the end.
         scope_used: Scope = row.scope_used.into(),
         /// Why the scope was widened.
         expansion: Option<String> = row.expansion.clone(),
-        /// How many items were given back.
+        /// The number of returned items.
         context_items: u32 = row.context_items,
         /// Their tokens.
         estimated_tokens: u32 = row.estimated_tokens,
@@ -186,7 +187,7 @@ response! {
         latency_retrieval_ms: f64 = milliseconds(row.latency_retrieval_us),
         /// Time spent on the model, in milliseconds.
         latency_llm_ms: Option<f64> = row.latency_llm_us.map(milliseconds),
-        /// What failed: `retrieval`, `embedding`, `llm_reply` or `summary`.
+        /// The stage that failed: `retrieval`, `embedding`, `llm_reply` or `summary`.
         error_stage: Option<&'static str> = row.error_stage.map(stage_name),
     }
 }
@@ -217,17 +218,17 @@ impl RequestsResponse {
 }
 
 response! {
-    /// A request and what happened in it.
+    /// A request and its trace.
     pub TracedRequestResponse of pub fn(user: &UserId, row: &RequestMetric, trace: &Trace) {
-        /// What it did and cost.
+        /// The result and cost of the request.
         #[serde(flatten)]
         request: RequestResponse = RequestResponse::new(user, row),
-        /// Whether the trace was kept with the request, because it was made with `explain`. Otherwise the question was asked
-        /// again, over what was visible then, with the current settings.
+        /// Whether the trace was stored with the request, because it was made with `explain`. Otherwise the question
+        /// was asked again, over the items that were visible then, with the current settings.
         trace_kept: bool = row.trace_source() == TraceSource::Kept,
         /// The same in words.
         trace_note: &'static str = row.trace_source().note(),
-        /// What happened to each candidate.
+        /// The outcome of each candidate.
         trace: TraceResponse = trace.into(),
     }
 }

@@ -1,4 +1,4 @@
-//! Alignment by example, and by clients that do anything.
+//! Alignment by examples, and with clients that change their conversations at random.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 
-/// A session as the engine keeps it: what a turn says, what it follows, whether recall sees it.
+/// A session as the engine stores it: each turn's text, the turn that it follows, and whether recall sees it.
 #[derive(Debug, Default)]
 struct Session {
     turns: Vec<(Stored, bool)>,
@@ -17,7 +17,7 @@ impl Session {
         self.turns.iter().filter(|(_, visible)| *visible).map(|(turn, _)| *turn).collect()
     }
 
-    /// Aligns and records, as the engine does, and gives back what was new and how much was abandoned.
+    /// Aligns and records like the engine. Returns the new messages and the number of abandoned turns.
     fn hear(&mut self, heard: &[Heard]) -> (Alignment, usize) {
         let alignment = align(&self.visible(), heard);
         for (turn, visible) in &mut self.turns {
@@ -67,7 +67,7 @@ fn messages(texts: &[&str]) -> Vec<Heard> {
     texts.iter().map(message).collect()
 }
 
-/// After the requests in `before`, what the last one adds and abandons.
+/// The messages that the last request adds, and the turns that it abandons, after the requests in `before`.
 #[track_caller]
 fn check(before: &[&[&str]], last: &[&str], new: usize, abandoned: usize) {
     let mut session = Session::default();
@@ -82,24 +82,24 @@ fn check(before: &[&[&str]], last: &[&str], new: usize, abandoned: usize) {
 }
 
 #[test]
-fn only_what_is_new_is_added() {
+fn only_new_messages_are_added() {
     check(&[], &["u:hello"], 1, 0);
     check(&[&["u:1", "a:2"]], &["u:1", "a:2", "u:3"], 1, 0);
     check(&[&["u:1", "a:2", "u:3", "a:4"]], &["u:1", "a:2", "u:3", "a:4", "u:5"], 1, 0);
-    // A history that Strata has never seen.
+    // A history that Strata does not have.
     check(&[], &["u:1", "a:2", "u:3"], 3, 0);
 }
 
 #[test]
 fn a_branch_that_was_left_is_abandoned() {
     let whole: &[&str] = &["u:1", "a:2", "u:3", "a:4"];
-    // The reply is asked for again.
+    // The client asks for another reply.
     check(&[whole], &["u:1", "a:2", "u:3"], 0, 1);
     check(&[&["u:1", "a:2"]], &["u:1"], 0, 1);
-    // A question is said otherwise, in the middle or at the end.
+    // A question is edited, in the middle or at the end.
     check(&[whole], &["u:1", "a:2", "u:3 please"], 1, 2);
     check(&[&["u:1", "a:2", "u:3", "a:4", "u:5", "a:6"]], &["u:1", "a:2", "u:9"], 1, 4);
-    // The reply came back otherwise than it was said.
+    // The client sends the reply back changed.
     check(&[&["u:1", "a:2"]], &["u:1", "a:2 (edited)", "u:3"], 2, 1);
 }
 
@@ -108,7 +108,7 @@ fn clients_that_trim_or_touch_the_past_still_align() {
     let whole: &[&str] = &["u:1", "a:2", "u:3", "a:4", "u:5", "a:6"];
     check(&[whole], &["a:4", "u:5", "a:6", "u:7"], 1, 0);
     check(&[whole], &["a:6", "u:7"], 1, 0);
-    // A tool result or reply of long ago is shortened.
+    // An old tool result or reply is shortened.
     check(&[whole], &["u:1", "a:(left out)", "u:3", "a:4", "u:5", "a:6", "u:7"], 1, 0);
     check(&[whole], &["u: 1 ", "a:2\n", "u:3", "a:4", "u:5", "a:\t6", "u:7"], 1, 0);
 }
@@ -128,7 +128,7 @@ fn conversations_that_share_a_session_leave_each_other_alone() {
 }
 
 #[test]
-fn what_was_injected_is_not_what_was_said() {
+fn injected_blocks_do_not_count_as_said() {
     let plain = key(Role::User, "hello", &TurnNotes::default());
     let injected = "<strata_memory>\nknown\n</strata_memory>\n\nhello";
     assert_eq!(key(Role::User, injected, &TurnNotes::default()), plain);
@@ -147,15 +147,15 @@ fn a_huge_history_is_bounded() {
     assert!(alignment.known > 100_000 - MAX_HEARD);
 }
 
-/// What a client does next.
+/// The next action of a client.
 #[derive(Debug, Clone)]
 enum Step {
     Ask,
     Retry,
     Regenerate,
-    /// Says the question before this many exchanges otherwise.
+    /// Edits the question this many exchanges ago.
     Edit(usize),
-    /// Sends only the last so many messages from now on.
+    /// Sends only this many of the last messages from now on.
     Trim(usize),
 }
 
@@ -170,8 +170,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whatever a client does to its conversation, the visible path of the session ends with what it last sent, each
-    /// message is stored once, and another conversation in the session is left alone.
+    /// After any edits of the client, the visible path of the session ends with the messages that it sent last, each
+    /// message is stored once, and another conversation in the session stays unchanged.
     #[test]
     fn the_session_follows_its_client(steps in vec(step(), 1..40)) {
         let mut session = Session::default();

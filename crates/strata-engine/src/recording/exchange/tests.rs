@@ -21,7 +21,7 @@ impl World {
         self.engine.recording.close_exchange(&self.user, exchange, ending).await.unwrap();
     }
 
-    /// Every turn as `role: content`, a hidden one with why.
+    /// Every turn as `role: content`, a hidden one with its reason.
     async fn turns(&self) -> Vec<String> {
         let turns = self.engine.sessions.turns(&self.user, &session("s"), None, 100).await.unwrap();
         let shown = |turn: Turn| {
@@ -37,7 +37,7 @@ impl World {
         jobs.into_iter().filter(|job| job.kind == JobKind::Reply.as_str()).collect()
     }
 
-    /// Works on what is due, and says whether a reply was given up.
+    /// Works on due jobs, and returns whether a reply was given up.
     async fn work(&self) -> bool {
         let done = self.engine.learning.learn_all().await.unwrap();
         done.iter().any(|done| done.kind == JobKind::Reply.as_str() && done.ended == Ended::Done)
@@ -81,7 +81,7 @@ async fn a_reply_made_again_and_a_question_said_otherwise_leave_recall() {
 }
 
 #[tokio::test]
-async fn a_failure_and_what_broke_off_are_marked() {
+async fn failed_and_interrupted_replies_are_marked() {
     let world = World::new();
     world.exchange(&["one"], Ending::Failed(NewMessage::new(Role::Assistant, "429: slow down"))).await;
     world.exchange(&["one"], Ending::Interrupted(NewMessage::new(Role::Assistant, ""))).await;
@@ -102,7 +102,7 @@ async fn a_reply_whose_process_died_is_known_to_be_interrupted() {
     assert!(world.work().await, "nobody has awaited it for half a minute");
     assert_eq!(world.turns().await, ["user: one", "assistant:  (error)"]);
     assert_eq!(world.jobs().await, []);
-    // It was not dead, only slow.
+    // The process was not dead, only slow.
     world.engine.recording.close_exchange(&world.user, dead, reply("two")).await.unwrap();
     assert_eq!(world.turns().await, ["user: one", "assistant:  (error)", "assistant: two"]);
 }
@@ -137,7 +137,7 @@ async fn a_reply_that_takes_long_is_held() {
 }
 
 #[tokio::test]
-async fn what_was_forgotten_meanwhile_stays_forgotten() {
+async fn a_question_forgotten_meanwhile_stays_forgotten() {
     let world = World::new();
     let open = async || {
         world.engine.recording.open_exchange(&world.user, &session("s"), &messages(&["one"])).await.unwrap()
@@ -155,7 +155,7 @@ async fn what_was_forgotten_meanwhile_stays_forgotten() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_kept_is_made_to_fit() {
+async fn messages_that_cannot_be_stored_are_made_to_fit() {
     let world = World::with(|settings| settings.limits.max_turn_bytes = 10);
     let exchange = world
         .engine
@@ -224,7 +224,7 @@ async fn metadata_steers_nothing() {
 }
 
 #[tokio::test]
-async fn a_chat_is_told_what_was_said_elsewhere_but_not_what_it_shows_itself() {
+async fn a_chat_recalls_other_sessions_but_not_its_own_messages() {
     let world = World::new();
     world.say("other", "the dog sleeps in the flat").await;
     world.exchange(&["the dog is called Bello"], reply("noted")).await;

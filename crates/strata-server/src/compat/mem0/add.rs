@@ -1,4 +1,4 @@
-//! Adding memories, as mem0's client does.
+//! Adding memories in the form of mem0's client.
 
 use axum::Json;
 use axum::extract::State;
@@ -26,7 +26,7 @@ pub(super) struct AddRequest {
     metadata: Option<Metadata>,
     timestamp: Option<Moment>,
     expiration_date: Option<String>,
-    /// `true` infers statements; else they are stored as they are given, with their metadata.
+    /// `true` infers statements. Otherwise the messages are stored unchanged, with their metadata.
     #[serde(default)]
     infer: Option<bool>,
 }
@@ -63,7 +63,7 @@ pub(super) async fn add_memories(
     let AddRequest { messages, named, filters, metadata, timestamp, expiration_date, infer } = request;
     if expiration_date.is_some() {
         return Err(ApiError::invalid(
-            "`expiration_date` is not built; leave it out, and delete the memory when its time is over",
+            "`expiration_date` is not supported; leave it out, and delete the memory when it expires",
         ));
     }
     let inside = filters.unwrap_or_default();
@@ -78,7 +78,11 @@ pub(super) async fn add_memories(
         Value::Array(messages) => messages,
         Value::String(text) => vec![json!({ "role": "user", "content": text })],
         message @ Value::Object(_) => vec![message],
-        _ => return Err(ApiError::invalid("`messages` is no text, message or list of messages; send one")),
+        _ => {
+            return Err(ApiError::invalid(
+                "`messages` is not a string, a message or a list of messages; send one of them",
+            ));
+        }
     };
     let memories: Vec<NewMemory> = messages
         .iter()
@@ -116,7 +120,7 @@ pub(super) async fn add_memories(
     Ok(Json(json!({ "results": results })))
 }
 
-/// Learns from what was said, as `POST /memories` does.
+/// Learns from messages, as `POST /memories` does.
 async fn inferred(app: &App, user: &UserId, said: Vec<NewMemory>) -> Result<Json<Value>, ApiError> {
     let session = said.first().and_then(|memory| memory.session.clone()).unwrap_or_default();
     let messages = said.into_iter().map(|memory| {

@@ -1,4 +1,4 @@
-//! Entities, as mem0 has them: who and what has memories.
+//! Entities, in mem0's sense: the users, agents and sessions that have memories.
 
 use axum::Json;
 use axum::extract::State;
@@ -17,12 +17,12 @@ use crate::identity::Caller;
 /// The most users that are listed.
 const MAX_ENTITIES: u32 = 1_000;
 
-/// The users a caller may ask for: its own, or all where nothing binds it.
+/// The users that a caller may ask for: its own user, or all users if the caller is not bound to one.
 async fn users(app: &App, caller: &Caller) -> Result<Vec<UserId>, ApiError> {
     if !caller.is_unnamed() {
         return Ok(vec![caller.user([])?]);
     }
-    // An unbound key serves one user at a time; only administrators may ask for all.
+    // A key that is not bound to a user serves one user at a time; only administrators may list all users.
     caller.require(KeyScope::Admin)?;
     let users = app.engine().store().users(Page::first(MAX_ENTITIES)).await?;
     Ok(users.into_iter().filter(|user| *user != UserId::global()).collect())
@@ -33,7 +33,7 @@ pub(super) async fn list_entities(State(app): State<App>, caller: Caller) -> Res
     for user in users(&app, &caller).await? {
         let query = MemoryQuery::new(MemorySelect::Current { as_of: None });
         let memories = app.engine().memories.list(&user, &query).await?;
-        // Who has only asked, or has only talked, has no memories here.
+        // A user who has only searched or recorded turns has no memories, and is not listed.
         let Some(last) = memories.iter().map(|memory| memory.recorded_at).max() else { continue };
         results.push(json!({
             "id": user.as_str(),
@@ -59,7 +59,7 @@ pub(super) async fn delete_entity(
             "agent" => "agent_id",
             "app" => "app_id",
             "run" => "run_id",
-            _ => return Err(ApiError::invalid("this is no entity; use `user`, `agent`, `app` or `run`")),
+            _ => return Err(ApiError::invalid("this is not an entity; use `user`, `agent`, `app` or `run`")),
         };
         let only = Map::from_iter([(field.to_owned(), Value::from(name))]);
         let filter = Filter::from_json(&only)?;
@@ -70,7 +70,7 @@ pub(super) async fn delete_entity(
     Ok(Json(json!({ "message": "Entity deleted successfully." })))
 }
 
-/// Takes all memories out of recall that the caller may ask for.
+/// Removes all memories from recall that the caller may ask for.
 pub(super) async fn reset(State(app): State<App>, caller: Caller) -> Result<Json<Value>, ApiError> {
     for user in users(&app, &caller).await? {
         delete_matching(&app, &user, &Filter::always()).await?;

@@ -1,4 +1,4 @@
-//! Bodies of routes that mem0's clients call too.
+//! Bodies of routes that mem0's clients also call.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,10 +14,10 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::JsonBody;
 
-/// A JSON body without the fields that mem0's clients send for the hosted service.
+/// A JSON body, without the fields that mem0's clients send for the hosted service.
 pub(crate) struct LenientBody<T>(pub(crate) T);
 
-/// Fields of mem0's hosted service that do not change what is asked.
+/// Fields of mem0's hosted service that do not change the meaning of a request.
 const IGNORED: [&str; 14] = [
     "org_id",
     "project_id",

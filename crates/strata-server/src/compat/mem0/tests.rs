@@ -18,7 +18,7 @@ async fn with_memories() -> (TestServer, [String; 2]) {
     (server, ids.try_into().unwrap())
 }
 
-/// A call from `user`, as the header says.
+/// A call whose header names `user`.
 async fn call(server: &TestServer, user: &str, method: Method, uri: &str, body: Option<Value>) -> Answer {
     let request =
         request(method, uri).header("content-type", "application/json").header("x-strata-user", user);
@@ -58,7 +58,7 @@ async fn a_caller_that_is_bound_sees_and_changes_nothing_of_others() {
 }
 
 #[tokio::test]
-async fn users_are_told_apart_by_what_filters_name() {
+async fn filters_tell_users_apart() {
     let (server, [tea, apples]) = with_memories().await;
     let search = async |filters: Value| {
         let answer = server.post("/v3/memories/search/", json!({"query": "green", "filters": filters})).await;
@@ -77,7 +77,7 @@ async fn users_are_told_apart_by_what_filters_name() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_done_is_said_where_the_client_looks() {
+async fn refusals_are_in_the_field_that_the_client_reads() {
     let (server, [tea, _]) = with_memories().await;
     let before = server.heads().await;
     for (method, uri, body, expected) in [
@@ -93,7 +93,7 @@ async fn what_cannot_be_done_is_said_where_the_client_looks() {
         (Method::POST, "/v3/memories/search/", json!({"query": " "}), "empty"),
         (Method::PUT, "/v1/memories/nonsense/", json!({"text": "x"}), "nonsense"),
         (Method::DELETE, "/v1/memories/", json!({}), "nothing is named"),
-        (Method::DELETE, "/v2/entities/planet/x/", json!({}), "no entity"),
+        (Method::DELETE, "/v2/entities/planet/x/", json!({}), "not an entity"),
     ] {
         let answer = server.write(method, uri, body).await;
         assert_eq!(answer.status, 400, "{uri} {}", answer.body);

@@ -1,7 +1,7 @@
-//! The model's reply, put together from what passes by: one JSON document, or the deltas of a stream.
+//! The model's reply, assembled from the bytes that pass: one JSON document, or the deltas of a stream.
 //!
-//! Read leniently: what is not understood is not recorded, and never a reason to fail. Only the first choice is kept;
-//! others are counted.
+//! Reading is lenient: parts that are not understood are not recorded, and never cause a failure. Only the first
+//! choice is kept; the others are counted.
 
 use std::collections::BTreeMap;
 
@@ -16,15 +16,15 @@ use super::request::compact_calls;
 /// The most bytes of a reply that are kept for recording.
 const MAX_REPLY_BYTES: usize = 16 * 1024 * 1024;
 
-/// A reply as far as it has come.
+/// The part of a reply that has arrived.
 #[derive(Debug, Default)]
 pub(crate) struct Reply {
     content: String,
     refusal: String,
-    /// By their index.
+    /// The tool calls, by their index.
     calls: BTreeMap<u64, Call>,
     whole_calls: Vec<Value>,
-    /// Choices beside the first, by their index.
+    /// The other choices, by their index.
     others: BTreeMap<u64, ()>,
     finish_reason: Option<String>,
     model: Option<String>,
@@ -157,22 +157,22 @@ impl Reply {
         }
     }
 
-    /// Whether the model has said that it is done: nothing that matters comes after.
+    /// Whether the model has announced the end: nothing important comes after.
     pub(crate) fn is_done(&self) -> bool {
         self.is_done
     }
 
-    /// Whether the reply came to its end, in whichever way its server says so.
+    /// Whether the reply is complete, in any form in which servers announce that.
     pub(crate) fn is_complete(&self) -> bool {
         self.error.is_none() && (self.is_done || self.finish_reason.is_some())
     }
 
-    /// What went wrong in the middle of a stream.
+    /// The error in the middle of a stream.
     pub(crate) fn error(&self) -> Option<&str> {
         self.error.as_deref()
     }
 
-    /// The reply as memory records it.
+    /// The reply in the form that is recorded.
     pub(crate) fn into_message(self) -> NewMessage {
         let content = if self.content.is_empty() { self.refusal.clone() } else { self.content };
         let mut message = NewMessage::new(Role::Assistant, content);
@@ -211,7 +211,7 @@ impl Call {
     }
 }
 
-/// Reads along with a stream.
+/// Reads a stream while it passes.
 #[derive(Debug, Default)]
 pub(crate) struct StreamReader {
     events: EventReader,
@@ -230,7 +230,7 @@ impl StreamReader {
     }
 }
 
-/// A failure of the upstream's, as memory records it.
+/// A failure of the upstream, in the form that is recorded.
 pub(crate) fn failure(status: Option<u16>, body: &[u8], fallback: &str) -> NewMessage {
     let said = serde_json::from_slice::<Value>(body).ok();
     let said = said.map(|said| message_of(said.get("error").unwrap_or(&said)));
@@ -256,7 +256,7 @@ fn message_of(error: &Value) -> String {
     }
 }
 
-/// The two figures of a usage that memory counts with.
+/// The two figures of `usage` that Strata counts.
 fn spent(usage: &Value) -> Option<Usage> {
     let tokens = |name: &str| Some(u32::try_from(usage.get(name)?.as_u64()?).unwrap_or(u32::MAX));
     Some(Usage { input: Some(tokens("prompt_tokens")?), output: Some(tokens("completion_tokens")?) })

@@ -1,4 +1,5 @@
-//! A chat completion's request as a client wrote it: what memory reads of it, and the few bytes that memory changes.
+//! The request of a chat completion as the client wrote it: the fields that memory needs, and the few bytes that
+//! memory changes.
 
 use std::ops::Range;
 
@@ -10,11 +11,11 @@ use strata_engine::recall::MAX_LIMIT;
 use super::splice::{self, Edits, Member};
 use crate::error::ApiError;
 
-/// What clients say to Strata in the body, which the upstream would not understand.
+/// Fields for Strata, which the upstream would not understand.
 const EXTRAS: [&str; 4] = ["memory_id", "memory_top_k", "memory_recency_weight", "memory_score_threshold"];
 
-/// What of a body says who is asking, and where. Where it is read it has to be a text: a number that was passed over would
-/// put one user's words among those of another.
+/// Fields that name the user and the session. Each has to be a string: if a number were ignored, one user's words
+/// would be recorded for another user.
 const NAMES: [&str; 5] = ["user_id", "user", "memory_id", "session_id", "run_id"];
 
 /// A request's body.
@@ -40,7 +41,7 @@ impl Forwarded {
     }
 }
 
-/// Who the body says is asking, and where.
+/// The user and the session that the body names.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     pub(crate) user_id: Option<String>,
@@ -50,7 +51,7 @@ pub(crate) struct Names {
     pub(crate) run_id: Option<String>,
 }
 
-/// How to recall, instead of the settings.
+/// Recall parameters, instead of the settings.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Options {
     pub(crate) top_k: Option<u32>,
@@ -63,9 +64,9 @@ pub(crate) struct Options {
 pub(crate) struct Message {
     place: Range<usize>,
     content: Option<Range<usize>>,
-    /// `None` for an unknown role: such a message is passed on and not recorded.
+    /// `None` for an unknown role: such a message is passed on, but not recorded.
     pub(crate) role: Option<Role>,
-    /// Its text, or the texts of its parts.
+    /// Its text, or the texts of its parts joined.
     pub(crate) said: String,
     name: Option<String>,
     /// The types of its parts that are not text.
@@ -75,7 +76,7 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    /// The message as memory records it; `None` for instructions.
+    /// The message in the form that is recorded; `None` for instructions.
     pub(crate) fn heard(&self) -> Option<NewMessage> {
         let role = self.role.filter(|role| *role != Role::System)?;
         let mut message = NewMessage::new(role, self.said.clone());
@@ -88,24 +89,24 @@ impl Message {
         Some(message)
     }
 
-    /// How many of its parts are not text.
+    /// The number of its parts that are not text.
     pub(crate) fn other_parts(&self) -> u32 {
         self.other_parts.len() as u32
     }
 
-    /// How many bytes of the body it takes: images count for what they weigh.
+    /// The number of bytes that it takes in the body. Images count with their full size.
     pub(crate) fn bytes(&self) -> usize {
         self.place.len()
     }
 }
 
 impl<'a> ChatBody<'a> {
-    /// Reads a body. What memory does not need is not looked at: whether it can be right is the upstream's to say.
+    /// Reads a body. Fields that memory does not need are not checked; that is left to the upstream.
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, ApiError> {
         let (text, place) = splice::parse(bytes)
-            .map_err(|reason| ApiError::invalid(format!("the body is no JSON: {reason}; send an object")))?;
+            .map_err(|reason| ApiError::invalid(format!("the body is not JSON: {reason}; send an object")))?;
         if !text[place.clone()].starts_with('{') {
-            return Err(ApiError::invalid("the body is no JSON object; send one with `messages`"));
+            return Err(ApiError::invalid("the body is not a JSON object; send one with `messages`"));
         }
         let members = splice::members(text, &place);
         let value = |name: &str| splice::member(text, &members, name).map(|member| member.value.clone());
@@ -115,7 +116,7 @@ impl<'a> ChatBody<'a> {
             if value(name).is_some_and(|place| !matches!(text.as_bytes()[place.start], b'"' | b'n')) {
                 let what = if name.starts_with("user") { "user" } else { "session" };
                 return Err(ApiError::invalid(format!(
-                    "`{name}` is no text; name a {what} in quotes, or leave it out"
+                    "`{name}` is not a string; name a {what} in quotes, or leave it out"
                 )));
             }
         }
@@ -151,21 +152,23 @@ impl<'a> ChatBody<'a> {
         };
         let list = value("messages").filter(|place| text.as_bytes()[place.start] == b'[');
         let list = list.ok_or_else(|| {
-            ApiError::invalid("the body has no list of `messages`; send what has been said so far in one")
+            ApiError::invalid(
+                "the body has no list of `messages`; send the messages of the conversation in one",
+            )
         })?;
         let messages = splice::elements(text, &list).into_iter().map(|place| message(text, place)).collect();
         Ok(Self { text, members, messages, names, options })
     }
 
-    /// The place of the last of the user's messages into which memory can be put.
+    /// The index of the user's last message into which memory can be inserted.
     pub(crate) fn question(&self) -> Option<usize> {
         let place = self.messages.iter().rposition(|message| message.role == Some(Role::User))?;
         self.messages[place].content.as_ref()?;
         Some(place)
     }
 
-    /// The body for the upstream: without what was said to Strata, with blocks in front of some messages' contents, and
-    /// without the messages that gave way.
+    /// The body for the upstream: without the fields for Strata, with blocks in front of some messages' contents, and
+    /// without the messages that were compacted.
     pub(crate) fn forwarded(&self, blocks: &[(usize, String)], is_gone: impl Fn(usize) -> bool) -> Forwarded {
         let mut edits = Edits::default();
         let is_extra = |place: usize| {
@@ -228,7 +231,7 @@ fn message(text: &str, place: Range<usize>) -> Message {
     Message { place, content, role, said, name, other_parts, tool_calls, tool_call_id }
 }
 
-/// The words of a content, and the types of its parts that are not text.
+/// The text of a content, and the types of its parts that are not text.
 fn said(text: &str, content: &Range<usize>) -> (String, Vec<Value>) {
     if let Some(said) = splice::string(text, content) {
         return (said.into_owned(), Vec::new());
@@ -254,7 +257,7 @@ fn said(text: &str, content: &Range<usize>) -> (String, Vec<Value>) {
     (said, others)
 }
 
-/// The calls that a message asks for, each as `{id, name, arguments}`.
+/// The tool calls that a message asks for, each as `{id, name, arguments}`.
 pub(crate) fn compact_calls(calls: &Value) -> Vec<Value> {
     let one = [calls.clone()];
     let calls = match calls {

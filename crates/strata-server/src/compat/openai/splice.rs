@@ -1,8 +1,8 @@
-//! Where the parts of a JSON text are, so that one of them can be changed and every other byte stays.
+//! Locates the parts of a JSON text, so that one part can be changed while every other byte stays the same.
 //!
-//! A model of the body would lose what it does not know: the order of keys, `1.0` against `1`, a field of next year. So
-//! nothing is written anew here; texts are looked through, and edits are put in between. The text must be known to be
-//! JSON ([`parse`]): the scanner does not check it again.
+//! Parsing and writing the body again would lose details: the order of keys, `1.0` against `1`, fields that do not
+//! exist yet. So nothing is written again here: the text is scanned, and edits are inserted. The text must be valid
+//! JSON ([`parse`] checks it); the scanner does not check it again.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -18,7 +18,7 @@ pub(crate) struct Member {
     pub(crate) value: Range<usize>,
 }
 
-/// The text of a body, if it is JSON in UTF-8, and where its value is.
+/// The text of a body, if it is JSON in UTF-8, and the place of its value.
 pub(crate) fn parse(bytes: &[u8]) -> Result<(&str, Range<usize>), String> {
     let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
     serde_json::from_str::<IgnoredAny>(text).map_err(|error| error.to_string())?;
@@ -26,7 +26,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<(&str, Range<usize>), String> {
     Ok((text, start..skip_value(text.as_bytes(), start)))
 }
 
-/// The members of the object at `place`, in their order; none where it is no object.
+/// The members of the object at `place`, in their order; empty if it is not an object.
 pub(crate) fn members(text: &str, place: &Range<usize>) -> Vec<Member> {
     let bytes = text.as_bytes();
     let mut members = Vec::new();
@@ -45,7 +45,7 @@ pub(crate) fn members(text: &str, place: &Range<usize>) -> Vec<Member> {
     members
 }
 
-/// The elements of the array at `place`; none where it is no array.
+/// The elements of the array at `place`; empty if it is not an array.
 pub(crate) fn elements(text: &str, place: &Range<usize>) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let mut elements = Vec::new();
@@ -61,12 +61,12 @@ pub(crate) fn elements(text: &str, place: &Range<usize>) -> Vec<Range<usize>> {
     elements
 }
 
-/// The value of the last member called `name`: which one counts where a name is repeated is what most readers agree on.
+/// The value of the last member called `name`. If a name is repeated, most JSON parsers use the last one.
 pub(crate) fn member<'a>(text: &str, members: &'a [Member], name: &str) -> Option<&'a Member> {
     members.iter().rfind(|member| string(text, &member.name).is_some_and(|found| found == name))
 }
 
-/// The string at `place`; `None` where it is something else.
+/// The string at `place`; `None` if it is not a string.
 pub(crate) fn string<'a>(text: &'a str, place: &Range<usize>) -> Option<Cow<'a, str>> {
     let quoted = &text[place.clone()];
     let inner = quoted.strip_prefix('"')?.strip_suffix('"')?;
@@ -75,18 +75,18 @@ pub(crate) fn string<'a>(text: &'a str, place: &Range<usize>) -> Option<Cow<'a, 
     }
     match serde_json::from_str::<String>(quoted) {
         Ok(decoded) => Some(Cow::Owned(decoded)),
-        // A lone surrogate is JSON, but no text.
+        // A lone surrogate is valid JSON, but not valid text.
         Err(_) => None,
     }
 }
 
-/// A text as it stands between the quotes of a JSON string.
+/// A text, escaped for the inside of a JSON string.
 pub(crate) fn escaped(text: &str) -> String {
     let quoted = serde_json::Value::from(text).to_string();
     quoted[1..quoted.len() - 1].to_owned()
 }
 
-/// Changes to a text: what stands in a range is replaced.
+/// Changes to a text: each replaces a range.
 #[derive(Debug, Default)]
 pub(crate) struct Edits(Vec<(Range<usize>, String)>);
 
@@ -95,8 +95,8 @@ impl Edits {
         self.0.push((at..at, text));
     }
 
-    /// Takes some of the things of a list out, with the commas that no longer separate anything. `all` are the things in
-    /// their order.
+    /// Removes some elements of a list, together with the commas that are no longer needed. `all` are the places of
+    /// all elements, in their order.
     pub(crate) fn remove(&mut self, all: &[Range<usize>], is_removed: impl Fn(usize) -> bool) {
         let mut last_kept: Option<usize> = None;
         let mut place = 0;
@@ -108,9 +108,9 @@ impl Edits {
             }
             let end = (place..all.len()).find(|place| !is_removed(*place));
             let range = match (last_kept, end) {
-                // Up to the next thing that stays.
+                // Up to the next element that stays.
                 (_, Some(end)) => all[place].start..all[end].start,
-                // From the end of the last thing that stayed.
+                // From the end of the last element that stays.
                 (Some(kept), None) => all[kept].end..all[all.len() - 1].end,
                 (None, None) => all[place].start..all[all.len() - 1].end,
             };
@@ -119,13 +119,13 @@ impl Edits {
         }
     }
 
-    /// Where a place of the text will be: what is inserted right there comes after it.
+    /// The position of `at` in the changed text, before insertions at that position.
     pub(crate) fn moved(&self, at: usize) -> usize {
         let before = self.0.iter().filter(|(range, _)| range.start < at);
         before.fold(at, |moved, (range, new)| moved + new.len() - range.len())
     }
 
-    /// The text with the changes. Insertions at one place come in the order in which they were asked for.
+    /// The text with the changes. Insertions at the same position keep the order in which they were added.
     pub(crate) fn apply(mut self, text: &str) -> String {
         self.0.sort_by_key(|(range, _)| range.start);
         let more: usize = self.0.iter().map(|(_, new)| new.len()).sum();
@@ -148,7 +148,7 @@ fn skip_space(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The beginning of what comes after the comma, or of the closing bracket.
+/// The start of the next element after the comma, or of the closing bracket.
 fn next(bytes: &[u8], end: usize) -> usize {
     let at = skip_space(bytes, end);
     match bytes.get(at) {

@@ -1,20 +1,20 @@
-//! Long chats: what of them is sent.
+//! Long chats: the messages that are sent on.
 
 use super::*;
 
 const WORDS: &str = "several words to make it long enough to count for something here";
 
-/// The words of messages, with what each takes beside them: as the test server counts tokens.
+/// The tokens of messages, as the test server counts them: their words, and the fixed cost of each message.
 fn tokens(messages: &[Value]) -> usize {
     let said = messages.iter().filter(|message| message["role"] != "system");
     said.map(|message| 4 + message["content"].as_str().unwrap().split_whitespace().count()).sum()
 }
 
-/// The messages that were sent, without what memory put in front of the question.
+/// The messages that were sent, without the memory block in front of the question.
 fn sent(chatting: &Chatting, question: &Value) -> Vec<Value> {
     let mut sent = chatting.sent().as_array().unwrap().clone();
     let last = sent.last_mut().unwrap();
-    // A summary may stand in front of the same message.
+    // A summary may precede the same message.
     let blocks = last["content"].as_str().unwrap().split_inclusive("</strata_memory>\n\n");
     let summary: String = blocks.filter(|block| block.contains("<conversation_summary>")).collect();
     *last = user(&format!("{summary}{}", question["content"].as_str().unwrap()));

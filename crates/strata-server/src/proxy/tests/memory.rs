@@ -1,4 +1,4 @@
-//! What memory does to a chat.
+//! The effect of memory on a chat.
 
 use std::sync::atomic::Ordering;
 
@@ -63,13 +63,13 @@ async fn a_whole_history_is_stored_once_and_branches_are_left() {
 }
 
 #[tokio::test]
-async fn what_was_injected_and_comes_back_is_not_recorded() {
+async fn injected_blocks_that_come_back_are_not_recorded() {
     let chatting = Chatting::start().await;
     let body = json!({"user_id": "ada", "session_id": "t", "messages": [user("tea at four")]});
     chatting.server.post("/turns", body).await;
     chatting.upstream.will_say("at four");
     chatting.chat(json!([user("when is tea")])).await;
-    // A client that keeps what was sent on, as a framework that logs prompts may.
+    // A client may keep the forwarded prompt, for example a framework that logs prompts.
     let echoed = chatting.sent()[0].clone();
     assert!(echoed["content"].as_str().unwrap().contains("tea at four"));
     chatting.chat(json!([echoed, assistant("at four"), user("thanks")])).await;
@@ -99,7 +99,7 @@ async fn memory_can_be_left_out_of_a_call() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn memory_that_is_slow_does_not_hold_the_chat_up() {
     let chatting = Chatting::with(|proxy| proxy.memory_deadline = Duration::from_millis(20)).await;
-    // Of a memory, recall counts the tokens.
+    // For a memory, recall counts the tokens.
     let added = chatting.server.post("/memories", json!({"user_id": "ada", "text": "wait!"})).await;
     assert_eq!(added.status, 200);
     crate::testing::WAIT.store(true, Ordering::SeqCst);
@@ -136,7 +136,7 @@ async fn while_tools_are_called_the_prompt_stays_as_it_was() {
     let question = user("where is the key");
     chatting.chat(json!([question])).await;
     let first = chatting.sent();
-    // Meanwhile something else is learned that would be recalled too.
+    // Meanwhile another memory is learned that recall would also find.
     let body = json!({"user_id": "ada", "session_id": "t", "messages": [user("the key is on the table")]});
     chatting.server.post("/turns", body).await;
     let result = json!({"role": "tool", "tool_call_id": "c1", "content": "under the mat"});
@@ -195,7 +195,7 @@ async fn chats_at_once_in_one_session_are_all_recorded() {
 }
 
 #[tokio::test]
-async fn the_trace_of_a_chat_says_what_was_sent() {
+async fn the_trace_of_a_chat_agrees_with_the_sent_block() {
     let chatting = Chatting::start().await;
     let body = json!({"user_id": "ada", "session_id": "t", "messages": [user("my dog is called Bello")]});
     chatting.server.post("/turns", body).await;
@@ -204,7 +204,7 @@ async fn the_trace_of_a_chat_says_what_was_sent() {
     let answer = chatting.chat(messages).await;
     let sent = chatting.sent()[2]["content"].as_str().unwrap().to_owned();
     assert!(sent.contains("Bello") && !sent.contains("likes the sea"), "{sent}");
-    // Later something is said that would be an answer too.
+    // Later a message is recorded that would be an answer too.
     let body = json!({"user_id": "ada", "session_id": "t", "messages": [user("my dog is called Rex")]});
     chatting.server.post("/turns", body).await;
     chatting.server.app.proxy().finish(Duration::from_secs(30)).await;

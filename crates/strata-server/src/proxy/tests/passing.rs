@@ -1,4 +1,4 @@
-//! What passes through, and what becomes of it when it breaks.
+//! Requests and answers that pass through, also if the connection breaks.
 
 use axum::http::StatusCode;
 use http_body_util::BodyExt;
@@ -23,7 +23,7 @@ async fn other_paths_go_to_the_upstream_as_they_came() {
         .header("x-mine", "1")
         .header("x-yours", "2");
     let body = vec![255_u8; 9 * 1024 * 1024];
-    let response = crate::router(chatting.server.app.clone())
+    let response = crate::router::router(chatting.server.app.clone())
         .oneshot(request.body(Body::from(body.clone())).unwrap())
         .await
         .unwrap();
@@ -41,7 +41,7 @@ async fn other_paths_go_to_the_upstream_as_they_came() {
     assert_eq!(sent.header("authorization"), Some("Bearer mine"));
     assert_eq!(sent.header("x-yours"), Some("2"));
     assert_eq!((sent.header("x-mine"), sent.header("x-strata-user")), (None, None));
-    // What the upstream has stored is listed by it; chats have no other method.
+    // The upstream lists the chats that it has stored; chats have no other method.
     let answer = chatting.server.get("/v1/chat/completions?limit=2").await;
     assert_eq!(answer.status, 200);
     assert_eq!(chatting.upstream.last().target, "/v1/chat/completions?limit=2");
@@ -65,7 +65,7 @@ async fn a_configured_key_stands_for_the_clients() {
 }
 
 #[tokio::test]
-async fn fields_that_nobody_knows_pass_byte_for_byte() {
+async fn unknown_fields_pass_byte_for_byte() {
     let chatting = Chatting::start().await;
     let body = r#"{"model":"m", "n":2,"temperature":1.0,"seed":12345678901234567890,"logprobs":true,
         "tools":[{"type":"function","function":{"name":"f","parameters":{"b":1,"a":2}}}],
@@ -191,7 +191,7 @@ async fn pieces_pass_while_the_model_still_speaks() {
         sender.send(Ok(piece.clone())).unwrap();
         assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), piece);
     }
-    // The client leaves in the middle.
+    // The client disconnects in the middle.
     drop(body);
     assert_eq!(chatting.turns().await, ["user: one", "assistant: one two three"]);
     assert_eq!(chatting.turn(1).await["interrupted"], true);
@@ -226,7 +226,7 @@ async fn a_model_that_falls_silent_is_given_up() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_right_is_refused_in_openais_shape() {
+async fn invalid_requests_are_refused_in_openais_shape() {
     let chatting = Chatting::start().await;
     let send = async |headers: &[(&str, &str)], body: &str| {
         let mut request = request(Method::POST, "/v1/chat/completions");

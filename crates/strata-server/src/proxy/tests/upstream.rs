@@ -1,4 +1,4 @@
-//! A model that says what it is told to say.
+//! An upstream with scripted answers.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -44,7 +44,7 @@ struct Script {
     answers: VecDeque<Response>,
 }
 
-/// A server that answers as told, and with `ok` where nothing was told.
+/// A server with scripted answers. Without a script it answers `ok`.
 pub(super) struct ScriptedUpstream {
     script: Arc<Mutex<Script>>,
     address: String,
@@ -68,7 +68,7 @@ impl ScriptedUpstream {
         &self.address
     }
 
-    /// What it answers next.
+    /// The next answers.
     pub(super) fn will(&self, answer: impl IntoResponse) {
         self.script.lock().unwrap().answers.push_back(answer.into_response());
     }
@@ -77,7 +77,7 @@ impl ScriptedUpstream {
         self.will(axum::Json(completion(content)));
     }
 
-    /// It will send these pieces.
+    /// Sends these pieces next.
     pub(super) fn will_stream(&self, pieces: Vec<Bytes>) {
         let (sender, receiver) = mpsc::unbounded_channel();
         for piece in pieces {
@@ -115,7 +115,7 @@ async fn answer(State(script): State<Arc<Mutex<Script>>>, request: Request) -> R
     Ok(answer.unwrap_or_else(|| (StatusCode::OK, axum::Json(completion("ok"))).into_response()))
 }
 
-/// A body of pieces as they are given.
+/// A body with these pieces.
 struct Pieces(mpsc::UnboundedReceiver<Result<Bytes, &'static str>>);
 
 impl HttpBody for Pieces {
@@ -130,7 +130,7 @@ impl HttpBody for Pieces {
     }
 }
 
-/// A whole completion.
+/// A complete completion.
 pub(super) fn completion(content: &str) -> Value {
     json!({
         "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m-1",
@@ -139,7 +139,7 @@ pub(super) fn completion(content: &str) -> Value {
     })
 }
 
-/// A stream that says these words.
+/// A stream with these words.
 pub(super) fn stream(words: &[&str]) -> String {
     let mut text = String::new();
     for word in words {

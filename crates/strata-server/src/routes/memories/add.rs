@@ -1,7 +1,7 @@
-//! `POST /memories`: remembering, by inference from what was said or as it is given.
+//! `POST /memories`: adds memories, inferred from messages or stored unchanged.
 //!
-//! As mem0 has it, `messages` are inferred from unless `infer` says otherwise. A bare `text`, which mem0's server does not know,
-//! is a statement and is stored as it is given unless `infer` says otherwise.
+//! As in mem0, statements are inferred from `messages` by default. A `text`, which mem0's server does not know, is a
+//! statement and is stored unchanged by default. `infer` overrides both defaults.
 
 use axum::Json;
 use axum::extract::State;
@@ -22,21 +22,21 @@ use crate::routes::turns::MessageRequest;
 use crate::wire::AddResponse;
 use crate::wire::names::{Kind, Role, Scope};
 
-/// What to remember: give either `text`, or `messages`.
+/// The content to remember: give either `text` or `messages`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AddRequest {
-    /// What was said. Unless `infer` is `false` it is recorded as turns, and Strata learns from what the user said; else each
-    /// message of role `user` becomes one memory, as it is.
+    /// The messages of a conversation. By default they are recorded as turns, and Strata learns from the user's
+    /// messages. With `infer: false`, each message of role `user` becomes one memory, unchanged.
     #[serde(default, deserialize_with = "optional_objects")]
     messages: Option<Vec<MessageRequest>>,
-    /// One statement, stored as it is; with `infer` it counts as said by the user.
+    /// One statement, stored unchanged. With `infer: true` it counts as a message of the user.
     #[schema(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$")]
     text: Option<String>,
-    /// Whose memory it is. Defaults to the user `default`.
+    /// The owner of the memory. Defaults to the user `default`.
     #[schema(min_length = 1, max_length = 256, pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$")]
     user_id: Option<String>,
-    /// The same as `user_id`, which goes first.
+    /// The same as `user_id`, which takes precedence.
     #[schema(min_length = 1, max_length = 256, pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$")]
     user: Option<String>,
     /// The agent it belongs to.
@@ -45,19 +45,20 @@ pub(crate) struct AddRequest {
     /// The session in which it was said, or to which a statement is bound.
     #[schema(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
     run_id: Option<String>,
-    /// The same as `run_id`, which goes first.
+    /// The same as `run_id`, which takes precedence.
     #[schema(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
     session_id: Option<String>,
-    /// Anything the client wants back with it: with the memory, or where statements are inferred, with the recorded turns.
+    /// A JSON object of the client's own. It is stored with the memories, also with inferred ones.
     #[schema(value_type = Option<Object>)]
     metadata: Option<Metadata>,
-    /// Whether statements are inferred and reconciled with what is known. Defaults to `true` for `messages` and to `false` for
-    /// `text`.
+    /// Whether statements are inferred and reconciled with the known memories. Defaults to `true` for `messages` and
+    /// to `false` for `text`.
     infer: Option<bool>,
-    /// What kind of statement it is; `fact` by default. An inferred one has its own.
+    /// The kind of the statement. Defaults to `fact`. An inferred statement has its own kind.
     kind: Option<Kind>,
-    /// Where it holds. Defaults to `session` if `run_id` names one, else to `user`. With `session` and no session named, the
-    /// session is `default`. For inferred memories the setting `learn.into` decides: leave it out, or say `user`.
+    /// Where the memory holds. Defaults to `session` if `run_id` names one, else to `user`. With `session` and no
+    /// session named, the session is `default`. For inferred memories the setting `learn.into` decides: omit this
+    /// field, or set it to `user`.
     scope: Option<Scope>,
 }
 
@@ -66,7 +67,7 @@ impl AddRequest {
         self.infer.unwrap_or(self.messages.is_some())
     }
 
-    /// The owner and the session of what is stored as it is.
+    /// The owner and the session of memories that are stored unchanged.
     fn place(&self, caller: &Caller) -> Result<(UserId, Option<SessionId>), ApiError> {
         let users = [&self.user_id, &self.user];
         let named = Caller::own_session([&self.run_id, &self.session_id])?;
@@ -75,7 +76,7 @@ impl AddRequest {
         }
         let user = caller.user(users)?;
         match (self.scope, named) {
-            // The header alone binds nothing: a client may set it once for all its calls.
+            // The header alone does not bind a memory to a session: a client may set it once for all its calls.
             (Some(Scope::Session), None) => Ok((user, Some(caller.session([])?.unwrap_or_default()))),
             (None | Some(Scope::Session), Some(session)) => Ok((user, Some(session))),
             (Some(Scope::User | Scope::Global), Some(_)) => Err(ApiError::invalid(
@@ -85,21 +86,21 @@ impl AddRequest {
         }
     }
 
-    /// Whose session is learned from, and which.
+    /// The user and the session to learn from.
     fn conversation(&self, caller: &Caller) -> Result<(UserId, SessionId), ApiError> {
         if matches!(self.scope, Some(Scope::Session | Scope::Global)) {
             return Err(ApiError::invalid(
-                "where an inferred memory holds is the setting `learn.into`; leave `scope` out, or use `infer` false",
+                "the setting `learn.into` decides where an inferred memory holds; leave `scope` out, or use `infer` false",
             ));
         }
         let (user, _) = self.place(caller)?;
         Ok((user, caller.session([&self.run_id, &self.session_id])?.unwrap_or_default()))
     }
 
-    /// What the client attaches to all of it, and the messages or the text.
+    /// The metadata for all of it, and the messages or the text.
     fn given(&mut self) -> Result<(Metadata, Given), ApiError> {
         let metadata = self.metadata.take().unwrap_or_default();
-        // The core checks these with each memory, of which there may be none.
+        // The core checks these with each memory, but there may be no memory.
         check_nul("`metadata`", metadata.fields())?;
         if let Some(agent) = &self.agent_id {
             checked_agent(agent.clone())?;
@@ -114,7 +115,7 @@ impl AddRequest {
                 return Err(ApiError::invalid("there is nothing to remember; give `text` or `messages`"));
             }
         };
-        // Those that are passed over are looked at too: a request that is half wrong is wrong.
+        // Messages that become no memory are checked too: a request with an invalid message is invalid.
         messages.iter().try_for_each(MessageRequest::check)?;
         if messages.iter().any(|message| message.content.trim().is_empty()) {
             return Err(ApiError::invalid("a message is empty; say something in it or leave it out"));
@@ -122,7 +123,7 @@ impl AddRequest {
         Ok((metadata, Given::Messages(messages)))
     }
 
-    /// The statements, with when they were said and what is attached to each.
+    /// The statements, each with its time and metadata.
     fn statements(&mut self) -> Result<Vec<NewMemory>, ApiError> {
         let (metadata, given) = self.given()?;
         let messages = match given {
@@ -137,7 +138,7 @@ impl AddRequest {
         Ok(said.collect())
     }
 
-    /// The messages to record, each with what is attached to all.
+    /// The messages to record, each with the metadata for all.
     fn messages(&mut self) -> Result<Vec<NewMessage>, ApiError> {
         let (metadata, given) = self.given()?;
         let in_session = self.run_id.is_some() || self.session_id.is_some();
@@ -150,7 +151,7 @@ impl AddRequest {
             Given::Messages(messages) => messages.into_iter().map(MessageRequest::into_message).collect(),
         };
         let attach = |mut message: NewMessage| {
-            // What is attached to the request is the memories', what is attached to a message the turn's.
+            // The metadata of the request belongs to the memories, the metadata of a message to its turn.
             message.notes.owner = owner.clone();
             message
         };
@@ -163,10 +164,10 @@ enum Given {
     Messages(Vec<MessageRequest>),
 }
 
-/// Remember
+/// Add memories
 ///
-/// Messages are recorded and learned from, which is done when this answers; `infer` decides. Statements that are stored as they
-/// are given are stored all or none.
+/// With `infer`, messages are recorded as turns and Strata learns from them before it answers. Without it, the
+/// statements are stored unchanged, all or none.
 #[utoipa::path(post, path = "/memories", tag = "memories", request_body = AddRequest,
     responses((status = 200, description = "remembered", body = AddResponse)))]
 pub(crate) async fn add_memories(
@@ -204,7 +205,7 @@ async fn store(app: &App, caller: &Caller, request: &mut AddRequest) -> Result<A
         statement.session = session.clone();
         statement.agent = request.agent_id.clone();
     }
-    // Messages of the model alone hold no statement of the user's: there is nothing to remember, and that is no error.
+    // Messages of the model alone contain no statement of the user. Then nothing is learned, which is not an error.
     if statements.is_empty() {
         return Ok(AddResponse::stored(&[]));
     }
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_infers_by_default_is_as_mem0_has_it() {
+    async fn the_default_of_infer_is_mem0s() {
         let said = json!([{"role": "user", "content": "I live in Lisbon"}]);
         for (body, inferred) in [
             (json!({"messages": said}), true),
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_inferred_is_refused_and_not_recorded() {
+    async fn requests_without_a_valid_inference_are_refused_and_not_recorded() {
         let (server, _) = with_answers(&[]);
         let said = json!([{"role": "user", "content": "I live in Lisbon"}]);
         for wrong in [

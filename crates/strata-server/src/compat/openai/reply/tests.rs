@@ -1,4 +1,4 @@
-//! Replies, whole and in pieces.
+//! Replies, complete and in pieces.
 
 use proptest::prelude::*;
 use strata_core::turn::TurnNotes;
@@ -59,12 +59,12 @@ fn a_failure_is_described() {
     check(None, r#"{"error":"gone"}"#, "The model failed: gone");
 }
 
-/// A stream of chunks that says `pieces`, with a call in two pieces, written with these line ends.
+/// A stream of chunks with the text `pieces` and a tool call in two pieces, with these line ends.
 fn stream(pieces: &[String], newline: &str, has_done: bool, is_split: bool) -> String {
     let mut text = format!(": hello{newline}{newline}");
     let mut event = |value: Value| {
         let json = value.to_string();
-        // JSON may be cut at any space between its tokens: then it is several lines of data.
+        // JSON may be split at any space between its tokens. Then it has several lines of data.
         let lines = if is_split { json.replacen(',', &format!(",{newline}data: "), 2) } else { json };
         text.push_str(&format!("event: message{newline}data: {lines}{newline}{newline}"));
     };
@@ -86,7 +86,7 @@ fn stream(pieces: &[String], newline: &str, has_done: bool, is_split: bool) -> S
 }
 
 proptest! {
-    /// However a stream is written and wherever it is cut, the same reply comes out of it.
+    /// The reply is the same for every notation of a stream and every way of cutting it.
     #[test]
     fn a_stream_cut_anywhere_is_read(
         pieces in proptest::collection::vec("[a-z\n\r\"长é🦀]{0,6}", 0..6),

@@ -1,4 +1,4 @@
-//! Bodies in, bodies out: every byte that memory does not have to touch stays.
+//! Bodies in, bodies out: every byte that does not concern memory stays.
 
 use proptest::prelude::*;
 use strata_core::turn::TurnNotes;
@@ -31,7 +31,7 @@ fn memory_goes_in_front_of_the_last_question_and_nothing_else_changes() {
             r#"{{"model":"m","messages":[{{"role":"user","content":"a"}},{{"role":"user","content":"{escaped}b\u00e9"}}],"n":1.0}}"#
         ),
     );
-    // Parts: a text of our own before the others.
+    // Parts: Strata's own text part comes before the others.
     check(
         r#"{ "messages" : [ {"content": [ {"type":"image_url","image_url":{"url":"data:,x"}} ], "role":"user"} ] }"#,
         &format!(
@@ -42,7 +42,7 @@ fn memory_goes_in_front_of_the_last_question_and_nothing_else_changes() {
         r#"{"messages":[{"role":"user","content":[]}]}"#,
         &format!(r#"{{"messages":[{{"role":"user","content":[{{"type":"text","text":"{escaped}"}}]}}]}}"#),
     );
-    // Nothing to put it in front of.
+    // There is no message to insert it into.
     for untouched in [
         r#"{"messages":[]}"#,
         r#"{"messages":[{"role":"system","content":"s"},{"role":"assistant","content":null}]}"#,
@@ -64,7 +64,7 @@ fn names_that_an_upstream_may_know_are_read_and_passed_on() {
 }
 
 #[test]
-fn what_is_said_to_strata_is_taken_out() {
+fn fields_for_strata_are_removed() {
     let check = |text: &str, expected: &str| {
         assert_eq!(read(text).forwarded(&[], |_| false).text, expected);
     };
@@ -80,7 +80,7 @@ fn what_is_said_to_strata_is_taken_out() {
 }
 
 #[test]
-fn what_cannot_be_right_is_refused() {
+fn invalid_bodies_are_refused() {
     for text in [
         "",
         "{",
@@ -102,7 +102,10 @@ fn what_cannot_be_right_is_refused() {
         for value in ["5", "true", "{\"id\":\"ada\"}", "[\"s\"]"] {
             let text = format!("{{\"messages\":[],\"{name}\":{value}}}");
             let refused = ChatBody::read(text.as_bytes()).map(|_| ()).unwrap_err();
-            assert!(format!("{refused:?}").contains(&format!("`{name}` is no text")), "{text}: {refused:?}");
+            assert!(
+                format!("{refused:?}").contains(&format!("`{name}` is not a string")),
+                "{text}: {refused:?}"
+            );
         }
         read(&format!("{{\"messages\":[],\"{name}\":null}}"));
     }
@@ -134,7 +137,7 @@ fn messages_are_heard_as_they_were_said() {
     assert_eq!(Value::from(shown), expected);
 }
 
-/// Any JSON, written in odd ways.
+/// Any JSON, with unusual spacing and escapes.
 fn any_json() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just("null".to_owned()),
@@ -168,7 +171,7 @@ fn any_message() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Whatever a body holds: taken out again, what was put in leaves the client's bytes.
+    /// For any body: removing the inserted block restores the client's bytes.
     #[test]
     fn every_other_byte_stays(
         before in any_json(), messages in proptest::collection::vec(any_message(), 0..5), after in any_json(),
@@ -188,7 +191,7 @@ proptest! {
         prop_assert_eq!(forwarded.prompt(), prompt.as_bytes());
     }
 
-    /// Extras anywhere among other fields leave the others as they were.
+    /// Strata's fields at any position leave the other fields unchanged.
     #[test]
     fn extras_go_without_a_trace(fields in proptest::collection::vec((any::<bool>(), any_json()), 0..8)) {
         let written = |extras: bool| {
