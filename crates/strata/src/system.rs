@@ -126,7 +126,9 @@ mod tests {
         let long: Vec<_> = (0..64)
             .map(|_| {
                 let (pool, held) = (Arc::clone(&pool), Arc::clone(&held));
-                let work = move || drop(held.lock().unwrap().recv());
+                let work = move || {
+                    let _ = held.lock().unwrap().recv();
+                };
                 tokio::spawn(async move { pool.run(Load::Long, Box::new(work)).await })
             })
             .collect();
