@@ -74,16 +74,7 @@ pub(super) async fn add_memories(
     if let Some(application) = named.app_id.or(inside.app_id) {
         metadata.insert("app_id", application.into());
     }
-    let messages = match messages {
-        Value::Array(messages) => messages,
-        Value::String(text) => vec![json!({ "role": "user", "content": text })],
-        message @ Value::Object(_) => vec![message],
-        _ => {
-            return Err(ApiError::invalid(
-                "`messages` is not a string, a message or a list of messages; send one of them",
-            ));
-        }
-    };
+    let messages = listed(messages)?;
     let memories: Vec<NewMemory> = messages
         .iter()
         .filter_map(said)
@@ -118,6 +109,18 @@ pub(super) async fn add_memories(
         })
         .collect();
     Ok(Json(json!({ "results": results })))
+}
+
+/// The messages as a list: a string is one message of the user.
+fn listed(messages: Value) -> Result<Vec<Value>, ApiError> {
+    match messages {
+        Value::Array(messages) => Ok(messages),
+        Value::String(text) => Ok(vec![json!({ "role": "user", "content": text })]),
+        message @ Value::Object(_) => Ok(vec![message]),
+        _ => Err(ApiError::invalid(
+            "`messages` is not a string, a message or a list of messages; send one of them",
+        )),
+    }
 }
 
 /// Learns from messages, as `POST /memories` does.
