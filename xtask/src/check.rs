@@ -2,14 +2,13 @@
 //!
 //! It works from a fresh clone on a machine with Rust, git and Python alone. To add a step, add a line to [`steps`].
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Error, Result, anyhow};
 
-use crate::tools::{self, SystemPackages, TestModel};
+use crate::tools::{self, SystemPackages};
 use crate::workspace::Workspace;
-use crate::{coverage, deny, process, tidy};
+use crate::{coverage, deny, process, test_run, tidy};
 
 /// What `--help` says about the steps; a test compares it with [`steps`].
 const HELP: &str = "\
@@ -35,9 +34,6 @@ pub(crate) struct Arguments {
     no_install: bool,
 }
 
-/// What nextest is told.
-pub(crate) const NEXTEST_CONFIG: &str = "xtask/nextest.toml";
-
 type Step<'a> = (&'static str, Box<dyn Fn() -> Result<()> + 'a>);
 
 /// What became of a step, and how long it took.
@@ -61,7 +57,7 @@ fn steps(workspace: &Workspace, system: SystemPackages) -> Vec<Step<'_>> {
         ("tools", Box::new(move || install(workspace, system))),
         ("deny", Box::new(|| deny::run(workspace))),
         ("clippy", Box::new(|| cargo(workspace, CLIPPY))),
-        ("tests", Box::new(|| tests(workspace))),
+        ("tests", Box::new(|| test_run::run(workspace))),
         ("doc tests", Box::new(|| cargo(workspace, &["test", "--quiet", "--workspace", "--doc"]))),
         ("coverage", Box::new(|| coverage::print(workspace))),
     ]
@@ -104,30 +100,6 @@ fn install(workspace: &Workspace, system: SystemPackages) -> Result<()> {
     let target = workspace.target()?;
     tools::make_venv(workspace.root(), &target)?;
     tools::add_model(workspace.root(), &target)
-}
-
-/// All tests but the documentation's: with nextest where it is installed, which gives each test its own process.
-fn tests(workspace: &Workspace) -> Result<()> {
-    let mut cargo = workspace.cargo();
-    if has_nextest() {
-        cargo.args(["nextest", "run", "--config-file", NEXTEST_CONFIG]);
-    } else {
-        cargo.args(["test", "--all-targets"]);
-    }
-    process::run(with_venv(workspace, cargo.args(["--workspace", "--no-fail-fast"]))?)
-}
-
-pub(crate) fn has_nextest() -> bool {
-    process::succeeds("cargo", &["nextest", "--version"])
-}
-
-/// Tells the tests where the Python packages are, and whether there is a model.
-pub(crate) fn with_venv<'a>(workspace: &Workspace, command: &'a mut Command) -> Result<&'a mut Command> {
-    let target = workspace.target()?;
-    if tools::test_model(workspace.root(), &target)? == TestModel::Missing {
-        command.env("STRATA_TEST_MODEL", "missing");
-    }
-    Ok(command.env("STRATA_TEST_VENV", tools::venv(&target)))
 }
 
 fn cargo(workspace: &Workspace, arguments: &[&str]) -> Result<()> {

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::cargo_tools::LLVM_COV;
 use crate::workspace::Workspace;
-use crate::{check, process};
+use crate::{process, test_run};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -26,8 +26,8 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     find_llvm_tools()?;
     let mut coverage = Command::new(LLVM_COV.program(workspace)?);
     coverage.current_dir(workspace.root()).arg("llvm-cov");
-    if check::has_nextest() {
-        coverage.args(["nextest", "--config-file", check::NEXTEST_CONFIG]);
+    if test_run::has_nextest() {
+        coverage.args(["nextest", "--config-file", test_run::NEXTEST_CONFIG]);
     }
     coverage.arg(if arguments.html { "--html" } else { "--summary-only" });
     // Files of tests would count as covered code.
@@ -36,7 +36,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         [] => coverage.arg("--workspace"),
         packages => coverage.args(packages.iter().flat_map(|name| ["--package", name])),
     };
-    process::run(check::with_venv(workspace, &mut coverage)?)
+    process::run(test_run::with_venv(workspace, &mut coverage)?)
 }
 
 /// The crates whose coverage the check prints: their tests start no process.

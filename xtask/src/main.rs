@@ -10,6 +10,7 @@ mod check;
 mod coverage;
 mod deny;
 mod process;
+mod test_run;
 mod tidy;
 mod tools;
 mod workspace;
