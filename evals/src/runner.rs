@@ -428,11 +428,9 @@ fn score(set: &Set, ranked: &[Vec<Slot>], level: Level) -> crate::metrics::Summa
         let metrics = match sessions.get(question.conversation_id.as_str()) {
             None => question_metrics(ranked, evidence, &question.latest_turns, &question.stale_turns),
             Some(session_of) => {
-                let session =
-                    |turn: &String| (*session_of.get(turn.as_str()).unwrap_or(&turn.as_str())).to_owned();
-                let ranked: Vec<Slot> =
-                    ranked.iter().map(|slot| slot.iter().map(session).collect()).collect();
-                question_metrics(&ranked, evidence, &[], &[])
+                let session = |turn: &String| (*session_of.get(turn.as_str()).unwrap_or(&&**turn)).to_owned();
+                let slots = ranked.iter().map(|slot| slot.iter().map(session).collect());
+                question_metrics(&slots.collect::<Vec<Slot>>(), evidence, &[], &[])
             }
         };
         Some((question.category.as_str(), metrics))

@@ -24,12 +24,8 @@ pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
         std::thread::sleep(Duration::from_millis(500));
         memory.push(served.resident_megabytes()?);
     }
-    report.add(
-        format!("start to ready, {turns} turns"),
-        median(&mut times),
-        "ms",
-        Some(Target::AtMost(100.0)),
-    );
+    let (ready, target) = (format!("start to ready, {turns} turns"), Some(Target::AtMost(100.0)));
+    report.add(ready, median(&mut times), "ms", target);
     report.add(format!("idle memory, {turns} turns"), median(&mut memory), "MB", Some(Target::AtMost(50.0)));
     let size = fs::metadata(&bench.binary).context("reading the binary's size")?.len();
     report.add("the binary's size", size as f64 / 1e6, "MB", None);

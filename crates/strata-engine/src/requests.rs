@@ -129,8 +129,7 @@ impl Requests {
         }
         for (candidate, place) in trace.candidates.iter_mut().zip(1..) {
             candidate.place = place;
-            let given = served.iter().zip(1..).find(|(item, _)| **item == candidate.item);
-            match given {
+            match served.iter().zip(1..).find(|(item, _)| **item == candidate.item) {
                 Some((_, number)) => candidate.outcome = Outcome::Served(number),
                 None if matches!(candidate.outcome, Outcome::Served(_)) => {
                     candidate.outcome = Outcome::NotChosen

@@ -99,9 +99,7 @@ impl Keys {
             None => return Ok((Identity::default(), None)),
         };
         let identity = Identity { key: Some(Arc::clone(&key)), headers: presented.headers };
-        for scope in scopes {
-            identity.require(*scope)?;
-        }
+        scopes.iter().try_for_each(|scope| identity.require(*scope))?;
         let permit = self.throttle.enter(&key, engine.now())?;
         Ok((identity, permit))
     }

@@ -7,9 +7,9 @@ mod learning;
 
 use std::time::Duration;
 
-use jiff::SignedDuration;
-use strata_core::Result;
+use jiff::{SignedDuration, Timestamp};
 use strata_core::store::Page;
+use strata_core::{Result, UserId};
 use strata_engine::Engine;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
@@ -147,6 +147,23 @@ async fn pause(rest: Duration, stopped: &mut watch::Receiver<bool>) {
 
 /// Removes old request rows, finished jobs and answers under idempotency keys of all users, and hides sessions from recall
 /// that have not been used for long.
+async fn prune_user(
+    engine: &Engine,
+    user: &UserId,
+    requests_before: Option<Timestamp>,
+    answers_before: Option<Timestamp>,
+) -> Result<()> {
+    if let Some(before) = requests_before {
+        engine.requests.prune(user, before).await?;
+    }
+    if let Some(before) = answers_before {
+        engine.recording.prune_answers(user, before).await?;
+    }
+    engine.jobs.prune(user).await?;
+    engine.learning.prune_sessions(user).await?;
+    Ok(())
+}
+
 async fn prune(engine: &Engine, settings: &WorkerSettings) -> Result<()> {
     let now = engine.now();
     let before = |kept: Duration| {
@@ -158,14 +175,7 @@ async fn prune(engine: &Engine, settings: &WorkerSettings) -> Result<()> {
     loop {
         let users = engine.store().users(Page { offset, limit: USERS_A_PAGE }).await?;
         for user in &users {
-            if let Some(before) = requests {
-                engine.requests.prune(user, before).await?;
-            }
-            if let Some(before) = answers {
-                engine.recording.prune_answers(user, before).await?;
-            }
-            engine.jobs.prune(user).await?;
-            engine.learning.prune_sessions(user).await?;
+            prune_user(engine, user, requests, answers).await?;
         }
         if users.len() < USERS_A_PAGE as usize {
             return Ok(());

@@ -112,7 +112,6 @@ impl Recall {
             Order::Served => exclude_hits(request, hits).0,
             Order::Relevance => hits,
         };
-        let hits: Vec<Hit> = hits.into_iter().map(|found| found.hit).collect();
         found.similar_hits = hits.len() as u32;
         if hits.is_empty() {
             return Ok(());
@@ -120,7 +119,7 @@ impl Recall {
         found.path = RetrievalPath::Trgm;
         // A trigram similarity is stronger evidence than vectors alone and weaker than a term match.
         let similar: Vec<Candidate> =
-            hits.iter().map(|hit| candidate(hit, 0.5 + 0.4 * hit.score.min(1.0))).collect();
+            hits.iter().map(|found| candidate(&found.hit, 0.5 + 0.4 * found.hit.score.min(1.0))).collect();
         found.candidates.retain(|known| similar.iter().all(|hit| hit.id != known.id));
         found.candidates.splice(0..0, similar);
         found.candidates.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));

@@ -157,13 +157,7 @@ impl<'a> Forest<'a> {
 
     /// For each message the turn that matches it with the longest run of matches before it; among equals the newest.
     fn best_matches(&self, heard: &[Heard]) -> Vec<Option<Match>> {
-        let mut places: HashMap<u64, Vec<usize>> = HashMap::new();
-        for (place, message) in heard.iter().enumerate().rev() {
-            let places = places.entry(message.key).or_default();
-            if places.len() < MAX_SAME {
-                places.push(place);
-            }
-        }
+        let places = last_places(heard);
         let mut best: Vec<Option<Match>> = vec![None; heard.len()];
         // For each turn the messages that it matches, with the lengths of their runs.
         let mut runs: Vec<Vec<(usize, usize)>> = Vec::with_capacity(self.stored.len());
@@ -199,6 +193,18 @@ impl<'a> Forest<'a> {
     fn last_question(&self) -> Option<usize> {
         self.stored.iter().rposition(|turn| turn.role == Role::User)
     }
+}
+
+/// The places of the messages with each key, the last ones first, at most [`MAX_SAME`].
+fn last_places(heard: &[Heard]) -> HashMap<u64, Vec<usize>> {
+    let mut places: HashMap<u64, Vec<usize>> = HashMap::new();
+    for (place, message) in heard.iter().enumerate().rev() {
+        let places = places.entry(message.key).or_default();
+        if places.len() < MAX_SAME {
+            places.push(place);
+        }
+    }
+    places
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use strata_core::ports::ChatRequest;
+use strata_core::ports::{ChatMessage, ChatRequest};
 
 use super::dialect::{Dialect, Shape};
 
@@ -32,10 +32,7 @@ struct Message<'a> {
 
 impl<'a> Body<'a> {
     pub(super) fn new(model: &'a str, request: &'a ChatRequest, dialect: Dialect) -> Self {
-        let messages = request
-            .messages
-            .iter()
-            .map(|message| Message { role: message.role.as_str(), content: &message.content });
+        let message = |one: &'a ChatMessage| Message { role: one.role.as_str(), content: &one.content };
         let format = request.schema.as_ref().and_then(|wanted| match dialect.shape {
             Shape::Schema => Some(json!({
                 "type": "json_schema",
@@ -48,7 +45,7 @@ impl<'a> Body<'a> {
             if dialect.new_limit { (None, request.max_tokens) } else { (request.max_tokens, None) };
         Self {
             model,
-            messages: messages.collect(),
+            messages: request.messages.iter().map(message).collect(),
             stream: false,
             stream_options: None,
             temperature: (!dialect.own_temperature).then_some(0.0),

@@ -271,11 +271,8 @@ async fn check_store(
     if depth == CheckDepth::Thorough {
         if let Some(embedder) = embedder {
             let behind = behind(store.as_ref(), embedder.model(), 0).await?;
-            findings.push(Finding::new(
-                "vectors",
-                Status::Ok,
-                describe(&behind, "changes wait to be embedded"),
-            ));
+            let state = describe(&behind, "changes wait to be embedded");
+            findings.push(Finding::new("vectors", Status::Ok, state));
         }
         // The last items of a user always wait until there are enough of them for a segment.
         let behind = behind(store.as_ref(), SEGMENT_SPACE, SEGMENT_SLACK).await?;

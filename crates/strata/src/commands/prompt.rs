@@ -47,7 +47,16 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         output.json(&PromptResponse::from(&prompt))?;
         return Ok(());
     }
-    match &prompt.body {
+    print_body(&prompt.body, output)?;
+    for cut in &prompt.cut {
+        note(format_args!("cut from {}: {}", cut.layer, cut.what));
+    }
+    note(format_args!("{} tokens", prompt.tokens));
+    Ok(())
+}
+
+fn print_body(body: &PromptBody, output: &mut Output) -> Outcome {
+    match body {
         PromptBody::Text(text) => output.line(text)?,
         PromptBody::Messages(messages) => {
             for message in messages {
@@ -56,9 +65,5 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
             }
         }
     }
-    for cut in &prompt.cut {
-        note(format_args!("cut from {}: {}", cut.layer, cut.what));
-    }
-    note(format_args!("{} tokens", prompt.tokens));
     Ok(())
 }

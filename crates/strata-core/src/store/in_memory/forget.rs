@@ -51,13 +51,16 @@ impl UserData {
         self.progress.remove_where(|space, _| spaces.contains(space));
     }
 
+    /// Whether a memory is bound to a session, or only this session's turns say it.
+    fn is_of_session(&self, memory: &Memory, session: &SessionId) -> bool {
+        // Turns that were destroyed before do not count as sources.
+        let mut said = memory.source_turns.iter().filter_map(|id| self.turns.get(id)).peekable();
+        let only_here = said.peek().is_some() && said.all(|turn| turn.session == *session);
+        memory.session.as_ref() == Some(session) || only_here
+    }
+
     fn forget_session(&mut self, session: &SessionId, removed: &mut Removed) -> Result<()> {
-        let bound = self.memories.rows().values().filter(|memory| {
-            // Turns that were destroyed before do not count as sources.
-            let mut said = memory.source_turns.iter().filter_map(|id| self.turns.get(id)).peekable();
-            let only_here = said.peek().is_some() && said.all(|turn| turn.session == *session);
-            memory.session.as_ref() == Some(session) || only_here
-        });
+        let bound = self.memories.rows().values().filter(|memory| self.is_of_session(memory, session));
         let bound: BTreeSet<MemoryId> = bound.map(|memory| memory.id).collect();
         let existed = self.sessions.remove(session);
         // A memory may be bound to a session that does not exist yet.
