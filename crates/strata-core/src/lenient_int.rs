@@ -38,7 +38,7 @@ where
 }
 
 /// Reads an integer or `null`.
-pub(crate) fn optional<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+pub fn optional<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     T: TryFrom<i128>,
     D: Deserializer<'de>,

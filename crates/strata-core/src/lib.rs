@@ -11,7 +11,7 @@ pub mod hash;
 pub mod id;
 pub mod job;
 pub mod key;
-mod lenient_int;
+pub mod lenient_int;
 pub mod lexicon;
 pub mod memory;
 pub mod metric;

@@ -206,7 +206,7 @@ mod tests {
         let messages = json!([
             {"role": "tool", "name": "read", "content": "no", "failed": true},
             {"role": "assistant", "content": "hm", "high_value": true,
-                "usage": {"input_tokens": 50, "output_tokens": 9, "total_tokens": 59}},
+                "usage": {"input_tokens": 50.0, "output_tokens": 9, "total_tokens": 59}},
         ]);
         server.post("/turns", json!({"session_id": "s", "messages": messages})).await;
         let turns = server.get("/sessions/s/turns").await.json()["turns"].clone();

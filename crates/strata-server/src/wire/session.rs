@@ -5,6 +5,7 @@ use std::ops::Not;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use strata_core::lenient_int;
 use strata_core::store::{AppendedTurn, Removed};
 use strata_core::turn::{self, Follows, Metadata, TurnNotes};
 use strata_core::{Session, Turn, UserId};
@@ -124,11 +125,13 @@ response! {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 pub struct Usage {
     /// The tokens of the prompt, also called `input_tokens`.
-    #[serde(alias = "input_tokens", skip_serializing_if = "Option::is_none")]
+    #[serde(default, alias = "input_tokens", deserialize_with = "lenient_int::optional")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 4_294_967_295_u32)]
     prompt_tokens: Option<u32>,
     /// The tokens of the reply, also called `output_tokens`.
-    #[serde(alias = "output_tokens", skip_serializing_if = "Option::is_none")]
+    #[serde(default, alias = "output_tokens", deserialize_with = "lenient_int::optional")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 4_294_967_295_u32)]
     completion_tokens: Option<u32>,
 }
