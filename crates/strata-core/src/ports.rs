@@ -179,7 +179,7 @@ pub trait ChatModel: Send + Sync + 'static {
     /// Answers a request. The model retries transient failures itself; the error says whether a later call may succeed.
     async fn complete(&self, request: &ChatRequest) -> Result<ChatAnswer>;
 
-    /// Like [`ChatModel::complete`], but passes each piece of the text to `emit` as it comes. The pieces together are
+    /// Like [`ChatModel::complete`], but passes each piece of the text to `on_text` as it comes. The pieces together are
     /// the text of the answer. After the first piece nothing is retried: an error then means that the answer broke off.
     /// A model that cannot stream passes the whole text at the end.
     async fn stream(

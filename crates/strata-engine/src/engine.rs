@@ -118,45 +118,45 @@ impl Engine {
             reranker: None,
             model: None,
         }
-        .engine()
+        .build()
     }
 
     #[cfg(test)]
     pub(crate) fn with_changed_settings(self, change: impl FnOnce(&mut Settings)) -> Self {
         let mut settings = (*self.wiring.settings).clone();
         change(&mut settings);
-        Wiring { settings: Arc::new(settings), ..self.wiring }.engine()
+        Wiring { settings: Arc::new(settings), ..self.wiring }.build()
     }
 
     /// Runs ranking, loading and long token counts on `compute`. Without it they run on the caller's thread.
     #[must_use]
     pub fn with_compute(self, compute: Arc<dyn Compute>) -> Self {
-        Wiring { compute, ..self.wiring }.engine()
+        Wiring { compute, ..self.wiring }.build()
     }
 
     /// Ranks in memory, with the words and vectors of a lexicon.
     #[must_use]
     pub fn with_lexicon(self, lexicon: Arc<dyn Lexicon>) -> Self {
         let indexes = Indexes::new(lexicon, self.wiring.settings.recall.index_bytes);
-        Wiring { indexes: Some(Arc::new(indexes)), ..self.wiring }.engine()
+        Wiring { indexes: Some(Arc::new(indexes)), ..self.wiring }.build()
     }
 
     /// Compares by the vectors of an encoder too.
     #[must_use]
     pub fn with_embedder(self, embedder: Arc<dyn Embedder>) -> Self {
-        Wiring { embedder: Some(embedder), ..self.wiring }.engine()
+        Wiring { embedder: Some(embedder), ..self.wiring }.build()
     }
 
     /// Reranks the best candidates with a cross-encoder.
     #[must_use]
     pub fn with_reranker(self, reranker: Arc<dyn Reranker>) -> Self {
-        Wiring { reranker: Some(reranker), ..self.wiring }.engine()
+        Wiring { reranker: Some(reranker), ..self.wiring }.build()
     }
 
     /// Extracts, reconciles and summarises with a chat model instead of rules.
     #[must_use]
     pub fn with_chat_model(self, model: Arc<dyn ChatModel>) -> Self {
-        Wiring { model: Some(model), ..self.wiring }.engine()
+        Wiring { model: Some(model), ..self.wiring }.build()
     }
 
     /// Replaces the default settings for prompts and states; *invalid* if a profile has an error.
@@ -165,7 +165,7 @@ impl Engine {
             return Err(Error::invalid("`enrichment` does not hold `{question}`; the request would be lost"));
         }
         let prompts = Arc::new(PromptRules::new(settings)?);
-        Ok(Wiring { prompts, ..self.wiring }.engine())
+        Ok(Wiring { prompts, ..self.wiring }.build())
     }
 
     /// The store, for operations that no use-case covers: checks, closing.
@@ -190,7 +190,7 @@ impl Engine {
 }
 
 impl Wiring {
-    fn engine(self) -> Engine {
+    fn build(self) -> Engine {
         let Settings { limits, embed, recall, learn } = &*self.settings;
         let (recall, learn) = (Arc::new(recall.clone()), Arc::new(learn.clone()));
         let log = RequestLog::new(self.store.clone(), self.clock.clone());

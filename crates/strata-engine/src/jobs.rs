@@ -1,6 +1,6 @@
 //! Jobs: background work that survives a crash.
 //!
-//! A change set enqueues jobs together with the turns that it records ([`Jobs::asked_for`]). A worker leases a job,
+//! A change set enqueues jobs together with the turns that it records ([`Jobs::jobs_for_turns`]). A worker leases a job,
 //! computes its changes, and writes them *together with* the job's end ([`Jobs::settle`]). A worker that lost its lease
 //! writes nothing, so that each job has exactly one result.
 
@@ -219,7 +219,7 @@ impl Jobs {
     }
 
     /// The jobs to enqueue in the change set that records these turns.
-    pub(crate) fn asked_for(
+    pub(crate) fn jobs_for_turns(
         &self,
         user: &UserId,
         session: &SessionId,
@@ -300,8 +300,8 @@ impl Jobs {
 
     /// How long a turn waits for others to share a job with.
     pub(crate) fn delay(&self) -> u64 {
-        let unsaid = if self.has_model { MODEL_DELAY_SECS } else { 0 };
-        u64::from(self.settings.delay_secs.unwrap_or(unsaid))
+        let default = if self.has_model { MODEL_DELAY_SECS } else { 0 };
+        u64::from(self.settings.delay_secs.unwrap_or(default))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Learning: background work, done by jobs that survive a crash.
 //!
-//! Recording enqueues a session's jobs in the change set that records its turns ([`Jobs::asked_for`]). A worker calls
+//! Recording enqueues a session's jobs in the change set that records its turns ([`Jobs::jobs_for_turns`]). A worker calls
 //! [`Learning::learn_next`], which leases one job. The job's handler computes the changes, and they are written
 //! *together with* the job's end. If the lease was lost in the meantime, nothing is written, so that each job has
 //! exactly one result. A handler only reads, and returns [`Work`].

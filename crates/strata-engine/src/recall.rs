@@ -11,10 +11,10 @@ mod candidates;
 mod diversity;
 mod exclusions;
 mod filtered;
+mod index_candidates;
 mod lexical;
 mod likeness;
 mod log;
-mod memory_candidates;
 mod multi_question;
 mod newest_first;
 mod question;
@@ -99,7 +99,7 @@ impl Recall {
         id: RequestId,
     ) -> Result<Recalled> {
         let request = Arc::new(request);
-        let mut found = self.found(user, &request, &plan).await?;
+        let mut found = self.find_candidates(user, &request, &plan).await?;
         if found.term_hits == 0 {
             self.add_similar(&request, &mut found).await?;
         }

@@ -1,7 +1,7 @@
 //! Candidates: the items that may answer a question, from one of two sources behind one interface.
 //!
-//! The index in memory ([`super::memory_candidates`]) ranks exactly, for users up to a size; the store's own text index
-//! ([`super::store_candidates`]) serves larger users. [`Recall::found`] chooses the source and decides, for both, whether
+//! The index in memory ([`super::index_candidates`]) ranks exactly, for users up to a size; the store's own text index
+//! ([`super::store_candidates`]) serves larger users. [`Recall::find_candidates`] chooses the source and decides, for both, whether
 //! a question in a session looks beyond it.
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use strata_core::trace::RetrievalPath;
 
 use super::Recall;
 use super::exclusions::ExclusionReason;
-use super::memory_candidates::IndexSource;
+use super::index_candidates::IndexSource;
 use super::rank::Ranked;
 use super::request::{RecallPlan, RecallRequest};
 use super::store_candidates::StoreSource;
@@ -35,20 +35,18 @@ pub(super) trait CandidateSource: Send + Sync {
 impl Recall {
     /// The candidates of a request. A question in a session looks at all of the user's sessions if it points at an earlier
     /// conversation or if the session has too few hits.
-    pub(super) async fn found(
+    pub(super) async fn find_candidates(
         &self,
         user: &UserId,
         request: &Arc<RecallRequest>,
         plan: &RecallPlan,
     ) -> Result<CandidateSet> {
         let source = self.source(user, request, plan).await?;
-        let expansion = match plan.may_expand(request) {
-            true => plan.expansion(
-                request,
-                source.session_hits(self.settings.min_fts_hits).await?,
-                &self.settings,
-            ),
-            false => None,
+        let expansion = if plan.may_expand(request) {
+            let hits = source.session_hits(self.settings.min_fts_hits).await?;
+            plan.expansion(request, hits, &self.settings)
+        } else {
+            None
         };
         let found = match &expansion {
             Some(_) => source.candidates(&RecallPlan { scope: Scope::User, ..plan.clone() }).await?,

@@ -57,7 +57,7 @@ impl Recording {
         turns: Vec<NewTurn>,
     ) -> Result<Applied> {
         let expects = first.expect.iter().any(|expected| matches!(expected, Expectation::Session { .. }));
-        let learning = self.jobs.asked_for(user, session, &turns, first.at);
+        let learning = self.jobs.jobs_for_turns(user, session, &turns, first.at);
         let is_read =
             |turn: &NewTurn| turn.hidden.is_none() && matches!(turn.role, Role::Assistant | Role::Tool);
         if turns.iter().any(is_read) {
