@@ -164,7 +164,7 @@ impl FromStr for Scopes {
         for name in text.split(',') {
             let scope = KeyScope::from_str(name.trim()).map_err(|_| {
                 Error::invalid(format!(
-                    "scope `{}` is unknown; use `read`, `write` and `admin`, with commas between",
+                    "scope `{}` is unknown; use `read`, `write` or `admin`, separated by commas",
                     shown(name.trim())
                 ))
             })?;
