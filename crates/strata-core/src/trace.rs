@@ -22,7 +22,9 @@ pub enum RetrievalPath {
     Window,
     /// Only summaries.
     SummariesOnly,
-    /// None: nothing was found.
+    /// Nothing was found, or nothing was good enough. Clients and stores write `nothing`; older rows have `none`.
+    #[serde(rename = "nothing", alias = "none")]
+    #[strum(serialize = "nothing")]
     None,
 }
 
@@ -110,6 +112,8 @@ pub enum Outcome {
     SameQuestion,
     /// Excluded: the item with this id says the same and is newer.
     SaidAgain(String),
+    /// Excluded: it says nothing that could answer a question, as «ok» or «where is it?».
+    NoContent,
 }
 
 impl std::fmt::Display for Outcome {
@@ -122,6 +126,7 @@ impl std::fmt::Display for Outcome {
             Self::Shown => f.write_str("the prompt shows it anyway"),
             Self::SameQuestion => f.write_str("it asks the same, which is no answer"),
             Self::SaidAgain(item) => write!(f, "said again later, by `{item}`"),
+            Self::NoContent => f.write_str("excluded: no content"),
         }
     }
 }
@@ -149,6 +154,7 @@ impl TraceCandidate {
 
     /// Whether the candidate was excluded before the ranking chose.
     pub fn was_excluded(&self) -> bool {
-        matches!(self.outcome, Outcome::Shown | Outcome::SameQuestion | Outcome::SaidAgain(_))
+        use Outcome::{NoContent, SaidAgain, SameQuestion, Shown};
+        matches!(self.outcome, Shown | SameQuestion | SaidAgain(_) | NoContent)
     }
 }

@@ -162,7 +162,7 @@ impl Conversation {
             // The message is recorded, and the reply says so. The row says why nothing is recalled.
             tracing::warn!(%error, "memory replies without what it recalls");
         }
-        let (text, recalled) = librarian::reply(message, &learned, items);
+        let (text, recalled) = librarian::reply(message, &learned, items, self.clock.now());
         let status = ReplyStatus::MemoryAlone;
         Ok(ChatReply { text, status, turn, request_id, recalled, learned, spent: Spent::default() })
     }

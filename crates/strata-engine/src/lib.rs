@@ -17,6 +17,7 @@ mod keys;
 pub mod learn;
 mod learning;
 mod limits;
+mod line;
 mod maintenance;
 mod memories;
 pub mod prompt;

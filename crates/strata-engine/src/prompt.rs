@@ -21,6 +21,7 @@ mod summary;
 mod tests;
 mod usage;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use chat::memory_block;
@@ -40,6 +41,7 @@ pub use steps::{Compaction, MessageSize, compacted, summary_share};
 pub use summary::{build_summary, build_summary_with, compress_message, compress_message_with};
 pub(crate) use usage::count_usage;
 
+use crate::line::{Days, said_head, speaker};
 use strata_core::error::Error;
 use strata_core::names::{Named, unknown};
 use strata_core::ports::{ChatMessage, TokenCounter};
@@ -106,18 +108,31 @@ pub struct Message {
     pub role: Role,
     /// The text.
     pub content: String,
+    /// The speaker's name, if it is known.
+    pub name: Option<String>,
+    /// The time at which it was said, if it is known. Then the message is shown with its day and speaker.
+    pub said_at: Option<Timestamp>,
 }
 
 impl Message {
     /// A message of a speaker.
     pub fn new(role: Role, content: impl Into<String>) -> Self {
-        Self { role, content: content.into() }
+        Self { role, content: content.into(), name: None, said_at: None }
+    }
+
+    /// The beginning of the message's line: `[2023-05-08 Caroline]`, or `User:` if its time is not known.
+    fn head(&self) -> String {
+        match (self.said_at, &self.name) {
+            (Some(at), name) => said_head(self.role, name.as_deref(), at, Days::Absolute),
+            (None, Some(name)) => format!("{}:", speaker(self.role, Some(name))),
+            (None, None) => format!("{}:", label(self.role)),
+        }
     }
 }
 
 impl From<Turn> for Message {
-    fn from(turn: Turn) -> Self {
-        Self { role: turn.role, content: turn.content }
+    fn from(Turn { role, name, content, created_at, .. }: Turn) -> Self {
+        Self { role, content, name, said_at: Some(created_at) }
     }
 }
 

@@ -10,8 +10,10 @@ mod gather;
 mod tests;
 
 use crate::limits::Limits;
+use crate::line::{Days, day, turn_head};
 use crate::recall::Recall;
 use crate::recording::Recording;
+use jiff::civil::Date;
 use std::sync::Arc;
 use strata_core::ports::{Clock, IdSource, TokenCounter};
 
@@ -180,7 +182,8 @@ impl Prompting {
             }
             None => {
                 let shown: Vec<_> = unfolded.turns.iter().map(|turn| ItemId::Turn(turn.id)).collect();
-                let said = unfolded.turns.iter().map(|turn| self.shown_turn(turn));
+                let today = day(self.clock.now());
+                let said = unfolded.turns.iter().map(|turn| self.shown_turn(turn, today));
                 let question = ChatMessage { role: Role::User, content: request.question.clone() };
                 (said.chain([question]).collect(), shown, false)
             }
@@ -193,17 +196,27 @@ impl Prompting {
         };
         // A client that sends the whole conversation needs no summary of it.
         let summary = if covers_all { String::new() } else { unfolded.text(settings) };
-        let memories = &remembered.items;
+        let (memories, now) = (&remembered.items, Some(self.clock.now()));
         let layers =
-            ChatLayers { messages: &messages, state: &state, summary: &summary, memories, max_tokens };
+            ChatLayers { messages: &messages, state: &state, summary: &summary, memories, max_tokens, now };
         let prompt = crate::prompt::chat(layers, rules, settings, self.tokens.as_ref());
         (prompt, remembered)
     }
 
     /// A turn as a message. The result of a tool is passed on as a message of the assistant: chat models accept a
     /// tool's message only after the call that asked for it, and the call is not part of this prompt.
-    fn shown_turn(&self, turn: &Turn) -> ChatMessage {
+    ///
+    /// A turn with a name, and a user's turn of an earlier day, begin with day and speaker. The model's own turns do
+    /// not, because the model would imitate it.
+    fn shown_turn(&self, turn: &Turn, today: Date) -> ChatMessage {
         let content = filter_content_with(&turn.content, &self.prompts.settings.filter);
+        let is_earlier = turn.role == Role::User && day(turn.created_at) != today;
+        let content = match turn.role {
+            Role::User | Role::Assistant if turn.name.is_some() || is_earlier => {
+                format!("{} {content}", turn_head(turn, Days::Absolute))
+            }
+            _ => content,
+        };
         match turn.role {
             Role::Tool => ChatMessage { role: Role::Assistant, content: format!("Tool: {content}") },
             role => ChatMessage { role, content },

@@ -35,7 +35,10 @@ use strata_core::id::{RequestId, UserId};
 use strata_core::ports::{Clock, Compute, Embedder, IdSource, Reranker, TokenCounter};
 use strata_core::store::Store;
 
+use strata_language::content::is_courtesy;
+
 use crate::index::Indexes;
+use candidates::CandidateSet;
 
 pub use budget::{Budget, Share, cut, share};
 pub(crate) use log::RequestLog;
@@ -99,6 +102,11 @@ impl Recall {
         id: RequestId,
     ) -> Result<Recalled> {
         let request = Arc::new(request);
+        if request.order == Order::Served && is_courtesy(&request.query) {
+            // A greeting or thanks asks for nothing.
+            let nothing = CandidateSet { scope: plan.scope, ..CandidateSet::default() };
+            return self.serve(user, &request, &plan, id, nothing).await;
+        }
         let mut found = self.find_candidates(user, &request, &plan).await?;
         if found.term_hits == 0 {
             self.add_similar(&request, &mut found).await?;

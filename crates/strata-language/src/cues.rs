@@ -1,4 +1,13 @@
-//! Phrases that point at an earlier conversation.
+//! What a message says about the memory that it needs: phrases that point at an earlier conversation or at the current
+//! session, and requests that need nothing of a user's own.
+//!
+//! Courtesies, which need no memory either, are in [`crate::content`].
+
+mod general;
+mod session;
+
+pub use general::is_general_request;
+pub use session::points_at_session;
 
 /// English phrases that point at an earlier conversation, in lower case.
 const ENGLISH_CUES: [&str; 22] = [

@@ -80,7 +80,7 @@ pub fn for_each_term(text: &str, mut emit: impl FnMut(&str)) {
     }
 }
 
-fn is_stop_word(word: &str) -> bool {
+pub(crate) fn is_stop_word(word: &str) -> bool {
     word.len() <= 6 && STOP_WORDS.contains(word)
 }
 

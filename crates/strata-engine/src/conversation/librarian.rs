@@ -5,10 +5,16 @@
 
 use crate::jobs::{Event, InferredEvent};
 use crate::learn::extractive::is_chinese;
+use crate::line::{Days, item_line};
 use crate::recall::RecalledItem;
+use jiff::Timestamp;
+use std::collections::HashSet;
+use strata_core::memory::Memory;
 use strata_core::store::Item;
-use strata_core::turn::Role;
+use strata_core::turn::{Role, Turn};
+use strata_language::content::has_content;
 use strata_language::rules::is_question;
+use strata_language::text::analyse;
 
 /// The most items that a reply shows: as many as fit on a screen beside the question.
 const MAX_SHOWN: usize = 5;
@@ -18,8 +24,10 @@ pub(super) fn reply(
     message: &str,
     learned: &[InferredEvent],
     recalled: Vec<RecalledItem>,
+    now: Timestamp,
 ) -> (String, Vec<RecalledItem>) {
-    let words = if is_chinese(std::iter::once(message)) { &CHINESE } else { &ENGLISH };
+    let is_chinese = is_chinese(std::iter::once(message));
+    let words = if is_chinese { &CHINESE } else { &ENGLISH };
     let mut lines = said_to(learned, words);
     if !is_question(message) {
         if lines.is_empty() {
@@ -27,8 +35,8 @@ pub(super) fn reply(
         }
         return (lines.join("\n"), Vec::new());
     }
-    let shown = worth_showing(recalled);
-    // If nothing matches, recall returns recent turns, with a relevance of 0.
+    let shown = worth_showing(message, recalled);
+    // For a question about the session itself, recall may return recent turns, with a relevance of 0.
     let fits = shown.iter().any(|found| found.relevance > 0.0);
     let head = match (shown.is_empty(), fits) {
         (true, _) => words.nothing,
@@ -36,10 +44,10 @@ pub(super) fn reply(
         (false, false) => words.recent,
     };
     lines.push(head.to_owned());
+    let days = Days::Relative { now, is_chinese };
     lines.extend(shown.iter().map(|found| {
-        let day = found.item.created_at().strftime("%Y-%m-%d");
         let content = found.shortened.as_deref().unwrap_or_else(|| found.item.content());
-        format!("• {} ({day})", content.trim())
+        format!("• {}", item_line(&found.item, content.trim(), days))
     }));
     (lines.join("\n"), shown)
 }
@@ -63,18 +71,22 @@ fn said_to(learned: &[InferredEvent], words: &Words) -> Vec<String> {
         .collect()
 }
 
-/// The items to show: no earlier questions, and no turn that a shown memory was learned from.
-fn worth_showing(recalled: Vec<RecalledItem>) -> Vec<RecalledItem> {
-    let mut told: Vec<_> = Vec::new();
-    for found in &recalled {
-        if let Item::Memory(memory) = &found.item {
-            told.extend_from_slice(&memory.source_turns);
-        }
-    }
+/// The items to show: no bare questions, and no turn whose answer a shown memory repeats.
+fn worth_showing(question: &str, recalled: Vec<RecalledItem>) -> Vec<RecalledItem> {
+    let memories: Vec<Memory> = recalled
+        .iter()
+        .filter_map(|found| match &found.item {
+            Item::Memory(memory) => Some(memory.clone()),
+            Item::Turn(_) | Item::Summary(_) => None,
+        })
+        .collect();
+    let asked = terms(question);
+    let is_told = |turn: &Turn| {
+        let learned = memories.iter().filter(|memory| memory.source_turns.contains(&turn.id));
+        learned.into_iter().any(|memory| tells_as_much(&asked, &turn.content, &memory.content))
+    };
     let is_new = |found: &RecalledItem| match &found.item {
-        Item::Turn(turn) => {
-            turn.role != Role::System && !is_question(&turn.content) && !told.contains(&turn.id)
-        }
+        Item::Turn(turn) => turn.role != Role::System && has_content(&turn.content) && !is_told(turn),
         Item::Memory(_) | Item::Summary(_) => true,
     };
     let mut shown: Vec<RecalledItem> = recalled.into_iter().filter(is_new).collect();
@@ -82,6 +94,23 @@ fn worth_showing(recalled: Vec<RecalledItem>) -> Vec<RecalledItem> {
     shown.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
     shown.truncate(MAX_SHOWN);
     shown
+}
+
+/// A memory repeats a turn if it has at least this share of the turn's terms. The rest is «the user», a date or a filler.
+const NEARLY_ALL: f32 = 0.8;
+
+/// Whether a memory tells as much as the turn it was learned from: nearly all that the turn says, or everything in it that
+/// the question asks for. A turn with several facts of which only one became a memory is not told by it.
+fn tells_as_much(asked: &HashSet<String>, turn: &str, memory: &str) -> bool {
+    let (turn, memory) = (terms(turn), terms(memory));
+    let told = turn.intersection(&memory).count();
+    let mut matched = asked.intersection(&turn).peekable();
+    told as f32 >= NEARLY_ALL * turn.len() as f32
+        || (matched.peek().is_some() && matched.all(|term| memory.contains(term)))
+}
+
+fn terms(text: &str) -> HashSet<String> {
+    analyse(text).into_iter().collect()
 }
 
 /// The wording of a language.
@@ -105,8 +134,8 @@ const ENGLISH: Words = Words {
     before: "before: ",
     noted: "Noted, word for word. Ask me about it whenever you like.",
     remembered: "This is what I remember:",
-    recent: "I am not sure. This is what was said last:",
-    nothing: "I remember nothing about that yet.",
+    recent: "This is what was said last:",
+    nothing: "I don't know. I remember nothing about that yet.",
 };
 
 const CHINESE: Words = Words {
@@ -117,8 +146,8 @@ const CHINESE: Words = Words {
     before: "原来是：",
     noted: "已经一字不差地记下了，随时可以问我。",
     remembered: "我记得这些：",
-    recent: "我不确定。最近说过这些：",
-    nothing: "关于这个，我还没有任何记忆。",
+    recent: "最近说过这些：",
+    nothing: "我不知道。关于这个，我还没有任何记忆。",
 };
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use hashbrown::HashMap;
 use super::document::Doc;
 use strata_core::hash::{FNV_START, fnv_step};
 use strata_core::store::Item;
+use strata_language::content::has_content;
 use strata_language::rules::is_question;
 use strata_language::text::fold;
 
@@ -23,6 +24,8 @@ pub struct TextFingerprint {
     pub(crate) asks: bool,
     /// Whether the text asks for something that it does not name: «what is my code», «我住在哪里», but not «is it 4417?».
     pub(crate) is_open: bool,
+    /// Whether the text says anything: «ok» and «where is it?» do not.
+    pub(crate) has_content: bool,
 }
 
 impl TextFingerprint {
@@ -31,7 +34,7 @@ impl TextFingerprint {
         if let Some((end, _)) = text.char_indices().nth(MOST_READ) {
             // Two long texts with the same start are almost never different; the length stands for the rest.
             let hash = hash(fold(&text[..end]).chars()) ^ (text.trim().len() as u64).rotate_left(32);
-            return Self { hash, asks: false, is_open: false };
+            return Self { hash, asks: false, is_open: false, has_content: true };
         }
         let folded = fold(text);
         let letters = || folded.chars().filter(|c| c.is_alphanumeric());
@@ -40,7 +43,7 @@ impl TextFingerprint {
             Some(_) => hash(letters()),
             None => hash(folded.chars()),
         };
-        Self { hash, asks: is_question(text), is_open: is_open(&folded) }
+        Self { hash, asks: is_question(text), is_open: is_open(&folded), has_content: has_content(text) }
     }
 }
 

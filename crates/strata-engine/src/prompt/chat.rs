@@ -3,7 +3,7 @@
 //! The memory goes in front of the user's last message, in a block of its own ([`OPEN`] … [`CLOSE`]). All messages
 //! before it stay unchanged, so that the provider's prompt cache keeps working. A block that comes back is recognised
 //! ([`strip_injected`]), and is never recorded or learned from. The block holds the profiles' fields, the summary, and
-//! the recalled items as `[role] content` (memory-proxy design). The user's own text follows the block.
+//! the recalled items, each with its day and speaker ([`crate::line`]). The user's own text follows the block.
 //!
 //! If the budget is too small, the layers are cut in this order: the oldest messages, in whole steps, so that the
 //! beginning changes seldom; the summary; the memories, least relevant first; the profiles' fields. The user's last
@@ -13,10 +13,12 @@ use super::extract::Rules;
 use super::layers::{Context, layer, plain};
 use super::summary::condense;
 use super::{Cut, Layer, Prompt, PromptBody, PromptSettings, count_all, note_cut, replace_cut};
+use crate::learn::extractive::is_chinese;
+use crate::line::{Days, item_line};
 use crate::recall::RecalledItem;
+use jiff::Timestamp;
 use strata_core::ports::{ChatMessage, TokenCounter};
 use strata_core::state::State;
-use strata_core::store::Item;
 use strata_core::turn::Role;
 
 /// The beginning of an injected block.
@@ -26,8 +28,7 @@ pub(crate) const OPEN: &str = "<strata_memory>";
 pub(crate) const CLOSE: &str = "</strata_memory>";
 
 /// Explains the block to the model.
-const ABOUT: &str =
-    "Remembered by Strata from earlier turns. It was not said in this message; use it if it helps.";
+const ABOUT: &str = "Remembered by Strata from earlier turns, with days in UTC. It was not said in this message; use it if it helps.";
 
 /// The tokens of a message beside its content, as OpenAI counts them.
 const MESSAGE_TOKENS: u32 = 4;
@@ -48,6 +49,8 @@ pub struct ChatLayers<'a> {
     pub memories: &'a [RecalledItem],
     /// The most tokens. With `None` the client's messages are not cut, and recall's own budget limits the block.
     pub max_tokens: Option<u32>,
+    /// The moment of the request. With it, recalled turns show how long ago they were said, beside their day.
+    pub now: Option<Timestamp>,
 }
 
 /// Renders the layers within the budget. If there is no message of the user, nothing is injected.
@@ -73,7 +76,7 @@ pub(crate) fn memory_block(
     memories: &[RecalledItem],
     rules: &Rules,
 ) -> Option<String> {
-    let layers = ChatLayers { messages: &[], state, summary, memories, max_tokens: None };
+    let layers = ChatLayers { messages: &[], state, summary, memories, max_tokens: None, now: None };
     block(&Recollection::new(layers, rules))
 }
 
@@ -103,23 +106,24 @@ struct Recollection {
 
 impl Recollection {
     fn new(layers: ChatLayers<'_>, rules: &Rules) -> Self {
+        let question = layers.messages.iter().rfind(|message| message.role == Role::User);
+        let days = match layers.now {
+            Some(now) => Days::Relative {
+                now,
+                is_chinese: is_chinese(question.map(|question| question.content.as_str()).into_iter()),
+            },
+            None => Days::Absolute,
+        };
+        let line = |recalled: &RecalledItem| {
+            let content = recalled.shortened.as_deref().unwrap_or_else(|| recalled.item.content());
+            plain(&item_line(&recalled.item, content.trim(), days))
+        };
         Self {
             contexts: Context::all(rules, layers.state),
             summary: plain(layers.summary),
-            memories: layers.memories.iter().map(recalled_line).collect(),
+            memories: layers.memories.iter().map(line).collect(),
         }
     }
-}
-
-/// A recalled item in the form of the memory-proxy design: `[role] content`.
-fn recalled_line(recalled: &RecalledItem) -> String {
-    let role = match &recalled.item {
-        Item::Turn(turn) => turn.role.as_str(),
-        Item::Memory(_) => "memory",
-        Item::Summary(_) => "summary",
-    };
-    let content = recalled.shortened.as_deref().unwrap_or_else(|| recalled.item.content());
-    format!("[{role}] {}", plain(content.trim()))
 }
 
 fn block(memory: &Recollection) -> Option<String> {

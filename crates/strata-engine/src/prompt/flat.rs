@@ -1,4 +1,5 @@
-//! The flat renderer: one text, byte for byte the «Prompt Output Format» of the layered-prompt design.
+//! The flat renderer: one text in the «Prompt Output Format» of the layered-prompt design. Messages whose time is known
+//! begin with their day and speaker; for all others it is that format byte for byte.
 //!
 //! If the budget is too small, the layers are cut in this order: the oldest recent messages, which move into the
 //! summary, down to the last exchange; the oldest parts of the summary, then all of it; the oldest items of the
@@ -8,8 +9,8 @@ use super::extract::Rules;
 use super::layers::{Context, device_address, layer, plain, recent_start};
 use super::summary::{build_summary_with, condense};
 use super::{
-    Cut, Message, Prompt, PromptBody, PromptSettings, count_all, filter_content_with, is_device, label,
-    note_cut, replace_cut,
+    Cut, Message, Prompt, PromptBody, PromptSettings, count_all, filter_content_with, is_device, note_cut,
+    replace_cut,
 };
 use strata_core::ports::{EstimatedTokens, TokenCounter};
 use strata_core::state::State;
@@ -139,7 +140,7 @@ impl<'a> FlatDraft<'a> {
         });
         let recent = messages.iter().filter_map(|message| {
             let content = filter_content_with(&message.content, &settings.filter);
-            let text = format!("{}: {}", label(message.role), plain(content.trim_end()));
+            let text = format!("{} {}", plain(&message.head()), plain(content.trim_end()));
             let tokens = tokens.count(&text) + 1;
             (!content.trim().is_empty()).then_some(RecentLine { text, tokens, message })
         });

@@ -1,14 +1,16 @@
 //! The rolling summary: a short form of the messages that leave the recent turns, made without a model.
 //!
-//! A summary is a list of entries, `User: …` and `Assistant: …`, oldest first. Its length is limited: the newest half
+//! A summary is a list of entries, `[2023-05-08 Caroline] …`, or `User: …` if the time is not known, oldest first. Its length is limited: the newest half
 //! stays as it is, the older half is condensed to first sentences, and entries that still do not fit are left out whole
 //! and counted in the first line. No sentence is cut.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
+use jiff::civil::Date;
+
 use super::filter::{FilterSettings, RawLogs, strip};
-use super::{Message, SummarySettings, label};
+use super::{Message, SummarySettings};
 use strata_core::turn::Role;
 use strata_language::sentences::{beginning, ending, first_sentence};
 
@@ -74,7 +76,7 @@ pub fn build_summary_with(
     for message in turns_to_evict {
         let text = compress_message_with(message.role, &message.content, filter, settings);
         if !text.is_empty() {
-            entries.list.push(Cow::Owned(format!("{}: {}", label(message.role), quoted(&text))));
+            entries.list.push(Cow::Owned(format!("{} {}", message.head(), quoted(&text))));
         }
     }
     entries.fit(settings.max_chars);
@@ -93,9 +95,20 @@ pub(super) fn condense(summary: &str, max_chars: usize) -> String {
 const LABELS: [&str; 8] =
     ["User: ", "Assistant: ", "System: ", "Tool: ", "- user: ", "- assistant: ", "- system: ", "- tool: "];
 
+/// The label of an entry, `[2023-05-08 Caroline] ` or one of [`LABELS`], at the beginning of a line.
+fn label_of(line: &str) -> Option<&str> {
+    if let Some(label) = LABELS.iter().find(|label| line.starts_with(**label)) {
+        return Some(*label);
+    }
+    let (head, _) = line.strip_prefix('[')?.split_once("] ")?;
+    let (day, speaker) = head.split_once(' ')?;
+    let is_day = day.len() == 10 && day.parse::<Date>().is_ok();
+    (is_day && !speaker.is_empty()).then(|| &line[..head.len() + 3])
+}
+
 /// Indents lines that look like the beginning of another entry.
 fn quoted(text: &str) -> Cow<'_, str> {
-    let starts = |line: &str| LABELS.iter().any(|label| line.starts_with(label));
+    let starts = |line: &str| label_of(line).is_some();
     if !text.lines().skip(1).any(starts) {
         return Cow::Borrowed(text);
     }
@@ -132,7 +145,7 @@ impl<'a> Entries<'a> {
         let mut offset = 0;
         let mut labelled = false;
         for line in body.split_inclusive('\n') {
-            let has_label = LABELS.iter().any(|label| line.starts_with(label));
+            let has_label = label_of(line).is_some();
             labelled |= has_label;
             // A summary by another program may begin without labels. Then each line is an entry.
             if has_label || !labelled {
@@ -200,7 +213,7 @@ fn left_out_line(count: u64) -> String {
 
 /// An entry's first sentence. Never longer than the entry.
 fn condensed(entry: &str) -> String {
-    let label = LABELS.iter().find(|label| entry.starts_with(**label)).copied().unwrap_or_default();
+    let label = label_of(entry).unwrap_or_default();
     let text = &entry[label.len()..];
     let short = format!("{label}{}", beginning(first_sentence(text), MAX_CONDENSED_CHARS));
     if short.len() < entry.len() { short } else { entry.to_owned() }

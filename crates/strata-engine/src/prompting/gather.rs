@@ -9,6 +9,8 @@ use strata_core::metric::RequestMetric;
 use strata_core::scope::Scope;
 use strata_core::store::Item;
 
+use crate::line::{Days, item_head};
+
 use super::{ChatQuestion, PromptRequest, Prompting};
 use crate::index::TextFingerprint;
 use crate::recall::{Budget, MAX_LIMIT, MAX_QUERY_CHARS, RecallRequest, RecalledItem, Shown, cut};
@@ -57,11 +59,12 @@ impl Prompting {
             Err(error) => (Vec::new(), Some(error)),
         };
         let found = found.into_iter().filter(|found| !gathering.shows(&found.item));
-        let items: Vec<RecalledItem> = found.take(self.wanted(gathering) as usize).collect();
+        let mut items: Vec<RecalledItem> = found.take(self.wanted(gathering) as usize).collect();
+        row.truncated |= self.keep_within(&mut items, request.budget);
         row.keep_served(items.iter().map(|item| item.item.id()));
         row.context_items = items.len() as u32;
         row.estimated_tokens =
-            items.iter().fold(0, |sum: u32, item| sum.saturating_add(self.recall.tokens_shown(item)));
+            items.iter().fold(0, |sum: u32, item| sum.saturating_add(self.line_tokens(item)));
         Remembered { items, row, problem }
     }
 
@@ -82,6 +85,24 @@ impl Prompting {
             shown: Shown { items: gathering.shown_items.clone(), texts: gathering.shown_texts.clone() },
             ..RecallRequest::new(cut(query, MAX_QUERY_CHARS).unwrap_or_else(|| query.clone()))
         }
+    }
+
+    /// The tokens of an item's line.
+    fn line_tokens(&self, item: &RecalledItem) -> u32 {
+        let head = item_head(&item.item, Days::Absolute);
+        self.recall.tokens_shown(item).saturating_add(self.tokens.count(&head))
+    }
+
+    /// Drops the items whose lines do not fit the budget, and returns whether there were any. Recall counts texts
+    /// without the beginnings of their lines.
+    fn keep_within(&self, items: &mut Vec<RecalledItem>, budget: Option<Budget>) -> bool {
+        let (before, mut left) = (items.len(), budget.map_or(u32::MAX, |budget| budget.max_tokens));
+        items.retain(|item| {
+            let fitting = left.checked_sub(self.line_tokens(item));
+            left = fitting.unwrap_or(left);
+            fitting.is_some()
+        });
+        items.len() < before
     }
 
     fn wanted(&self, gathering: &Gathering) -> u32 {

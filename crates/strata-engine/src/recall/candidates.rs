@@ -92,6 +92,10 @@ pub(crate) struct CandidateSet {
     pub(crate) indexes: Vec<FreshIndex>,
     /// Whether the question names a time.
     pub(crate) names_time: bool,
+    /// Whether the question is a task that refers to nothing of the user's own ([`cues::is_general_request`]).
+    ///
+    /// [`cues::is_general_request`]: strata_language::cues::is_general_request
+    pub(crate) is_general: bool,
     pub(crate) scope: Scope,
     /// The owners whose items were searched.
     pub(crate) owners: Vec<UserId>,
@@ -110,6 +114,7 @@ impl Default for CandidateSet {
             excluded: Vec::new(),
             indexes: Vec::new(),
             names_time: false,
+            is_general: false,
             scope: Scope::User,
             owners: Vec::new(),
             expansion: None,

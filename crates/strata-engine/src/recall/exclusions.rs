@@ -1,5 +1,5 @@
-//! Exclusions: relevant items that are not served. They repeat the question, repeat another item, or are already shown
-//! to the caller.
+//! Exclusions: relevant items that are not served. They repeat the question, repeat another item, have no content, or are
+//! already shown to the caller.
 //!
 //! An earlier copy of the question is its best match, but does not answer it. A statement that a user repeats ten times
 //! would fill the whole list. Such items are excluded before the list is cut, so that the next items move up. The words
@@ -27,6 +27,10 @@ const AS_GOOD: f32 = 0.9;
 
 /// A turn that repeats the question may have this many extra words: its speaker's name.
 const NAME_WORDS: usize = 3;
+
+/// A turn with more words than this, stop words aside, counts as one with content, so that its text need not be read. In
+/// public chats, 99 of 100 courtesies and bare questions are shorter.
+const MAX_EMPTY_WORDS: u32 = 12;
 
 /// Words that only phrase a question and add no topic to it.
 const ASKING: [&str; 26] = [
@@ -56,12 +60,14 @@ pub(crate) enum ExclusionReason {
     SameQuestion,
     /// The given item says the same and is newer.
     SaidAgain(ItemId),
+    /// It says nothing that could answer a question.
+    NoContent,
 }
 
 impl ExclusionReason {
     /// Whether the item does not count as a hit: its words match the question, but it adds no knowledge.
     pub(crate) fn is_no_hit(self) -> bool {
-        matches!(self, Self::Shown | Self::SameQuestion)
+        matches!(self, Self::Shown | Self::SameQuestion | Self::NoContent)
     }
 }
 
@@ -112,12 +118,13 @@ impl<'a> ExclusionRules<'a> {
         let asks = || fingerprint.is_none_or(|fingerprint| self.repeats_question(document, fingerprint));
         self.shown.items.contains(&document.id)
             || fingerprint.is_some_and(|fingerprint| is_shown(self, document, fingerprint))
+            || fingerprint.is_some_and(|fingerprint| is_turn(document) && !fingerprint.has_content)
             || (self.may_repeat_question(index, doc, document) && asks())
     }
 
     /// Whether an item may repeat the question, judged by its words.
     fn may_repeat_question(&self, index: &UserIndex, doc: Doc, document: &Document) -> bool {
-        if !matches!(document.id, ItemId::Turn(_)) {
+        if !is_turn(document) {
             return false;
         }
         let words = index.words.of(doc);
@@ -189,7 +196,12 @@ fn judge(index: &UserIndex, rules: &ExclusionRules<'_>, best: &[Scored]) -> Judg
             Some(fingerprint) if may_repeat_question && rules.repeats_question(document, fingerprint) => {
                 reasons.insert(place, ExclusionReason::SameQuestion);
             }
-            None if may_repeat_question || may_be_shown => unknown.push(document.id),
+            Some(fingerprint) if is_turn(document) && !fingerprint.has_content => {
+                reasons.insert(place, ExclusionReason::NoContent);
+            }
+            None if may_repeat_question || may_be_shown || may_be_empty(document) => {
+                unknown.push(document.id)
+            }
             _ => words.push((document.speaker, words_of(index, *doc), place)),
         }
     }
@@ -203,7 +215,17 @@ fn judge(index: &UserIndex, rules: &ExclusionRules<'_>, best: &[Scored]) -> Judg
 
 /// Whether the prompt shows a turn's text already.
 fn is_shown(rules: &ExclusionRules<'_>, document: &Document, fingerprint: TextFingerprint) -> bool {
-    matches!(document.id, ItemId::Turn(_)) && rules.shown.texts.contains(&fingerprint)
+    is_turn(document) && rules.shown.texts.contains(&fingerprint)
+}
+
+/// Memories are statements that a person or a rule chose to keep, so only turns are judged.
+fn is_turn(document: &Document) -> bool {
+    matches!(document.id, ItemId::Turn(_))
+}
+
+/// Whether a turn may have no content, judged by its length.
+fn may_be_empty(document: &Document) -> bool {
+    is_turn(document) && document.word_count <= MAX_EMPTY_WORDS
 }
 
 /// Excludes repeated statements among items with the same words. Of the items with the same text whose scores are near
@@ -268,6 +290,8 @@ pub(super) fn exclude_hits(
             excluded.push((found.hit, ExclusionReason::Shown));
         } else if turn.is_some_and(|turn| asks(turn, fingerprint)) {
             excluded.push((found.hit, ExclusionReason::SameQuestion));
+        } else if turn.is_some() && !fingerprint.has_content {
+            excluded.push((found.hit, ExclusionReason::NoContent));
         } else {
             let speaker = turn.map(|turn| speaker(turn).to_owned());
             match said.get(&(speaker.clone(), fingerprint)) {

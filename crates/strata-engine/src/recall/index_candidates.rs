@@ -99,6 +99,7 @@ impl CandidateSource for IndexSource<'_> {
             found.owners.push(owner.owner.clone());
         }
         found.names_time = !self.question.times.is_empty();
+        found.is_general = self.question.is_general;
         validity::current_first(&mut found, &self.request, plan);
         Ok(found)
     }

@@ -6,6 +6,7 @@ use super::multi_question;
 use crate::index::{TermHash, is_latin, question_terms, question_words};
 use strata_core::lexicon::{DIMENSION, Lexicon, Word, add};
 use strata_core::vector::Vector;
+use strata_language::cues;
 use strata_language::time;
 use strata_language::time::{Precision, TimeSpan};
 
@@ -22,6 +23,8 @@ pub(crate) struct Question {
     pub(crate) times: Vec<TimeSpan>,
     /// Whether an encoder that knows no Chinese can read it.
     pub(crate) latin: bool,
+    /// Whether it is a task that refers to nothing of the user's own, so that only a strong match helps.
+    pub(crate) is_general: bool,
     /// The single questions in it, if it asks several things at once.
     pub(crate) sub_questions: Vec<Self>,
 }
@@ -80,6 +83,7 @@ impl Question {
             mean: Vector::quantise(&mean),
             times: times(text, now),
             latin: is_latin(text),
+            is_general: cues::is_general_request(text),
             sub_questions: Vec::new(),
         }
     }

@@ -24,9 +24,14 @@ use strata_core::trace::Outcome;
 use strata_core::trace::RetrievalPath;
 use strata_core::turn::Turn;
 use strata_core::vector::Vector;
+use strata_language::content::has_content;
+use strata_language::cues;
 
 /// The cross-encoder reads this many times the wanted number of items, as in the memory-proxy design.
 const RERANKED_TIMES: usize = 3;
+
+/// The least relevance for a general request, which needs nothing of a user's own unless it matches strongly.
+const GENERAL_THRESHOLD: f32 = 0.6;
 
 const MICROS_A_DAY: f32 = 86_400_000_000.0;
 
@@ -76,11 +81,10 @@ impl Recall {
                 recalled.items.push(RecalledItem { item, shortened: None, score, relevance });
             }
         }
-        let nothing_fits =
-            recalled.items.is_empty() && found.term_hits == 0 && request.order == Order::Served;
-        // Recent turns have no relevance, so a request with its own threshold does not get them.
-        let wants_recent = request.score_threshold.is_none_or(|least| least <= 0.0);
-        if nothing_fits && wants_recent && request.kinds.turns {
+        if recalled.items.is_empty() {
+            recalled.path = RetrievalPath::None;
+        }
+        if recalled.items.is_empty() && wants_recent(request) {
             self.add_recent(user, request, plan, &mut recalled).await?;
             if let Some(trace) = &mut trace {
                 trace.add_recent(&recalled.items);
@@ -144,8 +148,12 @@ impl Recall {
         trace: Option<&mut TraceLog>,
     ) -> Vec<(Candidate, f32)> {
         let now = request.as_of.unwrap_or_else(|| self.clock.now()).as_microsecond();
+        let least = match found.is_general {
+            true => plan.score_threshold.max(GENERAL_THRESHOLD),
+            false => plan.score_threshold,
+        };
         let relevant: Vec<&Candidate> =
-            found.candidates.iter().filter(|candidate| candidate.relevance >= plan.score_threshold).collect();
+            found.candidates.iter().filter(|candidate| candidate.relevance >= least).collect();
         let age_days = |candidate: &Candidate| (now - candidate.created_at) as f32 / MICROS_A_DAY;
         // A question that names a time asks for items of that time, not for the latest ones.
         let weight = if found.names_time { 0.0 } else { plan.recency_weight };
@@ -300,10 +308,19 @@ fn by_relevance(
     best.map(|candidate| (candidate.clone(), candidate.relevance)).collect()
 }
 
-/// If nothing else was found, an earlier copy of the same question. The newest is enough, because all copies say the
-/// same.
+/// Whether recent turns stand in if nothing is found: the question points at the session itself. Recent turns have no
+/// relevance, so a request with its own threshold does not get them.
+fn wants_recent(request: &RecallRequest) -> bool {
+    request.order == Order::Served
+        && request.kinds.turns
+        && request.score_threshold.is_none_or(|least| least <= 0.0)
+        && cues::points_at_session(&request.query)
+}
+
+/// If nothing else was found, an earlier copy of the same question, if the question itself says something. The newest is
+/// enough, because all copies say the same.
 fn asked_before(request: &RecallRequest, plan: &RecallPlan, found: &CandidateSet) -> Vec<(Candidate, f32)> {
-    if request.order == Order::Relevance {
+    if request.order == Order::Relevance || !has_content(&request.query) {
         return Vec::new();
     }
     let asked = found.excluded.iter().filter(|(candidate, reason)| {

@@ -15,6 +15,7 @@ use strata_core::id::UserId;
 use strata_core::scope::Scope;
 use strata_core::store::{Hit, TextMatch, TextQuery};
 use strata_core::trace::RetrievalPath;
+use strata_language::cues;
 
 /// The relevance of a store's hits by position, as a logistic curve (height, slope): it follows the ranking in memory,
 /// whose calibration also depends more on positions than on scores.
@@ -66,6 +67,7 @@ impl<'a> StoreSource<'a> {
             term_hits: term_hits as u32,
             excluded: excluded.iter().map(|(hit, reason)| (candidate(hit, 1.0), *reason)).collect(),
             scope,
+            is_general: cues::is_general_request(&request.query),
             owners: self.owners.clone(),
             path: if candidates.is_empty() { RetrievalPath::None } else { RetrievalPath::Fts },
             candidates,

@@ -16,6 +16,7 @@ impl From<ExclusionReason> for Outcome {
             ExclusionReason::Shown => Self::Shown,
             ExclusionReason::SameQuestion => Self::SameQuestion,
             ExclusionReason::SaidAgain(item) => Self::SaidAgain(item.to_string()),
+            ExclusionReason::NoContent => Self::NoContent,
         }
     }
 }

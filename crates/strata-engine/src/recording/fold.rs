@@ -85,8 +85,8 @@ impl Recording {
         }
         let unfolded = self.unfolded(user, session, turn_count).await?;
         let new = new.iter().zip(turn_count..).filter(|(turn, _)| turn.hidden.is_none());
-        let new =
-            new.map(|(turn, seq)| (seq, turn.token_count, Message::new(turn.role, turn.content.clone())));
+        let new = new
+            .map(|(turn, seq)| (seq, turn.token_count, Message::from(turn.clone().at(session.clone(), seq))));
         let now = self.clock.now();
         Ok(self
             .folded(session, &unfolded, new.collect(), now)
@@ -124,10 +124,8 @@ impl Recording {
     ) -> Option<Summary> {
         let PromptRules { settings, .. } = &*self.prompts;
         let began = self.clock.now();
-        let stored = unfolded
-            .turns
-            .iter()
-            .map(|turn| (turn.seq, turn.token_count, Message::new(turn.role, turn.content.clone())));
+        let stored =
+            unfolded.turns.iter().map(|turn| (turn.seq, turn.token_count, Message::from(turn.clone())));
         let mut places = Vec::new();
         let mut messages = Vec::new();
         for (seq, tokens, message) in stored.chain(new) {

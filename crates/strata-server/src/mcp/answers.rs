@@ -238,7 +238,8 @@ pub(crate) struct CandidateAnswer {
     place: u32,
     /// The relevance for the question, from 0 to 1.
     relevance: f64,
-    /// `served`, `below_threshold`, `not_chosen`, `over_budget`, `shown`, `same_question` or `said_again`.
+    /// `served`, `below_threshold`, `not_chosen`, `over_budget`, `shown`, `same_question`, `said_again` or
+    /// `no_content`.
     #[schemars(with = "String")]
     outcome: OutcomeName,
     /// The outcome in words.

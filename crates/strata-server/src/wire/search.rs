@@ -21,7 +21,7 @@ response! {
         results: Vec<FoundItem> = results,
         /// The request's id, as in the header `X-Strata-Request-Id`.
         request_id: Uuid = recalled.request_id.0,
-        /// The retrieval path that found the items: `fts`, `trgm`, `vector`, `window`, `summaries_only` or `none`.
+        /// The retrieval path that found the items: `fts`, `trgm`, `vector`, `window`, `summaries_only` or `nothing`.
         retrieval_path: &'static str = recalled.path.as_str(),
         /// Where recall searched.
         scope: Scope = recalled.scope.into(),

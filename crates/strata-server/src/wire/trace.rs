@@ -19,7 +19,7 @@ response! {
         scope: Scope = trace.scope.into(),
         /// Why the scope was widened.
         expansion: Option<String> = trace.expansion.clone(),
-        /// The retrieval path that found the items: `fts`, `trgm`, `vector`, `window`, `summaries_only` or `none`.
+        /// The retrieval path that found the items: `fts`, `trgm`, `vector`, `window`, `summaries_only` or `nothing`.
         retrieval_path: &'static str = trace.path.as_str(),
         /// Items that contain a word of the question.
         fts_hits: u32 = trace.fts_hits,
@@ -111,6 +111,8 @@ pub(crate) enum OutcomeName {
     SameQuestion,
     /// Excluded: it was said again later, in the same words.
     SaidAgain,
+    /// Excluded: it has no content, as «ok» or «where is it?».
+    NoContent,
 }
 
 impl From<&Outcome> for OutcomeName {
@@ -123,6 +125,7 @@ impl From<&Outcome> for OutcomeName {
             Outcome::Shown => Self::Shown,
             Outcome::SameQuestion => Self::SameQuestion,
             Outcome::SaidAgain(_) => Self::SaidAgain,
+            Outcome::NoContent => Self::NoContent,
         }
     }
 }
@@ -169,7 +172,7 @@ response! {
         vector_hits: u32 = row.vector_hits,
         /// Whether full text and vectors found nothing, so that trigrams or the most recent turns were used instead.
         used_fallback: bool = row.used_fallback,
-        /// The retrieval path that found the items: `fts`, `trgm`, `vector`, `window`, `summaries_only` or `none`.
+        /// The retrieval path that found the items: `fts`, `trgm`, `vector`, `window`, `summaries_only` or `nothing`.
         retrieval_path: &'static str = row.retrieval_path.as_str(),
         /// The requested scope.
         scope: Scope = row.scope.into(),
