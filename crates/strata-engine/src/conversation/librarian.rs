@@ -159,13 +159,16 @@ mod tests {
     async fn recent_turns_that_stand_in_are_told_as_such() {
         let world = World::new();
         world.say("s", "The kettle is broken.").await;
-        let recalled = world.recall(&crate::recall::RecallRequest::new("qqqq?")).await;
+        let recalled = world.recall(&crate::recall::RecallRequest::new("What did I just say?")).await;
         assert_eq!(contents(&recalled), ["The kettle is broken."]);
-        for (question, head) in [("qqqq?", ENGLISH.recent), ("锅呢？", CHINESE.recent)] {
-            let (text, shown) = reply(question, &[], recalled.items.clone());
-            assert!(text.starts_with(&format!("{head}\n• The kettle is broken. (")), "{text}");
+        for (question, head) in
+            [("What did I just say?", ENGLISH.recent), ("我刚才说了什么？", CHINESE.recent)]
+        {
+            let (text, shown) = reply(question, &[], recalled.items.clone(), Timestamp::UNIX_EPOCH);
+            assert!(text.starts_with(&format!("{head}\n• [")), "{text}");
+            assert!(text.ends_with("] The kettle is broken."), "{text}");
             assert_eq!(shown.len(), 1);
         }
-        assert_eq!(reply("qqqq?", &[], Vec::new()).0, ENGLISH.nothing);
+        assert_eq!(reply("qqqq?", &[], Vec::new(), Timestamp::UNIX_EPOCH).0, ENGLISH.nothing);
     }
 }

@@ -149,7 +149,7 @@ async fn the_model_is_shown_the_session_and_items_of_others() {
     let shown = model.shown();
     assert_eq!(shown[..2], ["user: the dog is called Bello", "assistant: noted"]);
     assert_eq!(shown.len(), 3);
-    assert!(shown[2].contains("[user] the dog sleeps in the flat"), "{shown:?}");
+    assert!(shown[2].contains("[2024-06-01 user, today] the dog sleeps in the flat"), "{shown:?}");
     assert!(shown[2].ends_with("\n\nwhere does the dog sleep"), "{shown:?}");
     let recalled: Vec<_> = reply.recalled.iter().map(|found| found.item.content()).collect();
     assert_eq!(recalled, ["the dog sleeps in the flat"], "neither the question nor what is shown anyway");
@@ -294,15 +294,60 @@ async fn without_a_model_memory_tells_its_memories() {
     let reply = alone("I live in Porto").await;
     assert!(reply.text.starts_with("Changed: ") && reply.text.contains("before: "), "{}", reply.text);
     assert_eq!(alone("hm").await.text, ENGLISH_NOTED);
-    assert!(alone("我住在哪里？").await.text.starts_with("我记得这些："));
     assert!(alone("我对花生过敏").await.text.starts_with("记住了："));
+    let reply = alone("我对什么过敏？").await;
+    assert!(reply.text.starts_with("我记得这些：\n• [since 2024-06-01] "), "{}", reply.text);
     let roles: Vec<Role> = world.said().await.into_iter().map(|turn| turn.role).collect();
     assert_eq!(roles, [Role::User; 6], "memory's own words are not recorded");
     assert_eq!(world.engine.requests.list(&world.user, None, 10).await.unwrap().len(), 6);
     let stranger = strata_core::UserId::new("eve").unwrap();
     let reply =
         world.engine.conversation.chat_alone(&stranger, &session("s"), "Where do I live?").await.unwrap();
-    assert_eq!(reply.text, "I remember nothing about that yet.");
+    assert_eq!(reply.text, "I don't know. I remember nothing about that yet.");
 }
 
 const ENGLISH_NOTED: &str = "Noted, word for word. Ask me about it whenever you like.";
+
+/// A turn with several facts is shown if the question asks for one that did not become a memory.
+#[tokio::test]
+async fn a_turn_is_shown_beside_a_memory_that_tells_only_a_part_of_it() {
+    for (said, question, answer) in [
+        (
+            "I'm a nurse but Tomas works as a baker, and Wren has a pollen allergy.",
+            "who has a pollen allergy?",
+            "Wren",
+        ),
+        ("我是护士，不过小川开面包店，阿雯对花粉过敏。", "谁对花粉过敏？", "阿雯"),
+    ] {
+        let world = World::new();
+        let alone = async |message: &str| {
+            world.engine.conversation.chat_alone(&world.user, &session("s"), message).await
+        };
+        let learned = alone(said).await.unwrap().learned;
+        assert!(!learned.is_empty(), "{said}");
+        world.clock.forward(60);
+        let reply = alone(question).await.unwrap();
+        assert!(reply.text.contains(answer), "{}", reply.text);
+    }
+    // A memory that tells all of its turn stands for it.
+    let world = World::new();
+    let alone =
+        async |message: &str| world.engine.conversation.chat_alone(&world.user, &session("s"), message).await;
+    alone("I live in Trondheim.").await.unwrap();
+    world.clock.forward(60);
+    let reply = alone("Where do I live?").await.unwrap();
+    assert_eq!(reply.text.matches("Trondheim").count(), 1, "{}", reply.text);
+}
+
+#[tokio::test]
+async fn without_an_answer_memory_says_so_in_the_users_language() {
+    let world = World::new();
+    world.say_all("s", &["The kettle is broken.", "ok", "Where is the boat moored?"]).await;
+    for (question, says) in
+        [("What colour is the tractor?", "I don't know."), ("拖拉机是什么颜色的？", "我不知道。")]
+    {
+        let reply = world.engine.conversation.chat_alone(&world.user, &session("s"), question).await.unwrap();
+        assert!(reply.text.starts_with(says), "{}", reply.text);
+        assert!(reply.recalled.is_empty());
+    }
+}

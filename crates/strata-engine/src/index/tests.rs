@@ -517,7 +517,7 @@ async fn the_stores_own_index_serves_large_users() {
     let letters = world.recall(&ranking("jurney lampp")).await;
     assert_eq!(contents(&letters), ["the lamp is on"]);
     let nothing = world.recall(&RecallRequest::new("journey")).await;
-    assert_eq!((nothing.path, nothing.items.len()), (RetrievalPath::Window, 4));
+    assert_eq!((nothing.path, nothing.items.len()), (RetrievalPath::None, 0));
     // Shared items count, too.
     let bob = World { user: user("bob"), engine: world.engine.clone(), ..World::new() };
     bob.say("s", "hello").await;

@@ -242,7 +242,7 @@ mod chats {
             recalled(Item::Turn(turn("我住在西湖边。").at(session("s"), 3))),
         ];
         let state = &state();
-        let layers = ChatLayers { messages, state, summary, memories: &memories, max_tokens };
+        let layers = ChatLayers { messages, state, summary, memories: &memories, max_tokens, now: None };
         chat(layers, rules(), &PromptSettings::default(), &EstimatedTokens)
     }
 
@@ -254,7 +254,7 @@ mod chats {
         assert_eq!(rendered[..3], messages[..3]);
         insta::assert_snapshot!(rendered[3].content, @"
         <strata_memory>
-        Remembered by Strata from earlier turns. It was not said in this message; use it if it helps.
+        Remembered by Strata from earlier turns, with days in UTC. It was not said in this message; use it if it helps.
 
         <diagnostic_context>
         Device: zspr 052 (10.1.1.47)
@@ -270,8 +270,8 @@ mod chats {
         Assistant: yes
         </conversation_summary>
 
-        [memory] The user lives in Hangzhou.
-        [user] 我住在西湖边。
+        [since 2023-11-14] The user lives in Hangzhou.
+        [2023-11-14 user] 我住在西湖边。
         </strata_memory>
 
         the last question
@@ -295,7 +295,14 @@ mod chats {
     fn without_memory_nothing_is_injected() {
         let messages = conversation(1);
         let state = &State::default();
-        let layers = ChatLayers { messages: &messages, state, summary: "", memories: &[], max_tokens: None };
+        let layers = ChatLayers {
+            messages: &messages,
+            state,
+            summary: "",
+            memories: &[],
+            max_tokens: None,
+            now: None,
+        };
         let prompt = chat(layers, rules(), &PromptSettings::default(), &EstimatedTokens);
         assert_eq!(prompt.messages().unwrap(), messages);
         assert_eq!(memory_block(state, "", &[], rules()), None);

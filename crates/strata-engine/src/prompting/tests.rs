@@ -101,8 +101,8 @@ async fn a_diagnosis_fills_itself() {
     re-downloading logs already analyzed. Reuse existing findings.</note>
 
     <recent_conversation>
-    User: 10.1.1.47 plot temp control
-    Assistant: Downloaded InstrumentDebug_1.log for zspr 052.
+    [2023-11-14 user] 10.1.1.47 plot temp control
+    [2023-11-14 assistant] Downloaded InstrumentDebug_1.log for zspr 052.
 
     Key findings:
     - PID controller stable
@@ -217,11 +217,14 @@ async fn the_summary_moves_on_by_steps_and_keeps_its_chain() {
         // With any folding, the prompt has the last three exchanges unchanged.
         let text = flat_text(&engine, "and?").await;
         let recent = text.split("<recent_conversation>\n").nth(1).unwrap();
-        assert!(recent.starts_with(&format!("User: question {}\n", number.saturating_sub(2))), "{text}");
-        assert!(recent.contains(&format!("Assistant: answer {number}\n")));
+        assert!(
+            recent.starts_with(&format!("[2023-11-14 user] question {}\n", number.saturating_sub(2))),
+            "{text}"
+        );
+        assert!(recent.contains(&format!("[2023-11-14 assistant] answer {number}\n")));
         if number >= 3 {
             assert!(
-                text.contains(&format!("Assistant: answer {}\n", number - 3)),
+                text.contains(&format!("[2023-11-14 assistant] answer {}\n", number - 3)),
                 "no turn is missing: {text}"
             );
         }
@@ -248,7 +251,10 @@ async fn a_long_session_without_a_summary_is_caught_up_once() {
     let turns: Vec<_> = (0..3_000).map(|number| turn(&format!("note {number}"))).collect();
     engine.store().apply(&ann(), ChangeSet::one(at(0), appending("s", turns))).await.unwrap();
     let text = flat_text(&engine, "and?").await;
-    assert!(text.contains("earlier messages left out]") && text.contains("User: note 2993\n"), "{text}");
+    assert!(
+        text.contains("earlier messages left out]") && text.contains("[2023-11-14 user] note 2993\n"),
+        "{text}"
+    );
     let chain = engine.summaries.list(&ann(), &session("s"), 10).await.unwrap();
     assert_eq!((chain.len(), chain[0].end_seq), (1, 2_993));
     assert_eq!(flat_text(&engine, "and?").await, text, "the stored summary says the same");
@@ -286,7 +292,8 @@ async fn a_chat_recalls_and_its_injected_block_is_not_recorded() {
     let messages = chat_messages(&engine, "Where does my sister live?").await;
     let [ChatMessage { role: Role::User, content }] = &messages[..] else { panic!("{messages:?}") };
     assert!(
-        content.starts_with(OPEN) && content.contains("[user] My sister Mei lives in Hangzhou"),
+        content.starts_with(OPEN)
+            && content.contains("[2023-11-14 user, today] My sister Mei lives in Hangzhou"),
         "{content}"
     );
     assert!(content.ends_with(&format!("{CLOSE}\n\nWhere does my sister live?")));

@@ -144,7 +144,7 @@ proptest! {
                 .chain([ChatMessage { role: Role::User, content: question.clone() }])
                 .collect();
             let layers =
-                ChatLayers { messages: &messages, state: &state, summary: &summary, memories: &[], max_tokens: Some(max_tokens) };
+                ChatLayers { messages: &messages, state: &state, summary: &summary, memories: &[], max_tokens: Some(max_tokens), now: None };
             let prompt = chat(layers, rules(), &settings, counter);
             let least: u32 = prompt.messages().unwrap().iter().map(|message| counter.count(&message.content) + 4).sum();
             prop_assert!(prompt.messages().unwrap().last().unwrap().content.ends_with(&question));

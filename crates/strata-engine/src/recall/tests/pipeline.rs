@@ -241,29 +241,30 @@ async fn trigrams_help_if_no_word_matches() {
     assert_eq!((recalled.path, recalled.fts_hits, recalled.trgm_hits), (RetrievalPath::Trgm, 0, 1));
     // One letter would resemble everything, so the trigram search is skipped.
     let recalled = world.recall(&RecallRequest::new("x")).await;
-    assert_eq!((recalled.path, recalled.trgm_hits), (RetrievalPath::Window, 0));
+    assert_eq!((recalled.path, recalled.trgm_hits), (RetrievalPath::None, 0));
 }
 
 #[tokio::test]
-async fn recent_turns_are_the_last_fallback() {
+async fn recent_turns_stand_in_for_a_question_about_the_session() {
     let world = World::new();
     for (day, text) in [("2024-05-03", "three"), ("2024-05-01", "one"), ("2024-05-02", "two")] {
         world.say_on(day, "s", text).await;
     }
     world.remember("a fact").await;
-    let recalled = world.recall(&RecallRequest { explain: true, ..RecallRequest::new("qqqq zzzz") }).await;
+    let recalled = world.recall(&RecallRequest::new("qqqq zzzz")).await;
+    assert_eq!((recalled.path, recalled.items.len()), (RetrievalPath::None, 0), "nothing stands in");
+    const QUESTION: &str = "what did we talk about?";
+    let recalled = world.recall(&RecallRequest { explain: true, ..RecallRequest::new(QUESTION) }).await;
     assert_eq!(recalled.path, RetrievalPath::Window);
     assert_eq!(contents(&recalled), ["three", "two", "one"]);
     let outcomes = recalled.trace.unwrap().candidates;
     assert_eq!(outcomes.iter().filter(|found| matches!(found.outcome, Outcome::Served(_))).count(), 3);
-    let memories = RecallRequest {
-        kinds: ItemKinds { turns: false, memories: true },
-        ..RecallRequest::new("qqqq zzzz")
-    };
+    let memories =
+        RecallRequest { kinds: ItemKinds { turns: false, memories: true }, ..RecallRequest::new(QUESTION) };
     let recalled = world.recall(&memories).await;
     assert_eq!((recalled.path, recalled.items.len()), (RetrievalPath::None, 0));
     // With `as_of`, the last turns before that time.
-    let request = RecallRequest { as_of: Some(moment("2024-05-02")), ..RecallRequest::new("qqqq zzzz") };
+    let request = RecallRequest { as_of: Some(moment("2024-05-02")), ..RecallRequest::new(QUESTION) };
     assert_eq!(contents(&world.recall(&request).await), ["two", "one"]);
 }
 

@@ -70,7 +70,9 @@ async fn a_row_says_which_path_served() {
         ("xylophone", RetrievalPath::Fts, false, (1, 0)),
         ("trip", RetrievalPath::Vector, false, (0, 0)),
         ("xylofone", RetrievalPath::Trgm, true, (0, 1)),
-        ("qqqq", RetrievalPath::Window, true, (0, 0)),
+        ("qqqq", RetrievalPath::None, false, (0, 0)),
+        ("what did I just say?", RetrievalPath::Window, true, (0, 0)),
+        ("thanks!", RetrievalPath::None, false, (0, 0)),
     ] {
         world.recall(&RecallRequest::new(query)).await;
         let found = last_row(&world).await;
@@ -236,7 +238,7 @@ async fn a_missing_item_is_always_explained() {
         world.hide(hidden).await;
         let closed = world.remember("a trip with coffee, once").await;
         world.close(closed).await;
-        let far = world.say("far", "nothing of the kind").await;
+        let far = world.say("far", "the lamp is broken").await;
         let other = World { user: user("bob"), engine: world.engine.clone(), ..World::new() };
         let foreign = other.say("s", "my trip with coffee").await;
         world.clock.forward(1);

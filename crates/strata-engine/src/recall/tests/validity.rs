@@ -133,7 +133,7 @@ async fn a_requested_threshold_applies_to_recent_turns() {
     let world = World::new();
     world.say("s", "the dog sleeps").await;
     let ask = async |score_threshold| {
-        let request = RecallRequest { score_threshold, ..RecallRequest::new("qqqq zzzz") };
+        let request = RecallRequest { score_threshold, ..RecallRequest::new("what did I just say?") };
         let recalled = world.recall(&request).await;
         (recalled.path, recalled.items.len())
     };

@@ -243,7 +243,7 @@ async fn a_chat_recalls_other_sessions_but_not_its_own_messages() {
     let snapshot = world.engine.prompting.chat_snapshot(&world.user, &question.session).await.unwrap();
     let memory = world.engine.prompting.chat_memory(&world.user, id, &question, snapshot).await.unwrap();
     let block = memory.block.unwrap();
-    assert!(block.contains("[user] the dog sleeps in the flat"), "{block}");
+    assert!(block.contains("[2024-06-01 user] the dog sleeps in the flat"), "{block}");
     assert!(!block.contains("Bello"), "{block}");
     assert_eq!(memory.row.context_items, 1);
     assert_eq!(world.engine.requests.waiting(), 0, "the row waits for the model's answer");
