@@ -158,3 +158,16 @@ impl TraceCandidate {
         matches!(self.outcome, Shown | SameQuestion | SaidAgain(_) | NoContent)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_of_an_older_row_is_read() {
+        let read = |name: &str| serde_json::from_str::<RetrievalPath>(&format!("\"{name}\"")).unwrap();
+        assert_eq!((read("none"), read("nothing")), (RetrievalPath::None, RetrievalPath::None));
+        assert_eq!(serde_json::to_value(RetrievalPath::None).unwrap(), RetrievalPath::None.as_str());
+        assert_eq!((RetrievalPath::None.as_str(), RetrievalPath::Fts.as_str()), ("nothing", "fts"));
+    }
+}

@@ -23,7 +23,7 @@ use strata_core::ports::{Clock, IdSource};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use crate::learn::extractive::is_chinese;
+use crate::line::is_chinese;
 use crate::prompt::{PromptBody, PromptFormat};
 use crate::prompting::{Gathering, Remembered};
 use crate::recall::{RecallRequest, RecalledItem};

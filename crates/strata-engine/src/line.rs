@@ -72,6 +72,16 @@ pub(crate) fn speaker(role: Role, name: Option<&str>) -> String {
     if name.is_empty() { role.as_str().to_owned() } else { name }
 }
 
+/// Whether a text is mostly written in Chinese characters.
+pub(crate) fn is_chinese<'a>(texts: impl Iterator<Item = &'a str>) -> bool {
+    let (mut han, mut others) = (0_usize, 0_usize);
+    for c in texts.flat_map(str::chars).filter(|c| c.is_alphabetic()) {
+        if ('\u{3400}'..='\u{9fff}').contains(&c) { han += 1 } else { others += 1 }
+    }
+    // One Chinese character carries about as much information as two to three Latin letters.
+    han * 3 > others
+}
+
 /// The day of a moment, in UTC.
 pub(crate) fn day(at: Timestamp) -> Date {
     Offset::UTC.to_datetime(at).date()

@@ -223,7 +223,9 @@ impl Part {
             self.digits |= word.contains(|c: char| c.is_ascii_digit());
             let is_courtesy = COURTESY.contains(word) || is_drawn_out(word);
             self.courtesies += usize::from(is_courtesy);
-            if !is_courtesy && !is_stop_word(word) && !LIGHT.contains(word) {
+            // «we won» says something, «I won't» does not.
+            let is_denial = word == "won" && words.get(at).is_some_and(|next| next == "t");
+            if !is_courtesy && !is_denial && !is_stop_word(word) && !LIGHT.contains(word) {
                 self.content += 1;
                 self.ends_with_content = at == words.len();
             }

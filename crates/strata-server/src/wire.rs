@@ -55,6 +55,9 @@ pub use session::{
 pub use summary::{PointsResponse, SummariesResponse};
 pub use trace::{ExplanationResponse, TracedRequestResponse};
 
+#[cfg(test)]
+mod tests;
+
 /// Writes the shortest number that reads back as the same `f32`, also through a [`serde_json::Value`], which holds only `f64`.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn shortest_f32<S: serde::Serializer>(number: &f32, serializer: S) -> Result<S::Ok, S::Error> {

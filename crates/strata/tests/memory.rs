@@ -102,7 +102,7 @@ async fn a_prompt_shows_the_session_and_the_rest() {
     let elsewhere = memory.session("home").unwrap();
     let chat = elsewhere.prompt("what is the view?", PromptFormat::Chat).await.unwrap();
     let PromptBody::Messages(messages) = chat.body else { panic!("a chat has messages") };
-    assert!(messages[0].content.contains("[user] The flat has a view of the river."), "{messages:?}");
+    assert!(messages[0].content.contains(" user, today] The flat has a view of the river."), "{messages:?}");
     memory.close().await.unwrap();
 }
 

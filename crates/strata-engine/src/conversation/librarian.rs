@@ -4,8 +4,7 @@
 //! The reply only repeats stored text, in the language of the message. Nothing is invented.
 
 use crate::jobs::{Event, InferredEvent};
-use crate::learn::extractive::is_chinese;
-use crate::line::{Days, item_line};
+use crate::line::{Days, is_chinese, item_line};
 use crate::recall::RecalledItem;
 use jiff::Timestamp;
 use std::collections::HashSet;

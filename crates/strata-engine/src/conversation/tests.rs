@@ -351,3 +351,17 @@ async fn without_an_answer_memory_says_so_in_the_users_language() {
         assert!(reply.recalled.is_empty());
     }
 }
+
+/// The beginnings of lines count: two texts that fit the budget by themselves do not fit it as lines.
+#[tokio::test]
+async fn lines_are_counted_as_they_are_shown() {
+    let world = World::with(|settings| settings.recall.budget.max_tokens = 8);
+    world.say("other", "the dog sleeps well").await;
+    world.say("third", "our dog sleeps long").await;
+    let model = Scripted::new(&["noted"], Then::Ends);
+    let reply = world.chat("where does the dog sleep", &model).await;
+    let shown = model.shown();
+    assert_eq!(shown[0].matches("dog sleeps").count(), 1, "{shown:?}");
+    let row = world.row(&reply).await;
+    assert_eq!((row.context_items, row.estimated_tokens, row.truncated), (1, 6, true));
+}

@@ -8,6 +8,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+pub(crate) use crate::line::is_chinese;
 use crate::prompt::{FilterSettings, RawLogs, strip};
 use strata_core::turn::Role;
 use strata_language::sentences::{self, beginning};
@@ -49,16 +50,6 @@ pub(crate) fn summarise(parts: &[Part<'_>], max_chars: usize) -> String {
     weigh(&mut sentences, parts);
     let chosen = choose(&sentences, parts, max_chars, speaks_chinese);
     render(&sentences, &chosen, parts, speaks_chinese)
-}
-
-/// Whether a text is mostly written in Chinese characters.
-pub(crate) fn is_chinese<'a>(texts: impl Iterator<Item = &'a str>) -> bool {
-    let (mut han, mut others) = (0_usize, 0_usize);
-    for c in texts.flat_map(str::chars).filter(|c| c.is_alphabetic()) {
-        if ('\u{3400}'..='\u{9fff}').contains(&c) { han += 1 } else { others += 1 }
-    }
-    // One Chinese character carries about as much information as two to three Latin letters.
-    han * 3 > others
 }
 
 fn within(text: &str) -> std::borrow::Cow<'_, str> {

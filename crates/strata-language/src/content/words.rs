@@ -24,7 +24,7 @@ pub(super) static COURTESY: Words = LazyLock::new(|| {
 
 /// Words that say something only together with others.
 pub(super) static LIGHT: Words = LazyLock::new(|| {
-    "don doesn didn isn aren wasn weren won wouldn couldn shouldn haven hasn hadn ain cannot im ive dont doesnt didnt \
+    "don doesn didn isn aren wasn weren wouldn couldn shouldn haven hasn hadn ain cannot im ive dont doesnt didnt \
      cant wont thats whats lets us mine yours ours theirs myself yourself too also just only even still yet already \
      again ever never maybe perhaps probably actually really very much many more most quite pretty rather well such \
      any anything anyone some something someone everything nothing nobody all both each other others another else \

@@ -32,6 +32,8 @@ use crate::identity::Caller;
 use crate::identity::memories::{filter, owner_of, present, user_of};
 use crate::route::{Dialect, Route};
 use crate::wire::history::HistoryEntry;
+use crate::wire::memory::Sources;
+use crate::wire::search::sources_of;
 pub(crate) use lenient::LenientBody;
 
 /// The default threshold of relevance, the same as mem0's.
@@ -78,8 +80,9 @@ struct Entities {
     run_id: Option<String>,
 }
 
-/// A memory in the client's form.
-fn shown(owner: &UserId, memory: Memory, score: Option<f32>) -> Value {
+/// A memory in the client's form, with `name` and `said_at` of the turn that it was learned from.
+fn shown(owner: &UserId, memory: Memory, sources: &Sources, score: Option<f32>) -> Value {
+    let (name, said_at) = (sources.name(&memory), sources.said_at(&memory));
     let mut shown = json!({
         "id": memory.id,
         "memory": memory.content,
@@ -91,7 +94,11 @@ fn shown(owner: &UserId, memory: Memory, score: Option<f32>) -> Value {
         "categories": memory.metadata.get("categories").cloned().unwrap_or_else(|| json!([])),
         "created_at": memory.first_recorded_at(),
         "updated_at": memory.hidden.map_or(memory.recorded_at, |hidden| hidden.at),
+        "said_at": said_at,
     });
+    if let Some(name) = name {
+        shown["name"] = name.into();
+    }
     if let Some(score) = score {
         shown["score"] = score.into();
     }
@@ -152,12 +159,10 @@ async fn list_memories(
     let memories = app.engine().memories.filtered(&user, &query, &filter).await?;
     let count = memories.len();
     let start = (page as usize - 1).saturating_mul(size as usize);
-    let results: Vec<Value> = memories
-        .into_iter()
-        .skip(start)
-        .take(size as usize)
-        .map(|memory| shown(&user, memory, None))
-        .collect();
+    let page_of: Vec<Memory> = memories.into_iter().skip(start).take(size as usize).collect();
+    let sources = Sources::load(app.engine(), &user, &page_of).await?;
+    let results: Vec<Value> =
+        page_of.into_iter().map(|memory| shown(&user, memory, &sources, None)).collect();
     let link = |page: u32| format!("/v3/memories/?page={page}&page_size={size}");
     let next = (start + results.len() < count).then(|| link(page + 1));
     let previous = (page > 1).then(|| link(page - 1));
@@ -194,11 +199,12 @@ async fn search_memories(
     };
     let recalled = app.engine().recall.ask(&user, &request).await?;
     app.meters().searched(recalled.path.as_str());
+    let sources = sources_of(app.engine(), &user, &recalled).await?;
     let results: Vec<Value> = recalled
         .items
         .into_iter()
         .filter_map(|found| match found.item {
-            Item::Memory(memory) => Some(shown(&user, memory, Some(found.score))),
+            Item::Memory(memory) => Some(shown(&user, memory, &sources, Some(found.score))),
             Item::Turn(_) | Item::Summary(_) => None,
         })
         .collect();
@@ -211,7 +217,9 @@ async fn get_memory(
     PathName(id): PathName,
 ) -> Result<Json<Value>, ApiError> {
     let (user, id) = owner_of(&app, &caller, &id).await?;
-    Ok(Json(shown(&user, present(&app, &user, id).await?, None)))
+    let memory = present(&app, &user, id).await?;
+    let sources = Sources::load(app.engine(), &user, [&memory]).await?;
+    Ok(Json(shown(&user, memory, &sources, None)))
 }
 
 #[derive(Debug, Deserialize)]
@@ -227,7 +235,8 @@ async fn update_memory(
     JsonBody(request): JsonBody<UpdateRequest>,
 ) -> Result<Json<Value>, ApiError> {
     let (user, memory) = updated(&app, &caller, &id, request).await?;
-    Ok(Json(shown(&user, memory, None)))
+    let sources = Sources::load(app.engine(), &user, [&memory]).await?;
+    Ok(Json(shown(&user, memory, &sources, None)))
 }
 
 async fn updated(

@@ -131,6 +131,11 @@ pub(crate) struct FoundAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     role: Option<Role>,
+    /// The name of the speaker, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// When it was said; for a memory, when it was first said.
+    said_at: String,
     /// The score: relevance and recency together, from 0 to 1.
     score: f64,
     /// When it was said or learned.
@@ -149,9 +154,9 @@ pub(crate) struct FoundAnswer {
     truncated: bool,
 }
 
-impl From<&RecalledItem> for FoundAnswer {
-    fn from(found: &RecalledItem) -> Self {
-        let found = FoundItem::new(found, &Sources::default());
+impl FoundAnswer {
+    pub(crate) fn new(found: &RecalledItem, sources: &Sources) -> Self {
+        let found = FoundItem::new(found, sources);
         Self {
             id: found.id.to_string(),
             kind: found.kind,
@@ -159,6 +164,8 @@ impl From<&RecalledItem> for FoundAnswer {
             // A turn's metadata is of no use to a model.
             metadata: if found.role.is_some() { Map::new() } else { found.metadata.fields().clone() },
             role: found.role,
+            name: found.name,
+            said_at: found.said_at.to_string(),
             score: rounded(found.score),
             created_at: found.created_at.to_string(),
             valid_to: found.valid_to.map(|moment| moment.to_string()),

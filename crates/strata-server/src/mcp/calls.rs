@@ -1,13 +1,14 @@
 //! The handlers of the tools: each takes arguments, runs one use-case and returns an answer.
 
+use jiff::Timestamp;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData, JsonObject};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Number, Value};
-use strata_core::store::{ItemKinds, MemoryQuery, MemorySelect, Page};
+use strata_core::store::{ItemKinds, MemoryQuery, MemorySelect, Page, TurnQuery};
 use strata_core::trace::RetrievalPath;
 use strata_core::turn::Metadata;
-use strata_core::{ItemId, MemoryId, RequestId, SessionId, TurnId};
+use strata_core::{ItemId, MemoryId, RequestId, SessionId, Turn, TurnId};
 use strata_engine::Filter;
 use strata_engine::recall::{RecallRequest, Recalled};
 use strata_engine::{MemoryEdit, NewMemory};
@@ -27,6 +28,7 @@ use crate::extract::numbers::{MAX_LIMIT, count, share};
 use crate::identity::Caller;
 use crate::identity::memories::{checked_agent, filter, present, user_of};
 use crate::moment::Moment;
+use crate::wire::search::sources_of;
 
 /// The default number of memories in a list: a page that a model can read.
 const LISTED: u32 = 50;
@@ -137,24 +139,25 @@ async fn search(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     let recalled = app.engine().recall.ask(&user, &request).await?;
     app.meters().searched(recalled.path.as_str());
     let note = note(&recalled);
+    let sources = sources_of(app.engine(), &user, &recalled).await?;
     answer(SearchAnswer {
         request_id: recalled.request_id.to_string(),
         scope: recalled.scope.as_str(),
         note,
-        results: recalled.items.iter().map(FoundAnswer::from).collect(),
+        results: recalled.items.iter().map(|found| FoundAnswer::new(found, &sources)).collect(),
     })
 }
 
 /// A hint against misunderstanding a result.
 fn note(recalled: &Recalled) -> Option<String> {
     match recalled.path {
+        RetrievalPath::None if recalled.fts_hits + recalled.trgm_hits + recalled.vector_hits > 0 => Some(
+            "nothing is relevant enough; call again with `threshold` 0 to see what comes nearest".to_owned(),
+        ),
         RetrievalPath::None => Some("nothing is known about this".to_owned()),
         RetrievalPath::Window => {
             Some("nothing matches the question; these are only the most recent messages".to_owned())
         }
-        _ if recalled.items.is_empty() => Some(
-            "nothing is relevant enough; call again with `threshold` 0 to see what comes nearest".to_owned(),
-        ),
         _ => recalled.expansion.as_ref().map(|reason| format!("looked beyond the conversation: {reason}")),
     }
 }
@@ -276,7 +279,30 @@ async fn context(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     let mut context = app.engine().contexts.get(&user, &session).await?;
     let too_many = context.recent_history.len().saturating_sub(turns);
     context.recent_history.drain(..too_many);
-    answer(context)
+    let mut told = answer(context)?;
+    let recent = TurnQuery::Recent { session: Some(session), as_of: None, limit: turns as u32 };
+    let said = app.engine().store().turns(&user, &recent).await?;
+    for entry in told["recent_history"].as_array_mut().into_iter().flatten() {
+        add_speaker(entry, &said);
+    }
+    Ok(told)
+}
+
+/// Adds to an entry of a history when and by whom it was said, in a form that a model can read.
+fn add_speaker(entry: &mut Value, said: &[Turn]) {
+    let is_entry = |turn: &&Turn| {
+        entry["timestamp"] == turn.created_at.as_second()
+            && entry["role"] == turn.role.as_str()
+            && entry["content"] == turn.content.as_str()
+    };
+    let name = said.iter().find(is_entry).and_then(|turn| turn.name.clone());
+    let at = entry["timestamp"].as_i64().and_then(|second| Timestamp::from_second(second).ok());
+    if let Some(at) = at {
+        entry["said_at"] = at.to_string().into();
+    }
+    if let Some(name) = name {
+        entry["name"] = name.into();
+    }
 }
 
 async fn explain(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {

@@ -324,10 +324,19 @@ mod tests {
             body.as_object_mut().unwrap().extend(limits.as_object().unwrap().clone());
             assert_eq!(found(&server.post("/search", body).await.json()).len(), 1, "{limits}");
         }
-        for (threshold, expected) in [(json!(null), 3), (json!(0.5), 0)] {
-            let body = json!({"query": "qqqq zzzz", "user_id": "ada", "threshold": threshold});
+        for (query, threshold, expected) in [
+            ("what did I just say?", json!(null), 3),
+            ("what did I just say?", json!(0.5), 0),
+            ("qqqq zzzz", json!(null), 0),
+        ] {
+            let body = json!({"query": query, "user_id": "ada", "threshold": threshold});
             let answer = server.post("/search", body).await.json();
-            assert_eq!(found(&answer).len(), expected, "{threshold}: what was said last has no relevance");
+            assert_eq!(
+                found(&answer).len(),
+                expected,
+                "{query} {threshold}: what was said last has no relevance"
+            );
+            assert_eq!(answer["retrieval_path"], if expected > 0 { "window" } else { "nothing" });
         }
     }
 }

@@ -121,9 +121,17 @@ impl From<&Turn> for Source {
     }
 }
 
-/// The places of the source turns of some memories.
+/// The source turns of some memories: their places, times and speakers.
 #[derive(Default)]
-pub(crate) struct Sources(HashMap<TurnId, (SessionId, u64)>);
+pub(crate) struct Sources(HashMap<TurnId, SaidTurn>);
+
+/// Where, when and by whom a turn was said.
+struct SaidTurn {
+    session: SessionId,
+    seq: u64,
+    said_at: Timestamp,
+    name: Option<String>,
+}
 
 impl Sources {
     pub(crate) async fn load<'a>(
@@ -138,12 +146,29 @@ impl Sources {
             return Ok(Self::default());
         }
         let turns = engine.store().turns(user, &TurnQuery::Ids(ids)).await?;
-        Ok(Self(turns.into_iter().map(|Turn { id, session, seq, .. }| (id, (session, seq))).collect()))
+        let said = turns.into_iter().map(|Turn { id, session, seq, created_at: said_at, name, .. }| {
+            (id, SaidTurn { session, seq, said_at, name })
+        });
+        Ok(Self(said.collect()))
+    }
+
+    /// When a memory's first source turn was said, or else when the memory was first recorded.
+    pub(crate) fn said_at(&self, memory: &Memory) -> Timestamp {
+        self.first(memory).map_or_else(|| memory.first_recorded_at(), |said| said.said_at)
+    }
+
+    /// The name of the speaker of a memory's first source turn.
+    pub(crate) fn name(&self, memory: &Memory) -> Option<String> {
+        self.first(memory)?.name.clone()
+    }
+
+    fn first(&self, memory: &Memory) -> Option<&SaidTurn> {
+        memory.source_turns.iter().filter_map(|id| self.0.get(id)).min_by_key(|said| said.said_at)
     }
 
     pub(crate) fn of(&self, memory: &Memory) -> Source {
         let turns = memory.source_turns.iter().map(|id| {
-            let (session_id, seq) = self.0.get(id).map(|(session, seq)| (session.to_string(), *seq)).unzip();
+            let (session_id, seq) = self.0.get(id).map(|said| (said.session.to_string(), said.seq)).unzip();
             SourceTurn { id: id.0, session_id, seq }
         });
         Source { turns: turns.collect() }

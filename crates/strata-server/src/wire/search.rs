@@ -39,16 +39,21 @@ response! {
 }
 
 impl SearchResponse {
-    /// The result of a recall for `user`. This reads the places of the memories' source turns.
+    /// The result of a recall for `user`. This reads the memories' source turns.
     pub async fn load(engine: &Engine, user: &UserId, recalled: &Recalled) -> Result<Self> {
-        let memories = recalled.items.iter().filter_map(|found| match &found.item {
-            Item::Memory(memory) => Some(memory),
-            Item::Turn(_) | Item::Summary(_) => None,
-        });
-        let sources = Sources::load(engine, user, memories).await?;
+        let sources = sources_of(engine, user, recalled).await?;
         let found = recalled.items.iter().map(|found| FoundItem::new(found, &sources)).collect();
         Ok(Self::new(recalled, found))
     }
+}
+
+/// The source turns of the memories that a recall found.
+pub(crate) async fn sources_of(engine: &Engine, user: &UserId, recalled: &Recalled) -> Result<Sources> {
+    let memories = recalled.items.iter().filter_map(|found| match &found.item {
+        Item::Memory(memory) => Some(memory),
+        Item::Turn(_) | Item::Summary(_) => None,
+    });
+    Sources::load(engine, user, memories).await
 }
 
 /// A found item.
@@ -87,6 +92,12 @@ pub(crate) struct FoundItem {
     /// The role of the speaker, if it is a turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) role: Option<Role>,
+    /// The name of the speaker of the turn, or of the turn that a memory was learned from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub(crate) name: Option<String>,
+    /// When it was said: the time of the turn, or of the turn that a memory was learned from.
+    pub(crate) said_at: Timestamp,
     /// The turns that it comes from.
     source: Source,
 }
@@ -124,14 +135,16 @@ impl FoundItem {
         let RecalledItem { item, shortened, score, relevance } = found;
         let (mut valid_from, mut created_at) = (item.created_at(), item.created_at());
         let (mut valid_to, mut agent_id, mut role) = (None, None, None);
+        let (mut name, mut said_at) = (None, item.created_at());
         let (metadata, source) = match item {
             Item::Turn(turn) => {
-                role = Some(turn.role.into());
+                (role, name) = (Some(turn.role.into()), turn.name.clone());
                 (turn.metadata.clone(), Source::from(turn))
             }
             Item::Memory(memory) => {
                 (valid_from, valid_to) = (memory.valid_from, memory.valid_to);
                 (created_at, agent_id) = (memory.first_recorded_at(), memory.agent.clone());
+                (name, said_at) = (sources.name(memory), sources.said_at(memory));
                 (memory.metadata.clone(), sources.of(memory))
             }
             Item::Summary(_) => (Metadata::new(), Source::default()),
@@ -151,6 +164,8 @@ impl FoundItem {
             valid_to,
             session_id: item.session().map(ToString::to_string),
             role,
+            name,
+            said_at,
             source,
         }
     }

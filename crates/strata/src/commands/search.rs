@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use strata_core::SessionId;
 use strata_core::moment::parse_as_of;
 use strata_core::scope::Scope;
+use strata_core::store::Item;
 use strata_core::trace::RetrievalPath;
 use strata_engine::Filter;
 use strata_engine::recall::{RecallRequest, RecalledItem};
@@ -69,13 +70,13 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         return Ok(());
     }
     match recalled.path {
-        RetrievalPath::None => output::note("nothing was found"),
-        RetrievalPath::Window => output::note("nothing matches; showing the most recent turns"),
+        RetrievalPath::None => output::note("nothing was found that is good enough"),
+        RetrievalPath::Window => output::note("showing the most recent turns"),
         _ => {}
     }
     if !recalled.items.is_empty() {
         let rows: Vec<_> = recalled.items.iter().map(row).collect();
-        output.table(["SCORE", "KIND", "SESSION", "WHEN", "ID", "TEXT"], &rows)?;
+        output.table(["SCORE", "KIND", "SESSION", "WHEN", "SPEAKER", "ID", "TEXT"], &rows)?;
     }
     if let Some(trace) = &recalled.trace {
         output.line("")?;
@@ -85,14 +86,23 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     Ok(())
 }
 
-fn row(found: &RecalledItem) -> [String; 6] {
+fn row(found: &RecalledItem) -> [String; 7] {
     let RecalledItem { item, shortened, score, .. } = found;
     [
         format!("{score:.2}"),
         kind_of(item).to_owned(),
         item.session().map_or("-", SessionId::as_str).to_owned(),
         item.created_at().to_string(),
+        speaker(item).to_owned(),
         item.id().to_string(),
         shortened.as_deref().unwrap_or_else(|| item.content()).to_owned(),
     ]
+}
+
+/// The speaker of a turn: the name, or else the role.
+fn speaker(item: &Item) -> &str {
+    match item {
+        Item::Turn(turn) => turn.name.as_deref().unwrap_or_else(|| turn.role.as_str()),
+        Item::Memory(_) | Item::Summary(_) => "-",
+    }
 }

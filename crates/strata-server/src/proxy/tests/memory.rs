@@ -19,7 +19,10 @@ async fn a_question_asked_many_times_is_still_answered_from_memory() {
         chatting.turns().await;
         let sent = chatting.sent();
         let content = sent[0]["content"].as_str().unwrap();
-        assert!(content.contains("[user] my locker code is 4417"), "asked {number} times: {content}");
+        assert!(
+            content.contains("[2026-03-01 user] my locker code is 4417"),
+            "asked {number} times: {content}"
+        );
         assert_eq!(content.matches("What is my locker code?").count(), 1, "{content}");
     }
 }
@@ -34,7 +37,7 @@ async fn a_chat_is_recalled_for_and_recorded() {
     assert_eq!(answer.json(), super::upstream::completion("Bello."));
     let content = chatting.sent()[0]["content"].as_str().unwrap().to_owned();
     assert!(content.starts_with("<strata_memory>\n"), "{content}");
-    assert!(content.contains("[user] my dog is called Bello"), "{content}");
+    assert!(content.contains("[2026-03-01 user] my dog is called Bello"), "{content}");
     assert!(content.ends_with("</strata_memory>\n\nwhat is my dog called"), "{content}");
     assert_eq!(chatting.turns().await, ["user: what is my dog called", "assistant: Bello."]);
     let reply = chatting.turn(1).await;
@@ -233,4 +236,39 @@ async fn how_much_of_a_short_prompt_stayed_is_told_from_the_first_request_on() {
     assert_eq!(share(&first), 0.0, "nothing was there before");
     let second = chatting.chat(json!([user("hi"), assistant("ok"), user("more")])).await;
     assert!(share(&second) > 0.2, "{}", share(&second));
+}
+
+/// The lines in the block show when and by whom something was said, in a form that is the same on every day.
+#[tokio::test]
+async fn the_block_shows_days_and_speakers() {
+    let chatting = Chatting::start().await;
+    let said = json!([
+        {"role": "user", "name": "Ingrid", "content": "I passed the harbour pilot exam yesterday!",
+            "created_at": "2022-09-03T10:00:00Z"},
+        {"role": "user", "name": "林岚", "content": "我上周通过了潜水考试", "created_at": "2022-10-05T10:00:00Z"},
+    ]);
+    chatting.server.post("/turns", json!({"user_id": "ada", "session_id": "t", "messages": said})).await;
+    for (question, line) in [
+        ("Who passed the pilot exam?", "\n[2022-09-03 Ingrid] I passed the harbour pilot exam yesterday!\n"),
+        ("谁通过了潜水考试？", "\n[2022-10-05 林岚] 我上周通过了潜水考试\n"),
+    ] {
+        chatting.upstream.will_say("ok");
+        chatting.chat(json!([user(question)])).await;
+        let content = chatting.sent()[0]["content"].as_str().unwrap().to_owned();
+        assert!(content.contains(line), "{content}");
+    }
+}
+
+/// A greeting and thanks need no memory, even if earlier ones have the same words.
+#[tokio::test]
+async fn a_greeting_gets_no_block() {
+    let chatting = Chatting::start().await;
+    let said =
+        json!([user("hello and good morning, my boat is in the harbour"), user("thanks!"), user("你好")]);
+    chatting.server.post("/turns", json!({"user_id": "ada", "session_id": "t", "messages": said})).await;
+    for greeting in ["hey, good morning!", "thanks!", "你好"] {
+        chatting.upstream.will_say("Hello.");
+        chatting.chat(json!([user(greeting)])).await;
+        assert_eq!(chatting.sent()[0]["content"], greeting);
+    }
 }
