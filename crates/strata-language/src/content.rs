@@ -160,7 +160,7 @@ fn chinese_question(said: &str, is_marked: bool) -> Option<Asks> {
     let edge = |word: &&str| said.ends_with(*word) || said.starts_with(*word) || said.starts_with("请问");
     let is_open = match is_marked {
         true => CHINESE_OPEN.iter().any(|word| said.contains(word)),
-        false => CHINESE_OPEN.iter().any(|word| edge(&word)),
+        false => CHINESE_OPEN.iter().any(edge),
     };
     match is_open {
         true => Some(Asks::Open),

@@ -285,7 +285,7 @@ fn names_someone(request: &str) -> bool {
     };
     let follows = |pair: &[&str]| BEFORE_NAMES.contains(&pair[0].to_lowercase().as_str()) && is_name(pair[1]);
     let owns = |word: &&str| is_name(word) && (word.contains("'s") || word.contains("’s"));
-    words.windows(2).any(follows) || words.iter().skip(1).any(|word| owns(word))
+    words.windows(2).any(follows) || words.iter().skip(1).any(owns)
 }
 
 fn is_chinese_request(folded: &str) -> bool {
