@@ -198,7 +198,10 @@ async fn search_memories(
         .items
         .into_iter()
         .filter_map(|found| match found.item {
-            Item::Memory(memory) => Some(shown(&user, memory, Some(found.score))),
+            Item::Memory(mut memory) => {
+                memory.content = found.shortened.unwrap_or(memory.content);
+                Some(shown(&user, memory, Some(found.score)))
+            }
             Item::Turn(_) | Item::Summary(_) => None,
         })
         .collect();
