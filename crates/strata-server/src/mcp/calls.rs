@@ -153,14 +153,15 @@ async fn search(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     })
 }
 
-/// The session of a call's memories: the one that the call names, or behind a wall the connection's.
+/// The session of a call's memories: the one that the call names; behind a wall the connection's, whatever the call
+/// names.
 fn bound_to<const N: usize>(
     caller: &Caller,
     user_id: &Option<String>,
     named: [&Option<String>; N],
 ) -> Result<Option<SessionId>, ApiError> {
     let wall = caller.wall(caller.names_user([user_id]), named)?;
-    Ok(Caller::own_session(named)?.or(wall))
+    Ok(wall.or(Caller::own_session(named)?))
 }
 
 /// A memory that is not deleted, and behind a wall not another session's.
@@ -303,7 +304,7 @@ async fn delete_all(app: &App, caller: &Caller, arguments: JsonObject) -> Answer
 async fn context(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     let arguments: GetContext = read(arguments)?;
     let user = caller.user([&arguments.user_id])?;
-    let named = Caller::own_session([&arguments.session_id])?;
+    let named = bound_to(caller, &arguments.user_id, [&arguments.session_id])?;
     let session: SessionId = match named {
         Some(session) => session,
         None => caller.session([])?.unwrap_or_default(),

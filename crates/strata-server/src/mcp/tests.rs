@@ -362,12 +362,16 @@ async fn a_connections_session_without_a_user_is_a_wall() {
         call(session, "tools/call", json!({"name": name, "arguments": arguments})).await
     };
     let text = json!({"text": "the safe of the workshop opens with 90210"});
+    let messages = json!([{"role": "user", "content": "I wrote 90210 on the door."}]);
+    server.post("/turns", json!({"session_id": "guild-a", "messages": messages})).await;
     let added = tool("guild-a", "add_memory", text).await;
     let id = added["structuredContent"]["results"][0]["id"].as_str().unwrap().to_owned();
     for (name, arguments) in [
         ("search_memories", json!({"query": "safe of the workshop", "threshold": 0})),
         ("search_memories", json!({"query": "safe of the workshop", "scope": "user", "threshold": 0})),
         ("get_memories", json!({})),
+        ("get_memories", json!({"session_id": "guild-a"})),
+        ("get_context", json!({"session_id": "guild-a"})),
         ("get_memory", json!({"memory_id": id})),
         ("update_memory", json!({"memory_id": id, "text": "mine"})),
         ("delete_memory", json!({"memory_id": id})),

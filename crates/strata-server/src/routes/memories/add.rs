@@ -193,7 +193,7 @@ pub(crate) async fn add_memories(
 
 async fn infer(app: &App, caller: &Caller, request: &mut AddRequest) -> Result<AddResponse, ApiError> {
     let (user, session) = request.conversation(caller)?;
-    let messages = request.messages(&caller)?;
+    let messages = request.messages(caller)?;
     Ok(AddResponse::inferred(&app.engine().learning.infer(&user, &session, messages, None).await?))
 }
 
