@@ -304,7 +304,8 @@ impl Exchange<'_> {
     /// A hash of the messages up to and including one.
     fn conversation_upto(&self, place: Option<usize>) -> u64 {
         let messages = self.body.messages.iter().take(place.map_or(0, |place| place + 1));
-        let mut all = Vec::new();
+        // A block is used again only for a question with the same scope.
+        let mut all = vec![u8::from(self.scope == Some(RecallScope::Session))];
         for message in messages.filter(|message| message.role != Some(strata_core::Role::System)) {
             all.extend_from_slice(&hash(message.said.as_bytes()).to_le_bytes());
         }
