@@ -15,7 +15,7 @@ use strata_core::store::{Head, Item};
 use strata_core::turn::NewMessage;
 use strata_core::{Error, Result, Role, SessionId, TurnId, UserId};
 use strata_engine::Engine;
-use strata_engine::recall::{Order, RecallRequest};
+use strata_engine::recall::{Budget, Order, RecallRequest};
 use tokio::task::JoinSet;
 
 use crate::clock::EvalClock;
@@ -350,6 +350,8 @@ impl Runner<'_> {
                 scope: Some(Scope::User),
                 limit: Some(limit),
                 order: *order,
+                // The figures compare rankings: a budget of tokens would measure the length of the answers.
+                budget: Some(Budget { max_tokens: u32::MAX, max_turns: limit, max_item_chars: u32::MAX }),
                 ..RecallRequest::new(question.question.as_str())
             };
             let began = Instant::now();

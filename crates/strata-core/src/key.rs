@@ -16,6 +16,7 @@ use subtle::ConstantTimeEq;
 use crate::error::{Error, Result, shown};
 use crate::hash::hex;
 use crate::id::{KeyId, UserId};
+use crate::scope::RecallScope;
 
 /// The prefix of every key. People, programs and scanners for leaked secrets recognise a key by it.
 pub const KEY_PREFIX: &str = "strata_";
@@ -56,6 +57,9 @@ pub struct ApiKey {
     pub revoked_at: Option<Timestamp>,
     /// The limits on its requests.
     pub limits: KeyLimits,
+    /// How far its questions in a session look, instead of the setting. A request may narrow it and not widen it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recall_scope: Option<RecallScope>,
 }
 
 impl ApiKey {
@@ -421,6 +425,7 @@ mod tests {
             expires_at: Some(at(10)),
             revoked_at: None,
             limits: KeyLimits::default(),
+            recall_scope: Some(RecallScope::Session),
         };
         assert_eq!(key.state(at(9)), KeyState::Live);
         assert_eq!(key.state(at(10)), KeyState::Expired);

@@ -31,6 +31,25 @@ impl ErrorStage {
     }
 }
 
+/// A stage whose result came after the request's deadline, so that recall answered without it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum LateStage {
+    /// Embedding the question. The items were ranked by their words.
+    Embedding,
+    /// The cross-encoder. The items stay in the order before it.
+    Reranking,
+}
+
+impl LateStage {
+    /// The name that stores and clients use.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
 /// The result and the cost of one request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestMetric {
@@ -70,6 +89,9 @@ pub struct RequestMetric {
     pub latency_llm_us: Option<u64>,
     /// The step at which it failed.
     pub error_stage: Option<ErrorStage>,
+    /// The stage that was too late to be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late: Option<LateStage>,
     /// The full trace if the request asked for one; for a chat, the items that it was given
     /// ([`RequestMetric::served`]).
     pub trace: Option<Value>,

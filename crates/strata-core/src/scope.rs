@@ -38,3 +38,29 @@ impl Scope {
 impl Named for Scope {
     const WHAT: &'static str = "scope";
 }
+
+/// How far a question that is asked in a session may look: the values of the setting `recall.scope`, of a key's, and of
+/// a request's `memory_scope`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
+#[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown::<RecallScope>)]
+pub enum RecallScope {
+    /// Only the session: its turns, the memories that belong to it or were learned from it, memories that were added for
+    /// no session, and the data that all users share.
+    Session,
+    /// All of the user's sessions.
+    #[default]
+    User,
+}
+
+impl RecallScope {
+    /// The name that stores and clients use.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
+impl Named for RecallScope {
+    const WHAT: &'static str = "recall scope";
+}

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use strata_core::error::{Error, Result};
 use strata_core::lexicon::Lexicon;
 use strata_core::ports::{
-    ChatModel, Clock, Compute, Embedder, IdSource, InlineCompute, Reranker, TokenCounter,
+    ChatModel, Clock, Compute, Embedder, IdSource, InlineCompute, Reranker, Timer, TokenCounter,
 };
 use strata_core::store::Store;
 
@@ -92,6 +92,8 @@ struct Wiring {
     indexes: Option<Arc<Indexes>>,
     embedder: Option<Arc<dyn Embedder>>,
     reranker: Option<Arc<dyn Reranker>>,
+    /// Without a timer, recall waits for models as long as they take.
+    timer: Option<Arc<dyn Timer>>,
     /// Without a model, learning uses rules.
     model: Option<Arc<dyn ChatModel>>,
 }
@@ -116,6 +118,7 @@ impl Engine {
             indexes: None,
             embedder: None,
             reranker: None,
+            timer: None,
             model: None,
         }
         .build()
@@ -151,6 +154,12 @@ impl Engine {
     #[must_use]
     pub fn with_reranker(self, reranker: Arc<dyn Reranker>) -> Self {
         Wiring { reranker: Some(reranker), ..self.wiring }.build()
+    }
+
+    /// Waits for models only until the deadline of a request.
+    #[must_use]
+    pub fn with_timer(self, timer: Arc<dyn Timer>) -> Self {
+        Wiring { timer: Some(timer), ..self.wiring }.build()
     }
 
     /// Extracts, reconciles and summarises with a chat model instead of rules.
@@ -271,6 +280,7 @@ impl Wiring {
             indexes: self.indexes.clone(),
             embedder: self.embedder.clone(),
             reranker: self.reranker.clone(),
+            timer: self.timer.clone(),
             log,
         }
     }

@@ -9,6 +9,7 @@ use strata_core::store::Store;
 use strata_core::error::{Error, Result};
 use strata_core::id::{KeyId, UserId, check_name};
 use strata_core::key::{ApiKey, KeyLimits, KeySecret, Scopes, SecretSource};
+use strata_core::scope::RecallScope;
 use strata_core::store::{Change, ChangeSet, KeyQuery, Page};
 
 /// A key to create.
@@ -24,12 +25,21 @@ pub struct NewKey {
     pub expires_at: Option<Timestamp>,
     /// The key's rate limits.
     pub limits: KeyLimits,
+    /// How far the key's questions in a session look, instead of the setting.
+    pub recall_scope: Option<RecallScope>,
 }
 
 impl NewKey {
     /// A key of `user` that may read and write, without an expiry or limits.
     pub fn new(user: UserId) -> Self {
-        Self { user, name: None, scopes: Scopes::default(), expires_at: None, limits: KeyLimits::default() }
+        Self {
+            user,
+            name: None,
+            scopes: Scopes::default(),
+            expires_at: None,
+            limits: KeyLimits::default(),
+            recall_scope: None,
+        }
     }
 }
 
@@ -44,7 +54,7 @@ pub struct Keys {
 impl Keys {
     /// Creates a key. The secret is returned only here: the store holds its hash.
     pub async fn create(&self, new: NewKey, source: &dyn SecretSource) -> Result<(ApiKey, KeySecret)> {
-        let NewKey { user, name, scopes, expires_at, limits } = new;
+        let NewKey { user, name, scopes, expires_at, limits, recall_scope } = new;
         let now = self.clock.now();
         if let Some(name) = &name {
             check_name(name, "key")
@@ -79,6 +89,7 @@ impl Keys {
             expires_at: expires_at.map(to_micros),
             revoked_at: None,
             limits,
+            recall_scope,
         };
         self.store.apply(&key.user, ChangeSet::one(now, Change::AddKey(Box::new(key.clone())))).await?;
         Ok((key, secret))

@@ -15,6 +15,7 @@ use crate::recall::Recall;
 use crate::recording::Recording;
 use jiff::civil::Date;
 use std::sync::Arc;
+use std::time::Duration;
 use strata_core::ports::{Clock, IdSource, TokenCounter};
 
 use crate::prompt::{
@@ -24,7 +25,7 @@ use crate::prompt::{
 use strata_core::error::{Error, Result};
 use strata_core::id::{ItemId, RequestId, SessionId, UserId};
 use strata_core::ports::ChatMessage;
-use strata_core::scope::Scope;
+use strata_core::scope::{RecallScope, Scope};
 use strata_core::session::Session;
 use strata_core::state::State;
 use strata_core::turn::{Role, Turn};
@@ -47,6 +48,10 @@ pub struct PromptRequest {
     /// For a chat: the client's own messages, the request last, instead of the session's turns. They are passed on
     /// unchanged. Without `max_tokens` none of them is cut.
     pub messages: Option<Vec<ChatMessage>>,
+    /// How far recall may look from the session, instead of the setting.
+    pub scope: Option<RecallScope>,
+    /// How long recall may wait for models. Defaults to no limit.
+    pub deadline: Option<Duration>,
 }
 
 impl PromptRequest {
@@ -58,6 +63,8 @@ impl PromptRequest {
             format: PromptFormat::Flat,
             max_tokens: None,
             messages: None,
+            scope: None,
+            deadline: None,
         }
     }
 }

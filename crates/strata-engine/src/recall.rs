@@ -8,6 +8,7 @@
 mod best;
 mod budget;
 mod candidates;
+mod deadline;
 mod diversity;
 mod exclusions;
 mod filtered;
@@ -27,12 +28,13 @@ pub(crate) mod tests;
 mod trace;
 mod validity;
 mod visible;
+mod walls;
 
 use std::sync::Arc;
 
 use strata_core::error::Result;
 use strata_core::id::{RequestId, UserId};
-use strata_core::ports::{Clock, Compute, Embedder, IdSource, Reranker, TokenCounter};
+use strata_core::ports::{Clock, Compute, Embedder, IdSource, Reranker, Timer, TokenCounter};
 use strata_core::store::Store;
 
 use strata_language::content::is_courtesy;
@@ -41,6 +43,7 @@ use crate::index::Indexes;
 use candidates::CandidateSet;
 
 pub use budget::{Budget, Share, cut, share};
+pub use deadline::Deadline;
 pub(crate) use log::RequestLog;
 pub(crate) use request::MAX_QUERY_CHARS;
 pub use request::{MAX_LIMIT, Order, RecallRequest, RecallSettings, Recalled, RecalledItem, Shown};
@@ -59,6 +62,8 @@ pub struct Recall {
     pub(crate) indexes: Option<Arc<Indexes>>,
     pub(crate) embedder: Option<Arc<dyn Embedder>>,
     pub(crate) reranker: Option<Arc<dyn Reranker>>,
+    /// Without a timer, no deadline ever passes.
+    pub(crate) timer: Option<Arc<dyn Timer>>,
     pub(crate) log: RequestLog,
 }
 
@@ -110,6 +115,9 @@ impl Recall {
         let mut found = self.find_candidates(user, &request, &plan).await?;
         if found.term_hits == 0 {
             self.add_similar(&request, &mut found).await?;
+        }
+        if plan.confined {
+            self.exclude_learned_elsewhere(&request, &mut found).await?;
         }
         self.serve(user, &request, &plan, id, found).await
     }

@@ -13,6 +13,7 @@ use explain::why_no_candidate;
 use strata_core::error::{Error, Result};
 use strata_core::id::{ItemId, RequestId, UserId};
 use strata_core::metric::RequestMetric;
+use strata_core::scope::{RecallScope, Scope};
 use strata_core::store::{MetricQuery, TurnQuery};
 use strata_core::trace::{Explanation, Outcome, Trace, TraceCandidate};
 
@@ -93,6 +94,7 @@ impl Requests {
         let request = RecallRequest {
             session: row.session,
             scope: Some(row.scope_used),
+            within: (row.scope_used == Scope::Session).then_some(RecallScope::Session),
             // The row does not say whether the request named a scope. Most requests name none.
             shared: true,
             as_of: Some(row.created_at),

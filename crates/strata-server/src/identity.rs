@@ -2,7 +2,8 @@
 //!
 //! A key that is bound to a user decides: its requests ask for that user, and naming another user anywhere is refused. A
 //! request with an unbound key names its user. Without keys the header `X-Strata-User` decides, then the user that the body or
-//! query names, then the user `default`. [`Caller`] is the one place for that: every handler gets its user from it.
+//! query names, then the user `default`. A session that is named without a user is a wall: recall returns nothing of the
+//! other sessions of `default`. [`Caller`] is the one place for that: every handler gets its user from it.
 
 pub(crate) mod memories;
 
@@ -10,6 +11,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap};
 use strata_core::key::{ApiKey, KeyScope};
+use strata_core::scope::RecallScope;
 use strata_core::{SessionId, UserId};
 
 use crate::app::App;
@@ -59,6 +61,33 @@ impl Caller {
             }),
             None => Ok(named.unwrap_or_default()),
         }
+    }
+
+    /// Whether the key, the header or the request itself names a user.
+    pub(crate) fn names_user<'a>(&self, named: impl IntoIterator<Item = &'a Option<String>>) -> bool {
+        !self.is_unnamed() || named.into_iter().any(Option::is_some)
+    }
+
+    /// How far recall looks from a session; `None` leaves it to the settings. A session without a user is a wall, and so
+    /// is every session for a key that says so: a wider scope that the request asks for is narrowed.
+    pub(crate) fn recall_scope(
+        &self,
+        names_user: bool,
+        session: Option<&SessionId>,
+        asked: Option<RecallScope>,
+    ) -> Option<RecallScope> {
+        let by_key = self.identity.key().and_then(|key| key.recall_scope);
+        let is_wall = (!names_user && session.is_some()) || by_key == Some(RecallScope::Session);
+        if is_wall { Some(RecallScope::Session) } else { asked.or(by_key) }
+    }
+
+    /// The session behind whose wall a tool works: the one that the call or the connection names without a user.
+    pub(crate) fn wall<'a>(
+        &self,
+        names_user: bool,
+        named: impl IntoIterator<Item = &'a Option<String>>,
+    ) -> Result<Option<SessionId>, ApiError> {
+        Ok(self.session(named)?.filter(|_| !names_user))
     }
 
     /// Whether neither key nor header names a user, so that the body or query may name any user.
@@ -195,6 +224,20 @@ mod tests {
             by_header.user([&name("b"), &name("*")]).is_err(),
             "a wrong name is wrong also where it is not used"
         );
+    }
+
+    #[test]
+    fn a_session_without_a_user_is_a_wall() {
+        let (plain, here) = (Caller::default(), SessionId::new("客户-7").unwrap());
+        let by_header = Caller { user: Some(UserId::new("h").unwrap()), ..Caller::default() };
+        assert!(!plain.names_user([&None, &None]) && plain.names_user([&None, &name("b")]));
+        assert!(by_header.names_user([&None]));
+        for asked in [None, Some(RecallScope::User), Some(RecallScope::Session)] {
+            let wall = plain.recall_scope(false, Some(&here), asked);
+            assert_eq!(wall, Some(RecallScope::Session), "{asked:?}");
+            assert_eq!(plain.recall_scope(true, Some(&here), asked), asked, "a user is named");
+            assert_eq!(plain.recall_scope(false, None, asked), asked, "no session is named");
+        }
     }
 
     #[test]

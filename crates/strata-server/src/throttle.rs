@@ -153,6 +153,7 @@ mod tests {
             expires_at: None,
             revoked_at: None,
             limits: KeyLimits { per_minute, concurrent },
+            recall_scope: None,
         }
     }
 

@@ -10,6 +10,7 @@ use std::path::Path;
 use strata_core::job::JobStatus;
 use strata_core::key::{ApiKey, KeyLimits, Scopes};
 use strata_core::memory::{MemoryNotes, TodoState};
+use strata_core::scope::RecallScope;
 use strata_core::store::conformance::fixture::{
     ann, appending, at, bob, deleted, job, key, memory, object, request, session, summary, turn,
 };
@@ -82,6 +83,7 @@ async fn fill(store: &SqliteStore) {
     limited.expires_at = Some(at(99));
     limited.revoked_at = Some(at(9));
     limited.limits = KeyLimits { per_minute: Some(60), concurrent: Some(4) };
+    limited.recall_scope = Some(RecallScope::Session);
     let vector = |item| ItemVector {
         item,
         model: "static-1".to_owned(),

@@ -95,6 +95,11 @@ async fn version_5_is_read() {
     check(5).await;
 }
 
+#[tokio::test]
+async fn version_6_is_read() {
+    check(6).await;
+}
+
 /// Until version 5, Strata wrote its notes into the metadata of turns and memories. They move out; values of a client's
 /// own stay.
 #[tokio::test]

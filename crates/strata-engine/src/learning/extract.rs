@@ -213,7 +213,7 @@ impl Learning {
 
     fn bound_to(&self, batch: &Batch) -> Option<SessionId> {
         match self.settings.into {
-            LearnInto::User if !batch.owner.in_session => None,
+            LearnInto::User if !self.keeps_apart(&batch.owner) => None,
             LearnInto::User | LearnInto::Session => Some(batch.session.clone()),
         }
     }

@@ -27,7 +27,7 @@ use strata_core::error::Result;
 use strata_core::id::{MemoryId, RequestId, SessionId, TurnId, UserId};
 use strata_core::memory::{Memory, MemoryNotes, TodoState};
 use strata_core::ports::Spent;
-use strata_core::scope::Scope;
+use strata_core::scope::{RecallScope, Scope};
 use strata_core::store::{Change, Expectation, Item, ItemKinds};
 use strata_core::turn::Owner;
 use strata_language::normalised;
@@ -102,7 +102,7 @@ impl Learning {
     }
 
     /// The current memories nearest to a statement, nearest first. They belong to the same agent, and are bound to this
-    /// session or to none.
+    /// session or, unless the session is kept apart, to none.
     async fn neighbours(&self, user: &UserId, target: &Target, statement: &Statement) -> Result<Vec<Memory>> {
         let request = RecallRequest {
             session: Some(target.within.clone()),
@@ -118,7 +118,15 @@ impl Learning {
             Item::Memory(memory) => Some(memory),
             Item::Turn(_) | Item::Summary(_) => None,
         });
-        Ok(memories.filter(|memory| memory.is_current() && memory.agent == target.owner.agent).collect())
+        let is_near = |memory: &Memory| memory.session.is_some() || !self.keeps_apart(&target.owner);
+        let memories = memories.filter(|memory| memory.is_current() && memory.agent == target.owner.agent);
+        Ok(memories.filter(is_near).collect())
+    }
+
+    /// Whether the memories of a session stay apart from those of other sessions: they neither hold elsewhere nor change
+    /// what does.
+    pub(super) fn keeps_apart(&self, owner: &Owner) -> bool {
+        owner.in_session || self.recall.settings.scope == RecallScope::Session
     }
 
     /// The memories near any of the statements, and the indexes of those that a model sees: the nearest ones of each

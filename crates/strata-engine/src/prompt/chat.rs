@@ -7,7 +7,7 @@
 //!
 //! If the budget is too small, the layers are cut in this order: the oldest messages, in whole steps, so that the
 //! beginning changes seldom; the summary; the memories, least relevant first; the profiles' fields. The user's last
-//! message is never cut.
+//! message is never cut and does not count.
 
 use super::extract::Rules;
 use super::layers::{Context, layer, plain};
@@ -46,7 +46,7 @@ pub struct ChatLayers<'a> {
     pub summary: &'a str,
     /// The recalled items, best first.
     pub memories: &'a [RecalledItem],
-    /// The most tokens. With `None` the client's messages are not cut, and recall's own budget limits the block.
+    /// The most tokens, without the request's. With `None` the client's messages are not cut, and recall's own budget limits the block.
     pub max_tokens: Option<u32>,
     /// The moment of the request. With it, recalled turns show how long ago they were said, beside their day.
     pub now: Option<Timestamp>,
@@ -62,7 +62,7 @@ pub fn chat(
     let mut draft = ChatDraft::new(layers, rules, settings.fold_step.max(1), tokens);
     let mut cut = Vec::new();
     if let Some(most) = layers.max_tokens {
-        while draft.total() > most && draft.cut_next(&mut cut, tokens) {}
+        while draft.beside_question() > most && draft.cut_next(&mut cut, tokens) {}
     }
     Prompt { tokens: draft.total(), layers: draft.layers(tokens), body: draft.body(), cut }
 }
@@ -188,6 +188,11 @@ impl<'a> ChatDraft<'a> {
 
     fn total(&self) -> u32 {
         self.shown().fold(self.block_tokens, |sum, place| sum.saturating_add(self.counts[place]))
+    }
+
+    /// The tokens that count against the budget: all but the question's.
+    fn beside_question(&self) -> u32 {
+        self.total().saturating_sub(self.last.map_or(0, |last| self.counts[last]))
     }
 
     /// Makes the next cut. Returns whether there was anything to cut.

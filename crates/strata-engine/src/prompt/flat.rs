@@ -3,7 +3,8 @@
 //!
 //! If the budget is too small, the layers are cut in this order: the oldest recent messages, which move into the
 //! summary, down to the last exchange; the oldest parts of the summary, then all of it; the oldest items of the
-//! profiles' fields, down to three per list; the last exchange; the profiles' fields. The question is never cut.
+//! profiles' fields, down to three per list; the last exchange; the profiles' fields. The question is never cut and does
+//! not count.
 
 use super::extract::Rules;
 use super::layers::{Context, device_address, layer, plain, recent_start};
@@ -83,15 +84,17 @@ pub fn flat(
     let mut cut = Vec::new();
     // Tokens are counted part by part while layers are cut. The joined text may have a few more tokens; then more is
     // cut.
-    let mut aim = settings.max_tokens;
+    // The question is no part of the budget: a long one would cut every layer.
+    let most = settings.max_tokens.saturating_add(draft.question_tokens);
+    let mut aim = most;
     loop {
         while draft.tokens() > aim && draft.cut_next(&mut cut) {}
         let text = draft.text();
         let total = tokens.count(&text);
-        if total <= settings.max_tokens || draft.is_bare() {
+        if total <= most || draft.is_bare() {
             return Prompt { body: PromptBody::Text(text), tokens: total, layers: draft.layers(), cut };
         }
-        aim = draft.tokens().min(aim).saturating_sub(total - settings.max_tokens);
+        aim = draft.tokens().min(aim).saturating_sub(total - most);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Memory for a chat whose client keeps the conversation: the block in front of the question, and the request's row.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -11,7 +12,7 @@ use crate::recording::session_now;
 use strata_core::error::Result;
 use strata_core::id::{RequestId, SessionId, UserId};
 use strata_core::metric::RequestMetric;
-use strata_core::scope::Scope;
+use strata_core::scope::{RecallScope, Scope};
 use strata_core::session::Session;
 use strata_core::state::State;
 use strata_core::turn::Role;
@@ -34,6 +35,10 @@ pub struct ChatQuestion {
     pub recency_weight: Option<f32>,
     /// The lowest relevance, instead of the setting.
     pub score_threshold: Option<f32>,
+    /// How far recall may look from the session, instead of the setting.
+    pub scope: Option<RecallScope>,
+    /// How long recall may wait for models. Defaults to no limit.
+    pub deadline: Option<Duration>,
 }
 
 /// A session as it was before its question was recorded.
@@ -100,7 +105,7 @@ impl Prompting {
         &self,
         id: RequestId,
         question: &ChatQuestion,
-        elapsed: std::time::Duration,
+        elapsed: Duration,
         failed: bool,
     ) -> RequestMetric {
         let request = self.recall_request(&Gathering::of_chat(question, None));

@@ -2,18 +2,19 @@
 //! row.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use strata_core::error::Error;
 use strata_core::id::{ItemId, RequestId, SessionId, UserId};
 use strata_core::metric::RequestMetric;
-use strata_core::scope::Scope;
+use strata_core::scope::{RecallScope, Scope};
 use strata_core::store::Item;
 
 use crate::line::{Days, item_head};
 
 use super::{ChatQuestion, PromptRequest, Prompting};
 use crate::index::TextFingerprint;
-use crate::recall::{Budget, MAX_LIMIT, MAX_QUERY_CHARS, RecallRequest, RecalledItem, Shown, cut};
+use crate::recall::{Budget, Deadline, MAX_LIMIT, MAX_QUERY_CHARS, RecallRequest, RecalledItem, Shown, cut};
 use crate::recording::align::key;
 
 /// A question for which memories are gathered.
@@ -22,6 +23,10 @@ pub(crate) struct Gathering {
     pub(crate) session: SessionId,
     pub(crate) question: String,
     pub(crate) scope: Option<Scope>,
+    /// How far recall may look from the session, instead of the setting.
+    pub(crate) within: Option<RecallScope>,
+    /// How long recall may wait for models.
+    pub(crate) deadline: Option<Duration>,
     /// The most items, instead of the setting.
     pub(crate) top_k: Option<u32>,
     pub(crate) recency_weight: Option<f32>,
@@ -50,7 +55,9 @@ impl Prompting {
     /// Asks recall and excludes items that are already shown. The row is not logged yet.
     pub(crate) async fn gather(&self, user: &UserId, id: RequestId, gathering: &Gathering) -> Remembered {
         let began = self.clock.now();
-        let request = self.recall_request(gathering);
+        let time = gathering.deadline.zip(self.recall.timer.as_ref());
+        let deadline = time.map(|(time, timer)| Deadline::after(timer, time));
+        let request = RecallRequest { deadline, ..self.recall_request(gathering) };
         let recalled = self.recall.ask_unnoted(user, &request, id).await;
         let elapsed = self.clock.now().duration_since(began);
         let mut row = self.recall.log.row(&request, id, recalled.as_ref().ok(), elapsed);
@@ -74,12 +81,16 @@ impl Prompting {
         let asked = gathering.top_k.map(|top_k| top_k.clamp(1, MAX_LIMIT));
         let top_k = asked.unwrap_or(self.recall.settings.default_top_k);
         let spare = (gathering.shown_count as u32).min(top_k);
+        let max_turns = budget.for_items(asked).max_turns + spare;
+        // A scope that the setting confines stays open, so that the setting decides.
+        let is_confined = gathering.within.unwrap_or(self.recall.settings.scope) == RecallScope::Session;
         RecallRequest {
             session: Some(gathering.session.clone()),
-            scope: gathering.scope,
+            scope: gathering.scope.filter(|_| !is_confined),
+            within: gathering.within,
             shared: true,
             limit: Some((top_k + spare).min(MAX_LIMIT)),
-            budget: Some(Budget { max_turns: budget.max_turns + spare, ..budget }),
+            budget: Some(Budget { max_turns, ..budget }),
             recency_weight: gathering.recency_weight,
             score_threshold: gathering.score_threshold,
             shown: Shown { items: gathering.shown_items.clone(), texts: gathering.shown_texts.clone() },
@@ -117,6 +128,8 @@ impl Gathering {
             session: request.session.clone(),
             question: request.question.clone(),
             scope,
+            within: request.scope,
+            deadline: request.deadline,
             // Recall may find the question itself too.
             shown_count: shown.len() + 1,
             shown_items: shown.into_iter().collect(),
@@ -131,6 +144,8 @@ impl Gathering {
             session: chat.session.clone(),
             question: chat.question.clone(),
             scope,
+            within: chat.scope,
+            deadline: chat.deadline,
             top_k: chat.top_k,
             recency_weight: chat.recency_weight,
             score_threshold: chat.score_threshold,

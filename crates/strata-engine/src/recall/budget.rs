@@ -15,6 +15,14 @@ pub struct Budget {
     pub max_item_chars: u32,
 }
 
+impl Budget {
+    /// The budget of a request for a number of items: all of them may be turns. The tokens stay.
+    #[must_use]
+    pub fn for_items(self, count: Option<u32>) -> Self {
+        Self { max_turns: self.max_turns.max(count.unwrap_or(0)), ..self }
+    }
+}
+
 impl Default for Budget {
     fn default() -> Self {
         Self { max_tokens: 2_000, max_turns: 6, max_item_chars: 1_500 }
@@ -51,14 +59,14 @@ pub fn share<'a>(
     let (mut tokens_left, mut turns_left) = (budget.max_tokens, budget.max_turns);
     let mut shares = Vec::new();
     for (text, is_turn) in items {
-        if is_turn && turns_left == 0 {
-            shares.push(Share::Dropped("over the most turns"));
-            continue;
-        }
         let short = cut(text, budget.max_item_chars as usize);
         let tokens = count(short.as_deref().unwrap_or(text));
         if tokens > tokens_left {
             shares.push(Share::Dropped("over the token budget"));
+            continue;
+        }
+        if is_turn && turns_left == 0 {
+            shares.push(Share::Dropped("over the most turns"));
             continue;
         }
         tokens_left -= tokens;

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 
 use strata_core::error::Result;
 use strata_core::id::{ItemId, UserId};
-use strata_core::metric::ErrorStage;
+use strata_core::metric::{ErrorStage, LateStage};
 use strata_core::scope::Scope;
 use strata_core::trace::RetrievalPath;
 
@@ -105,6 +105,7 @@ pub(crate) struct CandidateSet {
     pub(crate) vector_hits: u32,
     pub(crate) path: RetrievalPath,
     pub(crate) error_stage: Option<ErrorStage>,
+    pub(crate) late: Option<LateStage>,
 }
 
 impl Default for CandidateSet {
@@ -123,6 +124,7 @@ impl Default for CandidateSet {
             vector_hits: 0,
             path: RetrievalPath::None,
             error_stage: None,
+            late: None,
         }
     }
 }

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 
 use strata_core::error::Result;
 use strata_core::id::{ItemId, UserId};
-use strata_core::metric::ErrorStage;
+use strata_core::metric::{ErrorStage, LateStage};
 use strata_core::ports::{Embedder, Load, compute};
 use strata_core::scope::Scope;
 use strata_core::store::{Head, MemoryQuery, MemorySelect};
@@ -18,6 +18,7 @@ use strata_core::vector::Vector;
 
 use super::Recall;
 use super::candidates::{Candidate, CandidateSet, CandidateSource};
+use super::deadline::{both, in_time};
 use super::exclusions::ExclusionRules;
 use super::question::Question;
 use super::rank::{self, Ranked, Ranking, RankingInputs, Scored};
@@ -86,15 +87,25 @@ impl CandidateSource for IndexSource<'_> {
 
     async fn candidates(&self, plan: &RecallPlan) -> Result<CandidateSet> {
         let mut found = CandidateSet { scope: plan.scope, ..CandidateSet::default() };
-        let vectors = self.question_vectors(&mut found).await;
-        let task = Arc::new(RankingTask {
-            request: Arc::clone(&self.request),
-            plan: plan.clone(),
-            question: Arc::clone(&self.question),
-            vectors,
-        });
-        for owner in &self.owners {
-            let ranking = self.ranked(owner, &task).await?;
+        let rankings = match (self.request.deadline.as_ref(), self.vector_dimension()) {
+            (_, None) => self.ranked_by(plan, Vec::new()).await?,
+            (None, Some(dimension)) => {
+                let vectors = self.question_vectors(dimension, &mut found.error_stage).await;
+                self.ranked_by(plan, vectors).await?
+            }
+            (deadline, Some(dimension)) => {
+                // By the deadline there is a ranking by words, whatever the embedder does.
+                let embedding = self.question_vectors(dimension, &mut found.error_stage);
+                let by_words = self.ranked_by(plan, Vec::new());
+                let (by_words, vectors) = both(by_words, in_time(deadline, embedding)).await;
+                found.late = vectors.is_none().then_some(LateStage::Embedding);
+                match vectors.filter(|vectors| vectors.iter().any(Option::is_some)) {
+                    Some(vectors) => self.ranked_by(plan, vectors).await?,
+                    None => by_words?,
+                }
+            }
+        };
+        for (owner, ranking) in self.owners.iter().zip(rankings) {
             found.add(owner.index.clone(), ranking, plan);
             found.owners.push(owner.owner.clone());
         }
@@ -106,6 +117,21 @@ impl CandidateSource for IndexSource<'_> {
 }
 
 impl IndexSource<'_> {
+    /// The ranking of each owner's index, with the vectors of the questions in the message.
+    async fn ranked_by(&self, plan: &RecallPlan, vectors: Vec<Option<Vector>>) -> Result<Vec<Ranking>> {
+        let task = Arc::new(RankingTask {
+            request: Arc::clone(&self.request),
+            plan: plan.clone(),
+            question: Arc::clone(&self.question),
+            vectors,
+        });
+        let mut rankings = Vec::with_capacity(self.owners.len());
+        for owner in &self.owners {
+            rankings.push(self.ranked(owner, &task).await?);
+        }
+        Ok(rankings)
+    }
+
     /// The ranking of one index. If it depends on the exact texts of items that are not known yet, the items are read
     /// and the ranking is repeated.
     async fn ranked(&self, owner: &OwnerIndex, task: &Arc<RankingTask>) -> Result<Ranking> {
@@ -135,21 +161,30 @@ impl IndexSource<'_> {
         .await
     }
 
-    /// The vector of each question in the message, if there are vectors to compare it with. If the embedder fails, the
-    /// failure is recorded and recall goes on without vectors.
-    async fn question_vectors(&self, found: &mut CandidateSet) -> Vec<Option<Vector>> {
-        let dimension = self.owners.iter().find_map(|owner| {
+    /// The dimension of the vectors that a question can be compared with; `None` without any.
+    fn vector_dimension(&self) -> Option<usize> {
+        self.recall.embedder.as_ref()?;
+        self.owners.iter().find_map(|owner| {
             let index = owner.index.read();
             (index.vectors.count > 0).then_some(index.vectors.dimension)
-        });
-        let (Some(embedder), Some(dimension)) = (&self.recall.embedder, dimension) else { return Vec::new() };
+        })
+    }
+
+    /// The vector of each question in the message. If the embedder fails, the failure is recorded and recall goes on
+    /// without vectors.
+    async fn question_vectors(
+        &self,
+        dimension: usize,
+        failed: &mut Option<ErrorStage>,
+    ) -> Vec<Option<Vector>> {
+        let Some(embedder) = &self.recall.embedder else { return Vec::new() };
         let mut vectors = Vec::with_capacity(self.question.each().len());
         for part in self.question.each() {
             // An encoder that knows no Chinese would cost time and find nothing. After a failure the embedder is not
             // called again, because the failed call may have used its whole time limit.
             let readable = part.latin || self.recall.settings.encoder_reads_chinese;
-            vectors.push(match readable && found.error_stage.is_none() {
-                true => question_vector(embedder.as_ref(), part, dimension, found).await,
+            vectors.push(match readable && failed.is_none() {
+                true => question_vector(embedder.as_ref(), part, dimension, failed).await,
                 false => None,
             });
         }
@@ -161,7 +196,7 @@ async fn question_vector(
     embedder: &dyn Embedder,
     question: &Question,
     dimension: usize,
-    found: &mut CandidateSet,
+    failed: &mut Option<ErrorStage>,
 ) -> Option<Vector> {
     match embedder.embed_question(&question.text).await {
         Ok(values) if values.len() == dimension => return Some(Vector::quantise(&values)),
@@ -172,7 +207,7 @@ async fn question_vector(
             tracing::warn!(%error, "the question could not be embedded; recall goes on without");
         }
     }
-    found.error_stage = Some(ErrorStage::Embedding);
+    *failed = Some(ErrorStage::Embedding);
     None
 }
 

@@ -132,6 +132,7 @@ impl RequestLog {
             latency_retrieval_us: u64::try_from(elapsed.as_micros()).unwrap_or(0),
             latency_llm_us: None,
             error_stage: recalled.map_or(Some(ErrorStage::Retrieval), |recalled| recalled.error_stage),
+            late: recalled.and_then(|recalled| recalled.late),
             trace: recalled
                 .and_then(|recalled| recalled.trace.as_ref())
                 .and_then(|trace| serde_json::to_value(trace).ok()),

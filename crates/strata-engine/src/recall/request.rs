@@ -6,12 +6,13 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
+use super::deadline::Deadline;
 use crate::filter::Filter;
 use crate::index::TextFingerprint;
 use strata_core::error::{Error, Result};
 use strata_core::id::{ItemId, RequestId, SessionId};
-use strata_core::metric::ErrorStage;
-use strata_core::scope::Scope;
+use strata_core::metric::{ErrorStage, LateStage};
+use strata_core::scope::{RecallScope, Scope};
 use strata_core::store::{Item, ItemKinds};
 use strata_core::trace::RetrievalPath;
 use strata_core::trace::Trace;
@@ -29,6 +30,8 @@ const POOL: usize = 50;
 /// The settings of recall. Names and defaults come from the context-store design and the memory-proxy design.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecallSettings {
+    /// How far a question in a session looks, if neither the request nor its key says so.
+    pub scope: RecallScope,
     /// The number of items, if the request names none (memory-proxy design).
     pub default_top_k: u32,
     /// Items with a lower relevance are left out (memory-proxy design).
@@ -57,6 +60,7 @@ pub struct RecallSettings {
 impl Default for RecallSettings {
     fn default() -> Self {
         Self {
+            scope: RecallScope::User,
             default_top_k: 5,
             score_threshold: 0.35,
             recency_weight: 0.2,
@@ -82,6 +86,9 @@ pub struct RecallRequest {
     /// Where to look. Without a scope: the session if one is named, expanded to all of the user's sessions if it has
     /// too few hits; otherwise all of the user's sessions. Items that all users share are included in both cases.
     pub scope: Option<Scope>,
+    /// How far a question in a session may look, instead of the setting. [`RecallScope::Session`] narrows any scope: recall
+    /// stays in the session, and leaves out memories that were learned in other sessions.
+    pub within: Option<RecallScope>,
     /// Whether to include items that all users share if a narrower scope is named.
     pub shared: bool,
     /// Which kinds of items.
@@ -100,8 +107,11 @@ pub struct RecallRequest {
     pub recency_weight: Option<f32>,
     /// Instead of the setting.
     pub mmr_lambda: Option<f32>,
-    /// The budget of the result. Without one, the budget of the settings applies, unless `limit` is set.
+    /// The budget of the result. Without one, the budget of the settings applies; a larger `limit` raises its number of
+    /// turns, and never its tokens.
     pub budget: Option<Budget>,
+    /// The time until which recall waits for models.
+    pub deadline: Option<Deadline>,
     /// Items that the caller shows already: they are excluded.
     pub shown: Shown,
     /// Whether to return a trace and to store it with the request.
@@ -135,6 +145,7 @@ impl RecallRequest {
             query: query.into(),
             session: None,
             scope: None,
+            within: None,
             shared: false,
             kinds: ItemKinds::ALL,
             filter: None,
@@ -145,6 +156,7 @@ impl RecallRequest {
             recency_weight: None,
             mmr_lambda: None,
             budget: None,
+            deadline: None,
             shown: Shown::default(),
             explain: false,
         }
@@ -171,25 +183,41 @@ impl RecallRequest {
             }
             value => Ok(value.unwrap_or(default)),
         };
+        let confined = self.is_confined(settings);
         let scope = match (self.scope, &self.session) {
             (Some(Scope::Session), None) => {
                 return Err(Error::invalid("scope `session` needs a session; name one"));
             }
+            (_, Some(_)) if confined => Scope::Session,
             (Some(scope), _) => scope,
             (None, Some(_)) => Scope::Session,
             (None, None) => Scope::User,
         };
         Ok(RecallPlan {
             scope,
-            shared: self.shared || self.scope.is_none(),
+            confined,
+            shared: self.shared || matches!(self.scope, None | Some(Scope::Global)),
             limit: limit as usize,
             pool: POOL.max(limit as usize),
             score_threshold: share("score_threshold", self.score_threshold, settings.score_threshold)?,
             recency_weight: share("recency_weight", self.recency_weight, settings.recency_weight)?,
             mmr_lambda: share("mmr_lambda", self.mmr_lambda, settings.mmr_lambda)?,
-            budget: self.budget.or_else(|| self.limit.is_none().then_some(settings.budget)),
+            budget: self.planned_budget(settings),
             encoder_reads_chinese: settings.encoder_reads_chinese,
         })
+    }
+
+    /// Whether nothing of the user's other sessions may be returned. The setting decides only for a request that leaves
+    /// the scope open.
+    fn is_confined(&self, settings: &RecallSettings) -> bool {
+        let by_default = self.scope.is_none().then_some(settings.scope);
+        self.session.is_some() && self.within.or(by_default) == Some(RecallScope::Session)
+    }
+
+    /// The budget of the request or of the settings; none for benchmarks and other callers that show no model the items.
+    fn planned_budget(&self, settings: &RecallSettings) -> Option<Budget> {
+        let by_default = || (self.order == Order::Served).then(|| settings.budget.for_items(self.limit));
+        self.budget.or_else(by_default)
     }
 }
 
@@ -197,6 +225,8 @@ impl RecallRequest {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RecallPlan {
     pub(crate) scope: Scope,
+    /// Whether nothing of the user's other sessions may be returned.
+    pub(crate) confined: bool,
     /// Whether to include items that all users share, in any scope.
     pub(crate) shared: bool,
     pub(crate) limit: usize,
@@ -209,9 +239,9 @@ pub(crate) struct RecallPlan {
 }
 
 impl RecallPlan {
-    /// Whether the request allows recall to look beyond the session: it names a session and no scope.
+    /// Whether recall may look beyond the session: the request names a session and no scope, and nothing confines it.
     pub(crate) fn may_expand(&self, request: &RecallRequest) -> bool {
-        self.scope == Scope::Session && request.scope.is_none()
+        self.scope == Scope::Session && request.scope.is_none() && !self.confined
     }
 
     /// The reason to look beyond the session; `None` if recall stays in it.
@@ -257,6 +287,8 @@ pub struct Recalled {
     pub truncated: bool,
     /// The stage that failed, if recall could answer without it.
     pub error_stage: Option<ErrorStage>,
+    /// The stage that was too late to be used.
+    pub late: Option<LateStage>,
     /// Why each candidate was or was not recalled, if the request asked for a trace.
     pub trace: Option<Trace>,
 }

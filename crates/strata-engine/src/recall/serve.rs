@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use super::budget::{Share, share};
 use super::candidates::{Candidate, CandidateSet};
+use super::deadline::in_time;
 use super::diversity::{mmr, with_recency};
 use super::exclusions::ExclusionReason;
 use super::filtered::FILTER_SCAN_LIMIT;
@@ -16,7 +17,7 @@ use crate::filter::Subject;
 use crate::index::TextFingerprint;
 use strata_core::error::Result;
 use strata_core::id::{ItemId, RequestId, UserId};
-use strata_core::metric::ErrorStage;
+use strata_core::metric::{ErrorStage, LateStage};
 use strata_core::ports::Reranker;
 use strata_core::scope::Scope;
 use strata_core::store::{Item, MemoryQuery, MemorySelect, TurnQuery};
@@ -73,6 +74,7 @@ impl Recall {
             tokens: 0,
             truncated: false,
             error_stage: found.error_stage,
+            late: found.late,
             trace: None,
         };
         for (candidate, score) in chosen {
@@ -98,7 +100,7 @@ impl Recall {
         Ok(recalled)
     }
 
-    /// Reranks the best candidates with a cross-encoder and drops the rest. If the cross-encoder fails, the failure is
+    /// Reranks the best candidates with a cross-encoder and drops the rest. If the cross-encoder fails or is late, this is
     /// recorded and the order stays. Returns the items that were loaded for it.
     async fn rerank(
         &self,
@@ -115,7 +117,13 @@ impl Recall {
         if texts.is_empty() {
             return Ok(items);
         }
-        match reranker.score(&request.query, &texts).await {
+        let scores = in_time(request.deadline.as_ref(), reranker.score(&request.query, &texts)).await;
+        let Some(scores) = scores else {
+            // After a late embedder the cross-encoder is not called at all.
+            found.late = found.late.or(Some(LateStage::Reranking));
+            return Ok(items);
+        };
+        match scores {
             Ok(scores) if scores.len() == read && scores.iter().all(|score| !score.is_nan()) => {
                 found.candidates.truncate(read);
                 for (candidate, score) in found.candidates.iter_mut().zip(scores) {

@@ -1,5 +1,6 @@
 //! Recall over the reference store, with a small test lexicon.
 
+mod deadlines;
 mod exclusions;
 mod filtering;
 pub(crate) mod fixture;
@@ -7,3 +8,4 @@ mod models;
 mod pipeline;
 mod request_log;
 mod validity;
+mod walls;

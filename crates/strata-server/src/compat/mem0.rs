@@ -16,7 +16,7 @@ use axum::routing::{delete, get, post, put};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use strata_core::key::KeyScope;
-use strata_core::scope::Scope;
+use strata_core::scope::{RecallScope, Scope};
 use strata_core::store::{Item, ItemKinds, MemoryQuery, MemorySelect};
 use strata_core::turn::Metadata;
 use strata_core::{Memory, UserId};
@@ -29,7 +29,7 @@ use crate::error::ApiError;
 use crate::extract::numbers::share;
 use crate::extract::{JsonBody, Params, PathName};
 use crate::identity::Caller;
-use crate::identity::memories::{filter, owner_of, present, user_of};
+use crate::identity::memories::{filter, names_user, owner_of, present, user_of};
 use crate::route::{Dialect, Route};
 use crate::wire::history::HistoryEntry;
 use crate::wire::memory::Sources;
@@ -188,7 +188,13 @@ async fn search_memories(
     let SearchRequest { query, filters, named, top_k, limit, threshold } = request;
     let filter = whole_filter(filters.as_ref(), &named, [("gte", None), ("lte", None)])?;
     let user = user_of(&caller, [&named.user_id], filter.as_ref())?;
+    let session = caller.session([&named.run_id])?;
+    let names_user = names_user(&caller, [&named.user_id], filter.as_ref());
+    let within = caller.recall_scope(names_user, session.as_ref(), None);
+    let is_wall = within == Some(RecallScope::Session);
     let request = RecallRequest {
+        session: is_wall.then(|| session.unwrap_or_default()),
+        within,
         // In mem0, the memories of a user belong to that user alone.
         scope: Some(Scope::User),
         kinds: ItemKinds { turns: false, memories: true },
@@ -204,7 +210,10 @@ async fn search_memories(
         .items
         .into_iter()
         .filter_map(|found| match found.item {
-            Item::Memory(memory) => Some(shown(&user, memory, &sources, Some(found.score))),
+            Item::Memory(mut memory) => {
+                memory.content = found.shortened.unwrap_or(memory.content);
+                Some(shown(&user, memory, &sources, Some(found.score)))
+            }
             Item::Turn(_) | Item::Summary(_) => None,
         })
         .collect();

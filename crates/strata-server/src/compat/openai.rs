@@ -69,9 +69,16 @@ pub(crate) fn request_schema() -> Value {
             "memory_id": name,
             "session_id": name,
             "run_id": name,
-            "memory_top_k": { "type": ["integer", "null"], "minimum": 1, "maximum": 1000 },
+            "memory_top_k": {
+                "type": ["integer", "null"], "minimum": 1, "maximum": 1000,
+                "description": "The most items. It never raises the tokens of the setting `max_context_tokens`.",
+            },
             "memory_recency_weight": share,
             "memory_score_threshold": share,
+            "memory_scope": {
+                "type": ["string", "null"], "enum": ["session", "user", null],
+                "description": "How far recall looks, instead of the setting `recall.scope`: `session` keeps to the session, `user` looks at all of the user's sessions. Without a user, or with a key whose recall scope is `session`, recall always keeps to the session.",
+            },
         },
         "additionalProperties": true,
     })

@@ -32,6 +32,15 @@ pub(crate) fn user_of<'a>(
     caller.user(named.into_iter().chain([&meant]))
 }
 
+/// Whether a request names a user, by key, header, body or filter.
+pub(crate) fn names_user<'a>(
+    caller: &Caller,
+    named: impl IntoIterator<Item = &'a Option<String>>,
+    filter: Option<&Filter>,
+) -> bool {
+    filter.and_then(Filter::named_user).is_some() || caller.names_user(named)
+}
+
 /// What a request does with memories: reading or changing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Intent {

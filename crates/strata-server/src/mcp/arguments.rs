@@ -44,14 +44,15 @@ owned! {
     SearchMemories {
         /// Your question, in plain words and with the names in it. A whole question finds more than keywords.
         query: String,
-        /// The most results. Omit it to get a few that fit a prompt.
+        /// The most results. Omit it to get a few. A higher number returns more short results; all of them together fit
+        /// a prompt in any case.
         #[schemars(with = "Option<u32>", range(min = 1, max = 1000))]
         limit: Option<Number>,
         /// The same as `limit`.
         #[schemars(with = "Option<u32>", range(min = 1, max = 1000))]
         top_k: Option<Number>,
         /// The conversation in which the question is asked. It is searched first; the rest is searched too if it
-        /// contains too little.
+        /// contains too little. Without a user, only this conversation is searched.
         session_id: Option<String>,
         /// `session`: only that conversation; `user`: all conversations and memories of the user; `global`: also the
         /// memories that all users share.

@@ -5,10 +5,11 @@ use rmcp::model::{CallToolResult, ContentBlock, ErrorData, JsonObject};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Number, Value};
+use strata_core::scope::{RecallScope, Scope};
 use strata_core::store::{ItemKinds, MemoryQuery, MemorySelect, Page, TurnQuery};
 use strata_core::trace::RetrievalPath;
 use strata_core::turn::Metadata;
-use strata_core::{ItemId, MemoryId, RequestId, SessionId, Turn, TurnId};
+use strata_core::{Error, ItemId, Memory, MemoryId, RequestId, SessionId, Turn, TurnId, UserId};
 use strata_engine::Filter;
 use strata_engine::recall::{RecallRequest, Recalled};
 use strata_engine::{MemoryEdit, NewMemory};
@@ -26,7 +27,7 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::numbers::{MAX_LIMIT, count, share};
 use crate::identity::Caller;
-use crate::identity::memories::{checked_agent, filter, present, user_of};
+use crate::identity::memories::{checked_agent, filter, names_user, present, user_of};
 use crate::moment::Moment;
 use crate::wire::search::sources_of;
 
@@ -77,7 +78,7 @@ async fn run(app: &App, caller: &Caller, name: &str, arguments: JsonObject) -> A
         "delete_all_memories" => delete_all(app, caller, arguments).await,
         "get_context" => context(app, caller, arguments).await,
         "explain_recall" => explain(app, caller, arguments).await,
-        _ => Err(strata_core::Error::internal(format!("tool `{name}` is listed but has no handler")).into()),
+        _ => Err(Error::internal(format!("tool `{name}` is listed but has no handler")).into()),
     }
 }
 
@@ -114,9 +115,8 @@ fn read<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, ApiError> {
 }
 
 fn answer(answer: impl Serialize) -> Answer {
-    serde_json::to_value(answer).map_err(|error| {
-        strata_core::Error::internal("an answer cannot be written as JSON").with_source(error).into()
-    })
+    serde_json::to_value(answer)
+        .map_err(|error| Error::internal("an answer cannot be written as JSON").with_source(error).into())
 }
 
 async fn search(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
@@ -126,9 +126,17 @@ async fn search(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     let limit = count("limit", &arguments.limit, MAX_LIMIT)?.or(count("top_k", &arguments.top_k, MAX_LIMIT)?);
     // An empty result tells a model that nothing is known. Recent turns without relevance would mislead it.
     let least = arguments.threshold.unwrap_or(f64::from(app.engine().settings().recall.score_threshold));
+    let session = caller.session([&arguments.session_id])?;
+    let scope: Option<Scope> = arguments.scope.as_deref().map(str::parse).transpose()?;
+    let asked = scope.map(|scope| match scope {
+        Scope::Session => RecallScope::Session,
+        Scope::User | Scope::Global => RecallScope::User,
+    });
+    let names_user = names_user(caller, [&arguments.user_id], filter.as_ref());
     let request = RecallRequest {
-        session: caller.session([&arguments.session_id])?,
-        scope: arguments.scope.as_deref().map(str::parse).transpose()?,
+        within: caller.recall_scope(names_user, session.as_ref(), asked),
+        session,
+        scope,
         kinds: item_kinds(arguments.kinds.as_deref())?,
         filter,
         as_of: Moment::parameter("as_of", arguments.as_of.as_deref())?.map(Moment::as_of),
@@ -146,6 +154,35 @@ async fn search(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
         note,
         results: recalled.items.iter().map(|found| FoundAnswer::new(found, &sources)).collect(),
     })
+}
+
+/// The session of a call's memories: the one that the call names; behind a wall the connection's, whatever the call
+/// names.
+fn bound_to<const N: usize>(
+    caller: &Caller,
+    user_id: &Option<String>,
+    named: [&Option<String>; N],
+) -> Result<Option<SessionId>, ApiError> {
+    let wall = caller.wall(caller.names_user([user_id]), named)?;
+    Ok(wall.or(Caller::own_session(named)?))
+}
+
+/// A memory that is not deleted, and behind a wall not another session's.
+pub(super) async fn visible(
+    app: &App,
+    caller: &Caller,
+    user: &UserId,
+    named: &Option<String>,
+    id: MemoryId,
+) -> Result<Memory, ApiError> {
+    let memory = present(app, user, id).await?;
+    let wall = caller.wall(caller.names_user([named]), [])?;
+    match (&memory.session, wall) {
+        (Some(session), Some(wall)) if *session != wall => {
+            Err(Error::not_found(format!("memory `{id}` does not exist for this user")).into())
+        }
+        _ => Ok(memory),
+    }
 }
 
 /// A hint against misunderstanding a result.
@@ -180,9 +217,9 @@ async fn add(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     let user = caller.user([&arguments.user_id])?;
     let memory = NewMemory {
         kind: arguments.kind.as_deref().map(str::parse).transpose()?.unwrap_or_default(),
-        // The connection's session does not bind a memory: a memory stored by an agent should outlive the
-        // conversation.
-        session: Caller::own_session([&arguments.session_id, &arguments.run_id])?,
+        // The connection's session does not bind a memory, because a memory stored by an agent should outlive the
+        // conversation; but without a user the session is a wall.
+        session: bound_to(caller, &arguments.user_id, [&arguments.session_id, &arguments.run_id])?,
         agent: arguments.agent_id,
         metadata: arguments.metadata.unwrap_or_default().into(),
         ..NewMemory::new(arguments.text)
@@ -203,7 +240,7 @@ async fn list(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
         select: MemorySelect::Current {
             as_of: Moment::parameter("as_of", arguments.as_of.as_deref())?.map(Moment::as_of),
         },
-        session: Caller::own_session([&arguments.session_id, &arguments.run_id])?,
+        session: bound_to(caller, &arguments.user_id, [&arguments.session_id, &arguments.run_id])?,
         agent: arguments.agent_id.map(checked_agent).transpose()?,
         kind: arguments.kind.as_deref().map(str::parse).transpose()?,
         page: Page { offset, limit },
@@ -225,7 +262,7 @@ async fn show(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     let arguments: GetMemory = read(arguments)?;
     let user = caller.user([&arguments.user_id])?;
     let id: MemoryId = arguments.memory_id.parse()?;
-    let memory = MemoryAnswer::new(&user, &present(app, &user, id).await?);
+    let memory = MemoryAnswer::new(&user, &visible(app, caller, &user, &arguments.user_id, id).await?);
     let history = match arguments.history {
         Some(true) => {
             let history = app.engine().memories.history(&user, id).await?;
@@ -240,7 +277,7 @@ async fn update(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     let arguments: UpdateMemory = read(arguments)?;
     let user = caller.user([&arguments.user_id])?;
     let id: MemoryId = arguments.memory_id.parse()?;
-    present(app, &user, id).await?;
+    visible(app, caller, &user, &arguments.user_id, id).await?;
     let edit = MemoryEdit { content: arguments.text, metadata: arguments.metadata.map(Metadata::from) };
     let memory = app.engine().memories.revise(&user, id, edit).await?;
     answer(MemoryAnswer::new(&user, &memory))
@@ -250,7 +287,7 @@ async fn delete(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     let arguments: DeleteMemory = read(arguments)?;
     let user = caller.user([&arguments.user_id])?;
     let id: MemoryId = arguments.memory_id.parse()?;
-    present(app, &user, id).await?;
+    visible(app, caller, &user, &arguments.user_id, id).await?;
     app.engine().memories.delete(&user, id).await?;
     answer(DeletedAnswer { deleted: 1, note: RESTORABLE })
 }
@@ -259,7 +296,7 @@ async fn delete_all(app: &App, caller: &Caller, arguments: JsonObject) -> Answer
     let arguments: DeleteAllMemories = read(arguments)?;
     let user = caller.user([&arguments.user_id])?;
     let query = MemoryQuery {
-        session: Caller::own_session([&arguments.session_id, &arguments.run_id])?,
+        session: bound_to(caller, &arguments.user_id, [&arguments.session_id, &arguments.run_id])?,
         agent: arguments.agent_id.map(checked_agent).transpose()?,
         ..MemoryQuery::new(MemorySelect::Current { as_of: None })
     };
@@ -270,7 +307,7 @@ async fn delete_all(app: &App, caller: &Caller, arguments: JsonObject) -> Answer
 async fn context(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     let arguments: GetContext = read(arguments)?;
     let user = caller.user([&arguments.user_id])?;
-    let named = Caller::own_session([&arguments.session_id])?;
+    let named = bound_to(caller, &arguments.user_id, [&arguments.session_id])?;
     let session: SessionId = match named {
         Some(session) => session,
         None => caller.session([])?.unwrap_or_default(),

@@ -10,10 +10,10 @@ use strata_core::store::{MemoryQuery, MemorySelect, Page};
 use strata_core::{Memory, MemoryId};
 
 use super::answers::MemoryAnswer;
+use super::calls::visible;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::identity::Caller;
-use crate::identity::memories::present;
 
 const PREFIX: &str = "strata://memories/";
 
@@ -50,7 +50,9 @@ pub(super) async fn list(
             ErrorData::invalid_params("the cursor is none that this server gave; begin without one", None)
         })?,
     };
+    let wall = caller.wall(caller.names_user([]), []).map_err(|error| failed(&error))?;
     let query = MemoryQuery {
+        session: wall,
         page: Page { offset: cursor.offset, limit: PAGE },
         ..MemoryQuery::new(MemorySelect::Current { as_of: Some(cursor.as_of) })
     };
@@ -70,7 +72,7 @@ pub(super) async fn read(app: &App, caller: &Caller, uri: &str) -> Result<ReadRe
         ErrorData::resource_not_found(message, Some(json!({ "uri": uri })))
     })?;
     let user = caller.user([]).map_err(|error| failed(&error))?;
-    let memory = present(app, &user, id).await.map_err(|error| match error.code() {
+    let memory = visible(app, caller, &user, &None, id).await.map_err(|error| match error.code() {
         "not_found" => ErrorData::resource_not_found(error.message(), Some(json!({ "uri": uri }))),
         _ => failed(&error),
     })?;

@@ -328,3 +328,66 @@ async fn filters_narrow_a_search_and_a_list() {
         call(&server, None, "search_memories", json!({"query": "x", "filters": {"a": {"like": 1}}})).await;
     assert!(wrong["content"][0]["text"].as_str().unwrap().contains("`like`"), "{wrong}");
 }
+
+#[tokio::test]
+async fn a_limit_raises_the_results_and_never_the_tokens() {
+    let server = TestServer::new();
+    for number in 0..40 {
+        let said = format!("apiary report {number} {}", "hive ".repeat(600));
+        let messages = json!([{"role": "user", "content": said}]);
+        let body = json!({"user_id": "ada", "session_id": format!("s{number}"), "messages": messages});
+        server.post("/turns", body).await;
+    }
+    for limit in [json!({"limit": 10}), json!({"top_k": 40}), json!({"limit": 1000})] {
+        let mut arguments = json!({"query": "apiary report", "threshold": 0});
+        arguments.as_object_mut().unwrap().extend(limit.as_object().unwrap().clone());
+        let found = done(&server, Some("ada"), "search_memories", arguments).await;
+        let texts = found["results"].as_array().unwrap().iter();
+        let words = texts.map(|item| item["memory"].as_str().unwrap().split_whitespace().count());
+        let words: usize = words.sum();
+        assert!(words > 500 && words <= 2_000, "{limit}: {words} tokens");
+    }
+}
+
+#[tokio::test]
+async fn a_connections_session_without_a_user_is_a_wall() {
+    let server = TestServer::new();
+    let call = async |session: &str, method: &str, params: Value| {
+        let message = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+        let request = request(Method::POST, "/mcp").header("content-type", JSON).header("accept", BOTH);
+        let request = request.header("x-strata-session", session);
+        server.send(request.body(Body::from(message.to_string())).unwrap()).await.json()["result"].clone()
+    };
+    let tool = async |session: &str, name: &str, arguments: Value| {
+        call(session, "tools/call", json!({"name": name, "arguments": arguments})).await
+    };
+    let text = json!({"text": "the safe of the workshop opens with 90210"});
+    let messages = json!([{"role": "user", "content": "I wrote 90210 on the door."}]);
+    server.post("/turns", json!({"session_id": "guild-a", "messages": messages})).await;
+    let added = tool("guild-a", "add_memory", text).await;
+    let id = added["structuredContent"]["results"][0]["id"].as_str().unwrap().to_owned();
+    for (name, arguments) in [
+        ("search_memories", json!({"query": "safe of the workshop", "threshold": 0})),
+        ("search_memories", json!({"query": "safe of the workshop", "scope": "user", "threshold": 0})),
+        ("get_memories", json!({})),
+        ("get_memories", json!({"session_id": "guild-a"})),
+        ("get_context", json!({"session_id": "guild-a"})),
+        ("get_memory", json!({"memory_id": id})),
+        ("update_memory", json!({"memory_id": id, "text": "mine"})),
+        ("delete_memory", json!({"memory_id": id})),
+        ("delete_all_memories", json!({})),
+    ] {
+        let result = tool("guild-b", name, arguments).await;
+        assert!(!result.to_string().contains("90210"), "{name}: {result}");
+    }
+    let uri = json!({"uri": format!("strata://memories/{id}")});
+    assert_eq!(call("guild-b", "resources/read", uri.clone()).await, Value::Null);
+    assert_eq!(call("guild-b", "resources/list", json!({})).await["resources"], json!([]));
+    // The session itself still has all of it.
+    let found = tool("guild-a", "search_memories", json!({"query": "safe of the workshop"})).await;
+    assert_eq!(found["structuredContent"]["results"][0]["id"], id.as_str());
+    assert!(call("guild-a", "resources/read", uri).await.to_string().contains("90210"));
+    let named = json!({"query": "safe of the workshop", "user_id": "default"});
+    let found = tool("guild-b", "search_memories", named).await;
+    assert!(found.to_string().contains("90210"), "the user `default` has all its sessions: {found}");
+}

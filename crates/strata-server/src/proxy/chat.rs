@@ -9,6 +9,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use strata_core::metric::RequestMetric;
+use strata_core::scope::RecallScope;
 use strata_core::turn::NewMessage;
 use strata_core::{RequestId, SessionId, UserId};
 use strata_engine::align::key;
@@ -35,6 +36,10 @@ const MEMORY_HEADER: &str = "X-Strata-Memory";
 /// The share of the prompt that is the same as before, see `stable_share` in [`upstream`](crate::upstream).
 const STABLE_PREFIX: HeaderName = HeaderName::from_static("x-strata-stable-prefix");
 
+/// The share of the remaining time that recall waits for models. The rest is for choosing and loading the items: a model
+/// that is late costs quality, and not the memory.
+const MODELS_SHARE: f64 = 0.8;
+
 /// The headers that only this route reads.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]
@@ -60,8 +65,10 @@ pub(crate) enum Switch {
 ///
 /// OpenAI's chat completions, passed on to the upstream. Strata inserts a block of memories in front of the user's
 /// last message, and records the conversation. Besides OpenAI's own fields the body may have `memory_id` (the
-/// session), `memory_top_k`, `memory_recency_weight` and `memory_score_threshold`, which are not passed on. Every
-/// other path under `/v1` is passed on unchanged, and so is `GET` of this path.
+/// session), `memory_scope` (`session` or `user`), `memory_top_k`, `memory_recency_weight` and
+/// `memory_score_threshold`, which are not passed on. A session without a user is a wall: only memories that all users
+/// share are recalled from outside it. Every other path under `/v1` is passed on unchanged, and so is `GET` of this
+/// path.
 #[utoipa::path(post, path = "/v1/chat/completions", tag = "proxy",
     params(ChatHeaders),
     request_body(content = ref("#/components/schemas/ChatRequest"), content_type = "application/json"),
@@ -86,7 +93,8 @@ pub(crate) async fn complete_chat(
     };
     let body = ChatBody::read(&bytes)?;
     let names = &body.names;
-    let user = caller.user([&names.user_id, &names.user])?;
+    let users = [&names.user_id, &names.user];
+    let user = caller.user(users)?;
     let session = caller.session([&names.memory_id, &names.session_id, &names.run_id])?.unwrap_or_default();
     let upstream = app.proxy().upstream()?;
     if !is_on {
@@ -95,7 +103,8 @@ pub(crate) async fn complete_chat(
         let answer = upstream.send(parts.method, &parts.uri, headers, sent).await?;
         return Ok(unread(answer, upstream.timeout()));
     }
-    Exchange { app: &app, upstream, user, session, parts, body }.run().await
+    let scope = caller.recall_scope(caller.names_user(users), Some(&session), body.options.scope);
+    Exchange { app: &app, upstream, user, session, scope, parts, body }.run().await
 }
 
 fn memory_is_on(headers: &HeaderMap) -> Result<bool, ApiError> {
@@ -114,6 +123,8 @@ struct Exchange<'a> {
     upstream: &'a Upstream,
     user: UserId,
     session: SessionId,
+    /// How far recall may look from the session; `None` leaves it to the settings.
+    scope: Option<RecallScope>,
     parts: Parts,
     body: ChatBody<'a>,
 }
@@ -135,10 +146,10 @@ enum Remembering {
 
 impl Exchange<'_> {
     async fn run(self) -> Result<Response, ApiError> {
-        let Self { app, upstream, ref user, ref session, ref parts, ref body } = self;
+        let Self { app, upstream, ref user, ref session, ref parts, ref body, .. } = self;
         let id = RequestId(app.engine().next_id());
         let deadline = app.settings().proxy.memory_deadline;
-        let heard: Vec<NewMessage> = body.messages.iter().filter_map(|message| message.heard()).collect();
+        let heard = self.heard();
         let began = Instant::now();
         // Recall must not find the question itself. So the question is recorded only after the snapshot is read, and
         // from then on concurrently with recall.
@@ -190,6 +201,15 @@ impl Exchange<'_> {
         Ok(response)
     }
 
+    /// The client's messages in the form that is recorded. Memories that are learned behind a wall stay behind it.
+    fn heard(&self) -> Vec<NewMessage> {
+        let mut heard: Vec<_> = self.body.messages.iter().filter_map(|message| message.heard()).collect();
+        for message in &mut heard {
+            message.notes.owner.in_session = self.scope == Some(RecallScope::Session);
+        }
+        heard
+    }
+
     /// Prepares recall: reads the session and the index.
     async fn remember(&self, heard: &[NewMessage], most: Duration) -> Remembering {
         let options = &self.body.options;
@@ -203,6 +223,8 @@ impl Exchange<'_> {
             top_k: options.top_k,
             recency_weight: options.recency_weight,
             score_threshold: options.score_threshold,
+            scope: self.scope,
+            deadline: None,
         });
         let upto = self.conversation_upto(place);
         // Within one turn of the user, for instance while tools are called, the block stays the same byte for byte.
@@ -238,12 +260,15 @@ impl Exchange<'_> {
                 return (block, engine.prompting.chat_without_memory(id, &question, began.elapsed(), false));
             }
             Remembering::Prepared { question, upto, snapshot } => {
-                let (asked, user, engine) = (question.clone(), self.user.clone(), engine.clone());
+                let left = deadline.saturating_sub(began.elapsed());
+                let asked =
+                    ChatQuestion { deadline: Some(left.mul_f64(MODELS_SHARE)), ..(*question).clone() };
+                let (user, engine) = (self.user.clone(), engine.clone());
                 let recalling =
                     tokio::spawn(
                         async move { engine.prompting.chat_memory(&user, id, &asked, *snapshot).await },
                     );
-                match self.in_time(deadline.saturating_sub(began.elapsed()), recalling).await {
+                match self.in_time(left, recalling).await {
                     Ok(ChatMemory { block, row }) => {
                         let injected = Some((upto, block.clone()));
                         let sessions = &self.app.proxy().histories;
@@ -279,7 +304,8 @@ impl Exchange<'_> {
     /// A hash of the messages up to and including one.
     fn conversation_upto(&self, place: Option<usize>) -> u64 {
         let messages = self.body.messages.iter().take(place.map_or(0, |place| place + 1));
-        let mut all = Vec::new();
+        // A block is used again only for a question with the same scope.
+        let mut all = vec![u8::from(self.scope == Some(RecallScope::Session))];
         for message in messages.filter(|message| message.role != Some(strata_core::Role::System)) {
             all.extend_from_slice(&hash(message.said.as_bytes()).to_le_bytes());
         }

@@ -31,7 +31,10 @@ impl Compacted {
 /// Compacts a body as the setting `proxy.compact_tokens` asks for.
 pub(crate) fn compact(app: &App, user: &UserId, session: &SessionId, body: &ChatBody<'_>) -> Compacted {
     let budget = app.settings().proxy.compact_tokens;
-    let bytes: usize = body.messages.iter().map(|message| message.bytes()).sum();
+    // The question never counts: a long one would replace the whole conversation by a summary.
+    let question = body.question();
+    let counted = body.messages.iter().enumerate().filter(|(place, _)| Some(*place) != question);
+    let bytes: usize = counted.map(|(_, message)| message.bytes()).sum();
     // No tokenizer makes more tokens than there are bytes.
     if budget == 0 || bytes <= budget as usize {
         return Compacted::default();
@@ -40,12 +43,17 @@ pub(crate) fn compact(app: &App, user: &UserId, session: &SessionId, body: &Chat
         let sizes: Vec<MessageSize> = body
             .messages
             .iter()
-            .map(|message| {
+            .enumerate()
+            .map(|(place, message)| {
+                let role = message.role.unwrap_or(Role::Assistant);
+                if Some(place) == question {
+                    return MessageSize { role, tokens: 0 };
+                }
                 let content = known.tokens(hash(message.said.as_bytes()), || {
                     app.engine().prompting.count_tokens(&message.said)
                 });
                 let tokens = content.saturating_add(MESSAGE_TOKENS + PART_TOKENS * message.other_parts());
-                MessageSize { role: message.role.unwrap_or(Role::Assistant), tokens }
+                MessageSize { role, tokens }
             })
             .collect();
         let Compaction { first_kept, .. } = compacted(&sizes, budget);

@@ -4,6 +4,7 @@ mod compaction;
 mod memory;
 mod passing;
 mod upstream;
+mod walls;
 
 use std::sync::Arc;
 use std::time::Duration;

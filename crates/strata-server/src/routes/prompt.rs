@@ -21,7 +21,7 @@ use crate::identity::Caller;
 use crate::route::Route;
 use crate::telemetry::set_request_id;
 use crate::wire::PromptResponse;
-use crate::wire::names::Format;
+use crate::wire::names::{Format, RecallScope};
 
 pub(crate) fn routes() -> Vec<Route> {
     // The body is a question. Nothing is written.
@@ -43,9 +43,13 @@ pub(crate) struct PromptBodyRequest {
     /// The same as `user_id`, which takes precedence.
     #[schema(min_length = 1, max_length = 256, pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$")]
     user: Option<String>,
-    /// The most tokens of the prompt, instead of the setting `prompt.max_tokens`. The question is never cut.
+    /// The most tokens of the prompt without the question, instead of the setting `prompt.max_tokens`. The question is
+    /// never cut.
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 10_000_000)]
     max_tokens: Option<Number>,
+    /// For a chat: how far recall looks, instead of the setting `recall.scope`. Without a user, or with a key whose recall
+    /// scope is `session`, recall always stays in the session.
+    memory_scope: Option<RecallScope>,
 }
 
 /// Make a prompt
@@ -61,11 +65,16 @@ async fn make_prompt(
     PathName(id): PathName,
     JsonBody(request): JsonBody<PromptBodyRequest>,
 ) -> Result<Response, ApiError> {
-    let user = caller.user([&request.user_id, &request.user])?;
+    let users = [&request.user_id, &request.user];
+    let user = caller.user(users)?;
+    let session = SessionId::new(id)?;
+    let asked = request.memory_scope.map(Into::into);
     let request = PromptRequest {
+        scope: caller.recall_scope(caller.names_user(users), Some(&session), asked),
+        deadline: Some(app.settings().proxy.memory_deadline),
         format: request.format.map(PromptFormat::from).unwrap_or_default(),
         max_tokens: count("max_tokens", &request.max_tokens, MAX_TOKENS)?,
-        ..PromptRequest::new(SessionId::new(id)?, request.question)
+        ..PromptRequest::new(session, request.question)
     };
     let Prompted { prompt, request_id } = app.engine().prompting.prompt(&user, &request).await?;
     let mut response = Json(PromptResponse::from(&prompt)).into_response();

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Number, Value};
 use strata_core::SessionId;
 use strata_core::key::KeyScope;
+use strata_core::scope::RecallScope;
 use strata_core::store::ItemKinds;
 use strata_engine::Filter;
 use strata_engine::recall::{Budget, MAX_LIMIT, RecallRequest, RecallSettings};
@@ -19,7 +20,7 @@ use crate::compat::mem0::LenientBody;
 use crate::error::ApiError;
 use crate::extract::numbers::{count, share};
 use crate::identity::Caller;
-use crate::identity::memories::{checked_agent, filter, user_of};
+use crate::identity::memories::{checked_agent, filter, names_user, user_of};
 use crate::moment::Moment;
 use crate::route::{Dialect, Route};
 use crate::telemetry::set_request_id;
@@ -60,7 +61,9 @@ pub(crate) struct SearchRequest {
     /// all users share. By default recall searches the session if one is named, and goes beyond it if it finds too
     /// little there or if the question refers to other sessions. Without a session it searches all items of the user.
     /// In both cases it includes the memories that all users share. With `session` and no session named, the session
-    /// is `default`.
+    /// is `default`. A session that is named without a user is always searched alone, with the memories that all users
+    /// share; so is each session with a key, or by default with the setting, whose recall scope is `session`. The
+    /// answer's `scope` says where recall searched.
     scope: Option<Scope>,
     /// Returns only items whose fields or metadata match these conditions.
     #[schema(schema_with = filter_schema)]
@@ -68,7 +71,7 @@ pub(crate) struct SearchRequest {
     /// Only memories of this agent.
     #[schema(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
     agent_id: Option<String>,
-    /// The most items.
+    /// The most items. It raises the number of items and never their tokens.
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     top_k: Option<Number>,
     /// The same as `top_k`, which takes precedence.
@@ -84,7 +87,7 @@ pub(crate) struct SearchRequest {
     /// The weight of relevance against diversity, instead of the setting.
     #[schema(minimum = 0, maximum = 1)]
     mmr_lambda: Option<f64>,
-    /// The most tokens of all items together. If neither this nor `top_k` is given, the settings decide.
+    /// The most tokens of all items together, instead of the setting `max_context_tokens`.
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 10_000_000)]
     max_tokens: Option<Number>,
     /// What to search: turns, memories, or both (the default).
@@ -132,6 +135,14 @@ impl SearchRequest {
         Ok(Some(Filter::All(filter.into_iter().chain([agent]).collect())))
     }
 
+    /// How far recall may look from a session, if the request says so.
+    fn asked_scope(&self) -> Option<RecallScope> {
+        self.scope.map(|scope| match scope {
+            Scope::Session => RecallScope::Session,
+            Scope::User | Scope::Global => RecallScope::User,
+        })
+    }
+
     fn into_recall(
         self,
         caller: &Caller,
@@ -141,13 +152,14 @@ impl SearchRequest {
         let top_k = count("top_k", &self.top_k, MAX_LIMIT)?;
         let limit = top_k.or(count("limit", &self.limit, MAX_LIMIT)?);
         let max_tokens = count("max_tokens", &self.max_tokens, MAX_TOKENS)?;
-        // A request for this many items and tokens also sets the number of turns.
-        let max_turns = limit.unwrap_or(settings.budget.max_turns);
         let session = caller.session([&self.session_id, &self.memory_id, &self.run_id])?;
-        let nameless = session.is_none() && self.scope == Some(Scope::Session);
+        let names_user = names_user(caller, [&self.user_id, &self.user], filter.as_ref());
+        let within = caller.recall_scope(names_user, session.as_ref(), self.asked_scope());
+        let nameless = session.is_none() && within == Some(RecallScope::Session);
         Ok(RecallRequest {
             session: if nameless { Some(SessionId::default()) } else { session },
             scope: self.scope.map(Into::into),
+            within,
             kinds: item_kinds(self.kinds)?,
             filter,
             as_of: self.as_of.map(Moment::as_of),
@@ -155,7 +167,7 @@ impl SearchRequest {
             score_threshold: share("threshold", self.threshold)?,
             recency_weight: share("recency_weight", self.recency_weight)?,
             mmr_lambda: share("mmr_lambda", self.mmr_lambda)?,
-            budget: max_tokens.map(|max_tokens| Budget { max_tokens, max_turns, ..settings.budget }),
+            budget: max_tokens.map(|max_tokens| Budget { max_tokens, ..settings.budget.for_items(limit) }),
             explain: self.explain.unwrap_or(false),
             ..RecallRequest::new(self.query)
         })
@@ -257,9 +269,9 @@ mod tests {
         assert_eq!((&answer["truncated"], &answer["results"][0]["truncated"]), (&json!(true), &json!(true)));
         let shown = answer["results"][0]["memory"].as_str().unwrap();
         assert!(shown.chars().count() == 1_500 && shown.ends_with('…'), "{shown}");
-        let whole = json!({"query": "tea", "user_id": "ada", "top_k": 1});
-        let whole = server.post("/search", whole).await.json();
-        assert_eq!((&whole["truncated"], &whole["results"][0]["truncated"]), (&json!(false), &json!(false)));
+        let counted = json!({"query": "tea", "user_id": "ada", "top_k": 1});
+        let counted = server.post("/search", counted).await.json();
+        assert_eq!(counted["results"][0]["memory"], shown, "a number of items does not lift the budget");
     }
 
     #[tokio::test]

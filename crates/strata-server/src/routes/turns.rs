@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use strata_core::nul::MayHoldNul;
+use strata_core::scope::RecallScope;
 use strata_core::turn::{Metadata, NewMessage, TurnNotes};
 use utoipa::ToSchema;
 
@@ -130,11 +131,17 @@ async fn record_turns(
     headers: HeaderMap,
     JsonBody(request): JsonBody<RecordRequest>,
 ) -> Result<Response, ApiError> {
-    let user = caller.user([&request.user_id, &request.user])?;
+    let users = [&request.user_id, &request.user];
+    let user = caller.user(users)?;
     let session =
         caller.session([&request.session_id, &request.memory_id, &request.run_id])?.unwrap_or_default();
+    let within = caller.recall_scope(caller.names_user(users), Some(&session), None);
     let key = header(&headers, IDEMPOTENCY_KEY)?;
-    let messages = request.messages.into_iter().map(MessageRequest::into_message).collect();
+    let mut messages: Vec<_> = request.messages.into_iter().map(MessageRequest::into_message).collect();
+    for message in &mut messages {
+        // Memories that are learned behind a wall stay behind it.
+        message.notes.owner.in_session = within == Some(RecallScope::Session);
+    }
 
     let recorded = app.engine().recording.record(&user, &session, messages, key.as_deref()).await?;
     let response = Json(RecordResponse::from(recorded.turns.as_slice()));

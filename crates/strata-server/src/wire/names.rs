@@ -78,6 +78,16 @@ names! {
 }
 
 names! {
+    /// How far recall looks from a session.
+    RecallScope = strata_core::scope::RecallScope {
+        /// Only the session, and the memories that all users share.
+        Session,
+        /// All of the user's sessions.
+        User,
+    }
+}
+
+names! {
     /// The form of a prompt.
     Format = strata_engine::prompt::PromptFormat {
         /// One text, the request first.

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
-use strata_core::metric::{ErrorStage, RequestMetric, TraceSource};
+use strata_core::metric::{ErrorStage, LateStage, RequestMetric, TraceSource};
 use strata_core::trace::{Explanation, Outcome, Trace, TraceCandidate};
 use strata_core::{ItemId, UserId};
 use utoipa::ToSchema;
@@ -192,6 +192,9 @@ response! {
         latency_llm_ms: Option<f64> = row.latency_llm_us.map(milliseconds),
         /// The stage that failed: `retrieval`, `embedding`, `llm_reply` or `summary`.
         error_stage: Option<&'static str> = row.error_stage.map(stage_name),
+        /// The stage that came after the deadline, so that recall answered without it: `embedding` (the items were ranked
+        /// by their words) or `reranking` (they stayed in the order before the cross-encoder).
+        late: Option<&'static str> = row.late.map(LateStage::as_str),
     }
 }
 

@@ -293,7 +293,7 @@ pub(crate) fn job(row: &Row<'_>) -> Outcome<Job> {
 
 /// The columns of [`key`], of `keys` as `k` and `users` as `u`.
 pub(crate) const KEY: &str = "k.row, k.id, u.name, k.hash, k.name, k.scopes, k.prefix, k.created_at, k.expires_at, \
-     k.revoked_at, k.per_minute, k.concurrent";
+     k.revoked_at, k.per_minute, k.concurrent, k.recall_scope";
 
 pub(crate) fn key(row: &Row<'_>) -> Outcome<ApiKey> {
     let cells = Cells::new("keys", row);
@@ -308,6 +308,7 @@ pub(crate) fn key(row: &Row<'_>) -> Outcome<ApiKey> {
         expires_at: cells.optional_time(8)?,
         revoked_at: cells.optional_time(9)?,
         limits: KeyLimits { per_minute: cells.optional_number(10)?, concurrent: cells.optional_number(11)? },
+        recall_scope: cells.optional_word(12)?,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use strata_core::metric::RequestMetric;
+use strata_core::metric::{LateStage, RequestMetric};
 use strata_core::scope::Scope;
 use strata_core::store::{MemoryQuery, MemorySelect, TurnQuery};
 use strata_core::trace::{Trace, TraceCandidate};
@@ -77,6 +77,11 @@ fn show_row(row: &RequestMetric, output: &mut Output) -> Outcome {
     ))?;
     if let Some(stage) = row.error_stage {
         output.line(format_args!("failed at stage {stage:?}"))?;
+    }
+    match row.late {
+        Some(LateStage::Embedding) => output.line("the embedder was late: ranked by words")?,
+        Some(LateStage::Reranking) => output.line("the cross-encoder was late: in the order before it")?,
+        None => {}
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ use serde_json::json;
 use strata::SystemSecrets;
 use strata_core::key::{ApiKey, KeyLimits, KeyState, Scopes};
 use strata_core::moment::parse_as_of;
+use strata_core::scope::RecallScope;
 use strata_core::store::{KeyQuery, Page};
 use strata_core::{KeyId, UserId};
 use strata_engine::Engine;
@@ -89,6 +90,9 @@ struct CreateArgs {
     /// The maximum number of concurrent requests
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     concurrency: Option<u32>,
+    /// How far the key's questions in a session look: `session` or `user`, instead of the setting `recall.scope`
+    #[arg(long, value_name = "SCOPE")]
+    recall_scope: Option<RecallScope>,
     #[command(flatten)]
     json: JsonArgs,
 }
@@ -145,7 +149,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
 }
 
 async fn create(args: CreateArgs, engine: &Engine, output: &mut Output) -> Outcome {
-    let CreateArgs { user, scopes, admin, expires, name, rate, concurrency, json } = args;
+    let CreateArgs { user, scopes, admin, expires, name, rate, concurrency, recall_scope, json } = args;
     let (user, scopes) = if admin { (Some(UserId::global()), Scopes::ALL) } else { (user, scopes) };
     let user = user.ok_or_else(|| Failure::usage("the user is missing; add `--user NAME`"))?;
     let now = engine.now();
@@ -157,7 +161,7 @@ async fn create(args: CreateArgs, engine: &Engine, output: &mut Output) -> Outco
         None => None,
     };
     let limits = KeyLimits { per_minute: rate, concurrent: concurrency };
-    let new = NewKey { user, name, scopes, expires_at, limits };
+    let new = NewKey { user, name, scopes, expires_at, limits, recall_scope };
     let (key, secret) = engine.keys.create(new, &SystemSecrets).await?;
     if json.json {
         output.json(&KeyJson { key: Some(secret.reveal()), ..KeyJson::new(&key, now) })?;
@@ -196,7 +200,8 @@ fn row(key: &ApiKey, now: Timestamp) -> [String; 8] {
     let KeyLimits { per_minute, concurrent } = key.limits;
     let limits =
         [per_minute.map(|limit| format!("{limit}/min")), concurrent.map(|limit| format!("{limit} at once"))];
-    let limits: Vec<String> = limits.into_iter().flatten().collect();
+    let recall = key.recall_scope.map(|scope| format!("recall {}", scope.as_str()));
+    let limits: Vec<String> = limits.into_iter().flatten().chain(recall).collect();
     [
         key.id.to_string(),
         format!("{}…", key.prefix),
@@ -245,6 +250,7 @@ struct KeyJson<'a> {
     revoked_at: Option<Timestamp>,
     per_minute: Option<u32>,
     concurrent: Option<u32>,
+    recall_scope: Option<RecallScope>,
 }
 
 impl<'a> KeyJson<'a> {
@@ -262,6 +268,7 @@ impl<'a> KeyJson<'a> {
             revoked_at: key.revoked_at,
             per_minute: key.limits.per_minute,
             concurrent: key.limits.concurrent,
+            recall_scope: key.recall_scope,
         }
     }
 }

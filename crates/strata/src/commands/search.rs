@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use strata_core::SessionId;
 use strata_core::moment::parse_as_of;
-use strata_core::scope::Scope;
+use strata_core::scope::{RecallScope, Scope};
 use strata_core::store::Item;
 use strata_core::trace::RetrievalPath;
 use strata_engine::Filter;
@@ -62,8 +62,9 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         json: JsonArgs { json },
     } = args;
     let engine = context.engine_to_read().await?;
+    let within = (scope == Some(Scope::Session)).then_some(RecallScope::Session);
     let request =
-        RecallRequest { session, scope, as_of, limit, filter, explain, ..RecallRequest::new(query) };
+        RecallRequest { session, scope, within, as_of, limit, filter, explain, ..RecallRequest::new(query) };
     let recalled = engine.recall.ask(&user, &request).await?;
     if json {
         output.json(&SearchResponse::load(&engine, &user, &recalled).await?)?;

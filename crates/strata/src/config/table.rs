@@ -4,6 +4,7 @@
 //! Everything else follows from the table: the known keys of `strata.toml`, the names of variables, the defaults (which are
 //! those of the fields), the checks, `strata config`, and the tables of `docs/configuration.md`.
 
+use strata_core::scope::RecallScope;
 use strata_engine::EmbedItems;
 use strata_engine::learn::LearnInto;
 use strata_engine::learn::summarising::SummaryPrompt;
@@ -129,13 +130,15 @@ pub(super) const GROUPS: &[(&str, &[Entry])] = &[
         entry("upstream_timeout_secs", |c| duration(&mut c.server.proxy.upstream_timeout, SECOND, 1..=86_400),
             "how long the upstream may be silent, in seconds"),
         entry("memory_deadline_ms", |c| duration(&mut c.server.proxy.memory_deadline, MILLISECOND, 1..=60_000),
-            "how long a chat waits for memory, in milliseconds"),
+            "how long a chat waits for memory, in milliseconds; a model that is late costs quality and not the memory"),
         entry("proxy.compact_tokens", |c| number(&mut c.server.proxy.compact_tokens, 0..=100_000_000),
-            "older messages of a chat with more tokens are replaced by a summary; 0 keeps them all"),
+            "older messages of a chat with more tokens, the question aside, are replaced by a summary; 0 keeps them all"),
         entry("proxy.max_body_bytes", |c| number(&mut c.server.proxy.max_body_bytes, 1024..=4096 * MIB),
             "maximum size of a chat's body, in bytes"),
     ]),
     ("Recall", &[
+        entry("recall.scope", |c| choice(&mut c.engine.recall.scope, [("session", RecallScope::Session), ("user", RecallScope::User)]),
+            "how far a question in a session of a named user looks; a session without a user is always searched alone"),
         entry("default_top_k", |c| number(&mut c.engine.recall.default_top_k, 1..=MAX_LIMIT),
             "number of items that a search returns when it asks for no number"),
         entry("score_threshold", |c| number(&mut c.engine.recall.score_threshold, 0.0..=1.0),
@@ -147,9 +150,9 @@ pub(super) const GROUPS: &[(&str, &[Entry])] = &[
         entry("min_fts_hits", |c| number(&mut c.engine.recall.min_fts_hits, 0..=MAX_LIMIT),
             "with fewer full-text hits in a session, all sessions are searched"),
         entry("max_context_tokens", |c| number(&mut c.engine.recall.budget.max_tokens, 1..=10_000_000),
-            "maximum number of tokens of all recalled items together"),
+            "maximum number of tokens of all recalled items together, however many items a request asks for"),
         entry("max_context_turns", |c| number(&mut c.engine.recall.budget.max_turns, 1..=MAX_LIMIT),
-            "maximum number of recalled turns"),
+            "maximum number of recalled turns, unless a request asks for more items"),
         entry("max_item_chars", |c| number(&mut c.engine.recall.budget.max_item_chars, 1..=10_000_000),
             "maximum number of characters of one recalled item"),
         entry("min_similarity", |c| number(&mut c.engine.recall.min_similarity, 0.0..=1.0),

@@ -22,17 +22,31 @@ fn a_key_is_shown_once_and_never_kept() {
     );
     let secret = ran.ok().trim().to_owned();
     assert!(secret.starts_with("strata_") && secret.len() == 39, "{secret}");
-    let made =
-        make(&machine, &["--user", "*", "--scopes", "read,admin", "--rate", "60/min", "--concurrency", "4"]);
+    let made = make(
+        &machine,
+        &[
+            "--user",
+            "*",
+            "--scopes",
+            "read,admin",
+            "--rate",
+            "60/min",
+            "--concurrency",
+            "4",
+            "--recall-scope",
+            "session",
+        ],
+    );
     let gateway = made["key"].as_str().unwrap();
     assert_eq!(made["user_id"], Value::Null);
     assert_eq!((&made["per_minute"], &made["concurrent"]), (&json!(60), &json!(4)));
+    assert_eq!(made["recall_scope"], "session");
     assert_eq!(made["scopes"], json!(["read", "admin"]));
 
     let table = machine.run(&["keys", "list"]).ok();
     let lines: Vec<&str> = table.lines().collect();
     assert_eq!(lines.len(), 3, "{table}");
-    assert!(lines[1].contains("60/min, 4 at once") && lines[1].contains(" * "), "{table}");
+    assert!(lines[1].contains("60/min, 4 at once, recall session") && lines[1].contains(" * "), "{table}");
     assert!(lines[2].contains("ada") && lines[2].ends_with("laptop") && lines[2].contains("live"), "{table}");
     assert!(lines[2].contains(&format!("{}…", &secret[..13])), "{table}");
     let listed = machine.run(&["keys", "list", "--json"]).ok();

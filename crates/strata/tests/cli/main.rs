@@ -10,6 +10,7 @@ mod explaining;
 mod files;
 mod harness;
 mod keys;
+mod late_models;
 mod learning;
 mod models;
 mod prompting;

@@ -2,7 +2,8 @@
 //!
 //! The calls come from the running server's own OpenAPI document: every route, every method, every parameter, with ids,
 //! names, filters and times of the other user. If [`matrix`] has no values for a route or a parameter, the test fails, so that
-//! no new route is forgotten. After every route, the other user's rows in the file are compared, and every answer is searched
+//! no new route is forgotten. [`walls`] repeats it inside one user: between sessions without a user, and between the
+//! sessions of a key that is confined to one. After every route, the other user's rows in the file are compared, and every answer is searched
 //! for words that only the other user has said.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -11,6 +12,7 @@ mod matrix;
 mod support;
 mod tools;
 mod upstream;
+mod walls;
 mod world;
 
 use matrix::{Call, Operation};

@@ -85,6 +85,7 @@ pub(crate) fn tempting(name: &str, ann: &Ann) -> Vec<Value> {
         ],
         "metadata" => vec![json!({ "user_id": "ann" })],
         "stream" => vec![json!(false), json!(true)],
+        "memory_scope" => vec![json!("session"), json!("user")],
         "memory_top_k" => vec![json!(1000)],
         "memory_recency_weight" | "memory_score_threshold" => vec![json!(0.0), json!(1.0)],
         "X-Strata-Memory" => vec![json!("on"), json!("off")],

@@ -178,7 +178,7 @@ fn settle(client: &mut Client, file: &Path, key: &str, admin: &str) -> Ann {
     Ann { session, agent, idempotency_key, tag, known: known.collect(), unknown }
 }
 
-fn send(
+pub(crate) fn send(
     client: &mut Client,
     key: Option<&str>,
     method: &str,
@@ -201,7 +201,7 @@ fn make_key(file: &Path, user: &str, scopes: &str) -> String {
     made["key"].as_str().unwrap().to_owned()
 }
 
-fn run(file: &Path, args: &[&str]) -> Value {
+pub(crate) fn run(file: &Path, args: &[&str]) -> Value {
     let output = strata().args(args).args(["--store", &store_url(file)]).output().unwrap();
     assert!(output.status.success(), "{}", crate::support::show(&output));
     serde_json::from_slice(&output.stdout).unwrap()

@@ -145,6 +145,7 @@ pub fn key(second: i64) -> ApiKey {
         expires_at: None,
         revoked_at: None,
         limits: KeyLimits::default(),
+        recall_scope: None,
     }
 }
 
@@ -169,6 +170,7 @@ pub fn request(second: i64) -> RequestMetric {
         latency_retrieval_us: 800,
         latency_llm_us: None,
         error_stage: None,
+        late: None,
         trace: None,
     }
 }

@@ -4,6 +4,7 @@ use super::fixture::*;
 use crate::error::ErrorKind;
 use crate::id::{KeyId, UserId};
 use crate::key::{ApiKey, KeyLimits, Scopes};
+use crate::scope::RecallScope;
 use crate::store::{Change, ChangeSet, CheckDepth, Forget, Head, KeyQuery, Page, Store};
 
 async fn give(store: &dyn Store, key: &ApiKey) -> KeyId {
@@ -29,6 +30,7 @@ pub async fn keeps_everything_of_a_key(store: &dyn Store) {
         expires_at: Some(at(99)),
         revoked_at: Some(at(50)),
         limits: KeyLimits { per_minute: Some(u32::MAX), concurrent: Some(1) },
+        recall_scope: Some(RecallScope::Session),
         ..key(2)
     };
     for key in [&plain, &full] {

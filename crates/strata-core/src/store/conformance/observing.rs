@@ -5,7 +5,7 @@ use serde_json::json;
 use super::fixture::*;
 use crate::error::ErrorKind;
 use crate::id::{LeaseId, RequestId, UserId};
-use crate::metric::{ErrorStage, RequestMetric};
+use crate::metric::{ErrorStage, LateStage, RequestMetric};
 use crate::scope::Scope;
 use crate::store::{
     Change, ChangeSet, CheckDepth, JobQuery, KeyQuery, LeaseRequest, MemoryQuery, MemorySelect, MetricQuery,
@@ -50,6 +50,7 @@ pub async fn keeps_everything_of_a_request(store: &dyn Store) {
             latency_retrieval_us: 6,
             latency_llm_us: Some(7),
             error_stage: stage,
+            late: Some(LateStage::Reranking),
             trace: Some(json!({"stages": [{"n": 0.5}]})),
             ..request(1)
         };

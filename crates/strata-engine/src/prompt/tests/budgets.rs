@@ -104,6 +104,43 @@ fn cuts_are_reported() {
     );
 }
 
+/// A pasted log is the question: the layers are those of a short question.
+#[test]
+fn a_long_question_cuts_no_layer() {
+    let messages: Vec<_> = (0..3).flat_map(exchange).collect();
+    let settings = PromptSettings::default();
+    let state = &state();
+    let summary = build_summary("", &(3..9).flat_map(exchange).collect::<Vec<_>>());
+    let asked = ["为什么又停了？", "why did it stop again?"];
+    for line in ["2026-03-04 ERROR pump 7 stalled at 41 rpm\n", "三月四日 水泵七号 转速过低\n"] {
+        for asked in asked {
+            let log = format!("{asked}\n{}", line.repeat(3_000));
+            assert!(EstimatedTokens.count(&log) > 2 * settings.max_tokens);
+            let of = |question: &str| {
+                let layers =
+                    FlatLayers { question, state, summary: &summary, recent: &messages, is_device: true };
+                let flat = flat(layers, rules(), &settings, &EstimatedTokens);
+                let said = messages.iter().map(|message| {
+                    let Message { role, content } = message.clone();
+                    ChatMessage { role, content }
+                });
+                let question = ChatMessage { role: Role::User, content: question.to_owned() };
+                let said: Vec<_> = said.chain([question]).collect();
+                let max_tokens = Some(settings.max_tokens);
+                let layers =
+                    ChatLayers { messages: &said, state, summary: &summary, memories: &[], max_tokens };
+                let chat = chat(layers, rules(), &settings, &EstimatedTokens);
+                let names = |prompt: &Prompt| {
+                    let layers = prompt.layers.iter().filter(|layer| layer.name != "question");
+                    layers.map(|layer| (layer.name.clone(), layer.tokens)).collect::<Vec<_>>()
+                };
+                (flat.cut.clone(), names(&flat), chat.cut.clone(), names(&chat))
+            };
+            assert_eq!(of(&log), of(asked));
+        }
+    }
+}
+
 fn message() -> impl Strategy<Value = Message> {
     let role = prop::sample::select(vec![Role::User, Role::Assistant, Role::Tool, Role::System]);
     (role, "(?s)[a-z .。\n\\[\\]<>`西👨🏽]{0,300}").prop_map(|(role, content)| Message::new(role, content))
@@ -137,7 +174,7 @@ proptest! {
             let text = prompt.text().unwrap();
             prop_assert!(text.starts_with(&question));
             prop_assert_eq!(prompt.tokens, counter.count(text));
-            prop_assert!(prompt.tokens <= max_tokens.max(counter.count(&question)));
+            prop_assert!(prompt.tokens <= max_tokens + counter.count(&question));
             let messages: Vec<_> = messages
                 .iter()
                 .map(|message| ChatMessage { role: message.role, content: message.content.clone() })
@@ -149,7 +186,8 @@ proptest! {
             let least: u32 = prompt.messages().unwrap().iter().map(|message| counter.count(&message.content) + 4).sum();
             prop_assert!(prompt.messages().unwrap().last().unwrap().content.ends_with(&question));
             let is_bare = prompt.layers.iter().all(|layer| ["messages", "question"].contains(&layer.name.as_str()));
-            prop_assert!(prompt.tokens <= max_tokens || is_bare, "{} tokens of {}", prompt.tokens, max_tokens);
+            let most = max_tokens + counter.count(&question) + 4;
+            prop_assert!(prompt.tokens <= most || is_bare, "{} tokens of {}", prompt.tokens, most);
             prop_assert!(least <= prompt.tokens + 1);
         }
     }

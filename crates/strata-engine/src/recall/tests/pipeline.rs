@@ -361,12 +361,31 @@ async fn a_budget_limits_the_result() {
     assert_eq!(recall(budget(9_999, 99, 1_500)).await, (10, 2_510, false, 0));
     let (items, tokens, truncated, over) = recall(budget(2_000, 20, 100)).await;
     assert!(items == 10 && tokens < 300 && truncated && over == 0, "{tokens}");
-    // A plain question has the budget of the settings; a question with a limit has none.
+    // A question has the budget of the settings, also one that names a number of items.
     let plain = world.recall(&RecallRequest::new("trip")).await;
     assert_eq!((plain.items.len(), plain.truncated), (5, false));
     let request = RecallRequest { limit: Some(9), score_threshold: Some(0.0), ..RecallRequest::new("trip") };
     let counted = world.recall(&request).await;
-    assert_eq!((counted.items.len(), counted.truncated), (9, false));
+    assert_eq!((counted.items.len(), counted.tokens, counted.truncated), (7, 7 * 251, true));
+    // An order for benchmarks has none.
+    let ranked = world.recall(&RecallRequest { order: Order::Relevance, ..request }).await;
+    assert_eq!((ranked.items.len(), ranked.truncated), (9, false));
+}
+
+#[tokio::test]
+async fn a_larger_limit_gives_more_short_items_and_never_more_tokens() {
+    let world = World::new();
+    for number in 0..60 {
+        world.say(&format!("s{number}"), &format!("the trip to place{number}")).await;
+        world.say(&format!("s{number}"), &format!("旅行 地点{number}")).await;
+    }
+    for (query, limit) in [("trip", 10), ("trip", 20), ("trip", 50), ("旅行", 10), ("旅行", 40)] {
+        let request =
+            RecallRequest { limit: Some(limit), score_threshold: Some(0.0), ..RecallRequest::new(query) };
+        let recalled = world.recall(&request).await;
+        assert_eq!(recalled.items.len(), limit as usize, "{query}");
+        assert!(recalled.tokens <= 2_000, "{}", recalled.tokens);
+    }
 }
 
 #[tokio::test]

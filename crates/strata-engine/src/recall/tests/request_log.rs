@@ -56,6 +56,7 @@ async fn every_column_of_a_row_is_filled() {
         latency_retrieval_us: found.latency_retrieval_us,
         latency_llm_us: None,
         error_stage: None,
+        late: None,
         trace: Some(serde_json::to_value(recalled.trace.unwrap()).unwrap()),
     };
     assert_eq!(found, expected);

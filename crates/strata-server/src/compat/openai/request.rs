@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use serde_json::{Map, Value, json};
 use strata_core::Role;
+use strata_core::scope::RecallScope;
 use strata_core::turn::NewMessage;
 use strata_engine::recall::MAX_LIMIT;
 
@@ -12,7 +13,8 @@ use super::splice::{self, Edits, Member};
 use crate::error::ApiError;
 
 /// Fields for Strata, which the upstream would not understand.
-const EXTRAS: [&str; 4] = ["memory_id", "memory_top_k", "memory_recency_weight", "memory_score_threshold"];
+const EXTRAS: [&str; 5] =
+    ["memory_id", "memory_top_k", "memory_recency_weight", "memory_score_threshold", "memory_scope"];
 
 /// Fields that name the user and the session. Each has to be a string: if a number were ignored, one user's words
 /// would be recorded for another user.
@@ -57,6 +59,8 @@ pub(crate) struct Options {
     pub(crate) top_k: Option<u32>,
     pub(crate) recency_weight: Option<f32>,
     pub(crate) score_threshold: Option<f32>,
+    /// How far recall may look from the session.
+    pub(crate) scope: Option<RecallScope>,
 }
 
 /// One of the client's messages.
@@ -142,6 +146,7 @@ impl<'a> ChatBody<'a> {
             top_k,
             recency_weight: share("memory_recency_weight")?,
             score_threshold: share("memory_score_threshold")?,
+            scope: scope(value("memory_scope").map(|place| &text[place]), named("memory_scope"))?,
         };
         let names = Names {
             user_id: named("user_id"),
@@ -208,6 +213,18 @@ fn number(name: &str, text: Option<&str>) -> Result<Option<f64>, ApiError> {
             ApiError::invalid(format!("`{name}` is `{shown}`; it is a number"))
         }),
     }
+}
+
+/// The value of `memory_scope`: as it is written, and as a string if it is one.
+fn scope(written: Option<&str>, named: Option<String>) -> Result<Option<RecallScope>, ApiError> {
+    let known = match (written, named) {
+        (None | Some("null"), _) => return Ok(None),
+        (Some(_), name) => name.and_then(|name| name.parse().ok()),
+    };
+    known.map(Some).ok_or_else(|| {
+        let shown: String = written.unwrap_or_default().chars().take(64).collect();
+        ApiError::invalid(format!("`memory_scope` is `{shown}`; use `session` or `user`, or leave it out"))
+    })
 }
 
 fn message(text: &str, place: Range<usize>) -> Message {

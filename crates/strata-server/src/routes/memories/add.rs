@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use serde::Deserialize;
 use strata_core::nul::check_nul;
+use strata_core::scope::RecallScope;
 use strata_core::turn::{Metadata, NewMessage, Owner};
 use strata_core::{Error, Role as CoreRole, SessionId, UserId};
 use strata_engine::NewMemory;
@@ -76,7 +77,9 @@ impl AddRequest {
         }
         let user = caller.user(users)?;
         match (self.scope, named) {
-            // The header alone does not bind a memory to a session: a client may set it once for all its calls.
+            // The header alone does not bind a memory to a session, because a client may set it once for all its calls;
+            // but without a user the session is a wall.
+            (None, None) if !caller.names_user(users) => Ok((user, caller.session([])?)),
             (Some(Scope::Session), None) => Ok((user, Some(caller.session([])?.unwrap_or_default()))),
             (None | Some(Scope::Session), Some(session)) => Ok((user, Some(session))),
             (Some(Scope::User | Scope::Global), Some(_)) => Err(ApiError::invalid(
@@ -139,9 +142,13 @@ impl AddRequest {
     }
 
     /// The messages to record, each with the metadata for all.
-    fn messages(&mut self) -> Result<Vec<NewMessage>, ApiError> {
+    fn messages(&mut self, caller: &Caller) -> Result<Vec<NewMessage>, ApiError> {
         let (metadata, given) = self.given()?;
-        let in_session = self.run_id.is_some() || self.session_id.is_some();
+        let session = caller.session([&self.run_id, &self.session_id])?;
+        let names_user = caller.names_user([&self.user_id, &self.user]);
+        let within = caller.recall_scope(names_user, session.as_ref(), None);
+        let in_session =
+            self.run_id.is_some() || self.session_id.is_some() || within == Some(RecallScope::Session);
         let owner = Owner { agent: self.agent_id.clone(), in_session, metadata };
         let messages = match given {
             Given::Text(text) if text.trim().is_empty() => {
@@ -186,7 +193,7 @@ pub(crate) async fn add_memories(
 
 async fn infer(app: &App, caller: &Caller, request: &mut AddRequest) -> Result<AddResponse, ApiError> {
     let (user, session) = request.conversation(caller)?;
-    let messages = request.messages()?;
+    let messages = request.messages(caller)?;
     Ok(AddResponse::inferred(&app.engine().learning.infer(&user, &session, messages, None).await?))
 }
 

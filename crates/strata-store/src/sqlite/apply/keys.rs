@@ -2,6 +2,7 @@
 
 use rusqlite::params;
 use strata_core::key::ApiKey;
+use strata_core::scope::RecallScope;
 use strata_core::{Error, KeyId};
 
 use super::super::error::{Fault, Outcome};
@@ -16,8 +17,8 @@ impl Writing<'_> {
         self.conn
             .prepare_cached(
                 "INSERT INTO keys (user_id, id, hash, name, scopes, prefix, created_at, expires_at, revoked_at,
-                     per_minute, concurrent)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                     per_minute, concurrent, recall_scope)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
             )?
             .execute(params![
                 self.user_id,
@@ -31,6 +32,7 @@ impl Writing<'_> {
                 key.revoked_at.map(micros),
                 key.limits.per_minute,
                 key.limits.concurrent,
+                key.recall_scope.map(RecallScope::as_str),
             ])
             .map_err(|error| {
                 Fault::from(error).or_conflict(|| format!("key `{}` exists already; make another", key.id))

@@ -1,0 +1,64 @@
+//! Walls between a user's sessions. A memory that is bound to no session is visible in all of them; a request that is
+//! confined to one session must not see it if it was learned from the turns of another.
+
+use std::collections::HashSet;
+
+use super::Recall;
+use super::candidates::CandidateSet;
+use super::request::RecallRequest;
+use strata_core::error::Result;
+use strata_core::id::{ItemId, MemoryId, TurnId};
+use strata_core::memory::Memory;
+use strata_core::store::{MemoryQuery, MemorySelect, TurnQuery};
+
+impl Recall {
+    /// Drops the candidates that were learned in other sessions. Memories that were added by hand for no session stay,
+    /// and so do those that all users share.
+    pub(super) async fn exclude_learned_elsewhere(
+        &self,
+        request: &RecallRequest,
+        found: &mut CandidateSet,
+    ) -> Result<()> {
+        let (Some(session), Some(user)) = (&request.session, found.owners.first()) else { return Ok(()) };
+        let ids: Vec<MemoryId> = found.candidates.iter().filter_map(|found| memory_id(found.id)).collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let query = MemoryQuery::new(MemorySelect::Ids(ids));
+        let mut learned = self.store.memories(user, &query).await?;
+        learned.retain(|memory| memory.session.is_none() && is_learned(memory));
+        let sources: HashSet<TurnId> =
+            learned.iter().flat_map(|memory| memory.source_turns.iter().copied()).collect();
+        if learned.is_empty() {
+            return Ok(());
+        }
+        let turns = self.store.turns(user, &TurnQuery::Ids(sources.into_iter().collect())).await?;
+        let here: HashSet<TurnId> =
+            turns.iter().filter(|turn| turn.session == *session).map(|turn| turn.id).collect();
+        let is_from_here = |memory: &Memory| {
+            !memory.source_turns.is_empty() && memory.source_turns.iter().all(|turn| here.contains(turn))
+        };
+        let elsewhere: HashSet<ItemId> = learned
+            .iter()
+            .filter(|memory| !is_from_here(memory))
+            .map(|memory| ItemId::Memory(memory.id))
+            .collect();
+        found.candidates.retain(|candidate| !elsewhere.contains(&candidate.id));
+        for candidate in &mut found.candidates {
+            candidate.replaced_by = candidate.replaced_by.filter(|current| !elsewhere.contains(current));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a memory comes from turns or a summary. A memory that was added by hand has no source.
+fn is_learned(memory: &Memory) -> bool {
+    !memory.source_turns.is_empty() || memory.source_summary.is_some()
+}
+
+fn memory_id(item: ItemId) -> Option<MemoryId> {
+    match item {
+        ItemId::Memory(id) => Some(id),
+        ItemId::Turn(_) | ItemId::Summary(_) => None,
+    }
+}
