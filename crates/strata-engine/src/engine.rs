@@ -237,6 +237,7 @@ impl Wiring {
                 indexes: self.indexes.clone(),
                 embedder: self.embedder.clone(),
                 embed: *embed,
+                embedding: Arc::default(),
             },
             recording,
             recall,

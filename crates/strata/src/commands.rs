@@ -6,6 +6,7 @@ pub(crate) mod chat;
 pub(crate) mod config;
 pub(crate) mod context;
 pub(crate) mod doctor;
+mod embed;
 pub(crate) mod eval;
 pub(crate) mod explain;
 pub(crate) mod import;
@@ -76,8 +77,17 @@ impl Command {
     }
 }
 
-/// Runs one command.
+/// Runs one command, and embeds what it has recorded.
 pub(crate) async fn run(command: Command, context: &Context, output: &mut Output) -> Outcome {
+    let records = matches!(command, Command::Record(_) | Command::Add(_) | Command::Import(_));
+    run_alone(command, context, output).await?;
+    match context.opened_engine() {
+        Some(engine) if records => embed::embed_recorded(&engine, context, output).await,
+        _ => Ok(()),
+    }
+}
+
+async fn run_alone(command: Command, context: &Context, output: &mut Output) -> Outcome {
     match command {
         Command::Serve(_) => serve::run(context, output).await,
         Command::Chat(args) => chat::run(args, context, output).await,
@@ -226,6 +236,11 @@ impl Context {
         let origin = self.config.origin("store");
         let context = format!("the store `{}` (from {origin}) cannot be opened", self.config.store);
         Failure::Failed(anyhow::Error::from(error).context(context))
+    }
+
+    /// The engine that the command has opened, if it has.
+    fn opened_engine(&self) -> Option<Engine> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.engine.clone()
     }
 
     pub(crate) fn close_later(&self, store: Arc<dyn Store>) {

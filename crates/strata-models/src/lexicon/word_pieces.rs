@@ -104,7 +104,7 @@ mod tests {
         let vocabulary = concat!(env!("CARGO_MANIFEST_DIR"), "/data/vocab.txt");
         let model = WordPiece::from_file(vocabulary).unk_token("[UNK]".to_owned()).build().unwrap();
         let mut tokenizer = Tokenizer::new(model);
-        tokenizer.with_normalizer(Some(BertNormalizer::default()));
+        tokenizer.with_normalizer(Some(BertNormalizer::default())).unwrap();
         tokenizer.with_pre_tokenizer(Some(BertPreTokenizer));
         tokenizer
     }

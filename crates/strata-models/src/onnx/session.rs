@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool, ValueOrView};
 use rten_tensor::prelude::*;
@@ -20,6 +20,13 @@ const MODEL_FILES: [&str; 3] = ["model_int8.onnx", "model_quantized.onnx", "mode
 /// item of 64 tokens in batches of 8, 16 and 32 items) and take more memory.
 const MAX_BATCH_TOKENS: usize = 2_048;
 
+/// The niceness of background threads: they get about a tenth of a processor that others want, so they never starve.
+#[cfg(target_os = "linux")]
+const BACKGROUND_NICENESS: i32 = 10;
+
+/// The maximum number of token positions of a run that takes one thread.
+const SHORT_RUN_TOKENS: usize = 64;
+
 /// `[CLS]` and `[SEP]` in the vocabulary of Strata's own networks.
 const START: u32 = 101;
 const END: u32 = 102;
@@ -27,9 +34,9 @@ const END: u32 = 102;
 /// How urgent a run is. A background batch must not delay a question, so the two never share threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Urgency {
-    /// A caller waits for the answer: the run uses all cores.
+    /// A caller waits for the answer: a short run has a thread to itself, a long one uses all cores.
     Foreground,
-    /// No caller waits: the run uses one thread.
+    /// No caller waits: all such runs share one thread, which gives way to others.
     Background,
 }
 
@@ -52,7 +59,24 @@ impl Sequence {
 pub(crate) struct Session {
     model: Model,
     vocabulary: Vocabulary,
+    lanes: Lanes,
     background: Arc<ThreadPool>,
+}
+
+/// Threads for short runs that a caller waits for, each with one run at a time. For a question of a dozen pieces, a second thread
+/// gains less than it costs to hand work over, and on a busy machine the slower of the two decides.
+#[derive(Default)]
+struct Lanes(Mutex<Vec<Arc<ThreadPool>>>);
+
+impl Lanes {
+    fn take(&self) -> Arc<ThreadPool> {
+        let free = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        free.unwrap_or_else(|| Arc::new(ThreadPool::with_num_threads(1)))
+    }
+
+    fn give_back(&self, lane: Arc<ThreadPool>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(lane);
+    }
 }
 
 /// How a text becomes token ids.
@@ -85,7 +109,9 @@ impl Session {
     }
 
     fn new(model: Model, vocabulary: Vocabulary) -> Self {
-        Self { model, vocabulary, background: Arc::new(ThreadPool::with_num_threads(1)) }
+        let background = ThreadPool::with_num_threads(1);
+        background.run(give_way);
+        Self { model, vocabulary, lanes: Lanes::default(), background: Arc::new(background) }
     }
 
     /// Whether the model has an output of this name.
@@ -194,14 +220,18 @@ impl Session {
                 *self.model.output_ids().first().ok_or_else(|| Error::invalid("the model has no output"))?
             }
         };
+        let lane = (urgency == Urgency::Foreground && batch.len() * longest <= SHORT_RUN_TOKENS)
+            .then(|| self.lanes.take());
         let mut options = RunOptions::default();
-        if urgency == Urgency::Background {
-            options.thread_pool = Some(Arc::clone(&self.background));
+        options.thread_pool = match urgency {
+            Urgency::Foreground => lane.clone(),
+            Urgency::Background => Some(Arc::clone(&self.background)),
+        };
+        let result = self.model.run_n(inputs, [output], Some(options));
+        if let Some(lane) = lane {
+            self.lanes.give_back(lane);
         }
-        let [value] = self
-            .model
-            .run_n(inputs, [output], Some(options))
-            .map_err(|error| Error::internal("the model fails to run").with_source(error))?;
+        let [value] = result.map_err(|error| Error::internal("the model fails to run").with_source(error))?;
         value
             .into_tensor::<f32>()
             .ok_or_else(|| Error::invalid("the model's output holds no floating-point numbers"))
@@ -213,6 +243,15 @@ fn options() -> ModelOptions {
     let mut options = ModelOptions::with_all_ops();
     options.prepack_weights(true);
     options
+}
+
+/// Lowers the priority of the current thread, so that a busy processor serves questions first.
+fn give_way() {
+    #[cfg(target_os = "linux")]
+    {
+        // On Linux a thread has a priority of its own. A system that refuses leaves it as it was.
+        let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), BACKGROUND_NICENESS);
+    }
 }
 
 fn read_tokenizer(path: &Path) -> Result<Tokenizer> {
