@@ -19,7 +19,7 @@ struct Boundary {
 }
 
 const DATABASES: &[&str] = &["rusqlite", "tokio-postgres", "sqlx", "redb"];
-const MODELS: &[&str] = &["bpe-openai", "rten", "ort"];
+const MODELS: &[&str] = &["bpe-openai", "rten", "tokenizers", "ort"];
 const RUNTIMES: &[&str] = &["tokio", "async-std", "smol", "notify"];
 const SETTINGS: &[&str] = &["clap", "toml", "etcetera"];
 const WEB: &[&str] = &["axum", "hyper", "hyper-util", "reqwest", "ureq", "tower-http"];
