@@ -6,7 +6,6 @@ pub(crate) mod chat;
 pub(crate) mod config;
 pub(crate) mod context;
 pub(crate) mod doctor;
-mod embed;
 pub(crate) mod eval;
 pub(crate) mod explain;
 pub(crate) mod import;
@@ -22,6 +21,7 @@ pub(crate) mod reindex;
 pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod sessions;
+mod settle;
 pub(crate) mod state;
 
 use std::io::Read;
@@ -77,12 +77,12 @@ impl Command {
     }
 }
 
-/// Runs one command, and embeds what it has recorded.
+/// Runs one command, and does the background work of a server for what it has recorded.
 pub(crate) async fn run(command: Command, context: &Context, output: &mut Output) -> Outcome {
     let records = matches!(command, Command::Record(_) | Command::Add(_) | Command::Import(_));
     run_alone(command, context, output).await?;
     match context.opened_engine() {
-        Some(engine) if records => embed::embed_recorded(&engine, context, output).await,
+        Some(engine) if records => settle::settle_recorded(&engine, context, output).await,
         _ => Ok(()),
     }
 }

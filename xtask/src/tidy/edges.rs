@@ -95,7 +95,14 @@ const BOUNDARIES: &[Boundary] = &[
     },
     Boundary {
         name: "strata-bench",
-        siblings: &["strata-core", "strata-engine", "strata-store", "strata-context", "strata-models"],
+        siblings: &[
+            "strata-core",
+            "strata-engine",
+            "strata-store",
+            "strata-context",
+            "strata-models",
+            "strata-weights",
+        ],
         never: &[],
     },
     Boundary { name: "xtask", siblings: &[], never: &[] },

@@ -6,7 +6,7 @@ use serde_json::json;
 use strata_core::Store;
 use strata_core::store::CheckDepth;
 
-use super::embed::embed_all;
+use super::settle::settle_all;
 use super::{Context, JsonArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
@@ -29,8 +29,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     context.close_later(store.clone());
     store.reindex().await.map_err(|error| Failure::Failed(error.into()))?;
     let engine = strata::engine(&context.config, store.clone())?;
-    while engine.maintenance.write_segments().await.map_err(|error| Failure::Failed(error.into()))? {}
-    embed_all(&engine).await?;
+    settle_all(&engine).await?;
     let health = store.check(CheckDepth::Quick).await.map_err(|error| Failure::Failed(error.into()))?;
     if args.json.json {
         output.json(&json!({ "turns": health.turns, "memories": health.memories }))?;

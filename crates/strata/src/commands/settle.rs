@@ -1,4 +1,4 @@
-//! Vectors for the items that a command has recorded, with the progress on stderr.
+//! The background work of a server for the items that a command has recorded: segments, and vectors with the progress on stderr.
 
 use std::time::Duration;
 
@@ -14,13 +14,17 @@ use crate::output::{Output, note};
 /// How long a command embeds what it has recorded. A few items are ready then; a large import is left to a server.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
-/// Embeds what a command has recorded, for a short time, and says how much is left. The command's answer is printed first.
-pub(super) async fn embed_recorded(engine: &Engine, context: &Context, output: &mut Output) -> Outcome {
+/// Writes the segments of what a command has recorded, and embeds some of it. The command's answer is printed first.
+pub(super) async fn settle_recorded(engine: &Engine, context: &Context, output: &mut Output) -> Outcome {
+    output.flush()?;
+    // The next search analyses what has no segment yet, so a failure costs only time.
+    if let Err(error) = write_segments(engine).await {
+        tracing::warn!(%error, "segments cannot be written");
+    }
     // A remote embedder may be slow and costs money, so only a server uses it.
     if matches!(context.config.models.embedder, EmbedderChoice::Remote { .. }) {
         return Ok(());
     }
-    output.flush()?;
     let left = match embed(engine, Some(Instant::now() + AT_ONCE)).await {
         Ok(left) => left,
         // The items are recorded, so the command has succeeded.
@@ -37,9 +41,16 @@ pub(super) async fn embed_recorded(engine: &Engine, context: &Context, output: &
     Ok(())
 }
 
-/// Embeds everything that waits.
-pub(super) async fn embed_all(engine: &Engine) -> Outcome {
-    embed(engine, None).await.map(|_| ()).map_err(|error| Failure::Failed(error.into()))
+/// Does all the background work of a server.
+pub(super) async fn settle_all(engine: &Engine) -> Outcome {
+    let failed = |error: strata_core::Error| Failure::Failed(error.into());
+    write_segments(engine).await.map_err(failed)?;
+    embed(engine, None).await.map(|_| ()).map_err(failed)
+}
+
+async fn write_segments(engine: &Engine) -> strata_core::Result<()> {
+    while engine.maintenance.write_segments().await? {}
+    Ok(())
 }
 
 /// Embeds until nothing waits or the time is over. Returns the number of changes that still wait.
