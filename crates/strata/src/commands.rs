@@ -79,7 +79,8 @@ impl Command {
 
 /// Runs one command, and does the background work of a server for what it has recorded.
 pub(crate) async fn run(command: Command, context: &Context, output: &mut Output) -> Outcome {
-    let records = matches!(command, Command::Record(_) | Command::Add(_) | Command::Import(_));
+    use Command::{Add, Import, Learn, Record};
+    let records = matches!(command, Record(_) | Add(_) | Import(_) | Learn(_));
     run_alone(command, context, output).await?;
     match context.opened_engine() {
         Some(engine) if records => settle::settle_recorded(&engine, context, output).await,

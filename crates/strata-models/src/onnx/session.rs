@@ -20,6 +20,9 @@ const MODEL_FILES: [&str; 3] = ["model_int8.onnx", "model_quantized.onnx", "mode
 /// item of 64 tokens in batches of 8, 16 and 32 items) and take more memory.
 const MAX_BATCH_TOKENS: usize = 2_048;
 
+/// The name of the tensors of Strata's own networks in their graphs.
+const TENSORS: &str = "tensors.data";
+
 /// The niceness of background threads: they get about a tenth of a processor that others want, so they never starve.
 #[cfg(target_os = "linux")]
 const BACKGROUND_NICENESS: i32 = 10;
@@ -99,12 +102,16 @@ impl Session {
         Ok(Self::new(model, vocabulary))
     }
 
-    /// One of Strata's own networks, whose weights are inside the program.
+    /// One of Strata's own networks, whose weights are inside the program as `strata-weights` holds them: the tensors, the graph,
+    /// and the length of the graph. The tensors are used where they are.
     pub(crate) fn of_program(weights: &'static [u8]) -> Result<Self> {
-        let model = options().load_static_slice(weights).map_err(|error| {
-            Error::internal("the program's own network cannot be read; install Strata again")
-                .with_source(error)
-        })?;
+        let damaged = || Error::internal("the program's own network cannot be read; install Strata again");
+        let (rest, length) = weights.split_last_chunk().ok_or_else(damaged)?;
+        let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| damaged())?;
+        let graph = rest.len().checked_sub(length).ok_or_else(damaged)?;
+        let (tensors, graph) = rest.split_at(graph);
+        let model = options().external_data_static(TENSORS, tensors).load_static_slice(graph);
+        let model = model.map_err(|error| damaged().with_source(error))?;
         Ok(Self::new(model, Vocabulary::WordPieces))
     }
 
@@ -238,7 +245,7 @@ impl Session {
     }
 }
 
-/// Prepacking takes 30 MB and makes a short question more than four times faster (2.3 instead of 11.1 ms).
+/// Prepacking takes 21 MB and makes a short question about three times faster (5.0 instead of 14.4 ms).
 fn options() -> ModelOptions {
     let mut options = ModelOptions::with_all_ops();
     options.prepack_weights(true);
