@@ -17,7 +17,7 @@ use crate::server::{Client, Served};
 const COLD_USERS: usize = 10;
 const SMALL_TURNS: usize = 100;
 const ROUNDS: usize = 3;
-const EMBEDDER: &str = "builtin";
+const EMBEDDER: &str = "words";
 
 /// How long the worker may take to write all segments after the store was filled.
 const SETTLING: Duration = Duration::from_secs(20);

@@ -20,6 +20,7 @@ mod report;
 mod search;
 mod served;
 mod server;
+mod vectors;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -44,7 +45,7 @@ struct Arguments {
     /// Use small sizes, to check that everything runs; targets are not judged.
     #[arg(long)]
     quick: bool,
-    /// The folder of Strata's encoder; without it the group `encoder` is skipped.
+    /// The folder of another encoder for the group `encoder` [default: the encoder inside the binary]
     #[arg(long, value_name = "DIR", env = "STRATA_BENCH_ENCODER")]
     encoder: Option<PathBuf>,
     /// List the groups and stop.
@@ -58,7 +59,7 @@ type Group = (&'static str, &'static str, fn(&mut Bench, &mut Report) -> Result<
 const GROUPS: &[Group] = &[
     ("append", "durable appends: many writers against one", append::measure),
     ("search", "full-text search of one user in a small and a large store", search::measure),
-    ("recall", "recall over HTTP with the built-in words", recall::measure),
+    ("recall", "recall over HTTP with words alone and with the encoder", recall::measure),
     ("cold", "small recalls while large users load", cold::measure),
     ("encoder", "recall over HTTP with Strata's encoder", encoder::measure),
     ("context", "working contexts as files: load, save, compact", context::measure),

@@ -17,9 +17,10 @@ use tokio::time::Instant;
 
 use crate::Bench;
 use crate::fill::{MEASURED_TURNS, measured_user};
-use crate::recall::questions;
+use crate::recall::{BUILTIN, WORDS, questions};
 use crate::report::{Report, Target, median, p99};
 use crate::server::Served;
+use crate::vectors::{builtin, embedded};
 use model::Model;
 
 const ROUNDS: usize = 3;
@@ -27,45 +28,80 @@ const ROUNDS: usize = 3;
 /// The delay of the slower model: about the time of a fast real model to its first token.
 const THINKING: Duration = Duration::from_millis(100);
 
-/// The allowed added milliseconds: of the median, and of the 99th percentile.
+/// The allowed added milliseconds with words alone: of the median, and of the 99th percentile.
 const MOST_MEDIAN: f64 = 2.0;
 const MOST_P99: f64 = 8.0;
+
+/// The allowed added milliseconds of the median with the encoder, and the turns of that user.
+const MOST_WITH_ENCODER: f64 = 10.0;
+const ENCODED_TURNS: usize = 1_000;
 
 pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
     let store = bench.runtime.block_on(bench.stores.of(bench.size(100_000, 11_000)))?;
     let asked = questions(bench.size(300, 20), 99);
-    let streams = bench.size(500, 50);
+    let count = bench.size(500, 50);
     let binary = bench.binary.clone();
+    measure_encoder(bench, &asked, report)?;
     bench.runtime.block_on(async {
         let model = Model::start().await?;
         let settings = [format!("upstream=http://{}/v1", model.address())];
-        let served = Served::start_with(&binary, &store, "builtin", &settings)?;
+        let served = Served::start_with(&binary, &store, WORDS, &settings)?;
         served.wait_until_ready()?;
-        for (name, is_stream, target) in [
-            ("plain", false, Some((MOST_MEDIAN, MOST_P99))),
-            ("first byte of a stream", true, Some((MOST_MEDIAN, MOST_P99))),
-        ] {
-            added(&model, &served, &asked, name, is_stream, target, report).await?;
-        }
+        let chats =
+            Chats { most_median: Some(MOST_MEDIAN), most_p99: Some(MOST_P99), ..Chats::new(&asked, "plain") };
+        added(&model, &served, &chats, report).await?;
+        let streams = Chats { name: "first byte of a stream", is_stream: true, ..chats };
+        added(&model, &served, &streams, report).await?;
         model.think(THINKING);
-        let few = &asked[..asked.len() / 10];
-        added(&model, &served, few, "plain, a model that takes 100 ms", false, None, report).await?;
-        added(&model, &served, few, "first byte, a model that takes 100 ms", true, None, report).await?;
+        let few = Chats::new(&asked[..asked.len() / 10], "plain, a model that takes 100 ms");
+        added(&model, &served, &few, report).await?;
+        let few = Chats { name: "first byte, a model that takes 100 ms", is_stream: true, ..few };
+        added(&model, &served, &few, report).await?;
         model.think(Duration::ZERO);
-        many_streams(&model, &served, streams, report).await
+        many_streams(&model, &served, count, report).await
+    })
+}
+
+/// Chats of one kind, and the milliseconds that the proxy may add to them.
+#[derive(Clone, Copy)]
+struct Chats<'a> {
+    asked: &'a [String],
+    name: &'a str,
+    is_stream: bool,
+    /// The turns of the user.
+    turns: usize,
+    most_median: Option<f64>,
+    most_p99: Option<f64>,
+}
+
+impl<'a> Chats<'a> {
+    fn new(asked: &'a [String], name: &'a str) -> Self {
+        Self { asked, name, is_stream: false, turns: MEASURED_TURNS, most_median: None, most_p99: None }
+    }
+}
+
+/// The same chats with the encoder: questions in English, because the encoder reads no Chinese.
+fn measure_encoder(bench: &mut Bench, asked: &[String], report: &mut Report) -> Result<()> {
+    let store = embedded(bench, &builtin()?, ENCODED_TURNS)?;
+    let binary = bench.binary.clone();
+    let english: Vec<String> = asked.iter().filter(|question| question.is_ascii()).cloned().collect();
+    bench.runtime.block_on(async {
+        let model = Model::start().await?;
+        let settings = [format!("upstream=http://{}/v1", model.address())];
+        let served = Served::start_with(&binary, &store, BUILTIN, &settings)?;
+        served.wait_until_ready()?;
+        let chats = Chats {
+            most_median: Some(MOST_WITH_ENCODER),
+            turns: ENCODED_TURNS,
+            ..Chats::new(&english, "plain, with the encoder")
+        };
+        added(&model, &served, &chats, report).await
     })
 }
 
 /// The time that the proxy adds to a chat: the differences of the medians and of the 99th percentiles, in the best round.
-async fn added(
-    model: &Model,
-    served: &Served,
-    asked: &[String],
-    name: &str,
-    is_stream: bool,
-    target: Option<(f64, f64)>,
-    report: &mut Report,
-) -> Result<()> {
+async fn added(model: &Model, served: &Served, chats: &Chats<'_>, report: &mut Report) -> Result<()> {
+    let Chats { asked, name, is_stream, turns, most_median, most_p99 } = *chats;
     let mut best: Option<(f64, f64, f64)> = None;
     for round in 0..ROUNDS {
         let mut direct = Connection::open(model.address()).await?;
@@ -88,15 +124,9 @@ async fn added(
         }
     }
     let (middle, slowest, ratio) = best.context("no round was run")?;
-    let turns = MEASURED_TURNS;
-    let (most_middle, most_slowest) = target.unzip();
-    report.add(
-        format!("{name}, {turns} turns: added, median"),
-        middle,
-        "ms",
-        most_middle.map(Target::AtMost),
-    );
-    report.add(format!("{name}: added, p99"), slowest, "ms", most_slowest.map(Target::AtMost));
+    let median_target = most_median.map(Target::AtMost);
+    report.add(format!("{name}, {turns} turns: added, median"), middle, "ms", median_target);
+    report.add(format!("{name}: added, p99"), slowest, "ms", most_p99.map(Target::AtMost));
     report.add(format!("{name}: with the proxy, without = 1"), ratio, "x", None);
     Ok(())
 }

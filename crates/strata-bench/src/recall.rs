@@ -1,5 +1,5 @@
-//! Recall over HTTP on the real binary with the built-in lexicon: warm, cold, with many clients, in a large store, and with a
-//! growing user.
+//! Recall over HTTP on the real binary: a small user with words alone and with the encoder; then with words alone, which shows the
+//! rest best: warm, cold, with many clients, in a large store, and with a growing user.
 //!
 //! Rounds are repeated and the best is reported, because other work of the machine can only add time.
 
@@ -16,15 +16,23 @@ use crate::corpus::{Corpus, Random};
 use crate::fill::{MEASURED_TURNS, measured_user};
 use crate::report::{Report, Target, median, p99};
 use crate::server::{Client, Served};
+use crate::vectors::{builtin, embedded};
 
 const ROUNDS: usize = 3;
 const CLIENTS: usize = 8;
 
-/// The built-in lexicon, even if an encoder is installed.
-const BUILTIN: &str = "builtin";
+/// The word vectors alone.
+pub(crate) const WORDS: &str = "words";
+
+/// The words and the encoder together.
+pub(crate) const BUILTIN: &str = "builtin";
+
+/// The turns of a user whose recall has a target for each embedder.
+const SMALL_USER: usize = 1_000;
 
 pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
     measure_words(bench, report)?;
+    measure_embedders(bench, report)?;
     measure_warm(bench, report)?;
     measure_crowd(bench, report)?;
     measure_cold(bench, report)?;
@@ -53,7 +61,7 @@ pub(crate) fn best_round(mut round: impl FnMut() -> Result<Vec<f64>>) -> Result<
 }
 
 fn serve(bench: &Bench, store: &Path) -> Result<Served> {
-    let served = Served::start(&bench.binary, store, BUILTIN)?;
+    let served = Served::start(&bench.binary, store, WORDS)?;
     served.wait_until_ready()?;
     Ok(served)
 }
@@ -77,6 +85,25 @@ fn measure_words(bench: &Bench, report: &mut Report) -> Result<()> {
     let mut times = best_round(embed)?;
     let target = Some(Target::AtMost(0.1));
     report.add("embedding a short sentence, median", median(&mut times), "ms", target);
+    Ok(())
+}
+
+/// The same questions in English with words alone and with the encoder. The encoder reads no Chinese.
+fn measure_embedders(bench: &mut Bench, report: &mut Report) -> Result<()> {
+    let store = embedded(bench, &builtin()?, SMALL_USER)?;
+    let english: Vec<String> =
+        questions(bench.size(450, 60), 93).into_iter().filter(|question| question.is_ascii()).collect();
+    for (embedder, most) in [(WORDS, 1.0), (BUILTIN, 10.0)] {
+        let served = Served::start(&bench.binary, &store, embedder)?;
+        served.wait_until_ready()?;
+        let mut client = served.connect()?;
+        ask_all(&mut client, &english[..english.len() / 4])?;
+        let mut times = best_round(|| ask_all(&mut client, &english))?;
+        let name = format!("{SMALL_USER} items of a user, {embedder}");
+        report.add(format!("{name}, median"), median(&mut times), "ms", Some(Target::AtMost(most)));
+        report.add(format!("{name}, p99"), p99(&mut times), "ms", None);
+        report.add(format!("{name}, memory"), settled_megabytes(&served)?, "MB", None);
+    }
     Ok(())
 }
 

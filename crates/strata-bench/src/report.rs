@@ -77,11 +77,6 @@ impl Report {
         self.rows.push(row);
     }
 
-    /// Notes that a measurement was skipped, and why.
-    pub(crate) fn skip(&mut self, name: impl Into<String>) {
-        self.add(name, f64::NAN, "", None);
-    }
-
     pub(crate) fn rows(&self) -> &[Row] {
         &self.rows
     }

@@ -17,7 +17,7 @@ pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
     let mut memory = Vec::new();
     for _ in 0..starts {
         let start = Instant::now();
-        let served = Served::start(&bench.binary, &store, "auto")?;
+        let served = Served::start(&bench.binary, &store, "words")?;
         served.wait_until_ready()?;
         times.push(start.elapsed().as_secs_f64() * 1000.0);
         // By now, the temporary memory of the start has been released.
@@ -27,7 +27,13 @@ pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
     let (ready, target) = (format!("start to ready, {turns} turns"), Some(Target::AtMost(100.0)));
     report.add(ready, median(&mut times), "ms", target);
     report.add(format!("idle memory, {turns} turns"), median(&mut memory), "MB", Some(Target::AtMost(50.0)));
+    // An empty store leaves nothing to embed, so the encoder is not loaded.
+    let served = Served::start(&bench.binary, &bench.stores.fresh("empty"), "builtin")?;
+    served.wait_until_ready()?;
+    std::thread::sleep(Duration::from_millis(500));
+    let idle = served.resident_megabytes()?;
+    report.add("idle memory, an empty store and the encoder", idle, "MB", Some(Target::AtMost(40.0)));
     let size = fs::metadata(&bench.binary).context("reading the binary's size")?.len();
-    report.add("the binary's size", size as f64 / 1e6, "MB", None);
+    report.add("the binary's size", size as f64 / 1e6, "MB", Some(Target::AtMost(120.0)));
     Ok(())
 }

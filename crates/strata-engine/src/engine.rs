@@ -246,6 +246,7 @@ impl Wiring {
                 indexes: self.indexes.clone(),
                 embedder: self.embedder.clone(),
                 embed: *embed,
+                embedding: Arc::default(),
             },
             recording,
             recall,

@@ -37,7 +37,7 @@ pub use jobs::{Ended, Event, InferredEvent, Jobs, Learned};
 pub use keys::{Keys, NewKey};
 pub use learning::Learning;
 pub use limits::Limits;
-pub use maintenance::{EmbedItems, Maintenance};
+pub use maintenance::{EmbedItems, EmbeddingProgress, Maintenance};
 pub use memories::{HistoryStep, Memories, MemoryEdit, NewMemory, Quote};
 pub use prompting::{ChatMemory, ChatQuestion, ChatSnapshot, PromptRequest, Prompted, Prompting};
 pub use recall::Recall;

@@ -6,6 +6,7 @@
 use crate::index::Indexes;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use strata_core::ports::{Clock, Compute};
 use strata_core::store::Store;
 
@@ -36,6 +37,13 @@ pub enum EmbedItems {
     All,
 }
 
+/// The result of one batch of a user.
+struct Batch {
+    worked: bool,
+    /// The changes of the user that still wait.
+    waiting: u64,
+}
+
 /// Segments and vectors, made in the background.
 #[derive(Clone)]
 pub struct Maintenance {
@@ -45,33 +53,77 @@ pub struct Maintenance {
     pub(crate) indexes: Option<Arc<Indexes>>,
     pub(crate) embedder: Option<Arc<dyn Embedder>>,
     pub(crate) embed: EmbedItems,
+    pub(crate) embedding: Arc<Embedding>,
+}
+
+/// How far the embedding is, as the last round saw it.
+#[derive(Debug, Default)]
+pub(crate) struct Embedding {
+    embedded: AtomicU64,
+    waiting: AtomicU64,
+}
+
+/// How far the embedding of recorded items is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EmbeddingProgress {
+    /// The items that this process has embedded.
+    pub embedded: u64,
+    /// The changes that wait to be embedded, over the users that the last round served: at most 64, furthest behind first.
+    pub waiting: u64,
 }
 
 impl Maintenance {
     /// Does some of the pending work, for any user, and returns whether there was any.
     pub async fn maintain(&self) -> Result<bool> {
-        let mut worked = false;
-        if let Some(indexes) = &self.indexes {
-            let gap = u64::from(SEGMENT_ITEMS) - 1;
-            for user in self.store.behind(SEGMENT_SPACE, gap, USERS_A_ROUND).await? {
-                let (store, compute) = (self.store.as_ref(), self.compute.as_ref());
-                worked |= write_segment(store, compute, indexes, &user, self.clock.now()).await?;
-            }
+        let wrote = self.write_segments().await?;
+        match self.embed_items().await {
+            // The segments are progress, so the failure is reported when nothing else is left to do.
+            Err(_) if wrote => Ok(true),
+            embedded => Ok(embedded? || wrote),
         }
-        if let Some(embedder) = &self.embedder {
-            let mut failure = None;
-            for user in self.store.behind(embedder.model(), 0, USERS_A_ROUND).await? {
-                // A text of one user that cannot be embedded does not delay other users.
-                match self.embed_some(embedder.as_ref(), &user).await {
-                    Ok(embedded) => worked |= embedded,
-                    Err(error) => failure = Some(error),
-                }
-            }
-            if let Some(error) = failure.filter(|_| !worked) {
-                return Err(error);
-            }
+    }
+
+    /// Writes the next segments of some users, and returns whether there were any.
+    pub async fn write_segments(&self) -> Result<bool> {
+        let Some(indexes) = &self.indexes else { return Ok(false) };
+        let mut worked = false;
+        let gap = u64::from(SEGMENT_ITEMS) - 1;
+        for user in self.store.behind(SEGMENT_SPACE, gap, USERS_A_ROUND).await? {
+            let (store, compute) = (self.store.as_ref(), self.compute.as_ref());
+            worked |= write_segment(store, compute, indexes, &user, self.clock.now()).await?;
         }
         Ok(worked)
+    }
+
+    /// Embeds the next items of some users, and returns whether there were any.
+    pub async fn embed_items(&self) -> Result<bool> {
+        let Some(embedder) = &self.embedder else { return Ok(false) };
+        let (mut worked, mut waiting, mut failure) = (false, 0, None);
+        for user in self.store.behind(embedder.model(), 0, USERS_A_ROUND).await? {
+            // A text of one user that cannot be embedded does not delay other users.
+            match self.embed_some(embedder.as_ref(), &user).await {
+                Ok(batch) => {
+                    worked |= batch.worked;
+                    waiting += batch.waiting;
+                }
+                Err(error) => failure = Some(error),
+            }
+        }
+        self.embedding.waiting.store(waiting, Ordering::Relaxed);
+        match failure {
+            Some(error) if !worked => Err(error),
+            _ => Ok(worked),
+        }
+    }
+
+    /// How far the embedding is; `None` without an embedder.
+    pub fn embedding(&self) -> Option<EmbeddingProgress> {
+        self.embedder.as_ref()?;
+        let Embedding { embedded, waiting } = self.embedding.as_ref();
+        Some(EmbeddingProgress {
+            embedded: embedded.load(Ordering::Relaxed),
+            waiting: waiting.load(Ordering::Relaxed),
+        })
     }
 
     /// Works until nothing is pending.
@@ -80,8 +132,8 @@ impl Maintenance {
         Ok(())
     }
 
-    /// Embeds a user's next items. Returns whether there were any.
-    async fn embed_some(&self, embedder: &dyn Embedder, user: &UserId) -> Result<bool> {
+    /// Embeds a user's next items.
+    async fn embed_some(&self, embedder: &dyn Embedder, user: &UserId) -> Result<Batch> {
         let model = embedder.model();
         let after = self.store.progress(user, model).await?;
         let head = self.store.head(user).await?;
@@ -106,6 +158,7 @@ impl Maintenance {
                 passages.len()
             )));
         }
+        self.embedding.embedded.fetch_add(vectors.len() as u64, Ordering::Relaxed);
         let vectors = wanted.iter().zip(vectors).map(|(item, values)| ItemVector {
             item: item.id(),
             model: model.to_owned(),
@@ -116,7 +169,7 @@ impl Maintenance {
             Change::SetProgress { space: model.to_owned(), revision: upto },
         ];
         self.store.apply(user, ChangeSet::new(self.clock.now(), changes)).await?;
-        Ok(upto > after)
+        Ok(Batch { worked: upto > after, waiting: head.revision.saturating_sub(upto) })
     }
 
     fn is_embedded(&self, embedder: &dyn Embedder, item: &Item) -> bool {

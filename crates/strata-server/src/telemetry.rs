@@ -7,6 +7,7 @@ use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use metrics::{Label, Unit};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use strata_engine::EmbeddingProgress;
 
 /// The header with an answer's id. `GET /requests` and the log have the same id.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-strata-request-id");
@@ -22,6 +23,8 @@ const TURNS: &str = "strata_turns_recorded_total";
 const MEMORIES: &str = "strata_memories_added_total";
 const SEARCHES: &str = "strata_searches_total";
 const CHATS: &str = "strata_chats_total";
+const EMBEDDED: &str = "strata_items_embedded_total";
+const EMBEDDING_WAITS: &str = "strata_embedding_waiting";
 const STABLE: &str = "strata_chat_stable_prefix_ratio";
 
 /// Shares of a prompt.
@@ -58,6 +61,11 @@ impl Meters {
             metrics::describe_counter!(MEMORIES, "Memories added over HTTP.");
             metrics::describe_counter!(SEARCHES, "Searches answered, by the path that gave the result.");
             metrics::describe_counter!(CHATS, "Chats passed on, by what memory and the model did.");
+            metrics::describe_counter!(EMBEDDED, "Items embedded by this process.");
+            metrics::describe_gauge!(
+                EMBEDDING_WAITS,
+                "Changes that wait to be embedded, over the 64 users furthest behind."
+            );
             metrics::describe_histogram!(
                 STABLE,
                 "How much of a prompt was as in the session's last request."
@@ -96,6 +104,14 @@ impl Meters {
             let labels = vec![method.clone(), route.clone(), Label::new("status", status.to_string())];
             metrics::counter!(REQUESTS, labels).increment(1);
             metrics::histogram!(LATENCY, vec![method, route]).record(seconds);
+        });
+    }
+
+    /// How far the embedding is, as the engine counts it.
+    pub(crate) fn embedding(&self, progress: EmbeddingProgress) {
+        metrics::with_local_recorder(&self.recorder, || {
+            metrics::counter!(EMBEDDED).absolute(progress.embedded);
+            metrics::gauge!(EMBEDDING_WAITS).set(progress.waiting as f64);
         });
     }
 
@@ -155,6 +171,16 @@ mod tests {
         );
         assert!(text.contains(r#"le="0.005"} 1"#), "{text}");
         assert!(!other.render().contains("strata_turns_recorded_total 3"));
+    }
+
+    #[test]
+    fn the_embedding_s_progress_is_shown() {
+        let meters = Meters::new();
+        meters.embedding(EmbeddingProgress { embedded: 3, waiting: 40 });
+        meters.embedding(EmbeddingProgress { embedded: 35, waiting: 8 });
+        let text = meters.render();
+        assert!(text.contains("strata_items_embedded_total 35"), "{text}");
+        assert!(text.contains("strata_embedding_waiting 8"), "{text}");
     }
 
     #[test]

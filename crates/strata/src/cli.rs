@@ -52,7 +52,7 @@ pub(crate) struct SettingArgs {
     /// The log events to write, as in `info` or `strata_store=debug`
     #[arg(long, global = true, value_name = "FILTER")]
     log: Option<String>,
-    /// The embedder: `auto`, `builtin`, `onnx:DIR` or `URL#MODEL`
+    /// The embedder: `builtin`, `words`, `onnx:DIR` or `URL#MODEL`
     #[arg(long, global = true, value_name = "EMBEDDER")]
     embedder: Option<String>,
     /// Set any setting by its name; `strata config` lists all settings

@@ -21,6 +21,7 @@ pub(crate) mod reindex;
 pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod sessions;
+mod settle;
 pub(crate) mod state;
 
 use std::io::Read;
@@ -76,8 +77,18 @@ impl Command {
     }
 }
 
-/// Runs one command.
+/// Runs one command, and does the background work of a server for what it has recorded.
 pub(crate) async fn run(command: Command, context: &Context, output: &mut Output) -> Outcome {
+    use Command::{Add, Import, Learn, Record};
+    let records = matches!(command, Record(_) | Add(_) | Import(_) | Learn(_));
+    run_alone(command, context, output).await?;
+    match context.opened_engine() {
+        Some(engine) if records => settle::settle_recorded(&engine, context, output).await,
+        _ => Ok(()),
+    }
+}
+
+async fn run_alone(command: Command, context: &Context, output: &mut Output) -> Outcome {
     match command {
         Command::Serve(_) => serve::run(context, output).await,
         Command::Chat(args) => chat::run(args, context, output).await,
@@ -226,6 +237,11 @@ impl Context {
         let origin = self.config.origin("store");
         let context = format!("the store `{}` (from {origin}) cannot be opened", self.config.store);
         Failure::Failed(anyhow::Error::from(error).context(context))
+    }
+
+    /// The engine that the command has opened, if it has.
+    fn opened_engine(&self) -> Option<Engine> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.engine.clone()
     }
 
     pub(crate) fn close_later(&self, store: Arc<dyn Store>) {

@@ -35,7 +35,9 @@ pub use strata_engine::{ChatReply, Engine, NewMemory, ReplyStatus, prompt};
 pub use system::{BlockingPool, SystemClock, SystemIds, SystemSecrets, SystemTimer};
 pub use worker::{Worker, WorkerSettings};
 
-use config::{Config, EmbedderChoice};
+#[cfg(not(feature = "lite"))]
+use config::STRATA_ENCODER;
+use config::{Config, EmbedderChoice, Models};
 use strata_core::Store;
 use strata_core::ports::{Clock, Embedder};
 use strata_engine::prompt::PromptSettings;
@@ -74,19 +76,28 @@ pub fn engine_at(config: &Config, store: Arc<dyn Store>, clock: Arc<dyn Clock>) 
     engine.with_prompts(config.prompts.clone())
 }
 
-/// The configured encoder; `None` for the built-in word vectors.
+/// The configured encoder; `None` for the built-in word vectors alone.
 pub fn embedder(config: &Config) -> Result<Option<Arc<dyn Embedder>>> {
     let models = &config.models;
     Ok(match &models.embedder {
-        EmbedderChoice::Builtin => None,
-        EmbedderChoice::Auto => match models.installed_encoder() {
-            Some(directory) => Some(Arc::new(OnnxEncoder::open(directory)?)),
-            None => None,
-        },
+        EmbedderChoice::Builtin => builtin_encoder(models)?.map(|encoder| Arc::new(encoder) as _),
+        EmbedderChoice::Words => None,
         EmbedderChoice::Onnx(directory) => Some(Arc::new(OnnxEncoder::open(directory)?)),
         EmbedderChoice::Remote { url, model } => {
             let key = models.embedder_key.as_ref().map(|key| key.expose().to_owned());
             Some(Arc::new(RemoteEmbedder::new(url, model, key, models.embedder_timeout)?))
         }
     })
+}
+
+/// Strata's encoder inside the binary.
+#[cfg(not(feature = "lite"))]
+fn builtin_encoder(_models: &Models) -> Result<Option<OnnxEncoder>> {
+    OnnxEncoder::of_program(STRATA_ENCODER, strata_weights::ENCODER).map(Some)
+}
+
+/// Strata's encoder where it is installed, because this binary has none.
+#[cfg(feature = "lite")]
+fn builtin_encoder(models: &Models) -> Result<Option<OnnxEncoder>> {
+    models.installed_encoder().map(OnnxEncoder::open).transpose()
 }

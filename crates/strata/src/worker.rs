@@ -1,7 +1,7 @@
 //! The background worker of a serving process: it learns, writes request rows, and builds index segments and vectors.
 //!
-//! Start reading at [`Worker::start`]. Upkeep is one task; learning has one task for each job that may run at once, in
-//! [`learning`].
+//! Start reading at [`Worker::start`]. Upkeep is one task and embedding another, because embedding a large import takes long;
+//! learning has one task for each job that may run at once, in [`learning`].
 
 mod learning;
 
@@ -33,6 +33,7 @@ const USERS_A_PAGE: u32 = 500;
 pub struct Worker {
     stop: watch::Sender<bool>,
     upkeep: JoinHandle<()>,
+    embedding: JoinHandle<()>,
     learners: JoinSet<()>,
 }
 
@@ -71,14 +72,16 @@ impl Worker {
         for learner in Learner::many(&engine, settings.learners, pace, &stopped) {
             learners.spawn(learner.run());
         }
+        let embedding = tokio::spawn(embed(engine.clone(), stopped.clone()));
         let upkeep = tokio::spawn(work(engine, settings, stopped));
-        Self { stop, upkeep, learners }
+        Self { stop, upkeep, embedding, learners }
     }
 
-    /// Stops the worker and writes the waiting request rows. A job that is not finished after `patience` is abandoned: its
+    /// Stops the worker and writes the waiting request rows. A batch that is being embedded is abandoned. A job that is not finished after `patience` is abandoned: its
     /// lease expires, and the next process that serves the store takes the job over.
     pub async fn stop(mut self, patience: Duration) {
         let _ = self.stop.send(true);
+        self.embedding.abort();
         let finished = async {
             while let Some(ended) = self.learners.join_next().await {
                 log_panic(ended);
@@ -116,11 +119,11 @@ async fn work(engine: Engine, settings: WorkerSettings, mut stopped: watch::Rece
             tracing::warn!(%error, waiting = engine.requests.waiting(), "request rows cannot be written yet");
             rest = REST_AFTER_FAILURE;
         }
-        match engine.maintenance.maintain().await {
+        match engine.maintenance.write_segments().await {
             Ok(true) => continue,
             Ok(false) => {}
             Err(error) => {
-                tracing::warn!(%error, "background work failed and will be retried");
+                tracing::warn!(%error, "segments cannot be written yet");
                 rest = REST_AFTER_FAILURE;
             }
         }
@@ -134,6 +137,20 @@ async fn work(engine: Engine, settings: WorkerSettings, mut stopped: watch::Rece
     }
     if let Err(error) = engine.requests.flush().await {
         tracing::error!(%error, lost = engine.requests.waiting(), "request rows cannot be written");
+    }
+}
+
+/// Embeds recorded items until the worker is stopped. The encoder is loaded when the first item is there.
+async fn embed(engine: Engine, mut stopped: watch::Receiver<bool>) {
+    while !*stopped.borrow() {
+        match engine.maintenance.embed_items().await {
+            Ok(true) => {}
+            Ok(false) => pause(REST, &mut stopped).await,
+            Err(error) => {
+                tracing::warn!(%error, "items cannot be embedded yet; recall ranks them by their words");
+                pause(REST_AFTER_FAILURE, &mut stopped).await;
+            }
+        }
     }
 }
 

@@ -20,7 +20,7 @@ impl File {
 
     fn builder(&self) -> MemoryBuilder {
         let path = self.0.path().join("notes.db");
-        Memory::builder(path.to_str().unwrap()).embedder("builtin").user("ada").session("trip")
+        Memory::builder(path.to_str().unwrap()).embedder("words").user("ada").session("trip")
     }
 
     async fn open(&self) -> Memory {

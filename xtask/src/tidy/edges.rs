@@ -19,7 +19,7 @@ struct Boundary {
 }
 
 const DATABASES: &[&str] = &["rusqlite", "tokio-postgres", "sqlx", "redb"];
-const MODELS: &[&str] = &["bpe-openai", "rten", "ort"];
+const MODELS: &[&str] = &["bpe-openai", "rten", "tokenizers", "ort"];
 const RUNTIMES: &[&str] = &["tokio", "async-std", "smol", "notify"];
 const SETTINGS: &[&str] = &["clap", "toml", "etcetera"];
 const WEB: &[&str] = &["axum", "hyper", "hyper-util", "reqwest", "ureq", "tower-http"];
@@ -63,6 +63,12 @@ const BOUNDARIES: &[Boundary] = &[
         siblings: &["strata-language", "strata-core", "strata-http"],
         never: &[DATABASES, SETTINGS, WEB_FRAMEWORKS],
     },
+    // Bytes alone: the crates above decide what runs them.
+    Boundary {
+        name: "strata-weights",
+        siblings: &[],
+        never: &[DATABASES, MODELS, RUNTIMES, SETTINGS, WEB, WEB_FRAMEWORKS],
+    },
     Boundary {
         name: "strata-server",
         siblings: &["strata-core", "strata-engine", "strata-http"],
@@ -77,6 +83,7 @@ const BOUNDARIES: &[Boundary] = &[
             "strata-import",
             "strata-models",
             "strata-server",
+            "strata-weights",
             "strata-evals",
         ],
         never: &[],
@@ -88,7 +95,14 @@ const BOUNDARIES: &[Boundary] = &[
     },
     Boundary {
         name: "strata-bench",
-        siblings: &["strata-core", "strata-engine", "strata-store", "strata-context", "strata-models"],
+        siblings: &[
+            "strata-core",
+            "strata-engine",
+            "strata-store",
+            "strata-context",
+            "strata-models",
+            "strata-weights",
+        ],
         never: &[],
     },
     Boundary { name: "xtask", siblings: &[], never: &[] },

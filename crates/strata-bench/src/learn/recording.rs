@@ -35,7 +35,7 @@ pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
 /// The turns and learning jobs per second, with one exchange of two turns per request.
 fn record(bench: &Bench, name: &str, setting: &str, exchanges: usize) -> Result<(f64, f64)> {
     let served =
-        Served::start_with(&bench.binary, &bench.stores.fresh(name), "builtin", &[setting.to_owned()])?;
+        Served::start_with(&bench.binary, &bench.stores.fresh(name), "words", &[setting.to_owned()])?;
     served.wait_until_ready()?;
     let bodies: Vec<Vec<Value>> = (0..CLIENTS).map(|client| conversation(client, exchanges)).collect();
     // The first statement prepares the rules, which is not part of the measurement.

@@ -19,6 +19,10 @@ use strata_core::store::{Change, ChangeSet, Segment, SegmentSize, Store};
 /// for an item.
 pub(crate) const SEGMENT_ITEMS: u32 = 64;
 
+/// The number of items in a segment while this many wait. Analysing them takes about 20 ms, for which another user's index may
+/// have to wait.
+const BACKLOG_ITEMS: u32 = 512;
+
 /// This many segments are needed for a merge.
 const MERGED_AT_ONCE: usize = 8;
 
@@ -33,9 +37,12 @@ pub(crate) async fn write_segment(
     user: &UserId,
     now: jiff::Timestamp,
 ) -> Result<bool> {
-    let epoch = store.head(user).await?.epoch;
+    let head = store.head(user).await?;
+    let epoch = head.epoch;
     let after = store.progress(user, SEGMENT_SPACE).await?;
-    let items = store.feed(user, after, SEGMENT_ITEMS).await?;
+    // After a bulk import many small segments would take longer than the import itself.
+    let backlog = head.revision.saturating_sub(after) >= u64::from(BACKLOG_ITEMS);
+    let items = store.feed(user, after, if backlog { BACKLOG_ITEMS } else { SEGMENT_ITEMS }).await?;
     let Some(&(last, _)) = items.last() else { return Ok(false) };
     if items.len() < SEGMENT_ITEMS as usize {
         return Ok(false);

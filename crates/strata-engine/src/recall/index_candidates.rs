@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 
 use strata_core::error::Result;
 use strata_core::id::{ItemId, UserId};
@@ -29,6 +30,9 @@ use crate::index::{Doc, Document, FreshIndex, Indexes, UserIndex};
 
 /// A ranking is repeated at most this many times after items were read for it.
 const MAX_READINGS: usize = 4;
+
+/// A question up to this length is analysed on the calling thread; at about half a microsecond a byte.
+const INLINE_QUESTION_BYTES: usize = 512;
 
 /// The up-to-date indexes of all owners, and the analysed question.
 pub(super) struct IndexSource<'a> {
@@ -64,12 +68,23 @@ impl<'a> IndexSource<'a> {
             loaded.push(OwnerIndex { owner, index, accepted });
         }
         let now = request.as_of.unwrap_or_else(|| recall.clock.now());
-        let (lexicon, asked) = (Arc::clone(indexes), Arc::clone(request));
-        let question = compute(recall.compute.as_ref(), Load::Short, move || {
-            Question::new(&asked.query, now, lexicon.lexicon())
-        });
-        let question = Arc::new(question.await?);
+        let question = Arc::new(analyse(recall, indexes, request, now).await?);
         Ok(Self { recall, request: Arc::clone(request), question, owners: loaded })
+    }
+}
+
+/// Analyses the question: here if it is short, because that takes less time than handing it to another thread.
+async fn analyse(
+    recall: &Recall,
+    indexes: &Arc<Indexes>,
+    request: &Arc<RecallRequest>,
+    now: Timestamp,
+) -> Result<Question> {
+    let (lexicon, asked) = (Arc::clone(indexes), Arc::clone(request));
+    let analyse = move || Question::new(&asked.query, now, lexicon.lexicon());
+    match request.query.len() <= INLINE_QUESTION_BYTES {
+        true => Ok(analyse()),
+        false => compute(recall.compute.as_ref(), Load::Short, analyse).await,
     }
 }
 

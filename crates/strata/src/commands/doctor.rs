@@ -252,7 +252,7 @@ fn check_disk(_path: &Path) -> Option<Finding> {
 fn check_embedder(embedder: &strata_core::Result<Option<Arc<dyn Embedder>>>) -> Finding {
     match embedder {
         Ok(Some(embedder)) => Finding::new("embedder", Status::Ok, format!("`{}`", embedder.model())),
-        Ok(None) => Finding::new("embedder", Status::Ok, "the built-in word vectors"),
+        Ok(None) => Finding::new("embedder", Status::Ok, "the built-in word vectors alone"),
         Err(error) => Finding::new("embedder", Status::Problem, chain(error)),
     }
 }

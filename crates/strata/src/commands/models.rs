@@ -55,11 +55,11 @@ fn check_name(name: &str) -> Outcome {
         && name.len() <= 100
         && !name.starts_with('.')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'));
-    if plain && !matches!(name, "auto" | "builtin") {
+    if plain && !matches!(name, "auto" | "builtin" | "words") {
         return Ok(());
     }
     Err(Failure::usage(format!(
-        "`{}` cannot be a model's name; use letters, digits, `.`, `_` and `-`, and neither `auto` nor `builtin`",
+        "`{}` cannot be a model's name; use letters, digits, `.`, `_` and `-`, and none of `auto`, `builtin` and `words`",
         shown(name)
     )))
 }
@@ -73,9 +73,20 @@ mod tests {
         for name in ["all-MiniLM-L6-v2", "strata-encoder", "a.b_c"] {
             assert!(check_name(name).is_ok(), "{name}");
         }
-        for name in
-            ["", ".", "..", "../x", "a/b", "a\\b", ".hidden", "builtin", "auto", "a b", &"x".repeat(101)]
-        {
+        for name in [
+            "",
+            ".",
+            "..",
+            "../x",
+            "a/b",
+            "a\\b",
+            ".hidden",
+            "builtin",
+            "words",
+            "auto",
+            "a b",
+            &"x".repeat(101),
+        ] {
             assert!(check_name(name).is_err(), "{name}");
         }
     }

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use indicatif::ProgressBar;
 use serde_json::json;
 use strata_core::Store;
 use strata_core::store::CheckDepth;
-use strata_engine::Engine;
 
+use super::settle::settle_all;
 use super::{Context, JsonArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
@@ -29,25 +28,13 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     let store = Arc::new(strata::open_sqlite(path).await.map_err(|error| context.not_opened(error))?);
     context.close_later(store.clone());
     store.reindex().await.map_err(|error| Failure::Failed(error.into()))?;
-    catch_up(&strata::engine(&context.config, store.clone())?).await?;
+    let engine = strata::engine(&context.config, store.clone())?;
+    settle_all(&engine).await?;
     let health = store.check(CheckDepth::Quick).await.map_err(|error| Failure::Failed(error.into()))?;
     if args.json.json {
         output.json(&json!({ "turns": health.turns, "memories": health.memories }))?;
     } else {
         output.line(format_args!("indexed {} turns and {} memories", health.turns, health.memories))?;
     }
-    Ok(())
-}
-
-/// Does all the background work of a server.
-async fn catch_up(engine: &Engine) -> Outcome {
-    let bar = ProgressBar::new_spinner();
-    let mut rounds = 0_u64;
-    while engine.maintenance.maintain().await.map_err(|error| Failure::Failed(error.into()))? {
-        rounds += 1;
-        bar.set_message(format!("embedding, batch {rounds}"));
-        bar.tick();
-    }
-    bar.finish_and_clear();
     Ok(())
 }

@@ -12,7 +12,7 @@ use super::slots::onnx_folder;
 /// The folder of installed models, inside the data directory.
 const MODELS: &str = "models";
 
-/// Strata's own encoder, as `strata models pull` installs it.
+/// Strata's own encoder: the name of its vector space, and of its folder where it is installed.
 pub const STRATA_ENCODER: &str = "strata-encoder";
 
 /// The models that make vectors and rank candidates.
@@ -33,11 +33,12 @@ pub struct Models {
 /// What makes vectors.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum EmbedderChoice {
-    /// Strata's encoder if it is installed, else the word vectors inside the binary.
+    /// The word vectors and the encoder inside the binary. A binary without the encoder (feature `lite`) uses an installed one,
+    /// if there is one.
     #[default]
-    Auto,
-    /// The word vectors inside the binary.
     Builtin,
+    /// The word vectors inside the binary alone.
+    Words,
     /// An ONNX model in a folder.
     Onnx(PathBuf),
     /// A model behind an OpenAI-compatible endpoint.
@@ -79,13 +80,14 @@ impl std::str::FromStr for EmbedderChoice {
 
     fn from_str(text: &str) -> Result<Self> {
         match (text, onnx_folder(text), text.rsplit_once('#')) {
-            ("auto", ..) => Ok(Self::Auto),
-            ("builtin", ..) => Ok(Self::Builtin),
+            // `auto` chose an installed encoder before the binary had one.
+            ("builtin" | "auto", ..) => Ok(Self::Builtin),
+            ("words", ..) => Ok(Self::Words),
             (_, Some(folder), _) => Ok(Self::Onnx(folder)),
             (_, _, Some((url, model))) if url.contains("://") && !model.is_empty() => {
                 Ok(Self::Remote { url: url.to_owned(), model: model.to_owned() })
             }
-            _ => Err(Error::invalid("use `auto`, `builtin`, `onnx:DIR` or `URL#MODEL`")),
+            _ => Err(Error::invalid("use `builtin`, `words`, `onnx:DIR` or `URL#MODEL`")),
         }
     }
 }
@@ -93,8 +95,8 @@ impl std::str::FromStr for EmbedderChoice {
 impl fmt::Display for EmbedderChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Auto => f.write_str("auto"),
             Self::Builtin => f.write_str("builtin"),
+            Self::Words => f.write_str("words"),
             Self::Onnx(directory) => write!(f, "onnx:{}", directory.display()),
             Self::Remote { url, model } => write!(f, "{url}#{model}"),
         }
@@ -108,11 +110,12 @@ mod tests {
     #[test]
     fn an_embedder_is_named_in_one_of_four_ways() {
         let parse_embedder = str::parse::<EmbedderChoice>;
-        assert_eq!(parse_embedder("auto").unwrap(), EmbedderChoice::Auto);
+        assert_eq!(parse_embedder("builtin").unwrap(), EmbedderChoice::default());
+        assert_eq!(parse_embedder("auto").unwrap(), EmbedderChoice::Builtin);
         assert_eq!(parse_embedder("onnx:/m").unwrap(), EmbedderChoice::Onnx("/m".into()));
         let remote = EmbedderChoice::Remote { url: "https://host/v1".to_owned(), model: "small".to_owned() };
         assert_eq!(parse_embedder("https://host/v1#small").unwrap(), remote);
-        for text in ["auto", "builtin", "onnx:/m", "https://host/v1#small"] {
+        for text in ["builtin", "words", "onnx:/m", "https://host/v1#small"] {
             assert_eq!(parse_embedder(text).unwrap().to_string(), text);
         }
         for wrong in ["onnx:", "https://host/v1", "https://host#", "host#model", "other"] {

@@ -273,7 +273,7 @@ pub(super) const GROUPS: &[(&str, &[Entry])] = &[
             "instructions for updating a summary"),
     ]),
     ("Models", &[
-        entry("embedder", |c| typed(&mut c.models.embedder, "`auto`, `builtin`, `onnx:DIR` or `URL#MODEL`"),
+        entry("embedder", |c| typed(&mut c.models.embedder, "`builtin`, `words`, `onnx:DIR` or `URL#MODEL`"),
             "what makes vectors; see «Embedders»"),
         entry("embedder_key", |c| secret(&mut c.models.embedder_key),
             "the API key of a remote embedder"),

@@ -68,7 +68,7 @@ impl MemoryBuilder {
         self
     }
 
-    /// The embedder: `auto`, `builtin`, `onnx:DIR` or `URL#MODEL`.
+    /// The embedder: `builtin`, `words`, `onnx:DIR` or `URL#MODEL`.
     pub fn embedder(self, embedder: impl Into<String>) -> Self {
         self.setting("embedder", embedder)
     }

@@ -112,7 +112,7 @@ fn wrong_usage_is_answered_with_two() {
     check(&["record", "--store", "memory:"], "ends with the process");
     check(&["search", "x", "--setting", "colour"], "KEY=VALUE");
     check(&["search", "x", "--set", "default_top_k=3"], "--set");
-    check(&["search", "x", "--embedder", "colour"], "from --embedder; use `auto`");
+    check(&["search", "x", "--embedder", "colour"], "from --embedder; use `builtin`");
     check(&["explain", "7"], "an id is a UUID");
     check(&["search", "x", "--log", "a=b=c"], "`log`");
     assert_eq!(machine.run(&["sessions", "show", "trip", "--json"]).json()["turn_count"], 1);

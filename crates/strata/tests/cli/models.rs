@@ -68,7 +68,7 @@ fn answer(head: &str) -> Vec<u8> {
 
 #[test]
 fn a_model_is_fetched_checked_listed_and_chosen() {
-    let machine = Machine::new();
+    let machine = Machine::with_encoder();
     let hub = Hub::start();
     // An interrupted download is resumed.
     let folder = machine.home().join("strata/models/mine");
@@ -103,8 +103,10 @@ fn a_model_is_fetched_checked_listed_and_chosen() {
             .map(|model| (model["name"].as_str().unwrap().to_owned(), model["in_use"] == true))
             .collect::<Vec<_>>()
     };
-    assert_eq!(shown(&models), [("builtin".to_owned(), true), ("mine".to_owned(), false)]);
-    assert!(models["models"][1]["space"].as_str().unwrap().starts_with("mine@"), "{models}");
+    let named = |name: &str, in_use: bool| (name.to_owned(), in_use);
+    assert_eq!(shown(&models), [named("builtin", true), named("words", false), named("mine", false)]);
+    assert!(models["models"][0]["space"].as_str().unwrap().starts_with("strata-encoder@"), "{models}");
+    assert!(models["models"][2]["space"].as_str().unwrap().starts_with("mine@"), "{models}");
 
     machine.write("strata.toml", "# mine\ndefault_top_k = 7\n");
     let printed = machine.run(&["models", "use", "mine"]).ok();
@@ -112,7 +114,7 @@ fn a_model_is_fetched_checked_listed_and_chosen() {
     let file = std::fs::read_to_string(machine.home().join("strata.toml")).unwrap();
     assert!(file.starts_with("# mine\ndefault_top_k = 7\nembedder = \"onnx:"), "{file}");
     let models = machine.run(&["models", "list", "--json"]).json();
-    assert_eq!(shown(&models), [("builtin".to_owned(), false), ("mine".to_owned(), true)]);
+    assert_eq!(shown(&models), [named("builtin", false), named("words", false), named("mine", true)]);
     let table = machine.run(&["models", "list"]).ok();
     assert!(table.lines().any(|line| line.starts_with("*  mine")), "{table}");
 
@@ -148,9 +150,36 @@ fn what_cannot_be_a_model_is_refused() {
 fn a_variable_that_goes_before_the_file_is_named() {
     let machine = Machine::new();
     let output =
-        machine.command(&["models", "use", "auto"]).env("STRATA_EMBEDDER", "builtin").output().unwrap();
+        machine.command(&["models", "use", "words"]).env("STRATA_EMBEDDER", "builtin").output().unwrap();
     assert!(output.status.success());
     assert!(String::from_utf8(output.stderr).unwrap().contains("STRATA_EMBEDDER is set"));
     let file = std::fs::read_to_string(machine.home().join("strata.toml")).unwrap();
-    assert_eq!(file, "embedder = \"auto\"\n");
+    assert_eq!(file, "embedder = \"words\"\n");
+}
+
+#[test]
+fn the_encoder_inside_the_binary_finds_what_shares_no_word() {
+    let machine = Machine::with_encoder();
+    machine.record(
+        "evening",
+        &["The plumber replaced the boiler", "We adopted a beagle puppy", "Our train was late again"],
+    );
+    let question = ["search", "which dog did they get?"];
+    let answer = machine.run(&[&question[..], &["--json"]].concat()).json();
+    assert_eq!(answer["results"][0]["memory"], "We adopted a beagle puppy", "{answer}");
+    let trace = |more: &[&str]| machine.run(&[&question[..], &["--explain"], more].concat()).ok();
+    assert!(trace(&[]).contains("3 compared by vectors"));
+    assert!(trace(&["--embedder", "words"]).contains("0 compared by vectors"));
+    let report = machine.run(&["doctor", "--json"]).json();
+    let check = |name: &str| {
+        let checks = report["checks"].as_array().unwrap();
+        checks.iter().find(|check| check["check"] == name).unwrap()["found"].as_str().unwrap().to_owned()
+    };
+    assert!(check("embedder").starts_with("`strata-encoder@"), "{report}");
+    assert_eq!(check("vectors"), "up to date");
+    // Words alone leave no vectors.
+    let machine = Machine::new();
+    machine.record("evening", &["We adopted a beagle puppy"]);
+    let report = machine.run(&["doctor", "--json", "--embedder", "builtin"]).json();
+    assert!(report.to_string().contains("1 of 1 changes wait to be embedded"), "{report}");
 }

@@ -21,7 +21,7 @@ use crate::output::{Output, note};
     after_help = "Example:\n  strata models use all-MiniLM-L6-v2\n  strata models use https://api.example.com/v1#small"
 )]
 pub(crate) struct Args {
-    /// An installed model's name, `auto`, `builtin`, `onnx:DIR` or `URL#MODEL`
+    /// An installed model's name, `builtin`, `words`, `onnx:DIR` or `URL#MODEL`
     #[arg(value_name = "MODEL")]
     model: String,
 }

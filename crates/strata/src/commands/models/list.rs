@@ -50,18 +50,10 @@ pub(super) fn run(json: JsonArgs, context: &Context, output: &mut Output) -> Out
     Ok(())
 }
 
-/// The built-in model, the installed models, and the model in use if it is neither.
+/// The models inside the binary, the installed models, and the model in use if it is neither.
 fn models(config: &Config) -> Vec<Model> {
     let used = used_folder(config);
-    let builtin = Model {
-        name: "builtin".to_owned(),
-        embedder: "builtin".to_owned(),
-        space: None,
-        bytes: None,
-        in_use: used.is_none() && !matches!(config.models.embedder, EmbedderChoice::Remote { .. }),
-        problem: None,
-    };
-    let mut models = vec![builtin];
+    let mut models = vec![builtin(config, used.is_none()), words(config)];
     let installed = config.models.directory().as_deref().map(folders).unwrap_or_default();
     for folder in &installed {
         models.push(of_folder(folder, used.as_deref()));
@@ -83,11 +75,38 @@ fn models(config: &Config) -> Vec<Model> {
     models
 }
 
+/// The encoder inside the binary.
+fn builtin(config: &Config, is_inside: bool) -> Model {
+    Model {
+        name: "builtin".to_owned(),
+        embedder: "builtin".to_owned(),
+        space: (config.models.embedder == EmbedderChoice::Builtin)
+            .then(|| strata::embedder(config).ok().flatten().map(|embedder| embedder.model().to_owned()))
+            .flatten(),
+        bytes: None,
+        in_use: config.models.embedder == EmbedderChoice::Builtin && is_inside,
+        problem: None,
+    }
+}
+
+/// The word vectors alone.
+fn words(config: &Config) -> Model {
+    Model {
+        name: "words".to_owned(),
+        embedder: "words".to_owned(),
+        space: None,
+        bytes: None,
+        in_use: config.models.embedder == EmbedderChoice::Words,
+        problem: None,
+    }
+}
+
+/// The folder of the encoder in use. A binary without networks uses an installed one for `builtin`.
 fn used_folder(config: &Config) -> Option<PathBuf> {
     match &config.models.embedder {
-        EmbedderChoice::Auto => config.models.installed_encoder(),
+        EmbedderChoice::Builtin if cfg!(feature = "lite") => config.models.installed_encoder(),
         EmbedderChoice::Onnx(folder) => Some(folder.clone()),
-        EmbedderChoice::Builtin | EmbedderChoice::Remote { .. } => None,
+        EmbedderChoice::Builtin | EmbedderChoice::Words | EmbedderChoice::Remote { .. } => None,
     }
 }
 

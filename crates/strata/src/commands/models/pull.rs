@@ -103,7 +103,8 @@ pub(super) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     }
     OnnxEncoder::open(&folder).map_err(|error| Failure::Failed(error.into()))?;
     output.line(format_args!("`{name}` is in `{}`", folder.display()))?;
-    if name != STRATA_ENCODER {
+    // A binary without networks uses an installed encoder of Strata by itself.
+    if !cfg!(feature = "lite") || name != STRATA_ENCODER {
         note(format_args!("run `strata models use {name}` to use it"));
     }
     Ok(())
