@@ -8,6 +8,8 @@
 
 mod words;
 
+use std::collections::HashMap;
+
 use crate::sentences;
 use crate::text::{fold, is_stop_word};
 use words::{
@@ -16,7 +18,7 @@ use words::{
 };
 
 /// A longer text always says something. Courtesies are shorter.
-const MAX_CHARS: usize = 240;
+const MAX_CHARS: usize = 160;
 
 /// The number of words with content from which a question says something beside what it asks: «what …», «is it …», and a
 /// sentence that is a question by its mark alone («your brother?»).
@@ -242,8 +244,8 @@ impl Part {
         self.greets |= CHINESE_GREETINGS.iter().any(|greeting| run.starts_with(greeting));
         let mut rest = run;
         while let Some(first) = rest.chars().next() {
-            let courtesy = longest(CHINESE_COURTESY, rest);
-            let light = longest(CHINESE_LIGHT, rest);
+            let courtesy = longest(&CHINESE_COURTESY, rest);
+            let light = longest(&CHINESE_LIGHT, rest);
             self.courtesies += usize::from(courtesy > 0 && courtesy >= light);
             self.light_han += usize::from(light > courtesy);
             self.han += usize::from(courtesy == 0 && light == 0);
@@ -279,14 +281,13 @@ fn names_someone(parts: &[Part]) -> bool {
 /// «thanks for the recipe» names a thing and not a person.
 const BEFORE_THINGS: [&str; 5] = ["for", "the", "to", "a", "my"];
 
-/// The number of words of a phrase of courtesy at the beginning of `words`.
+/// The number of words of the longest phrase of courtesy at the beginning of `words`.
 fn phrase_at(words: &[String]) -> Option<usize> {
-    let begins = |phrase: &&[&str]| {
-        words.len() >= phrase.len()
-            && words.iter().zip(phrase.iter()).all(|(word, expected)| word == expected)
+    let phrases = COURTESY_PHRASES.get(words.first()?.as_str())?;
+    let begins = |phrase: &&Vec<&str>| {
+        words.len() >= phrase.len() && words.iter().zip(*phrase).all(|(word, expected)| word == expected)
     };
-    let lengths = COURTESY_PHRASES.iter().map(Vec::as_slice).filter(begins).map(<[&str]>::len);
-    lengths.max()
+    phrases.iter().filter(begins).map(Vec::len).max()
 }
 
 /// «hahaha», «hmmm», «sooo», «okkk»: sounds that people draw out.
@@ -300,8 +301,9 @@ fn is_drawn_out(word: &str) -> bool {
 }
 
 /// The length in bytes of the longest entry that `text` begins with; 0 if there is none.
-fn longest(entries: &[&str], text: &str) -> usize {
-    entries.iter().filter(|entry| text.starts_with(**entry)).map(|entry| entry.len()).max().unwrap_or(0)
+fn longest(entries: &HashMap<char, Vec<&str>>, text: &str) -> usize {
+    let entries = text.chars().next().and_then(|first| entries.get(&first)).into_iter().flatten();
+    entries.filter(|entry| text.starts_with(**entry)).map(|entry| entry.len()).max().unwrap_or(0)
 }
 
 fn is_han(c: char) -> bool {

@@ -3,53 +3,10 @@
 use crate::text::fold;
 
 /// Verbs of tasks that need no knowledge of the user. Recommending, planning and choosing do, so they are not listed.
-const TASKS: &[&str] = &[
-    "write",
-    "translate",
-    "explain",
-    "define",
-    "describe",
-    "summarise",
-    "summarize",
-    "convert",
-    "generate",
-    "create",
-    "calculate",
-    "compute",
-    "solve",
-    "implement",
-    "debug",
-    "refactor",
-    "optimise",
-    "optimize",
-    "list",
-    "compare",
-    "draft",
-    "rewrite",
-    "rephrase",
-    "paraphrase",
-    "proofread",
-    "format",
-    "draw",
-    "compose",
-    "classify",
-    "extract",
-    "parse",
-    "simplify",
-    "shorten",
-    "expand",
-    "count",
-    "prove",
-    "simulate",
-    "sketch",
-    "outline",
-    "invent",
-    "brainstorm",
-    "spell",
-    "pronounce",
-    "render",
-    "teach",
-];
+const TASKS: &str = "write translate explain define describe summarise summarize convert generate create calculate compute solve \
+    implement debug refactor optimise optimize list compare draft rewrite rephrase paraphrase proofread format \
+    draw compose classify extract parse simplify shorten expand count prove simulate sketch outline invent \
+    brainstorm spell pronounce render teach";
 
 /// Beginnings with more than one word.
 const BEGINNINGS: &[&str] = &[
@@ -70,97 +27,19 @@ const BEGINNINGS: &[&str] = &[
 ];
 
 /// Politeness before a request.
-const POLITE: &[&str] = &[
-    "please", "pls", "hi", "hello", "hey", "ok", "okay", "now", "so", "then", "thanks", "can", "could",
-    "would", "will", "you", "kindly", "just", "quickly", "help", "me", "to",
-];
+const POLITE: &str = "please pls hi hello hey ok okay now so then thanks can could would will you kindly just quickly help me to";
 
 /// Words that refer to the user, to people in the conversation, or to habits.
-const OWN: &[&str] = &[
-    "i",
-    "im",
-    "ive",
-    "my",
-    "mine",
-    "myself",
-    "we",
-    "our",
-    "ours",
-    "us",
-    "he",
-    "him",
-    "his",
-    "she",
-    "her",
-    "hers",
-    "they",
-    "them",
-    "their",
-    "usual",
-    "usually",
-    "always",
-    "favourite",
-    "favorite",
-    "mum",
-    "mom",
-    "dad",
-    "remember",
-    "again",
-    "last",
-    "earlier",
-    "previous",
-    "yesterday",
-    "tonight",
-    "tomorrow",
-    "today",
-];
+const OWN: &str = "i im ive my mine myself we our ours us he him his she her hers they them their usual usually always \
+    favourite favorite mum mom dad remember again last earlier previous yesterday tonight tomorrow today";
 
 /// Words before a name of a person or thing that the user may have spoken about.
-const BEFORE_NAMES: &[&str] = &["for", "to", "about", "with", "from", "of"];
+const BEFORE_NAMES: &str = "for to about with from of";
 
 /// Names that are the same for everyone: languages of people and of computers.
-const COMMON_NAMES: &[&str] = &[
-    "english",
-    "chinese",
-    "mandarin",
-    "cantonese",
-    "french",
-    "german",
-    "spanish",
-    "italian",
-    "portuguese",
-    "japanese",
-    "korean",
-    "russian",
-    "arabic",
-    "hindi",
-    "dutch",
-    "latin",
-    "greek",
-    "turkish",
-    "polish",
-    "swedish",
-    "python",
-    "rust",
-    "java",
-    "javascript",
-    "typescript",
-    "go",
-    "c",
-    "ruby",
-    "kotlin",
-    "swift",
-    "sql",
-    "html",
-    "css",
-    "json",
-    "yaml",
-    "csv",
-    "markdown",
-    "pdf",
-    "linux",
-    "windows",
-];
+const COMMON_NAMES: &str = "english chinese mandarin cantonese french german spanish italian portuguese japanese korean russian arabic \
+    hindi dutch latin greek turkish polish swedish python rust java javascript typescript go c ruby kotlin \
+    swift sql html css json yaml csv markdown pdf linux windows";
 
 /// Chinese requests, and the words before them.
 const CHINESE_POLITE: &[&str] = &[
@@ -260,9 +139,9 @@ pub fn is_general_request(message: &str) -> bool {
 
 fn is_english_request(folded: &str) -> bool {
     let words: Vec<&str> = words(folded);
-    let polite = words.iter().take_while(|word| POLITE.contains(word)).count();
+    let polite = words.iter().take_while(|word| has_word(POLITE, word)).count();
     let said = words[polite..].join(" ");
-    let is_task = words.get(polite).is_some_and(|word| TASKS.contains(word));
+    let is_task = words.get(polite).is_some_and(|word| has_word(TASKS, word));
     let whole = words.join(" ");
     let begun =
         |text: &str| BEGINNINGS.iter().find(|begin| text.starts_with(**begin)).map(|begin| begin.len());
@@ -273,7 +152,7 @@ fn is_english_request(folded: &str) -> bool {
         (None, true) => said.as_str(),
         (None, false) => return false,
     };
-    !rest.split(' ').any(|word| OWN.contains(&word))
+    !rest.split(' ').any(|word| has_word(OWN, word))
 }
 
 /// Whether a request names a person or thing of the user's: a capital after a preposition, or a possessive.
@@ -281,9 +160,9 @@ fn names_someone(request: &str) -> bool {
     let words: Vec<&str> = request.split_whitespace().collect();
     let is_name = |word: &str| {
         let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
-        bare.starts_with(char::is_uppercase) && !COMMON_NAMES.contains(&bare.to_lowercase().as_str())
+        bare.starts_with(char::is_uppercase) && !has_word(COMMON_NAMES, bare.to_lowercase().as_str())
     };
-    let follows = |pair: &[&str]| BEFORE_NAMES.contains(&pair[0].to_lowercase().as_str()) && is_name(pair[1]);
+    let follows = |pair: &[&str]| has_word(BEFORE_NAMES, pair[0].to_lowercase().as_str()) && is_name(pair[1]);
     let owns = |word: &&str| is_name(word) && (word.contains("'s") || word.contains("’s"));
     words.windows(2).any(follows) || words.iter().skip(1).any(owns)
 }
@@ -299,6 +178,11 @@ fn is_chinese_request(folded: &str) -> bool {
     let rest = &said[task.len()..];
     let rest = rest.replace("给我", "").replace("帮我", "");
     !CHINESE_OWN.iter().any(|own| rest.contains(own))
+}
+
+/// Whether a list, with spaces between its words, has a word.
+fn has_word(list: &str, word: &str) -> bool {
+    list.split_ascii_whitespace().any(|listed| listed == word)
 }
 
 fn words(folded: &str) -> Vec<&str> {
