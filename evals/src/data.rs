@@ -102,6 +102,13 @@ pub struct Question {
     pub place: String,
 }
 
+impl Question {
+    /// Whether nothing in its own conversation answers the question.
+    pub(crate) fn is_unanswerable(&self) -> bool {
+        !self.scored && self.category.to_lowercase().contains("abstention")
+    }
+}
+
 fn all() -> String {
     "all".to_owned()
 }

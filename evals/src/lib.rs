@@ -7,6 +7,7 @@
 mod clock;
 pub mod conflicts;
 mod data;
+mod foreign;
 mod metrics;
 mod report;
 mod runner;
@@ -14,6 +15,7 @@ mod table;
 
 pub use clock::EvalClock;
 pub use data::{Conversation, Question, Session, Set, Turn, load, sets};
+pub use foreign::{ForeignReport, Group};
 pub use metrics::{Level, Metrics, NAMES, Row, Slot, Summary, summarise};
 pub use report::{Ingest, Latency, OrderReport, Report, RunLine};
 pub use runner::{Options, Progress, run};

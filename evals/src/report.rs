@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 use strata_engine::recall::Order;
 
+use crate::foreign::ForeignReport;
 use crate::metrics::{Slot, Summary};
 
 /// The results of one set.
@@ -24,6 +25,9 @@ pub struct Report {
     pub ingest: Ingest,
     /// The results of each order.
     pub orders: Vec<OrderReport>,
+    /// How well the scores tell answerable from unanswerable questions, if it was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub foreign: Option<ForeignReport>,
 }
 
 /// The results of one order.

@@ -20,6 +20,7 @@ use tokio::task::JoinSet;
 
 use crate::clock::EvalClock;
 use crate::data::{Conversation, Question, Set};
+use crate::foreign::{Answer, Unanswerable};
 use crate::metrics::{Level, Slot, question_metrics, summarise};
 use crate::report::{Ingest, Latency, OrderReport, Report, RunLine};
 
@@ -37,6 +38,8 @@ pub struct Options {
     pub served_limit: u32,
     /// Whether Strata learns from all turns before the questions, so that memories and summaries are recalled too.
     pub learn: bool,
+    /// Whether each question is also asked of another conversation, which cannot answer it.
+    pub foreign: bool,
 }
 
 impl Default for Options {
@@ -46,6 +49,7 @@ impl Default for Options {
             relevance_limit: 50,
             served_limit: 10,
             learn: false,
+            foreign: false,
         }
     }
 }
@@ -89,7 +93,9 @@ pub async fn run(
         record_calls: Vec::new(),
         recording: Duration::ZERO,
         asked: options.orders.iter().map(|_| OrderResults::new(set.questions.len())).collect(),
+        unanswerable: Unanswerable::default(),
     };
+    let users: Vec<(UserId, Timestamp)> = plans.iter().map(|plan| (plan.user.clone(), plan.end())).collect();
     for plan in &plans {
         let head = runner.engine.store().head(&plan.user).await?;
         if head != Head::default() {
@@ -108,6 +114,9 @@ pub async fn run(
     }
     for plan in step_by_step {
         runner.run_step_by_step(set, plan).await?;
+    }
+    if options.foreign {
+        runner.ask_others(set, &users).await?;
     }
     Ok(runner.report(set))
 }
@@ -175,6 +184,11 @@ impl Plan {
         let user = UserId::new(format!("eval-{}-{index}", set.name))?;
         let place = conversation.place.clone();
         Ok(Self { conversation: index, user, place, sessions, latest, questions, has_as_of })
+    }
+
+    /// The time at which the conversation has ended.
+    fn end(&self) -> Timestamp {
+        self.latest.unwrap_or(Timestamp::UNIX_EPOCH)
     }
 
     fn turns(&self) -> usize {
@@ -257,6 +271,7 @@ struct Runner<'a> {
     recording: Duration,
     /// By order.
     asked: Vec<OrderResults>,
+    unanswerable: Unanswerable,
 }
 
 impl Runner<'_> {
@@ -365,9 +380,50 @@ impl Runner<'_> {
                 asked.ranked[index] = ranked;
             }
         }
+        if self.options.foreign {
+            let answer = self.answer(user, question).await?;
+            if question.is_unanswerable() {
+                self.unanswerable.abstention.push(answer);
+            } else if question.scored {
+                self.unanswerable.own.push(answer);
+            }
+        }
         self.state.questions += 1;
         (self.progress)(self.state);
         Ok(())
+    }
+
+    /// Asks each answerable question of the conversation after its own, which knows nothing about it.
+    async fn ask_others(&mut self, set: &Set, users: &[(UserId, Timestamp)]) -> Result<()> {
+        if users.len() < 2 {
+            return Ok(());
+        }
+        let own: HashMap<&str, usize> =
+            set.conversations.iter().enumerate().map(|(at, c)| (c.conversation_id.as_str(), at)).collect();
+        for question in set.questions.iter().filter(|question| question.scored) {
+            let Some(at) = own.get(question.conversation_id.as_str()) else { continue };
+            let (user, end) = &users[(at + 1) % users.len()];
+            self.clock.set(question.question_date.unwrap_or(*end).max(*end));
+            let answer = self.answer(user, question).await?;
+            self.unanswerable.foreign.push(answer);
+        }
+        Ok(())
+    }
+
+    /// The best score for a question, and whether anything is served, with the default settings.
+    async fn answer(&self, user: &UserId, question: &Question) -> Result<Answer> {
+        let ask = async |order: Order| {
+            let request = RecallRequest {
+                scope: Some(Scope::User),
+                order,
+                ..RecallRequest::new(question.question.as_str())
+            };
+            self.engine.recall.ask(user, &request).await.map_err(|error| at(&question.place, error))
+        };
+        let ranked = ask(Order::Relevance).await?;
+        let best = ranked.items.iter().map(|item| item.relevance).fold(0.0, f32::max);
+        let served = ask(Order::Served).await?;
+        Ok(Answer { best, is_served: !served.items.is_empty() })
     }
 
     /// The data's ids of the turns from which an item was made.
@@ -391,6 +447,7 @@ impl Runner<'_> {
     }
 
     fn report(self, set: &Set) -> Report {
+        let unanswerable = self.options.foreign.then(|| self.unanswerable.report());
         let seconds = self.recording.as_secs_f64();
         let turns_per_second = if seconds > 0.0 { self.state.turns as f64 / seconds } else { 0.0 };
         let orders = self.options.orders.iter().zip(self.asked).map(|(order, asked)| OrderReport {
@@ -410,6 +467,7 @@ impl Runner<'_> {
             questions: set.questions.len(),
             ingest: Ingest { turns_per_second, latency: Latency::of(self.record_calls) },
             orders: orders.collect(),
+            foreign: unanswerable,
         }
     }
 }

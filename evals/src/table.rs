@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use strata_engine::recall::Order;
 
+use crate::foreign::{ForeignReport, Group};
 use crate::metrics::{Metrics, NAMES, Summary};
 use crate::report::{Latency, OrderReport, Report};
 
@@ -19,6 +20,9 @@ pub fn table(report: &Report) -> String {
         let name = order_name(order);
         push_table(&mut text, &format!("{name}, by turns"), &order.turn);
         push_table(&mut text, &format!("{name}, by sessions"), &order.session);
+    }
+    if let Some(foreign) = &report.foreign {
+        push_foreign(&mut text, foreign);
     }
     let _ =
         writeln!(text, "\n| latency, ms | n | mean | p50 | p90 | p99 | max |\n|---|---|---|---|---|---|---|");
@@ -85,6 +89,21 @@ fn push_rows(text: &mut String, rows: &[Vec<String>]) {
             text.push_str("|\n");
         }
     }
+}
+
+fn push_foreign(text: &mut String, foreign: &ForeignReport) {
+    let head = ["questions", "n", "served", "mean best score", "AUROC"].map(str::to_owned).to_vec();
+    let group = |name: &str, group: &Group| {
+        let cells = [Some(group.served), Some(group.mean_best), group.auroc].map(percent);
+        row(name, &group.n.to_string(), cells.into_iter())
+    };
+    let rows = [
+        head,
+        group("own", &foreign.own),
+        group("of another conversation", &foreign.foreign),
+        group("abstention", &foreign.abstention),
+    ];
+    push_rows(text, &rows);
 }
 
 fn push_latency(text: &mut String, name: &str, latency: &Latency) {

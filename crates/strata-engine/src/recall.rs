@@ -1,12 +1,13 @@
 //! Recall: from a question to the few items that answer it.
 //!
 //! The stages run in this order: [`candidates`] finds the items that may answer (from one of two sources), [`rank`]
-//! says how relevant each item is, [`serve`] chooses the items to return (threshold, recency, diversity, budget), and
+//! orders them, [`calibration`] says how likely each one helps, [`serve`] chooses the items to return (threshold, recency, diversity, budget), and
 //! [`trace`] explains the choice. If a model fails, the results are worse, but recall still answers. Start reading at
 //! [`Recall::ask`].
 
 mod best;
 mod budget;
+mod calibration;
 mod candidates;
 mod deadline;
 mod diversity;

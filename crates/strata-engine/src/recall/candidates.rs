@@ -1,8 +1,8 @@
 //! Candidates: the items that may answer a question, from one of two sources behind one interface.
 //!
 //! The index in memory ([`super::index_candidates`]) ranks exactly, for users up to a size; the store's own text index
-//! ([`super::store_candidates`]) serves larger users. [`Recall::find_candidates`] chooses the source and decides, for both, whether
-//! a question in a session looks beyond it.
+//! ([`super::store_candidates`]) serves larger users. [`Recall::find_candidates`] chooses the source and reports, for both,
+//! whether the session of the question could not have answered it alone.
 
 use std::sync::Arc;
 
@@ -33,8 +33,8 @@ pub(super) trait CandidateSource: Send + Sync {
 }
 
 impl Recall {
-    /// The candidates of a request. A question in a session looks at all of the user's sessions if it points at an earlier
-    /// conversation or if the session has too few hits.
+    /// The candidates of a request. A question in a session ranks the session and all other items of the user together; the
+    /// session is preferred by a weight and hides nothing.
     pub(super) async fn find_candidates(
         &self,
         user: &UserId,
@@ -42,16 +42,14 @@ impl Recall {
         plan: &RecallPlan,
     ) -> Result<CandidateSet> {
         let source = self.source(user, request, plan).await?;
-        let expansion = if plan.may_expand(request) {
-            let hits = source.session_hits(self.settings.min_fts_hits).await?;
-            plan.expansion(request, hits, &self.settings)
-        } else {
-            None
+        let expansion = match plan.preferred_session(request) {
+            Some(_) => {
+                let hits = source.session_hits(self.settings.min_fts_hits).await?;
+                plan.expansion(request, hits, &self.settings)
+            }
+            None => None,
         };
-        let found = match &expansion {
-            Some(_) => source.candidates(&RecallPlan { scope: Scope::User, ..plan.clone() }).await?,
-            None => source.candidates(plan).await?,
-        };
+        let found = source.candidates(plan).await?;
         Ok(CandidateSet { expansion, ..found })
     }
 
@@ -136,9 +134,19 @@ pub(crate) struct Candidate {
     /// The time it was said or learned, in microseconds.
     pub(crate) created_at: i64,
     pub(crate) score: f32,
+    /// The probability that it helps to answer.
     pub(crate) relevance: f32,
+    /// Its standing among the candidates, from 0 to 1.
+    pub(crate) standing: f32,
     /// For an item ranked in memory: the position of its index in [`CandidateSet::indexes`], and its ranking.
     pub(crate) ranked: Option<(usize, Ranked)>,
     /// The memory that is current now, if this item is outdated.
     pub(crate) replaced_by: Option<ItemId>,
+}
+
+impl Candidate {
+    /// A candidate that the index in memory has not ranked.
+    pub(super) fn unranked(id: ItemId, created_at: i64, score: f32, relevance: f32) -> Self {
+        Self { id, created_at, score, relevance, standing: relevance, ranked: None, replaced_by: None }
+    }
 }

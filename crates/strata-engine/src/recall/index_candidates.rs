@@ -243,7 +243,8 @@ impl RankingTask {
             .then(|| ExclusionRules::new(index, &request.query, question, &request.shown, number.flatten()));
         let reads_chinese = plan.encoder_reads_chinese;
         let rules = rules.as_ref();
-        let inputs = RankingInputs { index, question, vectors, reads_chinese, visible, rules };
+        let preferred = plan.preferred_session(request).and(number.flatten());
+        let inputs = RankingInputs { index, question, vectors, reads_chinese, preferred, visible, rules };
         rank::rank(&inputs, plan.pool, plan.limit)
     }
 }
@@ -263,12 +264,12 @@ impl CandidateSet {
                 let Document { id, created_at, .. } = index.documents[doc as usize];
                 // The score of an excluded item is the share of the question that it matches.
                 let relevance = score.clamp(0.0, 1.0);
-                (Candidate { id, created_at, score, relevance, ranked: None, replaced_by: None }, reason)
+                (Candidate::unranked(id, created_at, score, relevance), reason)
             }));
         }
         self.indexes.push(index);
         if place > 0 {
-            self.calibrate(plan);
+            self.merge_rankings(plan);
         }
         let matched = self.candidates.iter().any(|candidate| candidate.score > 0.0);
         self.path = match (self.term_hits, self.vector_hits, matched) {
@@ -279,17 +280,16 @@ impl CandidateSet {
         };
     }
 
-    /// Makes one ranking of the rankings of several indexes. Scores can be compared, because they are shares of the
-    /// question. Relevance cannot: an index of a few unrelated items has a best item, too.
-    fn calibrate(&mut self, plan: &RecallPlan) {
+    /// Makes one ranking of the rankings of several indexes. Scores and probabilities can be compared. A standing cannot:
+    /// an index of a few unrelated items has a best item, too.
+    fn merge_rankings(&mut self, plan: &RecallPlan) {
         self.candidates.sort_by(|a, b| b.score.total_cmp(&a.score));
         self.candidates.truncate(plan.pool);
         let ranked = self.candidates.iter().filter_map(|candidate| candidate.ranked.as_ref());
         let mut ranked: Vec<Ranked> = ranked.map(|(_, ranked)| ranked.clone()).collect();
-        let encoded = ranked.iter().any(|ranked| ranked.parts.unread || ranked.parts.encoder.is_some());
-        rank::calibrate(&mut ranked, encoded, plan.limit);
+        rank::set_standing(&mut ranked, plan.limit);
         for (candidate, ranked) in self.candidates.iter_mut().zip(ranked) {
-            candidate.relevance = ranked.relevance;
+            candidate.standing = ranked.standing;
             candidate.ranked = candidate.ranked.take().map(|(place, _)| (place, ranked));
         }
     }
@@ -302,6 +302,7 @@ fn ranked_candidate(index: &UserIndex, place: usize, ranked: Ranked) -> Candidat
         created_at: document.created_at,
         score: ranked.score,
         relevance: ranked.relevance,
+        standing: ranked.standing,
         ranked: Some((place, ranked)),
         replaced_by: None,
     }

@@ -123,7 +123,13 @@ mod tests {
     }
 
     fn ranked(items: &[(u32, f32)]) -> Vec<Ranked> {
-        let item = |&(doc, score)| Ranked { doc, score, relevance: 0.0, parts: ScoreParts::default() };
+        let item = |&(doc, score)| Ranked {
+            doc,
+            score,
+            relevance: 0.0,
+            standing: 0.0,
+            parts: ScoreParts::default(),
+        };
         items.iter().map(item).collect()
     }
 

@@ -58,8 +58,8 @@ pub(crate) fn newest_first(inputs: &RankingInputs<'_>, lexical: &Lexical, ranked
     let before: Vec<Ranked> = ranked[..looked_at].to_vec();
     for (place, from) in order.into_iter().enumerate() {
         // Scores stay with the positions, so that the list stays sorted by score.
-        let score = before[place].score;
-        ranked[place] = Ranked { score, ..before[from].clone() };
+        let Ranked { score, relevance, .. } = before[place];
+        ranked[place] = Ranked { score, relevance, ..before[from].clone() };
         ranked[place].parts.fresher_by = from as i32 - place as i32;
     }
 }

@@ -7,6 +7,7 @@
 use std::cmp::Ordering;
 
 use super::best::Scores;
+use super::calibration::{self, QuestionShape};
 use super::exclusions::{Excluded, ExclusionRules};
 use super::lexical::Lexical;
 use super::likeness::{ItemLikeness, MAX_COMPARED};
@@ -26,6 +27,9 @@ const LEXICAL_WEIGHT: f32 = 0.3;
 /// An item from a time that the question names gets this bonus, as a share of its score.
 const TIME_WEIGHT: f32 = 0.3;
 
+/// An item of the session in which the question is asked gets this bonus, as a share of its score.
+pub(super) const SESSION_WEIGHT: f32 = 0.1;
+
 /// Similarity to the best answers adds to an item's score: the weight, the number of best answers compared with, and
 /// the number of items that can gain.
 const HOP_WEIGHT: f32 = 0.3;
@@ -37,7 +41,7 @@ const _: () = assert!(HOP_FROM <= MAX_COMPARED, "likeness compares with so many 
 /// answers to public English questions, for which both scores are known.
 const TO_ENCODED: (f32, f32) = (0.34, 0.47);
 
-/// The share of the relevance that comes from the distance to the best score. The rest depends on whether the item is
+/// The share of the standing that comes from the distance to the best score. The rest depends on whether the item is
 /// among the first `served` items, so that recency and diversity do not push out good answers.
 const NEARNESS: f32 = 0.6;
 const PLACE_STEEPNESS: i32 = 20;
@@ -45,9 +49,12 @@ const PLACE_STEEPNESS: i32 = 20;
 /// Below this share of the best score, an item's position stops counting.
 const LEAST_MATCH: f32 = 0.005;
 
-/// Below the first value even the best score means nothing. From the second value on, it counts in full.
-const MEANINGFUL: (f32, f32) = (0.02, 0.06);
-const MEANINGFUL_ENCODED: (f32, f32) = (0.2, 0.45);
+/// A question of a message whose best item helps with a lower probability contributes no items, if another question has
+/// better ones.
+const MEANINGFUL: f32 = 0.1;
+
+/// The quality from which a match counts as word for word.
+const EXACT: f32 = 0.999;
 
 /// One ranked item, with the parts of its score.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,8 +62,10 @@ pub(crate) struct Ranked {
     pub(crate) doc: Doc,
     /// All parts together.
     pub(crate) score: f32,
-    /// From 0 to 1, comparable between questions.
+    /// The probability that the item helps to answer.
     pub(crate) relevance: f32,
+    /// The standing among the items of this question, from 0 to 1. Recency and diversity choose by it.
+    pub(crate) standing: f32,
     pub(crate) parts: ScoreParts,
 }
 
@@ -75,10 +84,14 @@ pub(crate) struct ScoreParts {
     pub(crate) unread: bool,
     /// Whether it is from a time that the question names.
     pub(crate) timely: bool,
+    /// Whether it is from the session in which the question is asked.
+    pub(crate) in_session: bool,
     /// The bonus for similarity to the best answers.
     pub(crate) likeness: f32,
     /// How many positions the item moved up because it is newer than a similar statement; negative if it moved down.
     pub(crate) fresher_by: i32,
+    /// The share of the question's weight that the item itself repeats word for word, without its neighbours.
+    pub(crate) exact: f32,
 }
 
 /// The inputs of a ranking.
@@ -90,6 +103,8 @@ pub(crate) struct RankingInputs<'a> {
     pub(crate) vectors: &'a [Option<Vector>],
     /// Whether the encoder that made the vectors knows Chinese.
     pub(crate) reads_chinese: bool,
+    /// The session whose items are preferred, by its number in the index.
+    pub(crate) preferred: Option<u32>,
     /// Which items may be seen.
     pub(crate) visible: &'a VisibleItems<'a>,
     /// The exclusion rules; `None` for the order by relevance.
@@ -111,19 +126,19 @@ pub(crate) struct Ranking {
 /// Ranks the visible items and returns the best `limit`. The caller intends to serve `served` of them.
 pub(crate) fn rank(inputs: &RankingInputs<'_>, limit: usize, served: usize) -> Ranking {
     let whole = Lexical::new(inputs.index, inputs.question);
-    let (mut ranking, encoded) = if inputs.question.sub_questions.is_empty() {
+    let mut ranking = if inputs.question.sub_questions.is_empty() {
         rank_one(inputs, &whole, limit)
     } else {
         rank_each(inputs, &whole, limit)
     };
-    calibrate(&mut ranking.items, encoded, served);
+    set_standing(&mut ranking.items, served);
     ranking
 }
 
 /// Ranks for each question of a message with several, and interleaves the answers. A question without a meaningful
 /// answer contributes none.
-fn rank_each(inputs: &RankingInputs<'_>, whole: &Lexical, limit: usize) -> (Ranking, bool) {
-    let mut rankings: Vec<(Ranking, bool)> = inputs
+fn rank_each(inputs: &RankingInputs<'_>, whole: &Lexical, limit: usize) -> Ranking {
+    let mut rankings: Vec<Ranking> = inputs
         .question
         .sub_questions
         .iter()
@@ -134,25 +149,22 @@ fn rank_each(inputs: &RankingInputs<'_>, whole: &Lexical, limit: usize) -> (Rank
             rank_one(&RankingInputs { question: sub_question, vectors, ..*inputs }, &lexical, limit)
         })
         .collect();
-    let means = |(ranking, encoded): &(Ranking, bool)| {
-        ranking.items.first().is_some_and(|item| meaning(item.score, *encoded) > 0.0)
-    };
+    let means = |ranking: &Ranking| ranking.items.iter().any(|item| item.relevance >= MEANINGFUL);
     if rankings.iter().any(means) {
         rankings.retain(means);
     }
-    let term_hits = rankings.iter().map(|(ranking, _)| ranking.term_hits).max().unwrap_or_default();
-    let vector_hits = rankings.iter().map(|(ranking, _)| ranking.vector_hits).max().unwrap_or_default();
-    let encoded = rankings.first().is_some_and(|(_, encoded)| *encoded);
+    let term_hits = rankings.iter().map(|ranking| ranking.term_hits).max().unwrap_or_default();
+    let vector_hits = rankings.iter().map(|ranking| ranking.vector_hits).max().unwrap_or_default();
     let (lists, exclusions): (Vec<_>, Vec<_>) =
-        rankings.into_iter().map(|(ranking, _)| (ranking.items, ranking.excluded)).unzip();
+        rankings.into_iter().map(|ranking| (ranking.items, ranking.excluded)).unzip();
     let mut items = multi_question::interleave(lists);
     items.truncate(limit);
     let excluded = Excluded::of_all(exclusions, &items);
-    (Ranking { items, term_hits, vector_hits, excluded }, encoded)
+    Ranking { items, term_hits, vector_hits, excluded }
 }
 
-/// Ranks for one question, and says whether an encoder took part.
-fn rank_one(inputs: &RankingInputs<'_>, lexical: &Lexical, limit: usize) -> (Ranking, bool) {
+/// Ranks for one question.
+fn rank_one(inputs: &RankingInputs<'_>, lexical: &Lexical, limit: usize) -> Ranking {
     let RankingInputs { index, question, visible, .. } = inputs;
     let encoder = EncoderScores::new(inputs);
     let unread = encoder.is_used();
@@ -162,10 +174,11 @@ fn rank_one(inputs: &RankingInputs<'_>, lexical: &Lexical, limit: usize) -> (Ran
         encoder,
         unread,
         timely: is_timely(inputs, doc),
+        in_session: is_preferred(inputs, doc),
         ..ScoreParts::default()
     };
     let docs = 0..index.documents.len() as Doc;
-    let values = if unread || !question.times.is_empty() {
+    let values = if unread || !question.times.is_empty() || inputs.preferred.is_some() {
         let score = |doc: Doc| parts(doc, encoder.cosine(doc)).score();
         docs.map(|doc| if visible.contains(doc) { score(doc) } else { f32::NEG_INFINITY }).collect()
     } else {
@@ -188,7 +201,7 @@ fn rank_one(inputs: &RankingInputs<'_>, lexical: &Lexical, limit: usize) -> (Ran
         .into_iter()
         .map(|Scored { doc, score }| {
             let parts = parts(doc, encoder.cosine(doc));
-            Ranked { doc, score, relevance: 0.0, parts }
+            Ranked { doc, score, relevance: 0.0, standing: 0.0, parts }
         })
         .collect();
     let unread_docs: Vec<Doc> =
@@ -201,8 +214,9 @@ fn rank_one(inputs: &RankingInputs<'_>, lexical: &Lexical, limit: usize) -> (Ran
     sort(index, &mut scored);
     hop(index, &mut scored);
     keep_best(index, &mut scored, limit);
+    set_relevance(inputs, lexical, &mut scored);
     super::newest_first::newest_first(inputs, lexical, &mut scored);
-    (Ranking { items: scored, term_hits, vector_hits, excluded }, unread)
+    Ranking { items: scored, term_hits, vector_hits, excluded }
 }
 
 impl ScoreParts {
@@ -213,7 +227,8 @@ impl ScoreParts {
             None if self.unread => TO_ENCODED.0 + TO_ENCODED.1 * (lexical + MEAN_WEIGHT * self.mean),
             None => lexical + MEAN_WEIGHT * self.mean,
         };
-        score * if self.timely { 1.0 + TIME_WEIGHT } else { 1.0 }
+        let bonus = |applies: bool, weight: f32| if applies { 1.0 + weight } else { 1.0 };
+        score * bonus(self.timely, TIME_WEIGHT) * bonus(self.in_session, SESSION_WEIGHT)
     }
 }
 
@@ -260,6 +275,10 @@ fn is_timely(inputs: &RankingInputs<'_>, doc: Doc) -> bool {
         let (start, end) = super::question::whole_days(span);
         start <= said && said < end
     })
+}
+
+fn is_preferred(inputs: &RankingInputs<'_>, doc: Doc) -> bool {
+    inputs.preferred.is_some_and(|session| inputs.index.documents[doc as usize].session == session)
 }
 
 /// The direction of an item: the weighted mean of its words.
@@ -337,26 +356,30 @@ where
     sort(index, scored);
 }
 
-/// How much the best score of a question means, from 0 to 1.
-fn meaning(best: f32, encoded: bool) -> f32 {
-    let (low, high) = if encoded { MEANINGFUL_ENCODED } else { MEANINGFUL };
-    ((best - low) / (high - low)).clamp(0.0, 1.0)
+/// Sets the probability that each item helps.
+fn set_relevance(inputs: &RankingInputs<'_>, lexical: &Lexical, scored: &mut [Ranked]) {
+    let RankingInputs { index, question, .. } = inputs;
+    let weights: Vec<f32> = question.words.iter().map(|word| word.weight).collect();
+    let full = weights.iter().sum::<f32>().max(f32::MIN_POSITIVE);
+    for item in scored.iter_mut() {
+        let covered = lexical.coverage(index, item.doc).into_iter().zip(&weights);
+        item.parts.exact =
+            covered.filter(|(match_, _)| *match_ >= EXACT).map(|(_, weight)| weight).sum::<f32>() / full;
+    }
+    calibration::calibrate(scored, QuestionShape { words: question.words.len(), latin: question.latin });
 }
 
-/// Turns positions and scores into a relevance from 0 to 1, so that a threshold means the same for every question.
-///
-/// Scores of different questions cannot be compared, because no item covers a long question in full. The position and
-/// the share of the best score can be compared. If the best score is close to 0, all items are irrelevant.
-pub(super) fn calibrate(scored: &mut [Ranked], encoded: bool, served: usize) {
+/// Sets each item's standing from its position and its score. The position counts, so that recency and diversity do not
+/// push out good answers.
+pub(super) fn set_standing(scored: &mut [Ranked], served: usize) {
     let (Some(best), Some(worst)) = (scored.first().map(|i| i.score), scored.last().map(|i| i.score)) else {
         return;
     };
-    let meaningful = meaning(best, encoded);
     for (place, item) in scored.iter_mut().enumerate() {
         let nearness = if best > worst { (item.score - worst) / (best - worst) } else { 1.0 };
         let among = 1.0 / (1.0 + ((place as f32 + 1.0) / (served as f32 + 0.5)).powi(PLACE_STEEPNESS));
         // In a small store, even unrelated items are among the first.
         let matched = (item.score / (LEAST_MATCH * best).max(f32::MIN_POSITIVE)).clamp(0.0, 1.0);
-        item.relevance = meaningful * (NEARNESS * nearness + (1.0 - NEARNESS) * among * matched);
+        item.standing = NEARNESS * nearness + (1.0 - NEARNESS) * among * matched;
     }
 }

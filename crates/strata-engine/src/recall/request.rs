@@ -83,8 +83,8 @@ pub struct RecallRequest {
     pub query: String,
     /// The session in which the question is asked.
     pub session: Option<SessionId>,
-    /// Where to look. Without a scope: the session if one is named, expanded to all of the user's sessions if it has
-    /// too few hits; otherwise all of the user's sessions. Items that all users share are included in both cases.
+    /// Where to look. Without a scope: all of the user's sessions; if a session is named, its items are preferred by a
+    /// weight. Items that all users share are included in both cases.
     pub scope: Option<Scope>,
     /// How far a question in a session may look, instead of the setting. [`RecallScope::Session`] narrows any scope: recall
     /// stays in the session, and leaves out memories that were learned in other sessions.
@@ -190,8 +190,7 @@ impl RecallRequest {
             }
             (_, Some(_)) if confined => Scope::Session,
             (Some(scope), _) => scope,
-            (None, Some(_)) => Scope::Session,
-            (None, None) => Scope::User,
+            (None, _) => Scope::User,
         };
         Ok(RecallPlan {
             scope,
@@ -239,21 +238,19 @@ pub(crate) struct RecallPlan {
 }
 
 impl RecallPlan {
-    /// Whether recall may look beyond the session: the request names a session and no scope, and nothing confines it.
-    pub(crate) fn may_expand(&self, request: &RecallRequest) -> bool {
-        self.scope == Scope::Session && request.scope.is_none() && !self.confined
+    /// The session whose items are preferred: the request names it and no scope, and nothing confines recall.
+    pub(crate) fn preferred_session<'a>(&self, request: &'a RecallRequest) -> Option<&'a SessionId> {
+        request.session.as_ref().filter(|_| request.scope.is_none() && !self.confined)
     }
 
-    /// The reason to look beyond the session; `None` if recall stays in it.
+    /// Why the session alone cannot answer: the question points beyond it, or too few of its items match. The reason is
+    /// reported; all of the user's items are ranked in any case.
     pub(crate) fn expansion(
         &self,
         request: &RecallRequest,
         term_hits: u32,
         settings: &RecallSettings,
     ) -> Option<String> {
-        if !self.may_expand(request) {
-            return None;
-        }
         if let Some(cue) = cues::cue(&request.query) {
             return Some(format!("the question says «{cue}»"));
         }
@@ -300,8 +297,8 @@ pub struct RecalledItem {
     pub item: Item,
     /// The part of its text that fits the budget, if the whole text does not.
     pub shortened: Option<String>,
-    /// Relevance and recency combined, from 0 to 1.
+    /// The probability that the item helps to answer, from 0 to 1.
     pub score: f32,
-    /// How well it fits the question, from 0 to 1.
+    /// The same, also for an item that stands in without a score of its own.
     pub relevance: f32,
 }

@@ -19,7 +19,6 @@ use strata_core::error::Result;
 use strata_core::id::{ItemId, RequestId, UserId};
 use strata_core::metric::{ErrorStage, LateStage};
 use strata_core::ports::Reranker;
-use strata_core::scope::Scope;
 use strata_core::store::{Item, MemoryQuery, MemorySelect, TurnQuery};
 use strata_core::trace::Outcome;
 use strata_core::trace::RetrievalPath;
@@ -128,6 +127,7 @@ impl Recall {
                 found.candidates.truncate(read);
                 for (candidate, score) in found.candidates.iter_mut().zip(scores) {
                     candidate.relevance = 1.0 / (1.0 + (-score).exp());
+                    candidate.standing = candidate.relevance;
                 }
                 found.candidates.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
             }
@@ -147,7 +147,7 @@ impl Recall {
         Ok(items)
     }
 
-    /// The candidates that pass the threshold, reordered by recency and diversity, with their final scores.
+    /// The candidates that pass the threshold, chosen by recency and diversity, with their probabilities.
     fn choose(
         &self,
         request: &RecallRequest,
@@ -167,7 +167,7 @@ impl Recall {
         let weight = if found.names_time { 0.0 } else { plan.recency_weight };
         let scores: Vec<f32> = relevant
             .iter()
-            .map(|candidate| with_recency(candidate.relevance, age_days(candidate), weight))
+            .map(|candidate| with_recency(candidate.standing, age_days(candidate), weight))
             .collect();
         let vectors: Vec<Option<Vector>> =
             relevant.iter().map(|candidate| vector_of(found, candidate)).collect();
@@ -176,13 +176,16 @@ impl Recall {
             _ => 0.0,
         };
         let mut order = mmr(&scores, plan.limit, plan.mmr_lambda, similarity);
+        // Diversity decides which items are shown. The order is by relevance and recency, so that a small budget or a
+        // reader who stops early gets the best ones.
+        order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b)));
         keep_current_first(&relevant, &mut order);
         if let Some(trace) = trace {
             for (candidate, score) in relevant.iter().zip(&scores) {
                 trace.scored(candidate.id, age_days(candidate), *score);
             }
         }
-        order.into_iter().map(|place| (relevant[place].clone(), scores[place])).collect()
+        order.into_iter().map(|place| (relevant[place].clone(), relevant[place].relevance)).collect()
     }
 
     /// The last fallback of the context-store design: the most recent turns.
@@ -193,7 +196,7 @@ impl Recall {
         plan: &RecallPlan,
         recalled: &mut Recalled,
     ) -> Result<()> {
-        let session = request.session.clone().filter(|_| recalled.scope == Scope::Session);
+        let session = request.session.clone();
         let looked_through = (plan.limit as u32).saturating_mul(BLANK_TIMES);
         let limit = request.filter.as_ref().map_or(looked_through, |_| FILTER_SCAN_LIMIT);
         let recent = TurnQuery::Recent { session, as_of: request.as_of, limit };

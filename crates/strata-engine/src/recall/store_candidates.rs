@@ -1,25 +1,28 @@
 //! Candidates from the store's own text index, for users who are too large for the index in memory, and the trigram
 //! fallback for questions without a known word.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
 use super::Recall;
+use super::calibration::{QuestionShape, by_coverage};
 use super::candidates::{Candidate, CandidateSet, CandidateSource};
 use super::exclusions::exclude_hits;
 use super::filtered::{FILTER_SCAN_LIMIT, retain_accepted};
+use super::rank::SESSION_WEIGHT;
 use super::request::{Order, RecallPlan, RecallRequest};
+use crate::index::{TermHash, is_latin, question_terms};
 use strata_core::error::Result;
-use strata_core::id::UserId;
+use strata_core::id::{ItemId, UserId};
 use strata_core::scope::Scope;
 use strata_core::store::{Hit, TextMatch, TextQuery};
 use strata_core::trace::RetrievalPath;
 use strata_language::cues;
 
-/// The relevance of a store's hits by position, as a logistic curve (height, slope): it follows the ranking in memory,
-/// whose calibration also depends more on positions than on scores.
-const STORE_RELEVANCE: (f32, f32) = (6.0, 2.0);
+/// The standing of a store's hits by position, as a logistic curve (height, slope): it follows the ranking in memory.
+const STORE_STANDING: (f32, f32) = (6.0, 2.0);
 
 /// The search reads this many times the wanted number of hits, because some are excluded.
 const EXCLUDED_TIMES: usize = 4;
@@ -35,7 +38,7 @@ pub(super) struct StoreSource<'a> {
     recall: &'a Recall,
     owners: Vec<UserId>,
     request: Arc<RecallRequest>,
-    /// The candidates of the session, kept after its hits were counted.
+    /// The candidates of the preferred session, kept after its hits were counted.
     in_session: Mutex<Option<CandidateSet>>,
 }
 
@@ -59,10 +62,14 @@ impl<'a> StoreSource<'a> {
         // Shared and excluded items do not count as hits of a session.
         let own = hits.iter().filter(|hit| hit.own).count();
         let term_hits = if scope == Scope::Session { own } else { all };
-        let (height, fall) = STORE_RELEVANCE;
-        let relevance = |place: usize| 1.0 / (1.0 + (fall * (place as f32 + 1.0).ln() - height).exp());
-        let candidates: Vec<Candidate> =
-            hits.iter().enumerate().map(|(place, found)| candidate(&found.hit, relevance(place))).collect();
+        let asked = AskedTerms::new(&request.query);
+        let found = hits.iter().enumerate();
+        let candidates: Vec<Candidate> = found
+            .map(|(place, found)| Candidate {
+                standing: standing_at(place),
+                ..candidate(&found.hit, asked.probability(found.hit.item.content()))
+            })
+            .collect();
         Ok(CandidateSet {
             term_hits: term_hits as u32,
             excluded: excluded.iter().map(|(hit, reason)| (candidate(hit, 1.0), *reason)).collect(),
@@ -91,12 +98,57 @@ impl CandidateSource for StoreSource<'_> {
     }
 
     async fn candidates(&self, plan: &RecallPlan) -> Result<CandidateSet> {
-        let known = self.lock().take().filter(|found| found.scope == plan.scope);
-        match known {
-            Some(found) => Ok(found),
-            None => self.search(plan.scope, plan.pool).await,
-        }
+        let found = self.search(plan.scope, plan.pool).await?;
+        let in_session = self.lock().take();
+        Ok(match in_session {
+            Some(in_session) => prefer(found, in_session, plan.pool),
+            None => found,
+        })
     }
+}
+
+/// Merges the candidates of the preferred session into those of all sessions, and prefers them by the session's weight.
+fn prefer(mut found: CandidateSet, in_session: CandidateSet, pool: usize) -> CandidateSet {
+    let preferred: HashSet<ItemId> = in_session.candidates.iter().map(|candidate| candidate.id).collect();
+    found.candidates.retain(|candidate| !preferred.contains(&candidate.id));
+    found.candidates.extend(in_session.candidates.into_iter().map(|mut candidate| {
+        candidate.score *= 1.0 + SESSION_WEIGHT;
+        candidate
+    }));
+    found.candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.id.cmp(&b.id)));
+    found.candidates.truncate(pool);
+    for (place, candidate) in found.candidates.iter_mut().enumerate() {
+        candidate.standing = standing_at(place);
+    }
+    if found.path == RetrievalPath::None {
+        found.path = in_session.path;
+    }
+    found
+}
+
+/// The terms of a question, to be found in the texts of hits.
+struct AskedTerms {
+    terms: HashSet<TermHash>,
+    shape: QuestionShape,
+}
+
+impl AskedTerms {
+    fn new(question: &str) -> Self {
+        let terms: HashSet<TermHash> = question_terms(question).into_iter().map(|(term, _)| term).collect();
+        let shape = QuestionShape { words: terms.len(), latin: is_latin(question) };
+        Self { terms, shape }
+    }
+
+    /// The probability that a text helps, by the share of the terms that it has.
+    fn probability(&self, text: &str) -> f32 {
+        let found = question_terms(text).iter().filter(|(term, _)| self.terms.contains(term)).count();
+        by_coverage(found as f32 / self.terms.len().max(1) as f32, self.shape)
+    }
+}
+
+fn standing_at(place: usize) -> f32 {
+    let (height, fall) = STORE_STANDING;
+    1.0 / (1.0 + (fall * (place as f32 + 1.0).ln() - height).exp())
 }
 
 impl Recall {
@@ -168,12 +220,5 @@ fn text_query(request: &RecallRequest, scope: Scope, matching: TextMatch, limit:
 }
 
 fn candidate(hit: &Hit, relevance: f32) -> Candidate {
-    Candidate {
-        id: hit.item.id(),
-        created_at: hit.item.created_at().as_microsecond(),
-        score: hit.score,
-        relevance,
-        ranked: None,
-        replaced_by: None,
-    }
+    Candidate::unranked(hit.item.id(), hit.item.created_at().as_microsecond(), hit.score, relevance)
 }

@@ -70,8 +70,7 @@ impl TraceLog {
             let id = item.item.id();
             if self.candidate(id).is_none() {
                 let created_at = item.item.created_at().as_microsecond();
-                let candidate =
-                    Candidate { id, created_at, score: 0.0, relevance: 0.0, ranked: None, replaced_by: None };
+                let candidate = Candidate::unranked(id, created_at, 0.0, 0.0);
                 self.0.candidates.push(new_candidate(&candidate, place));
             }
         }

@@ -18,8 +18,8 @@ use strata_core::scope::Scope;
 
 /// Moves current memories before the turns that they make outdated. The scores stay with the positions.
 pub(super) fn current_first(found: &mut CandidateSet, request: &RecallRequest, plan: &RecallPlan) {
-    let places: Vec<(f32, f32)> =
-        found.candidates.iter().map(|found| (found.score, found.relevance)).collect();
+    let places: Vec<(f32, f32, f32)> =
+        found.candidates.iter().map(|found| (found.score, found.relevance, found.standing)).collect();
     let mut at = 0;
     let mut moved = false;
     while at < found.candidates.len() {
@@ -43,9 +43,11 @@ pub(super) fn current_first(found: &mut CandidateSet, request: &RecallRequest, p
     found.candidates.truncate(plan.pool);
     let last = places.last().copied().unwrap_or_default();
     for (place, candidate) in found.candidates.iter_mut().enumerate() {
-        (candidate.score, candidate.relevance) = places.get(place).copied().unwrap_or(last);
+        (candidate.score, candidate.relevance, candidate.standing) =
+            places.get(place).copied().unwrap_or(last);
         if let Some((_, ranked)) = &mut candidate.ranked {
-            (ranked.score, ranked.relevance) = (candidate.score, candidate.relevance);
+            (ranked.score, ranked.relevance, ranked.standing) =
+                (candidate.score, candidate.relevance, candidate.standing);
         }
     }
 }
@@ -70,13 +72,14 @@ fn current_of(
     let docs = replacements.iter().filter_map(|memory| index.doc(&ItemId::Memory(*memory)));
     let doc = docs.into_iter().find(|doc| may_be_seen(&index, *doc, found.scope, request))?;
     let document = &index.documents[doc as usize];
-    let (score, relevance) = (candidate.score, candidate.relevance);
-    let ranked = Ranked { doc, score, relevance, parts: ScoreParts::default() };
-    let (id, created_at) = (document.id, document.created_at);
-    Some((
-        Candidate { id, created_at, score, relevance, ranked: Some((*place, ranked)), replaced_by: None },
-        None,
-    ))
+    let Candidate { score, relevance, standing, .. } = *candidate;
+    let ranked = Ranked { doc, score, relevance, standing, parts: ScoreParts::default() };
+    let current = Candidate {
+        ranked: Some((*place, ranked)),
+        standing,
+        ..Candidate::unranked(document.id, document.created_at, score, relevance)
+    };
+    Some((current, None))
 }
 
 /// The memories that replaced everything that a turn says. Nothing is learned from a turn that only repeats known

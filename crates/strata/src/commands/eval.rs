@@ -23,7 +23,7 @@ use crate::output::Output;
 /// Strata uses a temporary store unless `--store` names one.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  strata eval evals/samples\n  strata eval DIR --set locomo --runs runs --json\n  strata eval evals/conflicts --conflicts"
+    after_help = "Example:\n  strata eval evals/samples\n  strata eval DIR --set locomo --runs runs --json\n  strata eval evals/conflicts --conflicts\n  strata eval DIR --foreign"
 )]
 pub(crate) struct Args {
     /// The folder with the sets
@@ -36,11 +36,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "OUTDIR")]
     runs: Option<PathBuf>,
     /// Measure the built-in rules of learning on dialogues in which facts change; DIR holds the dialogues
-    #[arg(long, conflicts_with_all = ["sets", "runs", "learn"])]
+    #[arg(long, conflicts_with_all = ["sets", "runs", "learn", "foreign"])]
     conflicts: bool,
     /// Learn from all turns before asking, so that memories and summaries are recalled too
     #[arg(long)]
     learn: bool,
+    /// Also ask each question of another conversation, to measure whether recall knows what it does not know
+    #[arg(long)]
+    foreign: bool,
     /// The order of results to measure: by relevance alone, as served to a model, or both
     #[arg(long, value_name = "ORDER", value_enum, default_value_t = Orders::Both)]
     order: Orders,
@@ -61,7 +64,7 @@ struct ReportsJson {
 }
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
-    let Args { dir, sets, runs, conflicts, learn, order, json: JsonArgs { json } } = args;
+    let Args { dir, sets, runs, conflicts, learn, foreign, order, json: JsonArgs { json } } = args;
     if conflicts {
         return run_conflicts(&dir, json, output);
     }
@@ -77,7 +80,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         Orders::Served => vec![Order::Served],
         Orders::Both => vec![Order::Relevance, Order::Served],
     };
-    let options = Options { orders, learn, ..Options::default() };
+    let options = Options { orders, learn, foreign, ..Options::default() };
     // All sets are read before the first is run, so that a wrong line is found at once and not after an hour.
     let sets = sets.iter().map(|name| evals::load(&dir, name)).collect::<Result<Vec<_>, _>>()?;
     let named = if context.config.origin("store") == "--store" {

@@ -121,14 +121,20 @@ fn a_long_question_cuts_no_layer() {
                     FlatLayers { question, state, summary: &summary, recent: &messages, is_device: true };
                 let flat = flat(layers, rules(), &settings, &EstimatedTokens);
                 let said = messages.iter().map(|message| {
-                    let Message { role, content } = message.clone();
+                    let Message { role, content, .. } = message.clone();
                     ChatMessage { role, content }
                 });
                 let question = ChatMessage { role: Role::User, content: question.to_owned() };
                 let said: Vec<_> = said.chain([question]).collect();
                 let max_tokens = Some(settings.max_tokens);
-                let layers =
-                    ChatLayers { messages: &said, state, summary: &summary, memories: &[], max_tokens };
+                let layers = ChatLayers {
+                    messages: &said,
+                    state,
+                    summary: &summary,
+                    memories: &[],
+                    max_tokens,
+                    now: None,
+                };
                 let chat = chat(layers, rules(), &settings, &EstimatedTokens);
                 let names = |prompt: &Prompt| {
                     let layers = prompt.layers.iter().filter(|layer| layer.name != "question");

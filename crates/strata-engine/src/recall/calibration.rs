@@ -1,0 +1,137 @@
+//! Scores that mean the same for every question and every user: the probability that an item helps to answer.
+//!
+//! The ranking score cannot tell: something always ranks first, also for a question that nothing answers. The probability
+//! comes from two logistic regressions, one with and one without an encoder. Both were fitted on public conversations, on
+//! questions asked of their own conversation and of another one, which cannot answer them. `docs/recall.md` gives the
+//! features, the fit and what it reaches; `strata eval --foreign` measures it.
+
+use super::rank::{Ranked, ScoreParts};
+
+/// The regression without an encoder.
+const BY_WORDS: WordModel =
+    WordModel { exact: 7.3, terms: 8.3, length: 2.8, offset: -9.4, chinese_offset: -7.9 };
+
+/// The regression with an encoder.
+const BY_ENCODER: EncoderModel = EncoderModel { score: 8.9, cosine: 10.0, length: 2.1, offset: -14.9 };
+
+/// The share of an item's own evidence in its log odds; the rest is the evidence of the best item. An answer in several
+/// parts has weak parts, and they help only beside the best one.
+const OWN_SHARE: f32 = 0.3;
+
+struct WordModel {
+    /// The weight of the share of the question that the item itself repeats word for word.
+    exact: f32,
+    /// The weight of BM25, as a share of the question.
+    terms: f32,
+    /// The weight of the question's length, as the logarithm of its number of words: no item covers a long question.
+    length: f32,
+    offset: f32,
+    /// Instead of `offset` for a question in Chinese, whose words match less often.
+    chinese_offset: f32,
+}
+
+struct EncoderModel {
+    /// The weight of the ranking score.
+    score: f32,
+    /// The weight of the encoder's cosine.
+    cosine: f32,
+    /// As in [`WordModel`].
+    length: f32,
+    offset: f32,
+}
+
+/// The properties of a question that its scores depend on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct QuestionShape {
+    /// The number of its words.
+    pub(super) words: usize,
+    /// Whether it is written in Latin script.
+    pub(super) latin: bool,
+}
+
+impl QuestionShape {
+    fn length(self) -> f32 {
+        (1.0 + self.words as f32).ln()
+    }
+
+    /// The log odds that an item helps, from its own evidence.
+    fn log_odds(self, score: f32, parts: &ScoreParts) -> f32 {
+        match parts.encoder {
+            Some(cosine) => {
+                let EncoderModel { score: weight, cosine: by_cosine, length, offset } = BY_ENCODER;
+                offset + weight * score + by_cosine * cosine.max(0.0) + length * self.length()
+            }
+            None => {
+                let WordModel { exact, terms, length, offset, chinese_offset } = BY_WORDS;
+                let offset = if self.latin { offset } else { chinese_offset };
+                offset + exact * parts.exact + terms * parts.terms + length * self.length()
+            }
+        }
+    }
+}
+
+/// Sets the probability of each item of a ranking.
+pub(super) fn calibrate(items: &mut [Ranked], question: QuestionShape) {
+    let own: Vec<f32> = items.iter().map(|item| question.log_odds(item.score, &item.parts)).collect();
+    let best = own.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    for (item, own) in items.iter_mut().zip(own) {
+        let matched = item.score > 0.0;
+        item.relevance = if matched { probability(OWN_SHARE * own + (1.0 - OWN_SHARE) * best) } else { 0.0 };
+    }
+}
+
+/// The probability for an item of which only the covered share of the question is known.
+pub(super) fn by_coverage(covered: f32, question: QuestionShape) -> f32 {
+    // Of the items that public questions find, BM25 gives about half of the share that is matched.
+    let parts = ScoreParts { exact: covered, terms: covered / 2.0, ..ScoreParts::default() };
+    probability(question.log_odds(covered, &parts))
+}
+
+fn probability(log_odds: f32) -> f32 {
+    1.0 / (1.0 + (-log_odds).exp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(score: f32, parts: ScoreParts) -> Ranked {
+        Ranked { doc: 0, score, relevance: 0.0, standing: 0.0, parts }
+    }
+
+    fn relevance(items: &mut [Ranked], words: usize) -> Vec<f32> {
+        calibrate(items, QuestionShape { words, latin: true });
+        items.iter().map(|item| item.relevance).collect()
+    }
+
+    #[test]
+    fn an_item_that_repeats_the_question_helps_and_one_with_a_stray_word_does_not() {
+        let strong = ScoreParts { exact: 0.9, terms: 0.6, ..ScoreParts::default() };
+        let stray = ScoreParts { exact: 0.1, terms: 0.05, ..ScoreParts::default() };
+        assert!(relevance(&mut [item(1.0, strong)], 4)[0] > 0.9);
+        assert!(relevance(&mut [item(0.2, stray)], 4)[0] < 0.1);
+    }
+
+    #[test]
+    fn a_weak_item_beside_a_strong_one_helps_more_than_alone() {
+        let strong = ScoreParts { exact: 0.9, terms: 0.6, ..ScoreParts::default() };
+        let weak = ScoreParts { exact: 0.2, terms: 0.1, ..ScoreParts::default() };
+        let beside = relevance(&mut [item(1.0, strong), item(0.3, weak)], 4)[1];
+        let alone = relevance(&mut [item(0.3, weak)], 4)[0];
+        assert!(beside > alone, "{beside} beside, {alone} alone");
+    }
+
+    #[test]
+    fn an_item_without_any_match_never_helps() {
+        let strong = ScoreParts { exact: 1.0, terms: 1.0, ..ScoreParts::default() };
+        assert_eq!(relevance(&mut [item(1.0, strong), item(0.0, ScoreParts::default())], 4)[1], 0.0);
+    }
+
+    #[test]
+    fn a_cosine_decides_where_words_differ() {
+        let near = ScoreParts { encoder: Some(0.7), ..ScoreParts::default() };
+        let far = ScoreParts { encoder: Some(0.2), ..ScoreParts::default() };
+        assert!(relevance(&mut [item(0.75, near)], 6)[0] > 0.7);
+        assert!(relevance(&mut [item(0.25, far)], 6)[0] < 0.05);
+    }
+}
