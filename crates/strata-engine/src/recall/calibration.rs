@@ -9,14 +9,22 @@ use super::rank::{Ranked, ScoreParts};
 
 /// The regression without an encoder.
 const BY_WORDS: WordModel =
-    WordModel { exact: 7.3, terms: 8.3, length: 2.8, offset: -9.4, chinese_offset: -7.9 };
+    WordModel { exact: 7.3, terms: 8.3, length: 2.8, offset: -9.4, chinese_offset: -7.2 };
 
 /// The regression with an encoder.
 const BY_ENCODER: EncoderModel = EncoderModel { score: 8.9, cosine: 10.0, length: 2.1, offset: -14.9 };
 
 /// The share of an item's own evidence in its log odds; the rest is the evidence of the best item. An answer in several
 /// parts has weak parts, and they help only beside the best one.
-const OWN_SHARE: f32 = 0.3;
+const OWN_SHARE: f32 = 0.45;
+
+/// The log odds of the best item count up to this value for the others: beside a certain answer, an item that shares one
+/// word with the question helps as little as alone.
+const BEST_COUNTS: f32 = 1.0;
+
+/// Questions with fewer words count as this long: the fit saw hardly any shorter ones, and a single word that matches is
+/// what its user looks for.
+const MIN_WORDS: usize = 4;
 
 struct WordModel {
     /// The weight of the share of the question that the item itself repeats word for word.
@@ -51,7 +59,7 @@ pub(super) struct QuestionShape {
 
 impl QuestionShape {
     fn length(self) -> f32 {
-        (1.0 + self.words as f32).ln()
+        (1.0 + self.words.max(MIN_WORDS) as f32).ln()
     }
 
     /// The log odds that an item helps, from its own evidence.
@@ -73,7 +81,7 @@ impl QuestionShape {
 /// Sets the probability of each item of a ranking.
 pub(super) fn calibrate(items: &mut [Ranked], question: QuestionShape) {
     let own: Vec<f32> = items.iter().map(|item| question.log_odds(item.score, &item.parts)).collect();
-    let best = own.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let best = own.iter().copied().fold(f32::NEG_INFINITY, f32::max).min(BEST_COUNTS);
     for (item, own) in items.iter_mut().zip(own) {
         let matched = item.score > 0.0;
         item.relevance = if matched { probability(OWN_SHARE * own + (1.0 - OWN_SHARE) * best) } else { 0.0 };

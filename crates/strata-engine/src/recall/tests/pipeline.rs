@@ -15,7 +15,7 @@ fn by_relevance(query: &str) -> RecallRequest {
 }
 
 #[tokio::test]
-async fn few_hits_in_a_session_expand_the_scope() {
+async fn few_hits_in_a_session_are_reported() {
     let world = World::new();
     world.say("a", "the trip went well").await;
     world.say("b", "the next trip is planned").await;
@@ -31,12 +31,15 @@ async fn few_hits_in_a_session_expand_the_scope() {
     // Three hits are enough.
     world.say_all("a", &["a trip by train", "that trip again"]).await;
     let recalled = world.recall(&within("trip", "a")).await;
-    assert_eq!((recalled.scope, recalled.expansion.as_deref()), (Scope::Session, None));
-    assert!(contents(&recalled).iter().all(|text| text != "the next trip is planned"));
+    assert_eq!(recalled.expansion, None);
+    assert!(
+        contents(&recalled).iter().any(|text| text == "the next trip is planned"),
+        "the session hides nothing"
+    );
 }
 
 #[tokio::test]
-async fn a_cue_expands_the_scope() {
+async fn a_cue_is_reported() {
     let world = World::new();
     world.say_all("a", &["one trip", "two trips", "three trips", "旅行一", "旅行二", "旅行三"]).await;
     world.say("b", "the trip to Rome").await;
@@ -50,7 +53,7 @@ async fn a_cue_expands_the_scope() {
     ] {
         let recalled = world.recall(&within(query, "a")).await;
         assert_eq!(recalled.expansion.as_deref(), cue, "{query}");
-        assert_eq!(recalled.scope == Scope::User, cue.is_some(), "{query}");
+        assert_eq!(recalled.scope, Scope::User, "{query}");
     }
 }
 
@@ -60,7 +63,7 @@ async fn a_requested_scope_is_kept() {
     world.say("a", "the trip went well").await;
     world.say("b", "the trip before that one").await;
     let unbound = world.remember("every trip is by train").await;
-    let request = RecallRequest { scope: Some(Scope::Session), ..within("the trip before", "a") };
+    let request = RecallRequest { scope: Some(Scope::Session), ..within("the trip", "a") };
     let recalled = world.recall(&request).await;
     assert_eq!((recalled.scope, recalled.expansion.as_deref()), (Scope::Session, None));
     let mut found = contents(&recalled);
@@ -298,22 +301,22 @@ async fn a_threshold_drops_irrelevant_items() {
         (recalled.items.len(), below.count())
     };
     assert_eq!(below(Some(0.0)).await, (3, 0));
-    assert_eq!(below(Some(0.99)).await, (1, 20));
-    let (served, left_out) = below(None).await;
-    assert!(served == 3 && left_out >= 15, "{served} {left_out}");
+    assert_eq!(below(Some(0.8)).await, (1, 20));
+    assert_eq!(below(None).await, (1, 20), "one word of four does not help");
     // In the order by relevance, the threshold does not apply.
     let request = RecallRequest { score_threshold: Some(0.99), ..by_relevance("trip coffee tea dog") };
     assert_eq!(world.recall(&request).await.items.len(), 21);
 }
 
 #[tokio::test]
-async fn recency_and_diversity_change_the_order() {
+async fn recency_changes_the_order_and_diversity_the_choice() {
     let world = World::new();
     let old = world.say_on("2023-06-01", "a", "trip with coffee").await;
     let again = world.say_on("2023-06-02", "b", "trip with coffee again").await;
     let new = world.say_on("2024-05-30", "c", "the trip was a mess").await;
-    let order = async |recency_weight: f32, mmr_lambda: f32| {
+    let order = async |recency_weight: f32, mmr_lambda: f32, limit: u32| {
         let request = RecallRequest {
+            limit: Some(limit),
             recency_weight: Some(recency_weight),
             mmr_lambda: Some(mmr_lambda),
             score_threshold: Some(0.0),
@@ -329,9 +332,10 @@ async fn recency_and_diversity_change_the_order() {
         found.iter().map(name).collect::<Vec<_>>().join(" ")
     };
     // Of the two near-duplicates, the newer one comes first in all orders.
-    assert_eq!(order(0.0, 1.0).await, "again old new", "by relevance alone");
-    assert_eq!(order(1.0, 1.0).await, "new again old", "by age alone");
-    assert_eq!(order(0.0, 0.3).await, "again new old", "the second says nothing new");
+    assert_eq!(order(0.0, 1.0, 3).await, "again old new", "by relevance alone");
+    assert_eq!(order(1.0, 1.0, 3).await, "new again old", "by age alone");
+    assert_eq!(order(0.0, 0.3, 3).await, "again old new", "diversity chooses and does not reorder");
+    assert_eq!(order(0.0, 0.1, 2).await, "again new", "the second says nothing new");
 }
 
 #[tokio::test]
@@ -434,7 +438,8 @@ async fn an_invalid_request_is_refused() {
             limit: Some(MAX_LIMIT),
             ..plain.clone()
         };
-        assert_eq!(world.recall(&request).await.items.len(), 1, "the best is fully relevant");
+        let served = usize::from(share == 0.0);
+        assert_eq!(world.recall(&request).await.items.len(), served, "no item helps for certain");
     }
 }
 

@@ -181,7 +181,12 @@ fn check_trace(recalled: &Recalled) {
 async fn a_trace_gives_the_outcome_of_every_candidate() {
     let world = busy_world().await;
     let budget = Budget { max_turns: 4, ..Budget::default() };
-    let request = RecallRequest { budget: Some(budget), limit: Some(6), ..explained("trip coffee tea dog") };
+    let request = RecallRequest {
+        budget: Some(budget),
+        limit: Some(6),
+        score_threshold: Some(0.2),
+        ..explained("trip coffee tea dog")
+    };
     let recalled = world.recall(&request).await;
     check_trace(&recalled);
     let trace = recalled.trace.as_ref().unwrap();
@@ -191,7 +196,11 @@ async fn a_trace_gives_the_outcome_of_every_candidate() {
     };
     assert_eq!(count(|outcome| matches!(outcome, Outcome::Served(_))), 4);
     assert!(count(|outcome| matches!(outcome, Outcome::OverBudget(_))) > 0);
-    assert!(count(|outcome| *outcome == Outcome::BelowThreshold) > 30);
+    let strict = RecallRequest { score_threshold: Some(0.9), ..request.clone() };
+    let recalled = world.recall(&strict).await;
+    check_trace(&recalled);
+    let below = recalled.trace.unwrap().candidates;
+    assert!(below.iter().filter(|found| found.outcome == Outcome::BelowThreshold).count() > 30);
     // In the order by relevance, no item is below a threshold.
     let request = RecallRequest { order: crate::recall::Order::Relevance, limit: Some(6), ..request };
     let recalled = world.recall(&RecallRequest { budget: None, ..request }).await;
@@ -234,7 +243,7 @@ impl Question {
 async fn a_missing_item_is_always_explained() {
     for explain in [true, false] {
         let world = busy_world().await;
-        let best = world.say("s", "my trip with coffee").await;
+        let best = world.say("s", "my trip with coffee, cake and bread").await;
         let hidden = world.say("s", "a hidden trip with coffee").await;
         world.hide(hidden).await;
         let closed = world.remember("a trip with coffee, once").await;
@@ -243,7 +252,9 @@ async fn a_missing_item_is_always_explained() {
         let other = World { user: user("bob"), engine: world.engine.clone(), ..World::new() };
         let foreign = other.say("s", "my trip with coffee").await;
         world.clock.forward(1);
-        let asked = world.recall(&RecallRequest { explain, ..RecallRequest::new("trip with coffee") }).await;
+        let request =
+            RecallRequest { explain, ..RecallRequest::new("trip with coffee, cake, bread and cheese") };
+        let asked = world.recall(&request).await;
         world.clock.forward(1);
         let after = world.say("s", "a later trip with coffee").await;
         let question = Question { world, asked: asked.request_id };
