@@ -74,7 +74,7 @@ pub struct EmbeddingProgress {
 
 impl Maintenance {
     /// Does some of the pending work, for any user, and returns whether there was any.
-    pub async fn maintain(&self) -> Result<bool> {
+    pub(crate) async fn maintain(&self) -> Result<bool> {
         let wrote = self.write_segments().await?;
         match self.embed_items().await {
             // The segments are progress, so the failure is reported when nothing else is left to do.

@@ -40,7 +40,7 @@ pub(crate) async fn write_segment(
     let head = store.head(user).await?;
     let epoch = head.epoch;
     let after = store.progress(user, SEGMENT_SPACE).await?;
-    // After a bulk import many small segments would take longer than the import itself.
+    // Many small segments for a user far behind would take longer than recording the items did.
     let backlog = head.revision.saturating_sub(after) >= u64::from(BACKLOG_ITEMS);
     let items = store.feed(user, after, if backlog { BACKLOG_ITEMS } else { SEGMENT_ITEMS }).await?;
     let Some(&(last, _)) = items.last() else { return Ok(false) };

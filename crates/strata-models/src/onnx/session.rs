@@ -2,8 +2,9 @@
 
 use std::fs::File;
 use std::io::{Cursor, Read, Seek, SeekFrom};
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool, ValueOrView};
 use rten_tensor::prelude::*;
@@ -16,9 +17,9 @@ use crate::lexicon;
 /// The file names that hubs and exporters use for a model, best for a CPU first.
 const MODEL_FILES: [&str; 3] = ["model_int8.onnx", "model_quantized.onnx", "model.onnx"];
 
-/// The maximum number of token positions of one run, including padding. Larger batches are not faster (measured: 8.9 ms for an
-/// item of 64 tokens in batches of 8, 16 and 32 items) and take more memory.
-const MAX_BATCH_TOKENS: usize = 2_048;
+/// The maximum number of token positions of one run, including padding. Larger batches are not faster (measured: the same time for
+/// an item of 64 tokens in batches of 8, 16 and 32 items) and take more memory: 2,048 positions take 25 MB.
+const MAX_BATCH_TOKENS: usize = 512;
 
 /// The name of the tensors of Strata's own networks in their graphs.
 const TENSORS: &str = "tensors.data";
@@ -66,19 +67,44 @@ pub(crate) struct Session {
     background: Arc<ThreadPool>,
 }
 
-/// Threads for short runs that a caller waits for, each with one run at a time. For a question of a dozen pieces, a second thread
-/// gains less than it costs to hand work over, and on a busy machine the slower of the two decides.
+/// Threads for short runs that a caller waits for, each with one run at a time and at most one for each processor. For a question
+/// of a dozen pieces, a second thread gains less than it costs to hand work over, and on a busy machine the slower of the two
+/// decides.
+struct Lanes {
+    most: usize,
+    state: Mutex<LanesState>,
+    given_back: Condvar,
+}
+
 #[derive(Default)]
-struct Lanes(Mutex<Vec<Arc<ThreadPool>>>);
+struct LanesState {
+    free: Vec<Arc<ThreadPool>>,
+    made: usize,
+}
 
 impl Lanes {
+    fn new(most: usize) -> Self {
+        Self { most, state: Mutex::default(), given_back: Condvar::new() }
+    }
+
+    /// A free lane; waits if all are busy.
     fn take(&self) -> Arc<ThreadPool> {
-        let free = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        free.unwrap_or_else(|| Arc::new(ThreadPool::with_num_threads(1)))
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(lane) = state.free.pop() {
+                return lane;
+            }
+            if state.made < self.most {
+                state.made += 1;
+                return Arc::new(ThreadPool::with_num_threads(1));
+            }
+            state = self.given_back.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
     fn give_back(&self, lane: Arc<ThreadPool>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(lane);
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).free.push(lane);
+        self.given_back.notify_one();
     }
 }
 
@@ -118,7 +144,8 @@ impl Session {
     fn new(model: Model, vocabulary: Vocabulary) -> Self {
         let background = ThreadPool::with_num_threads(1);
         background.run(give_way);
-        Self { model, vocabulary, lanes: Lanes::default(), background: Arc::new(background) }
+        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+        Self { model, vocabulary, lanes: Lanes::new(processors), background: Arc::new(background) }
     }
 
     /// Whether the model has an output of this name.
@@ -323,4 +350,35 @@ fn named(name: &str, size: u64, weights: &mut (impl Read + Seek)) -> std::io::Re
         digest = hash::fnv_append(digest, &block);
     }
     Ok(format!("{name}@{digest:016x}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn a_run_waits_for_a_free_lane() {
+        let lanes = Lanes::new(2);
+        let (first, second) = (lanes.take(), lanes.take());
+        assert!(!Arc::ptr_eq(&first, &second));
+        let (send, taken) = mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let lane = lanes.take();
+                send.send(Arc::ptr_eq(&lane, &first)).unwrap();
+            });
+            lanes.give_back(Arc::clone(&first));
+            assert!(taken.recv().unwrap());
+        });
+    }
+
+    #[test]
+    fn a_damaged_network_of_the_program_says_so() {
+        for weights in [&b""[..], b"12345678", b"\x09\0\0\0\0\0\0\0", b"no graph\x08\0\0\0\0\0\0\0"] {
+            let error = Session::of_program(weights).err().unwrap();
+            assert!(error.message().contains("install Strata again"), "{error}");
+        }
+    }
 }
