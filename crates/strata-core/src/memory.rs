@@ -22,10 +22,20 @@ pub enum MemoryKind {
     Fact,
     /// A preference: something a person likes or wants done in a certain way.
     Preference,
-    /// A task to be done.
+    /// A time or a rhythm: an appointment, opening hours, «every Tuesday at ten».
+    Schedule,
+    /// A task to be done, or a plan.
     Todo,
     /// A decision.
     Decision,
+    /// Something that happened.
+    Event,
+    /// A person or an animal, and what they are to the speaker.
+    Relation,
+    /// A detail of work: a port, a version, a budget, a part of a project.
+    Work,
+    /// A standing instruction to the assistant. Prompts always hold it, within their budget.
+    Instruction,
 }
 
 impl MemoryKind {

@@ -4,8 +4,10 @@
 //! out. Weights are read on first use. `rten` runs the models; `docs/encoder.md` gives the reason.
 
 mod encoder;
+mod reader;
 mod reranker;
 mod session;
 
 pub use encoder::OnnxEncoder;
+pub use reader::OnnxReader;
 pub use reranker::OnnxReranker;
