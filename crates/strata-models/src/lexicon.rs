@@ -7,6 +7,7 @@
 mod chinese;
 pub(crate) mod gloss;
 mod pieces;
+mod word_pieces;
 
 use std::sync::{LazyLock, Mutex, PoisonError};
 
@@ -15,6 +16,7 @@ use strata_language::text;
 
 use chinese::Chinese;
 use pieces::Pieces;
+pub(crate) use word_pieces::{first_pieces, last_pieces};
 
 /// The number of words from which a look-up is shared between threads. A word takes one or two microseconds.
 const SHARED_LOOK_UP: usize = 2_000;

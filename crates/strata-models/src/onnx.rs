@@ -1,12 +1,12 @@
-//! ONNX models in a folder, run in this process: the sentence encoder and the cross-encoder.
+//! ONNX models, run in this process: sentence encoders and cross-encoders.
 //!
-//! A folder holds `model.onnx` (or `model_int8.onnx`, `model_quantized.onnx`) and `tokenizer.json`, as model hubs lay them
+//! Strata's own networks are inside the program (`strata-weights`); other models are in folders. A folder holds `model.onnx` (or `model_int8.onnx`, `model_quantized.onnx`) and `tokenizer.json`, as model hubs lay them
 //! out. Weights are read on first use. `rten` runs the models; `docs/encoder.md` gives the reason.
 
 mod encoder;
 mod reader;
 mod reranker;
-mod session;
+pub(crate) mod session;
 
 pub use encoder::OnnxEncoder;
 pub use reader::OnnxReader;

@@ -63,6 +63,12 @@ const BOUNDARIES: &[Boundary] = &[
         siblings: &["strata-language", "strata-core", "strata-http"],
         never: &[DATABASES, SETTINGS, WEB_FRAMEWORKS],
     },
+    // Bytes alone: the crates above decide what runs them.
+    Boundary {
+        name: "strata-weights",
+        siblings: &[],
+        never: &[DATABASES, MODELS, RUNTIMES, SETTINGS, WEB, WEB_FRAMEWORKS],
+    },
     Boundary {
         name: "strata-server",
         siblings: &["strata-core", "strata-engine", "strata-http"],
@@ -77,6 +83,7 @@ const BOUNDARIES: &[Boundary] = &[
             "strata-import",
             "strata-models",
             "strata-server",
+            "strata-weights",
             "strata-evals",
         ],
         never: &[],

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use strata_core::ports::{Embedder, EmbedderCost, Passage};
 use strata_core::{Error, Result};
 
-use super::session::{Sequence, Session, Urgency, space_name};
+use super::session::{Sequence, Session, Urgency, space_name, space_name_of};
 
 /// The number of tokens of the previous turn that Strata's encoder reads, as in its training.
 const CONTEXT_PIECES: usize = 40;
@@ -48,17 +48,23 @@ enum Pooling {
     Cls,
 }
 
-/// A sentence encoder in a folder. Its weights are read on first use.
+/// A sentence encoder, in a folder or inside the program. Its weights are read on first use.
 #[derive(Clone)]
 pub struct OnnxEncoder {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    dir: PathBuf,
+    weights: Weights,
     name: String,
     profile: Profile,
     loaded: OnceLock<std::result::Result<Loaded, String>>,
+}
+
+/// Where the weights are.
+enum Weights {
+    Folder(PathBuf),
+    Program(&'static [u8]),
 }
 
 struct Loaded {
@@ -83,7 +89,16 @@ impl OnnxEncoder {
         let dir = dir.into();
         let name = space_name(&dir)?;
         let profile = read_profile(&dir)?;
-        Ok(Self { shared: Arc::new(Shared { dir, name, profile, loaded: OnceLock::new() }) })
+        Ok(Self::new(Weights::Folder(dir), name, profile))
+    }
+
+    /// Strata's own encoder, whose weights are inside the program.
+    pub fn of_program(name: &str, weights: &'static [u8]) -> Result<Self> {
+        Ok(Self::new(Weights::Program(weights), space_name_of(name, weights)?, Profile::default()))
+    }
+
+    fn new(weights: Weights, name: String, profile: Profile) -> Self {
+        Self { shared: Arc::new(Shared { weights, name, profile, loaded: OnceLock::new() }) }
     }
 
     /// Whether the weights are in memory.
@@ -111,11 +126,13 @@ impl Shared {
     }
 
     fn load(&self) -> Result<Loaded> {
-        let session = Session::load(&self.dir)?;
+        let session = match &self.weights {
+            Weights::Folder(dir) => Session::open(dir)?,
+            Weights::Program(weights) => Session::of_program(weights)?,
+        };
         // Only Strata's own format has these outputs.
         let format = if session.has_output("token_vectors") { Format::Strata } else { Format::Plain };
-        let start = session.special(&["[CLS]", "<s>"])?;
-        let end = session.special(&["[SEP]", "</s>"])?;
+        let (start, end) = (session.start()?, session.end()?);
         Ok(Loaded { session, format, start, end })
     }
 
@@ -137,22 +154,21 @@ impl Shared {
 impl Loaded {
     /// The token ids of a passage, and the first position that counts towards its vector (position 0 always counts).
     fn sequence(&self, passage: &Passage, prefix: &str, profile: &Profile) -> Result<(Sequence, usize)> {
-        let text = self.session.pieces(&format!("{prefix}{}", passage.text))?;
         let most = match self.format {
             Format::Strata => TEXT_PIECES,
             Format::Plain => profile.max_tokens.saturating_sub(2),
         };
-        let text = &text[..text.len().min(most)];
         let mut ids = vec![self.start];
         if let (Format::Strata, Some(context)) = (self.format, &passage.context) {
-            let context = self.session.pieces(context)?;
+            let context = self.session.last_pieces(context, CONTEXT_PIECES)?;
             if !context.is_empty() {
-                ids.extend(&context[context.len().saturating_sub(CONTEXT_PIECES)..]);
+                ids.extend(context);
                 ids.push(self.end);
             }
         }
         let counted_from = ids.len();
-        ids.extend(text);
+        let text = format!("{prefix}{}", passage.text);
+        ids.extend(self.session.first_pieces(&text, most)?);
         ids.push(self.end);
         Ok((Sequence::single(ids), counted_from))
     }

@@ -33,17 +33,15 @@ impl OnnxReranker {
 
     fn session(&self) -> Result<&Session> {
         self.session
-            .get_or_init(|| Session::load(&self.dir).map_err(|error| error.to_string()))
+            .get_or_init(|| Session::open(&self.dir).map_err(|error| error.to_string()))
             .as_ref()
             .map_err(|message| Error::unavailable(message.clone()))
     }
 
     fn score_now(&self, question: &str, texts: &[String]) -> Result<Vec<f32>> {
         let session = self.session()?;
-        let start = session.special(&["[CLS]", "<s>"])?;
-        let end = session.special(&["[SEP]", "</s>"])?;
-        let mut question = session.pieces(question)?;
-        question.truncate(MAX_QUESTION_TOKENS);
+        let (start, end) = (session.start()?, session.end()?);
+        let question = session.first_pieces(question, MAX_QUESTION_TOKENS)?;
         let sequences = texts
             .iter()
             .map(|text| {
@@ -51,8 +49,7 @@ impl OnnxReranker {
                 ids.extend(&question);
                 ids.push(end);
                 let second_from = ids.len();
-                let text = session.pieces(text)?;
-                ids.extend(text.iter().take(MAX_PAIR_TOKENS - second_from - 1));
+                ids.extend(session.first_pieces(text, MAX_PAIR_TOKENS - second_from - 1)?);
                 ids.push(end);
                 Ok(Sequence { ids, second_from })
             })

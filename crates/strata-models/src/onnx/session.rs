@@ -1,7 +1,7 @@
-//! A loaded model with its tokenizer. Its input are token ids, its output are vectors or scores.
+//! A loaded model with its vocabulary. Its input are token ids, its output are vectors or scores.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,6 +11,8 @@ use rten_tensor::{NdTensor, Tensor};
 use strata_core::{Error, Result, hash};
 use tokenizers::Tokenizer;
 
+use crate::lexicon;
+
 /// The file names that hubs and exporters use for a model, best for a CPU first.
 const MODEL_FILES: [&str; 3] = ["model_int8.onnx", "model_quantized.onnx", "model.onnx"];
 
@@ -18,9 +20,13 @@ const MODEL_FILES: [&str; 3] = ["model_int8.onnx", "model_quantized.onnx", "mode
 /// item of 64 tokens in batches of 8, 16 and 32 items) and take more memory.
 const MAX_BATCH_TOKENS: usize = 2_048;
 
+/// `[CLS]` and `[SEP]` in the vocabulary of Strata's own networks.
+const START: u32 = 101;
+const END: u32 = 102;
+
 /// How urgent a run is. A background batch must not delay a question, so the two never share threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Urgency {
+pub(crate) enum Urgency {
     /// A caller waits for the answer: the run uses all cores.
     Foreground,
     /// No caller waits: the run uses one thread.
@@ -29,72 +35,101 @@ pub(super) enum Urgency {
 
 /// One sequence of token ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Sequence {
-    pub(super) ids: Vec<u32>,
+pub(crate) struct Sequence {
+    pub(crate) ids: Vec<u32>,
     /// The position at which the second segment (token type 1) begins, for models that read pairs.
-    pub(super) second_from: usize,
+    pub(crate) second_from: usize,
 }
 
 impl Sequence {
-    pub(super) fn single(ids: Vec<u32>) -> Self {
+    pub(crate) fn single(ids: Vec<u32>) -> Self {
         let second_from = ids.len();
         Self { ids, second_from }
     }
 }
 
-/// A model and its tokenizer.
-pub(super) struct Session {
+/// A model and its vocabulary.
+pub(crate) struct Session {
     model: Model,
-    tokenizer: Tokenizer,
+    vocabulary: Vocabulary,
     background: Arc<ThreadPool>,
 }
 
+/// How a text becomes token ids.
+enum Vocabulary {
+    /// The word pieces of Strata's own networks, which the lexicon knows.
+    WordPieces,
+    /// The `tokenizer.json` of a folder.
+    File(Box<Tokenizer>),
+}
+
 impl Session {
-    pub(super) fn load(dir: &Path) -> Result<Self> {
+    /// The model of a folder, with its `tokenizer.json`.
+    pub(crate) fn open(dir: &Path) -> Result<Self> {
         let path = model_file(dir)?;
-        // Prepacking takes 30 MB and makes a short question more than four times faster (2.3 instead of 11.1 ms).
-        let model = ModelOptions::with_all_ops().prepack_weights(true).load_file(&path).map_err(|error| {
+        let model = options().load_file(&path).map_err(|error| {
             Error::invalid(format!("`{}` is not an ONNX model that can be run", path.display()))
                 .with_source(error)
         })?;
-        let path = dir.join("tokenizer.json");
-        let mut tokenizer = Tokenizer::from_file(&path).map_err(|error| {
-            Error::invalid(format!("`{}` cannot be read: {error}", path.display())).with_source(error)
+        let vocabulary = Vocabulary::File(Box::new(read_tokenizer(&dir.join("tokenizer.json"))?));
+        Ok(Self::new(model, vocabulary))
+    }
+
+    /// One of Strata's own networks, whose weights are inside the program.
+    pub(crate) fn of_program(weights: &'static [u8]) -> Result<Self> {
+        let model = options().load_static_slice(weights).map_err(|error| {
+            Error::internal("the program's own network cannot be read; install Strata again")
+                .with_source(error)
         })?;
-        // The file may contain the padding and truncation of the training run; lengths are decided here.
-        tokenizer.with_padding(None);
-        tokenizer.with_truncation(None).map_err(|error| {
-            Error::internal("the tokenizer's truncation cannot be switched off").with_source(error)
-        })?;
-        let background = Arc::new(ThreadPool::with_num_threads(1));
-        Ok(Self { model, tokenizer, background })
+        Ok(Self::new(model, Vocabulary::WordPieces))
+    }
+
+    fn new(model: Model, vocabulary: Vocabulary) -> Self {
+        Self { model, vocabulary, background: Arc::new(ThreadPool::with_num_threads(1)) }
     }
 
     /// Whether the model has an output of this name.
-    pub(super) fn has_output(&self, name: &str) -> bool {
+    pub(crate) fn has_output(&self, name: &str) -> bool {
         self.model.node_id(name).is_ok_and(|id| self.model.output_ids().contains(&id))
     }
 
-    /// The token ids of a text, without the special ones.
-    pub(super) fn pieces(&self, text: &str) -> Result<Vec<u32>> {
-        let encoding = self
-            .tokenizer
-            .encode_fast(text, false)
-            .map_err(|error| Error::internal("the tokenizer fails").with_source(error))?;
-        Ok(encoding.get_ids().to_vec())
+    /// The first `most` token ids of a text, without the special ones.
+    pub(crate) fn first_pieces(&self, text: &str, most: usize) -> Result<Vec<u32>> {
+        let Vocabulary::File(tokenizer) = &self.vocabulary else { return lexicon::first_pieces(text, most) };
+        let mut pieces = encode(tokenizer, text)?;
+        pieces.truncate(most);
+        Ok(pieces)
     }
 
-    /// The id of the first of these special tokens that is in the vocabulary.
-    pub(super) fn special(&self, names: &[&str]) -> Result<u32> {
+    /// The last `most` token ids of a text, without the special ones.
+    pub(crate) fn last_pieces(&self, text: &str, most: usize) -> Result<Vec<u32>> {
+        let Vocabulary::File(tokenizer) = &self.vocabulary else { return lexicon::last_pieces(text, most) };
+        let mut pieces = encode(tokenizer, text)?;
+        pieces.drain(..pieces.len().saturating_sub(most));
+        Ok(pieces)
+    }
+
+    /// The token that begins every sequence.
+    pub(crate) fn start(&self) -> Result<u32> {
+        self.special(START, &["[CLS]", "<s>"])
+    }
+
+    /// The token that ends every text of a sequence.
+    pub(crate) fn end(&self) -> Result<u32> {
+        self.special(END, &["[SEP]", "</s>"])
+    }
+
+    fn special(&self, of_strata: u32, names: &[&str]) -> Result<u32> {
+        let Vocabulary::File(tokenizer) = &self.vocabulary else { return Ok(of_strata) };
         names
             .iter()
-            .find_map(|name| self.tokenizer.token_to_id(name))
+            .find_map(|name| tokenizer.token_to_id(name))
             .ok_or_else(|| Error::invalid(format!("the tokenizer has none of the tokens {names:?}")))
     }
 
     /// Runs the model over sequences of any lengths and passes the rows of `output` of each sequence to `take`, as (index of the
     /// sequence, its values, values per token). If the model has one row per sequence, that row counts as one token.
-    pub(super) fn run(
+    pub(crate) fn run(
         &self,
         sequences: &[Sequence],
         output: Option<&str>,
@@ -209,6 +244,32 @@ fn batches(sequences: &[Sequence]) -> Vec<Vec<usize>> {
     batches
 }
 
+/// Prepacking takes 30 MB and makes a short question more than four times faster (2.3 instead of 11.1 ms).
+fn options() -> ModelOptions {
+    let mut options = ModelOptions::with_all_ops();
+    options.prepack_weights(true);
+    options
+}
+
+fn read_tokenizer(path: &Path) -> Result<Tokenizer> {
+    let mut tokenizer = Tokenizer::from_file(path).map_err(|error| {
+        Error::invalid(format!("`{}` cannot be read: {error}", path.display())).with_source(error)
+    })?;
+    // The file may contain the padding and truncation of the training run; lengths are decided here.
+    tokenizer.with_padding(None);
+    tokenizer.with_truncation(None).map_err(|error| {
+        Error::internal("the tokenizer's truncation cannot be switched off").with_source(error)
+    })?;
+    Ok(tokenizer)
+}
+
+fn encode(tokenizer: &Tokenizer, text: &str) -> Result<Vec<u32>> {
+    let encoding = tokenizer
+        .encode_fast(text, false)
+        .map_err(|error| Error::internal("the tokenizer fails").with_source(error))?;
+    Ok(encoding.get_ids().to_vec())
+}
+
 fn model_file(dir: &Path) -> Result<PathBuf> {
     let candidates = MODEL_FILES.iter().flat_map(|name| [dir.join(name), dir.join("onnx").join(name)]);
     candidates.into_iter().find(|path| path.is_file()).ok_or_else(|| {
@@ -216,26 +277,40 @@ fn model_file(dir: &Path) -> Result<PathBuf> {
     })
 }
 
+/// The number of blocks of a model's weights that its digest covers, and the bytes of each.
+const DIGEST_BLOCKS: u64 = 64;
+const DIGEST_BLOCK_BYTES: u64 = 4096;
+
 /// The name of the vector space of a folder's model: the folder's name and a digest of the weights.
 ///
-/// A retrained model in the same folder must not be mistaken for the old one. Reading 23 MB at every start would take longer
+/// A retrained model in the same folder must not be mistaken for the old one. Reading 34 MB at every start would take longer
 /// than the start itself, so the digest covers the size and 64 blocks spread over the file; training changes all of them.
-pub(super) fn space_name(dir: &Path) -> Result<String> {
-    const BLOCKS: u64 = 64;
+pub(crate) fn space_name(dir: &Path) -> Result<String> {
     let path = model_file(dir)?;
     let unreadable = |error: std::io::Error| {
         Error::unavailable(format!("`{}` cannot be read", path.display())).with_source(error)
     };
     let mut file = File::open(&path).map_err(unreadable)?;
     let size = file.metadata().map_err(unreadable)?.len();
+    let name = dir.file_name().map_or_else(|| "model".into(), |name| name.to_string_lossy().into_owned());
+    named(&name, size, &mut file).map_err(unreadable)
+}
+
+/// The same name for weights inside the program, so that a folder with the same weights shares its vectors.
+pub(crate) fn space_name_of(name: &str, weights: &'static [u8]) -> Result<String> {
+    let unreadable =
+        |error| Error::internal("the weights inside the program cannot be read").with_source(error);
+    named(name, weights.len() as u64, &mut Cursor::new(weights)).map_err(unreadable)
+}
+
+fn named(name: &str, size: u64, weights: &mut (impl Read + Seek)) -> std::io::Result<String> {
     let mut digest = hash::fnv(&size.to_le_bytes());
-    let mut block = Vec::with_capacity(4096);
-    for number in 0..BLOCKS {
-        file.seek(SeekFrom::Start(size / BLOCKS * number)).map_err(unreadable)?;
+    let mut block = Vec::with_capacity(DIGEST_BLOCK_BYTES as usize);
+    for number in 0..DIGEST_BLOCKS {
+        weights.seek(SeekFrom::Start(size / DIGEST_BLOCKS * number))?;
         block.clear();
-        file.by_ref().take(4096).read_to_end(&mut block).map_err(unreadable)?;
+        weights.by_ref().take(DIGEST_BLOCK_BYTES).read_to_end(&mut block)?;
         digest = hash::fnv_append(digest, &block);
     }
-    let name = dir.file_name().map_or_else(|| "model".into(), |name| name.to_string_lossy().into_owned());
     Ok(format!("{name}@{digest:016x}"))
 }
