@@ -83,6 +83,12 @@ pub struct MemoryNotes {
     pub restored_at: Option<Timestamp>,
     /// The time at which the first statement of a revised memory was recorded.
     pub first_recorded_at: Option<Timestamp>,
+    /// The memory that said the same first. A change closes all memories of a thread together.
+    pub thread: Option<MemoryId>,
+    /// A current memory that it may contradict. Both are shown as disputed until one of them is closed.
+    pub disputed: Option<MemoryId>,
+    /// How sure the reader was of the change that closed it, or of the dispute, in per cent.
+    pub certainty: Option<u8>,
 }
 
 impl MemoryNotes {
@@ -93,6 +99,9 @@ impl MemoryNotes {
             todo: self.todo.or(former.todo),
             restored_at: self.restored_at.or(former.restored_at),
             first_recorded_at: self.first_recorded_at.or(former.first_recorded_at),
+            thread: self.thread.or(former.thread),
+            disputed: self.disputed.or(former.disputed),
+            certainty: self.certainty.or(former.certainty),
         }
     }
 }
@@ -171,6 +180,11 @@ impl Memory {
             return None;
         }
         self.notes.todo.or_else(|| self.valid_to.is_none().then_some(TodoState::Open))
+    }
+
+    /// The thread of memories that say the same: its first memory.
+    pub fn thread(&self) -> MemoryId {
+        self.notes.thread.unwrap_or(self.id)
     }
 
     /// Whether it is believed now.

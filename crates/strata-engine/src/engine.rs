@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use strata_core::error::{Error, Result};
 use strata_core::lexicon::Lexicon;
 use strata_core::ports::{
-    ChatModel, Clock, Compute, Embedder, IdSource, InlineCompute, Reranker, TokenCounter,
+    ChatModel, Clock, Compute, Embedder, IdSource, InlineCompute, Reader, Reranker, TokenCounter,
 };
 use strata_core::store::Store;
 
@@ -19,7 +19,7 @@ use crate::index::Indexes;
 use crate::jobs::Jobs;
 use crate::keys::Keys;
 use crate::learn::LearnSettings;
-use crate::learning::Learning;
+use crate::learning::{Learning, StatementVectors};
 use crate::limits::Limits;
 use crate::maintenance::{EmbedItems, Maintenance};
 use crate::memories::Memories;
@@ -94,6 +94,9 @@ struct Wiring {
     reranker: Option<Arc<dyn Reranker>>,
     /// Without a model, learning uses rules.
     model: Option<Arc<dyn ChatModel>>,
+    /// Without a reader, learning reads by rules.
+    reader: Option<Arc<dyn Reader>>,
+    vectors: StatementVectors,
 }
 
 impl Engine {
@@ -117,6 +120,8 @@ impl Engine {
             embedder: None,
             reranker: None,
             model: None,
+            reader: None,
+            vectors: StatementVectors::default(),
         }
         .build()
     }
@@ -157,6 +162,12 @@ impl Engine {
     #[must_use]
     pub fn with_chat_model(self, model: Arc<dyn ChatModel>) -> Self {
         Wiring { model: Some(model), ..self.wiring }.build()
+    }
+
+    /// Learns what people say with a reader instead of rules.
+    #[must_use]
+    pub fn with_reader(self, reader: Arc<dyn Reader>) -> Self {
+        Wiring { reader: Some(reader), ..self.wiring }.build()
     }
 
     /// Replaces the default settings for prompts and states; *invalid* if a profile has an error.
@@ -336,6 +347,9 @@ impl Wiring {
             ids: self.ids.clone(),
             settings,
             model: self.model.clone(),
+            reader: self.reader.clone(),
+            embedder: self.embedder.clone(),
+            vectors: self.vectors.clone(),
             jobs: recording.jobs.clone(),
             recording: recording.clone(),
             recall: recall.clone(),

@@ -4,6 +4,7 @@
 //! out. Weights are read on first use. `rten` runs the models; `docs/encoder.md` gives the reason.
 
 mod encoder;
+mod gloss;
 mod reader;
 mod reranker;
 pub(crate) mod session;

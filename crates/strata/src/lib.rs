@@ -35,12 +35,12 @@ pub use strata_engine::{ChatReply, Engine, NewMemory, ReplyStatus, prompt};
 pub use system::{BlockingPool, SystemClock, SystemIds, SystemSecrets, SystemTimer};
 pub use worker::{Worker, WorkerSettings};
 
-use config::{Config, EmbedderChoice};
+use config::{Config, EmbedderChoice, ReaderChoice};
 use strata_core::Store;
-use strata_core::ports::{Clock, Embedder};
+use strata_core::ports::{Clock, Embedder, Reader};
 use strata_engine::prompt::PromptSettings;
 use strata_models::BuiltinLexicon;
-use strata_models::onnx::{OnnxEncoder, OnnxReranker};
+use strata_models::onnx::{OnnxEncoder, OnnxReader, OnnxReranker};
 use strata_models::remote::RemoteEmbedder;
 
 /// The use-cases over `store`, with the system's clock and ids and the configured tokenizer, models and limits.
@@ -62,6 +62,10 @@ pub fn engine_at(config: &Config, store: Arc<dyn Store>, clock: Arc<dyn Clock>) 
         Some(model) => engine.with_chat_model(Arc::new(model)),
         None => engine,
     };
+    let engine = match reader(config)? {
+        Some(reader) => engine.with_reader(reader),
+        None => engine,
+    };
     let engine = match &config.models.reranker {
         Some(directory) => engine.with_reranker(Arc::new(OnnxReranker::open(directory)?)),
         None => engine,
@@ -71,6 +75,27 @@ pub fn engine_at(config: &Config, store: Arc<dyn Store>, clock: Arc<dyn Clock>) 
         return Ok(engine);
     }
     engine.with_prompts(config.prompts.clone())
+}
+
+/// The configured reader; `None` if the rules read.
+pub fn reader(config: &Config) -> Result<Option<Arc<dyn Reader>>> {
+    Ok(match &config.learning.reader {
+        ReaderChoice::Off => None,
+        ReaderChoice::Builtin => builtin_reader()?.map(|reader| Arc::new(reader) as _),
+        ReaderChoice::Onnx(directory) => Some(Arc::new(OnnxReader::open(directory)?)),
+    })
+}
+
+/// Strata's reader inside the binary.
+#[cfg(not(feature = "lite"))]
+fn builtin_reader() -> Result<Option<OnnxReader>> {
+    OnnxReader::of_program("strata-reader", strata_weights::READER).map(Some)
+}
+
+/// This binary has no networks.
+#[cfg(feature = "lite")]
+fn builtin_reader() -> Result<Option<OnnxReader>> {
+    Ok(None)
 }
 
 /// The configured encoder; `None` for the built-in word vectors.

@@ -31,4 +31,29 @@ pub struct Statement {
     pub turns: Vec<TurnId>,
     /// When the statement began to be true, if the message says so. It defaults to the time of the message.
     pub valid_from: Option<Timestamp>,
+    /// The sentence behind it, if a reader found it.
+    pub as_said: Option<AsSaid>,
+}
+
+/// A sentence as it was said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AsSaid {
+    /// The sentence.
+    pub text: String,
+    /// The sentence before it.
+    pub before: String,
+    /// It becomes a memory only if it changes another one.
+    pub only_as_change: bool,
+}
+
+impl Statement {
+    /// The sentence behind the statement, or the statement itself.
+    pub(crate) fn said(&self) -> &str {
+        self.as_said.as_ref().map_or(&self.content, |said| &said.text)
+    }
+
+    /// Whether it becomes a memory only if it changes another one.
+    pub(crate) fn only_as_change(&self) -> bool {
+        self.as_said.as_ref().is_some_and(|said| said.only_as_change)
+    }
 }

@@ -58,6 +58,15 @@ pub(super) struct Target {
     pub(super) owner: Owner,
 }
 
+impl Target {
+    /// Whether a memory is one of those that the statements may be about: of the same agent, and bound to this session or
+    /// to none.
+    pub(super) fn may_hold(&self, memory: &Memory) -> bool {
+        memory.agent == self.owner.agent
+            && memory.session.as_ref().is_none_or(|session| *session == self.within)
+    }
+}
+
 impl Learning {
     /// Computes how new statements change the memories. The result expects that no memory has changed since they were
     /// read.
@@ -83,14 +92,13 @@ impl Learning {
         };
         let dated = reconciler.without_duplicates(dated);
         let mut spent = Spent::default();
-        let mut by = "rules";
-        match self.model_plan(&dated, &reconciler.known, &near, &mut spent).await {
+        let by = match self.model_plan(&dated, &reconciler.known, &near, &mut spent).await {
             Some(plan) => {
-                by = "model";
                 reconciler.apply(&dated, &plan);
+                "model"
             }
-            None => reconciler.apply_rules(&dated),
-        }
+            None => self.without_model(&mut reconciler, &dated).await?,
+        };
         reconciler.confirm_repeated();
         let Reconciler { changes, events, .. } = reconciler;
         let expect = if changes.is_empty() { Vec::new() } else { vec![unchanged] };
@@ -99,6 +107,22 @@ impl Learning {
             details.insert("reconciled_by".to_owned(), by.into());
         }
         Ok(Work { expect, changes, spent, events, details, later: None })
+    }
+
+    /// Applies the statements that a reader found as the reader relates them, and all others by the rules. Returns who
+    /// decided.
+    async fn without_model(
+        &self,
+        reconciler: &mut Reconciler<'_>,
+        dated: &[DatedStatement],
+    ) -> Result<&'static str> {
+        let is_read = dated.iter().any(|dated| dated.statement.as_said.is_some());
+        let Some(reader) = self.reader.as_ref().filter(|_| is_read) else {
+            reconciler.apply_rules(dated);
+            return Ok("rules");
+        };
+        self.relate(reader.as_ref(), reconciler, dated).await?;
+        Ok("reader")
     }
 
     /// The current memories nearest to a statement, nearest first. They belong to the same agent, and are bound to this
@@ -129,6 +153,11 @@ impl Learning {
         target: &Target,
         dated: &[DatedStatement],
     ) -> Result<(Vec<Memory>, Vec<usize>)> {
+        if let Some(all) =
+            self.all_memories(user, target).await?.filter(|_| self.reader.is_some() && self.model.is_none())
+        {
+            return Ok((all, Vec::new()));
+        }
         let each = self.settings.neighbours as usize;
         let mut known: Vec<Memory> = Vec::new();
         let mut ranked: Vec<(usize, usize)> = Vec::new();
@@ -192,14 +221,14 @@ impl Learning {
 }
 
 /// The memories while statements are applied, and the resulting changes.
-struct Reconciler<'a> {
-    learning: &'a Learning,
+pub(super) struct Reconciler<'a> {
+    pub(super) learning: &'a Learning,
     target: &'a Target,
     /// The current memories: the neighbours and the added ones.
-    known: Vec<Memory>,
+    pub(super) known: Vec<Memory>,
     /// Statements that repeat another new statement.
     again: Vec<Statement>,
-    changes: Vec<Change>,
+    pub(super) changes: Vec<Change>,
     events: Vec<InferredEvent>,
 }
 
@@ -226,7 +255,7 @@ impl Reconciler<'_> {
 
     /// Handles a statement that is known already. Its turns join the memory's source turns, so that the memory survives
     /// if its first turns are forgotten.
-    fn repeat(&mut self, memory: &Memory, statement: &Statement) {
+    pub(super) fn repeat(&mut self, memory: &Memory, statement: &Statement) {
         self.confirm(memory.id, &statement.turns);
         self.report(memory, Event::None, None);
     }
@@ -315,7 +344,7 @@ impl Reconciler<'_> {
     }
 
     /// Adds a statement and closes the memories that it ends.
-    fn add(&mut self, dated: &DatedStatement, ended: &[(Memory, Fate)]) -> MemoryId {
+    pub(super) fn add(&mut self, dated: &DatedStatement, ended: &[(Memory, Fate)]) -> MemoryId {
         let mut memory = self.memory(dated);
         let id = memory.id;
         // The later statement wins, whichever session was read first.
@@ -353,6 +382,18 @@ impl Reconciler<'_> {
         id
     }
 
+    /// Closes the memories that a statement ends, without a memory of the statement itself.
+    pub(super) fn close(&mut self, dated: &DatedStatement, ended: &[(Memory, Fate)]) {
+        for (old, fate) in ended {
+            self.changes.push(Change::CloseMemory { id: old.id, valid_to: dated.at, replaced_by: None });
+            if let Fate::End { how, .. } = fate {
+                self.changes.push(Change::NoteMemory { id: old.id, notes: todo_note(*how) });
+            }
+            self.report(old, Event::Delete, None);
+        }
+        self.known.retain(|other| ended.iter().all(|(old, _)| old.id != other.id));
+    }
+
     fn memory(&self, dated: &DatedStatement) -> Memory {
         let DatedStatement { statement, at } = dated;
         Memory {
@@ -375,7 +416,7 @@ impl Reconciler<'_> {
         }
     }
 
-    fn report(&mut self, memory: &Memory, event: Event, previous: Option<String>) {
+    pub(super) fn report(&mut self, memory: &Memory, event: Event, previous: Option<String>) {
         let (id, memory) = (memory.id, memory.content.clone());
         self.events.push(InferredEvent { id, memory, event, previous });
     }

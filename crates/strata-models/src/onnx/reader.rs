@@ -12,8 +12,8 @@ use strata_core::ports::{
 };
 use strata_core::{Error, Result};
 
-use super::session::{Sequence, Session, Urgency, space_name};
-use crate::lexicon::gloss;
+use super::gloss;
+use super::session::{Sequence, Session, Urgency, space_name, space_name_of};
 
 /// The pieces of a sentence.
 const SENTENCE: usize = 96;
@@ -30,16 +30,25 @@ const QUESTION: usize = 64;
 const TURN: usize = 110;
 const TURN_BEFORE: usize = 24;
 
-/// The reader in a folder. Its weights are read on first use, and one thread runs it.
+/// The reader, in a folder or inside the program. Its weights are read on first use, and one thread runs it.
+///
+/// Sequences run one by one: batches are not faster, and the activations of an int8 network are scaled by batch, so that
+/// a sentence would be judged differently beside others.
 #[derive(Clone)]
 pub struct OnnxReader {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    dir: PathBuf,
+    weights: Weights,
     name: String,
     loaded: OnceLock<std::result::Result<Loaded, String>>,
+}
+
+/// Where the weights are.
+enum Weights {
+    Folder(PathBuf),
+    Program(&'static [u8]),
 }
 
 struct Loaded {
@@ -53,7 +62,16 @@ impl OnnxReader {
     pub fn open(dir: impl Into<PathBuf>) -> Result<Self> {
         let dir = dir.into();
         let name = space_name(&dir)?;
-        Ok(Self { shared: Arc::new(Shared { dir, name, loaded: OnceLock::new() }) })
+        Ok(Self::new(Weights::Folder(dir), name))
+    }
+
+    /// Strata's own reader, whose weights are inside the program.
+    pub fn of_program(name: &str, weights: &'static [u8]) -> Result<Self> {
+        Ok(Self::new(Weights::Program(weights), space_name_of(name, weights)?))
+    }
+
+    fn new(weights: Weights, name: String) -> Self {
+        Self { shared: Arc::new(Shared { weights, name, loaded: OnceLock::new() }) }
     }
 
     async fn blocking<T: Send + 'static>(
@@ -76,7 +94,10 @@ impl Shared {
     }
 
     fn load(&self) -> Result<Loaded> {
-        let session = Session::load(&self.dir)?;
+        let session = match &self.weights {
+            Weights::Folder(dir) => Session::open(dir)?,
+            Weights::Program(weights) => Session::of_program(weights)?,
+        };
         for output in ["worth", "kind", "voice", "case", "relation", "answers"] {
             if !session.has_output(output) {
                 return Err(Error::invalid(format!(
@@ -84,26 +105,18 @@ impl Shared {
                 )));
             }
         }
-        let start = session.special(&["[CLS]"])?;
-        let end = session.special(&["[SEP]"])?;
+        let (start, end) = (session.start()?, session.end()?);
         Ok(Loaded { session, start, end })
     }
 }
 
 impl Loaded {
-    fn pieces(&self, text: &str) -> Result<Vec<u32>> {
-        gloss::pieces(text, |latin| self.session.pieces(latin))
-    }
-
     fn first(&self, text: &str, most: usize) -> Result<Vec<u32>> {
-        let mut pieces = self.pieces(text)?;
-        pieces.truncate(most);
-        Ok(pieces)
+        gloss::first_pieces(&self.session, text, most)
     }
 
     fn last(&self, text: &str, most: usize) -> Result<Vec<u32>> {
-        let pieces = self.pieces(text)?;
-        Ok(pieces[pieces.len().saturating_sub(most)..].to_vec())
+        gloss::last_pieces(&self.session, text, most)
     }
 
     /// `[CLS] first [SEP] second [SEP]`, or `[CLS] second [SEP]` if there is no first segment.

@@ -158,9 +158,9 @@ impl Session {
         Ok(())
     }
 
-    /// Runs the model over sequences of any lengths for several outputs with one row per sequence. `take` gets (index of
-    /// the sequence, index of the output, its values).
-    pub(super) fn run_heads(
+    /// Runs the model over each sequence alone, for several outputs with one row per sequence. `take` gets (index of the
+    /// sequence, index of the output, its values).
+    pub(crate) fn run_heads(
         &self,
         sequences: &[Sequence],
         outputs: &[&str],
@@ -168,13 +168,10 @@ impl Session {
         mut take: impl FnMut(usize, usize, &[f32]),
     ) -> Result<()> {
         let outputs = outputs.iter().map(|name| self.output(name)).collect::<Result<Vec<_>>>()?;
-        for batch in batches(sequences) {
-            for (output, tensor) in self.run_batch(sequences, &batch, &outputs, urgency)?.iter().enumerate() {
-                let values = tensor.to_vec();
-                let width = values.len() / batch.len().max(1);
-                for (row, &index) in batch.iter().enumerate() {
-                    take(index, output, &values[row * width..(row + 1) * width]);
-                }
+        for index in 0..sequences.len() {
+            let tensors = self.run_batch(sequences, &[index], &outputs, urgency)?;
+            for (output, tensor) in tensors.iter().enumerate() {
+                take(index, output, &tensor.to_vec());
             }
         }
         Ok(())

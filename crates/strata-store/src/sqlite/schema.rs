@@ -14,13 +14,14 @@ const APPLICATION_ID: i32 = 0x5374_7261;
 pub(crate) const VERSION: u32 = MIGRATIONS.len() as u32;
 
 /// The steps from each version to the next, beginning with an empty file. A released step never changes.
-const MIGRATIONS: [&str; 6] = [
+const MIGRATIONS: [&str; 7] = [
     include_str!("version_1.sql"),
     include_str!("version_2.sql"),
     include_str!("version_3.sql"),
     include_str!("version_4.sql"),
     include_str!("version_5.sql"),
     include_str!("version_6.sql"),
+    include_str!("version_8.sql"),
 ];
 
 /// The contents of a file before any change.
