@@ -213,7 +213,7 @@ impl Wiring {
         let memories = self.memories(*limits);
         let summaries = self.summaries(&learn, jobs.clone(), sessions.clone());
         let prompting = self.prompting(recall.clone(), recording.clone(), *limits);
-        let learning = self.learning(learn, &recall, &recording, &summaries);
+        let learning = self.learning(learn, &recall, &recording, &summaries, &memories);
         Engine {
             requests: Requests { store: self.store.clone(), recall: recall.clone(), log },
             conversation: Conversation {
@@ -340,6 +340,7 @@ impl Wiring {
         recall: &Recall,
         recording: &Recording,
         summaries: &Summaries,
+        memories: &Memories,
     ) -> Learning {
         Learning {
             store: self.store.clone(),
@@ -354,6 +355,7 @@ impl Wiring {
             recording: recording.clone(),
             recall: recall.clone(),
             summaries: summaries.clone(),
+            memories: memories.clone(),
         }
     }
 }

@@ -7,7 +7,10 @@
 //!
 //! Deliberately absent: threads, timers and the caller ([`Learning::learn_next`] does one job and returns).
 
+mod as_said;
+mod by_hand;
 mod evict;
+mod explain;
 mod extract;
 mod infer;
 mod nearest;
@@ -23,10 +26,12 @@ use strata_core::job::Job;
 use strata_core::ports::{ChatModel, Clock, Embedder, IdSource, Reader};
 use strata_core::store::{LeaseRequest, Store};
 
+pub use explain::{CandidateExplanation, SentenceExplanation, StatementExplanation, TextExplanation};
 pub(crate) use nearest::StatementVectors;
 
 use crate::jobs::{Ended, JobKind, Jobs, Learned, Work, after};
 use crate::learn::LearnSettings;
+use crate::memories::Memories;
 use crate::recall::Recall;
 use crate::recording::Recording;
 use crate::summaries::Summaries;
@@ -48,6 +53,7 @@ pub struct Learning {
     pub(crate) recording: Recording,
     pub(crate) recall: Recall,
     pub(crate) summaries: Summaries,
+    pub(crate) memories: Memories,
 }
 
 impl Learning {

@@ -1,6 +1,6 @@
 //! From a message to statements in the speaker's own words: its pieces, and a piece in the third person.
 //!
-//! [`pieces`] splits a message into sentences; Chinese ones, which run on with commas, into clauses. [`aside`] finds the
+//! [`pieces`] splits a message into sentences, and [`chinese_clauses`] a Chinese one into clauses. [`aside`] finds the
 //! pieces that are not the speaker's own word by the form of the whole message: quotations, pasted text, code, fiction.
 //! [`third_person`] rewrites a piece for a memory. No value is lost or invented: a rewriting that would change a number,
 //! a name or a date is not used. [`parts`] cuts a statement when only a part of it changes.
@@ -21,8 +21,8 @@ use jiff::Timestamp;
 
 pub use aside::{Aside, Leaning, aside, is_housekeeping};
 pub use parts::{joined, parts};
-pub use pieces::{Form, Piece, pieces};
-pub use values::has_new_values;
+pub use pieces::{Form, Piece, chinese_clauses, pieces, rough_length};
+pub use values::{has_new_values, says_more};
 
 /// A piece in the third person, with absolute dates beside the relative ones. `name` is the speaker's; without one, it
 /// is «the user» or 用户. If that would change a value, the words stay as they were said.

@@ -42,8 +42,20 @@ pub struct AsSaid {
     pub text: String,
     /// The sentence before it.
     pub before: String,
-    /// It becomes a memory only if it changes another one.
-    pub only_as_change: bool,
+    /// What it may become.
+    pub standing: Standing,
+}
+
+/// What a sentence may become.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Standing {
+    /// It becomes a memory.
+    #[default]
+    Kept,
+    /// It becomes a memory only if it replaces another one.
+    AsChange,
+    /// It becomes no memory, but may end one if the change is sure.
+    AsSureChange,
 }
 
 impl Statement {
@@ -52,8 +64,8 @@ impl Statement {
         self.as_said.as_ref().map_or(&self.content, |said| &said.text)
     }
 
-    /// Whether it becomes a memory only if it changes another one.
-    pub(crate) fn only_as_change(&self) -> bool {
-        self.as_said.as_ref().is_some_and(|said| said.only_as_change)
+    /// What it may become.
+    pub(crate) fn standing(&self) -> Standing {
+        self.as_said.as_ref().map(|said| said.standing).unwrap_or_default()
     }
 }

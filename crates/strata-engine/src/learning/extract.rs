@@ -131,7 +131,7 @@ impl Learning {
         let mut before = String::new();
         for turn in turns {
             if turn.seq < from {
-                before = turn.content;
+                before = strip_injected(&turn.content).into_owned();
                 continue;
             }
             let is_said = turn.role == Role::User
@@ -142,7 +142,7 @@ impl Learning {
                 break;
             }
             batch.to = turn.seq + 1;
-            let text = turn.content.clone();
+            let text = strip_injected(&turn.content).into_owned();
             if is_said {
                 batch.owner = owner.clone();
                 batch.before.push(std::mem::take(&mut before));
@@ -209,6 +209,7 @@ impl Learning {
             session: self.bound_to(batch),
             within: batch.session.clone(),
             owner: batch.owner.clone(),
+            apart: batch.owner.in_session && *user == UserId::default(),
         };
         let dated = found.statements.iter().filter_map(|statement| dated(statement, batch, now)).collect();
         let mut work = self.reconcile(user, &target, dated).await?;

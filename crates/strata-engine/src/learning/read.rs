@@ -43,25 +43,24 @@ pub(super) async fn read_message(
 ) -> Result<Vec<ReadSentence>> {
     let message = UnreadMessage::new(text, previous);
     let readings = reader.sentences(&message.sentences()).await?;
-    Ok(message.judge(&readings))
+    let judged = message.judge(&readings);
+    let looks = message.second_looks(&judged);
+    if looks.is_empty() {
+        return Ok(judged);
+    }
+    let clauses: Vec<_> = looks.iter().flat_map(|look| look.clauses.clone()).collect();
+    let readings = reader.sentences(&clauses).await?;
+    Ok(message.look_again(judged, &looks, &readings))
 }
 
-fn statement(sentence: &ReadSentence, message: &Said<'_>) -> Option<Statement> {
-    let only_as_change = match sentence.verdict {
-        Verdict::Keep => false,
-        Verdict::OnlyAsChange => true,
-        Verdict::Form(_) | Verdict::NotOwn(_) | Verdict::NotWorth => return None,
-    };
+pub(super) fn statement(sentence: &ReadSentence, message: &Said<'_>) -> Option<Statement> {
+    let Verdict::Statement(standing) = sentence.verdict else { return None };
     Some(Statement {
         content: third_person(&sentence.text, message.name, message.at),
         kind: sentence.kind(),
         confidence: sentence.confidence(),
         turns: vec![message.turn],
         valid_from: None,
-        as_said: Some(AsSaid {
-            text: sentence.text.clone(),
-            before: sentence.before.clone(),
-            only_as_change,
-        }),
+        as_said: Some(AsSaid { text: sentence.text.clone(), before: sentence.before.clone(), standing }),
     })
 }

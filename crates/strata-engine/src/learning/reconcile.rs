@@ -56,14 +56,21 @@ pub(super) struct Target {
     pub(super) within: SessionId,
     /// The owner of the memories.
     pub(super) owner: Owner,
+    /// Whether the session is kept apart: nothing that is said in it changes the memories of another session.
+    pub(super) apart: bool,
 }
 
 impl Target {
-    /// Whether a memory is one of those that the statements may be about: of the same agent, and bound to this session or
-    /// to none.
+    /// Memories that are bound to no session and no agent.
+    pub(super) fn new(user: &UserId, within: SessionId) -> Self {
+        Self { session: None, within, owner: Owner::default(), apart: *user == UserId::default() }
+    }
+
+    /// Whether a memory is one of those that the statements may be about: of the same agent and, if the session is kept
+    /// apart, of this session or of none.
     pub(super) fn may_hold(&self, memory: &Memory) -> bool {
-        memory.agent == self.owner.agent
-            && memory.session.as_ref().is_none_or(|session| *session == self.within)
+        let is_here = memory.session.as_ref().is_none_or(|session| *session == self.within);
+        memory.agent == self.owner.agent && (is_here || !self.apart)
     }
 }
 
@@ -97,7 +104,7 @@ impl Learning {
                 reconciler.apply(&dated, &plan);
                 "model"
             }
-            None => self.without_model(&mut reconciler, &dated).await?,
+            None => self.without_model(user, &mut reconciler, &dated).await,
         };
         reconciler.confirm_repeated();
         let Reconciler { changes, events, .. } = reconciler;
@@ -109,20 +116,27 @@ impl Learning {
         Ok(Work { expect, changes, spent, events, details, later: None })
     }
 
-    /// Applies the statements that a reader found as the reader relates them, and all others by the rules. Returns who
+    /// Applies statements as the reader relates them to the memories or, without a reader, by the rules. Returns who
     /// decided.
     async fn without_model(
         &self,
+        user: &UserId,
         reconciler: &mut Reconciler<'_>,
         dated: &[DatedStatement],
-    ) -> Result<&'static str> {
-        let is_read = dated.iter().any(|dated| dated.statement.as_said.is_some());
-        let Some(reader) = self.reader.as_ref().filter(|_| is_read) else {
-            reconciler.apply_rules(dated);
-            return Ok("rules");
-        };
-        self.relate(reader.as_ref(), reconciler, dated).await?;
-        Ok("reader")
+    ) -> &'static str {
+        let mut rest = dated;
+        if let Some(reader) = &self.reader {
+            while let Some((one, later)) = rest.split_first() {
+                if let Err(error) = self.relate(user, reader.as_ref(), reconciler, one).await {
+                    tracing::warn!(%error, "the reader failed; the rules reconcile");
+                    break;
+                }
+                rest = later;
+            }
+        }
+        let by = if self.reader.is_some() && rest.is_empty() { "reader" } else { "rules" };
+        reconciler.apply_rules(rest);
+        by
     }
 
     /// The current memories nearest to a statement, nearest first. They belong to the same agent, and are bound to this
@@ -130,7 +144,7 @@ impl Learning {
     async fn neighbours(&self, user: &UserId, target: &Target, statement: &Statement) -> Result<Vec<Memory>> {
         let request = RecallRequest {
             session: Some(target.within.clone()),
-            scope: Some(Scope::Session),
+            scope: Some(if target.apart { Scope::Session } else { Scope::User }),
             kinds: ItemKinds { turns: false, memories: true },
             limit: Some(MAX_NEIGHBOURS),
             order: Order::Relevance,
@@ -142,12 +156,12 @@ impl Learning {
             Item::Memory(memory) => Some(memory),
             Item::Turn(_) | Item::Summary(_) => None,
         });
-        Ok(memories.filter(|memory| memory.is_current() && memory.agent == target.owner.agent).collect())
+        Ok(memories.filter(|memory| memory.is_current() && target.may_hold(memory)).collect())
     }
 
     /// The memories near any of the statements, and the indexes of those that a model sees: the nearest ones of each
     /// statement in turn. The rules read all of them, which costs little and finds more.
-    async fn neighbourhood(
+    pub(super) async fn neighbourhood(
         &self,
         user: &UserId,
         target: &Target,

@@ -8,15 +8,25 @@
 use super::Learning;
 use super::reconcile::{DatedStatement, Reconciler};
 use crate::jobs::Event;
-use crate::learn::Statement;
-use crate::learn::relation::{Decision, decide, untouched};
-use strata_core::error::Result;
-use strata_core::id::MemoryId;
+use crate::learn::relation::{Decision, decide, is_touched, rest_holds, untouched};
+use crate::learn::{Standing, Statement};
+use strata_core::error::{Error, Result};
+use strata_core::id::{MemoryId, UserId};
 use strata_core::memory::{Memory, MemoryKind, MemoryNotes};
-use strata_core::ports::{PairReading, Reader, SentencePair};
+use strata_core::ports::{PairReading, Reader, SentenceInContext, SentencePair};
 use strata_core::store::Change;
 use strata_language::plan::{Fate, TodoEnd};
-use strata_language::statements::{has_new_values, joined, parts};
+use strata_language::statements::{has_new_values, joined, parts, rough_length, says_more};
+
+/// The number of candidates whose parts are compared too, if they are long.
+const LOOKED_INTO: usize = 2;
+/// The length, in word pieces, from which a memory is long.
+const LONG: usize = 20;
+/// The length from which a change may leave a part of a memory.
+const DIVISIBLE: usize = 12;
+/// The probability from which a change of the whole is likely, and from which one of a part is sure.
+const LIKELY: f32 = 0.5;
+const SURE: f32 = 0.9;
 
 /// A statement's candidates, with the relation to each.
 pub(super) struct Related {
@@ -28,43 +38,56 @@ impl Learning {
     /// The memories near a statement, with the statement's relation to each.
     pub(super) async fn related(
         &self,
+        user: &UserId,
         reader: &dyn Reader,
         statement: &Statement,
         known: &[Memory],
     ) -> Result<Related> {
         let nearest = self.nearest(statement.said(), known).await?;
         let candidates: Vec<Memory> = nearest.into_iter().map(|place| known[place].clone()).collect();
-        let texts = candidates.iter().map(|memory| memory.content.as_str());
-        let relations = reader.relations(&pairs(statement, texts)).await?;
+        let said = self.as_said(user, &candidates).await?;
+        let mut relations = reader.relations(&pairs(statement, said.iter().map(String::as_str))).await?;
+        // A change of one of many facts is easily missed in the whole.
+        for (said, relation) in said.iter().zip(&mut relations).take(LOOKED_INTO) {
+            let parts = parts(said);
+            if relation.change() >= LIKELY || parts.len() < 2 || rough_length(said) < LONG {
+                continue;
+            }
+            let of_parts = reader.relations(&pairs(statement, parts.iter().map(String::as_str))).await?;
+            let surest = of_parts.into_iter().max_by(|a, b| a.change().total_cmp(&b.change()));
+            if let Some(surest) = surest.filter(|surest| surest.change() >= SURE) {
+                *relation = surest;
+            }
+        }
         Ok(Related { candidates, relations })
     }
 
-    /// Applies statements one after the other, as the reader relates them to the memories.
+    /// Applies a statement as the reader relates it to the memories. On an error nothing has been applied.
     pub(super) async fn relate(
         &self,
+        user: &UserId,
         reader: &dyn Reader,
         reconciler: &mut Reconciler<'_>,
-        dated: &[DatedStatement],
+        one: &DatedStatement,
     ) -> Result<()> {
-        for one in dated {
-            let Related { candidates, relations } =
-                self.related(reader, &one.statement, &reconciler.known).await?;
-            match decide(&relations) {
-                Decision::New => reconciler.add_unless_change(one),
-                Decision::Repeats { place } => reconciler.repeated(one, &candidates[place]),
-                Decision::Disputes { place, certainty } => {
-                    reconciler.dispute(one, &candidates[place], certainty);
-                }
-                Decision::Replaces { place, certainty } => {
-                    let ended = self.ended(reader, reconciler, one, &candidates[place]).await?;
-                    reconciler.change(one, &ended, certainty, true);
-                }
-                Decision::Ends { place, certainty } => {
-                    let ended = self.ended(reader, reconciler, one, &candidates[place]).await?;
-                    let says_more = !one.statement.only_as_change()
-                        && has_new_values(one.statement.said(), &candidates[place].content);
-                    reconciler.change(one, &ended, certainty, says_more);
-                }
+        let Related { candidates, relations } =
+            self.related(user, reader, &one.statement, &reconciler.known).await?;
+        match decide(&relations, one.statement.standing()) {
+            Decision::New => reconciler.add_unless_change(one),
+            Decision::Repeats { place } => reconciler.repeated(one, &candidates[place]),
+            Decision::Disputes { place, certainty } => {
+                reconciler.dispute(one, &candidates[place], certainty);
+            }
+            Decision::Replaces { place, certainty } => {
+                let ended = self.ended(user, reader, reconciler, one, &candidates[place]).await?;
+                let keep = one.statement.standing() != Standing::AsSureChange;
+                reconciler.change(one, &ended, certainty, keep);
+            }
+            Decision::Ends { place, certainty } => {
+                let ended = self.ended(user, reader, reconciler, one, &candidates[place]).await?;
+                let says_more = one.statement.standing() == Standing::Kept
+                    && has_new_values(one.statement.said(), &candidates[place].content);
+                reconciler.change(one, &ended, certainty, says_more);
             }
         }
         Ok(())
@@ -73,6 +96,7 @@ impl Learning {
     /// The memories that a change of `target` closes, and what is left of each.
     async fn ended(
         &self,
+        user: &UserId,
         reader: &dyn Reader,
         reconciler: &Reconciler<'_>,
         one: &DatedStatement,
@@ -81,26 +105,73 @@ impl Learning {
         let thread: Vec<Memory> =
             reconciler.known.iter().filter(|memory| memory.thread() == target.thread()).cloned().collect();
         let mut ended = Vec::new();
-        for memory in thread {
-            let parts = parts(&memory.content);
-            if parts.len() < 2 {
+        let as_said = self.as_said(user, &thread).await?;
+        for (memory, said) in thread.into_iter().zip(as_said) {
+            let parts = Parts::new(&memory.content, &said);
+            if parts.told.len() < 2 || rough_length(&memory.content) < DIVISIBLE {
                 ended.push(Ended { memory, rest: None });
                 continue;
             }
-            let pairs = pairs(&one.statement, parts.iter().map(String::as_str));
-            let changes: Vec<f32> = reader.relations(&pairs).await?.iter().map(PairReading::change).collect();
-            match untouched(&changes) {
-                Some(left) => {
-                    let left: Vec<&str> = left.into_iter().map(|part| parts[part].as_str()).collect();
-                    ended.push(Ended { memory, rest: joined(&left) });
-                }
+            let is_target = memory.id == target.id;
+            match self.left(reader, &one.statement, &parts, is_target).await? {
+                Some(rest) => ended.push(Ended { memory, rest }),
                 // A change of the whole closes the memory that it is about. Others of the thread say something else too.
-                None if memory.id == target.id => ended.push(Ended { memory, rest: None }),
+                None if is_target => ended.push(Ended { memory, rest: None }),
                 None => {}
             }
         }
         Ok(ended)
     }
+
+    /// What is left of a memory of several parts after a change; `None` if the change is not about a part of it.
+    async fn left(
+        &self,
+        reader: &dyn Reader,
+        statement: &Statement,
+        parts: &Parts,
+        is_target: bool,
+    ) -> Result<Option<Option<String>>> {
+        let changes = |texts: Vec<String>| async move {
+            let pairs = pairs(statement, texts.iter().map(String::as_str));
+            let readings = reader.relations(&pairs).await?;
+            Ok::<Vec<f32>, Error>(readings.iter().map(PairReading::change).collect())
+        };
+        let of_parts = changes(parts.said.clone()).await?;
+        let without = if is_target && !is_touched(&of_parts) {
+            let without = |part| joined(&others(&parts.said, part)).unwrap_or_default();
+            changes((0..parts.said.len()).map(without).collect()).await?
+        } else {
+            Vec::new()
+        };
+        let Some(left) = untouched(&of_parts, &without) else { return Ok(None) };
+        let rest =
+            |texts: &[String]| joined(&left.iter().map(|part| texts[*part].as_str()).collect::<Vec<_>>());
+        let (Some(told), Some(said)) = (rest(&parts.told), rest(&parts.said)) else { return Ok(Some(None)) };
+        let change = changes(vec![said.clone()]).await?.first().copied().unwrap_or(1.0);
+        let alone = SentenceInContext { text: said, ..SentenceInContext::default() };
+        let worth = reader.sentences(&[alone]).await?.first().map_or(0.0, |reading| reading.worth);
+        Ok(Some(Some(told).filter(|_| rest_holds(change, worth))))
+    }
+}
+
+/// The parts of a memory, as it is told and as it was said.
+struct Parts {
+    told: Vec<String>,
+    said: Vec<String>,
+}
+
+impl Parts {
+    fn new(told: &str, said: &str) -> Self {
+        let (told, said) = (parts(told), parts(said));
+        // A sentence that falls into other parts in the third person is compared as it is told.
+        let said = if told.len() == said.len() { said } else { told.clone() };
+        Self { told, said }
+    }
+}
+
+/// The parts without one of them.
+fn others(parts: &[String], without: usize) -> Vec<&str> {
+    parts.iter().enumerate().filter(|(part, _)| *part != without).map(|(_, text)| text.as_str()).collect()
 }
 
 /// A memory that a change closes.
@@ -127,14 +198,15 @@ fn per_cent(certainty: f32) -> Option<u8> {
 
 impl Reconciler<'_> {
     fn add_unless_change(&mut self, one: &DatedStatement) {
-        if !one.statement.only_as_change() {
+        if one.statement.standing() == Standing::Kept {
             self.add(one, &[]);
         }
     }
 
     /// A statement that says the same as a memory. What it says beside that is kept in the memory's thread.
     fn repeated(&mut self, one: &DatedStatement, memory: &Memory) {
-        if one.statement.only_as_change() || !has_new_values(one.statement.said(), &memory.content) {
+        let is_kept = one.statement.standing() == Standing::Kept;
+        if !is_kept || !says_more(one.statement.said(), &memory.content) {
             self.repeat(memory, &one.statement);
             return;
         }
@@ -143,9 +215,6 @@ impl Reconciler<'_> {
     }
 
     fn dispute(&mut self, one: &DatedStatement, memory: &Memory, certainty: f32) {
-        if one.statement.only_as_change() {
-            return;
-        }
         let id = self.add(one, &[]);
         let notes = |other| MemoryNotes {
             disputed: Some(other),
@@ -166,7 +235,10 @@ impl Reconciler<'_> {
         let fates: Vec<(Memory, Fate)> =
             ended.iter().map(|old| (old.memory.clone(), fate(&old.memory, &one.statement, keep))).collect();
         if keep {
-            self.add(one, &fates);
+            let id = self.add(one, &fates);
+            if let Some(thread) = ended.first().map(|old| old.memory.thread()) {
+                self.note(id, MemoryNotes { thread: Some(thread), ..MemoryNotes::default() });
+            }
         } else {
             self.close(one, &fates);
         }

@@ -70,15 +70,24 @@ pattern!(
 pattern!(NAMED, r"(?i)\b(?:this|these|following|below|attached)\b|[这這]|以下|下面|如下|[转轉]");
 pattern!(
     OWN_LIST,
-    r"(?i)\b(?:i|we) (?:have|had|got|need|want|own|use|am|are|do|did)\b|\b(?:i've|we've|i'm|we're)\b|\bmy (?:list|details|plan|setup|data|numbers|stats)\b|我(?:有|的|要|家)"
+    r"(?i)\bmy (?:own )?(?:personal statement|statement|speech|cv|resume|bio|profile|intro\w*|draft|essay|application|cover letter)\b|自我介[绍紹]|我[写寫]的|\b(?:i|we) (?:have|had|got|need|want|own|use|am|are|do|did)\b|\b(?:i've|we've|i'm|we're)\b|\bmy (?:list|details|plan|setup|data|numbers|stats)\b|我(?:有|的|要|家)"
 );
 pattern!(
     FIRST_PERSON,
     r"(?i)\b(?:i|i'm|im|i've|ive|i'd|i'll|my|mine|me|we|we're|we've|our|ours|us)\b|[我咱俺]"
 );
 pattern!(
+    WORKS_ON,
+    r"(?i)\b(?:translat\w*|summari[sz]\w*|sum up|proof-?read|check|correct|shorten|rewrite|reword|rephrase|repl(?:y|ies)|answer|respond|explain|mark|fix|edit|polish|convert|turn|format|review|critique)\b|翻[译譯]|[总總][结結]|[润潤]色|修改|改[写寫一成短下]|提[炼煉]|批改|回[复覆]|解[释釋]|看看|看一?下|[简簡][化写寫]"
+);
+pattern!(
+    IMPERATIVE,
+    r"(?i)\b(?:gimme|give me|write|make|draft|tell|do me|create|invent|come up with|compose|pretend|act as|role-?play)\b|[写寫编編讲講来來]|假装|扮演"
+);
+pattern!(REAL_PERSON, r"(?i)\b(?:my|our)\b|我[家的们們女儿兒妈媽爸老弟妹哥姐]");
+pattern!(
     FICTION,
-    r"(?i)\b(?:story|stories|poem|limerick|haiku|sonnet|song|rap|lullaby|fairy ?tale|backstory|npc|flavou?r text|journal entry|diary entry|monologue|scene|villain|role-?play|fan ?fic|testimonial|ransom note|fictional|made[- ]up|invented|pretend|imaginary|dummy|placeholder|fake|lorem|screenplay|bedtime)\b|故事|小说|小說|童话|童話|剧本|劇本|段子|人设|人設|歌词|歌詞|假装|假裝|扮演|虚构|虛構|编一|編一|打油诗|打油詩|藏头诗|藏頭詩|写首|寫首"
+    r"(?i)\b(?:story|stories|poem|limerick|haiku|sonnet|song|rap|lullaby|fairy ?tale|backstory|npc|flavou?r text|journal entry|diary entry|novel|chapter|script|parody|fictitious|mock|monologue|dialogue|scene|protagonist|villain|role-?play|fan ?fic|testimonial|ransom note|fictional|made[- ]up|invented|pretend|imaginary|dummy|placeholder|fake|lorem|screenplay|bedtime)\b|故事|小说|小說|童话|童話|剧本|劇本|段子|人设|人設|歌词|歌詞|假装|假裝|扮演|虚构|虛構|编一|編一|打油诗|打油詩|藏头诗|藏頭詩|写首|寫首"
 );
 pattern!(
     HOUSEKEEPING,
@@ -112,25 +121,19 @@ pub fn aside(pieces: &[Piece], leanings: &[Leaning]) -> Vec<Option<Aside>> {
         })
         .collect();
     let lines = Lines { pieces, leanings };
-    let mut mark = |places: Vec<usize>, reason: Aside| {
-        for place in places {
-            reasons[place].get_or_insert(reason);
-        }
-    };
-    mark(lines.log(), Aside::Log);
-    mark(lines.material(), Aside::Material);
-    let free = |place: &usize| reasons[*place].is_none();
-    let asks = (0..pieces.len()).filter(free).find(|place| is(&FICTION, &pieces[*place].text));
-    if let Some(asks) =
-        asks.filter(|asks| lines.leans(*asks).request >= REQUEST || lines.leans(*asks).foreign >= REQUEST)
-    {
-        let told =
-            (asks..pieces.len()).filter(|place| *place == asks || !is(&FIRST_PERSON, &pieces[*place].text));
-        for place in told.collect::<Vec<_>>() {
-            reasons[place].get_or_insert(Aside::Fiction);
-        }
-    }
+    mark(&mut reasons, lines.log(), Aside::Log);
+    mark(&mut reasons, lines.material(), Aside::Material);
+    let free: Vec<bool> = reasons.iter().map(Option::is_none).collect();
+    mark(&mut reasons, lines.fiction(&free), Aside::Fiction);
+    mark(&mut reasons, lines.inline(&free), Aside::Material);
     reasons
+}
+
+/// Notes a reason for the pieces that have none.
+fn mark(reasons: &mut [Option<Aside>], places: Vec<usize>, reason: Aside) {
+    for place in places {
+        reasons[place].get_or_insert(reason);
+    }
 }
 
 /// The pieces of a message by their lines.
@@ -157,6 +160,41 @@ impl Lines<'_> {
         is_log.enumerate().filter(|(_, is_log)| *is_log).map(|(place, _)| place).collect()
     }
 
+    /// The pieces of the fiction that the first of the `free` pieces asks for. A tale about the speaker's own people is
+    /// none.
+    fn fiction(&self, free: &[bool]) -> Vec<usize> {
+        let text = |place: usize| self.pieces[place].text.as_str();
+        let mut asking = (0..self.pieces.len()).filter(|place| free[*place] && is(&FICTION, text(*place)));
+        let Some(asks) = asking.next() else { return Vec::new() };
+        let Leaning { request, foreign } = self.leans(asks);
+        let is_asked = request >= REQUEST || foreign >= REQUEST || is(&IMPERATIVE, text(asks));
+        if !is_asked || is(&REAL_PERSON, text(asks)) {
+            return Vec::new();
+        }
+        (asks..self.pieces.len()).filter(|place| *place == asks || !is(&FIRST_PERSON, text(*place))).collect()
+    }
+
+    /// The pieces of material that stands behind a colon in the line of the request, until the next request.
+    fn inline(&self, free: &[bool]) -> Vec<usize> {
+        for place in (0..self.pieces.len()).filter(|place| free[*place]) {
+            let text = &self.pieces[place].text;
+            let Some(colon) = naming_colon(text) else { continue };
+            let (request, material) = text.split_at(colon);
+            let asks = is(&WORKS_ON, request) && !is(&OWN_LIST, request);
+            let first = match asks.then(|| material.trim_start_matches([':', '：', ' '])) {
+                Some("") => place + 1,
+                Some(material) if is_long(material) => place,
+                _ => continue,
+            };
+            let same_line = |other: &usize| self.pieces[*other].line == self.pieces[place].line;
+            let later = (first..self.pieces.len()).take_while(same_line);
+            return later
+                .take_while(|other| *other <= first || self.leans(*other).request < LIKELY)
+                .collect();
+        }
+        Vec::new()
+    }
+
     /// The pieces of the material that the first naming line names.
     fn material(&self) -> Vec<usize> {
         let mut start = 0;
@@ -181,7 +219,9 @@ impl Lines<'_> {
         let named = lead.iter().any(|place| is(&NAMED, &self.pieces[*place].text));
         let (colon, question) = (text.ends_with([':', '：']), text.ends_with(['?', '？']));
         colon && (named || asks) && !is(&OWN_LIST, text)
-            || named && (asks || question)
+            || named
+                && (asks || question)
+                && !lead.iter().any(|place| is(&OWN_LIST, &self.pieces[*place].text))
             || question && is(&LIST_ITEM, &first.text)
     }
 
@@ -207,4 +247,21 @@ impl Lines<'_> {
             .any(|place| is(&FIRST_PERSON, &self.pieces[place].text) || self.leans(place).request >= LIKELY);
         !foreign && speaks && !is(&LIST_ITEM, &self.pieces[first].text)
     }
+}
+
+/// The place of the first colon that may begin material: not inside a time or an address.
+fn naming_colon(text: &str) -> Option<usize> {
+    let begins = |(at, c): &(usize, char)| {
+        let after_digit = text[..*at].ends_with(|before: char| before.is_ascii_digit());
+        let next = text[at + c.len_utf8()..].chars().next();
+        (*c == '：' || *c == ':' && next.is_none_or(|next| next.is_whitespace() || !next.is_ascii()))
+            && !after_digit
+    };
+    text.char_indices().find(begins).map(|(at, _)| at)
+}
+
+/// Whether what stands behind a colon is long enough to be material.
+fn is_long(text: &str) -> bool {
+    let han = text.chars().filter(|c| ('\u{3400}'..='\u{9fff}').contains(c)).count();
+    han >= 8 || text.split_whitespace().count() >= 4
 }

@@ -49,9 +49,16 @@ fn english_parts(text: &str) -> Vec<String> {
     while let Some(found) = ENGLISH.as_ref().and_then(|cut| cut.captures_at(text, at)) {
         let gap = ["gap", "dash", "open", "join"].iter().find_map(|name| found.name(name));
         let Some(gap) = gap else { break };
+        at = gap.end();
+        // A date in brackets belongs to the words before it.
+        let is_date = text[gap.end()..]
+            .strip_prefix('(')
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        if is_date {
+            continue;
+        }
         parts.push(text[from..gap.start()].trim().to_owned());
         from = gap.end();
-        at = gap.end();
     }
     parts.push(text[from..].trim().to_owned());
     parts.retain(|part| !part.is_empty());

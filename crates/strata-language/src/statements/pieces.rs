@@ -1,8 +1,4 @@
-//! The pieces of a message: its sentences, and the clauses of Chinese ones.
-
-use std::sync::LazyLock;
-
-use regex::Regex;
+//! The pieces of a message: its sentences, and the clauses of Chinese ones where a sentence is too much at once.
 
 use super::chinese::is_chinese;
 use super::quotations::quotations;
@@ -10,8 +6,7 @@ use crate::sentences;
 
 /// The maximum number of characters of a message that are read. Longer texts are pasted, not said.
 const MAX_CHARS: usize = 6_000;
-/// The number of characters from which a part of a Chinese sentence is a clause of its own. A network reads whole
-/// English sentences better than their clauses; Chinese sentences run on.
+/// The number of characters from which a part of a Chinese sentence is a clause of its own.
 const CHINESE_CLAUSE: usize = 12;
 /// The number of characters up to which the rest of a Chinese sentence belongs to the clause before it.
 const CHINESE_REST: usize = 3;
@@ -27,7 +22,7 @@ pub enum Form {
     Code,
 }
 
-/// A sentence or a clause of a message.
+/// A sentence of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
     /// Its words.
@@ -37,16 +32,6 @@ pub struct Piece {
     /// Its form.
     pub form: Form,
 }
-
-/// A request that names its material before a colon («translate this: …»).
-static NAMES_MATERIAL: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(
-        r"(?ix)\b(?:translate|summari[sz]e|rewrite|reword|rephrase|paraphrase|proofread|correct|fix|edit|polish|shorten|tidy|improve|answer|reply|
-            respond|draft|check|review|explain|turn|convert|reformat|simplify|this|these|following|below|attached)\b
-        |翻译|翻譯|润色|潤色|改写|改寫|总结|總結|概括|提炼|提煉|回复|回覆|修改|检查|檢查|解释|解釋|校对|校對|整理|[这這]|以下|下面|如下|[转轉]",
-    )
-    .ok()
-});
 
 /// The pieces of a message, in order.
 pub fn pieces(message: &str) -> Vec<Piece> {
@@ -63,49 +48,24 @@ pub fn pieces(message: &str) -> Vec<Piece> {
     found
 }
 
-/// Adds the pieces of a part of the message, and counts its lines. Material after a colon counts as a line of its own.
+/// Adds the pieces of a part of the message, and counts its lines.
 fn add(part: &str, form: Form, line: &mut usize, found: &mut Vec<Piece>) {
     for (number, text) in part.split('\n').enumerate() {
         *line += usize::from(number > 0);
         if form == Form::Code {
             push(text, form, *line, found);
-            continue;
+        } else {
+            sentences(text, form, *line, found);
         }
-        let (head, material) = at_colon(text);
-        sentences(head, form, *line, found);
-        if !material.is_empty() {
-            *line += 1;
-            sentences(material, form, *line, found);
-        }
-    }
-}
-
-/// A line before and after a colon that follows the name of some material.
-fn at_colon(line: &str) -> (&str, &str) {
-    let ends = |(at, c): &(usize, char)| match c {
-        '：' => true,
-        ':' => line[at + 1..].starts_with(|next: char| next.is_whitespace() || !next.is_ascii()),
-        _ => false,
-    };
-    match line.char_indices().find(ends) {
-        Some((at, c)) if NAMES_MATERIAL.as_ref().is_some_and(|names| names.is_match(&line[..at])) => {
-            line.split_at(at + c.len_utf8())
-        }
-        _ => (line, ""),
     }
 }
 
 fn sentences(line: &str, form: Form, number: usize, found: &mut Vec<Piece>) {
     let mut from = 0;
     for end in sentences::ends(line).chain([line.len()]) {
-        let Some(sentence) = line.get(from..end).filter(|sentence| end == line.len() || is_whole(sentence))
-        else {
-            continue;
-        };
-        from = end;
-        if is_chinese(sentence) {
-            clauses(sentence.trim(), |clause| push(clause, form, number, found));
-        } else {
+        let sentence = line.get(from..end).filter(|sentence| end == line.len() || is_whole(sentence));
+        if let Some(sentence) = sentence {
+            from = end;
             push(sentence, form, number, found);
         }
     }
@@ -132,14 +92,14 @@ fn is_whole(sentence: &str) -> bool {
     !(is_initial || is_short || is_first && word.chars().count() < 3)
 }
 
-/// The clauses of a Chinese sentence.
-fn clauses(sentence: &str, mut emit: impl FnMut(&str)) {
+/// The clauses of a Chinese sentence, which runs on with commas; one for a short sentence or another language.
+pub fn chinese_clauses(sentence: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut part = String::new();
     for c in sentence.chars() {
         part.push(c);
         let may_end = matches!(c, '，' | '；' | ',' | ';') || c.is_whitespace();
-        if may_end && part.chars().count() >= CHINESE_CLAUSE {
+        if may_end && is_chinese(sentence) && part.chars().count() >= CHINESE_CLAUSE {
             found.push(std::mem::take(&mut part));
         }
     }
@@ -147,7 +107,14 @@ fn clauses(sentence: &str, mut emit: impl FnMut(&str)) {
         Some(last) if part.trim().chars().count() <= CHINESE_REST => last.push_str(&part),
         _ => found.push(part),
     }
-    for clause in found {
-        emit(&clause);
-    }
+    found.into_iter().map(|clause| clause.trim().to_owned()).collect()
+}
+
+/// About how many word pieces a text has: one for each short word, mark and Chinese character.
+pub fn rough_length(text: &str) -> usize {
+    let marks = text.chars().filter(|c| !c.is_alphanumeric() && !c.is_whitespace()).count();
+    let han = text.chars().filter(|c| ('\u{3400}'..='\u{9fff}').contains(c)).count();
+    let words = text.split(|c: char| !c.is_alphanumeric() || ('\u{3400}'..='\u{9fff}').contains(&c));
+    let words = words.filter(|word| !word.is_empty()).map(|word| 1 + word.chars().count() / 8);
+    marks + han + words.sum::<usize>()
 }

@@ -65,19 +65,19 @@ fn a_message_has_sentences_and_chinese_clauses() {
     let check = |message: &str, expected: &[&str]| assert_eq!(texts(message), expected);
     check("I met Dr. Osei at St. Mary's. She is kind!", &["I met Dr. Osei at St. Mary's.", "She is kind!"]);
     check("J. Abara signed it. Fine.", &["J. Abara signed it.", "Fine."]);
-    check("Answer this mail: Hello, I moved.", &["Answer this mail:", "Hello, I moved."]);
     check("Meeting at: 10:30", &["Meeting at: 10:30"]);
     check(
         "She wrote \"we are moving to Graz in June\" and I cried.",
         &["She wrote", "\"we are moving to Graz in June\"", "and I cried."],
     );
     check("I read \"Dune\" twice.", &["I read \"Dune\" twice."]);
-    check(
-        "我家老大上二年级了，每天七点五十送他到校，老二还小。",
-        &["我家老大上二年级了，每天七点五十送他到校，", "老二还小。"],
-    );
+    check("我住苏州，老家在郑州。你呢？", &["我住苏州，老家在郑州。", "你呢？"]);
     check("好的。", &["好的。"]);
     check("…", &[]);
+    let clauses = chinese_clauses("我家老大上二年级了，每天七点五十送他到校，老二还小。");
+    assert_eq!(clauses, ["我家老大上二年级了，每天七点五十送他到校，", "老二还小。"]);
+    assert_eq!(chinese_clauses("I live here, and I like it."), ["I live here, and I like it."]);
+    assert!(rough_length("I live in Lisbon.") < 8 && rough_length("我住在里斯本。") < 10);
 }
 
 /// The reasons for a message whose pieces have these probabilities of being foreign and of being a request.
@@ -97,7 +97,13 @@ fn material_is_put_aside_as_a_whole() {
     let check = |message: &str, leanings: &[(f32, f32)], expected: &[Option<Aside>]| {
         assert_eq!(reasons(message, leanings), expected, "{message}");
     };
-    check("Answer this mail: Hello, I moved to Kyoto.", &[REQUEST, OWN], &[None, Some(Material)]);
+    check("Answer this mail: Hello, I moved to Kyoto.", &[OWN], &[Some(Material)]);
+    check(
+        "Please translate: I moved to Kyoto. My number is 5. I hate mail.",
+        &[OWN, OWN, REQUEST],
+        &[Some(Material), Some(Material), None],
+    );
+    check("I turn 40 in May: no party.", &[OWN], &[None]);
     check(
         "shorten please:\nI sold the boat.\nIt was old.\n\nI am in Bergen until May.",
         &[REQUEST, OWN, OWN, OWN],
@@ -120,7 +126,8 @@ fn material_is_put_aside_as_a_whole() {
         &[REQUEST, OWN, OWN],
         &[Some(Fiction), Some(Fiction), None],
     );
-    check("帮我润色这段：我搬到了东京，电话是555。", &[REQUEST, OWN], &[None, Some(Material)]);
+    check("帮我润色这段：我搬到了东京，电话是555。", &[REQUEST], &[Some(Material)]);
+    check("Tell my daughter's story. She lives in Ulm.", &[REQUEST, OWN], &[None, None]);
 }
 
 #[test]

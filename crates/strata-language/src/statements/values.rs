@@ -1,5 +1,7 @@
 //! The values of a text: the numbers and names that a rewriting may neither lose nor invent.
 
+use crate::text;
+
 /// Words of a rewriting that need not be in its source.
 const TOLD: [&str; 4] = ["the", "user", "user's", "their"];
 
@@ -60,4 +62,14 @@ pub fn has_new_values(new: &str, old: &str) -> bool {
         (is_value && !is_first_person(word)).then(|| word.to_lowercase())
     });
     values.any(|value| !old.contains(&value))
+}
+
+/// The number of words that a text has to add to another one to say more.
+const MORE_TERMS: usize = 3;
+
+/// Whether a text says noticeably more than another one that means the same.
+pub fn says_more(new: &str, old: &str) -> bool {
+    let known = text::query_terms(old);
+    let added = text::query_terms(new).into_iter().filter(|term| !known.contains(term)).count();
+    added >= MORE_TERMS || has_new_values(new, old)
 }
