@@ -86,14 +86,16 @@ impl Learning {
     }
 }
 
-/// The places of the memories that share most terms with a text.
+/// The places of the memories that share most terms with a text; of equals the newest.
 fn by_terms(said: &str, memories: &[Memory]) -> Vec<usize> {
     let terms = text::query_terms(said);
     let shared = |memory: &Memory| {
         let others = text::query_terms(&memory.content);
-        terms.iter().filter(|term| others.contains(term)).count() as f32
+        terms.iter().filter(|term| others.contains(term)).count()
     };
-    best(memories.iter().map(shared), 1.0)
+    let mut ranked: Vec<(usize, usize)> = memories.iter().map(shared).enumerate().collect();
+    ranked.sort_by_key(|(place, shared)| std::cmp::Reverse((*shared, memories[*place].recorded_at)));
+    ranked.into_iter().take(MAX_CANDIDATES).map(|(place, _)| place).collect()
 }
 
 fn best(values: impl Iterator<Item = f32>, least: f32) -> Vec<usize> {

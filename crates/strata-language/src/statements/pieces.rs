@@ -96,9 +96,20 @@ fn is_whole(sentence: &str) -> bool {
 pub fn chinese_clauses(sentence: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut part = String::new();
-    for c in sentence.chars() {
+    let mut depth = 0_i32;
+    let mut characters = sentence.chars().peekable();
+    while let Some(c) = characters.next() {
+        let before = part.chars().next_back();
         part.push(c);
-        let may_end = matches!(c, '，' | '；' | ',' | ';') || c.is_whitespace();
+        match c {
+            '“' | '「' | '『' | '（' | '(' => depth += 1,
+            '”' | '」' | '』' | '）' | ')' => depth -= 1,
+            _ => {}
+        }
+        // A blank beside Latin letters is one between words.
+        let is_latin = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+        let is_gap = c.is_whitespace() && !is_latin(before) && !is_latin(characters.peek().copied());
+        let may_end = depth <= 0 && (matches!(c, '，' | '；' | ',' | ';') || is_gap);
         if may_end && is_chinese(sentence) && part.chars().count() >= CHINESE_CLAUSE {
             found.push(std::mem::take(&mut part));
         }

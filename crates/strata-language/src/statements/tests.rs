@@ -76,6 +76,9 @@ fn a_message_has_sentences_and_chinese_clauses() {
     check("…", &[]);
     let clauses = chinese_clauses("我家老大上二年级了，每天七点五十送他到校，老二还小。");
     assert_eq!(clauses, ["我家老大上二年级了，每天七点五十送他到校，", "老二还小。"]);
+    let quoted = chinese_clauses("招牌上写着“全天营业，周末双休”，我不信。");
+    assert_eq!(quoted, ["招牌上写着“全天营业，周末双休”，", "我不信。"]);
+    assert_eq!(chinese_clauses("怎么把 offset 调回昨天零点的位置").len(), 1);
     assert_eq!(chinese_clauses("I live here, and I like it."), ["I live here, and I like it."]);
     assert!(rough_length("I live in Lisbon.") < 8 && rough_length("我住在里斯本。") < 10);
 }
