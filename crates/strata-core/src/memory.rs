@@ -22,10 +22,20 @@ pub enum MemoryKind {
     Fact,
     /// A preference: something a person likes or wants done in a certain way.
     Preference,
-    /// A task to be done.
+    /// A time or a rhythm: an appointment, opening hours, «every Tuesday at ten».
+    Schedule,
+    /// A task to be done, or a plan.
     Todo,
     /// A decision.
     Decision,
+    /// Something that happened.
+    Event,
+    /// A person or an animal, and what they are to the speaker.
+    Relation,
+    /// A detail of work: a port, a version, a budget, a part of a project.
+    Work,
+    /// A standing instruction to the assistant. Prompts always hold it, within their budget.
+    Instruction,
 }
 
 impl MemoryKind {
@@ -73,6 +83,12 @@ pub struct MemoryNotes {
     pub restored_at: Option<Timestamp>,
     /// The time at which the first statement of a revised memory was recorded.
     pub first_recorded_at: Option<Timestamp>,
+    /// The memory that said the same first. A change closes all memories of a thread together.
+    pub thread: Option<MemoryId>,
+    /// A current memory that it may contradict. Both are shown as disputed until one of them is closed.
+    pub disputed: Option<MemoryId>,
+    /// How sure the reader was of the change that closed it, or of the dispute, in per cent.
+    pub certainty: Option<u8>,
 }
 
 impl MemoryNotes {
@@ -83,6 +99,9 @@ impl MemoryNotes {
             todo: self.todo.or(former.todo),
             restored_at: self.restored_at.or(former.restored_at),
             first_recorded_at: self.first_recorded_at.or(former.first_recorded_at),
+            thread: self.thread.or(former.thread),
+            disputed: self.disputed.or(former.disputed),
+            certainty: self.certainty.or(former.certainty),
         }
     }
 }
@@ -161,6 +180,11 @@ impl Memory {
             return None;
         }
         self.notes.todo.or_else(|| self.valid_to.is_none().then_some(TodoState::Open))
+    }
+
+    /// The thread of memories that say the same: its first memory.
+    pub fn thread(&self) -> MemoryId {
+        self.notes.thread.unwrap_or(self.id)
     }
 
     /// Whether it is believed now.

@@ -1,5 +1,7 @@
 //! The ports of the core beside the store: time, ids, tokens and models.
 
+mod reader;
+
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -8,6 +10,11 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::error::{Error, Result};
+
+pub use reader::{
+    CaseRole, PairReading, READER_KINDS, Reader, Relation, SentenceInContext, SentencePair, SentenceReading,
+    Speaker, TurnInContext, Voice, best,
+};
 
 /// The time. Tests pass a fixed clock.
 pub trait Clock: Send + Sync + 'static {

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use strata_core::error::{Error, Result};
 use strata_core::lexicon::Lexicon;
 use strata_core::ports::{
-    ChatModel, Clock, Compute, Embedder, IdSource, InlineCompute, Reranker, Timer, TokenCounter,
+    ChatModel, Clock, Compute, Embedder, IdSource, InlineCompute, Reader, Reranker, Timer, TokenCounter,
 };
 use strata_core::store::Store;
 
@@ -19,7 +19,7 @@ use crate::index::Indexes;
 use crate::jobs::Jobs;
 use crate::keys::Keys;
 use crate::learn::LearnSettings;
-use crate::learning::Learning;
+use crate::learning::{Learning, StatementVectors};
 use crate::limits::Limits;
 use crate::maintenance::{EmbedItems, Maintenance};
 use crate::memories::Memories;
@@ -96,6 +96,9 @@ struct Wiring {
     timer: Option<Arc<dyn Timer>>,
     /// Without a model, learning uses rules.
     model: Option<Arc<dyn ChatModel>>,
+    /// Without a reader, learning reads by rules.
+    reader: Option<Arc<dyn Reader>>,
+    vectors: StatementVectors,
 }
 
 impl Engine {
@@ -120,6 +123,8 @@ impl Engine {
             reranker: None,
             timer: None,
             model: None,
+            reader: None,
+            vectors: StatementVectors::default(),
         }
         .build()
     }
@@ -168,6 +173,12 @@ impl Engine {
         Wiring { model: Some(model), ..self.wiring }.build()
     }
 
+    /// Learns what people say with a reader instead of rules.
+    #[must_use]
+    pub fn with_reader(self, reader: Arc<dyn Reader>) -> Self {
+        Wiring { reader: Some(reader), ..self.wiring }.build()
+    }
+
     /// Replaces the default settings for prompts and states; *invalid* if a profile has an error.
     pub fn with_prompts(self, settings: PromptSettings) -> Result<Self> {
         if settings.enrichment.as_ref().is_some_and(|template| !template.contains("{question}")) {
@@ -211,7 +222,7 @@ impl Wiring {
         let memories = self.memories(*limits);
         let summaries = self.summaries(&learn, jobs.clone(), sessions.clone());
         let prompting = self.prompting(recall.clone(), recording.clone(), *limits);
-        let learning = self.learning(learn, &recall, &recording, &summaries);
+        let learning = self.learning(learn, &recall, &recording, &summaries, &memories);
         Engine {
             requests: Requests { store: self.store.clone(), recall: recall.clone(), log },
             conversation: Conversation {
@@ -340,6 +351,7 @@ impl Wiring {
         recall: &Recall,
         recording: &Recording,
         summaries: &Summaries,
+        memories: &Memories,
     ) -> Learning {
         Learning {
             store: self.store.clone(),
@@ -347,10 +359,14 @@ impl Wiring {
             ids: self.ids.clone(),
             settings,
             model: self.model.clone(),
+            reader: self.reader.clone(),
+            embedder: self.embedder.clone(),
+            vectors: self.vectors.clone(),
             jobs: recording.jobs.clone(),
             recording: recording.clone(),
             recall: recall.clone(),
             summaries: summaries.clone(),
+            memories: memories.clone(),
         }
     }
 }

@@ -9,6 +9,8 @@
 pub(crate) mod answer;
 pub(crate) mod extractive;
 pub(crate) mod questions;
+pub mod reading;
+pub mod relation;
 pub mod rules;
 mod settings;
 mod statement;
@@ -18,7 +20,7 @@ pub mod tree;
 pub mod window;
 
 pub use settings::{LearnInto, LearnSettings};
-pub use statement::{Said, Statement};
+pub use statement::{AsSaid, Said, Standing, Statement};
 pub use strata_language::normalised;
 pub use strata_language::plan::{Fate, Novelty, Plan, TodoEnd};
 pub use strata_language::rules::MAX_STATEMENTS;

@@ -7,21 +7,31 @@
 //!
 //! Deliberately absent: threads, timers and the caller ([`Learning::learn_next`] does one job and returns).
 
+mod as_said;
+mod by_hand;
 mod evict;
+mod explain;
 mod extract;
 mod infer;
+mod nearest;
+mod read;
 mod reconcile;
+mod relate;
 
 use std::sync::Arc;
 
 use strata_core::error::{Error, Result};
 use strata_core::id::LeaseId;
 use strata_core::job::Job;
-use strata_core::ports::{ChatModel, Clock, IdSource};
+use strata_core::ports::{ChatModel, Clock, Embedder, IdSource, Reader};
 use strata_core::store::{LeaseRequest, Store};
+
+pub use explain::{CandidateExplanation, SentenceExplanation, StatementExplanation, TextExplanation};
+pub(crate) use nearest::StatementVectors;
 
 use crate::jobs::{Ended, JobKind, Jobs, Learned, Work, after};
 use crate::learn::LearnSettings;
+use crate::memories::Memories;
 use crate::recall::Recall;
 use crate::recording::Recording;
 use crate::summaries::Summaries;
@@ -35,10 +45,15 @@ pub struct Learning {
     pub(crate) settings: Arc<LearnSettings>,
     /// Without a model, the built-in rules learn.
     pub(crate) model: Option<Arc<dyn ChatModel>>,
+    /// Without a reader, the rules read.
+    pub(crate) reader: Option<Arc<dyn Reader>>,
+    pub(crate) embedder: Option<Arc<dyn Embedder>>,
+    pub(crate) vectors: StatementVectors,
     pub(crate) jobs: Jobs,
     pub(crate) recording: Recording,
     pub(crate) recall: Recall,
     pub(crate) summaries: Summaries,
+    pub(crate) memories: Memories,
 }
 
 impl Learning {

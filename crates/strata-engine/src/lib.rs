@@ -35,7 +35,9 @@ pub use filter::Filter;
 pub use imports::{ImportedParts, ImportedSession, ImportedSummary, Imports, ReadInto};
 pub use jobs::{Ended, Event, InferredEvent, Jobs, Learned};
 pub use keys::{Keys, NewKey};
-pub use learning::Learning;
+pub use learning::{
+    CandidateExplanation, Learning, SentenceExplanation, StatementExplanation, TextExplanation,
+};
 pub use limits::Limits;
 pub use maintenance::{EmbedItems, EmbeddingProgress, Maintenance};
 pub use memories::{HistoryStep, Memories, MemoryEdit, NewMemory, Quote};

@@ -87,7 +87,7 @@ impl Memories {
         Ok(memories)
     }
 
-    pub(super) fn memory_at(&self, memory: NewMemory, now: Timestamp) -> Result<Memory> {
+    pub(crate) fn memory_at(&self, memory: NewMemory, now: Timestamp) -> Result<Memory> {
         let NewMemory { content, kind, session, agent, confidence, valid_from, source_turns, metadata } =
             memory;
         self.check_statement(&content)?;

@@ -10,6 +10,7 @@ pub mod plan;
 pub mod rules;
 mod same;
 pub mod sentences;
+pub mod statements;
 pub mod text;
 pub mod time;
 

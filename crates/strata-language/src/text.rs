@@ -21,7 +21,7 @@ use std::sync::LazyLock;
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-pub use normalise::fold;
+pub use normalise::{fold, simplified};
 pub use similar::SimilarWords;
 pub use words::{WordRun, for_each_word};
 

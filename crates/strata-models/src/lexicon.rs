@@ -5,6 +5,7 @@
 //! and `tools/distill` builds them. Nothing is read from disk, and nothing is computed before the first look-up.
 
 mod chinese;
+pub(crate) mod gloss;
 mod pieces;
 mod word_pieces;
 

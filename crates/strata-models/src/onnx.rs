@@ -4,8 +4,11 @@
 //! out. Weights are read on first use. `rten` runs the models; `docs/encoder.md` gives the reason.
 
 mod encoder;
+mod gloss;
+mod reader;
 mod reranker;
 pub(crate) mod session;
 
 pub use encoder::OnnxEncoder;
+pub use reader::OnnxReader;
 pub use reranker::OnnxReranker;

@@ -69,8 +69,12 @@ async fn fill(store: &SqliteStore) {
     bound.agent = Some("guide".to_owned());
     bound.source_turns = vec![said.id];
     bound.metadata = object(serde_json::json!({"seen": true}));
-    bound.notes =
-        MemoryNotes { todo: Some(TodoState::Done), restored_at: Some(at(3)), first_recorded_at: Some(at(1)) };
+    bound.notes = MemoryNotes {
+        todo: Some(TodoState::Done),
+        restored_at: Some(at(3)),
+        first_recorded_at: Some(at(1)),
+        ..MemoryNotes::default()
+    };
     let mut whole = summary("walks", 1);
     whole.structured = Some(serde_json::json!({"facts": ["there is a lake"]}));
     whole.generation_ms = Some(12);

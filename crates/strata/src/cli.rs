@@ -55,6 +55,9 @@ pub(crate) struct SettingArgs {
     /// The embedder: `builtin`, `words`, `onnx:DIR` or `URL#MODEL`
     #[arg(long, global = true, value_name = "EMBEDDER")]
     embedder: Option<String>,
+    /// What reads sentences: `builtin`, `off` or `onnx:DIR`
+    #[arg(long, global = true, value_name = "READER")]
+    reader: Option<String>,
     /// Set any setting by its name; `strata config` lists all settings
     #[arg(long = "setting", global = true, value_name = "KEY=VALUE", value_parser = parse_assignment)]
     assigned: Vec<(String, String)>,
@@ -81,6 +84,7 @@ impl SettingArgs {
             ("data_dir", &self.data_dir),
             ("log", &self.log),
             ("embedder", &self.embedder),
+            ("learn.reader", &self.reader),
             ("listen", &self.listen),
             ("upstream", &self.upstream),
             ("upstream_key", &self.upstream_key),

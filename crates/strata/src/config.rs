@@ -27,7 +27,7 @@ use strata_models::Tokenizer;
 use strata_models::chat::{ChatOptions, OpenAiChat};
 use strata_server::{Reach, Secret};
 
-pub use learning::{LearnModel, Learning};
+pub use learning::{LearnModel, Learning, ReaderChoice};
 pub use models::{EmbedderChoice, Models, STRATA_ENCODER};
 pub use sources::{DEFAULT_FILE, Flag, Sources, editor};
 pub use store_url::StoreUrl;

@@ -37,12 +37,12 @@ pub use worker::{Worker, WorkerSettings};
 
 #[cfg(not(feature = "lite"))]
 use config::STRATA_ENCODER;
-use config::{Config, EmbedderChoice, Models};
+use config::{Config, EmbedderChoice, Models, ReaderChoice};
 use strata_core::Store;
-use strata_core::ports::{Clock, Embedder};
+use strata_core::ports::{Clock, Embedder, Reader};
 use strata_engine::prompt::PromptSettings;
 use strata_models::BuiltinLexicon;
-use strata_models::onnx::{OnnxEncoder, OnnxReranker};
+use strata_models::onnx::{OnnxEncoder, OnnxReader, OnnxReranker};
 use strata_models::remote::RemoteEmbedder;
 
 /// The use-cases over `store`, with the system's clock and ids and the configured tokenizer, models and limits.
@@ -65,6 +65,10 @@ pub fn engine_at(config: &Config, store: Arc<dyn Store>, clock: Arc<dyn Clock>) 
         Some(model) => engine.with_chat_model(Arc::new(model)),
         None => engine,
     };
+    let engine = match reader(config)? {
+        Some(reader) => engine.with_reader(reader),
+        None => engine,
+    };
     let engine = match &config.models.reranker {
         Some(directory) => engine.with_reranker(Arc::new(OnnxReranker::open(directory)?)),
         None => engine,
@@ -74,6 +78,27 @@ pub fn engine_at(config: &Config, store: Arc<dyn Store>, clock: Arc<dyn Clock>) 
         return Ok(engine);
     }
     engine.with_prompts(config.prompts.clone())
+}
+
+/// The configured reader; `None` if the rules read.
+pub fn reader(config: &Config) -> Result<Option<Arc<dyn Reader>>> {
+    Ok(match &config.learning.reader {
+        ReaderChoice::Off => None,
+        ReaderChoice::Builtin => builtin_reader()?.map(|reader| Arc::new(reader) as _),
+        ReaderChoice::Onnx(directory) => Some(Arc::new(OnnxReader::open(directory)?)),
+    })
+}
+
+/// Strata's reader inside the binary.
+#[cfg(not(feature = "lite"))]
+fn builtin_reader() -> Result<Option<OnnxReader>> {
+    OnnxReader::of_program("strata-reader", strata_weights::READER).map(Some)
+}
+
+/// This binary has no networks.
+#[cfg(feature = "lite")]
+fn builtin_reader() -> Result<Option<OnnxReader>> {
+    Ok(None)
 }
 
 /// The configured encoder; `None` for the built-in word vectors alone.

@@ -17,7 +17,7 @@ use strata_core::{Memory as MemoryItem, MemoryId, Result, SessionId, UserId};
 use strata_engine::Engine;
 use strata_engine::prompt::{Prompt, PromptFormat};
 use strata_engine::recall::{RecallRequest, Recalled, RecalledItem};
-use strata_engine::{ChatReply, NewMemory, PromptRequest, Recorded, ReplyStatus, Talk};
+use strata_engine::{ChatReply, Event, NewMemory, PromptRequest, Recorded, ReplyStatus, Talk};
 
 use crate::config::Config;
 use crate::{SystemTimer, Worker, WorkerSettings};
@@ -206,15 +206,19 @@ impl Memory {
         self.engine().recall.ask(&self.user, request).await
     }
 
-    /// Remembers a statement as it is, as a fact for all sessions.
+    /// Remembers a statement in its own words, as a fact for all sessions. If it is known already, the known memory is
+    /// returned; if it changes a memory, it replaces that one.
     pub async fn add(&self, statement: &str) -> Result<MemoryItem> {
         self.add_memory(NewMemory::new(statement)).await
     }
 
     /// Remembers a statement with its kind, session, metadata and validity.
     pub async fn add_memory(&self, memory: NewMemory) -> Result<MemoryItem> {
-        let added = self.engine().memories.add(&self.user, vec![memory]).await?.pop();
-        added.ok_or_else(|| strata_core::Error::internal("a memory was added and is not there"))
+        let events = self.engine().learning.add(&self.user, vec![memory]).await?;
+        let added = events.iter().find(|event| event.event != Event::Delete);
+        let added =
+            added.ok_or_else(|| strata_core::Error::internal("a memory was added and is not there"))?;
+        self.engine().memories.get(&self.user, added.id).await
     }
 
     /// Appends messages of a conversation elsewhere to the session. When it returns, the turns are durable. Strata learns from

@@ -101,6 +101,7 @@ fn statement(entry: &Value, said: &[Said<'_>]) -> Result<Option<(Statement, Opti
         .and_then(number)
         .and_then(|number| said.get(usize::try_from(number.checked_sub(1)?).ok()?).map(|said| said.turn));
     let statement = Statement {
+        as_said: None,
         content: content.to_owned(),
         kind: kind.unwrap_or(MemoryKind::Fact),
         confidence: confidence.filter(|value| value.is_finite()).unwrap_or(UNSAID_CONFIDENCE).clamp(0.0, 1.0),

@@ -18,6 +18,7 @@ pub fn extract(said: &Said<'_>) -> Vec<Statement> {
         confidence: statement.confidence,
         turns: vec![said.turn],
         valid_from: statement.valid_from,
+        as_said: None,
     };
     rules::extract(&message).into_iter().map(with_turn).collect()
 }

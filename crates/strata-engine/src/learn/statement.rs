@@ -31,4 +31,41 @@ pub struct Statement {
     pub turns: Vec<TurnId>,
     /// When the statement began to be true, if the message says so. It defaults to the time of the message.
     pub valid_from: Option<Timestamp>,
+    /// The sentence behind it, if a reader found it.
+    pub as_said: Option<AsSaid>,
+}
+
+/// A sentence as it was said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AsSaid {
+    /// The sentence.
+    pub text: String,
+    /// The sentence before it.
+    pub before: String,
+    /// What it may become.
+    pub standing: Standing,
+}
+
+/// What a sentence may become.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Standing {
+    /// It becomes a memory.
+    #[default]
+    Kept,
+    /// It becomes a memory only if it replaces another one.
+    AsChange,
+    /// It becomes no memory, but may end one if the change is sure.
+    AsSureChange,
+}
+
+impl Statement {
+    /// The sentence behind the statement, or the statement itself.
+    pub(crate) fn said(&self) -> &str {
+        self.as_said.as_ref().map_or(&self.content, |said| &said.text)
+    }
+
+    /// What it may become.
+    pub(crate) fn standing(&self) -> Standing {
+        self.as_said.as_ref().map(|said| said.standing).unwrap_or_default()
+    }
 }

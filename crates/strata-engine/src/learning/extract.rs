@@ -48,6 +48,8 @@ pub(super) struct Batch {
     turn_count: u64,
     /// The user's visible turns.
     said: Vec<Turn>,
+    /// The text of the turn before each of them.
+    before: Vec<String>,
     /// The owner of the memories that come from the batch.
     owner: Owner,
 }
@@ -108,7 +110,9 @@ impl Learning {
         let times_left = self.recording.times_left(user, session).await?;
         let Some(found) = self.store.session(user, session).await? else { return Ok(None) };
         let limit = settings.batch_turns.max(1);
-        let query = TurnQuery::Range { session: session.clone(), after: from.checked_sub(1), limit };
+        // The turn before the batch is read for its context.
+        let (after, limit) = (from.checked_sub(2), limit.saturating_add(u32::from(from > 0)));
+        let query = TurnQuery::Range { session: session.clone(), after, limit };
         let turns = self.store.turns(user, &query).await?;
         let most = match &self.model {
             Some(_) => 2 * settings.model_batch.max(1) as usize,
@@ -121,9 +125,15 @@ impl Learning {
             times_left,
             turn_count: found.turn_count,
             said: Vec::new(),
+            before: Vec::new(),
             owner: Owner::default(),
         };
+        let mut before = String::new();
         for turn in turns {
+            if turn.seq < from {
+                before = strip_injected(&turn.content).into_owned();
+                continue;
+            }
             let is_said = turn.role == Role::User
                 && turn.hidden.is_none()
                 && !strip_injected(&turn.content).trim().is_empty();
@@ -132,10 +142,13 @@ impl Learning {
                 break;
             }
             batch.to = turn.seq + 1;
+            let text = strip_injected(&turn.content).into_owned();
             if is_said {
                 batch.owner = owner.clone();
+                batch.before.push(std::mem::take(&mut before));
                 batch.said.push(turn);
             }
+            before = text;
         }
         Ok((batch.to > batch.from).then_some(batch))
     }
@@ -175,6 +188,16 @@ impl Learning {
                 }
             }
         }
+        if let Some(reader) = &self.reader {
+            let with_before: Vec<(Said<'_>, &str)> =
+                said.iter().copied().zip(batch.before.iter().map(String::as_str)).collect();
+            match self.read(reader.as_ref(), &with_before).await {
+                Ok(statements) => return Ok(Extracted { statements, by: reader.model().to_owned(), spent }),
+                Err(error) => {
+                    tracing::warn!(%error, session = %batch.session, "the reader failed; the rules extract");
+                }
+            }
+        }
         let statements = said.iter().flat_map(rules::extract).collect();
         Ok(Extracted { statements, by: "rules".to_owned(), spent })
     }
@@ -186,6 +209,8 @@ impl Learning {
             session: self.bound_to(batch),
             within: batch.session.clone(),
             owner: batch.owner.clone(),
+            apart: self.settings.into == LearnInto::Session
+                || batch.owner.in_session && *user == UserId::default(),
         };
         let dated = found.statements.iter().filter_map(|statement| dated(statement, batch, now)).collect();
         let mut work = self.reconcile(user, &target, dated).await?;

@@ -56,6 +56,22 @@ pub(super) struct Target {
     pub(super) within: SessionId,
     /// The owner of the memories.
     pub(super) owner: Owner,
+    /// Whether the session is kept apart: nothing that is said in it changes the memories of another session.
+    pub(super) apart: bool,
+}
+
+impl Target {
+    /// Memories that are bound to no session and no agent.
+    pub(super) fn new(user: &UserId, within: SessionId) -> Self {
+        Self { session: None, within, owner: Owner::default(), apart: *user == UserId::default() }
+    }
+
+    /// Whether a memory is one of those that the statements may be about: of the same agent and, if the session is kept
+    /// apart, of this session or of none.
+    pub(super) fn may_hold(&self, memory: &Memory) -> bool {
+        let is_here = memory.session.as_ref().is_none_or(|session| *session == self.within);
+        memory.agent == self.owner.agent && (is_here || !self.apart)
+    }
 }
 
 impl Learning {
@@ -83,14 +99,13 @@ impl Learning {
         };
         let dated = reconciler.without_duplicates(dated);
         let mut spent = Spent::default();
-        let mut by = "rules";
-        match self.model_plan(&dated, &reconciler.known, &near, &mut spent).await {
+        let by = match self.model_plan(&dated, &reconciler.known, &near, &mut spent).await {
             Some(plan) => {
-                by = "model";
                 reconciler.apply(&dated, &plan);
+                "model"
             }
-            None => reconciler.apply_rules(&dated),
-        }
+            None => self.without_model(user, &mut reconciler, &dated).await,
+        };
         reconciler.confirm_repeated();
         let Reconciler { changes, events, .. } = reconciler;
         let expect = if changes.is_empty() { Vec::new() } else { vec![unchanged] };
@@ -101,12 +116,35 @@ impl Learning {
         Ok(Work { expect, changes, spent, events, details, later: None })
     }
 
+    /// Applies statements as the reader relates them to the memories or, without a reader, by the rules. Returns who
+    /// decided.
+    async fn without_model(
+        &self,
+        user: &UserId,
+        reconciler: &mut Reconciler<'_>,
+        dated: &[DatedStatement],
+    ) -> &'static str {
+        let mut rest = dated;
+        if let Some(reader) = &self.reader {
+            while let Some((one, later)) = rest.split_first() {
+                if let Err(error) = self.relate(user, reader.as_ref(), reconciler, one).await {
+                    tracing::warn!(%error, "the reader failed; the rules reconcile");
+                    break;
+                }
+                rest = later;
+            }
+        }
+        let by = if self.reader.is_some() && rest.is_empty() { "reader" } else { "rules" };
+        reconciler.apply_rules(rest);
+        by
+    }
+
     /// The current memories nearest to a statement, nearest first. They belong to the same agent, and are bound to this
     /// session or, unless the session is kept apart, to none.
     async fn neighbours(&self, user: &UserId, target: &Target, statement: &Statement) -> Result<Vec<Memory>> {
         let request = RecallRequest {
             session: Some(target.within.clone()),
-            scope: Some(Scope::Session),
+            scope: Some(if target.apart { Scope::Session } else { Scope::User }),
             kinds: ItemKinds { turns: false, memories: true },
             limit: Some(MAX_NEIGHBOURS),
             order: Order::Relevance,
@@ -119,7 +157,7 @@ impl Learning {
             Item::Turn(_) | Item::Summary(_) => None,
         });
         let is_near = |memory: &Memory| memory.session.is_some() || !self.keeps_apart(&target.owner);
-        let memories = memories.filter(|memory| memory.is_current() && memory.agent == target.owner.agent);
+        let memories = memories.filter(|memory| memory.is_current() && target.may_hold(memory));
         Ok(memories.filter(is_near).collect())
     }
 
@@ -131,12 +169,17 @@ impl Learning {
 
     /// The memories near any of the statements, and the indexes of those that a model sees: the nearest ones of each
     /// statement in turn. The rules read all of them, which costs little and finds more.
-    async fn neighbourhood(
+    pub(super) async fn neighbourhood(
         &self,
         user: &UserId,
         target: &Target,
         dated: &[DatedStatement],
     ) -> Result<(Vec<Memory>, Vec<usize>)> {
+        if let Some(all) =
+            self.all_memories(user, target).await?.filter(|_| self.reader.is_some() && self.model.is_none())
+        {
+            return Ok((all, Vec::new()));
+        }
         let each = self.settings.neighbours as usize;
         let mut known: Vec<Memory> = Vec::new();
         let mut ranked: Vec<(usize, usize)> = Vec::new();
@@ -200,14 +243,14 @@ impl Learning {
 }
 
 /// The memories while statements are applied, and the resulting changes.
-struct Reconciler<'a> {
-    learning: &'a Learning,
+pub(super) struct Reconciler<'a> {
+    pub(super) learning: &'a Learning,
     target: &'a Target,
     /// The current memories: the neighbours and the added ones.
-    known: Vec<Memory>,
+    pub(super) known: Vec<Memory>,
     /// Statements that repeat another new statement.
     again: Vec<Statement>,
-    changes: Vec<Change>,
+    pub(super) changes: Vec<Change>,
     events: Vec<InferredEvent>,
 }
 
@@ -234,7 +277,7 @@ impl Reconciler<'_> {
 
     /// Handles a statement that is known already. Its turns join the memory's source turns, so that the memory survives
     /// if its first turns are forgotten.
-    fn repeat(&mut self, memory: &Memory, statement: &Statement) {
+    pub(super) fn repeat(&mut self, memory: &Memory, statement: &Statement) {
         self.confirm(memory.id, &statement.turns);
         self.report(memory, Event::None, None);
     }
@@ -323,7 +366,7 @@ impl Reconciler<'_> {
     }
 
     /// Adds a statement and closes the memories that it ends.
-    fn add(&mut self, dated: &DatedStatement, ended: &[(Memory, Fate)]) -> MemoryId {
+    pub(super) fn add(&mut self, dated: &DatedStatement, ended: &[(Memory, Fate)]) -> MemoryId {
         let mut memory = self.memory(dated);
         let id = memory.id;
         // The later statement wins, whichever session was read first.
@@ -361,6 +404,18 @@ impl Reconciler<'_> {
         id
     }
 
+    /// Closes the memories that a statement ends, without a memory of the statement itself.
+    pub(super) fn close(&mut self, dated: &DatedStatement, ended: &[(Memory, Fate)]) {
+        for (old, fate) in ended {
+            self.changes.push(Change::CloseMemory { id: old.id, valid_to: dated.at, replaced_by: None });
+            if let Fate::End { how, .. } = fate {
+                self.changes.push(Change::NoteMemory { id: old.id, notes: todo_note(*how) });
+            }
+            self.report(old, Event::Delete, None);
+        }
+        self.known.retain(|other| ended.iter().all(|(old, _)| old.id != other.id));
+    }
+
     fn memory(&self, dated: &DatedStatement) -> Memory {
         let DatedStatement { statement, at } = dated;
         Memory {
@@ -383,7 +438,7 @@ impl Reconciler<'_> {
         }
     }
 
-    fn report(&mut self, memory: &Memory, event: Event, previous: Option<String>) {
+    pub(super) fn report(&mut self, memory: &Memory, event: Event, previous: Option<String>) {
         let (id, memory) = (memory.id, memory.content.clone());
         self.events.push(InferredEvent { id, memory, event, previous });
     }

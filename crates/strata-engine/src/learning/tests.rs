@@ -5,5 +5,6 @@ mod inferring;
 mod jobs;
 mod leaving;
 mod models;
+mod reading;
 mod reconciling;
 mod ruling;

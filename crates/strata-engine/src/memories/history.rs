@@ -126,6 +126,9 @@ impl fmt::Display for HistoryStep {
             (Some(end), _) => write!(f, ", until {}", day(end))?,
             (None, _) => {}
         }
+        if let (Some(_), Some(certainty)) = (memory.valid_to, memory.notes.certainty) {
+            write!(f, " (the reader is {certainty} % sure)")?;
+        }
         match (replacement, replaced_by) {
             (Some(replacement), _) => {
                 write!(f, ", when «{replacement}» took its place")?;

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use strata_core::error::Error;
 use strata_core::id::{ItemId, RequestId, SessionId, UserId};
+use strata_core::memory::{Memory, MemoryKind};
 use strata_core::metric::RequestMetric;
 use strata_core::scope::{RecallScope, Scope};
-use strata_core::store::Item;
+use strata_core::store::{Item, MemoryQuery, MemorySelect, Page};
 
 use crate::line::{Days, item_head};
 
@@ -16,6 +17,9 @@ use super::{ChatQuestion, PromptRequest, Prompting};
 use crate::index::TextFingerprint;
 use crate::recall::{Budget, Deadline, MAX_LIMIT, MAX_QUERY_CHARS, RecallRequest, RecalledItem, Shown, cut};
 use crate::recording::align::key;
+
+/// The most standing instructions of a prompt, newest first.
+const MAX_INSTRUCTIONS: u32 = 12;
 
 /// A question for which memories are gathered.
 #[derive(Debug, Default)]
@@ -65,14 +69,57 @@ impl Prompting {
             Ok(recalled) => (recalled.items, None),
             Err(error) => (Vec::new(), Some(error)),
         };
-        let found = found.into_iter().filter(|found| !gathering.shows(&found.item));
-        let mut items: Vec<RecalledItem> = found.take(self.wanted(gathering) as usize).collect();
+        let standing = self.instructions(user, gathering).await;
+        let is_standing = |item: &Item| standing.iter().any(|other| other.item.id() == item.id());
+        let found =
+            found.into_iter().filter(|found| !gathering.shows(&found.item) && !is_standing(&found.item));
+        let found: Vec<RecalledItem> = found.take(self.wanted(gathering) as usize).collect();
+        let mut items = self.within_budget(standing, found);
         row.truncated |= self.keep_within(&mut items, request.budget);
         row.keep_served(items.iter().map(|item| item.item.id()));
         row.context_items = items.len() as u32;
         row.estimated_tokens =
             items.iter().fold(0, |sum: u32, item| sum.saturating_add(self.line_tokens(item)));
         Remembered { items, row, problem }
+    }
+
+    /// The user's standing instructions, newest first. They hold for every question of their session, or of all.
+    async fn instructions(&self, user: &UserId, gathering: &Gathering) -> Vec<RecalledItem> {
+        let current = MemoryQuery::new(MemorySelect::Current { as_of: None });
+        let page = Page::first(MAX_INSTRUCTIONS);
+        let query = MemoryQuery { kind: Some(MemoryKind::Instruction), page, ..current };
+        let store = self.recording.store.as_ref();
+        let found = store.memories(user, &query).await.unwrap_or_default();
+        let holds =
+            |memory: &Memory| memory.session.as_ref().is_none_or(|session| *session == gathering.session);
+        let item =
+            |memory| RecalledItem { item: Item::Memory(memory), shortened: None, score: 1.0, relevance: 1.0 };
+        found.into_iter().filter(holds).map(item).filter(|item| !gathering.shows(&item.item)).collect()
+    }
+
+    /// The instructions, at most a third of the budget, and the other items that fit beside them.
+    fn within_budget(&self, standing: Vec<RecalledItem>, found: Vec<RecalledItem>) -> Vec<RecalledItem> {
+        let most = self.recall.settings.budget.max_tokens;
+        let mut used = 0_u32;
+        let mut items = Vec::with_capacity(standing.len() + found.len());
+        for item in standing {
+            let tokens = self.recall.tokens_shown(&item);
+            if used.saturating_add(tokens) <= most / 3 {
+                used += tokens;
+                items.push(item);
+            }
+        }
+        if items.is_empty() {
+            return found;
+        }
+        for item in found {
+            used = used.saturating_add(self.recall.tokens_shown(&item));
+            if used > most {
+                break;
+            }
+            items.push(item);
+        }
+        items
     }
 
     pub(crate) fn recall_request(&self, gathering: &Gathering) -> RecallRequest {

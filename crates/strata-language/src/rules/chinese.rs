@@ -18,7 +18,8 @@ use regex::Regex;
 use super::claim::{Arity, Claim, Errand, Hold, ReadClaim, Rule, Verb, fill};
 use super::patterns::{Patterns, Rewrites, with_lists};
 use super::value;
-use crate::{text, time};
+pub(super) use crate::text::simplified;
+use crate::time;
 use head::PredicateHead;
 pub(super) use plan::is_pet;
 pub(super) use script::as_written;
@@ -56,19 +57,6 @@ fn expand(pattern: &str) -> String {
         ("NUM", words::NUM),
     ];
     with_lists(pattern, &lists)
-}
-
-/// Replaces traditional characters by simplified ones; everything else stays.
-pub(super) fn simplified(text: &str) -> String {
-    let mut buffer = [0; 4];
-    text.chars()
-        .map(|c| {
-            if !('\u{4E00}'..='\u{9FFF}').contains(&c) {
-                return c;
-            }
-            text::fold(c.encode_utf8(&mut buffer)).chars().next().unwrap_or(c)
-        })
-        .collect()
 }
 
 /// The claims of a clause. A clause in the first person is about `who`; `before` is the subject of the clause before.

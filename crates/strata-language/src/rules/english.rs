@@ -25,6 +25,7 @@ use crate::time;
 use head::PredicateHead;
 pub(super) use plan::is_pet;
 use subject::Subject;
+pub(crate) use verbs::third_person;
 
 /// A table with its compiled patterns.
 struct RuleTable {

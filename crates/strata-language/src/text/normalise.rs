@@ -21,6 +21,11 @@ pub fn fold(text: &str) -> String {
     folded
 }
 
+/// The text with simplified characters instead of traditional ones; everything else stays.
+pub fn simplified(text: &str) -> String {
+    text.chars().map(unified).collect()
+}
+
 /// Composes compatibility forms (full width becomes half width), lowers the case and removes Latin accents.
 ///
 /// Normalising twice changes nothing.

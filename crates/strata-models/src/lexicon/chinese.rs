@@ -7,13 +7,13 @@ static TABLE: &[u8] = include_bytes!("../../data/zh.bin");
 const HEADER: usize = 24;
 
 /// The longest word in the table.
-const MAX_WORD_CHARS: usize = 8;
+pub(super) const MAX_WORD_CHARS: usize = 8;
 
 /// The cost of a word that is in the dictionary but not in the frequency list: it is rarer than all listed words.
 const UNSEEN_LOG10: f32 = -10.0;
 
 /// The cost of a character that is not a word.
-const UNKNOWN_LOG10: f32 = -11.0;
+pub(super) const UNKNOWN_LOG10: f32 = -11.0;
 
 /// The dictionary. Only the start positions of words and glosses are kept outside the table.
 pub(super) struct Chinese {
@@ -35,6 +35,16 @@ impl Entry {
     pub(super) fn senses(&self) -> impl Iterator<Item = impl Iterator<Item = u16>> {
         let ids = self.glosses.as_chunks::<2>().0;
         ids.split(|id| *id == [0, 0]).map(|sense| sense.iter().map(|id| u16::from_le_bytes(*id)))
+    }
+
+    /// The piece ids of its first sense.
+    pub(super) fn first_sense(&self) -> Option<Vec<u16>> {
+        self.senses().map(Iterator::collect).find(|sense: &Vec<u16>| !sense.is_empty())
+    }
+
+    /// The logarithm of the word's probability.
+    pub(super) fn log10(&self) -> f64 {
+        if self.probability == u8::MAX { UNSEEN_LOG10.into() } else { -f64::from(self.probability) / 25.0 }
     }
 
     /// The word's probability; 0 if it is not in the frequency list.

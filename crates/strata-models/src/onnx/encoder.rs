@@ -8,6 +8,7 @@ use serde::Deserialize;
 use strata_core::ports::{Embedder, EmbedderCost, Passage};
 use strata_core::{Error, Result};
 
+use super::gloss;
 use super::session::{Sequence, Session, Urgency, space_name, space_name_of};
 
 /// The number of tokens of the previous turn that Strata's encoder reads, as in its training.
@@ -160,7 +161,7 @@ impl Loaded {
         };
         let mut ids = vec![self.start];
         if let (Format::Strata, Some(context)) = (self.format, &passage.context) {
-            let context = self.session.last_pieces(context, CONTEXT_PIECES)?;
+            let context = gloss::last_pieces(&self.session, context, CONTEXT_PIECES)?;
             if !context.is_empty() {
                 ids.extend(context);
                 ids.push(self.end);
@@ -168,7 +169,10 @@ impl Loaded {
         }
         let counted_from = ids.len();
         let text = format!("{prefix}{}", passage.text);
-        ids.extend(self.session.first_pieces(&text, most)?);
+        ids.extend(match self.format {
+            Format::Strata => gloss::first_pieces(&self.session, &text, most)?,
+            Format::Plain => self.session.first_pieces(&text, most)?,
+        });
         ids.push(self.end);
         Ok((Sequence::single(ids), counted_from))
     }

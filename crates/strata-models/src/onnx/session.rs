@@ -196,39 +196,60 @@ impl Session {
         urgency: Urgency,
         mut take: impl FnMut(usize, &[f32], usize),
     ) -> Result<()> {
-        let mut order: Vec<usize> = (0..sequences.len()).collect();
-        order.sort_by_key(|&index| sequences[index].ids.len());
-        let mut rest = order.as_slice();
-        while !rest.is_empty() {
-            // The sequences are sorted by length, so the last of a batch is its longest and decides the padding.
-            let fits = (1..=rest.len())
-                .take_while(|&count| {
-                    count == 1 || count * sequences[rest[count - 1]].ids.len() <= MAX_BATCH_TOKENS
-                })
-                .count();
-            let (batch, later) = rest.split_at(fits);
-            let tensor = self.run_batch(sequences, batch, output, urgency)?;
-            let rows = tensor.shape()[0].max(1);
-            let width = tensor.shape().last().copied().unwrap_or(1);
-            let values = tensor.to_vec();
-            let stride = values.len() / rows;
-            for (row, &index) in batch.iter().enumerate() {
-                let used = if tensor.ndim() == 3 { sequences[index].ids.len() * width } else { stride };
-                let start = row * stride;
-                take(index, &values[start..start + used], width);
+        let output = match output {
+            Some(name) => self.output(name)?,
+            None => {
+                *self.model.output_ids().first().ok_or_else(|| Error::invalid("the model has no output"))?
             }
-            rest = later;
+        };
+        for batch in batches(sequences) {
+            for tensor in self.run_batch(sequences, &batch, &[output], urgency)? {
+                let rows = tensor.shape()[0].max(1);
+                let width = tensor.shape().last().copied().unwrap_or(1);
+                let values = tensor.to_vec();
+                let stride = values.len() / rows;
+                for (row, &index) in batch.iter().enumerate() {
+                    let used = if tensor.ndim() == 3 { sequences[index].ids.len() * width } else { stride };
+                    let start = row * stride;
+                    take(index, &values[start..start + used], width);
+                }
+            }
         }
         Ok(())
+    }
+
+    /// Runs the model over each sequence alone, for several outputs with one row per sequence. `take` gets (index of the
+    /// sequence, index of the output, its values).
+    pub(crate) fn run_heads(
+        &self,
+        sequences: &[Sequence],
+        outputs: &[&str],
+        urgency: Urgency,
+        mut take: impl FnMut(usize, usize, &[f32]),
+    ) -> Result<()> {
+        let outputs = outputs.iter().map(|name| self.output(name)).collect::<Result<Vec<_>>>()?;
+        for index in 0..sequences.len() {
+            let tensors = self.run_batch(sequences, &[index], &outputs, urgency)?;
+            for (output, tensor) in tensors.iter().enumerate() {
+                take(index, output, &tensor.to_vec());
+            }
+        }
+        Ok(())
+    }
+
+    fn output(&self, name: &str) -> Result<NodeId> {
+        self.model
+            .node_id(name)
+            .map_err(|error| Error::invalid(format!("the model has no output `{name}`")).with_source(error))
     }
 
     fn run_batch(
         &self,
         sequences: &[Sequence],
         batch: &[usize],
-        output: Option<&str>,
+        outputs: &[NodeId],
         urgency: Urgency,
-    ) -> Result<Tensor<f32>> {
+    ) -> Result<Vec<Tensor<f32>>> {
         let longest = batch.iter().map(|&index| sequences[index].ids.len()).max().unwrap_or(0);
         let shape = [batch.len(), longest];
         let cell = |row: usize, column: usize| sequences[batch[row]].ids.get(column).copied();
@@ -246,14 +267,6 @@ impl Session {
                 _ => return Err(Error::invalid(format!("the model has no input `{name}`"))),
             }
         }
-        let output = match output {
-            Some(name) => self.model.node_id(name).map_err(|error| {
-                Error::invalid(format!("the model has no output `{name}`")).with_source(error)
-            })?,
-            None => {
-                *self.model.output_ids().first().ok_or_else(|| Error::invalid("the model has no output"))?
-            }
-        };
         let lane = (urgency == Urgency::Foreground && batch.len() * longest <= SHORT_RUN_TOKENS)
             .then(|| self.lanes.take());
         let mut options = RunOptions::default();
@@ -261,15 +274,35 @@ impl Session {
             Urgency::Foreground => lane.clone(),
             Urgency::Background => Some(Arc::clone(&self.background)),
         };
-        let result = self.model.run_n(inputs, [output], Some(options));
+        let result = self.model.run(inputs, outputs, Some(options));
         if let Some(lane) = lane {
             self.lanes.give_back(lane);
         }
-        let [value] = result.map_err(|error| Error::internal("the model fails to run").with_source(error))?;
-        value
-            .into_tensor::<f32>()
-            .ok_or_else(|| Error::invalid("the model's output holds no floating-point numbers"))
+        let values = result.map_err(|error| Error::internal("the model fails to run").with_source(error))?;
+        let tensor = |value: rten::Value| {
+            value
+                .into_tensor::<f32>()
+                .ok_or_else(|| Error::invalid("the model's output holds no floating-point numbers"))
+        };
+        values.into_iter().map(tensor).collect()
     }
+}
+
+/// The indexes of the sequences in batches of similar lengths.
+fn batches(sequences: &[Sequence]) -> Vec<Vec<usize>> {
+    let mut order: Vec<usize> = (0..sequences.len()).collect();
+    order.sort_by_key(|&index| sequences[index].ids.len());
+    let mut batches: Vec<Vec<usize>> = Vec::new();
+    for index in order {
+        // The sequences come by length, so the last of a batch is its longest and decides the padding.
+        match batches.last_mut() {
+            Some(batch) if (batch.len() + 1) * sequences[index].ids.len() <= MAX_BATCH_TOKENS => {
+                batch.push(index)
+            }
+            _ => batches.push(vec![index]),
+        }
+    }
+    batches
 }
 
 /// Prepacking takes 21 MB and makes a short question about three times faster (5.0 instead of 14.4 ms).

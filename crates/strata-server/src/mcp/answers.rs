@@ -21,7 +21,7 @@ pub(crate) struct MemoryAnswer {
     id: String,
     /// The statement.
     memory: String,
-    /// `fact`, `preference`, `todo` or `decision`.
+    /// `fact`, `preference`, `schedule`, `todo`, `decision`, `event`, `relation`, `work` or `instruction`.
     #[schemars(with = "String")]
     kind: Kind,
     /// Where it holds: `session`, `user` or `global`.
@@ -93,14 +93,14 @@ pub(crate) struct AddedMemoryAnswer {
     id: String,
     /// The statement as it is stored.
     memory: String,
-    /// The kind of the change: `ADD`.
+    /// The kind of the change: `ADD`, `UPDATE` if it replaced a memory, `DELETE` for a memory that it ended, `NONE` if it
+    /// was known already.
     event: &'static str,
 }
 
-impl From<&Memory> for AddedMemoryAnswer {
-    fn from(memory: &Memory) -> Self {
-        let added = AddedMemory::from(memory);
-        Self { id: added.id.to_string(), memory: added.memory, event: "ADD" }
+impl From<&AddedMemory> for AddedMemoryAnswer {
+    fn from(added: &AddedMemory) -> Self {
+        Self { id: added.id.to_string(), memory: added.memory.clone(), event: added.event.as_str() }
     }
 }
 
@@ -123,7 +123,7 @@ pub(crate) struct SearchAnswer {
 pub(crate) struct FoundAnswer {
     /// Its id.
     id: String,
-    /// `turn` for a message; `fact`, `preference`, `todo` or `decision` for a memory; or `summary`.
+    /// `turn` for a message; `summary`; or the kind of a memory, as in `get_memories`.
     kind: &'static str,
     /// Its text.
     memory: String,

@@ -24,9 +24,11 @@ owned! {
         /// The statement to remember, as one complete sentence that can be understood without the conversation: name
         /// people and things instead of "he" or "it", and write dates instead of "tomorrow".
         text: String,
-        /// `fact`: something that is true; `preference`: what a person likes or how they want things done; `todo`:
-        /// something to be done; `decision`: something that was decided. Defaults to `fact`.
-        #[schemars(extend("enum" = ["fact", "preference", "todo", "decision", null]))]
+        /// `fact`: something that is true; `preference`: what a person likes or how they want things done; `schedule`:
+        /// a time or a rhythm; `todo`: something to be done; `decision`: something that was decided; `event`: something
+        /// that happened; `relation`: a person or an animal; `work`: a detail of work; `instruction`: how you should
+        /// always answer. Defaults to `fact`.
+        #[schemars(extend("enum" = ["fact", "preference", "schedule", "todo", "decision", "event", "relation", "work", "instruction", null]))]
         kind: Option<String>,
         /// Binds the memory to one conversation. Omit it if the statement holds everywhere.
         session_id: Option<String>,
@@ -80,7 +82,7 @@ owned! {
     /// For `get_memories`.
     GetMemories {
         /// Only this kind.
-        #[schemars(extend("enum" = ["fact", "preference", "todo", "decision", null]))]
+        #[schemars(extend("enum" = ["fact", "preference", "schedule", "todo", "decision", "event", "relation", "work", "instruction", null]))]
         kind: Option<String>,
         /// Only memories bound to this conversation.
         session_id: Option<String>,

@@ -29,6 +29,7 @@ use crate::extract::numbers::{MAX_LIMIT, count, share};
 use crate::identity::Caller;
 use crate::identity::memories::{checked_agent, filter, names_user, present, user_of};
 use crate::moment::Moment;
+use crate::wire::AddResponse;
 use crate::wire::search::sources_of;
 
 /// The default number of memories in a list: a page that a model can read.
@@ -224,10 +225,11 @@ async fn add(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
         metadata: arguments.metadata.unwrap_or_default().into(),
         ..NewMemory::new(arguments.text)
     };
-    // An agent that calls this tool has already worded its statement, so nothing is inferred.
-    let added = app.engine().memories.add(&user, vec![memory]).await?;
-    app.meters().memories_added(added.len());
-    answer(AddedAnswer { results: added.iter().map(AddedMemoryAnswer::from).collect() })
+    // An agent that calls this tool has already worded its statement, so nothing is inferred. It is reconciled with the
+    // known memories, because agents tend to say the same again.
+    let added = AddResponse::reconciled(&app.engine().learning.add(&user, vec![memory]).await?);
+    app.meters().memories_added(added.added());
+    answer(AddedAnswer { results: added.results.iter().map(AddedMemoryAnswer::from).collect() })
 }
 
 async fn list(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {

@@ -1,13 +1,13 @@
 //! Memories: the statements, their sources, and the result of a call that changes them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 use serde::Serialize;
 use strata_core::memory::TodoState;
-use strata_core::store::{Removed, TurnQuery};
+use strata_core::store::{MemoryQuery, MemorySelect, Removed, TurnQuery};
 use strata_core::turn::Metadata;
-use strata_core::{Memory, Result, SessionId, Turn, TurnId, UserId};
+use strata_core::{Memory, MemoryId, Result, SessionId, Turn, TurnId, UserId};
 use strata_engine::Engine;
 use strata_engine::{Event, InferredEvent};
 use utoipa::ToSchema;
@@ -44,6 +44,14 @@ response! {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(nullable = false)]
         pub(crate) todo: Option<&'static str> = memory.notes.todo.map(TodoState::as_str),
+        /// A current memory that it may contradict. The newer of the two comes first in lists.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        pub(crate) disputed_with: Option<Uuid> = sources.disputed(memory),
+        /// How sure the reader was of the change that closed it, or of the dispute, in per cent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        certainty: Option<u8> = memory.notes.certainty,
         /// When its first statement was recorded. An edit does not change it.
         pub(crate) created_at: Timestamp = memory.first_recorded_at(),
         /// When it last changed.
@@ -121,9 +129,12 @@ impl From<&Turn> for Source {
     }
 }
 
-/// The source turns of some memories: their places, times and speakers.
+/// The source turns of some memories (their places, times and speakers), and those of their disputes that are still open.
 #[derive(Default)]
-pub(crate) struct Sources(HashMap<TurnId, SaidTurn>);
+pub(crate) struct Sources {
+    said: HashMap<TurnId, SaidTurn>,
+    current: HashSet<MemoryId>,
+}
 
 /// Where, when and by whom a turn was said.
 struct SaidTurn {
@@ -139,17 +150,35 @@ impl Sources {
         user: &UserId,
         memories: impl IntoIterator<Item = &'a Memory>,
     ) -> Result<Self> {
-        let mut ids: Vec<_> = memories.into_iter().flat_map(|memory| &memory.source_turns).copied().collect();
+        let (mut ids, mut disputed) = (Vec::new(), Vec::new());
+        for memory in memories {
+            ids.extend(&memory.source_turns);
+            disputed.extend(memory.notes.disputed.filter(|_| memory.is_current()));
+        }
         ids.sort_unstable();
         ids.dedup();
-        if ids.is_empty() {
-            return Ok(Self::default());
+        let mut sources = Self::default();
+        if !ids.is_empty() {
+            let turns = engine.store().turns(user, &TurnQuery::Ids(ids)).await?;
+            let said =
+                turns.into_iter().map(|Turn { id, session, seq, created_at: said_at, name, .. }| {
+                    (id, SaidTurn { session, seq, said_at, name })
+                });
+            sources.said = said.collect();
         }
-        let turns = engine.store().turns(user, &TurnQuery::Ids(ids)).await?;
-        let said = turns.into_iter().map(|Turn { id, session, seq, created_at: said_at, name, .. }| {
-            (id, SaidTurn { session, seq, said_at, name })
-        });
-        Ok(Self(said.collect()))
+        if !disputed.is_empty() {
+            let others = MemoryQuery::new(MemorySelect::Ids(disputed));
+            let others = engine.store().memories(user, &others).await?;
+            sources.current =
+                others.iter().filter(|other| other.is_current()).map(|other| other.id).collect();
+        }
+        Ok(sources)
+    }
+
+    /// The current memory that a memory is in dispute with.
+    fn disputed(&self, memory: &Memory) -> Option<Uuid> {
+        let other = memory.notes.disputed.filter(|other| memory.is_current() && self.current.contains(other));
+        other.map(|other| other.0)
     }
 
     /// When a memory's first source turn was said, or else when the memory was first recorded.
@@ -163,12 +192,13 @@ impl Sources {
     }
 
     fn first(&self, memory: &Memory) -> Option<&SaidTurn> {
-        memory.source_turns.iter().filter_map(|id| self.0.get(id)).min_by_key(|said| said.said_at)
+        memory.source_turns.iter().filter_map(|id| self.said.get(id)).min_by_key(|said| said.said_at)
     }
 
     pub(crate) fn of(&self, memory: &Memory) -> Source {
         let turns = memory.source_turns.iter().map(|id| {
-            let (session_id, seq) = self.0.get(id).map(|said| (said.session.to_string(), said.seq)).unzip();
+            let (session_id, seq) =
+                self.said.get(id).map(|said| (said.session.to_string(), said.seq)).unzip();
             SourceTurn { id: id.0, session_id, seq }
         });
         Source { turns: turns.collect() }
@@ -179,7 +209,7 @@ impl Sources {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AddResponse {
     pub(crate) results: Vec<AddedMemory>,
-    /// Whether statements were inferred. `false` means that they are stored unchanged.
+    /// Whether statements were inferred. `false` means that they are stored in the given words.
     inferred: bool,
 }
 
@@ -187,6 +217,11 @@ impl AddResponse {
     /// Memories that are stored unchanged.
     pub(crate) fn stored(memories: &[Memory]) -> Self {
         Self { results: memories.iter().map(AddedMemory::from).collect(), inferred: false }
+    }
+
+    /// Memories that are stored in the given words and reconciled with the known ones.
+    pub(crate) fn reconciled(events: &[InferredEvent]) -> Self {
+        Self { inferred: false, ..Self::inferred(events) }
     }
 
     /// The result of learning.
@@ -209,7 +244,7 @@ pub(crate) struct AddedMemory {
     /// The statement.
     pub(crate) memory: String,
     /// The kind of the change.
-    event: AddEvent,
+    pub(crate) event: AddEvent,
     /// The statement that this one replaces.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -228,6 +263,17 @@ pub(crate) enum AddEvent {
     Delete,
     /// The statement was already known.
     None,
+}
+
+impl AddEvent {
+    pub(crate) fn as_str(&self) -> &'static str {
+        match self {
+            Self::Add => "ADD",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::None => "NONE",
+        }
+    }
 }
 
 impl From<&InferredEvent> for AddedMemory {

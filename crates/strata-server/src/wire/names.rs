@@ -58,10 +58,20 @@ names! {
         Fact,
         /// A person's preference: something they like, or how they want things done.
         Preference,
-        /// A task to be done.
+        /// A time or a rhythm: an appointment, opening hours.
+        Schedule,
+        /// A task to be done, or a plan.
         Todo,
         /// A decision that was made.
         Decision,
+        /// Something that happened.
+        Event,
+        /// A person or an animal, and what they are to the speaker.
+        Relation,
+        /// A detail of work: a port, a version, a budget.
+        Work,
+        /// A standing instruction to the assistant. Prompts always hold it, within their budget.
+        Instruction,
     }
 }
 

@@ -115,10 +115,20 @@ pub(crate) enum FoundKind {
     Fact,
     /// A memory: a preference.
     Preference,
+    /// A memory: a time or a rhythm.
+    Schedule,
     /// A memory: a task to be done.
     Todo,
     /// A memory: a decision that was made.
     Decision,
+    /// A memory: something that happened.
+    Event,
+    /// A memory: a person or an animal.
+    Relation,
+    /// A memory: a detail of work.
+    Work,
+    /// A memory: a standing instruction.
+    Instruction,
 }
 
 /// The name of an item's kind. For a memory, it is the memory's own kind.

@@ -209,10 +209,10 @@ pub(crate) fn follows(follows: Follows) -> Outcome<Option<i64>> {
 /// The columns of [`memory`], of `memories` as `m`.
 pub(crate) const MEMORY: &str = "m.row, m.id, m.session, m.agent, m.kind, m.content, m.confidence, m.valid_from, \
      m.valid_to, m.recorded_at, m.replaced_by, m.source_turns, m.source_summary, m.metadata, m.hidden_at, \
-     m.hidden_reason, m.todo, m.restored_at, m.first_recorded_at";
+     m.hidden_reason, m.todo, m.restored_at, m.first_recorded_at, m.thread, m.disputed, m.certainty";
 
 /// The place after the columns of [`MEMORY`].
-pub(crate) const AFTER_MEMORY: usize = 19;
+pub(crate) const AFTER_MEMORY: usize = 22;
 
 pub(crate) fn memory(row: &Row<'_>) -> Outcome<Memory> {
     let cells = Cells::new("memories", row);
@@ -235,6 +235,9 @@ pub(crate) fn memory(row: &Row<'_>) -> Outcome<Memory> {
             todo: cells.optional_word(16)?,
             restored_at: cells.optional_time(17)?,
             first_recorded_at: cells.optional_time(18)?,
+            thread: cells.optional_uuid(19)?.map(MemoryId),
+            disputed: cells.optional_uuid(20)?.map(MemoryId),
+            certainty: cells.get(21)?,
         },
     })
 }

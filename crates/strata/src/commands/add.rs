@@ -1,16 +1,18 @@
-//! `strata add`: remembers a statement as it is, or learns from a message.
+//! `strata add`: remembers a statement in its own words, or learns from a message.
 
 use strata_core::scope::Scope;
 use strata_core::turn::NewMessage;
-use strata_core::{MemoryKind, Role, SessionId, UserId};
-use strata_engine::{Event, InferredEvent, NewMemory};
+use strata_core::{Memory, MemoryKind, Role, SessionId, UserId};
+use strata_engine::{Engine, Event, InferredEvent, NewMemory};
 use strata_server::wire::{AddResponse, MemoryResponse};
 
 use super::{Context, JsonArgs, UserArgs, text_or_stdin};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 
-/// Remember a statement as it is, or learn from a message
+/// Remember a statement, or learn from a message
+///
+/// A statement that is known already is not added again, and one that changes a memory replaces it. The history keeps both.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  strata add \"Ada prefers trains to planes\" --kind preference --user ada\n  \
@@ -20,7 +22,8 @@ pub(crate) struct Args {
     /// The statement; `-` reads it from stdin
     #[arg(value_name = "TEXT")]
     text: String,
-    /// The kind of memory: fact, preference, todo or decision
+    /// The kind of memory: fact, preference, schedule, todo, decision, event, relation, work or
+    /// instruction
     #[arg(long, value_name = "KIND", default_value = "fact")]
     kind: MemoryKind,
     #[command(flatten)]
@@ -31,6 +34,9 @@ pub(crate) struct Args {
     /// The scope: session, user or global [default: session with `--session`, else user]
     #[arg(long, value_name = "SCOPE")]
     scope: Option<Scope>,
+    /// Store the statement in any case, and change nothing else
+    #[arg(long, conflicts_with = "infer")]
+    verbatim: bool,
     /// Treat the text as a message of the user: record it, extract statements and reconcile them with known memories
     #[arg(long, conflicts_with_all = ["kind", "scope"])]
     infer: bool,
@@ -39,7 +45,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
-    let Args { text, kind, user: UserArgs { user }, session, scope, infer, json } = args;
+    let Args { text, kind, user: UserArgs { user }, session, scope, infer, verbatim, json } = args;
     let text = text_or_stdin(text, context.config.engine.limits.max_turn_bytes)?;
     if infer {
         return learn_from(text, &user, session, context, json, output).await;
@@ -55,12 +61,42 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     };
     let engine = context.engine_to_write().await?;
     let memory = NewMemory { kind, session, ..NewMemory::new(text) };
-    for memory in engine.memories.add(&user, vec![memory]).await? {
-        if json.json {
-            output.json(&MemoryResponse::load(&engine, &user, &memory).await?)?;
-        } else {
-            output.line(format_args!("remembered as {}", memory.id))?;
+    if verbatim {
+        for memory in engine.memories.add(&user, vec![memory]).await? {
+            added(&engine, &user, &memory, "remembered", json, output).await?;
         }
+        return Ok(());
+    }
+    let events = engine.learning.add(&user, vec![memory]).await?;
+    for event in events.iter().filter(|event| event.event != Event::Delete) {
+        let memory = engine.memories.get(&user, event.id).await?;
+        let what = if event.event == Event::None { "already known" } else { "remembered" };
+        added(&engine, &user, &memory, what, json, output).await?;
+    }
+    if !json.json {
+        for ended in events.iter().filter_map(|event| match event.event {
+            Event::Delete => Some(&event.memory),
+            _ => event.previous.as_ref(),
+        }) {
+            output.line("instead of:")?;
+            output.text(ended)?;
+        }
+    }
+    Ok(())
+}
+
+async fn added(
+    engine: &Engine,
+    user: &UserId,
+    memory: &Memory,
+    what: &str,
+    json: JsonArgs,
+    output: &mut Output,
+) -> Outcome {
+    if json.json {
+        output.json(&MemoryResponse::load(engine, user, memory).await?)?;
+    } else {
+        output.line(format_args!("{what} as {}", memory.id))?;
     }
     Ok(())
 }

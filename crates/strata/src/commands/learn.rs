@@ -8,13 +8,14 @@ use serde::Serialize;
 use strata_core::job::{Job, JobStatus};
 use strata_core::ports::Spent;
 use strata_core::store::JobQuery;
+use strata_core::{SessionId, UserId};
 use strata_engine::Engine;
-use strata_engine::{Ended, Learned};
+use strata_engine::{Ended, Learned, SentenceExplanation};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::jobs::users;
-use super::{Context, JsonArgs};
+use super::{Context, JsonArgs, UserArgs, text_or_stdin};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 
@@ -23,8 +24,17 @@ use crate::output::Output;
 /// Turns that are recorded without a server wait in a queue. A server learns from them when it next runs; this command does so
 /// now and returns when it is done.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  strata record --session trip < turns.jsonl && strata learn")]
+#[command(after_help = "Example:\n  strata record --session trip < turns.jsonl && strata learn\n  \
+        strata learn --explain \"I moved to Porto last week\" --user ada")]
 pub(crate) struct Args {
+    /// Show what would be made of this message and why, and change nothing; `-` reads it from stdin
+    #[arg(long, value_name = "TEXT")]
+    explain: Option<String>,
+    #[command(flatten)]
+    user: UserArgs,
+    /// The session in which the message would be said
+    #[arg(long, value_name = "SESSION", requires = "explain")]
+    session: Option<SessionId>,
     #[command(flatten)]
     json: JsonArgs,
 }
@@ -33,6 +43,11 @@ pub(crate) struct Args {
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
+    if let Some(text) = args.explain {
+        let text = text_or_stdin(text, context.config.engine.limits.max_turn_bytes)?;
+        let session = args.session.unwrap_or_default();
+        return explain(&text, &args.user.user, &session, context, args.json, output).await;
+    }
     context.existing_file()?;
     let engine = eager_engine(context).await?;
     let mut report = Report::default();
@@ -44,6 +59,62 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         }
     }
     report.print(args.json, output)
+}
+
+/// Prints what would become of a message.
+async fn explain(
+    text: &str,
+    user: &UserId,
+    session: &SessionId,
+    context: &Context,
+    json: JsonArgs,
+    output: &mut Output,
+) -> Outcome {
+    if text.trim().is_empty() {
+        return Err(Failure::usage("the text is empty; give a message to explain"));
+    }
+    let engine = context.engine_to_read().await?;
+    let explanation = engine.learning.explain(user, session, text).await?;
+    if json.json {
+        output.json(&explanation)?;
+        return Ok(());
+    }
+    output.line(format_args!("read by {}", explanation.by))?;
+    for sentence in &explanation.sentences {
+        explain_sentence(sentence, output)?;
+    }
+    Ok(())
+}
+
+fn explain_sentence(sentence: &SentenceExplanation, output: &mut Output) -> Outcome {
+    output.line("")?;
+    output.text(&sentence.text)?;
+    if let (Some(worth), Some(voice), Some(sure)) =
+        (sentence.worth, sentence.voice, sentence.voice_probability)
+    {
+        let voice = voice.replace('_', " ");
+        output.line(format_args!("  voice: {voice} ({sure:.2}); worth remembering: {worth:.2}"))?;
+    }
+    if let Some(reason) = sentence.put_aside {
+        output.line(format_args!("  put aside: {reason}"))?;
+    }
+    let Some(statement) = &sentence.statement else { return Ok(()) };
+    output.line(format_args!(
+        "  {} ({}, confidence {:.2}):",
+        statement.effect,
+        statement.kind.as_str(),
+        statement.confidence
+    ))?;
+    output.text(&statement.memory)?;
+    for candidate in &statement.candidates {
+        let mark = if statement.about == Some(candidate.id) { "*" } else { "-" };
+        output.line(format_args!(
+            "  {mark} repeats {:.2}, replaces {:.2}, ends {:.2}: memory {}",
+            candidate.repeats, candidate.replaces, candidate.ends, candidate.id
+        ))?;
+        output.text(&candidate.memory)?;
+    }
+    Ok(())
 }
 
 /// The use-cases without the learning delay: a turn does not wait for other turns to share a model's call with.

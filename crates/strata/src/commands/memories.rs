@@ -105,7 +105,8 @@ struct ListArgs {
     /// Only memories of this session
     #[arg(long, value_name = "SESSION")]
     session: Option<SessionId>,
-    /// Only memories of this kind: fact, preference, todo or decision
+    /// Only memories of this kind: fact, preference, schedule, todo, decision, event,
+    /// relation, work or instruction
     #[arg(long, value_name = "KIND")]
     kind: Option<MemoryKind>,
     /// The memories that were current then: a date (at the end of the day, UTC) or an RFC 3339 time

@@ -1,11 +1,14 @@
 //! What learns: the rules inside the binary, or a model.
 
+use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use strata_core::{Error, Result};
 use strata_server::Secret;
 
 use super::DEFAULT_MODEL;
-use super::slots::http_url;
+use super::slots::{http_url, onnx_folder};
 
 /// The number of jobs that run at once with a model. A job then mostly waits for the model, and uses little of the processor.
 const MODEL_WORKERS: usize = 4;
@@ -19,6 +22,43 @@ pub struct Learning {
     pub(super) timeout: Duration,
     pub(super) model: Option<LearnModel>,
     pub(super) workers: Option<usize>,
+    /// What reads sentences where no model does.
+    pub reader: ReaderChoice,
+}
+
+/// What reads sentences.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum ReaderChoice {
+    /// The network inside the binary; in a binary without networks (feature `lite`), the rules.
+    #[default]
+    Builtin,
+    /// The rules inside the binary.
+    Off,
+    /// A reader in a folder.
+    Onnx(PathBuf),
+}
+
+impl std::str::FromStr for ReaderChoice {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match (text, onnx_folder(text)) {
+            ("builtin", _) => Ok(Self::Builtin),
+            ("off", _) => Ok(Self::Off),
+            (_, Some(folder)) => Ok(Self::Onnx(folder)),
+            _ => Err(Error::invalid("use `builtin`, `off` or `onnx:DIR`")),
+        }
+    }
+}
+
+impl fmt::Display for ReaderChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Builtin => f.write_str("builtin"),
+            Self::Off => f.write_str("off"),
+            Self::Onnx(directory) => write!(f, "onnx:{}", directory.display()),
+        }
+    }
 }
 
 /// The rules inside the binary, or a model.
@@ -44,6 +84,7 @@ impl Default for Learning {
             timeout: Duration::from_secs(60),
             model: None,
             workers: None,
+            reader: ReaderChoice::default(),
         }
     }
 }

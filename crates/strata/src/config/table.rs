@@ -216,6 +216,8 @@ pub(super) const GROUPS: &[(&str, &[Entry])] = &[
         entry("learn.model", |c| optional(&mut c.learning.model, "auto",
             "`auto`, `builtin` or `URL#MODEL`, where URL begins with `https://` or `http://`", LearnModel::parse),
             "what learns: `auto` is the model above if an endpoint is set, else the built-in rules"),
+        entry("learn.reader", |c| typed(&mut c.learning.reader, "`builtin`, `off` or `onnx:DIR`"),
+            "what reads sentences where no model does; `off` leaves it to the rules"),
         entry("learn.workers", |c| optional_number(&mut c.learning.workers, "auto", 1..=64),
             "number of jobs that run at once; `auto` is 1, or 4 with a model"),
         entry("learn.timeout_secs", |c| duration(&mut c.learning.timeout, SECOND, 1..=3_600),

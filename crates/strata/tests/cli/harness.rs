@@ -50,6 +50,8 @@ impl Machine {
             .args(args)
             .current_dir(self.home())
             .env("HOME", self.home())
+            // Most tests are about other things than the reader, and the rules read faster.
+            .env("STRATA_LEARN_READER", "off")
             .env("XDG_DATA_HOME", self.home())
             .envs(self.embedder.map(|embedder| ("STRATA_EMBEDDER", embedder)))
             .env_remove("COLUMNS")

@@ -35,8 +35,8 @@ pub(crate) fn strata() -> Command {
             command.env_remove(name);
         }
     }
-    // The tests of the encoder choose it themselves.
-    command.env("STRATA_EMBEDDER", "words");
+    // Most tests are about other things than the networks, and words and rules are faster.
+    command.env("STRATA_EMBEDDER", "words").env("STRATA_LEARN_READER", "off");
     command.env("XDG_CONFIG_HOME", "no-such-directory").env("RUST_BACKTRACE", "0").stdin(Stdio::null());
     command
 }

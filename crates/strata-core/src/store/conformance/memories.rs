@@ -366,8 +366,7 @@ pub async fn notes_something_about_a_memory(store: &dyn Store) {
     apply(store, &ann(), note(MemoryNotes { todo: Some(TodoState::Done), ..none })).await;
     apply(store, &ann(), note(MemoryNotes { restored_at: Some(at(3)), ..none })).await;
     apply(store, &ann(), note(none)).await;
-    let notes =
-        MemoryNotes { todo: Some(TodoState::Done), restored_at: Some(at(3)), first_recorded_at: None };
+    let notes = MemoryNotes { todo: Some(TodoState::Done), restored_at: Some(at(3)), ..none };
     assert_eq!(one(store, &ann(), known.id).await, Memory { notes, ..known.clone() });
     apply(store, &ann(), note(MemoryNotes { todo: Some(TodoState::Dropped), ..none })).await;
     let notes = MemoryNotes { todo: Some(TodoState::Dropped), ..notes };
@@ -390,7 +389,7 @@ pub async fn keeps_notes_and_a_memorys_metadata_apart(store: &dyn Store) {
 /// A revision keeps the notes and notes when the first statement was recorded, however often it is revised.
 pub async fn revising_notes_when_the_first_statement_was_recorded(store: &dyn Store) {
     let notes =
-        MemoryNotes { todo: Some(TodoState::Dropped), restored_at: Some(at(4)), first_recorded_at: None };
+        MemoryNotes { todo: Some(TodoState::Dropped), restored_at: Some(at(4)), ..MemoryNotes::default() };
     let first = Memory { kind: MemoryKind::Todo, recorded_at: at(1), notes, ..memory("one") };
     let id = add(store, &ann(), first).await;
     for (second, content) in [(7, "two"), (9, "three")] {

@@ -31,6 +31,7 @@ fn a_model_is_asked_for_statements() {
 fn a_model_is_asked_for_a_plan() {
     let known = memory("The user lives in Berlin");
     let new = Statement {
+        as_said: None,
         content: "用户要买牛奶".to_owned(),
         kind: MemoryKind::Todo,
         confidence: 1.0,

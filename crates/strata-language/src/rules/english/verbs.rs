@@ -121,7 +121,7 @@ pub(super) fn lemma(word: &str) -> Option<(&'static str, Form)> {
 }
 
 /// The third person of a base form. The verb need not be in the tables.
-pub(super) fn third_person(base: &str) -> String {
+pub(crate) fn third_person(base: &str) -> String {
     match base {
         "be" => return "is".to_owned(),
         "have" => return "has".to_owned(),

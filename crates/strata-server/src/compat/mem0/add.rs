@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use strata_core::turn::{Metadata, NewMessage, Owner, TurnNotes};
 use strata_core::{Error, MemoryId, Role, SessionId, UserId};
-use strata_engine::NewMemory;
+use strata_engine::{InferredEvent, NewMemory};
 
 use super::Entities;
 use crate::app::App;
@@ -97,6 +97,10 @@ pub(super) async fn add_memories(
     if infer == Some(true) {
         return inferred(&app, &user, memories).await;
     }
+    if infer.is_none() {
+        let events = app.engine().learning.add(&user, memories).await?;
+        return Ok(Json(json!({ "results": results(events) })));
+    }
     let added = app.engine().memories.add(&user, memories).await?;
     app.meters().memories_added(added.len());
     let results: Vec<Added> = added
@@ -134,8 +138,10 @@ async fn inferred(app: &App, user: &UserId, said: Vec<NewMemory>) -> Result<Json
         NewMessage { created_at, notes, ..NewMessage::new(Role::User, memory.content) }
     });
     let events = app.engine().learning.infer(user, &session, messages.collect(), None).await?;
-    let results = events
-        .into_iter()
-        .map(|event| json!({ "id": event.id, "memory": event.memory, "event": event.event.as_str() }));
-    Ok(Json(json!({ "results": results.collect::<Vec<_>>() })))
+    Ok(Json(json!({ "results": results(events) })))
+}
+
+fn results(events: Vec<InferredEvent>) -> Vec<Value> {
+    let result = |event: InferredEvent| json!({ "id": event.id, "memory": event.memory, "event": event.event.as_str() });
+    events.into_iter().map(result).collect()
 }

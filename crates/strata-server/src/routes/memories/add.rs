@@ -1,7 +1,8 @@
 //! `POST /memories`: adds memories, inferred from messages or stored unchanged.
 //!
 //! As in mem0, statements are inferred from `messages` by default. A `text`, which mem0's server does not know, is a
-//! statement and is stored unchanged by default. `infer` overrides both defaults.
+//! statement. By default it is stored in its own words and reconciled with the known memories. `infer` overrides both
+//! defaults: `false` stores unchanged and changes nothing else.
 
 use axum::Json;
 use axum::extract::State;
@@ -31,7 +32,9 @@ pub(crate) struct AddRequest {
     /// messages. With `infer: false`, each message of role `user` becomes one memory, unchanged.
     #[serde(default, deserialize_with = "optional_objects")]
     messages: Option<Vec<MessageRequest>>,
-    /// One statement, stored unchanged. With `infer: true` it counts as a message of the user.
+    /// One statement. It is stored in its own words: if it is known already, the memory stays, and if it changes a
+    /// memory, it replaces that one. With `infer: false` it is stored in any case, and nothing else changes. With
+    /// `infer: true` it counts as a message of the user.
     #[schema(pattern = r"^[^\x00]*[^\s\x00][^\x00]*$")]
     text: Option<String>,
     /// The owner of the memory. Defaults to the user `default`.
@@ -52,8 +55,8 @@ pub(crate) struct AddRequest {
     /// A JSON object of the client's own. It is stored with the memories, also with inferred ones.
     #[schema(value_type = Option<Object>)]
     metadata: Option<Metadata>,
-    /// Whether statements are inferred and reconciled with the known memories. Defaults to `true` for `messages` and
-    /// to `false` for `text`.
+    /// Whether statements are inferred and reconciled with the known memories. Defaults to `true` for `messages`. By
+    /// default a `text` is reconciled, but not read as a message.
     infer: Option<bool>,
     /// The kind of the statement. Defaults to `fact`. An inferred statement has its own kind.
     kind: Option<Kind>,
@@ -173,8 +176,8 @@ enum Given {
 
 /// Add memories
 ///
-/// With `infer`, messages are recorded as turns and Strata learns from them before it answers. Without it, the
-/// statements are stored unchanged, all or none.
+/// With `infer`, messages are recorded as turns and Strata learns from them before it answers. A `text` is stored in its
+/// own words and reconciled with the known memories. With `infer: false` statements are stored unchanged, all or none.
 #[utoipa::path(post, path = "/memories", tag = "memories", request_body = AddRequest,
     responses((status = 200, description = "remembered", body = AddResponse)))]
 pub(crate) async fn add_memories(
@@ -200,6 +203,7 @@ async fn infer(app: &App, caller: &Caller, request: &mut AddRequest) -> Result<A
 async fn store(app: &App, caller: &Caller, request: &mut AddRequest) -> Result<AddResponse, ApiError> {
     let (user, session) = request.place(caller)?;
     let kind = request.kind.unwrap_or_default();
+    let is_text = request.text.is_some();
     let mut statements = request.statements()?;
     let most = app.engine().settings().limits.max_turns_per_call;
     if statements.len() > most {
@@ -215,6 +219,9 @@ async fn store(app: &App, caller: &Caller, request: &mut AddRequest) -> Result<A
     // Messages of the model alone contain no statement of the user. Then nothing is learned, which is not an error.
     if statements.is_empty() {
         return Ok(AddResponse::stored(&[]));
+    }
+    if request.infer.is_none() && is_text {
+        return Ok(AddResponse::reconciled(&app.engine().learning.add(&user, statements).await?));
     }
     Ok(AddResponse::stored(&app.engine().memories.add(&user, statements).await?))
 }

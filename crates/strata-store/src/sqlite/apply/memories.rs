@@ -18,8 +18,9 @@ impl Writing<'_> {
             .prepare_cached(
                 "INSERT INTO memories (user_id, id, revision, session, agent, kind, confidence, valid_from, valid_to,
                      recorded_at, replaced_by, hidden_at, hidden_reason, source_turns, source_summary, metadata, content,
-                     todo, restored_at, first_recorded_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
+                     todo, restored_at, first_recorded_at, thread, disputed, certainty)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
+                     ?22, ?23)",
             )?
             .execute(params![
                 self.user_id,
@@ -42,6 +43,9 @@ impl Writing<'_> {
                 memory.notes.todo.map(TodoState::as_str),
                 memory.notes.restored_at.map(micros),
                 memory.notes.first_recorded_at.map(micros),
+                memory.notes.thread.map(|id| *id.0.as_bytes()),
+                memory.notes.disputed.map(|id| *id.0.as_bytes()),
+                memory.notes.certainty,
             ]);
         inserted.map_err(|error| {
             Fault::from(error)
@@ -123,7 +127,8 @@ impl Writing<'_> {
         self.conn
             .prepare_cached(
                 "UPDATE memories SET todo = coalesce(?2, todo), restored_at = coalesce(?3, restored_at),
-                     first_recorded_at = coalesce(?4, first_recorded_at), revision = ?5
+                     first_recorded_at = coalesce(?4, first_recorded_at), revision = ?5, thread = coalesce(?6, thread),
+                     disputed = coalesce(?7, disputed), certainty = coalesce(?8, certainty)
                  WHERE row = ?1",
             )?
             .execute(params![
@@ -131,7 +136,10 @@ impl Writing<'_> {
                 notes.todo.map(TodoState::as_str),
                 notes.restored_at.map(micros),
                 notes.first_recorded_at.map(micros),
-                self.revision
+                self.revision,
+                notes.thread.map(|id| *id.0.as_bytes()),
+                notes.disputed.map(|id| *id.0.as_bytes()),
+                notes.certainty,
             ])?;
         Ok(())
     }

@@ -1,0 +1,315 @@
+//! What a reader makes of a message: which of its sentences are kept, and why the others are not.
+//!
+//! The form of the whole message decides first (quotations, pasted text, code, fiction), then whose word a sentence is,
+//! then whether it is worth remembering. The functions are pure; [`crate::Learning`] calls the reader.
+
+use strata_core::memory::MemoryKind;
+use strata_core::ports::{SentenceInContext, SentenceReading, Speaker, Voice, best};
+use strata_language::statements::{self, Aside, Form, Leaning, Piece, chinese_clauses, rough_length};
+
+use super::Standing;
+
+/// The probability from which the only sentence of a message is the user's own and worth remembering.
+const ALONE: f32 = 0.5;
+/// The same for a sentence in the midst of others: their context makes the reader more careful.
+const AMONG: f32 = 0.4;
+/// The share of that probability from which a sentence may change what is remembered, though it is no memory alone.
+const OF_CHANGE: f32 = 0.8;
+/// The same for a clause of a Chinese sentence that was not accepted as a whole, among others and alone.
+const CLAUSE_AMONG: f32 = 0.8;
+const CLAUSE_ALONE: f32 = 0.9;
+/// The probability of a voice that is not the user's own from which a sentence changes nothing.
+const FOREIGN: f32 = 0.5;
+/// The most pieces of a message that are read. Longer messages are pasted, not said.
+const MAX_PIECES: usize = 64;
+/// A message of one line that is at most this long is read as one sentence.
+const SHORT_MESSAGE: usize = 16;
+
+/// A sentence of a message with what the reader makes of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReadSentence {
+    /// The sentence as it was said.
+    pub text: String,
+    /// The sentence before it, or the last one of the message before.
+    pub before: String,
+    /// The probabilities.
+    pub reading: SentenceReading,
+    /// What becomes of it.
+    pub verdict: Verdict,
+}
+
+/// What becomes of a sentence.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Verdict {
+    /// It becomes a statement.
+    Statement(Standing),
+    /// It is put aside for the form of its message.
+    Form(Aside),
+    /// It is not the user's own assertion.
+    NotOwn(Voice),
+}
+
+impl Verdict {
+    /// The reason why it was put aside, in words; `None` if it was not.
+    pub fn reason(self) -> Option<&'static str> {
+        match self {
+            Self::Statement(Standing::Kept) => None,
+            Self::Statement(Standing::AsChange | Standing::AsSureChange) => {
+                Some("not worth remembering unless it changes something")
+            }
+            Self::Form(aside) => Some(aside.as_str()),
+            Self::NotOwn(Voice::Own | Voice::Instruction) => Some("doubtful whose word it is"),
+            Self::NotOwn(Voice::SmallTalk) => Some("small talk"),
+            Self::NotOwn(Voice::Material) => Some("material by or about others"),
+            Self::NotOwn(Voice::Fiction) => Some("fiction"),
+            Self::NotOwn(Voice::Hypothetical) => Some("a hypothesis or a joke"),
+            Self::NotOwn(Voice::Request) => Some("a request"),
+        }
+    }
+}
+
+impl ReadSentence {
+    /// The kind of the memory that it becomes.
+    pub fn kind(&self) -> MemoryKind {
+        let voice = best(&self.reading.voice);
+        if voice == Voice::Instruction as usize { MemoryKind::Instruction } else { self.reading.kind() }
+    }
+
+    /// How sure it is that the sentence is the user's own and worth remembering.
+    pub fn confidence(&self) -> f32 {
+        (self.reading.worth * own(&self.reading)).clamp(0.0, 1.0)
+    }
+}
+
+/// A message that a reader is asked about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UnreadMessage {
+    pieces: Vec<Piece>,
+    previous: String,
+    housekeeping: bool,
+}
+
+/// A Chinese sentence that was not accepted as a whole, cut into clauses.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SecondLook {
+    place: usize,
+    /// The clauses, each with its surroundings.
+    pub clauses: Vec<SentenceInContext>,
+}
+
+impl UnreadMessage {
+    /// A message and the one before it in its session.
+    pub fn new(message: &str, previous: &str) -> Self {
+        let mut pieces = statements::pieces(message);
+        let is_plain = pieces.iter().all(|piece| piece.form == Form::Plain && piece.line == pieces[0].line);
+        if pieces.len() > 1 && is_plain && rough_length(message) <= SHORT_MESSAGE {
+            pieces.truncate(1);
+            pieces[0].text = message.trim().to_owned();
+        }
+        pieces.truncate(MAX_PIECES);
+        let previous = statements::pieces(previous).pop().map(|last| last.text).unwrap_or_default();
+        Self { pieces, previous, housekeeping: statements::is_housekeeping(message) }
+    }
+
+    /// The sentences to read, each with its surroundings.
+    pub fn sentences(&self) -> Vec<SentenceInContext> {
+        let sentence = |place: usize| self.in_context(place, &[], &self.pieces[place].text, &[]);
+        if self.housekeeping { Vec::new() } else { (0..self.pieces.len()).map(sentence).collect() }
+    }
+
+    /// A text in place of a piece, with the clauses of the piece before and after it.
+    fn in_context(&self, place: usize, before: &[String], text: &str, after: &[String]) -> SentenceInContext {
+        let texts = |pieces: &[Piece]| pieces.iter().map(|piece| piece.text.clone()).collect::<Vec<_>>();
+        SentenceInContext {
+            speaker: Speaker::User,
+            text: text.to_owned(),
+            before: [&texts(&self.pieces[..place]), before].concat().join(" "),
+            after: [after, &texts(&self.pieces[place + 1..])].concat().join(" "),
+            previous: self.previous.clone(),
+        }
+    }
+
+    /// The sentences with their verdicts. `readings` has one entry for each of [`UnreadMessage::sentences`].
+    pub fn judge(&self, readings: &[SentenceReading]) -> Vec<ReadSentence> {
+        let leanings: Vec<Leaning> = readings
+            .iter()
+            .map(|reading| Leaning {
+                foreign: reading.voice(Voice::Material) + reading.voice(Voice::Fiction),
+                request: reading.voice(Voice::Request),
+            })
+            .collect();
+        let aside = statements::aside(&self.pieces, &leanings);
+        let least = if self.pieces.len() > 1 { AMONG } else { ALONE };
+        let mut before = self.previous.as_str();
+        let mut judged = Vec::with_capacity(self.pieces.len());
+        for (place, piece) in self.pieces.iter().enumerate() {
+            let reading = readings.get(place).copied().unwrap_or_default();
+            let verdict = match aside[place] {
+                _ if self.housekeeping => Verdict::Form(Aside::Housekeeping),
+                Some(aside) => Verdict::Form(aside),
+                None => verdict(&reading, least),
+            };
+            judged.push(ReadSentence {
+                text: piece.text.clone(),
+                before: before.to_owned(),
+                reading,
+                verdict,
+            });
+            before = &piece.text;
+        }
+        judged
+    }
+
+    /// The Chinese sentences that may hold a statement in one of their clauses.
+    pub fn second_looks(&self, judged: &[ReadSentence]) -> Vec<SecondLook> {
+        let look = |(place, sentence): (usize, &ReadSentence)| {
+            let clauses = match sentence.verdict {
+                Verdict::Form(_) | Verdict::Statement(Standing::Kept) => return None,
+                _ => chinese_clauses(&sentence.text),
+            };
+            let in_context = |(at, clause): (usize, &String)| {
+                self.in_context(place, &clauses[..at], clause, &clauses[at + 1..])
+            };
+            let clauses: Vec<SentenceInContext> = clauses.iter().enumerate().map(in_context).collect();
+            (clauses.len() > 1).then_some(SecondLook { place, clauses })
+        };
+        judged.iter().enumerate().filter_map(look).collect()
+    }
+
+    /// Puts the clauses that are statements in the place of their sentences. `readings` has one entry for each clause of
+    /// all looks, in their order.
+    pub fn look_again(
+        &self,
+        judged: Vec<ReadSentence>,
+        looks: &[SecondLook],
+        readings: &[SentenceReading],
+    ) -> Vec<ReadSentence> {
+        let least = if self.pieces.len() > 1 { CLAUSE_AMONG } else { CLAUSE_ALONE };
+        let mut readings = readings.iter();
+        let mut found = Vec::with_capacity(judged.len());
+        for (place, sentence) in judged.into_iter().enumerate() {
+            let Some(look) = looks.iter().find(|look| look.place == place) else {
+                found.push(sentence);
+                continue;
+            };
+            let mut before = sentence.before.clone();
+            let mut clauses = Vec::new();
+            for (clause, reading) in look.clauses.iter().zip(readings.by_ref()) {
+                if own(reading) >= least && reading.worth >= least {
+                    let verdict = Verdict::Statement(Standing::Kept);
+                    let text = clause.text.clone();
+                    clauses.push(ReadSentence { text, before: before.clone(), reading: *reading, verdict });
+                    before.clone_from(&clause.text);
+                }
+            }
+            if clauses.is_empty() {
+                found.push(sentence);
+            }
+            found.extend(clauses);
+        }
+        found
+    }
+}
+
+/// The probability that a sentence is the user's own assertion or standing instruction.
+fn own(reading: &SentenceReading) -> f32 {
+    reading.voice(Voice::Own) + reading.voice(Voice::Instruction)
+}
+
+/// The verdict for a sentence whose probabilities have to reach `least`.
+fn verdict(reading: &SentenceReading, least: f32) -> Verdict {
+    if own(reading) >= least {
+        if reading.worth >= least {
+            return Verdict::Statement(Standing::Kept);
+        }
+        if reading.worth >= OF_CHANGE * least {
+            return Verdict::Statement(Standing::AsChange);
+        }
+    }
+    let foreign = [Voice::Material, Voice::Fiction, Voice::Hypothetical, Voice::Request];
+    if foreign.iter().map(|voice| reading.voice(*voice)).sum::<f32>() < FOREIGN {
+        return Verdict::Statement(Standing::AsSureChange);
+    }
+    let likeliest = foreign.into_iter().max_by(|a, b| reading.voice(*a).total_cmp(&reading.voice(*b)));
+    Verdict::NotOwn(likeliest.unwrap_or(Voice::SmallTalk))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A reading of a user's own sentence.
+    fn reading(worth: f32, voice: Voice) -> SentenceReading {
+        let mut reading = SentenceReading { worth, ..SentenceReading::default() };
+        reading.voice[voice as usize] = 1.0;
+        reading.kind[0] = 1.0;
+        reading
+    }
+
+    fn verdicts(message: &str, readings: &[SentenceReading]) -> Vec<Verdict> {
+        let judged = UnreadMessage::new(message, "").judge(readings);
+        judged.into_iter().map(|sentence| sentence.verdict).collect()
+    }
+
+    #[test]
+    fn whose_word_and_worth_decide() {
+        let own = |worth| reading(worth, Voice::Own);
+        let statement = Verdict::Statement;
+        let long =
+            "I live in the old town of Bergen. I may leave it some day, who knows. It is fine with me.";
+        assert_eq!(
+            verdicts(long, &[own(0.41), own(0.35), own(0.1)]),
+            [statement(Standing::Kept), statement(Standing::AsChange), statement(Standing::AsSureChange)]
+        );
+        assert_eq!(
+            verdicts("I live here.", &[own(0.45)]),
+            [statement(Standing::AsChange)],
+            "alone it needs more"
+        );
+        assert_eq!(
+            verdicts("What if I left?", &[reading(0.9, Voice::Hypothetical)]),
+            [Verdict::NotOwn(Voice::Hypothetical)]
+        );
+        let small_talk = [reading(0.9, Voice::SmallTalk)];
+        assert_eq!(verdicts("Ok.", &small_talk), [statement(Standing::AsSureChange)]);
+    }
+
+    #[test]
+    fn a_short_message_is_one_sentence_and_a_chinese_one_gets_a_second_look() {
+        assert_eq!(UnreadMessage::new("Moved. Porto now.", "").sentences().len(), 1);
+        let message = UnreadMessage::new("帮我想个午饭的主意好不好，我家老二下个月满四岁了。", "");
+        let judged = message.judge(&[reading(0.2, Voice::Request)]);
+        let looks = message.second_looks(&judged);
+        assert_eq!(looks[0].clauses.len(), 2);
+        assert_eq!(looks[0].clauses[1].before, "帮我想个午饭的主意好不好，");
+        let readings = [reading(0.1, Voice::Request), reading(0.95, Voice::Own)];
+        let found = message.look_again(judged, &looks, &readings);
+        let texts: Vec<&str> = found.iter().map(|sentence| sentence.text.as_str()).collect();
+        assert_eq!(texts, ["我家老二下个月满四岁了。"]);
+    }
+
+    #[test]
+    fn the_form_of_the_message_comes_first() {
+        let own = reading(0.9, Voice::Own);
+        let request = reading(0.1, Voice::Request);
+        assert_eq!(
+            verdicts("Correct these lines for me please:\nI lives in Bonn.", &[request, own]),
+            [Verdict::NotOwn(Voice::Request), Verdict::Form(Aside::Material)]
+        );
+        let title = UnreadMessage::new("Generate a title for this conversation: I live in Bonn.", "");
+        assert!(title.sentences().is_empty());
+        assert!(title.judge(&[]).iter().all(|one| one.verdict == Verdict::Form(Aside::Housekeeping)));
+    }
+
+    #[test]
+    fn a_sentence_is_read_in_the_midst_of_its_message() {
+        let message = UnreadMessage::new("One is here.\nTwo is there.", "Before. Just before.");
+        let sentences = message.sentences();
+        assert_eq!(sentences[1].before, "One is here.");
+        assert_eq!(sentences[0].after, "Two is there.");
+        assert_eq!(sentences[0].previous, "Just before.");
+        let judged = message.judge(&[reading(0.9, Voice::Own), reading(0.9, Voice::Instruction)]);
+        assert_eq!((judged[0].before.as_str(), judged[1].before.as_str()), ("Just before.", "One is here."));
+        assert_eq!((judged[0].kind(), judged[1].kind()), (MemoryKind::Fact, MemoryKind::Instruction));
+    }
+}

@@ -1,0 +1,166 @@
+//! What would become of a text, and why. Nothing is recorded or changed.
+
+use serde::Serialize;
+
+use super::Learning;
+use super::read::{read_message, statement};
+use super::reconcile::{DatedStatement, Target};
+use crate::learn::reading::ReadSentence;
+use crate::learn::relation::{Decision, decide};
+use crate::learn::{Said, Standing, rules};
+use strata_core::error::Result;
+use strata_core::id::{MemoryId, SessionId, TurnId, UserId};
+use strata_core::memory::{Memory, MemoryKind};
+use strata_core::ports::{PairReading, Relation, Voice, best};
+
+/// What would become of a text.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TextExplanation {
+    /// Who reads: the name of the reader, or `rules`.
+    pub by: String,
+    /// The sentences, in order. Each is compared with the memories as they are now.
+    pub sentences: Vec<SentenceExplanation>,
+}
+
+/// What would become of a sentence.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SentenceExplanation {
+    /// The sentence.
+    pub text: String,
+    /// The probability that it is worth remembering.
+    pub worth: Option<f32>,
+    /// Whose word it most probably is.
+    pub voice: Option<&'static str>,
+    /// The probability of that voice.
+    pub voice_probability: Option<f32>,
+    /// Why it is put aside.
+    pub put_aside: Option<&'static str>,
+    /// The statement that it becomes.
+    pub statement: Option<StatementExplanation>,
+}
+
+/// What would become of a statement.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StatementExplanation {
+    /// The text of the memory.
+    pub memory: String,
+    /// Its kind.
+    pub kind: MemoryKind,
+    /// Its confidence.
+    pub confidence: f32,
+    /// What it does: `adds`, `repeats`, `replaces`, `ends`, `disputes`, or `nothing` if it would only count as a change.
+    pub effect: &'static str,
+    /// The memory that it repeats, replaces, ends or disputes.
+    pub about: Option<MemoryId>,
+    /// The memories that it was compared with, nearest first.
+    pub candidates: Vec<CandidateExplanation>,
+}
+
+/// A memory that a statement was compared with.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CandidateExplanation {
+    /// The memory.
+    pub id: MemoryId,
+    /// Its text.
+    pub memory: String,
+    /// The probability that the statement repeats it.
+    pub repeats: f32,
+    /// The probability that the statement replaces it.
+    pub replaces: f32,
+    /// The probability that the statement ends it.
+    pub ends: f32,
+}
+
+impl Learning {
+    /// What would become of a message of the user, if it were said now in a session. Nothing is recorded or changed.
+    pub async fn explain(&self, user: &UserId, session: &SessionId, text: &str) -> Result<TextExplanation> {
+        let now = self.clock.now();
+        let said = Said { turn: TurnId(self.ids.next()), name: None, text, at: now };
+        let Some(reader) = &self.reader else {
+            return Ok(by_rules(&said));
+        };
+        let target = Target::new(user, session.clone());
+        let mut sentences = Vec::new();
+        for sentence in read_message(reader.as_ref(), text, "").await? {
+            let statement = match statement(&sentence, &said) {
+                None => None,
+                Some(statement) => {
+                    let dated = [DatedStatement { statement, at: now }];
+                    let (known, _) = self.neighbourhood(user, &target, &dated).await?;
+                    let related = self.related(user, reader.as_ref(), &dated[0].statement, &known).await?;
+                    let DatedStatement { statement, .. } = &dated[0];
+                    Some(StatementExplanation {
+                        memory: statement.content.clone(),
+                        kind: statement.kind,
+                        confidence: statement.confidence,
+                        ..effect(&related.candidates, &related.relations, statement.standing())
+                    })
+                }
+            };
+            sentences.push(explained(&sentence, statement));
+        }
+        Ok(TextExplanation { by: reader.model().to_owned(), sentences })
+    }
+}
+
+fn explained(sentence: &ReadSentence, statement: Option<StatementExplanation>) -> SentenceExplanation {
+    let reading = &sentence.reading;
+    let voice = <Voice as strum::VariantArray>::VARIANTS.get(best(&reading.voice)).copied();
+    SentenceExplanation {
+        text: sentence.text.clone(),
+        worth: Some(reading.worth),
+        voice: voice.map(<&'static str>::from),
+        voice_probability: voice.map(|voice| reading.voice(voice)),
+        put_aside: sentence.verdict.reason(),
+        statement,
+    }
+}
+
+/// The effect of a statement on its candidates.
+fn effect(candidates: &[Memory], relations: &[PairReading], standing: Standing) -> StatementExplanation {
+    let (effect, place) = match decide(relations, standing) {
+        Decision::New if standing != Standing::Kept => ("nothing", None),
+        Decision::New => ("adds", None),
+        Decision::Repeats { place } => ("repeats", Some(place)),
+        Decision::Replaces { place, .. } => ("replaces", Some(place)),
+        Decision::Ends { place, .. } => ("ends", Some(place)),
+        Decision::Disputes { place, .. } => ("disputes", Some(place)),
+    };
+    let candidate = |(memory, relation): (&Memory, &PairReading)| CandidateExplanation {
+        id: memory.id,
+        memory: memory.content.clone(),
+        repeats: relation.of(Relation::Repeats),
+        replaces: relation.of(Relation::Replaces),
+        ends: relation.of(Relation::Ends),
+    };
+    StatementExplanation {
+        memory: String::new(),
+        kind: MemoryKind::Fact,
+        confidence: 0.0,
+        effect,
+        about: place.map(|place| candidates[place].id),
+        candidates: candidates.iter().zip(relations).map(candidate).collect(),
+    }
+}
+
+fn by_rules(said: &Said<'_>) -> TextExplanation {
+    let sentence = |statement: crate::learn::Statement| SentenceExplanation {
+        text: said.text.to_owned(),
+        worth: None,
+        voice: None,
+        voice_probability: None,
+        put_aside: None,
+        statement: Some(StatementExplanation {
+            memory: statement.content,
+            kind: statement.kind,
+            confidence: statement.confidence,
+            effect: "adds",
+            about: None,
+            candidates: Vec::new(),
+        }),
+    };
+    TextExplanation {
+        by: "rules".to_owned(),
+        sentences: rules::extract(said).into_iter().map(sentence).collect(),
+    }
+}

@@ -1,0 +1,66 @@
+//! Extraction by the reader: the user's own sentences become statements.
+
+use super::Learning;
+use crate::learn::reading::{ReadSentence, UnreadMessage, Verdict};
+use crate::learn::{AsSaid, Said, Statement};
+use strata_core::error::Result;
+use strata_core::ports::Reader;
+use strata_language::statements::third_person;
+
+/// The most statements of a message. Their order of confidence decides.
+const MAX_STATEMENTS: usize = 12;
+
+impl Learning {
+    /// The statements of messages, each with the text of the turn before it.
+    pub(super) async fn read(
+        &self,
+        reader: &dyn Reader,
+        said: &[(Said<'_>, &str)],
+    ) -> Result<Vec<Statement>> {
+        let mut statements = Vec::new();
+        for (message, previous) in said {
+            let read = read_message(reader, message.text, previous).await?;
+            let mut found: Vec<Statement> =
+                read.iter().filter_map(|sentence| statement(sentence, message)).collect();
+            if found.len() > MAX_STATEMENTS {
+                let mut confidences: Vec<f32> = found.iter().map(|one| one.confidence).collect();
+                confidences.sort_by(|a, b| b.total_cmp(a));
+                let least = confidences[MAX_STATEMENTS - 1];
+                found.retain(|one| one.confidence >= least);
+                found.truncate(MAX_STATEMENTS);
+            }
+            statements.extend(found);
+        }
+        Ok(statements)
+    }
+}
+
+/// The sentences of a message with their verdicts.
+pub(super) async fn read_message(
+    reader: &dyn Reader,
+    text: &str,
+    previous: &str,
+) -> Result<Vec<ReadSentence>> {
+    let message = UnreadMessage::new(text, previous);
+    let readings = reader.sentences(&message.sentences()).await?;
+    let judged = message.judge(&readings);
+    let looks = message.second_looks(&judged);
+    if looks.is_empty() {
+        return Ok(judged);
+    }
+    let clauses: Vec<_> = looks.iter().flat_map(|look| look.clauses.clone()).collect();
+    let readings = reader.sentences(&clauses).await?;
+    Ok(message.look_again(judged, &looks, &readings))
+}
+
+pub(super) fn statement(sentence: &ReadSentence, message: &Said<'_>) -> Option<Statement> {
+    let Verdict::Statement(standing) = sentence.verdict else { return None };
+    Some(Statement {
+        content: third_person(&sentence.text, message.name, message.at),
+        kind: sentence.kind(),
+        confidence: sentence.confidence(),
+        turns: vec![message.turn],
+        valid_from: None,
+        as_said: Some(AsSaid { text: sentence.text.clone(), before: sentence.before.clone(), standing }),
+    })
+}

@@ -1,0 +1,319 @@
+//! Reconciliation by the reader: for each new statement, the memories near it, the relation to each, and the change.
+//!
+//! - A statement changes one memory, with those that say the same (its thread). A change that speaks about a part of a
+//!   memory leaves the rest of it as a memory of its own.
+//! - A statement that repeats a memory and names something more joins its thread; one that names nothing more confirms it.
+//! - A statement that only ends a memory is kept if it names something more.
+
+use super::Learning;
+use super::reconcile::{DatedStatement, Reconciler};
+use crate::jobs::Event;
+use crate::learn::relation::{Decision, decide, is_touched, rest_holds, untouched};
+use crate::learn::{Standing, Statement};
+use strata_core::error::{Error, Result};
+use strata_core::id::{MemoryId, UserId};
+use strata_core::memory::{Memory, MemoryKind, MemoryNotes};
+use strata_core::ports::{PairReading, Reader, SentenceInContext, SentencePair};
+use strata_core::store::Change;
+use strata_language::plan::{Fate, TodoEnd};
+use strata_language::statements::{has_new_values, joined, parts, rough_length, says_more};
+
+/// The number of candidates whose parts are compared too, if they are long.
+const LOOKED_INTO: usize = 2;
+/// The length, in word pieces, from which a memory is long.
+const LONG: usize = 20;
+/// The length from which a change may leave a part of a memory.
+const DIVISIBLE: usize = 12;
+/// The probability from which a change of the whole is likely, and from which one of a part is sure.
+const LIKELY: f32 = 0.5;
+const SURE: f32 = 0.9;
+
+/// A statement's candidates, with the relation to each.
+pub(super) struct Related {
+    pub(super) candidates: Vec<Memory>,
+    pub(super) relations: Vec<PairReading>,
+}
+
+impl Learning {
+    /// The memories near a statement, with the statement's relation to each.
+    pub(super) async fn related(
+        &self,
+        user: &UserId,
+        reader: &dyn Reader,
+        statement: &Statement,
+        known: &[Memory],
+    ) -> Result<Related> {
+        let nearest = self.nearest(statement.said(), known).await?;
+        let candidates: Vec<Memory> = nearest.into_iter().map(|place| known[place].clone()).collect();
+        let said = self.as_said(user, &candidates).await?;
+        let mut relations = reader.relations(&pairs(statement, said.iter().map(String::as_str))).await?;
+        // A change of one of many facts is easily missed in the whole.
+        for (said, relation) in said.iter().zip(&mut relations).take(LOOKED_INTO) {
+            let parts = parts(said);
+            if relation.change() >= LIKELY || parts.len() < 2 || rough_length(said) < LONG {
+                continue;
+            }
+            let of_parts = reader.relations(&pairs(statement, parts.iter().map(String::as_str))).await?;
+            let surest = of_parts.into_iter().max_by(|a, b| a.change().total_cmp(&b.change()));
+            if let Some(surest) = surest.filter(|surest| surest.change() >= SURE) {
+                *relation = surest;
+            }
+        }
+        Ok(Related { candidates, relations })
+    }
+
+    /// Applies a statement as the reader relates it to the memories. On an error nothing has been applied.
+    pub(super) async fn relate(
+        &self,
+        user: &UserId,
+        reader: &dyn Reader,
+        reconciler: &mut Reconciler<'_>,
+        one: &DatedStatement,
+    ) -> Result<()> {
+        let Related { candidates, relations } =
+            self.related(user, reader, &one.statement, &reconciler.known).await?;
+        match decide(&relations, one.statement.standing()) {
+            Decision::New => reconciler.add_unless_change(one),
+            Decision::Repeats { place } => reconciler.repeated(one, &candidates[place]),
+            Decision::Disputes { place, certainty } => {
+                reconciler.dispute(one, &candidates[place], certainty);
+            }
+            Decision::Replaces { place, certainty } => {
+                let ended = self.ended(user, reader, reconciler, one, &candidates[place]).await?;
+                let keep = one.statement.standing() != Standing::AsSureChange;
+                reconciler.change(one, &ended, certainty, keep);
+            }
+            Decision::Ends { place, certainty } => {
+                let ended = self.ended(user, reader, reconciler, one, &candidates[place]).await?;
+                let says_more = one.statement.standing() == Standing::Kept
+                    && has_new_values(one.statement.said(), &candidates[place].content);
+                reconciler.change(one, &ended, certainty, says_more);
+            }
+        }
+        Ok(())
+    }
+
+    /// The memories that a change of `target` closes, and what is left of each.
+    async fn ended(
+        &self,
+        user: &UserId,
+        reader: &dyn Reader,
+        reconciler: &Reconciler<'_>,
+        one: &DatedStatement,
+        target: &Memory,
+    ) -> Result<Vec<Ended>> {
+        let thread: Vec<Memory> =
+            reconciler.known.iter().filter(|memory| memory.thread() == target.thread()).cloned().collect();
+        let mut ended = Vec::new();
+        let as_said = self.as_said(user, &thread).await?;
+        for (memory, said) in thread.into_iter().zip(as_said) {
+            let parts = Parts::new(&memory.content, &said);
+            if parts.told.len() < 2 || rough_length(&memory.content) < DIVISIBLE {
+                ended.push(Ended { memory, rest: None });
+                continue;
+            }
+            let is_target = memory.id == target.id;
+            match self.left(reader, &one.statement, &parts, is_target).await? {
+                Some(rest) => ended.push(Ended { memory, rest }),
+                // A change of the whole closes the memory that it is about. Others of the thread say something else too.
+                None if is_target => ended.push(Ended { memory, rest: None }),
+                None => {}
+            }
+        }
+        Ok(ended)
+    }
+
+    /// What is left of a memory of several parts after a change; `None` if the change is not about a part of it.
+    async fn left(
+        &self,
+        reader: &dyn Reader,
+        statement: &Statement,
+        parts: &Parts,
+        is_target: bool,
+    ) -> Result<Option<Option<String>>> {
+        let changes = |texts: Vec<String>| async move {
+            let pairs = pairs(statement, texts.iter().map(String::as_str));
+            let readings = reader.relations(&pairs).await?;
+            Ok::<Vec<f32>, Error>(readings.iter().map(PairReading::change).collect())
+        };
+        let of_parts = changes(parts.said.clone()).await?;
+        let without = if is_target && !is_touched(&of_parts) {
+            let without = |part| joined(&others(&parts.said, part)).unwrap_or_default();
+            changes((0..parts.said.len()).map(without).collect()).await?
+        } else {
+            Vec::new()
+        };
+        let Some(left) = untouched(&of_parts, &without) else { return Ok(None) };
+        let rest =
+            |texts: &[String]| joined(&left.iter().map(|part| texts[*part].as_str()).collect::<Vec<_>>());
+        let (Some(told), Some(said)) = (rest(&parts.told), rest(&parts.said)) else { return Ok(Some(None)) };
+        let change = changes(vec![said.clone()]).await?.first().copied().unwrap_or(1.0);
+        let alone = SentenceInContext { text: said, ..SentenceInContext::default() };
+        let worth = reader.sentences(&[alone]).await?.first().map_or(0.0, |reading| reading.worth);
+        Ok(Some(Some(told).filter(|_| rest_holds(change, worth))))
+    }
+}
+
+/// The parts of a memory, as it is told and as it was said.
+struct Parts {
+    told: Vec<String>,
+    said: Vec<String>,
+}
+
+impl Parts {
+    fn new(told: &str, said: &str) -> Self {
+        let (told, said) = (parts(told), parts(said));
+        // A sentence that falls into other parts in the third person is compared as it is told.
+        let said = if told.len() == said.len() { said } else { told.clone() };
+        Self { told, said }
+    }
+}
+
+/// The parts without one of them.
+fn others(parts: &[String], without: usize) -> Vec<&str> {
+    parts.iter().enumerate().filter(|(part, _)| *part != without).map(|(_, text)| text.as_str()).collect()
+}
+
+/// A memory that a change closes.
+pub(super) struct Ended {
+    memory: Memory,
+    /// The part of it that still holds.
+    rest: Option<String>,
+}
+
+fn pairs<'a>(statement: &Statement, remembered: impl Iterator<Item = &'a str>) -> Vec<SentencePair> {
+    let before = statement.as_said.as_ref().map(|said| said.before.clone()).unwrap_or_default();
+    remembered
+        .map(|remembered| SentencePair {
+            remembered: remembered.to_owned(),
+            before: before.clone(),
+            new: statement.said().to_owned(),
+        })
+        .collect()
+}
+
+fn per_cent(certainty: f32) -> Option<u8> {
+    Some((certainty.clamp(0.0, 1.0) * 100.0).round() as u8)
+}
+
+impl Reconciler<'_> {
+    fn add_unless_change(&mut self, one: &DatedStatement) {
+        if one.statement.standing() == Standing::Kept {
+            self.add(one, &[]);
+        }
+    }
+
+    /// A statement that says the same as a memory. What it says beside that is kept in the memory's thread.
+    fn repeated(&mut self, one: &DatedStatement, memory: &Memory) {
+        let is_kept = one.statement.standing() == Standing::Kept;
+        if !is_kept || !says_more(one.statement.said(), &memory.content) {
+            self.repeat(memory, &one.statement);
+            return;
+        }
+        let id = self.add(one, &[]);
+        self.note(id, MemoryNotes { thread: Some(memory.thread()), ..MemoryNotes::default() });
+    }
+
+    fn dispute(&mut self, one: &DatedStatement, memory: &Memory, certainty: f32) {
+        let id = self.add(one, &[]);
+        let notes = |other| MemoryNotes {
+            disputed: Some(other),
+            certainty: per_cent(certainty),
+            ..MemoryNotes::default()
+        };
+        self.note(id, notes(memory.id));
+        self.note(memory.id, notes(id));
+    }
+
+    /// Closes memories, keeps what still holds of them, and adds the statement if it is to be kept.
+    fn change(&mut self, one: &DatedStatement, ended: &[Ended], certainty: f32, keep: bool) {
+        let is_earlier = ended.iter().any(|old| old.memory.recorded_at > one.at);
+        // A statement from before the memory ends nothing, and becomes history if it says something.
+        if is_earlier && !keep {
+            return;
+        }
+        let fates: Vec<(Memory, Fate)> =
+            ended.iter().map(|old| (old.memory.clone(), fate(&old.memory, &one.statement, keep))).collect();
+        if keep {
+            let id = self.add(one, &fates);
+            if let Some(thread) = ended.first().map(|old| old.memory.thread()) {
+                self.note(id, MemoryNotes { thread: Some(thread), ..MemoryNotes::default() });
+            }
+        } else {
+            self.close(one, &fates);
+        }
+        if is_earlier {
+            return;
+        }
+        for Ended { memory, rest } in ended {
+            self.changes.push(Change::NoteMemory {
+                id: memory.id,
+                notes: MemoryNotes { certainty: per_cent(certainty), ..MemoryNotes::default() },
+            });
+            if let Some(rest) = rest {
+                self.keep_rest(one, memory, rest);
+            }
+        }
+    }
+
+    /// Adds the part of a closed memory that still holds.
+    fn keep_rest(&mut self, one: &DatedStatement, former: &Memory, rest: &str) {
+        let memory = Memory {
+            id: MemoryId(self.learning.ids.next()),
+            content: rest.to_owned(),
+            recorded_at: one.at,
+            valid_to: None,
+            replaced_by: None,
+            notes: MemoryNotes::default(),
+            ..former.clone()
+        };
+        self.report(&memory, Event::Add, None);
+        self.changes.push(Change::AddMemory(Box::new(memory.clone())));
+        self.known.push(memory);
+    }
+
+    fn note(&mut self, id: MemoryId, notes: MemoryNotes) {
+        self.changes.push(Change::NoteMemory { id, notes });
+        if let Some(memory) = self.known.iter_mut().find(|memory| memory.id == id) {
+            memory.notes = notes.or(memory.notes);
+        }
+    }
+}
+
+/// What happens to a memory that a statement changes.
+fn fate(memory: &Memory, statement: &Statement, replaced: bool) -> Fate {
+    match memory.kind {
+        MemoryKind::Todo if !replaced || !is_open(statement) => Fate::End { by: 0, how: end(statement) },
+        _ if replaced => Fate::Update { by: 0 },
+        _ => Fate::Delete { by: 0 },
+    }
+}
+
+/// Whether a statement is itself something to be done.
+fn is_open(statement: &Statement) -> bool {
+    matches!(statement.kind, MemoryKind::Todo | MemoryKind::Schedule | MemoryKind::Decision)
+}
+
+/// Whether a statement says that a todo was dropped; otherwise it was done.
+fn end(statement: &Statement) -> TodoEnd {
+    const DROPPED: [&str; 16] = [
+        "cancel",
+        "no longer",
+        "not going to",
+        "won't",
+        "never mind",
+        "nevermind",
+        "forget it",
+        "drop",
+        "scrap",
+        "called off",
+        "instead",
+        "取消",
+        "不用",
+        "算了",
+        "不去了",
+        "不做了",
+    ];
+    let said = statement.said().to_lowercase();
+    if DROPPED.iter().any(|word| said.contains(word)) { TodoEnd::Dropped } else { TodoEnd::Done }
+}

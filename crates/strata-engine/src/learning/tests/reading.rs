@@ -1,0 +1,231 @@
+//! Learning with a reader.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::fixture::*;
+use crate::{Engine, Event, NewMemory};
+use strata_core::error::{Error, Result};
+use strata_core::id::UserId;
+use strata_core::memory::{Memory, MemoryKind, TodoState};
+use strata_core::ports::{
+    PairReading, Reader, Relation, SentenceInContext, SentencePair, SentenceReading, TurnInContext, Voice,
+};
+use strata_core::store::MemorySelect;
+use strata_core::turn::{NewMessage, Owner, Role, TurnNotes};
+
+/// A reader that knows a few pairs: a part of the remembered sentence, a part of the new one, their relation and its
+/// probability. A question is a request, «ok» is small talk, and everything else is worth remembering.
+#[derive(Default)]
+struct KnowsPairs {
+    pairs: Vec<(&'static str, &'static str, Relation, f32)>,
+    fails: bool,
+}
+
+#[async_trait]
+impl Reader for KnowsPairs {
+    fn model(&self) -> &str {
+        "knows-pairs"
+    }
+
+    async fn sentences(&self, sentences: &[SentenceInContext]) -> Result<Vec<SentenceReading>> {
+        if self.fails {
+            return Err(Error::internal("the network is damaged"));
+        }
+        let read = |sentence: &SentenceInContext| {
+            let (voice, worth) = match sentence.text.as_str() {
+                text if text.ends_with('?') || text.ends_with(':') => (Voice::Request, 0.1),
+                "ok" => (Voice::SmallTalk, 0.1),
+                _ => (Voice::Own, 0.9),
+            };
+            let mut reading = SentenceReading { worth, ..SentenceReading::default() };
+            reading.voice[voice as usize] = 1.0;
+            reading.kind[if sentence.text.contains("have to") { 3 } else { 0 }] = 1.0;
+            reading
+        };
+        Ok(sentences.iter().map(read).collect())
+    }
+
+    async fn relations(&self, pairs: &[SentencePair]) -> Result<Vec<PairReading>> {
+        let read = |pair: &SentencePair| {
+            let known = self
+                .pairs
+                .iter()
+                .find(|(old, new, ..)| pair.remembered.contains(old) && pair.new.contains(new));
+            let mut reading = PairReading([1.0, 0.0, 0.0, 0.0]);
+            if let Some((_, _, relation, probability)) = known {
+                reading.0 = [1.0 - probability, 0.0, 0.0, 0.0];
+                reading.0[*relation as usize] = *probability;
+            }
+            reading
+        };
+        Ok(pairs.iter().map(read).collect())
+    }
+
+    async fn answers(&self, _: &str, turns: &[TurnInContext]) -> Result<Vec<f32>> {
+        Ok(vec![0.0; turns.len()])
+    }
+}
+
+fn reading(world: &World, pairs: &[(&'static str, &'static str, Relation, f32)]) -> Engine {
+    let reader = KnowsPairs { pairs: pairs.to_vec(), fails: false };
+    world.engine.clone().with_reader(Arc::new(reader))
+}
+
+/// Says each text in turn and learns from it.
+async fn say(world: &World, engine: &Engine, texts: &[&str]) {
+    for text in texts {
+        world.clock.forward(60);
+        let message = vec![NewMessage::new(Role::User, *text)];
+        engine.learning.infer(&world.user, &session("s"), message, None).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn own_sentences_become_statements_in_the_third_person() {
+    let world = world();
+    let engine = reading(&world, &[]);
+    say(
+        &world,
+        &engine,
+        &["I bake bread in Turku, and my oven is old. Can you find me a new one for less than 900?", "ok"],
+    )
+    .await;
+    assert_eq!(believed(&world).await, ["The user bakes bread in Turku, and their oven is old."]);
+    say(&world, &engine, &["Correct this for me please:\nI lives in Narvik since May."]).await;
+    say(&world, &engine, &["Generate a title for this conversation: I moved to Narvik."]).await;
+    assert_eq!(believed(&world).await.len(), 1, "material and prompts of programs are nobody's word");
+}
+
+#[tokio::test]
+async fn a_change_replaces_and_keeps_its_history() {
+    let world = world();
+    let engine = reading(&world, &[("oven", "kiln", Relation::Replaces, 0.8)]);
+    say(&world, &engine, &["My oven is a Rofco.", "Sold the oven, my kiln does it all."]).await;
+    assert_eq!(believed(&world).await, ["The user sold the oven, their kiln does it all."]);
+    let old = saying(&world, "The user's oven is a Rofco.").await;
+    assert_eq!(old.notes.certainty, Some(80));
+    let history = engine.memories.explain(&world.user, old.id).await.unwrap();
+    assert!(history[0].to_string().contains("the reader is 80 % sure"), "{}", history[0]);
+}
+
+#[tokio::test]
+async fn a_change_of_a_part_leaves_the_rest() {
+    let world = world();
+    let pairs = [("market day", "Thursdays", Relation::Replaces, 0.9)];
+    let engine = reading(&world, &pairs);
+    let said =
+        ["Our market day is Tuesday, and the stall number is 41 at the harbour.", "It is Thursdays now."];
+    say(&world, &engine, &said).await;
+    assert_eq!(believed(&world).await, ["It is Thursdays now.", "The stall number is 41 at the harbour."]);
+}
+
+#[tokio::test]
+async fn a_repetition_confirms_and_what_it_adds_joins_the_thread() {
+    let world = world();
+    let pairs = [
+        ("stall", "stall again", Relation::Repeats, 0.9),
+        ("stall", "stall at Kauppatori", Relation::Repeats, 0.9),
+        ("stall", "gone", Relation::Ends, 0.9),
+    ];
+    let engine = reading(&world, &pairs);
+    say(&world, &engine, &["I have a stall.", "The stall again.", "My stall at Kauppatori 12."]).await;
+    let first = saying(&world, "The user has a stall.").await;
+    assert_eq!(first.source_turns.len(), 2);
+    let second = saying(&world, "The user's stall at Kauppatori 12.").await;
+    assert_eq!(second.thread(), first.id);
+    say(&world, &engine, &["That is gone."]).await;
+    assert_eq!(believed(&world).await, [""; 0], "a thread ends as a whole");
+}
+
+#[tokio::test]
+async fn an_unsure_change_is_a_dispute() {
+    let world = world();
+    let engine = reading(&world, &[("rent", "rent", Relation::Replaces, 0.5)]);
+    say(&world, &engine, &["My rent is 900.", "The rent may be 950."]).await;
+    assert_eq!(believed(&world).await, ["The rent may be 950.", "The user's rent is 900."]);
+    let (old, new) =
+        (saying(&world, "The user's rent is 900.").await, saying(&world, "The rent may be 950.").await);
+    assert_eq!((old.notes.disputed, new.notes.disputed), (Some(new.id), Some(old.id)));
+    assert_eq!(new.notes.certainty, Some(50));
+}
+
+#[tokio::test]
+async fn a_todo_ends_with_what_says_that_it_is_done() {
+    let world = world();
+    let pairs = [("passport", "Picked", Relation::Ends, 0.9), ("boat", "Never mind", Relation::Ends, 0.95)];
+    let engine = reading(&world, &pairs);
+    say(&world, &engine, &["I have to renew the passport.", "I have to paint the boat."]).await;
+    say(&world, &engine, &["Picked it up today.", "Never mind the boat."]).await;
+    assert_eq!(believed(&world).await, [""; 0]);
+    let todo = |memory: Memory| memory.todo();
+    assert_eq!(todo(saying(&world, "The user has to renew the passport.").await), Some(TodoState::Done));
+    assert_eq!(todo(saying(&world, "The user has to paint the boat.").await), Some(TodoState::Dropped));
+}
+
+#[tokio::test]
+async fn a_failing_reader_leaves_it_to_the_rules() {
+    let world = world();
+    let reader = KnowsPairs { fails: true, ..KnowsPairs::default() };
+    let engine = world.engine.clone().with_reader(Arc::new(reader));
+    say(&world, &engine, &["I live in Turku."]).await;
+    assert_eq!(believed(&world).await, ["The user lives in Turku"]);
+}
+
+#[tokio::test]
+async fn a_statement_by_hand_is_reconciled() {
+    let world = world();
+    let engine = reading(&world, &[("lives", "lives", Relation::Replaces, 0.9)]);
+    let add = async |text: &str| {
+        world.clock.forward(60);
+        engine.learning.add(&world.user, vec![NewMemory::new(text)]).await.unwrap()
+    };
+    assert_eq!(add("Mika lives in Turku").await[0].event, Event::Add);
+    let replaced = add("Mika lives in Oulu").await;
+    assert_eq!(
+        (replaced[0].event, replaced[0].previous.as_deref()),
+        (Event::Update, Some("Mika lives in Turku"))
+    );
+    let again = add("mika lives in Oulu.").await;
+    assert_eq!((again[0].event, again[0].id), (Event::None, replaced[0].id));
+    assert_eq!(believed(&world).await, ["Mika lives in Oulu"]);
+    let refused = engine.learning.add(&world.user, vec![NewMemory::new("new"), NewMemory::new(" ")]).await;
+    assert!(refused.is_err());
+    assert_eq!(believed(&world).await, ["Mika lives in Oulu"], "all or none");
+}
+
+#[tokio::test]
+async fn sessions_of_nobody_in_particular_stay_apart() {
+    let engine_of = |world: &World| reading(world, &[("live", "live", Relation::Replaces, 0.9)]);
+    let said = |text: &str| {
+        let owner = Owner { in_session: true, ..Owner::default() };
+        let notes = TurnNotes { owner, ..TurnNotes::default() };
+        vec![NewMessage { notes, ..NewMessage::new(Role::User, text) }]
+    };
+    for (user, believed) in [(UserId::default(), 2), (UserId::new("mika").unwrap(), 1)] {
+        let world = world();
+        let engine = engine_of(&world);
+        engine.learning.infer(&user, &session("a"), said("I live in Turku."), None).await.unwrap();
+        world.clock.forward(60);
+        engine.learning.infer(&user, &session("b"), said("I live in Oulu."), None).await.unwrap();
+        let query = strata_core::store::MemoryQuery::new(MemorySelect::Current { as_of: None });
+        assert_eq!(engine.memories.list(&user, &query).await.unwrap().len(), believed, "{user}");
+    }
+}
+
+#[tokio::test]
+async fn an_explanation_changes_nothing() {
+    let world = world();
+    let engine = reading(&world, &[("oven", "kiln", Relation::Replaces, 0.8)]);
+    say(&world, &engine, &["My oven is a Rofco."]).await;
+    let text = "Can you help me with something else that I wonder about? My kiln replaced it.";
+    let explained = engine.learning.explain(&world.user, &session("s"), text).await.unwrap();
+    assert_eq!(explained.by, "knows-pairs");
+    assert_eq!(explained.sentences[0].put_aside, Some("a request"));
+    let statement = explained.sentences[1].statement.as_ref().unwrap();
+    assert_eq!((statement.memory.as_str(), statement.effect), ("The user's kiln replaced it.", "replaces"));
+    assert_eq!((statement.kind, statement.candidates.len()), (MemoryKind::Fact, 1));
+    assert_eq!(statement.about, Some(statement.candidates[0].id));
+    assert_eq!(believed(&world).await, ["The user's oven is a Rofco."]);
+}

@@ -1,0 +1,49 @@
+//! From a message to statements in the speaker's own words: its pieces, and a piece in the third person.
+//!
+//! [`pieces`] splits a message into sentences, and [`chinese_clauses`] a Chinese one into clauses. [`aside`] finds the
+//! pieces that are not the speaker's own word by the form of the whole message: quotations, pasted text, code, fiction.
+//! [`third_person`] rewrites a piece for a memory. No value is lost or invented: a rewriting that would change a number,
+//! a name or a date is not used. [`parts`] cuts a statement when only a part of it changes.
+//!
+//! Deliberately absent: what a piece means and whether it is worth remembering. A reader decides that, or the
+//! [`rules`](crate::rules).
+
+mod aside;
+mod chinese;
+mod dates;
+mod english;
+mod parts;
+mod pieces;
+mod quotations;
+mod values;
+
+use jiff::Timestamp;
+
+pub use aside::{Aside, Leaning, aside, is_housekeeping};
+pub use parts::{joined, parts};
+pub use pieces::{Form, Piece, chinese_clauses, pieces, rough_length};
+pub use values::{has_new_values, says_more};
+
+/// A piece in the third person, with absolute dates beside the relative ones. `name` is the speaker's; without one, it
+/// is «the user» or 用户. If that would change a value, the words stay as they were said.
+pub fn third_person(said: &str, name: Option<&str>, at: Timestamp) -> String {
+    let said = said.trim();
+    let is_chinese = chinese::is_chinese(said);
+    let told = if is_chinese { chinese::third_person(said, name) } else { english::third_person(said, name) };
+    let told = if values::keeps(said, &told, name) { told } else { said.to_owned() };
+    sentence_case(&dates::absolute(&told, at, is_chinese))
+}
+
+/// The text with a capital at the beginning, if its first word is plain.
+fn sentence_case(text: &str) -> String {
+    let first = text.split_whitespace().next().unwrap_or_default();
+    let is_plain = first.chars().all(|c| c.is_ascii_lowercase() || matches!(c, '\'' | ',' | ':'));
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(letter) if is_plain => letter.to_uppercase().chain(letters).collect(),
+        _ => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,267 @@
+//! Pieces that are not the speaker's own word, by the form of the whole message.
+//!
+//! A request names its material, and the material's sentences look like facts. So a quotation is put aside as a whole,
+//! and so are the lines after a request for something to be done with them, until the speaker speaks again.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::pieces::{Form, Piece};
+
+/// The reason why a piece is put aside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Aside {
+    /// A chat program's own prompt, which nobody said.
+    Housekeeping,
+    /// A quotation.
+    Quotation,
+    /// Code.
+    Code,
+    /// A line of a mail's head, a log or a chat.
+    Log,
+    /// Material that a request names.
+    Material,
+    /// Fiction that a request asks for.
+    Fiction,
+}
+
+impl Aside {
+    /// The reason in words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Housekeeping => "a prompt of the chat program",
+            Self::Quotation => "a quotation",
+            Self::Code => "code",
+            Self::Log => "a line of a log or a mail's head",
+            Self::Material => "material of a request",
+            Self::Fiction => "fiction",
+        }
+    }
+}
+
+/// What a reader makes of a piece, as far as the form of the message needs it.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Leaning {
+    /// The probability that it is material of others, or fiction.
+    pub foreign: f32,
+    /// The probability that it is a request.
+    pub request: f32,
+}
+
+/// The probability from which a piece counts as a request that names something.
+const REQUEST: f32 = 0.3;
+/// The probability from which a piece is more probably so than not.
+const LIKELY: f32 = 0.5;
+/// The number of characters at the beginning of a message in which a chat program says what it wants.
+const HEAD_CHARS: usize = 400;
+
+macro_rules! pattern {
+    ($name:ident, $source:expr) => {
+        static $name: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new($source).ok());
+    };
+}
+
+pattern!(LIST_ITEM, r"^\s*(?:[-*•·]|\(?[A-Za-z\d]{1,2}[).:、]|[甲乙丙丁一二三四五][：:、])\s*");
+pattern!(
+    LOG,
+    r"(?i)^\s*(?:from|to|cc|subject|date|sent|发件人|發件人|收件人|主题|主題|日期)\s*[:：]|^\s*\[?\d{1,2}:\d{2}(?::\d{2})?\]?\s+\S+|^\s*\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d|^\s*(?:ERROR|WARN|INFO|DEBUG|FATAL|Traceback|Exception)\b|^\s*at \w+[.(]|^\s*>"
+);
+pattern!(NAMED, r"(?i)\b(?:this|these|following|below|attached)\b|[这這]|以下|下面|如下|[转轉]");
+pattern!(
+    OWN_LIST,
+    r"(?i)\bmy (?:own )?(?:personal statement|statement|speech|cv|resume|bio|profile|intro\w*|draft|essay|application|cover letter)\b|自我介[绍紹]|我[写寫]的|\b(?:i|we) (?:have|had|got|need|want|own|use|am|are|do|did)\b|\b(?:i've|we've|i'm|we're)\b|\bmy (?:list|details|plan|setup|data|numbers|stats)\b|我(?:有|的|要|家)"
+);
+pattern!(
+    FIRST_PERSON,
+    r"(?i)\b(?:i|i'm|im|i've|ive|i'd|i'll|my|mine|me|we|we're|we've|our|ours|us)\b|[我咱俺]"
+);
+pattern!(
+    WORKS_ON,
+    r"(?i)\b(?:translat\w*|summari[sz]\w*|sum up|proof-?read|check|correct|shorten|rewrite|reword|rephrase|repl(?:y|ies)|answer|respond|explain|mark|fix|edit|polish|convert|turn|format|review|critique)\b|翻[译譯]|[总總][结結]|[润潤]色|修改|改[写寫一成短下]|提[炼煉]|批改|回[复覆]|解[释釋]|看看|看一?下|[简簡][化写寫]"
+);
+pattern!(
+    IMPERATIVE,
+    r"(?i)\b(?:gimme|give me|write|make|draft|tell|do me|create|invent|come up with|compose|pretend|act as|role-?play)\b|[写寫编編讲講来來]|假装|扮演"
+);
+pattern!(REAL_PERSON, r"(?i)\b(?:my|our)\b|我[家的们們女儿兒妈媽爸老弟妹哥姐]");
+pattern!(
+    FICTION,
+    r"(?i)\b(?:story|stories|poem|limerick|haiku|sonnet|song|rap|lullaby|fairy ?tale|backstory|npc|flavou?r text|journal entry|diary entry|novel|chapter|script|parody|fictitious|mock|monologue|dialogue|scene|protagonist|villain|role-?play|fan ?fic|testimonial|ransom note|fictional|made[- ]up|invented|pretend|imaginary|dummy|placeholder|fake|lorem|screenplay|bedtime)\b|故事|小说|小說|童话|童話|剧本|劇本|段子|人设|人設|歌词|歌詞|假装|假裝|扮演|虚构|虛構|编一|編一|打油诗|打油詩|藏头诗|藏頭詩|写首|寫首"
+);
+pattern!(
+    HOUSEKEEPING,
+    r"(?ix)
+    ^\s*\#{1,4}\s*task\s*:
+    |<chat_history>
+    |\b(?:generate|write|create|provide|suggest|give|produce|come\ up\ with|make)\b[^.\n]{0,80}\b(?:titles?|tags?|follow-?ups?(?:\ questions?)?|search\ quer(?:y|ies)|headline|emoji)\b[^.\n]{0,80}\b(?:chat|conversation|dialogue|dialog|discussion|thread|chat\ history|messages)\b
+    |^\s*(?:summari[sz]e|condense|compress)\b[^.\n]{0,40}\b(?:chat|conversation|dialogue|dialog|discussion|thread)\b
+    |(?:为|為|給|给|根据|根據|基于|基於|对|對)[^。\n]{0,12}(?:对话|對話|聊天|会话|會話)[^。\n]{0,20}(?:标题|標題|标签|標籤|摘要|后续问题|後續問題)
+    |(?:生成|起|取|拟|擬|提供)[^。\n]{0,16}(?:对话|對話|聊天|会话|會話)[^。\n]{0,8}(?:标题|標題|标签|標籤)"
+);
+
+fn is(pattern: &LazyLock<Option<Regex>>, text: &str) -> bool {
+    pattern.as_ref().is_some_and(|pattern| pattern.is_match(text))
+}
+
+/// Whether a message is the prompt by which a chat program titles, tags or summarises a chat. Nobody said it.
+pub fn is_housekeeping(message: &str) -> bool {
+    let end = message.char_indices().nth(HEAD_CHARS).map_or(message.len(), |(end, _)| end);
+    is(&HOUSEKEEPING, &message[..end])
+}
+
+/// Which pieces of a message are put aside, and why. `leanings` has one entry for each piece.
+pub fn aside(pieces: &[Piece], leanings: &[Leaning]) -> Vec<Option<Aside>> {
+    let mut reasons: Vec<Option<Aside>> = pieces
+        .iter()
+        .map(|piece| match piece.form {
+            Form::Plain => None,
+            Form::Quotation => Some(Aside::Quotation),
+            Form::Code => Some(Aside::Code),
+        })
+        .collect();
+    let lines = Lines { pieces, leanings };
+    mark(&mut reasons, lines.log(), Aside::Log);
+    mark(&mut reasons, lines.material(), Aside::Material);
+    let free: Vec<bool> = reasons.iter().map(Option::is_none).collect();
+    mark(&mut reasons, lines.fiction(&free), Aside::Fiction);
+    mark(&mut reasons, lines.inline(&free), Aside::Material);
+    reasons
+}
+
+/// Notes a reason for the pieces that have none.
+fn mark(reasons: &mut [Option<Aside>], places: Vec<usize>, reason: Aside) {
+    for place in places {
+        reasons[place].get_or_insert(reason);
+    }
+}
+
+/// The pieces of a message by their lines.
+struct Lines<'a> {
+    pieces: &'a [Piece],
+    leanings: &'a [Leaning],
+}
+
+impl Lines<'_> {
+    fn leans(&self, place: usize) -> Leaning {
+        self.leanings.get(place).copied().unwrap_or_default()
+    }
+
+    /// The pieces of lines that look like a log, in a message of several lines.
+    fn log(&self) -> Vec<usize> {
+        if self.pieces.first().map(|piece| piece.line) == self.pieces.last().map(|piece| piece.line) {
+            return Vec::new();
+        }
+        let lines = self.pieces.chunk_by(|a, b| a.line == b.line);
+        let is_log = lines.flat_map(|line| {
+            let is_log = line.first().is_some_and(|first| is(&LOG, &first.text));
+            line.iter().map(move |_| is_log)
+        });
+        is_log.enumerate().filter(|(_, is_log)| *is_log).map(|(place, _)| place).collect()
+    }
+
+    /// The pieces of the fiction that the first of the `free` pieces asks for. A tale about the speaker's own people is
+    /// none.
+    fn fiction(&self, free: &[bool]) -> Vec<usize> {
+        let text = |place: usize| self.pieces[place].text.as_str();
+        let mut asking = (0..self.pieces.len()).filter(|place| free[*place] && is(&FICTION, text(*place)));
+        let Some(asks) = asking.next() else { return Vec::new() };
+        let Leaning { request, foreign } = self.leans(asks);
+        let is_asked = request >= REQUEST || foreign >= REQUEST || is(&IMPERATIVE, text(asks));
+        if !is_asked || is(&REAL_PERSON, text(asks)) {
+            return Vec::new();
+        }
+        (asks..self.pieces.len()).filter(|place| *place == asks || !is(&FIRST_PERSON, text(*place))).collect()
+    }
+
+    /// The pieces of material that stands behind a colon in the line of the request, until the next request.
+    fn inline(&self, free: &[bool]) -> Vec<usize> {
+        for place in (0..self.pieces.len()).filter(|place| free[*place]) {
+            let text = &self.pieces[place].text;
+            let Some(colon) = naming_colon(text) else { continue };
+            let (request, material) = text.split_at(colon);
+            let asks = is(&WORKS_ON, request) && !is(&OWN_LIST, request);
+            let first = match asks.then(|| material.trim_start_matches([':', '：', ' '])) {
+                Some("") => place + 1,
+                Some(material) if is_long(material) => place,
+                _ => continue,
+            };
+            let same_line = |other: &usize| self.pieces[*other].line == self.pieces[place].line;
+            let later = (first..self.pieces.len()).take_while(same_line);
+            return later
+                .take_while(|other| *other <= first || self.leans(*other).request < LIKELY)
+                .collect();
+        }
+        Vec::new()
+    }
+
+    /// The pieces of the material that the first naming line names.
+    fn material(&self) -> Vec<usize> {
+        let mut start = 0;
+        for line in self.pieces.chunk_by(|a, b| a.line == b.line) {
+            let end = start + line.len();
+            let lead: Vec<usize> =
+                (start..end).filter(|place| self.pieces[*place].form != Form::Quotation).collect();
+            if self.names_material(&lead, end) {
+                return self.until_speaker_returns(end);
+            }
+            start = end;
+        }
+        Vec::new()
+    }
+
+    /// Whether a line names the material that begins at `next`.
+    fn names_material(&self, lead: &[usize], next: usize) -> bool {
+        let (Some(last), Some(first)) = (lead.last(), self.pieces.get(next)) else { return false };
+        let text = &self.pieces[*last].text;
+        let asks = lead.iter().any(|place| self.leans(*place).request >= LIKELY)
+            || self.leans(*last).request >= REQUEST;
+        let named = lead.iter().any(|place| is(&NAMED, &self.pieces[*place].text));
+        let (colon, question) = (text.ends_with([':', '：']), text.ends_with(['?', '？']));
+        colon && (named || asks) && !is(&OWN_LIST, text)
+            || named
+                && (asks || question)
+                && !lead.iter().any(|place| is(&OWN_LIST, &self.pieces[*place].text))
+            || question && is(&LIST_ITEM, &first.text)
+    }
+
+    /// The pieces from `start` on, without the last lines in which the speaker speaks again.
+    fn until_speaker_returns(&self, start: usize) -> Vec<usize> {
+        let mut end = self.pieces.len();
+        while end > start {
+            let line = self.pieces[end - 1].line;
+            let first = (start..end).find(|place| self.pieces[*place].line == line).unwrap_or(start);
+            if first == start || !self.is_own(first..end) {
+                break;
+            }
+            end = first;
+        }
+        (start..end).collect()
+    }
+
+    /// Whether a line after material is the speaker's own.
+    fn is_own(&self, mut line: std::ops::Range<usize>) -> bool {
+        let first = line.start;
+        let foreign = line.clone().any(|place| self.leans(place).foreign >= LIKELY);
+        let speaks = line
+            .any(|place| is(&FIRST_PERSON, &self.pieces[place].text) || self.leans(place).request >= LIKELY);
+        !foreign && speaks && !is(&LIST_ITEM, &self.pieces[first].text)
+    }
+}
+
+/// The place of the first colon that may begin material: not inside a time or an address.
+fn naming_colon(text: &str) -> Option<usize> {
+    let begins = |(at, c): &(usize, char)| {
+        let after_digit = text[..*at].ends_with(|before: char| before.is_ascii_digit());
+        let next = text[at + c.len_utf8()..].chars().next();
+        (*c == '：' || *c == ':' && next.is_none_or(|next| next.is_whitespace() || !next.is_ascii()))
+            && !after_digit
+    };
+    text.char_indices().find(begins).map(|(at, _)| at)
+}
+
+/// Whether what stands behind a colon is long enough to be material.
+fn is_long(text: &str) -> bool {
+    let han = text.chars().filter(|c| ('\u{3400}'..='\u{9fff}').contains(c)).count();
+    han >= 8 || text.split_whitespace().count() >= 4
+}

@@ -1,0 +1,302 @@
+//! English in the third person: «I live in Lisbon and my cat is old» becomes «The user lives in Lisbon and their cat is
+//! old».
+//!
+//! The first «I» or «my» becomes the speaker; the verb after it follows. Later ones become «they» and «their» if the
+//! speaker is the subject, and the speaker again if not. Words between quotation marks stay.
+
+use crate::rules::verb_in_third_person;
+
+/// Verbs and forms that do not change after the speaker.
+const UNCHANGED: &str = "can could will would shall should may might must cannot can't won't wouldn't couldn't shouldn't mustn't used ought had did \
+    didn't hadn't wasn't was went got came became bought broke chose drove drank ate flew gave grew kept left lost made met paid put quit rose rode \
+    ran sold sent sang spoke spent swam took taught wore wrote began fell thought felt knew saw said told found brought caught built cut hurt hit \
+    let set read held heard led lent lit meant rang sat shot slept split stood stuck struck swore threw understood woke won dealt drew fed fought \
+    forgot froze hid hung shook sank sought slid spread stole swept tore withdrew bet cost shut burnt learnt spelt";
+/// Base forms that end like a past.
+const NO_PAST: &str = "need feed speed bleed breed proceed succeed exceed heed seed weed embed shed wed";
+/// Adverbs that may stand between the speaker and the verb.
+const ADVERBS: &str = "never always also just still often only really now already even rarely hardly sometimes mostly mainly usually generally \
+    actually finally currently recently probably definitely absolutely basically literally personally honestly typically normally barely \
+    regularly occasionally apparently then both too kinda sorta almost nearly first officially";
+/// The first word of a sentence that leaves out the speaker, and what stands for it.
+const LEFT_OUT: &[(&str, &str)] = &[
+    ("have", "has"),
+    ("need", "needs"),
+    ("want", "wants"),
+    ("going", "is going"),
+    ("planning", "is planning"),
+    ("trying", "is trying"),
+    ("thinking", "is thinking"),
+    ("been", "has been"),
+    ("will", "will"),
+    ("can't", "can't"),
+    ("had", "had"),
+    ("got", "got"),
+    ("went", "went"),
+    ("took", "took"),
+    ("bought", "bought"),
+    ("sold", "sold"),
+    ("left", "left"),
+    ("met", "met"),
+    ("quit", "quit"),
+    ("lost", "lost"),
+    ("found", "found"),
+    ("gave", "gave"),
+    ("made", "made"),
+    ("paid", "paid"),
+    ("sent", "sent"),
+    ("told", "told"),
+    ("ran", "ran"),
+    ("saw", "saw"),
+    ("started", "started"),
+];
+/// Words after which a past without a subject is the speaker's.
+const AFTER_PAST: &str = "a an the my our up in out to from off on at with for into over down back this that it him her them some another two three \
+    today yesterday just new our away";
+/// Words after «we» that make it more than one person.
+const SEVERAL: &str =
+    "both all each together two three four five six seven eight nine ten couple family team";
+
+fn is_in(list: &str, word: &str) -> bool {
+    list.split_ascii_whitespace().any(|other| other == word)
+}
+
+/// A word with the marks around it.
+struct Word<'t> {
+    before: &'t str,
+    text: &'t str,
+    after: &'t str,
+}
+
+impl<'t> Word<'t> {
+    fn new(word: &'t str) -> Self {
+        let start = word.len() - word.trim_start_matches(|c: char| !c.is_alphanumeric()).len();
+        let end = word.trim_end_matches(|c: char| !c.is_alphanumeric()).len().max(start);
+        Self { before: &word[..start], text: &word[start..end], after: &word[end..] }
+    }
+
+    fn lower(&self) -> String {
+        self.text.to_lowercase().replace('’', "'")
+    }
+}
+
+/// What the speaker was last in the sentence.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// Not mentioned yet.
+    Absent,
+    /// The subject of the sentence.
+    Subject,
+    /// Mentioned, but not as the subject.
+    Other,
+}
+
+/// The sentence with the speaker in the third person.
+pub(super) fn third_person(said: &str, name: Option<&str>) -> String {
+    if is_several(said) {
+        return said.to_owned();
+    }
+    let mut teller =
+        Teller { who: name.unwrap_or("the user"), role: Role::Absent, verb: None, told: Vec::new() };
+    let mut quoted = false;
+    for (place, raw) in said.split(' ').enumerate() {
+        let word = Word::new(raw);
+        let opens = word.before.contains(['"', '“']);
+        quoted |= opens;
+        if quoted {
+            teller.told.push(raw.to_owned());
+        } else {
+            let next = said.split(' ').nth(place + 1).map(|next| Word::new(next).lower()).unwrap_or_default();
+            teller.tell(place, &word, raw, &next);
+        }
+        if word.after.contains(['"', '”']) {
+            quoted = false;
+        }
+    }
+    let told = teller.told.join(" ");
+    let mut letters = told.chars();
+    match letters.next() {
+        // «the user» at the beginning of the sentence.
+        Some(first) if told.starts_with(teller.who) => first.to_uppercase().chain(letters).collect(),
+        _ => told,
+    }
+}
+
+/// Whether «we» means more than what can be said of one person.
+fn is_several(said: &str) -> bool {
+    let words: Vec<String> = said.split_whitespace().map(|word| Word::new(word).lower()).collect();
+    let we = |word: &String| matches!(word.as_str(), "we" | "we're" | "we've" | "we'll" | "us");
+    words.iter().enumerate().any(|(place, word)| {
+        we(word) && words.iter().skip(place + 1).take(4).any(|next| is_in(SEVERAL, next))
+    })
+}
+
+struct Teller<'a> {
+    who: &'a str,
+    role: Role,
+    /// The number of words within which the verb of the subject follows.
+    verb: Option<u8>,
+    told: Vec<String>,
+}
+
+impl Teller<'_> {
+    fn tell(&mut self, place: usize, word: &Word<'_>, raw: &str, next: &str) {
+        let lower = word.lower();
+        if place == 0
+            && let Some(told) = self.left_out(word, &lower, next)
+        {
+            self.push(word, &told);
+            return;
+        }
+        let (pronoun, ending) = match lower.split_once('\'') {
+            Some((pronoun, ending)) => (pronoun, Some(ending)),
+            None if lower == "im" => ("i", Some("m")),
+            None if lower == "ive" => ("i", Some("ve")),
+            None => (lower.as_str(), None),
+        };
+        match pronoun {
+            "i" | "we" => self.subject(word, ending, next),
+            "my" | "our" => {
+                let told = match self.role {
+                    Role::Subject => "their".to_owned(),
+                    Role::Absent | Role::Other => format!("{}'s", self.who),
+                };
+                self.mention(word, &told);
+            }
+            "me" | "us" if !is_abbreviation(word.text) => self.object(word, "them"),
+            "mine" | "ours" => {
+                let told =
+                    if self.role == Role::Subject { "theirs".to_owned() } else { format!("{}'s", self.who) };
+                self.mention(word, &told);
+            }
+            "myself" | "ourselves" => self.mention(word, "themselves"),
+            _ => self.other(word, raw, &lower),
+        }
+    }
+
+    fn object(&mut self, word: &Word<'_>, later: &str) {
+        let told = if self.role == Role::Subject { later.to_owned() } else { self.who.to_owned() };
+        self.mention(word, &told);
+    }
+
+    fn mention(&mut self, word: &Word<'_>, told: &str) {
+        if self.role == Role::Absent {
+            self.role = Role::Other;
+        }
+        self.verb = None;
+        self.push(word, told);
+    }
+
+    /// «I», «I'm», «I've», «I'll», «I'd» and the same of «we».
+    fn subject(&mut self, word: &Word<'_>, ending: Option<&str>, next: &str) {
+        if self.role == Role::Subject {
+            let told = match ending {
+                Some("m" | "re") => "they're".to_owned(),
+                Some(ending) => format!("they'{ending}"),
+                None => "they".to_owned(),
+            };
+            self.verb = None;
+            self.push(word, &told);
+            return;
+        }
+        let who = self.who;
+        self.verb = None;
+        let told = match ending {
+            Some("m" | "re") => format!("{who} is"),
+            Some("ve") => format!("{who} has"),
+            Some("ll") => format!("{who} will"),
+            Some("d") if is_past(next) || matches!(next, "better" | "been") => format!("{who} had"),
+            Some("d") => format!("{who} would"),
+            Some(ending) => format!("{who}'{ending}"),
+            None => {
+                self.verb = Some(3);
+                who.to_owned()
+            }
+        };
+        // «My boss says I …»: the speaker is not the subject of the sentence.
+        if self.role == Role::Absent {
+            self.role = Role::Subject;
+        }
+        self.push(word, &told);
+    }
+
+    /// A word that is no pronoun. It may be the verb of the speaker.
+    fn other(&mut self, word: &Word<'_>, raw: &str, lower: &str) {
+        if self.told.last().is_some_and(|last| last == "they") {
+            let told = match lower {
+                "am" => Some("are"),
+                "was" => Some("were"),
+                "wasn't" => Some("weren't"),
+                _ => None,
+            };
+            if let Some(told) = told {
+                self.push(word, told);
+                return;
+            }
+        }
+        let Some(left) = self.verb else {
+            self.told.push(raw.to_owned());
+            return;
+        };
+        if is_in(ADVERBS, lower) || lower.len() > 4 && lower.ends_with("ly") {
+            self.verb = left.checked_sub(1).filter(|left| *left > 0);
+            self.told.push(raw.to_owned());
+            return;
+        }
+        self.verb = None;
+        match verb(word.text, lower) {
+            Some(told) => self.push(word, &told),
+            None => self.told.push(raw.to_owned()),
+        }
+    }
+
+    /// The beginning of a sentence that leaves out «I».
+    fn left_out(&mut self, word: &Word<'_>, lower: &str, next: &str) -> Option<String> {
+        let form = match LEFT_OUT.iter().find(|(first, _)| *first == lower) {
+            Some((_, form)) if is_in(AFTER_PAST, next) || next == "to" || is_past(next) => (*form).to_owned(),
+            None if lower.len() > 4 && is_past(lower) && is_in(AFTER_PAST, next) => lower.to_owned(),
+            _ => return None,
+        };
+        if !word.before.is_empty() {
+            return None;
+        }
+        self.role = Role::Subject;
+        Some(format!("{} {form}", self.who))
+    }
+
+    fn push(&mut self, word: &Word<'_>, told: &str) {
+        self.told.push(format!("{}{told}{}", word.before, word.after));
+    }
+}
+
+fn is_past(word: &str) -> bool {
+    is_in(UNCHANGED, word) || word.ends_with("ed") && !is_in(NO_PAST, word)
+}
+
+/// «US» and «ME» are places, not pronouns.
+fn is_abbreviation(word: &str) -> bool {
+    word.len() > 1 && word.chars().all(char::is_uppercase)
+}
+
+/// The form of a verb after the speaker; `None` if it does not change.
+fn verb(word: &str, lower: &str) -> Option<String> {
+    let changed = match lower {
+        "am" | "are" => "is",
+        "were" => "was",
+        "have" => "has",
+        "do" => "does",
+        "don't" | "dont" => "doesn't",
+        "haven't" => "hasn't",
+        "aren't" => "isn't",
+        "weren't" => "wasn't",
+        _ if is_past(lower) || word != lower || !lower.bytes().all(|byte| byte.is_ascii_lowercase()) => {
+            return None;
+        }
+        // «I, of course, …», «I and Tom …»: no verb follows.
+        "and" | "or" | "of" | "in" | "at" | "to" | "for" | "who" | "that" | "not" | "too" | "with" => {
+            return None;
+        }
+        _ => return Some(verb_in_third_person(lower)),
+    };
+    Some(changed.to_owned())
+}

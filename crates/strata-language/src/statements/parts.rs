@@ -1,0 +1,81 @@
+//! The parts of a statement, for a change that speaks about only one of them.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::chinese::is_chinese;
+
+/// The least number of characters of a part, in English and Chinese. Shorter ones join their neighbour.
+const ENGLISH_PART: usize = 7;
+const CHINESE_PART: usize = 4;
+
+/// Where an English statement may be cut. The match itself is the gap between two parts.
+static ENGLISH: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)[;,:.)](?P<gap>\s+)|(?P<dash>\s+[-–—]+\s+)|(?P<open>\s+)\(|(?P<join>\s+)(?:but|and|so|because|which)\s")
+        .ok()
+});
+
+/// The parts of a statement, in order.
+pub fn parts(text: &str) -> Vec<String> {
+    let chinese = is_chinese(text);
+    let (raw, least) =
+        if chinese { (chinese_parts(text), CHINESE_PART) } else { (english_parts(text), ENGLISH_PART) };
+    let mut parts: Vec<String> = Vec::new();
+    for part in raw {
+        match parts.last_mut() {
+            Some(last) if last.chars().count() < least || part.chars().count() < least => {
+                if !chinese {
+                    last.push(' ');
+                }
+                last.push_str(&part);
+            }
+            _ => parts.push(part),
+        }
+    }
+    parts
+}
+
+fn chinese_parts(text: &str) -> Vec<String> {
+    let cut = text
+        .split_inclusive(|c: char| matches!(c, '，' | '；' | ',' | ';' | '。' | '、') || c.is_whitespace());
+    cut.map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}
+
+fn english_parts(text: &str) -> Vec<String> {
+    let mut parts = Vec::new();
+    let mut from = 0;
+    let mut at = 0;
+    while let Some(found) = ENGLISH.as_ref().and_then(|cut| cut.captures_at(text, at)) {
+        let gap = ["gap", "dash", "open", "join"].iter().find_map(|name| found.name(name));
+        let Some(gap) = gap else { break };
+        at = gap.end();
+        // A date in brackets belongs to the words before it.
+        let is_date = text[gap.end()..]
+            .strip_prefix('(')
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        if is_date {
+            continue;
+        }
+        parts.push(text[from..gap.start()].trim().to_owned());
+        from = gap.end();
+    }
+    parts.push(text[from..].trim().to_owned());
+    parts.retain(|part| !part.is_empty());
+    parts
+}
+
+/// The parts that are left as one statement; `None` if they are too little to say anything.
+pub fn joined(parts: &[&str]) -> Option<String> {
+    let chinese = parts.iter().any(|part| is_chinese(part));
+    let text = parts.join(if chinese { "" } else { " " });
+    let text = text.trim().trim_end_matches(['，', ',', '；', ';', ':', '、', ' ']);
+    let lead = ["and ", "but ", "so ", "because ", "which "].iter().find_map(|lead| text.strip_prefix(lead));
+    let text = lead.unwrap_or(text);
+    let text = match text.strip_prefix("their ") {
+        Some(rest) => format!("The user's {rest}"),
+        None => super::sentence_case(text),
+    };
+    let least = if chinese { CHINESE_PART } else { ENGLISH_PART + 1 };
+    (text.chars().count() >= least).then_some(text)
+}

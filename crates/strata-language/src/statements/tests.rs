@@ -1,0 +1,188 @@
+use jiff::Timestamp;
+use proptest::prelude::*;
+
+use super::*;
+
+/// A Monday.
+fn at() -> Timestamp {
+    "2026-11-16T12:00:00Z".parse().unwrap()
+}
+
+fn texts(message: &str) -> Vec<String> {
+    pieces(message).into_iter().map(|piece| piece.text).collect()
+}
+
+#[test]
+fn a_sentence_is_told_in_the_third_person() {
+    let check = |said: &str, told: &str| assert_eq!(third_person(said, None, at()), told);
+    check("I live in Lisbon.", "The user lives in Lisbon.");
+    check(
+        "I'm allergic to penicillin and my knee hurts.",
+        "The user is allergic to penicillin and their knee hurts.",
+    );
+    check("I've never been to Oslo", "The user has never been to Oslo");
+    check("I really don't like olives", "The user really doesn't like olives");
+    check("My sister Ana drives me to work.", "The user's sister Ana drives the user to work.");
+    check("I was in Rome when I was nineteen", "The user was in Rome when they were nineteen");
+    check(
+        "Handed in my notice, I start at Vela in May.",
+        "The user handed in their notice, they start at Vela in May.",
+    );
+    check("Have to renew the passport.", "The user has to renew the passport.");
+    check("Fixed rate loans are at 4 %.", "Fixed rate loans are at 4 %.");
+    check("We moved to Linear.", "The user moved to Linear.");
+    check("We are five people at home.", "We are five people at home.");
+    check("The US office opens at 9.", "The US office opens at 9.");
+    check("Ravi told me \"I hate it\" and left.", "Ravi told the user \"I hate it\" and left.");
+    check("payments listens on 8443.", "Payments listens on 8443.");
+    check("node_exporter listens on 9100.", "node_exporter listens on 9100.");
+    assert_eq!(third_person("I live in Lisbon", Some("Nadia"), at()), "Nadia lives in Lisbon");
+}
+
+#[test]
+fn chinese_stays_in_its_script() {
+    let check = |said: &str, told: &str| assert_eq!(third_person(said, None, at()), told);
+    check("我住在苏州，我妈在郑州。", "用户住在苏州，用户的妈在郑州。");
+    check("我們店十點半開門", "用戶店十點半開門");
+    check("他说“我不去”", "他说“我不去”");
+    check("我国的首都是北京", "我国的首都是北京");
+}
+
+#[test]
+fn relative_dates_become_absolute() {
+    let check = |said: &str, told: &str| assert_eq!(third_person(said, None, at()), told);
+    check("I moved to Porto last Friday.", "The user moved to Porto last Friday (2026-11-13).");
+    check("I see the dentist tomorrow", "The user sees the dentist tomorrow (2026-11-17)");
+    check("I went to Rome last year", "The user went to Rome last year (2025)");
+    check("We meet every Tuesday at 10", "The user meets every Tuesday at 10");
+    check("Friday is full.", "Friday is full.");
+    check("我昨天搬家了", "用户昨天（2026-11-15）搬家了");
+    check("I went to Rome in 2019", "The user went to Rome in 2019");
+}
+
+#[test]
+fn a_message_has_sentences_and_chinese_clauses() {
+    let check = |message: &str, expected: &[&str]| assert_eq!(texts(message), expected);
+    check("I met Dr. Osei at St. Mary's. She is kind!", &["I met Dr. Osei at St. Mary's.", "She is kind!"]);
+    check("J. Abara signed it. Fine.", &["J. Abara signed it.", "Fine."]);
+    check("Meeting at: 10:30", &["Meeting at: 10:30"]);
+    check(
+        "She wrote \"we are moving to Graz in June\" and I cried.",
+        &["She wrote", "\"we are moving to Graz in June\"", "and I cried."],
+    );
+    check("I read \"Dune\" twice.", &["I read \"Dune\" twice."]);
+    check("我住苏州，老家在郑州。你呢？", &["我住苏州，老家在郑州。", "你呢？"]);
+    check("好的。", &["好的。"]);
+    check("…", &[]);
+    let clauses = chinese_clauses("我家老大上二年级了，每天七点五十送他到校，老二还小。");
+    assert_eq!(clauses, ["我家老大上二年级了，每天七点五十送他到校，", "老二还小。"]);
+    let quoted = chinese_clauses("招牌上写着“全天营业，周末双休”，我不信。");
+    assert_eq!(quoted, ["招牌上写着“全天营业，周末双休”，", "我不信。"]);
+    assert_eq!(chinese_clauses("怎么把 offset 调回昨天零点的位置").len(), 1);
+    assert_eq!(chinese_clauses("I live here, and I like it."), ["I live here, and I like it."]);
+    assert!(rough_length("I live in Lisbon.") < 8 && rough_length("我住在里斯本。") < 10);
+}
+
+/// The reasons for a message whose pieces have these probabilities of being foreign and of being a request.
+fn reasons(message: &str, leanings: &[(f32, f32)]) -> Vec<Option<Aside>> {
+    let leanings: Vec<Leaning> =
+        leanings.iter().map(|(foreign, request)| Leaning { foreign: *foreign, request: *request }).collect();
+    let pieces = pieces(message);
+    assert_eq!(pieces.len(), leanings.len(), "{pieces:?}");
+    aside(&pieces, &leanings)
+}
+
+#[test]
+fn material_is_put_aside_as_a_whole() {
+    use Aside::{Code, Fiction, Log, Material, Quotation};
+    const OWN: (f32, f32) = (0.1, 0.1);
+    const REQUEST: (f32, f32) = (0.1, 0.9);
+    let check = |message: &str, leanings: &[(f32, f32)], expected: &[Option<Aside>]| {
+        assert_eq!(reasons(message, leanings), expected, "{message}");
+    };
+    check("Answer this mail: Hello, I moved to Kyoto.", &[OWN], &[Some(Material)]);
+    check(
+        "Please translate: I moved to Kyoto. My number is 5. I hate mail.",
+        &[OWN, OWN, REQUEST],
+        &[Some(Material), Some(Material), None],
+    );
+    check("I turn 40 in May: no party.", &[OWN], &[None]);
+    check(
+        "shorten please:\nI sold the boat.\nIt was old.\n\nI am in Bergen until May.",
+        &[REQUEST, OWN, OWN, OWN],
+        &[None, Some(Material), Some(Material), None],
+    );
+    check("I have two jobs:\nbaker and tailor", &[OWN, OWN], &[None, None]);
+    check(
+        "He said “my new flat in Lyon costs 900 a month”, I think.",
+        &[OWN, OWN, OWN],
+        &[None, Some(Quotation), None],
+    );
+    check("why?\n```\nlet home = 1;\n```", &[REQUEST, OWN], &[None, Some(Code)]);
+    check(
+        "fails since noon\n2026-01-03 12:00:01 WARN no disk\nI run two nodes",
+        &[OWN, OWN, OWN],
+        &[None, Some(Log), None],
+    );
+    check(
+        "Write me a story. The knight lives in Ulm. I like dragons.",
+        &[REQUEST, OWN, OWN],
+        &[Some(Fiction), Some(Fiction), None],
+    );
+    check("帮我润色这段：我搬到了东京，电话是555。", &[REQUEST], &[Some(Material)]);
+    check("Tell my daughter's story. She lives in Ulm.", &[REQUEST, OWN], &[None, None]);
+}
+
+#[test]
+fn a_statement_has_parts() {
+    let check = |text: &str, expected: &[&str]| assert_eq!(parts(text), expected);
+    check(
+        "The user works in Gdynia, and their wife Ola teaches maths (part time).",
+        &["The user works in Gdynia,", "and their wife Ola teaches maths", "(part time)."],
+    );
+    check("用户住在苏州，每天坐地铁上班", &["用户住在苏州，", "每天坐地铁上班"]);
+    assert_eq!(
+        joined(&["and their wife Ola teaches maths"]).as_deref(),
+        Some("The user's wife Ola teaches maths")
+    );
+    assert_eq!(joined(&["so"]), None);
+    assert!(has_new_values("Sold it to Mira", "The user has a boat"));
+    assert!(!has_new_values("Sold the boat", "The user has a boat"));
+}
+
+#[test]
+fn prompts_of_chat_programs_are_known() {
+    for prompt in [
+        "### Task:\nSuggest 3-5 follow-up questions",
+        "Generate a short title for this conversation: I live in Oslo",
+        "Write a concise title of 5 words for the following chat.",
+        "请为以上对话生成一个简短的标题",
+        "Summarize the conversation above in two sentences",
+    ] {
+        assert!(is_housekeeping(prompt), "{prompt}");
+    }
+    for said in ["I gave a talk about book titles.", "我在写一本关于对话的书", "The chat with Ana was long."]
+    {
+        assert!(!is_housekeeping(said), "{said}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_value_is_lost_or_invented(words in prop::collection::vec(
+        prop::sample::select(vec!["I", "my", "we", "me", "I'm", "i've", "Lisbon", "4417", "on", "was", "live", "Ana's",
+            "8:15", "and", "US", "\"I", "go\"", "12 mg", "Tuesday,", "(2024)", "tomorrow", "had", "moved", "to", "the"]), 1..14)) {
+        let said = words.join(" ");
+        let told = third_person(&said, None, at());
+        for word in words {
+            let value = word.trim_matches(|c: char| !c.is_alphanumeric());
+            if value.chars().any(|c| c.is_numeric()) || ["Lisbon", "Ana's", "US", "Tuesday"].contains(&value) {
+                prop_assert!(told.contains(value), "{said} → {told}");
+            }
+        }
+        let without_dates = told.replace("(2026-11-17)", "");
+        for digits in without_dates.split(|c: char| !c.is_ascii_digit()).filter(|digits| !digits.is_empty()) {
+            prop_assert!(said.contains(digits), "{said} → {told}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The values of a text: the numbers and names that a rewriting may neither lose nor invent.
+
+use crate::text;
+
+/// Words of a rewriting that need not be in its source.
+const TOLD: [&str; 4] = ["the", "user", "user's", "their"];
+
+/// Whether a rewriting has every value of its source, and no other.
+pub(super) fn keeps(said: &str, told: &str, name: Option<&str>) -> bool {
+    let (said_lower, told_lower) = (said.to_lowercase(), told.to_lowercase());
+    let lost = values(said).any(|value| !told_lower.contains(&value));
+    let name = name.map(str::to_lowercase).unwrap_or_default();
+    let is_told = |value: &str| TOLD.contains(&value) || name.contains(value);
+    let invented = values(told).any(|value| !is_told(&value) && !said_lower.contains(&value));
+    !lost && !invented
+}
+
+/// The words that hold a digit or a capital, without the first person, and every Chinese character that is not a
+/// pronoun.
+fn values(text: &str) -> impl Iterator<Item = String> {
+    let is_edge = |c: char| !c.is_alphanumeric();
+    let words =
+        text.split(|c: char| c.is_whitespace() || is_han(c)).enumerate().filter_map(move |(place, word)| {
+            let word = word.trim_matches(is_edge);
+            let word = word.strip_suffix("'s").or_else(|| word.strip_suffix("’s")).unwrap_or(word);
+            // The capital of the first word is that of the sentence.
+            let inside = word.char_indices().skip(usize::from(place == 0)).any(|(_, c)| c.is_uppercase());
+            let is_value = inside || word.chars().any(char::is_numeric);
+            (is_value && !is_first_person(word)).then(|| word.to_lowercase())
+        });
+    let han = text.chars().filter(|c| is_han(*c) && !PRONOUNS.contains(*c)).map(String::from);
+    words.chain(han)
+}
+
+/// The characters by which a speaker and the user are named.
+const PRONOUNS: &str = "我们們咱俺本人自己用户戶的";
+
+fn is_han(c: char) -> bool {
+    ('\u{3400}'..='\u{9fff}').contains(&c)
+}
+
+fn is_first_person(word: &str) -> bool {
+    let word = word.replace('’', "'").to_lowercase();
+    matches!(
+        word.split('\'').next().unwrap_or_default(),
+        "i" | "im" | "ive" | "my" | "me" | "mine" | "myself" | "we" | "us" | "our" | "ours" | "ourselves"
+    )
+}
+
+/// Whether a new text has a number or a name that the old one has not. The first word is not a name for its capital.
+pub fn has_new_values(new: &str, old: &str) -> bool {
+    let old = old.to_lowercase();
+    let mut letters = new.chars();
+    let first = letters.next();
+    let rest = letters.as_str();
+    let starts_with_digit = first.is_some_and(|c| c.is_ascii_digit());
+    let words = if starts_with_digit { new } else { rest };
+    let mut values = words.split(|c: char| c.is_whitespace() || is_han(c)).filter_map(|word| {
+        let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+        let is_value = word.starts_with(|c: char| c.is_uppercase()) && word.chars().count() > 1
+            || word.contains(|c: char| c.is_ascii_digit());
+        (is_value && !is_first_person(word)).then(|| word.to_lowercase())
+    });
+    values.any(|value| !old.contains(&value))
+}
+
+/// The number of words that a text has to add to another one to say more.
+const MORE_TERMS: usize = 3;
+
+/// Whether a text says noticeably more than another one that means the same.
+pub fn says_more(new: &str, old: &str) -> bool {
+    let known = text::query_terms(old);
+    let added = text::query_terms(new).into_iter().filter(|term| !known.contains(term)).count();
+    added >= MORE_TERMS || has_new_values(new, old)
+}
