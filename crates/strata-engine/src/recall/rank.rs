@@ -21,8 +21,11 @@ use strata_core::vector::Vector;
 const MEAN_WEIGHT: f32 = 0.15;
 const MEAN_UNRELATED: f32 = 0.25;
 
-/// The weight of terms and words beside the encoder's cosine.
-const LEXICAL_WEIGHT: f32 = 0.3;
+/// The weight of terms and words beside the encoder's cosine. For a message of more than [`LONG`] words it grows with the
+/// logarithm of its length: one vector blurs several sentences, and words do not.
+const LEXICAL_WEIGHT: f32 = 0.35;
+const LONG: f32 = 20.0;
+const LONG_GROWTH: f32 = 0.8;
 
 /// An item from a time that the question names gets this bonus, as a share of its score.
 const TIME_WEIGHT: f32 = 0.3;
@@ -33,6 +36,8 @@ pub(super) const SESSION_WEIGHT: f32 = 0.1;
 /// Similarity to the best answers adds to an item's score: the weight, the number of best answers compared with, and
 /// the number of items that can gain.
 const HOP_WEIGHT: f32 = 0.3;
+/// Instead of [`HOP_WEIGHT`] with an encoder, which finds most of the other half by itself.
+const HOP_WEIGHT_ENCODED: f32 = 0.15;
 const HOP_FROM: usize = 5;
 const HOP_TO: usize = 80;
 const _: () = assert!(HOP_FROM <= MAX_COMPARED, "likeness compares with so many at once");
@@ -168,6 +173,7 @@ fn rank_one(inputs: &RankingInputs<'_>, lexical: &Lexical, limit: usize) -> Rank
     let RankingInputs { index, question, visible, .. } = inputs;
     let encoder = EncoderScores::new(inputs);
     let unread = encoder.is_used();
+    let weight = lexical_weight(question.words.len());
     let parts = |doc: Doc, encoder: Option<f32>| ScoreParts {
         terms: lexical.terms[doc as usize],
         words: lexical.words[doc as usize],
@@ -179,7 +185,7 @@ fn rank_one(inputs: &RankingInputs<'_>, lexical: &Lexical, limit: usize) -> Rank
     };
     let docs = 0..index.documents.len() as Doc;
     let values = if unread || !question.times.is_empty() || inputs.preferred.is_some() {
-        let score = |doc: Doc| parts(doc, encoder.cosine(doc)).score();
+        let score = |doc: Doc| parts(doc, encoder.cosine(doc)).score(weight);
         docs.map(|doc| if visible.contains(doc) { score(doc) } else { f32::NEG_INFINITY }).collect()
     } else {
         let lexical = lexical.terms.iter().zip(&lexical.words);
@@ -209,10 +215,10 @@ fn rank_one(inputs: &RankingInputs<'_>, lexical: &Lexical, limit: usize) -> Rank
     let cosines = index.mean_cosines(&unread_docs, &question.mean);
     for (item, cosine) in scored.iter_mut().filter(|item| item.parts.encoder.is_none()).zip(cosines) {
         item.parts.mean = (cosine - MEAN_UNRELATED).max(0.0) * index.places[item.doc as usize].length_norm;
-        item.score = item.parts.score();
+        item.score = item.parts.score(weight);
     }
     sort(index, &mut scored);
-    hop(index, &mut scored);
+    hop(index, &mut scored, if unread { HOP_WEIGHT_ENCODED } else { HOP_WEIGHT });
     keep_best(index, &mut scored, limit);
     set_relevance(inputs, lexical, &mut scored);
     super::newest_first::newest_first(inputs, lexical, &mut scored);
@@ -220,16 +226,21 @@ fn rank_one(inputs: &RankingInputs<'_>, lexical: &Lexical, limit: usize) -> Rank
 }
 
 impl ScoreParts {
-    fn score(&self) -> f32 {
+    /// All parts together; `lexical_weight` is the weight of terms and words beside an encoder.
+    fn score(&self, lexical_weight: f32) -> f32 {
         let lexical = self.terms + self.words;
         let score = match self.encoder {
-            Some(cosine) => cosine + LEXICAL_WEIGHT * lexical,
+            Some(cosine) => cosine + lexical_weight * lexical,
             None if self.unread => TO_ENCODED.0 + TO_ENCODED.1 * (lexical + MEAN_WEIGHT * self.mean),
             None => lexical + MEAN_WEIGHT * self.mean,
         };
         let bonus = |applies: bool, weight: f32| if applies { 1.0 + weight } else { 1.0 };
         score * bonus(self.timely, TIME_WEIGHT) * bonus(self.in_session, SESSION_WEIGHT)
     }
+}
+
+fn lexical_weight(words: usize) -> f32 {
+    LEXICAL_WEIGHT * (1.0 + LONG_GROWTH * (words as f32 / LONG).max(1.0).ln())
 }
 
 /// The encoder's cosines, if it can read both the question and the item.
@@ -287,7 +298,7 @@ pub(crate) fn mean_vector(index: &UserIndex, doc: Doc) -> Vector {
 }
 
 /// Adds a bonus to items that resemble the best answers.
-fn hop(index: &UserIndex, scored: &mut [Ranked]) {
+fn hop(index: &UserIndex, scored: &mut [Ranked], weight: f32) {
     let Some(best) = scored.first().map(|item| item.score).filter(|best| *best > 0.0) else { return };
     let from: Vec<Doc> = scored.iter().take(HOP_FROM).map(|item| item.doc).collect();
     let weights: Vec<f32> =
@@ -299,7 +310,7 @@ fn hop(index: &UserIndex, scored: &mut [Ranked]) {
         let cosines = likeness.cosines(item.doc);
         let others = from.iter().zip(&weights).zip(cosines).filter(|((doc, _), _)| **doc != item.doc);
         let like: f32 = others.map(|((_, weight), cosine)| weight * cosine).sum();
-        item.parts.likeness = HOP_WEIGHT * best * like / total;
+        item.parts.likeness = weight * best * like / total;
         item.score += item.parts.likeness;
     }
     sort(index, scored);

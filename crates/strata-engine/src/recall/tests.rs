@@ -1,5 +1,6 @@
 //! Recall over the reference store, with a small test lexicon.
 
+mod answerable;
 mod deadlines;
 mod exclusions;
 mod filtering;
