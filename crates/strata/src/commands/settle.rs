@@ -5,13 +5,12 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use strata::config::EmbedderChoice;
 use strata_engine::Engine;
-use tokio::time::Instant;
 
 use super::Context;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, note};
 
-/// How long a command embeds what it has recorded. A few items are ready then; a large import is left to a server.
+/// How long a command embeds what it has recorded. A few items take less; a large import is left to a server.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// Writes the segments of what a command has recorded, and embeds some of it. The command's answer is printed first.
@@ -25,18 +24,16 @@ pub(super) async fn settle_recorded(engine: &Engine, context: &Context, output: 
     if matches!(context.config.models.embedder, EmbedderChoice::Remote { .. }) {
         return Ok(());
     }
-    let left = match embed(engine, Some(Instant::now() + AT_ONCE)).await {
-        Ok(left) => left,
+    let embedded = tokio::time::timeout(AT_ONCE, embed(engine)).await;
+    match embedded {
+        Ok(Ok(())) => {}
         // The items are recorded, so the command has succeeded.
-        Err(error) => {
+        Ok(Err(error)) => {
             note(format_args!("nothing can be embedded yet ({error}); searches rank by words"));
-            return Ok(());
         }
-    };
-    if left > 0 {
-        note(format_args!(
-            "{left} changes wait to be embedded, and searches rank them by their words; `strata serve` embeds them in the background, `strata reindex` at once"
-        ));
+        Err(_) => note(
+            "not everything is embedded yet, and searches rank the rest by words; `strata serve` embeds it in the background, `strata reindex` at once, and `strata doctor` says how much waits",
+        ),
     }
     Ok(())
 }
@@ -45,7 +42,7 @@ pub(super) async fn settle_recorded(engine: &Engine, context: &Context, output: 
 pub(super) async fn settle_all(engine: &Engine) -> Outcome {
     let failed = |error: strata_core::Error| Failure::Failed(error.into());
     write_segments(engine).await.map_err(failed)?;
-    embed(engine, None).await.map(|_| ()).map_err(failed)
+    embed(engine).await.map_err(failed)
 }
 
 async fn write_segments(engine: &Engine) -> strata_core::Result<()> {
@@ -53,23 +50,19 @@ async fn write_segments(engine: &Engine) -> strata_core::Result<()> {
     Ok(())
 }
 
-/// Embeds until nothing waits or the time is over. Returns the number of changes that still wait.
-async fn embed(engine: &Engine, until: Option<Instant>) -> strata_core::Result<u64> {
+/// Embeds until nothing waits. An embedding that is given up leaves the batches before it.
+async fn embed(engine: &Engine) -> strata_core::Result<()> {
     let bar = ProgressBar::new(0);
     if let Ok(style) = ProgressStyle::with_template("embedding {bar:40} {pos}/{len} changes {eta}") {
         bar.set_style(style);
     }
-    let waiting = || engine.maintenance.embedding().map_or(0, |progress| progress.waiting);
     let mut first = None;
     while engine.maintenance.embed_items().await? {
-        let waiting = waiting();
+        let waiting = engine.maintenance.embedding().map_or(0, |progress| progress.waiting);
         let all = *first.get_or_insert(waiting);
         bar.set_length(all);
         bar.set_position(all.saturating_sub(waiting));
-        if until.is_some_and(|until| Instant::now() >= until) {
-            break;
-        }
     }
     bar.finish_and_clear();
-    Ok(waiting())
+    Ok(())
 }
