@@ -209,8 +209,7 @@ impl Learning {
             session: self.bound_to(batch),
             within: batch.session.clone(),
             owner: batch.owner.clone(),
-            apart: self.settings.into == LearnInto::Session
-                || batch.owner.in_session && *user == UserId::default(),
+            apart: self.settings.into == LearnInto::Session || self.keeps_apart(&batch.owner),
         };
         let dated = found.statements.iter().filter_map(|statement| dated(statement, batch, now)).collect();
         let mut work = self.reconcile(user, &target, dated).await?;

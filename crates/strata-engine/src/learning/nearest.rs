@@ -69,7 +69,7 @@ impl Learning {
         if memories.len() > SMALL as usize {
             return Ok(None);
         }
-        memories.retain(|memory| target.may_hold(memory));
+        memories.retain(|memory| self.may_touch(target, memory));
         Ok(Some(memories))
     }
 

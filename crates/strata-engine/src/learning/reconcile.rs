@@ -68,7 +68,7 @@ impl Target {
 
     /// Whether a memory is one of those that the statements may be about: of the same agent and, if the session is kept
     /// apart, of this session or of none.
-    pub(super) fn may_hold(&self, memory: &Memory) -> bool {
+    fn may_hold(&self, memory: &Memory) -> bool {
         let is_here = memory.session.as_ref().is_none_or(|session| *session == self.within);
         memory.agent == self.owner.agent && (is_here || !self.apart)
     }
@@ -156,9 +156,13 @@ impl Learning {
             Item::Memory(memory) => Some(memory),
             Item::Turn(_) | Item::Summary(_) => None,
         });
-        let is_near = |memory: &Memory| memory.session.is_some() || !self.keeps_apart(&target.owner);
-        let memories = memories.filter(|memory| memory.is_current() && target.may_hold(memory));
-        Ok(memories.filter(is_near).collect())
+        Ok(memories.filter(|memory| memory.is_current() && self.may_touch(target, memory)).collect())
+    }
+
+    /// Whether statements may change a memory. Behind a wall they change only memories of their own session.
+    pub(super) fn may_touch(&self, target: &Target, memory: &Memory) -> bool {
+        let is_behind = memory.session.is_some() || !self.keeps_apart(&target.owner);
+        is_behind && target.may_hold(memory)
     }
 
     /// Whether the memories of a session stay apart from those of other sessions: they neither hold elsewhere nor change

@@ -9,10 +9,11 @@ use super::rank::{Ranked, ScoreParts};
 
 /// The regression without an encoder.
 const BY_WORDS: WordModel =
-    WordModel { exact: 7.3, terms: 8.3, length: 2.8, offset: -9.4, chinese_offset: -7.2 };
+    WordModel { exact: 7.3, terms: 8.3, length: 2.8, offset: -9.4, chinese_offset: -7.2, min_words: 4 };
 
 /// The regression with an encoder.
-const BY_ENCODER: EncoderModel = EncoderModel { score: 8.9, cosine: 10.0, length: 2.1, offset: -15.1 };
+const BY_ENCODER: EncoderModel =
+    EncoderModel { score: 8.9, cosine: 10.0, length: 2.1, offset: -14.6, min_words: 8 };
 
 /// The share of an item's own evidence in its log odds; the rest is the evidence of the best item. An answer in several
 /// parts has weak parts, and they help only beside the best one.
@@ -22,12 +23,8 @@ const OWN_SHARE: f32 = 0.45;
 /// word with the question helps as little as alone.
 const BEST_COUNTS: f32 = 1.0;
 
-/// Questions with fewer words count as this long: the fit saw hardly any shorter ones, and a single word that matches is
-/// what its user looks for.
-const MIN_WORDS: usize = 4;
-
 struct WordModel {
-    /// The weight of the share of the question that the item itself repeats word for word.
+    /// The weight of the share of the question that the item itself repeats.
     exact: f32,
     /// The weight of BM25, as a share of the question.
     terms: f32,
@@ -36,6 +33,8 @@ struct WordModel {
     offset: f32,
     /// Instead of `offset` for a question in Chinese, whose words match less often.
     chinese_offset: f32,
+    /// A question with fewer words counts as this long: below it, the evidence does not depend on the length.
+    min_words: usize,
 }
 
 struct EncoderModel {
@@ -46,6 +45,8 @@ struct EncoderModel {
     /// As in [`WordModel`].
     length: f32,
     offset: f32,
+    /// As in [`WordModel`].
+    min_words: usize,
 }
 
 /// The properties of a question that its scores depend on.
@@ -58,21 +59,21 @@ pub(super) struct QuestionShape {
 }
 
 impl QuestionShape {
-    fn length(self) -> f32 {
-        (1.0 + self.words.max(MIN_WORDS) as f32).ln()
+    fn length(self, min_words: usize) -> f32 {
+        (1.0 + self.words.max(min_words) as f32).ln()
     }
 
     /// The log odds that an item helps, from its own evidence.
     fn log_odds(self, score: f32, parts: &ScoreParts) -> f32 {
         match parts.encoder {
             Some(cosine) => {
-                let EncoderModel { score: weight, cosine: by_cosine, length, offset } = BY_ENCODER;
-                offset + weight * score + by_cosine * cosine.max(0.0) + length * self.length()
+                let EncoderModel { score: weight, cosine: by_cosine, length, offset, min_words } = BY_ENCODER;
+                offset + weight * score + by_cosine * cosine.max(0.0) + length * self.length(min_words)
             }
             None => {
-                let WordModel { exact, terms, length, offset, chinese_offset } = BY_WORDS;
+                let WordModel { exact, terms, length, offset, chinese_offset, min_words } = BY_WORDS;
                 let offset = if self.latin { offset } else { chinese_offset };
-                offset + exact * parts.exact + terms * parts.terms + length * self.length()
+                offset + exact * parts.exact + terms * parts.terms + length * self.length(min_words)
             }
         }
     }

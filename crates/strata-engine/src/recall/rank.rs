@@ -58,8 +58,8 @@ const LEAST_MATCH: f32 = 0.005;
 /// better ones.
 const MEANINGFUL: f32 = 0.1;
 
-/// The quality from which a match counts as word for word.
-const EXACT: f32 = 0.999;
+/// The quality from which a match counts as the same word in another form: «lives» for «live».
+const SAME_WORD: f32 = 0.6;
 
 /// One ranked item, with the parts of its score.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,7 +95,7 @@ pub(crate) struct ScoreParts {
     pub(crate) likeness: f32,
     /// How many positions the item moved up because it is newer than a similar statement; negative if it moved down.
     pub(crate) fresher_by: i32,
-    /// The share of the question's weight that the item itself repeats word for word, without its neighbours.
+    /// The share of the question's weight that the item itself repeats, in any form of a word, without its neighbours.
     pub(crate) exact: f32,
 }
 
@@ -375,7 +375,7 @@ fn set_relevance(inputs: &RankingInputs<'_>, lexical: &Lexical, scored: &mut [Ra
     for item in scored.iter_mut() {
         let covered = lexical.coverage(index, item.doc).into_iter().zip(&weights);
         item.parts.exact =
-            covered.filter(|(match_, _)| *match_ >= EXACT).map(|(_, weight)| weight).sum::<f32>() / full;
+            covered.filter(|(match_, _)| *match_ >= SAME_WORD).map(|(_, weight)| weight).sum::<f32>() / full;
     }
     calibration::calibrate(scored, QuestionShape { words: question.words.len(), latin: question.latin });
 }

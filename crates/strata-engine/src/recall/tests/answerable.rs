@@ -13,7 +13,11 @@ async fn a_question_in_a_new_session_finds_the_answer_of_another() {
             "The code of Mara's shed is 8812.",
             "What is the code of Mara's shed?",
         ),
-        (["老周喜欢钓鱼", "老周喜欢京剧", "老周喜欢下棋"], "老周车库的密码是5521。", "老周车库的密码是多少？"),
+        (
+            ["老周喜欢钓鱼", "老周喜欢京剧", "老周喜欢下棋"],
+            "老周车库的密码是5521。",
+            "老周车库的密码是多少？",
+        ),
     ] {
         let world = World::new();
         for like in likes {
@@ -34,7 +38,8 @@ async fn the_session_is_preferred() {
     world.say("kitchen", "the paint for the wall is green").await;
     world.say("bathroom", "the paint for the wall is grey").await;
     let recall = async |session: &str| {
-        let asked = RecallRequest { recency_weight: Some(0.0), ..within("which paint for the wall?", session) };
+        let asked =
+            RecallRequest { recency_weight: Some(0.0), ..within("which paint for the wall?", session) };
         contents(&world.recall(&asked).await).swap_remove(0)
     };
     assert_eq!(recall("bathroom").await, "the paint for the wall is grey");
@@ -60,7 +65,11 @@ async fn an_unanswerable_question_is_served_nothing() {
         "他的钢琴老师姓什么？",
     ] {
         let recalled = world.recall(&RecallRequest::new(question)).await;
-        assert_eq!((contents(&recalled), recalled.path), (Vec::<String>::new(), RetrievalPath::None), "{question}");
+        assert_eq!(
+            (contents(&recalled), recalled.path),
+            (Vec::<String>::new(), RetrievalPath::None),
+            "{question}"
+        );
     }
     let recalled = world.recall(&RecallRequest::new("Who repairs violins in Ghent?")).await;
     assert_eq!(contents(&recalled), ["My cousin Ilse repairs violins in Ghent"]);
