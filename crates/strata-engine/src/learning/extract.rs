@@ -209,7 +209,7 @@ impl Learning {
             session: self.bound_to(batch),
             within: batch.session.clone(),
             owner: batch.owner.clone(),
-            apart: self.settings.into == LearnInto::Session || self.keeps_apart(&batch.owner),
+            apart: self.settings.into == LearnInto::Session || self.keeps_apart(user, &batch.owner),
         };
         let dated = found.statements.iter().filter_map(|statement| dated(statement, batch, now)).collect();
         let mut work = self.reconcile(user, &target, dated).await?;
@@ -237,7 +237,7 @@ impl Learning {
 
     fn bound_to(&self, batch: &Batch) -> Option<SessionId> {
         match self.settings.into {
-            LearnInto::User if !self.keeps_apart(&batch.owner) => None,
+            LearnInto::User if !self.binds(&batch.owner) => None,
             LearnInto::User | LearnInto::Session => Some(batch.session.clone()),
         }
     }

@@ -69,7 +69,7 @@ impl Learning {
         if memories.len() > SMALL as usize {
             return Ok(None);
         }
-        memories.retain(|memory| self.may_touch(target, memory));
+        memories.retain(|memory| self.may_touch(user, target, memory));
         Ok(Some(memories))
     }
 

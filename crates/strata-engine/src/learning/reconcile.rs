@@ -156,19 +156,25 @@ impl Learning {
             Item::Memory(memory) => Some(memory),
             Item::Turn(_) | Item::Summary(_) => None,
         });
-        Ok(memories.filter(|memory| memory.is_current() && self.may_touch(target, memory)).collect())
+        Ok(memories.filter(|memory| memory.is_current() && self.may_touch(user, target, memory)).collect())
     }
 
     /// Whether statements may change a memory. Behind a wall they change only memories of their own session.
-    pub(super) fn may_touch(&self, target: &Target, memory: &Memory) -> bool {
-        let is_behind = memory.session.is_some() || !self.keeps_apart(&target.owner);
+    pub(super) fn may_touch(&self, user: &UserId, target: &Target, memory: &Memory) -> bool {
+        let is_behind = memory.session.is_some() || !self.keeps_apart(user, &target.owner);
         is_behind && target.may_hold(memory)
     }
 
-    /// Whether the memories of a session stay apart from those of other sessions: they neither hold elsewhere nor change
-    /// what does.
-    pub(super) fn keeps_apart(&self, owner: &Owner) -> bool {
+    /// Whether what is learned belongs to its session.
+    pub(super) fn binds(&self, owner: &Owner) -> bool {
         owner.in_session || self.recall.settings.scope == RecallScope::Session
+    }
+
+    /// Whether a session stands behind a wall: what is said in it changes nothing elsewhere. The sessions of a named user
+    /// are about one person, so a change in one of them holds for the others.
+    pub(super) fn keeps_apart(&self, user: &UserId, owner: &Owner) -> bool {
+        let is_nobodys = owner.in_session && *user == UserId::default();
+        is_nobodys || self.recall.settings.scope == RecallScope::Session
     }
 
     /// The memories near any of the statements, and the indexes of those that a model sees: the nearest ones of each

@@ -87,7 +87,7 @@ async fn the_setting_confines_and_a_request_may_lift_it() {
 
 #[tokio::test]
 async fn what_is_said_behind_a_wall_changes_no_other_session() {
-    let world = learning_world(100_000, RecallScope::User);
+    let world = World { user: UserId::default(), ..learning_world(100_000, RecallScope::User) };
     world.remember("The user lives in Tromsø.").await;
     for (of, place) in [("east", "Narva"), ("west", "Cork")] {
         let mut message = NewMessage::new(Role::User, format!("I live in {place}."));
