@@ -8,6 +8,7 @@ mod clock;
 pub mod conflicts;
 mod data;
 mod metrics;
+pub mod reading;
 mod report;
 mod runner;
 mod table;

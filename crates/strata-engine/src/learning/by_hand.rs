@@ -40,7 +40,8 @@ impl Learning {
             session: session.clone(),
             within: session.unwrap_or_default(),
             owner: Owner { agent, in_session: false, metadata },
-            apart: false,
+            // A statement that is given for a session, or for none, says nothing about other sessions.
+            apart: true,
         };
         let statement =
             Statement { content, kind, confidence, turns: source_turns, valid_from, as_said: None };

@@ -206,7 +206,8 @@ impl Reconciler<'_> {
     /// A statement that says the same as a memory. What it says beside that is kept in the memory's thread.
     fn repeated(&mut self, one: &DatedStatement, memory: &Memory) {
         let is_kept = one.statement.standing() == Standing::Kept;
-        if !is_kept || !says_more(one.statement.said(), &memory.content) {
+        let is_here = self.target.holds_here(memory);
+        if !is_kept || is_here && !says_more(one.statement.said(), &memory.content) {
             self.repeat(memory, &one.statement);
             return;
         }

@@ -29,9 +29,11 @@ fn a_sentence_is_told_in_the_third_person() {
         "The user handed in their notice, they start at Vela in May.",
     );
     check("Have to renew the passport.", "The user has to renew the passport.");
+    check("Acquired for a billion, what a dream.", "Acquired for a billion, what a dream.");
     check("Fixed rate loans are at 4 %.", "Fixed rate loans are at 4 %.");
     check("We moved to Linear.", "The user moved to Linear.");
     check("We are five people at home.", "We are five people at home.");
+    check("Some of us swim at Seapoint.", "Some of us swim at Seapoint.");
     check("The US office opens at 9.", "The US office opens at 9.");
     check("Ravi told me \"I hate it\" and left.", "Ravi told the user \"I hate it\" and left.");
     check("payments listens on 8443.", "Payments listens on 8443.");
@@ -140,6 +142,8 @@ fn a_statement_has_parts() {
         "The user works in Gdynia, and their wife Ola teaches maths (part time).",
         &["The user works in Gdynia,", "and their wife Ola teaches maths", "(part time)."],
     );
+    let dated = "The upgrade went through last night (2026-11-15) without a page";
+    check(dated, &[dated]);
     check("用户住在苏州，每天坐地铁上班", &["用户住在苏州，", "每天坐地铁上班"]);
     assert_eq!(
         joined(&["and their wife Ola teaches maths"]).as_deref(),

@@ -86,7 +86,12 @@ async fn say(world: &World, engine: &Engine, texts: &[&str]) {
 async fn own_sentences_become_statements_in_the_third_person() {
     let world = world();
     let engine = reading(&world, &[]);
-    say(&world, &engine, &["I bake bread in Turku, and my oven is old. Can you find me a new one for less than 900?", "ok"]).await;
+    say(
+        &world,
+        &engine,
+        &["I bake bread in Turku, and my oven is old. Can you find me a new one for less than 900?", "ok"],
+    )
+    .await;
     assert_eq!(believed(&world).await, ["The user bakes bread in Turku, and their oven is old."]);
     say(&world, &engine, &["Correct this for me please:\nI lives in Narvik since May."]).await;
     say(&world, &engine, &["Generate a title for this conversation: I moved to Narvik."]).await;
