@@ -130,9 +130,10 @@ fn is_several(said: &str) -> bool {
     let we = |word: &String| matches!(word.as_str(), "we" | "we're" | "we've" | "we'll" | "us");
     // «Some of us», «the two of us».
     let of_us = words.windows(2).any(|pair| pair[0] == "of" && pair[1] == "us");
-    of_us || words.iter().enumerate().any(|(place, word)| {
-        we(word) && words.iter().skip(place + 1).take(4).any(|next| is_in(SEVERAL, next))
-    })
+    of_us
+        || words.iter().enumerate().any(|(place, word)| {
+            we(word) && words.iter().skip(place + 1).take(4).any(|next| is_in(SEVERAL, next))
+        })
 }
 
 struct Teller<'a> {
