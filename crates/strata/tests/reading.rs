@@ -1,6 +1,6 @@
 //! The reader inside the binary, on streams and chats by another hand: what must be believed is, and what must not be is not.
 #![cfg(not(feature = "lite"))]
-#![allow(clippy::unwrap_used, reason = "a failing test says where")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failing test says where")]
 
 mod support;
 

@@ -108,7 +108,8 @@ impl Learning {
                 reconciler.apply(&dated, &plan);
                 "model"
             }
-            None => self.without_model(user, &mut reconciler, &dated).await,
+            // Boxed, because the futures of all callers hold it.
+            None => Box::pin(self.without_model(user, &mut reconciler, &dated)).await,
         };
         reconciler.confirm_repeated();
         let Reconciler { changes, events, .. } = reconciler;
