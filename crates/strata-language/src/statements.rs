@@ -40,8 +40,8 @@ pub fn third_person(said: &str, name: Option<&str>, at: Timestamp) -> String {
     sentence_case(&dates::absolute(&told, at, is_chinese))
 }
 
-/// The text without the greetings and interjections before it. A «no» stays, because it says something.
-fn without_greeting(said: &str) -> &str {
+/// The text without the greetings, interjections and conjunctions before it. A «no» stays, because it says something.
+pub fn without_greeting(said: &str) -> &str {
     static GREETING: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(
             r"(?i)^(?:(?:(?:hi|hello|hey|hiya|good (?:morning|afternoon|evening))(?: there| all| again)?|ok|okay|oh|ah|well|btw|by the way|anyway|right|yes|yeah|yep|sorry|thanks|thank you)[,!.…]+\s+|(?:你好|您好|嗨|哈喽|对了|對了|哦|嗯|啊|哎|哈哈)[，,！!。～~…\s]+)+",
@@ -50,7 +50,22 @@ fn without_greeting(said: &str) -> &str {
     });
     let end = GREETING.as_ref().and_then(|greeting| greeting.find(said)).map_or(0, |greeting| greeting.end());
     let rest = &said[end..];
-    if rest.chars().filter(|c| c.is_alphanumeric()).count() < LEAST_WITHOUT_GREETING { said } else { rest }
+    let rest = if rest.chars().filter(|c| c.is_alphanumeric()).count() < LEAST_WITHOUT_GREETING {
+        said
+    } else {
+        rest
+    };
+    without_conjunction(rest)
+}
+
+/// The text without a conjunction or «actually» before the first person: these join it to what was said before.
+fn without_conjunction(said: &str) -> &str {
+    static JOINED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?i)^(?:actually|oh and|and|also|but|so|btw|plus),? (?P<rest>(?:i|i['’]\w+|we|we['’]\w+|my|our) )").ok()
+    });
+    let rest =
+        JOINED.as_ref().and_then(|joined| joined.captures(said)?.name("rest").map(|rest| rest.start()));
+    rest.map_or(said, |start| &said[start..])
 }
 
 /// The text with a capital at the beginning, if its first word is plain.

@@ -23,6 +23,8 @@ pub(super) async fn run(
     for (place, session) in chat.sessions.iter().enumerate() {
         say(engine, &user, session, place).await?;
     }
+    // The encoder's vectors are made in the background. Questions are asked when they are there.
+    engine.maintenance.maintain_all().await?;
     let memories = current(engine, &user).await?;
     let mut found = ChatFindings::default();
     found.memories.part = memories.len();

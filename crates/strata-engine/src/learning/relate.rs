@@ -16,7 +16,7 @@ use strata_core::memory::{Memory, MemoryKind, MemoryNotes};
 use strata_core::ports::{PairReading, Reader, SentenceInContext, SentencePair};
 use strata_core::store::Change;
 use strata_language::plan::{Fate, TodoEnd};
-use strata_language::statements::{has_new_values, joined, parts, rough_length, says_more};
+use strata_language::statements::{has_new_values, joined, parts, rough_length, says_more, without_greeting};
 
 /// The number of candidates whose parts are compared too, if they are long.
 const LOOKED_INTO: usize = 2;
@@ -187,7 +187,8 @@ fn pairs<'a>(statement: &Statement, remembered: impl Iterator<Item = &'a str>) -
         .map(|remembered| SentencePair {
             remembered: remembered.to_owned(),
             before: before.clone(),
-            new: statement.said().to_owned(),
+            // The reader takes «actually» for a sign that nothing changes.
+            new: without_greeting(statement.said()).to_owned(),
         })
         .collect()
 }

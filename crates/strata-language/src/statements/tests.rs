@@ -35,6 +35,8 @@ fn a_sentence_is_told_in_the_third_person() {
     check("We are five people at home.", "We are five people at home.");
     check("Hi there! I'm Odile", "The user is Odile");
     check("Hello, you", "Hello, you");
+    check("Actually I moved to Porto", "The user moved to Porto");
+    check("And so it goes for me", "And so it goes for the user");
     check("Some of us swim at Seapoint.", "Some of us swim at Seapoint.");
     check("The US office opens at 9.", "The US office opens at 9.");
     check("Ravi told me \"I hate it\" and left.", "Ravi told the user \"I hate it\" and left.");
