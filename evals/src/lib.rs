@@ -9,6 +9,7 @@ pub mod conflicts;
 mod data;
 mod foreign;
 mod metrics;
+pub mod reading;
 mod report;
 mod runner;
 mod table;

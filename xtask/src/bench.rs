@@ -11,7 +11,7 @@ use crate::workspace::Workspace;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Which groups to measure; all where none is named. `--list` names them.
+    /// Which groups to measure; all where none is named. `--list` names them. `reading` prints the figures of reading.
     groups: Vec<String>,
     /// Small sizes, to see that everything runs; targets are not judged.
     #[arg(long)]
@@ -34,6 +34,15 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         "strata-bench",
     ]))?;
     let release = workspace.target()?.join("release");
+    let (reading, groups): (Vec<&String>, Vec<&String>) =
+        arguments.groups.iter().partition(|group| *group == "reading");
+    if !reading.is_empty() {
+        let mut eval = std::process::Command::new(release.join("strata"));
+        process::run(eval.current_dir(workspace.root()).args(["eval", "evals/reading", "--reading"]))?;
+        if groups.is_empty() {
+            return Ok(());
+        }
+    }
     let mut bench = std::process::Command::new(release.join("strata-bench"));
     bench.current_dir(workspace.root());
     bench.arg("--binary").arg(release.join("strata"));
@@ -48,5 +57,5 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     if arguments.list {
         bench.arg("--list");
     }
-    process::run(bench.args(&arguments.groups))
+    process::run(bench.args(groups))
 }

@@ -12,8 +12,8 @@ use uuid::Uuid;
 use crate::error::{Error, Result};
 
 pub use reader::{
-    CaseRole, PairReading, READER_KINDS, Reader, Relation, SentenceInContext, SentencePair, SentenceReading,
-    Speaker, TurnInContext, Voice, best,
+    CaseRole, PairReading, Reader, Relation, SentenceInContext, SentencePair, SentenceReading, Speaker,
+    TurnInContext, Voice, best,
 };
 
 /// The time. Tests pass a fixed clock.

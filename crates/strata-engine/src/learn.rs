@@ -9,8 +9,8 @@
 pub(crate) mod answer;
 pub(crate) mod extractive;
 pub(crate) mod questions;
-pub mod reading;
-pub mod relation;
+pub(crate) mod reading;
+pub(crate) mod relation;
 pub mod rules;
 mod settings;
 mod statement;

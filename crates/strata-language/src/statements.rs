@@ -17,21 +17,55 @@ mod pieces;
 mod quotations;
 mod values;
 
+use std::sync::LazyLock;
+
 use jiff::Timestamp;
+use regex::Regex;
 
 pub use aside::{Aside, Leaning, aside, is_housekeeping};
 pub use parts::{joined, parts};
 pub use pieces::{Form, Piece, chinese_clauses, pieces, rough_length};
 pub use values::{has_new_values, says_more};
 
+/// The least number of letters and digits that a text has to have without its greeting.
+const LEAST_WITHOUT_GREETING: usize = 4;
+
 /// A piece in the third person, with absolute dates beside the relative ones. `name` is the speaker's; without one, it
 /// is «the user» or 用户. If that would change a value, the words stay as they were said.
 pub fn third_person(said: &str, name: Option<&str>, at: Timestamp) -> String {
-    let said = said.trim();
+    let said = without_greeting(said.trim());
     let is_chinese = chinese::is_chinese(said);
     let told = if is_chinese { chinese::third_person(said, name) } else { english::third_person(said, name) };
     let told = if values::keeps(said, &told, name) { told } else { said.to_owned() };
     sentence_case(&dates::absolute(&told, at, is_chinese))
+}
+
+/// The text without the greetings, interjections and conjunctions before it. A «no» stays, because it says something.
+pub fn without_greeting(said: &str) -> &str {
+    static GREETING: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(
+            r"(?i)^(?:(?:(?:hi|hello|hey|hiya|good (?:morning|afternoon|evening))(?: there| all| again)?|ok|okay|oh|ah|well|btw|by the way|anyway|right|yes|yeah|yep|sorry|thanks|thank you)[,!.…]+\s+|(?:你好|您好|嗨|哈喽|对了|對了|哦|嗯|啊|哎|哈哈)[，,！!。～~…\s]+)+",
+        )
+        .ok()
+    });
+    let end = GREETING.as_ref().and_then(|greeting| greeting.find(said)).map_or(0, |greeting| greeting.end());
+    let rest = &said[end..];
+    let rest = if rest.chars().filter(|c| c.is_alphanumeric()).count() < LEAST_WITHOUT_GREETING {
+        said
+    } else {
+        rest
+    };
+    without_conjunction(rest)
+}
+
+/// The text without a conjunction or «actually» before the first person: these join it to what was said before.
+fn without_conjunction(said: &str) -> &str {
+    static JOINED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?i)^(?:actually|oh and|and|also|but|so|btw|plus),? (?P<rest>(?:i|i['’]\w+|we|we['’]\w+|my|our) )").ok()
+    });
+    let rest =
+        JOINED.as_ref().and_then(|joined| joined.captures(said)?.name("rest").map(|rest| rest.start()));
+    rest.map_or(said, |start| &said[start..])
 }
 
 /// The text with a capital at the beginning, if its first word is plain.

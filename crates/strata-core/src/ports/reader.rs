@@ -132,7 +132,7 @@ pub enum Relation {
 }
 
 /// The kinds of memories in the order of the reader's output.
-pub const READER_KINDS: [MemoryKind; 9] = [
+const READER_KINDS: [MemoryKind; 9] = [
     MemoryKind::Fact,
     MemoryKind::Preference,
     MemoryKind::Schedule,
@@ -149,7 +149,7 @@ pub const READER_KINDS: [MemoryKind; 9] = [
 pub struct SentenceReading {
     /// The probability that the sentence is worth remembering.
     pub worth: f32,
-    /// The probability of each kind, in the order of [`READER_KINDS`].
+    /// The probability of each kind: fact, preference, schedule, todo, decision, event, relation, work, instruction.
     pub kind: [f32; 9],
     /// The probability of each [`Voice`].
     pub voice: [f32; 7],

@@ -27,20 +27,20 @@ const SHORT_MESSAGE: usize = 16;
 
 /// A sentence of a message with what the reader makes of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ReadSentence {
+pub(crate) struct ReadSentence {
     /// The sentence as it was said.
-    pub text: String,
+    pub(crate) text: String,
     /// The sentence before it, or the last one of the message before.
-    pub before: String,
+    pub(crate) before: String,
     /// The probabilities.
-    pub reading: SentenceReading,
+    pub(crate) reading: SentenceReading,
     /// What becomes of it.
-    pub verdict: Verdict,
+    pub(crate) verdict: Verdict,
 }
 
 /// What becomes of a sentence.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// It becomes a statement.
     Statement(Standing),
     /// It is put aside for the form of its message.
@@ -51,7 +51,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// The reason why it was put aside, in words; `None` if it was not.
-    pub fn reason(self) -> Option<&'static str> {
+    pub(crate) fn reason(self) -> Option<&'static str> {
         match self {
             Self::Statement(Standing::Kept) => None,
             Self::Statement(Standing::AsChange | Standing::AsSureChange) => {
@@ -70,20 +70,20 @@ impl Verdict {
 
 impl ReadSentence {
     /// The kind of the memory that it becomes.
-    pub fn kind(&self) -> MemoryKind {
+    pub(crate) fn kind(&self) -> MemoryKind {
         let voice = best(&self.reading.voice);
         if voice == Voice::Instruction as usize { MemoryKind::Instruction } else { self.reading.kind() }
     }
 
     /// How sure it is that the sentence is the user's own and worth remembering.
-    pub fn confidence(&self) -> f32 {
+    pub(crate) fn confidence(&self) -> f32 {
         (self.reading.worth * own(&self.reading)).clamp(0.0, 1.0)
     }
 }
 
 /// A message that a reader is asked about.
 #[derive(Debug, Clone, PartialEq)]
-pub struct UnreadMessage {
+pub(crate) struct UnreadMessage {
     pieces: Vec<Piece>,
     previous: String,
     housekeeping: bool,
@@ -91,15 +91,15 @@ pub struct UnreadMessage {
 
 /// A Chinese sentence that was not accepted as a whole, cut into clauses.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SecondLook {
+pub(crate) struct SecondLook {
     place: usize,
     /// The clauses, each with its surroundings.
-    pub clauses: Vec<SentenceInContext>,
+    pub(crate) clauses: Vec<SentenceInContext>,
 }
 
 impl UnreadMessage {
     /// A message and the one before it in its session.
-    pub fn new(message: &str, previous: &str) -> Self {
+    pub(crate) fn new(message: &str, previous: &str) -> Self {
         let mut pieces = statements::pieces(message);
         let is_plain = pieces.iter().all(|piece| piece.form == Form::Plain && piece.line == pieces[0].line);
         if pieces.len() > 1 && is_plain && rough_length(message) <= SHORT_MESSAGE {
@@ -112,7 +112,7 @@ impl UnreadMessage {
     }
 
     /// The sentences to read, each with its surroundings.
-    pub fn sentences(&self) -> Vec<SentenceInContext> {
+    pub(crate) fn sentences(&self) -> Vec<SentenceInContext> {
         let sentence = |place: usize| self.in_context(place, &[], &self.pieces[place].text, &[]);
         if self.housekeeping { Vec::new() } else { (0..self.pieces.len()).map(sentence).collect() }
     }
@@ -130,7 +130,7 @@ impl UnreadMessage {
     }
 
     /// The sentences with their verdicts. `readings` has one entry for each of [`UnreadMessage::sentences`].
-    pub fn judge(&self, readings: &[SentenceReading]) -> Vec<ReadSentence> {
+    pub(crate) fn judge(&self, readings: &[SentenceReading]) -> Vec<ReadSentence> {
         let leanings: Vec<Leaning> = readings
             .iter()
             .map(|reading| Leaning {
@@ -161,7 +161,7 @@ impl UnreadMessage {
     }
 
     /// The Chinese sentences that may hold a statement in one of their clauses.
-    pub fn second_looks(&self, judged: &[ReadSentence]) -> Vec<SecondLook> {
+    pub(crate) fn second_looks(&self, judged: &[ReadSentence]) -> Vec<SecondLook> {
         let look = |(place, sentence): (usize, &ReadSentence)| {
             let clauses = match sentence.verdict {
                 Verdict::Form(_) | Verdict::Statement(Standing::Kept) => return None,
@@ -178,7 +178,7 @@ impl UnreadMessage {
 
     /// Puts the clauses that are statements in the place of their sentences. `readings` has one entry for each clause of
     /// all looks, in their order.
-    pub fn look_again(
+    pub(crate) fn look_again(
         &self,
         judged: Vec<ReadSentence>,
         looks: &[SecondLook],

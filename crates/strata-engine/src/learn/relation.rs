@@ -19,7 +19,7 @@ const OF_REST: f32 = 0.3;
 
 /// What a new statement does.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Decision {
+pub(crate) enum Decision {
     /// It is new.
     New,
     /// It says the same as a memory.
@@ -52,7 +52,7 @@ pub enum Decision {
 
 /// Decides by the relations of a statement to its candidates. The most probable change wins; only one memory, with those
 /// that say the same, is changed by a statement.
-pub fn decide(relations: &[PairReading], standing: Standing) -> Decision {
+pub(crate) fn decide(relations: &[PairReading], standing: Standing) -> Decision {
     let most = |of: fn(&PairReading) -> f32| {
         let places = relations.iter().enumerate().map(|(place, reading)| (place, of(reading)));
         places.max_by(|(_, a), (_, b)| a.total_cmp(b))
@@ -78,7 +78,7 @@ pub fn decide(relations: &[PairReading], standing: Standing) -> Decision {
 /// The parts of a memory that a change does not speak about. `parts` has the probability of a change for each part, and
 /// `without` the probability for the memory without that part; it is asked only if no part alone is touched. `None` if
 /// the change speaks about the memory as a whole.
-pub fn untouched(parts: &[f32], without: &[f32]) -> Option<Vec<usize>> {
+pub(crate) fn untouched(parts: &[f32], without: &[f32]) -> Option<Vec<usize>> {
     let keep = |touched: Vec<bool>| (0..touched.len()).filter(|part| !touched[*part]).collect();
     if is_touched(parts) {
         return Some(keep(parts.iter().map(|change| *change >= OF_PART).collect()));
@@ -88,12 +88,12 @@ pub fn untouched(parts: &[f32], without: &[f32]) -> Option<Vec<usize>> {
 }
 
 /// Whether a change speaks about one of the parts of a memory.
-pub fn is_touched(parts: &[f32]) -> bool {
+pub(crate) fn is_touched(parts: &[f32]) -> bool {
     parts.iter().any(|change| *change >= OF_PART)
 }
 
 /// Whether the rest of a memory still holds and is worth a memory of its own, given the probability of a change.
-pub fn rest_holds(change: f32, worth: f32) -> bool {
+pub(crate) fn rest_holds(change: f32, worth: f32) -> bool {
     change < OF_REST && worth >= OF_PART
 }
 

@@ -40,14 +40,17 @@ impl Learning {
             session: session.clone(),
             within: session.unwrap_or_default(),
             owner: Owner { agent, in_session: false, metadata },
-            apart: false,
+            // A statement that is given for a session, or for none, says nothing about other sessions.
+            apart: true,
         };
         let statement =
             Statement { content, kind, confidence, turns: source_turns, valid_from, as_said: None };
+        let alone = Self { model: None, ..self.clone() };
         let mut overtaken = None;
         for _ in 0..TRIES {
             let dated = DatedStatement { statement: statement.clone(), at: self.clock.now() };
-            let work = Self { model: None, ..self.clone() }.reconcile(user, &target, vec![dated]).await?;
+            // Boxed, because the futures of all callers hold it.
+            let work = Box::pin(alone.reconcile(user, &target, vec![dated])).await?;
             let set = ChangeSet { expect: work.expect, ..ChangeSet::new(self.clock.now(), work.changes) };
             if set.changes.is_empty() {
                 return Ok(work.events);

@@ -1,14 +1,21 @@
 //! Extraction by the reader: the user's own sentences become statements.
 
+use jiff::Timestamp;
+use uuid::Uuid;
+
 use super::Learning;
 use crate::learn::reading::{ReadSentence, UnreadMessage, Verdict};
-use crate::learn::{AsSaid, Said, Statement};
+use crate::learn::{AsSaid, Said, Standing, Statement, rules};
 use strata_core::error::Result;
+use strata_core::id::TurnId;
 use strata_core::ports::Reader;
 use strata_language::statements::third_person;
 
 /// The most statements of a message. Their order of confidence decides.
 const MAX_STATEMENTS: usize = 12;
+
+/// The confidence of the rules in a plain statement.
+const PLAIN: f32 = 0.9;
 
 impl Learning {
     /// The statements of messages, each with the text of the turn before it.
@@ -43,7 +50,7 @@ pub(super) async fn read_message(
 ) -> Result<Vec<ReadSentence>> {
     let message = UnreadMessage::new(text, previous);
     let readings = reader.sentences(&message.sentences()).await?;
-    let judged = message.judge(&readings);
+    let judged = message.judge(&readings).into_iter().map(with_rules).collect::<Vec<_>>();
     let looks = message.second_looks(&judged);
     if looks.is_empty() {
         return Ok(judged);
@@ -51,6 +58,19 @@ pub(super) async fn read_message(
     let clauses: Vec<_> = looks.iter().flat_map(|look| look.clauses.clone()).collect();
     let readings = reader.sentences(&clauses).await?;
     Ok(message.look_again(judged, &looks, &readings))
+}
+
+/// A sentence that the reader would not keep, but that the rules read as a plain statement. They seldom do, and are then
+/// right; the reader passes over names in greetings.
+fn with_rules(mut sentence: ReadSentence) -> ReadSentence {
+    if let Verdict::Statement(Standing::AsChange | Standing::AsSureChange) = sentence.verdict {
+        let turn = TurnId(Uuid::nil());
+        let said = Said { turn, name: None, text: &sentence.text, at: Timestamp::UNIX_EPOCH };
+        if rules::extract(&said).iter().any(|statement| statement.confidence >= PLAIN) {
+            sentence.verdict = Verdict::Statement(Standing::Kept);
+        }
+    }
+    sentence
 }
 
 pub(super) fn statement(sentence: &ReadSentence, message: &Said<'_>) -> Option<Statement> {

@@ -69,8 +69,12 @@ impl Target {
     /// Whether a memory is one of those that the statements may be about: of the same agent and, if the session is kept
     /// apart, of this session or of none.
     fn may_hold(&self, memory: &Memory) -> bool {
-        let is_here = memory.session.as_ref().is_none_or(|session| *session == self.within);
-        memory.agent == self.owner.agent && (is_here || !self.apart)
+        memory.agent == self.owner.agent && (self.holds_here(memory) || !self.apart)
+    }
+
+    /// Whether a memory holds in this session.
+    pub(super) fn holds_here(&self, memory: &Memory) -> bool {
+        memory.session.as_ref().is_none_or(|session| *session == self.within)
     }
 }
 
@@ -104,7 +108,8 @@ impl Learning {
                 reconciler.apply(&dated, &plan);
                 "model"
             }
-            None => self.without_model(user, &mut reconciler, &dated).await,
+            // Boxed, because the futures of all callers hold it.
+            None => Box::pin(self.without_model(user, &mut reconciler, &dated)).await,
         };
         reconciler.confirm_repeated();
         let Reconciler { changes, events, .. } = reconciler;
@@ -255,7 +260,7 @@ impl Learning {
 /// The memories while statements are applied, and the resulting changes.
 pub(super) struct Reconciler<'a> {
     pub(super) learning: &'a Learning,
-    target: &'a Target,
+    pub(super) target: &'a Target,
     /// The current memories: the neighbours and the added ones.
     pub(super) known: Vec<Memory>,
     /// Statements that repeat another new statement.
@@ -282,7 +287,7 @@ impl Reconciler<'_> {
 
     /// The current memory with this normalised text.
     fn equal(&self, text: &str) -> Option<&Memory> {
-        self.known.iter().find(|memory| normalised(&memory.content) == text)
+        self.known.iter().find(|memory| self.target.holds_here(memory) && normalised(&memory.content) == text)
     }
 
     /// Handles a statement that is known already. Its turns join the memory's source turns, so that the memory survives

@@ -16,7 +16,7 @@ use strata_core::memory::{Memory, MemoryKind, MemoryNotes};
 use strata_core::ports::{PairReading, Reader, SentenceInContext, SentencePair};
 use strata_core::store::Change;
 use strata_language::plan::{Fate, TodoEnd};
-use strata_language::statements::{has_new_values, joined, parts, rough_length, says_more};
+use strata_language::statements::{has_new_values, joined, parts, rough_length, says_more, without_greeting};
 
 /// The number of candidates whose parts are compared too, if they are long.
 const LOOKED_INTO: usize = 2;
@@ -187,7 +187,8 @@ fn pairs<'a>(statement: &Statement, remembered: impl Iterator<Item = &'a str>) -
         .map(|remembered| SentencePair {
             remembered: remembered.to_owned(),
             before: before.clone(),
-            new: statement.said().to_owned(),
+            // The reader takes «actually» for a sign that nothing changes.
+            new: without_greeting(statement.said()).to_owned(),
         })
         .collect()
 }
@@ -206,7 +207,8 @@ impl Reconciler<'_> {
     /// A statement that says the same as a memory. What it says beside that is kept in the memory's thread.
     fn repeated(&mut self, one: &DatedStatement, memory: &Memory) {
         let is_kept = one.statement.standing() == Standing::Kept;
-        if !is_kept || !says_more(one.statement.said(), &memory.content) {
+        let is_here = self.target.holds_here(memory);
+        if !is_kept || is_here && !says_more(one.statement.said(), &memory.content) {
             self.repeat(memory, &one.statement);
             return;
         }

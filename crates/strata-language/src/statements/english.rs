@@ -53,6 +53,8 @@ const LEFT_OUT: &[(&str, &str)] = &[
 /// Words after which a past without a subject is the speaker's.
 const AFTER_PAST: &str = "a an the my our up in out to from off on at with for into over down back this that it him her them some another two three \
     today yesterday just new our away";
+/// Words after which a past without a subject may be a passive.
+const PASSIVE: &str = "for from on at with";
 /// Words after «we» that make it more than one person.
 const SEVERAL: &str =
     "both all each together two three four five six seven eight nine ten couple family team";
@@ -126,9 +128,12 @@ pub(super) fn third_person(said: &str, name: Option<&str>) -> String {
 fn is_several(said: &str) -> bool {
     let words: Vec<String> = said.split_whitespace().map(|word| Word::new(word).lower()).collect();
     let we = |word: &String| matches!(word.as_str(), "we" | "we're" | "we've" | "we'll" | "us");
-    words.iter().enumerate().any(|(place, word)| {
-        we(word) && words.iter().skip(place + 1).take(4).any(|next| is_in(SEVERAL, next))
-    })
+    // «Some of us», «the two of us».
+    let of_us = words.windows(2).any(|pair| pair[0] == "of" && pair[1] == "us");
+    of_us
+        || words.iter().enumerate().any(|(place, word)| {
+            we(word) && words.iter().skip(place + 1).take(4).any(|next| is_in(SEVERAL, next))
+        })
 }
 
 struct Teller<'a> {
@@ -254,7 +259,10 @@ impl Teller<'_> {
     fn left_out(&mut self, word: &Word<'_>, lower: &str, next: &str) -> Option<String> {
         let form = match LEFT_OUT.iter().find(|(first, _)| *first == lower) {
             Some((_, form)) if is_in(AFTER_PAST, next) || next == "to" || is_past(next) => (*form).to_owned(),
-            None if lower.len() > 4 && is_past(lower) && is_in(AFTER_PAST, next) => lower.to_owned(),
+            // «Booked for Friday» may be said of anything.
+            None if lower.len() > 4 && is_past(lower) && is_in(AFTER_PAST, next) && !is_in(PASSIVE, next) => {
+                lower.to_owned()
+            }
             _ => return None,
         };
         if !word.before.is_empty() {

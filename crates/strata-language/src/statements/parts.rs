@@ -50,11 +50,11 @@ fn english_parts(text: &str) -> Vec<String> {
         let gap = ["gap", "dash", "open", "join"].iter().find_map(|name| found.name(name));
         let Some(gap) = gap else { break };
         at = gap.end();
-        // A date in brackets belongs to the words before it.
-        let is_date = text[gap.end()..]
-            .strip_prefix('(')
-            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-        if is_date {
+        // A date in brackets belongs to the words around it.
+        let is_digit = |c: char| c.is_ascii_digit();
+        let opens = text[gap.end()..].strip_prefix('(').is_some_and(|rest| rest.starts_with(is_digit));
+        let closes = text[..gap.start()].strip_suffix(')').is_some_and(|before| before.ends_with(is_digit));
+        if opens || closes {
             continue;
         }
         parts.push(text[from..gap.start()].trim().to_owned());

@@ -29,9 +29,15 @@ fn a_sentence_is_told_in_the_third_person() {
         "The user handed in their notice, they start at Vela in May.",
     );
     check("Have to renew the passport.", "The user has to renew the passport.");
+    check("Acquired for a billion, what a dream.", "Acquired for a billion, what a dream.");
     check("Fixed rate loans are at 4 %.", "Fixed rate loans are at 4 %.");
     check("We moved to Linear.", "The user moved to Linear.");
     check("We are five people at home.", "We are five people at home.");
+    check("Hi there! I'm Odile", "The user is Odile");
+    check("Hello, you", "Hello, you");
+    check("Actually I moved to Porto", "The user moved to Porto");
+    check("And so it goes for me", "And so it goes for the user");
+    check("Some of us swim at Seapoint.", "Some of us swim at Seapoint.");
     check("The US office opens at 9.", "The US office opens at 9.");
     check("Ravi told me \"I hate it\" and left.", "Ravi told the user \"I hate it\" and left.");
     check("payments listens on 8443.", "Payments listens on 8443.");
@@ -44,6 +50,7 @@ fn chinese_stays_in_its_script() {
     let check = |said: &str, told: &str| assert_eq!(third_person(said, None, at()), told);
     check("我住在苏州，我妈在郑州。", "用户住在苏州，用户的妈在郑州。");
     check("我們店十點半開門", "用戶店十點半開門");
+    check("你好，我叫若琳", "用户叫若琳");
     check("他说“我不去”", "他说“我不去”");
     check("我国的首都是北京", "我国的首都是北京");
 }
@@ -140,6 +147,8 @@ fn a_statement_has_parts() {
         "The user works in Gdynia, and their wife Ola teaches maths (part time).",
         &["The user works in Gdynia,", "and their wife Ola teaches maths", "(part time)."],
     );
+    let dated = "The upgrade went through last night (2026-11-15) without a page";
+    check(dated, &[dated]);
     check("用户住在苏州，每天坐地铁上班", &["用户住在苏州，", "每天坐地铁上班"]);
     assert_eq!(
         joined(&["and their wife Ola teaches maths"]).as_deref(),

@@ -23,7 +23,8 @@ use crate::output::Output;
 /// Strata uses a temporary store unless `--store` names one.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  strata eval evals/samples\n  strata eval DIR --set locomo --runs runs --json\n  strata eval evals/conflicts --conflicts\n  strata eval DIR --foreign"
+    after_help = "Example:\n  strata eval evals/samples\n  strata eval DIR --set locomo --runs runs --json\n  strata eval evals/conflicts --conflicts\n  \
+        strata eval evals/reading --reading\n  strata eval DIR --foreign"
 )]
 pub(crate) struct Args {
     /// The folder with the sets
@@ -38,6 +39,12 @@ pub(crate) struct Args {
     /// Measure the built-in rules of learning on dialogues in which facts change; DIR holds the dialogues
     #[arg(long, conflicts_with_all = ["sets", "runs", "learn", "foreign"])]
     conflicts: bool,
+    /// Measure reading: what is believed after streams of messages and whole chats; DIR holds `values` and `chats`
+    #[arg(long, conflicts_with_all = ["sets", "runs", "learn", "conflicts"])]
+    reading: bool,
+    /// With `--reading`: print every wrong line too
+    #[arg(long, requires = "reading")]
+    verbose: bool,
     /// Learn from all turns before asking, so that memories and summaries are recalled too
     #[arg(long)]
     learn: bool,
@@ -64,7 +71,11 @@ struct ReportsJson {
 }
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
-    let Args { dir, sets, runs, conflicts, learn, foreign, order, json: JsonArgs { json } } = args;
+    let Args { dir, sets, runs, conflicts, reading, verbose, learn, foreign, order, json: JsonArgs { json } } =
+        args;
+    if reading {
+        return run_reading(&dir, verbose, json, context, output).await;
+    }
     if conflicts {
         return run_conflicts(&dir, json, output);
     }
@@ -117,6 +128,34 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
 fn run_conflicts(dir: &Path, json: bool, output: &mut Output) -> Outcome {
     let report = evals::conflicts::run(&evals::conflicts::load(dir)?)?;
     if json { Ok(output.json(&report)?) } else { Ok(output.line(evals::conflicts::table(&report))?) }
+}
+
+/// Measures what is believed after streams and chats, in a temporary store.
+async fn run_reading(
+    dir: &Path,
+    verbose: bool,
+    json: bool,
+    context: &Context,
+    output: &mut Output,
+) -> Outcome {
+    let set = evals::reading::load(dir)?;
+    let directory = tempfile::tempdir().context("no temporary directory can be created for the store")?;
+    let store = strata::open_store(&StoreUrl::Sqlite(directory.path().join("eval.db"))).await?;
+    let engine = strata::engine(&context.config, Arc::clone(&store))?;
+    let bar = ProgressBar::new((set.streams.len() + set.chats.len()) as u64);
+    let report = evals::reading::run(&engine, &set, &mut |done| bar.set_position(done as u64)).await;
+    bar.finish_and_clear();
+    store.close().await?;
+    let report = report?;
+    if json {
+        return Ok(output.json(&report)?);
+    }
+    if verbose {
+        for note in &report.notes {
+            output.text(note)?;
+        }
+    }
+    Ok(output.line(evals::reading::table(&report))?)
 }
 
 /// Runs a set in a temporary store, because a benchmark must not touch the user's own data.
