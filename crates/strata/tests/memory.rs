@@ -59,7 +59,7 @@ async fn what_is_added_is_found_and_forgotten() {
     memory.close().await.unwrap();
 
     let memory = file.open().await;
-    let found = memory.search("what food must Ada avoid?").await.unwrap();
+    let found = memory.search("what is Ada allergic to?").await.unwrap();
     assert_eq!(found[0].item.content(), "Ada is allergic to peanuts");
     let request = RecallRequest { explain: true, ..RecallRequest::new("trains") };
     assert!(memory.recall(&request).await.unwrap().trace.is_some());

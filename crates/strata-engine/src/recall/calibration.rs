@@ -9,7 +9,7 @@ use super::rank::{Ranked, ScoreParts};
 
 /// The regression without an encoder.
 const BY_WORDS: WordModel =
-    WordModel { exact: 7.3, terms: 8.3, length: 2.8, offset: -9.4, chinese_offset: -7.2, min_words: 4 };
+    WordModel { exact: 7.3, terms: 8.3, length: 2.8, offset: -9.6, chinese_offset: -7.8, min_words: 4 };
 
 /// The regression with an encoder.
 const BY_ENCODER: EncoderModel =

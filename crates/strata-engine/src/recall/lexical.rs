@@ -11,7 +11,7 @@ use crate::index::{Doc, Placement, UserIndex};
 use strata_core::vector::Vector;
 
 /// The saturation of the term frequency: the default of Lucene and Elasticsearch.
-const K1: f32 = 1.2;
+pub(super) const K1: f32 = 1.2;
 
 /// Below this cosine, two words count as unrelated.
 const UNRELATED: f32 = 0.25;

@@ -61,6 +61,9 @@ const MEANINGFUL: f32 = 0.1;
 /// The quality from which a match counts as the same word in another form: «lives» for «live».
 const SAME_WORD: f32 = 0.6;
 
+/// The BM25 share of an item that has every term of the question once.
+const FULL_TERM: f32 = 1.0 / (1.0 + super::lexical::K1);
+
 /// One ranked item, with the parts of its score.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Ranked {
@@ -374,8 +377,9 @@ fn set_relevance(inputs: &RankingInputs<'_>, lexical: &Lexical, scored: &mut [Ra
     let full = weights.iter().sum::<f32>().max(f32::MIN_POSITIVE);
     for item in scored.iter_mut() {
         let covered = lexical.coverage(index, item.doc).into_iter().zip(&weights);
-        item.parts.exact =
-            covered.filter(|(match_, _)| *match_ >= SAME_WORD).map(|(_, weight)| weight).sum::<f32>() / full;
+        let same = covered.filter(|(quality, _)| *quality >= SAME_WORD).map(|(_, weight)| weight);
+        let by_words = same.sum::<f32>() / full;
+        item.parts.exact = by_words.max(item.parts.terms / FULL_TERM).min(1.0);
     }
     calibration::calibrate(scored, QuestionShape { words: question.words.len(), latin: question.latin });
 }

@@ -243,7 +243,7 @@ impl Question {
 async fn a_missing_item_is_always_explained() {
     for explain in [true, false] {
         let world = busy_world().await;
-        let best = world.say("s", "my trip with coffee, cake and bread").await;
+        let best = world.say("s", "my trip with coffee, cake, bread and cheese").await;
         let hidden = world.say("s", "a hidden trip with coffee").await;
         world.hide(hidden).await;
         let closed = world.remember("a trip with coffee, once").await;
@@ -252,8 +252,10 @@ async fn a_missing_item_is_always_explained() {
         let other = World { user: user("bob"), engine: world.engine.clone(), ..World::new() };
         let foreign = other.say("s", "my trip with coffee").await;
         world.clock.forward(1);
-        let request =
-            RecallRequest { explain, ..RecallRequest::new("trip with coffee, cake, bread and cheese") };
+        let request = RecallRequest {
+            explain,
+            ..RecallRequest::new("trip with coffee, cake, bread, cheese, honey and plums")
+        };
         let asked = world.recall(&request).await;
         world.clock.forward(1);
         let after = world.say("s", "a later trip with coffee").await;
