@@ -11,7 +11,7 @@ use jiff::tz::Offset;
 use jiff::{Span, Timestamp};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
-use strata_core::{Error, Result};
+use strata_core::{Error, Result, Role};
 
 const CONVERSATIONS: &str = ".conversations.jsonl";
 const QUESTIONS: &str = ".questions.jsonl";
@@ -106,6 +106,15 @@ impl Question {
     /// Whether nothing in its own conversation answers the question.
     pub(crate) fn is_unanswerable(&self) -> bool {
         !self.scored && self.category.to_lowercase().contains("abstention")
+    }
+}
+
+/// The role of a speaker, and the name if the speaker has one.
+pub(crate) fn speaker(name: &str) -> (Role, Option<String>) {
+    match name.to_lowercase().parse() {
+        Ok(role) => (role, None),
+        Err(_) if name.trim().is_empty() => (Role::User, None),
+        Err(_) => (Role::User, Some(name.to_owned())),
     }
 }
 

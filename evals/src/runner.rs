@@ -13,13 +13,13 @@ use jiff::Timestamp;
 use strata_core::scope::Scope;
 use strata_core::store::{Head, Item};
 use strata_core::turn::NewMessage;
-use strata_core::{Error, Result, Role, SessionId, TurnId, UserId};
+use strata_core::{Error, Result, SessionId, TurnId, UserId};
 use strata_engine::Engine;
 use strata_engine::recall::{Budget, Order, RecallRequest};
 use tokio::task::JoinSet;
 
 use crate::clock::EvalClock;
-use crate::data::{Conversation, Question, Set};
+use crate::data::{Conversation, Question, Set, speaker};
 use crate::foreign::{Answer, Unanswerable};
 use crate::metrics::{Level, Slot, question_metrics, summarise};
 use crate::report::{Ingest, Latency, OrderReport, Report, RunLine};
@@ -197,15 +197,6 @@ impl Plan {
 
     fn all_questions(&self) -> impl Iterator<Item = (usize, UserId, (usize, Timestamp))> + '_ {
         self.questions.iter().flatten().map(|question| (self.conversation, self.user.clone(), *question))
-    }
-}
-
-/// The role of a speaker, and the name if the speaker has one.
-fn speaker(name: &str) -> (Role, Option<String>) {
-    match name.to_lowercase().parse() {
-        Ok(role) => (role, None),
-        Err(_) if name.trim().is_empty() => (Role::User, None),
-        Err(_) => (Role::User, Some(name.to_owned())),
     }
 }
 

@@ -136,10 +136,10 @@ impl Engine {
         Wiring { settings: Arc::new(settings), ..self.wiring }.build()
     }
 
-    /// Runs ranking, loading and long token counts on `compute`. Without it they run on the caller's thread.
+    /// Runs long computations on `compute`, and gives models the time that `timer` measures.
     #[must_use]
-    pub fn with_compute(self, compute: Arc<dyn Compute>) -> Self {
-        Wiring { compute, ..self.wiring }.build()
+    pub fn with_runtime(self, compute: Arc<dyn Compute>, timer: Arc<dyn Timer>) -> Self {
+        Wiring { compute, timer: Some(timer), ..self.wiring }.build()
     }
 
     /// Ranks in memory, with the words and vectors of a lexicon.
@@ -159,12 +159,6 @@ impl Engine {
     #[must_use]
     pub fn with_reranker(self, reranker: Arc<dyn Reranker>) -> Self {
         Wiring { reranker: Some(reranker), ..self.wiring }.build()
-    }
-
-    /// Waits for models only until the deadline of a request.
-    #[must_use]
-    pub fn with_timer(self, timer: Arc<dyn Timer>) -> Self {
-        Wiring { timer: Some(timer), ..self.wiring }.build()
     }
 
     /// Extracts, reconciles and summarises with a chat model instead of rules.

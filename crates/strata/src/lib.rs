@@ -54,8 +54,7 @@ pub fn engine(config: &Config, store: Arc<dyn Store>) -> Result<Engine> {
 pub fn engine_at(config: &Config, store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Result<Engine> {
     let ids = Arc::new(SystemIds::new());
     let engine = Engine::new(store, clock, ids, Arc::new(config.tokenizer), config.engine.clone())
-        .with_compute(Arc::new(BlockingPool::new()))
-        .with_timer(Arc::new(SystemTimer))
+        .with_runtime(Arc::new(BlockingPool::new()), Arc::new(SystemTimer))
         .with_lexicon(Arc::new(BuiltinLexicon::new()));
     let engine = match embedder(config)? {
         Some(embedder) => engine.with_embedder(embedder),

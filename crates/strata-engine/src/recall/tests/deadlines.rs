@@ -15,7 +15,7 @@ use crate::{Engine, PromptRequest, prompt::PromptFormat};
 use strata_core::error::Result;
 use strata_core::id::RequestId;
 use strata_core::metric::LateStage;
-use strata_core::ports::{Embedder, EmbedderCost, IdSource, Passage, Reranker, Timer};
+use strata_core::ports::{Embedder, EmbedderCost, IdSource, InlineCompute, Passage, Reranker, Timer};
 
 /// A timer whose rests end when a model was asked. Before, they take for ever.
 #[derive(Default)]
@@ -91,7 +91,7 @@ async fn slow_world() -> (World, Arc<Hourglass>) {
 
 /// The engine with the hourglass as its timer.
 fn timed(world: &World, hourglass: &Arc<Hourglass>) -> Engine {
-    world.engine.clone().with_timer(Arc::clone(hourglass) as Arc<dyn Timer>)
+    world.engine.clone().with_runtime(Arc::new(InlineCompute), Arc::clone(hourglass) as Arc<dyn Timer>)
 }
 
 fn until(hourglass: &Arc<Hourglass>, query: &str) -> RecallRequest {
