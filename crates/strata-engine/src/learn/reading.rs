@@ -267,7 +267,7 @@ mod tests {
             "alone it needs more"
         );
         assert_eq!(
-            verdicts("What if I left?", &[reading(0.9, Voice::Hypothetical)]),
+            verdicts("If only I left.", &[reading(0.9, Voice::Hypothetical)]),
             [Verdict::NotOwn(Voice::Hypothetical)]
         );
         let small_talk = [reading(0.9, Voice::SmallTalk)];
@@ -286,6 +286,14 @@ mod tests {
         let found = message.look_again(judged, &looks, &readings);
         let texts: Vec<&str> = found.iter().map(|sentence| sentence.text.as_str()).collect();
         assert_eq!(texts, ["我家老二下个月满四岁了。"]);
+    }
+
+    #[test]
+    fn a_bare_question_is_never_a_statement() {
+        for question in ["Where do I live?", "我住在哪里？", "what's my flat number?"] {
+            let own = reading(0.95, Voice::Own);
+            assert_eq!(verdicts(question, &[own]), [Verdict::Form(Aside::Question)], "{question}");
+        }
     }
 
     #[test]

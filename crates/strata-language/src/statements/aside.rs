@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::pieces::{Form, Piece};
+use crate::content::has_content;
 
 /// The reason why a piece is put aside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -24,6 +25,8 @@ pub enum Aside {
     Material,
     /// Fiction that a request asks for.
     Fiction,
+    /// A question that tells nothing.
+    Question,
 }
 
 impl Aside {
@@ -36,6 +39,7 @@ impl Aside {
             Self::Log => "a line of a log or a mail's head",
             Self::Material => "material of a request",
             Self::Fiction => "fiction",
+            Self::Question => "a question",
         }
     }
 }
@@ -115,7 +119,7 @@ pub fn aside(pieces: &[Piece], leanings: &[Leaning]) -> Vec<Option<Aside>> {
     let mut reasons: Vec<Option<Aside>> = pieces
         .iter()
         .map(|piece| match piece.form {
-            Form::Plain => None,
+            Form::Plain => is_bare_question(&piece.text).then_some(Aside::Question),
             Form::Quotation => Some(Aside::Quotation),
             Form::Code => Some(Aside::Code),
         })
@@ -127,6 +131,10 @@ pub fn aside(pieces: &[Piece], leanings: &[Leaning]) -> Vec<Option<Aside>> {
     mark(&mut reasons, lines.fiction(&free), Aside::Fiction);
     mark(&mut reasons, lines.inline(&free), Aside::Material);
     reasons
+}
+
+fn is_bare_question(text: &str) -> bool {
+    text.trim_end().ends_with(['?', '？']) && !has_content(text)
 }
 
 /// Notes a reason for the pieces that have none.

@@ -45,8 +45,9 @@ fn a_newcomer_talks_with_memory_alone() {
     assert!(said.lines().last().unwrap().contains("Lisbon"), "{said}");
     assert!(!said.contains('\x1b'), "no colour where there is no terminal: {said:?}");
     // Another session has the same memory.
-    let said = chat(&machine, &["--session", "later"], &["我住在哪里？"]).ok();
-    assert!(said.starts_with("我记得这些：\n") && said.contains("Lisbon"), "{said}");
+    let said = chat(&machine, &["--session", "later"], &["Where do I live?", "我住在里斯本吗？"]).ok();
+    assert!(said.starts_with("This is what I remember:\n") && said.contains("Lisbon"), "{said}");
+    assert!(said.contains("我"), "a Chinese question is answered in Chinese: {said}");
     assert_eq!(turns(&machine), ["user: I moved to Lisbon in March.", "user: Where do I live?"]);
     let said = chat(&machine, &["--store", "memory:"], &["Where do I live?"]).ok();
     assert_eq!(said, "I don't know. I remember nothing about that yet.\n");
@@ -97,7 +98,7 @@ fn memory_can_be_asked_about_itself() {
     let lines = [
         "/why",
         "I am allergic to peanuts.",
-        "What must I not eat?",
+        "What am I allergic to?",
         "/why",
         "/memories",
         "/forget 1",
