@@ -34,7 +34,7 @@ def hosted(url):
     client.add("I take the train to work", user_id="alice", run_id="commute", metadata={"category": "travel", "severity": 1})
     client.add("Bob plays chess", filters={"user_id": "bob"})
 
-    found = client.search("what food must I avoid?", filters={"user_id": "alice"}, top_k=2)
+    found = client.search("what am I allergic to?", filters={"user_id": "alice"}, top_k=2)
     assert found["results"][0]["id"] == peanuts and 0 < found["results"][0]["score"] <= 1, found
     assert found["results"][0]["metadata"] == {"category": "health", "severity": 8}
     for filters, expected in [

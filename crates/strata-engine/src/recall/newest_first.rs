@@ -15,14 +15,16 @@ use crate::index::{Doc, UserIndex};
 const LOOKED_AT: usize = 10;
 const SCORE_RATIO: f32 = 0.5;
 
-/// Near-duplicates: both statements match the same words of the question, these words cover enough of the question, and
-/// the statements share enough of their own words.
-const SAME_MATCH: f32 = 0.8;
+/// Statements of the same subject and attribute: the second matches nearly all that the first matches of the question. A
+/// name or a thing that only the first has («Ana's pill», «Luis's pill») makes them statements about different things.
+const SAME_MATCH: f32 = 0.95;
+
+/// Near-duplicates: the words that both match cover enough of the question, and the statements share enough of their own
+/// words.
 const COVERED: f32 = 0.4;
 const OVERLAP: f32 = 0.3;
 
 /// Statements with different numbers: both match most of the question, whatever else they say.
-const NUMBERS_SAME_MATCH: f32 = 0.5;
 const NUMBERS_COVERED: f32 = 0.6;
 
 /// Swaps the positions of similar statements so that the newest comes first.
@@ -109,11 +111,12 @@ impl Comparison<'_> {
         }
         let matched: f32 = first.matched.iter().sum();
         let both: f32 = first.matched.iter().zip(&second.matched).map(|(a, b)| a.min(*b)).sum();
-        let restated = both >= SAME_MATCH * matched
-            && both >= COVERED * self.full
+        if both < SAME_MATCH * matched {
+            return false;
+        }
+        let restated = both >= COVERED * self.full
             && ItemLikeness::new(self.index).overlap(first.doc, second.doc) >= OVERLAP;
-        let renumbered = both >= NUMBERS_SAME_MATCH * matched
-            && both >= NUMBERS_COVERED * self.full
+        let renumbered = both >= NUMBERS_COVERED * self.full
             && !first.numbers.is_empty()
             && !second.numbers.is_empty()
             && first.numbers != second.numbers;

@@ -171,9 +171,12 @@ impl Recall {
             return Ok(());
         }
         found.path = RetrievalPath::Trgm;
-        // A trigram similarity is stronger evidence than vectors alone and weaker than a term match.
+        // A trigram similarity is stronger evidence than vectors alone and weaker than a term match. It is that of one word,
+        // so it says the less the more words the question has.
+        let words = question_terms(&request.query).len().max(1) as f32;
+        let probability = |hit: &Hit| (0.5 + 0.4 * hit.score.min(1.0)) / words;
         let similar: Vec<Candidate> =
-            hits.iter().map(|found| candidate(&found.hit, 0.5 + 0.4 * found.hit.score.min(1.0))).collect();
+            hits.iter().map(|found| candidate(&found.hit, probability(&found.hit))).collect();
         found.candidates.retain(|known| similar.iter().all(|hit| hit.id != known.id));
         found.candidates.splice(0..0, similar);
         found.candidates.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));

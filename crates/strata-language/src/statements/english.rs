@@ -17,7 +17,8 @@ const NO_PAST: &str = "need feed speed bleed breed proceed succeed exceed heed s
 /// Adverbs that may stand between the speaker and the verb.
 const ADVERBS: &str = "never always also just still often only really now already even rarely hardly sometimes mostly mainly usually generally \
     actually finally currently recently probably definitely absolutely basically literally personally honestly typically normally barely \
-    regularly occasionally apparently then both too kinda sorta almost nearly first officially";
+    regularly occasionally apparently then both too kinda sorta almost nearly first officially no longer ever seldom once twice alone thus if soon later again perhaps \
+    maybe instead likewise meanwhile together rather quite not therefore hence nonetheless anyway afterwards";
 /// The first word of a sentence that leaves out the speaker, and what stands for it.
 const LEFT_OUT: &[(&str, &str)] = &[
     ("have", "has"),

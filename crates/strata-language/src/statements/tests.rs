@@ -21,6 +21,9 @@ fn a_sentence_is_told_in_the_third_person() {
         "The user is allergic to penicillin and their knee hurts.",
     );
     check("I've never been to Oslo", "The user has never been to Oslo");
+    check("I no longer drink coffee.", "The user no longer drinks coffee.");
+    check("I hardly ever watch films", "The user hardly ever watches films");
+    check("I seldom fly", "The user seldom flies");
     check("I really don't like olives", "The user really doesn't like olives");
     check("My sister Ana drives me to work.", "The user's sister Ana drives the user to work.");
     check("I was in Rome when I was nineteen", "The user was in Rome when they were nineteen");
@@ -125,7 +128,7 @@ fn material_is_put_aside_as_a_whole() {
         &[OWN, OWN, OWN],
         &[None, Some(Quotation), None],
     );
-    check("why?\n```\nlet home = 1;\n```", &[REQUEST, OWN], &[None, Some(Code)]);
+    check("why?\n```\nlet home = 1;\n```", &[REQUEST, OWN], &[Some(Aside::Question), Some(Code)]);
     check(
         "fails since noon\n2026-01-03 12:00:01 WARN no disk\nI run two nodes",
         &[OWN, OWN, OWN],

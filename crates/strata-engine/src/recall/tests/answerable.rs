@@ -75,3 +75,17 @@ async fn an_unanswerable_question_is_served_nothing() {
     assert_eq!(contents(&recalled)[0], "My cousin Ilse repairs violins in Ghent");
     assert!(recalled.items[0].score > 0.7, "{}", recalled.items[0].score);
 }
+
+/// The newest statement goes first only among statements of the same subject and attribute.
+#[tokio::test]
+async fn a_newer_statement_about_somebody_else_does_not_go_first() {
+    let world = World::new();
+    world.say_on("2024-01-01", "a", "The password of the cabin wifi is pinecone").await;
+    world.say_on("2024-02-01", "b", "The password of the office wifi is stapler").await;
+    let asked =
+        RecallRequest { recency_weight: Some(0.0), ..RecallRequest::new("password of the cabin wifi") };
+    assert_eq!(contents(&world.recall(&asked).await)[0], "The password of the cabin wifi is pinecone");
+    // The same thing again, with another value.
+    world.say_on("2024-03-01", "c", "The password of the cabin wifi is birchbark").await;
+    assert_eq!(contents(&world.recall(&asked).await)[0], "The password of the cabin wifi is birchbark");
+}
