@@ -29,8 +29,8 @@ pub(crate) struct Args {
     /// The session of the question
     #[arg(long, value_name = "SESSION")]
     session: Option<SessionId>,
-    /// The scope: session, user or global [default: session with `--session`, else user, with the memories that all
-    /// users share]
+    /// The scope: session, user or global [default: user, with the memories that all users share; the items of `--session`
+    /// are preferred]
     #[arg(long, value_name = "SCOPE")]
     scope: Option<Scope>,
     /// Search what was known then: a date (at the end of the day, UTC) or an RFC 3339 time

@@ -164,7 +164,7 @@ fn the_encoder_inside_the_binary_finds_what_shares_no_word() {
         "evening",
         &["The plumber replaced the boiler", "We adopted a beagle puppy", "Our train was late again"],
     );
-    let question = ["search", "which dog did they get?"];
+    let question = ["search", "which dog did we get?"];
     let answer = machine.run(&[&question[..], &["--json"]].concat()).json();
     assert_eq!(answer["results"][0]["memory"], "We adopted a beagle puppy", "{answer}");
     let trace = |more: &[&str]| machine.run(&[&question[..], &["--explain"], more].concat()).ok();
