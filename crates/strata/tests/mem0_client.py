@@ -103,7 +103,7 @@ def self_hosted(url):
         assert {"id", "memory", "user_id", "metadata", "created_at", "updated_at"} <= set(one), one
         everything = http.get("/memories", params={"user_id": "erik"}).raise_for_status().json()["results"]
         assert [entry["id"] for entry in everything] == [memory]
-        query = {"query": "what do I like in the mountains?", "user_id": "erik", "filters": {"topic": "sport"}, "rerank": True}
+        query = {"query": "do I like hiking in the Alps?", "user_id": "erik", "filters": {"topic": "sport"}, "rerank": True}
         found = http.post("/search", json=query).raise_for_status().json()["results"]
         assert found[0]["id"] == memory and found[0]["metadata"] == {"topic": "sport"}, found
         query["filters"] = {"topic": {"ne": "sport"}}
