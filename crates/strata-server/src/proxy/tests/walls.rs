@@ -30,7 +30,7 @@ async fn a_memory_id_without_a_user_is_a_wall() {
         .await;
     anonymous(&chatting, json!({"memory_id": "病人三"}), "我的保险号是 HZ-2207，我对青霉素过敏。").await;
     learn(&chatting).await;
-    let told = json!({"text": "the insurance office opens at nine", "scope": "global"});
+    let told = json!({"text": "the insurance number desk opens at nine", "scope": "global"});
     chatting.server.post("/memories", told).await;
     let asked = [
         "what is my insurance number",
@@ -45,7 +45,7 @@ async fn a_memory_id_without_a_user_is_a_wall() {
             for secret in ["5519", "2207", "penicillin", "青霉素"] {
                 assert!(!sent.contains(secret), "{extra} {question}: {sent}");
             }
-            if question.contains("insurance") {
+            if question == asked[0] {
                 assert!(sent.contains("opens at nine"), "what all share crosses: {sent}");
             }
         }
