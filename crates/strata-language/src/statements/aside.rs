@@ -91,7 +91,7 @@ pattern!(
 pattern!(REAL_PERSON, r"(?i)\b(?:my|our)\b|我[家的们們女儿兒妈媽爸老弟妹哥姐]");
 pattern!(
     FICTION,
-    r"(?i)\b(?:story|stories|poem|limerick|haiku|sonnet|song|rap|lullaby|fairy ?tale|backstory|npc|flavou?r text|journal entry|diary entry|novel|chapter|script|parody|fictitious|mock|monologue|dialogue|scene|protagonist|villain|role-?play|fan ?fic|testimonial|ransom note|fictional|made[- ]up|invented|pretend|imaginary|dummy|placeholder|fake|lorem|screenplay|bedtime)\b|故事|小说|小說|童话|童話|剧本|劇本|段子|人设|人設|歌词|歌詞|假装|假裝|扮演|虚构|虛構|编一|編一|打油诗|打油詩|藏头诗|藏頭詩|写首|寫首"
+    r"(?i)\b(?:story|stories|poem|limerick|haiku|sonnet|song|rap|lullaby|fairy ?tale|backstory|screenplay|monologue|scene|villain|protagonist|role-?play\w*|fan ?fic\w*|parody|fictional|fictitious|made[- ]up|invented|pretend|imaginary|dummy|placeholder|fake)\b|故事|小说|小說|童话|童話|剧本|劇本|歌词|歌詞|诗|詩|假装|假裝|扮演|虚构|虛構"
 );
 pattern!(
     HOUSEKEEPING,
