@@ -116,6 +116,7 @@ async fn perform(world: &World, known: &mut Known, act: Act) {
         }
         Act::Revise(at, content) => {
             if let Some(id) = chosen(&known.memories, at) {
+                world.clock.forward(1);
                 let edit = MemoryEdit { content, metadata: None };
                 let _ = world.engine.memories.revise(&world.user, id, edit).await;
             }
@@ -169,6 +170,22 @@ proptest! {
             same_answers(&world.engine, &built, &world.user).await
         })?;
     }
+}
+
+/// The store drops a revised memory's vector even if the text is the same, and so does an index that saw the old one.
+#[tokio::test]
+async fn a_revision_with_the_same_text_has_no_vector_until_it_is_embedded() {
+    let mut world = World::new();
+    let encoder = MeanEncoder::local("mean", 64);
+    world.engine = world.engine.with_embedder(Arc::clone(&encoder) as Arc<_>);
+    let id = world.remember("trip by ferry").await;
+    world.engine.maintenance.maintain_all().await.unwrap();
+    world.recall(&ranking("trip")).await;
+    world.clock.forward(1);
+    let edit = MemoryEdit { content: "trip by ferry".to_owned(), metadata: None };
+    world.engine.memories.revise(&world.user, id, edit).await.unwrap();
+    let built = world.another_engine().with_embedder(encoder);
+    same_answers(&world.engine, &built, &world.user).await.unwrap();
 }
 
 /// A user with more turns than two segments hold. Some turns are hidden or revised between the segments.

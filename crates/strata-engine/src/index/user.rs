@@ -44,6 +44,8 @@ pub(crate) struct UserIndex {
     statements: HashMap<Doc, Box<[(TermHash, u8)]>>,
     /// The number of items that a newer version has replaced.
     superseded: usize,
+    /// The number of words of all items, without superseded ones.
+    word_count: u64,
 }
 
 impl UserIndex {
@@ -71,6 +73,10 @@ impl UserIndex {
         self.words.look_up(lexicon);
         if let Some(&former) = self.numbers.get(&document.id) {
             if self.says(former, &features.terms, &words) {
+                // The store drops the vector of a revised memory, whatever its new text.
+                if self.documents[former as usize].created_at != document.created_at {
+                    self.vectors.take_out(former);
+                }
                 self.put(former, document);
                 self.fingerprints.note(former, item);
                 return;
@@ -92,6 +98,7 @@ impl UserIndex {
             self.statements.insert(doc, terms());
         }
         self.learned.placed(&document);
+        self.word_count += u64::from(document.word_count);
         self.places.push(Placement::new(document.word_count));
         self.marks.push(Marks::of(&document));
         self.documents.push(document);
@@ -118,7 +125,9 @@ impl UserIndex {
     /// Marks a position as superseded while the index is being loaded, before its inverted lists are built.
     pub(super) fn supersede(&mut self, doc: Doc) {
         self.statements.remove(&doc);
-        self.documents[doc as usize].superseded = true;
+        let document = &mut self.documents[doc as usize];
+        document.superseded = true;
+        self.word_count -= u64::from(document.word_count);
         self.marks[doc as usize] = Marks::default();
         self.superseded += 1;
     }
@@ -139,6 +148,11 @@ impl UserIndex {
         self.words.remove(doc);
         self.vectors.take_out(doc);
         self.supersede(doc);
+    }
+
+    /// The number of words of all items: how much was said.
+    pub(crate) fn word_count(&self) -> u64 {
+        self.word_count
     }
 
     /// The number of items, without superseded ones.

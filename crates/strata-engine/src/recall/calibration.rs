@@ -8,12 +8,24 @@
 use super::rank::{Ranked, ScoreParts};
 
 /// The regression without an encoder.
-const BY_WORDS: WordModel =
-    WordModel { exact: 7.3, terms: 8.3, length: 2.8, offset: -9.6, chinese_offset: -7.8, min_words: 4 };
+const BY_WORDS: WordModel = WordModel {
+    exact: 7.3,
+    terms: 8.3,
+    length: 2.8,
+    searched: 0.6,
+    offset: -9.8,
+    chinese_offset: -8.8,
+    min_words: 4,
+};
 
 /// The regression with an encoder.
 const BY_ENCODER: EncoderModel =
-    EncoderModel { score: 8.9, cosine: 10.0, length: 2.1, offset: -14.6, min_words: 8 };
+    EncoderModel { score: 8.9, cosine: 10.0, length: 2.1, searched: 0.8, offset: -15.0, min_words: 8 };
+
+/// The number of words for which `searched` adds nothing, and the range in which it counts. The best of many items looks
+/// better than the best of few, by chance alone. The range is that of the conversations of the fit.
+const USUAL_SEARCHED: f32 = 12_000.0;
+const SEARCHED_RANGE: (f32, f32) = (500.0, 54_000.0);
 
 /// The share of an item's own evidence in its log odds; the rest is the evidence of the best item. An answer in several
 /// parts has weak parts, and they help only beside the best one.
@@ -30,6 +42,8 @@ struct WordModel {
     terms: f32,
     /// The weight of the question's length, as the logarithm of its number of words: no item covers a long question.
     length: f32,
+    /// The weight of the logarithm of the number of words that were searched, which counts against an item.
+    searched: f32,
     offset: f32,
     /// Instead of `offset` for a question in Chinese, whose words match less often.
     chinese_offset: f32,
@@ -44,6 +58,8 @@ struct EncoderModel {
     cosine: f32,
     /// As in [`WordModel`].
     length: f32,
+    /// As in [`WordModel`].
+    searched: f32,
     offset: f32,
     /// As in [`WordModel`].
     min_words: usize,
@@ -56,6 +72,8 @@ pub(super) struct QuestionShape {
     pub(super) words: usize,
     /// Whether it is written in Latin script.
     pub(super) latin: bool,
+    /// The number of words of all items of the user, if it is known.
+    pub(super) searched_words: Option<u64>,
 }
 
 impl QuestionShape {
@@ -63,17 +81,28 @@ impl QuestionShape {
         (1.0 + self.words.max(min_words) as f32).ln()
     }
 
+    /// How much more was searched than usual, as a logarithm.
+    fn searched(self) -> f32 {
+        let (least, most) = SEARCHED_RANGE;
+        let words = self.searched_words.map_or(USUAL_SEARCHED, |words| words as f32);
+        (words.clamp(least, most) / USUAL_SEARCHED).ln()
+    }
+
     /// The log odds that an item helps, from its own evidence.
     fn log_odds(self, score: f32, parts: &ScoreParts) -> f32 {
         match parts.encoder {
             Some(cosine) => {
-                let EncoderModel { score: weight, cosine: by_cosine, length, offset, min_words } = BY_ENCODER;
-                offset + weight * score + by_cosine * cosine.max(0.0) + length * self.length(min_words)
+                let EncoderModel { score: by_score, cosine: by_cosine, length, searched, offset, min_words } =
+                    BY_ENCODER;
+                let evidence = by_score * score + by_cosine * cosine.max(0.0);
+                offset + evidence + length * self.length(min_words) - searched * self.searched()
             }
             None => {
-                let WordModel { exact, terms, length, offset, chinese_offset, min_words } = BY_WORDS;
+                let WordModel { exact, terms, length, searched, offset, chinese_offset, min_words } =
+                    BY_WORDS;
                 let offset = if self.latin { offset } else { chinese_offset };
-                offset + exact * parts.exact + terms * parts.terms + length * self.length(min_words)
+                let evidence = exact * parts.exact + terms * parts.terms;
+                offset + evidence + length * self.length(min_words) - searched * self.searched()
             }
         }
     }
@@ -109,7 +138,7 @@ mod tests {
     }
 
     fn relevance(items: &mut [Ranked], words: usize) -> Vec<f32> {
-        calibrate(items, QuestionShape { words, latin: true });
+        calibrate(items, QuestionShape { words, latin: true, searched_words: None });
         items.iter().map(|item| item.relevance).collect()
     }
 
@@ -128,6 +157,18 @@ mod tests {
         let beside = relevance(&mut [item(1.0, strong), item(0.3, weak)], 4)[1];
         let alone = relevance(&mut [item(0.3, weak)], 4)[0];
         assert!(beside > alone, "{beside} beside, {alone} alone");
+    }
+
+    #[test]
+    fn the_best_of_much_helps_less_than_the_best_of_little() {
+        let near = ScoreParts { encoder: Some(0.45), ..ScoreParts::default() };
+        let among = |words| {
+            let mut items = [item(0.5, near)];
+            calibrate(&mut items, QuestionShape { words: 6, latin: true, searched_words: Some(words) });
+            items[0].relevance
+        };
+        assert!(among(800) > among(20_000) && among(20_000) > among(50_000));
+        assert_eq!(among(3), among(300), "a handful of words is not less than the least of the fit");
     }
 
     #[test]

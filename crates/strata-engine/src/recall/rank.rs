@@ -381,7 +381,12 @@ fn set_relevance(inputs: &RankingInputs<'_>, lexical: &Lexical, scored: &mut [Ra
         let by_words = same.sum::<f32>() / full;
         item.parts.exact = by_words.max(item.parts.terms / FULL_TERM).min(1.0);
     }
-    calibration::calibrate(scored, QuestionShape { words: question.words.len(), latin: question.latin });
+    let shape = QuestionShape {
+        words: question.words.len(),
+        latin: question.latin,
+        searched_words: Some(index.word_count()),
+    };
+    calibration::calibrate(scored, shape);
 }
 
 /// Sets each item's standing from its position and its score. The position counts, so that recency and diversity do not

@@ -135,7 +135,7 @@ struct AskedTerms {
 impl AskedTerms {
     fn new(question: &str) -> Self {
         let terms: HashSet<TermHash> = question_terms(question).into_iter().map(|(term, _)| term).collect();
-        let shape = QuestionShape { words: terms.len(), latin: is_latin(question) };
+        let shape = QuestionShape { words: terms.len(), latin: is_latin(question), searched_words: None };
         Self { terms, shape }
     }
 
