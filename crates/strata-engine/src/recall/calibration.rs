@@ -20,7 +20,7 @@ const BY_WORDS: WordModel = WordModel {
 
 /// The regression with an encoder.
 const BY_ENCODER: EncoderModel =
-    EncoderModel { score: 8.9, cosine: 10.0, length: 2.1, searched: 0.8, offset: -15.0, min_words: 8 };
+    EncoderModel { score: 8.9, cosine: 10.0, length: 2.1, searched: 1.0, offset: -15.0, min_words: 8 };
 
 /// The number of words for which `searched` adds nothing, and the range in which it counts. The best of many items looks
 /// better than the best of few, by chance alone. The range is that of the conversations of the fit.
