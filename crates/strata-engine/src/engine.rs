@@ -155,7 +155,7 @@ impl Engine {
         Wiring { embedder: Some(embedder), ..self.wiring }.build()
     }
 
-    /// Reranks the best candidates with a cross-encoder.
+    /// Reorders the best candidates with a cross-encoder, where the setting or a request asks for it.
     #[must_use]
     pub fn with_reranker(self, reranker: Arc<dyn Reranker>) -> Self {
         Wiring { reranker: Some(reranker), ..self.wiring }.build()
