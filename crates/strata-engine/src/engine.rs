@@ -19,7 +19,7 @@ use crate::index::Indexes;
 use crate::jobs::Jobs;
 use crate::keys::Keys;
 use crate::learn::LearnSettings;
-use crate::learning::{Learning, StatementVectors};
+use crate::learning::{Learning, ModelCounts, StatementVectors};
 use crate::limits::Limits;
 use crate::maintenance::{EmbedItems, Maintenance};
 use crate::memories::Memories;
@@ -99,6 +99,7 @@ struct Wiring {
     /// Without a reader, learning reads by rules.
     reader: Option<Arc<dyn Reader>>,
     vectors: StatementVectors,
+    counts: ModelCounts,
 }
 
 impl Engine {
@@ -125,6 +126,7 @@ impl Engine {
             model: None,
             reader: None,
             vectors: StatementVectors::default(),
+            counts: ModelCounts::default(),
         }
         .build()
     }
@@ -356,6 +358,7 @@ impl Wiring {
             reader: self.reader.clone(),
             embedder: self.embedder.clone(),
             vectors: self.vectors.clone(),
+            counts: self.counts.clone(),
             jobs: recording.jobs.clone(),
             recording: recording.clone(),
             recall: recall.clone(),
