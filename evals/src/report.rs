@@ -35,6 +35,8 @@ pub struct Report {
 pub struct OrderReport {
     /// The order.
     pub order: Order,
+    /// Whether a cross-encoder reordered the best candidates.
+    pub reranked: bool,
     /// The metrics by turns.
     pub turn: Summary,
     /// The metrics by sessions.

@@ -38,6 +38,8 @@ pub struct Options {
     pub served_limit: u32,
     /// Whether Strata learns from all turns before the questions, so that memories and summaries are recalled too.
     pub learn: bool,
+    /// Whether each question is also asked with a cross-encoder.
+    pub rerank: bool,
     /// Whether each question is also asked of another conversation, which cannot answer it.
     pub foreign: bool,
 }
@@ -49,8 +51,17 @@ impl Default for Options {
             relevance_limit: 50,
             served_limit: 10,
             learn: false,
+            rerank: false,
             foreign: false,
         }
+    }
+}
+
+impl Options {
+    /// The orders in which each question is asked, each without a cross-encoder and, if wanted, with it.
+    fn variants(&self) -> Vec<(Order, bool)> {
+        let reranks: &[bool] = if self.rerank { &[false, true] } else { &[false] };
+        self.orders.iter().flat_map(|order| reranks.iter().map(|rerank| (*order, *rerank))).collect()
     }
 }
 
@@ -92,7 +103,7 @@ pub async fn run(
         session_turns: HashMap::new(),
         record_calls: Vec::new(),
         recording: Duration::ZERO,
-        asked: options.orders.iter().map(|_| OrderResults::new(set.questions.len())).collect(),
+        asked: options.variants().iter().map(|_| OrderResults::new(set.questions.len())).collect(),
         unanswerable: Unanswerable::default(),
     };
     let users: Vec<(UserId, Timestamp)> = plans.iter().map(|plan| (plan.user.clone(), plan.end())).collect();
@@ -347,7 +358,7 @@ impl Runner<'_> {
         let (index, now) = asked;
         let Some(question) = set.questions.get(index) else { return Ok(()) };
         self.clock.set(now);
-        for (position, order) in self.options.orders.iter().enumerate() {
+        for (position, (order, rerank)) in self.options.variants().into_iter().enumerate() {
             let limit = match order {
                 Order::Relevance => self.options.relevance_limit,
                 Order::Served => self.options.served_limit,
@@ -355,7 +366,8 @@ impl Runner<'_> {
             let request = RecallRequest {
                 scope: Some(Scope::User),
                 limit: Some(limit),
-                order: *order,
+                order,
+                rerank: self.options.rerank.then_some(rerank),
                 // The figures compare rankings: a budget of tokens would measure the length of the answers.
                 budget: Some(Budget { max_tokens: u32::MAX, max_turns: limit, max_item_chars: u32::MAX }),
                 ..RecallRequest::new(question.question.as_str())
@@ -441,8 +453,10 @@ impl Runner<'_> {
         let unanswerable = self.options.foreign.then(|| self.unanswerable.report());
         let seconds = self.recording.as_secs_f64();
         let turns_per_second = if seconds > 0.0 { self.state.turns as f64 / seconds } else { 0.0 };
-        let orders = self.options.orders.iter().zip(self.asked).map(|(order, asked)| OrderReport {
-            order: *order,
+        let variants = self.options.variants().into_iter();
+        let orders = variants.zip(self.asked).map(|((order, reranked), asked)| OrderReport {
+            order,
+            reranked,
             turn: score(set, &asked.ranked, Level::Turn),
             session: score(set, &asked.ranked, Level::Session),
             latency: Latency::of(asked.calls),

@@ -35,9 +35,11 @@ pub fn table(report: &Report) -> String {
 }
 
 fn order_name(order: &OrderReport) -> &'static str {
-    match order.order {
-        Order::Relevance => "relevance",
-        Order::Served => "served",
+    match (order.order, order.reranked) {
+        (Order::Relevance, false) => "relevance",
+        (Order::Relevance, true) => "relevance, reranked",
+        (Order::Served, false) => "served",
+        (Order::Served, true) => "served, reranked",
     }
 }
 

@@ -109,14 +109,14 @@ pub trait Embedder: Send + Sync + 'static {
     async fn embed_question(&self, question: &str) -> Result<Vec<f32>>;
 }
 
-/// Judges how well texts answer a question.
+/// Judges how well turns and memories answer a question.
 #[async_trait]
 pub trait Reranker: Send + Sync + 'static {
     /// The model's name.
     fn model(&self) -> &str;
 
-    /// Scores texts: one raw score (a logit) per text, in the given order.
-    async fn score(&self, question: &str, texts: &[String]) -> Result<Vec<f32>>;
+    /// Scores items: one raw score (a logit) per item, in the given order. If the future is dropped, the work ends soon.
+    async fn score(&self, question: &str, items: &[TurnInContext]) -> Result<Vec<f32>>;
 }
 
 /// One message to a chat model.

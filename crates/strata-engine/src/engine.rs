@@ -19,7 +19,7 @@ use crate::index::Indexes;
 use crate::jobs::Jobs;
 use crate::keys::Keys;
 use crate::learn::LearnSettings;
-use crate::learning::{Learning, StatementVectors};
+use crate::learning::{Learning, ModelCounts, StatementVectors};
 use crate::limits::Limits;
 use crate::maintenance::{EmbedItems, Maintenance};
 use crate::memories::Memories;
@@ -99,6 +99,7 @@ struct Wiring {
     /// Without a reader, learning reads by rules.
     reader: Option<Arc<dyn Reader>>,
     vectors: StatementVectors,
+    counts: ModelCounts,
 }
 
 impl Engine {
@@ -125,6 +126,7 @@ impl Engine {
             model: None,
             reader: None,
             vectors: StatementVectors::default(),
+            counts: ModelCounts::default(),
         }
         .build()
     }
@@ -155,7 +157,7 @@ impl Engine {
         Wiring { embedder: Some(embedder), ..self.wiring }.build()
     }
 
-    /// Reranks the best candidates with a cross-encoder.
+    /// Reorders the best candidates with a cross-encoder, where the setting or a request asks for it.
     #[must_use]
     pub fn with_reranker(self, reranker: Arc<dyn Reranker>) -> Self {
         Wiring { reranker: Some(reranker), ..self.wiring }.build()
@@ -356,6 +358,7 @@ impl Wiring {
             reader: self.reader.clone(),
             embedder: self.embedder.clone(),
             vectors: self.vectors.clone(),
+            counts: self.counts.clone(),
             jobs: recording.jobs.clone(),
             recording: recording.clone(),
             recall: recall.clone(),

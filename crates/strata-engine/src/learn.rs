@@ -7,6 +7,7 @@
 //! Deliberately absent: jobs, storage and retries, which are in the crate's learning and summaries modules.
 
 pub(crate) mod answer;
+pub(crate) mod checks;
 pub(crate) mod extractive;
 pub(crate) mod questions;
 pub(crate) mod reading;

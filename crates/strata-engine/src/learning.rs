@@ -9,6 +9,7 @@
 
 mod as_said;
 mod by_hand;
+mod checked;
 mod evict;
 mod explain;
 mod extract;
@@ -26,7 +27,10 @@ use strata_core::job::Job;
 use strata_core::ports::{ChatModel, Clock, Embedder, IdSource, Reader};
 use strata_core::store::{LeaseRequest, Store};
 
+pub(crate) use checked::ModelCounts;
+pub use checked::ModelRecord;
 pub use explain::{CandidateExplanation, SentenceExplanation, StatementExplanation, TextExplanation};
+pub use extract::MODEL_FAILED;
 pub(crate) use nearest::StatementVectors;
 
 use crate::jobs::{Ended, JobKind, Jobs, Learned, Work, after};
@@ -49,6 +53,7 @@ pub struct Learning {
     pub(crate) reader: Option<Arc<dyn Reader>>,
     pub(crate) embedder: Option<Arc<dyn Embedder>>,
     pub(crate) vectors: StatementVectors,
+    pub(crate) counts: ModelCounts,
     pub(crate) jobs: Jobs,
     pub(crate) recording: Recording,
     pub(crate) recall: Recall,

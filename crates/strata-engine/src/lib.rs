@@ -36,7 +36,8 @@ pub use imports::{ImportedParts, ImportedSession, ImportedSummary, Imports, Read
 pub use jobs::{Ended, Event, InferredEvent, Jobs, Learned};
 pub use keys::{Keys, NewKey};
 pub use learning::{
-    CandidateExplanation, Learning, SentenceExplanation, StatementExplanation, TextExplanation,
+    CandidateExplanation, Learning, MODEL_FAILED, ModelRecord, SentenceExplanation, StatementExplanation,
+    TextExplanation,
 };
 pub use limits::Limits;
 pub use maintenance::{EmbedItems, EmbeddingProgress, Maintenance};

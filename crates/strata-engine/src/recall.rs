@@ -1,7 +1,7 @@
 //! Recall: from a question to the few items that answer it.
 //!
 //! The stages run in this order: [`candidates`] finds the items that may answer (from one of two sources), [`rank`]
-//! orders them, [`calibration`] says how likely each one helps, [`serve`] chooses the items to return (threshold, recency, diversity, budget), and
+//! orders them, [`calibration`] says how likely each one helps, [`rerank`] reorders the best if asked to, [`serve`] chooses the items to return (threshold, recency, diversity, budget), and
 //! [`trace`] explains the choice. If a model fails, the results are worse, but recall still answers. Start reading at
 //! [`Recall::ask`].
 
@@ -22,6 +22,7 @@ mod newest_first;
 mod question;
 mod rank;
 mod request;
+mod rerank;
 mod serve;
 mod store_candidates;
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use strata_core::ports::{Embedder, Passage, Reranker};
+use strata_core::ports::{Embedder, Passage, Reranker, TurnInContext};
 use strata_models::onnx::{OnnxEncoder, OnnxReranker};
 
 fn model(name: &str) -> std::path::PathBuf {
@@ -52,11 +52,9 @@ async fn texts_of_one_meaning_point_one_way() {
 #[tokio::test]
 async fn a_reranker_reads_question_and_text_together() {
     let reranker = OnnxReranker::open(model("tiny-reranker")).unwrap();
-    let texts: Vec<String> = ["the user likes tea", "the dog lives in paris", "coffee", ""]
-        .iter()
-        .map(|text| (*text).to_owned())
-        .collect();
-    let scores = reranker.score("user likes coffee?", &texts).await.unwrap();
+    let item = |text: &str| TurnInContext { before: "likes".to_owned(), text: text.to_owned() };
+    let items = ["the user likes tea", "the dog lives in paris", "coffee", ""].map(item);
+    let scores = reranker.score("user likes coffee?", &items).await.unwrap();
     assert_eq!(scores, [4.0, -2.0, 1.0, -2.0]);
 }
 

@@ -7,7 +7,7 @@ use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use metrics::{Label, Unit};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
-use strata_engine::EmbeddingProgress;
+use strata_engine::{EmbeddingProgress, ModelRecord};
 
 /// The header with an answer's id. `GET /requests` and the log have the same id.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-strata-request-id");
@@ -25,6 +25,8 @@ const SEARCHES: &str = "strata_searches_total";
 const CHATS: &str = "strata_chats_total";
 const EMBEDDED: &str = "strata_items_embedded_total";
 const EMBEDDING_WAITS: &str = "strata_embedding_waiting";
+const MODEL_FAILURES: &str = "strata_learning_model_failures_total";
+const MODEL_REFUSALS: &str = "strata_learning_model_refusals_total";
 const STABLE: &str = "strata_chat_stable_prefix_ratio";
 
 /// Shares of a prompt.
@@ -65,6 +67,14 @@ impl Meters {
             metrics::describe_gauge!(
                 EMBEDDING_WAITS,
                 "Changes that wait to be embedded, over the 64 users furthest behind."
+            );
+            metrics::describe_counter!(
+                MODEL_FAILURES,
+                "How often the learning model could not be used, and the reader did its work."
+            );
+            metrics::describe_counter!(
+                MODEL_REFUSALS,
+                "Statements of the learning model with a value that nobody said, and changes that the message does not speak about."
             );
             metrics::describe_histogram!(
                 STABLE,
@@ -112,6 +122,15 @@ impl Meters {
         metrics::with_local_recorder(&self.recorder, || {
             metrics::counter!(EMBEDDED).absolute(progress.embedded);
             metrics::gauge!(EMBEDDING_WAITS).set(progress.waiting as f64);
+        });
+    }
+
+    /// How the learning model did, as the engine counts it.
+    pub(crate) fn learning_model(&self, record: ModelRecord) {
+        metrics::with_local_recorder(&self.recorder, || {
+            metrics::counter!(MODEL_FAILURES).absolute(record.failures);
+            metrics::counter!(MODEL_REFUSALS, "of" => "statement").absolute(record.refused_statements);
+            metrics::counter!(MODEL_REFUSALS, "of" => "change").absolute(record.refused_changes);
         });
     }
 

@@ -28,7 +28,7 @@ use strata_models::chat::{ChatOptions, OpenAiChat};
 use strata_server::{Reach, Secret};
 
 pub use learning::{LearnModel, Learning, ReaderChoice};
-pub use models::{EmbedderChoice, Models, STRATA_ENCODER};
+pub use models::{EmbedderChoice, Models, RerankChoice, STRATA_ENCODER};
 pub use sources::{DEFAULT_FILE, Flag, Sources, editor};
 pub use store_url::StoreUrl;
 pub use table::reference;
@@ -141,6 +141,7 @@ impl Config {
     /// Derives what depends on several settings, and checks what several settings have to agree on.
     fn complete(mut self) -> Result<Self> {
         self.server.reach = if self.listen.ip().is_loopback() { Reach::Loopback } else { Reach::Network };
+        self.engine.recall.rerank = self.models.rerank != RerankChoice::Off;
         let limits = &self.server.compaction;
         if limits.keep_recent_history > limits.max_recent_history {
             return Err(Error::invalid(

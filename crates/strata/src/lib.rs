@@ -37,9 +37,9 @@ pub use worker::{Worker, WorkerSettings};
 
 #[cfg(not(feature = "lite"))]
 use config::STRATA_ENCODER;
-use config::{Config, EmbedderChoice, Models, ReaderChoice};
+use config::{Config, EmbedderChoice, Models, ReaderChoice, RerankChoice};
 use strata_core::Store;
-use strata_core::ports::{Clock, Embedder, Reader};
+use strata_core::ports::{Clock, Embedder, Reranker};
 use strata_engine::prompt::PromptSettings;
 use strata_models::BuiltinLexicon;
 use strata_models::onnx::{OnnxEncoder, OnnxReader, OnnxReranker};
@@ -64,12 +64,13 @@ pub fn engine_at(config: &Config, store: Arc<dyn Store>, clock: Arc<dyn Clock>) 
         Some(model) => engine.with_chat_model(Arc::new(model)),
         None => engine,
     };
-    let engine = match reader(config)? {
-        Some(reader) => engine.with_reader(reader),
+    let reader = reader(config)?;
+    let engine = match reranker(config, reader.as_ref())? {
+        Some(reranker) => engine.with_reranker(reranker),
         None => engine,
     };
-    let engine = match &config.models.reranker {
-        Some(directory) => engine.with_reranker(Arc::new(OnnxReranker::open(directory)?)),
+    let engine = match reader {
+        Some(reader) => engine.with_reader(Arc::new(reader)),
         None => engine,
     };
     // The default prompts are compiled once for all engines.
@@ -80,12 +81,28 @@ pub fn engine_at(config: &Config, store: Arc<dyn Store>, clock: Arc<dyn Clock>) 
 }
 
 /// The configured reader; `None` if the rules read.
-pub fn reader(config: &Config) -> Result<Option<Arc<dyn Reader>>> {
-    Ok(match &config.learning.reader {
-        ReaderChoice::Off => None,
-        ReaderChoice::Builtin => builtin_reader()?.map(|reader| Arc::new(reader) as _),
-        ReaderChoice::Onnx(directory) => Some(Arc::new(OnnxReader::open(directory)?)),
-    })
+fn reader(config: &Config) -> Result<Option<OnnxReader>> {
+    match &config.learning.reader {
+        ReaderChoice::Off => Ok(None),
+        ReaderChoice::Builtin => builtin_reader(),
+        ReaderChoice::Onnx(directory) => OnnxReader::open(directory).map(Some),
+    }
+}
+
+/// The configured cross-encoder: one in a folder, or the reader that learns, so that its weights are in memory once. `None` if
+/// this binary has no reader.
+fn reranker(config: &Config, reader: Option<&OnnxReader>) -> Result<Option<Arc<dyn Reranker>>> {
+    let reader = match (&config.models.rerank, reader) {
+        (RerankChoice::Onnx(directory), _) => return Ok(Some(Arc::new(OnnxReranker::open(directory)?))),
+        (_, Some(reader)) => Some(reader.clone()),
+        (_, None) => builtin_reader()?,
+    };
+    if reader.is_none() && config.models.rerank == RerankChoice::Reader {
+        return Err(Error::invalid(
+            "`recall.rerank` is `reader`, and this binary has none; name a folder in `learn.reader`, or use `onnx:DIR`",
+        ));
+    }
+    Ok(reader.map(|reader| Arc::new(reader) as _))
 }
 
 /// Strata's reader inside the binary.

@@ -189,12 +189,17 @@ async fn an_onnx_cross_encoder_judges_the_candidates() {
     say(&engine, "b", &["the user likes tea"]).await;
     say(&engine, "c", &["coffee"]).await;
     let engine = engine.with_reranker(Arc::new(OnnxReranker::open(model("tiny-reranker")).unwrap()));
-    let recalled = ask(&engine, "user likes coffee?").await;
-    // The score is three logits per shared word, minus two: 4 and 1 pass the threshold of 0.35, but -2 (0.12) does not.
-    assert_eq!(contents(&recalled), ["the user likes tea", "coffee"]);
-    for (found, logit) in recalled.items.iter().zip([4.0_f32, 1.0]) {
-        assert!((found.relevance - 1.0 / (1.0 + (-logit).exp())).abs() < 1e-5, "{}", found.relevance);
-    }
+    let request = RecallRequest { score_threshold: Some(0.0), ..RecallRequest::new("user likes coffee?") };
+    let reranked = RecallRequest { rerank: Some(true), ..request.clone() };
+    let plain = engine.recall.ask(&ann(), &request).await.unwrap();
+    let recalled = engine.recall.ask(&ann(), &reranked).await.unwrap();
+    // The logits are three for each shared word, minus two: 4, 1 and -2.
+    assert_eq!(contents(&recalled)[..2], ["the user likes tea", "coffee"]);
+    let score = |of: &Recalled| {
+        let tea = of.items.iter().find(|found| found.item.content() == "the user likes tea");
+        tea.map(|found| found.score)
+    };
+    assert_eq!(score(&recalled), score(&plain), "the probability stays");
     assert_eq!(recalled.error_stage, None);
 }
 
@@ -204,8 +209,10 @@ async fn a_cross_encoder_that_cannot_be_read_is_done_without() {
     say(&engine, "a", &["The boat is called Albatross"]).await;
     std::fs::write(directory.path().join("model.onnx"), b"no model").unwrap();
     let engine = engine.with_reranker(Arc::new(OnnxReranker::open(directory.path()).unwrap()));
-    let recalled = ask(&engine, "boat").await;
-    assert_eq!(contents(&recalled), ["The boat is called Albatross"]);
+    say(&engine, "b", &["The boat needs paint"]).await;
+    let request = RecallRequest { rerank: Some(true), ..RecallRequest::new("boat called") };
+    let recalled = engine.recall.ask(&ann(), &request).await.unwrap();
+    assert_eq!(contents(&recalled)[0], "The boat is called Albatross");
     let row = engine.requests.get(&ann(), recalled.request_id).await.unwrap();
     assert_eq!(row.error_stage, Some(ErrorStage::Retrieval));
 }

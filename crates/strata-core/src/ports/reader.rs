@@ -54,12 +54,12 @@ pub struct SentencePair {
     pub new: String,
 }
 
-/// A turn that may help to answer a question.
+/// A turn or a memory that may help to answer a question.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct TurnInContext {
-    /// The turn before it; may be empty.
+    /// The turn before it, as `speaker: text`; may be empty.
     pub before: String,
-    /// The turn, as `speaker: text`.
+    /// The turn, as `speaker: text`; or the text of the memory.
     pub text: String,
 }
 

@@ -6,9 +6,10 @@
 use serde_json::{Value, json};
 
 use super::{LearnSettings, Said, Statement};
-use strata_core::memory::Memory;
+use strata_core::memory::{Memory, MemoryKind};
 use strata_core::ports::{AnswerSchema, ChatMessage, ChatRequest};
 use strata_core::turn::Role;
+use strum::VariantArray as _;
 
 /// The built-in instructions for extraction.
 pub(crate) const EXTRACT_PROMPT: &str = include_str!("prompts/extract.txt");
@@ -21,8 +22,24 @@ pub(crate) const RECONCILE_PROMPT: &str = include_str!("prompts/reconcile.txt");
 const MAX_ANSWER_TOKENS: usize = 2_048;
 const MAX_TOKENS_EACH: usize = 256;
 
+/// The most characters of a turn that is shown for its context.
+const MAX_CONTEXT_CHARS: usize = 400;
+
+/// What was said around the messages that are read.
+#[derive(Debug, Default)]
+pub(crate) struct Context<'a> {
+    /// The turns before them: who spoke, and what.
+    pub(crate) earlier: &'a [(&'static str, &'a str)],
+    /// The assistant's reply that each of them answers.
+    pub(crate) replies: &'a [Option<String>],
+}
+
 /// Asks which statements the user's messages hold.
-pub(crate) fn extraction(said: &[Said<'_>], settings: &LearnSettings) -> ChatRequest {
+pub(crate) fn extraction(said: &[Said<'_>], context: &Context<'_>, settings: &LearnSettings) -> ChatRequest {
+    let most = settings.max_message_chars.min(MAX_CONTEXT_CHARS);
+    let earlier =
+        context.earlier.iter().map(|(by, text)| json!({"by": by, "text": shown(text, most)}).to_string());
+    let earlier: Vec<String> = earlier.collect();
     let lines = said.iter().zip(1..).map(|(said, number)| {
         let mut line = json!({
             "message": number,
@@ -32,10 +49,16 @@ pub(crate) fn extraction(said: &[Said<'_>], settings: &LearnSettings) -> ChatReq
         if let Some(name) = said.name {
             line["name"] = name.into();
         }
+        if let Some(Some(reply)) = context.replies.get(number - 1) {
+            line["answers"] = shown(reply, most).into();
+        }
         line.to_string()
     });
     let prompt = settings.extract_prompt.as_deref().unwrap_or(EXTRACT_PROMPT);
-    let data = format!("Messages:\n{}", lines.collect::<Vec<_>>().join("\n"));
+    let mut data = format!("Messages:\n{}", lines.collect::<Vec<_>>().join("\n"));
+    if !earlier.is_empty() {
+        data = format!("Said before, for context alone:\n{}\n\n{data}", earlier.join("\n"));
+    }
     request(prompt, data, said.len(), AnswerSchema { name: "statements", schema: statements_schema() })
 }
 
@@ -99,7 +122,7 @@ fn statements_schema() -> Value {
         "statements",
         json!({
             "content": {"type": "string"},
-            "kind": {"type": "string", "enum": ["fact", "preference", "todo", "decision"]},
+            "kind": {"type": "string", "enum": MemoryKind::VARIANTS.iter().map(|kind| kind.as_str()).collect::<Vec<_>>()},
             "confidence": {"type": "number"},
             "message": {"type": "integer"},
             "since": {"type": ["string", "null"]},

@@ -9,9 +9,11 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 
 use super::Learning;
+use super::checked::EarlierTurn;
 use super::reconcile::{DatedStatement, Target};
 use crate::ask::ask;
 use crate::jobs::{Ended, JobKind, Work, after, was_overtaken};
+use crate::learn::questions::Context;
 use crate::learn::rules;
 use crate::learn::{LearnInto, Said, Statement, answer, questions};
 use crate::prompt::strip_injected;
@@ -25,6 +27,12 @@ use strata_core::turn::{Owner, Role, Turn};
 
 /// The number of attempts if other writers change the memories in the meantime.
 const TRIES: usize = 8;
+
+/// The number of turns before a batch that a model sees for their context.
+const CONTEXT_TURNS: u64 = 6;
+
+/// The detail of a job's result that says why the learning model could not be used.
+pub const MODEL_FAILED: &str = "model_failed";
 
 /// The reaction to a model that cannot be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +58,10 @@ pub(super) struct Batch {
     said: Vec<Turn>,
     /// The text of the turn before each of them.
     before: Vec<String>,
+    /// The assistant's reply that each of them answers.
+    replies: Vec<Option<String>>,
+    /// The last turns before the batch, for a model.
+    earlier: Vec<EarlierTurn>,
     /// The owner of the memories that come from the batch.
     owner: Owner,
 }
@@ -61,6 +73,8 @@ pub(super) struct Extracted {
     /// `rules`, or the name of the model.
     by: String,
     spent: Spent,
+    /// Why the configured model could not be used.
+    model_failed: Option<String>,
 }
 
 impl Learning {
@@ -70,7 +84,8 @@ impl Learning {
         let Some(session) = &job.session else {
             return Err(Error::invalid("the job names no session; extraction works on one"));
         };
-        let is_last = job.attempts >= self.settings.max_attempts.max(1);
+        // The reader does the work at once; the rules know less, so the model gets more time.
+        let is_last = self.reader.is_some() || job.attempts >= self.settings.max_attempts.max(1);
         let on_failure = if is_last { OnModelFailure::UseRules } else { OnModelFailure::Retry };
         let mut extracted: Option<([u64; 3], Extracted)> = None;
         let mut overtaken = None;
@@ -110,8 +125,9 @@ impl Learning {
         let times_left = self.recording.times_left(user, session).await?;
         let Some(found) = self.store.session(user, session).await? else { return Ok(None) };
         let limit = settings.batch_turns.max(1);
-        // The turn before the batch is read for its context.
-        let (after, limit) = (from.checked_sub(2), limit.saturating_add(u32::from(from > 0)));
+        // The turns before the batch are read for their context.
+        let context = if self.model.is_some() { CONTEXT_TURNS } else { 1 };
+        let (after, limit) = (from.checked_sub(context + 1), limit.saturating_add(from.min(context) as u32));
         let query = TurnQuery::Range { session: session.clone(), after, limit };
         let turns = self.store.turns(user, &query).await?;
         let most = match &self.model {
@@ -126,12 +142,17 @@ impl Learning {
             turn_count: found.turn_count,
             said: Vec::new(),
             before: Vec::new(),
+            replies: Vec::new(),
+            earlier: Vec::new(),
             owner: Owner::default(),
         };
         let mut before = String::new();
+        let mut reply = None;
         for turn in turns {
             if turn.seq < from {
                 before = strip_injected(&turn.content).into_owned();
+                reply = is_reply(&turn).then(|| before.clone());
+                batch.earlier.extend(earlier(&turn, &before));
                 continue;
             }
             let is_said = turn.role == Role::User
@@ -146,7 +167,10 @@ impl Learning {
             if is_said {
                 batch.owner = owner.clone();
                 batch.before.push(std::mem::take(&mut before));
+                batch.replies.push(reply.take());
                 batch.said.push(turn);
+            } else {
+                reply = is_reply(&turn).then(|| text.clone());
             }
             before = text;
         }
@@ -171,35 +195,55 @@ impl Learning {
             batch.said.iter().zip(&texts).map(|(turn, text)| said(turn, text)).collect();
         let behind = batch.turn_count.saturating_sub(batch.to);
         let mut spent = Spent::default();
+        let mut model_failed = None;
         if let Some(model) = self.model.as_ref().filter(|_| behind <= settings.model_backlog)
             && !said.is_empty()
         {
-            let request = questions::extraction(&said, settings);
+            let context = Context { earlier: &batch.earlier_lines(), replies: &batch.replies };
+            let request = questions::extraction(&said, &context, settings);
             let read = |text: &str| answer::statements(text, &said);
             match ask(model.as_ref(), &request, read, &mut spent).await {
-                Ok(statements) => {
-                    return Ok(Extracted { statements, by: model.model().to_owned(), spent });
+                Ok(mut statements) => {
+                    let again = self.refuse_unsaid(&mut statements, &said, &batch.replies, &batch.earlier);
+                    if !again.is_empty() {
+                        statements.extend(self.read_without_model(batch, &said, &again).await.0);
+                    }
+                    let by = model.model().to_owned();
+                    return Ok(Extracted { statements, by, spent, model_failed: None });
                 }
                 Err(error) if error.is_retryable() && on_failure == OnModelFailure::Retry => {
                     return Err(error);
                 }
                 Err(error) => {
-                    tracing::warn!(%error, session = %batch.session, "extraction by the model failed; the rules extract");
+                    tracing::warn!(%error, session = %batch.session, "extraction by the model failed; the reader or the rules extract");
+                    self.counts.failed();
+                    model_failed = Some(error.message().to_owned());
                 }
             }
         }
+        let all: Vec<usize> = (0..said.len()).collect();
+        let (statements, by) = self.read_without_model(batch, &said, &all).await;
+        Ok(Extracted { statements, by, spent, model_failed })
+    }
+
+    /// The statements of some messages of a batch by the reader or, without one, by the rules; and who found them.
+    async fn read_without_model(
+        &self,
+        batch: &Batch,
+        said: &[Said<'_>],
+        places: &[usize],
+    ) -> (Vec<Statement>, String) {
         if let Some(reader) = &self.reader {
             let with_before: Vec<(Said<'_>, &str)> =
-                said.iter().copied().zip(batch.before.iter().map(String::as_str)).collect();
+                places.iter().map(|place| (said[*place], batch.before[*place].as_str())).collect();
             match self.read(reader.as_ref(), &with_before).await {
-                Ok(statements) => return Ok(Extracted { statements, by: reader.model().to_owned(), spent }),
+                Ok(statements) => return (statements, reader.model().to_owned()),
                 Err(error) => {
                     tracing::warn!(%error, session = %batch.session, "the reader failed; the rules extract");
                 }
             }
         }
-        let statements = said.iter().flat_map(rules::extract).collect();
-        Ok(Extracted { statements, by: "rules".to_owned(), spent })
+        (places.iter().flat_map(|place| rules::extract(&said[*place])).collect(), "rules".to_owned())
     }
 
     /// The changes for a batch: the memories, the progress mark of the session, and the jobs that follow.
@@ -212,9 +256,14 @@ impl Learning {
             apart: self.settings.into == LearnInto::Session || self.keeps_apart(user, &batch.owner),
         };
         let dated = found.statements.iter().filter_map(|statement| dated(statement, batch, now)).collect();
-        let mut work = self.reconcile(user, &target, dated).await?;
+        // A model that has just failed is not asked again.
+        let without = found.model_failed.as_ref().map(|_| Self { model: None, ..self.clone() });
+        let mut work = without.as_ref().unwrap_or(self).reconcile(user, &target, dated).await?;
         work.spent += found.spent;
         work.details.insert("extracted_by".to_owned(), found.by.clone().into());
+        if let Some(failure) = &found.model_failed {
+            work.details.insert(MODEL_FAILED.to_owned(), failure.clone().into());
+        }
         work.details.insert("turns".to_owned(), vec![batch.from, batch.to].into());
         let space = session_space("learn", &batch.session);
         work.expect.push(Expectation::Progress { space: space.clone(), revision: batch.from });
@@ -249,6 +298,12 @@ impl Batch {
         [self.from, self.to, self.times_left]
     }
 
+    /// The turns before the batch as a model sees them: who spoke, and what.
+    fn earlier_lines(&self) -> Vec<(&'static str, &str)> {
+        let line = |turn: &EarlierTurn| if turn.by_user { "user" } else { "assistant" };
+        self.earlier.iter().map(|turn| (line(turn), turn.text.as_str())).collect()
+    }
+
     /// Whether a turn lies in the batch or before it.
     pub(super) fn covers(&self, seq: u64) -> bool {
         self.to > seq
@@ -258,6 +313,18 @@ impl Batch {
     pub(super) fn is_behind(&self, seq: u64) -> bool {
         self.from > seq
     }
+}
+
+/// Whether a turn is a visible reply of the assistant.
+fn is_reply(turn: &Turn) -> bool {
+    turn.role == Role::Assistant && turn.hidden.is_none()
+}
+
+/// A turn as context; `None` if it is no visible message of the user or the assistant.
+fn earlier(turn: &Turn, text: &str) -> Option<EarlierTurn> {
+    let is_said = matches!(turn.role, Role::User | Role::Assistant) && turn.hidden.is_none();
+    (is_said && !text.trim().is_empty())
+        .then(|| EarlierTurn { by_user: turn.role == Role::User, text: text.to_owned() })
 }
 
 fn said<'a>(turn: &'a Turn, text: &'a str) -> Said<'a> {

@@ -238,7 +238,8 @@ impl Learning {
         let judged = match ask(model.as_ref(), &request, read, spent).await {
             Ok(judged) => judged,
             Err(error) => {
-                tracing::warn!(%error, "reconciliation by the model failed; the rules reconcile");
+                tracing::warn!(%error, "reconciliation by the model failed; the reader or the rules reconcile");
+                self.counts.failed();
                 return None;
             }
         };
@@ -253,6 +254,7 @@ impl Learning {
                 other => other,
             };
         }
+        self.keep_unspoken(&mut plan, dated, known).await;
         Some(plan)
     }
 }

@@ -1,3 +1,4 @@
+mod checking;
 mod evicting;
 mod explaining;
 mod fixture;

@@ -35,6 +35,8 @@ pub struct ChatQuestion {
     pub recency_weight: Option<f32>,
     /// The lowest relevance, instead of the setting.
     pub score_threshold: Option<f32>,
+    /// Whether a cross-encoder reorders the best candidates, instead of the setting.
+    pub rerank: Option<bool>,
     /// How far recall may look from the session, instead of the setting.
     pub scope: Option<RecallScope>,
     /// How long recall may wait for models. Defaults to no limit.

@@ -35,6 +35,7 @@ pub(crate) struct Gathering {
     pub(crate) top_k: Option<u32>,
     pub(crate) recency_weight: Option<f32>,
     pub(crate) score_threshold: Option<f32>,
+    pub(crate) rerank: Option<bool>,
     /// Items that the prompt already shows.
     pub(crate) shown_items: HashSet<ItemId>,
     /// Messages that the client itself shows the model, by their [`key`].
@@ -140,6 +141,7 @@ impl Prompting {
             budget: Some(Budget { max_turns, ..budget }),
             recency_weight: gathering.recency_weight,
             score_threshold: gathering.score_threshold,
+            rerank: gathering.rerank,
             shown: Shown { items: gathering.shown_items.clone(), texts: gathering.shown_texts.clone() },
             ..RecallRequest::new(cut(query, MAX_QUERY_CHARS).unwrap_or_else(|| query.clone()))
         }
@@ -196,6 +198,7 @@ impl Gathering {
             top_k: chat.top_k,
             recency_weight: chat.recency_weight,
             score_threshold: chat.score_threshold,
+            rerank: chat.rerank,
             shown_count: chat.shown.len(),
             shown_messages: chat.shown.clone(),
             shown_texts: chat.texts.clone(),

@@ -40,6 +40,7 @@ pub(crate) fn newest_first(inputs: &RankingInputs<'_>, lexical: &Lexical, ranked
         .collect();
     let comparison = Comparison { index: inputs.index, full: weights.iter().sum() };
     let mut settled = vec![false; looked_at];
+    let mut groups: Vec<Option<u32>> = vec![None; looked_at];
     let mut order: Vec<usize> = (0..looked_at).collect();
     for first in 0..looked_at {
         if settled[first] {
@@ -54,6 +55,7 @@ pub(crate) fn newest_first(inputs: &RankingInputs<'_>, lexical: &Lexical, ranked
             for (place, statement) in places.iter().zip(newest) {
                 order[*place] = statement;
                 settled[*place] = true;
+                groups[*place] = Some(first as u32);
             }
         }
     }
@@ -63,6 +65,7 @@ pub(crate) fn newest_first(inputs: &RankingInputs<'_>, lexical: &Lexical, ranked
         let Ranked { score, relevance, .. } = before[place];
         ranked[place] = Ranked { score, relevance, ..before[from].clone() };
         ranked[place].parts.fresher_by = from as i32 - place as i32;
+        ranked[place].parts.restated = groups[place];
     }
 }
 

@@ -98,6 +98,8 @@ pub(crate) struct ScoreParts {
     pub(crate) likeness: f32,
     /// How many positions the item moved up because it is newer than a similar statement; negative if it moved down.
     pub(crate) fresher_by: i32,
+    /// The place of the first statement about the same thing, if there are several: their times decide their order.
+    pub(crate) restated: Option<u32>,
     /// The share of the question's weight that the item itself repeats, in any form of a word, without its neighbours.
     pub(crate) exact: f32,
 }

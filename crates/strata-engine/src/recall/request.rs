@@ -55,6 +55,8 @@ pub struct RecallSettings {
     pub index_bytes: usize,
     /// Whether the configured encoder knows Chinese. Strata's own does not.
     pub encoder_reads_chinese: bool,
+    /// Whether a cross-encoder reorders the best candidates of a request that does not say.
+    pub rerank: bool,
 }
 
 impl Default for RecallSettings {
@@ -72,6 +74,7 @@ impl Default for RecallSettings {
             index_max_items: 100_000,
             index_bytes: 256 * 1024 * 1024,
             encoder_reads_chinese: false,
+            rerank: false,
         }
     }
 }
@@ -107,6 +110,8 @@ pub struct RecallRequest {
     pub recency_weight: Option<f32>,
     /// Instead of the setting.
     pub mmr_lambda: Option<f32>,
+    /// Whether a cross-encoder reorders the best candidates, instead of the setting.
+    pub rerank: Option<bool>,
     /// The budget of the result. Without one, the budget of the settings applies; a larger `limit` raises its number of
     /// turns, and never its tokens.
     pub budget: Option<Budget>,
@@ -155,6 +160,7 @@ impl RecallRequest {
             score_threshold: None,
             recency_weight: None,
             mmr_lambda: None,
+            rerank: None,
             budget: None,
             deadline: None,
             shown: Shown::default(),
@@ -203,6 +209,7 @@ impl RecallRequest {
             mmr_lambda: share("mmr_lambda", self.mmr_lambda, settings.mmr_lambda)?,
             budget: self.planned_budget(settings),
             encoder_reads_chinese: settings.encoder_reads_chinese,
+            rerank: self.rerank.unwrap_or(settings.rerank),
         })
     }
 
@@ -235,6 +242,8 @@ pub(crate) struct RecallPlan {
     pub(crate) mmr_lambda: f32,
     pub(crate) budget: Option<Budget>,
     pub(crate) encoder_reads_chinese: bool,
+    /// Whether a cross-encoder reorders the best candidates.
+    pub(crate) rerank: bool,
 }
 
 impl RecallPlan {

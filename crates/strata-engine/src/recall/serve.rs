@@ -1,11 +1,10 @@
-//! From candidates to the returned items: the cross-encoder, the threshold, recency, diversity and the budget.
+//! From candidates to the returned items: the threshold, recency, diversity and the budget.
 
 use super::Recall;
 use std::collections::HashMap;
 
 use super::budget::{Share, share};
 use super::candidates::{Candidate, CandidateSet};
-use super::deadline::in_time;
 use super::diversity::{mmr, with_recency};
 use super::exclusions::ExclusionReason;
 use super::filtered::FILTER_SCAN_LIMIT;
@@ -17,8 +16,6 @@ use crate::filter::Subject;
 use crate::index::TextFingerprint;
 use strata_core::error::Result;
 use strata_core::id::{ItemId, RequestId, UserId};
-use strata_core::metric::{ErrorStage, LateStage};
-use strata_core::ports::Reranker;
 use strata_core::store::{Item, MemoryQuery, MemorySelect, TurnQuery};
 use strata_core::trace::Outcome;
 use strata_core::trace::RetrievalPath;
@@ -26,9 +23,6 @@ use strata_core::turn::Turn;
 use strata_core::vector::Vector;
 use strata_language::content::has_content;
 use strata_language::cues;
-
-/// The cross-encoder reads this many times the wanted number of items, as in the memory-proxy design.
-const RERANKED_TIMES: usize = 3;
 
 /// The least relevance for a general request, which needs nothing of a user's own unless it matches strongly.
 const GENERAL_THRESHOLD: f32 = 0.6;
@@ -49,8 +43,10 @@ impl Recall {
     ) -> Result<Recalled> {
         let mut trace = request.explain.then(|| TraceLog::new(request, &found));
         let mut items = HashMap::new();
-        if let Some(reranker) = &self.reranker {
-            items = self.rerank(reranker.as_ref(), request, plan, &mut found).await?;
+        if plan.rerank
+            && let Some(reranker) = &self.reranker
+        {
+            items = self.rerank(reranker.as_ref(), request, &mut found).await?;
             if let Some(trace) = &mut trace {
                 trace.rerank(&found.candidates);
             }
@@ -97,54 +93,6 @@ impl Recall {
         }
         recalled.trace = trace.map(|TraceLog(trace)| trace);
         Ok(recalled)
-    }
-
-    /// Reranks the best candidates with a cross-encoder and drops the rest. If the cross-encoder fails or is late, this is
-    /// recorded and the order stays. Returns the items that were loaded for it.
-    async fn rerank(
-        &self,
-        reranker: &dyn Reranker,
-        request: &RecallRequest,
-        plan: &RecallPlan,
-        found: &mut CandidateSet,
-    ) -> Result<HashMap<ItemId, Item>> {
-        let read = found.candidates.len().min(plan.limit * RERANKED_TIMES);
-        let ids = found.candidates[..read].iter().map(|candidate| candidate.id);
-        let items = self.load(&found.owners, ids).await?;
-        let text = |candidate: &Candidate| items.get(&candidate.id).map_or("", Item::content).to_owned();
-        let texts: Vec<String> = found.candidates[..read].iter().map(text).collect();
-        if texts.is_empty() {
-            return Ok(items);
-        }
-        let scores = in_time(request.deadline.as_ref(), reranker.score(&request.query, &texts)).await;
-        let Some(scores) = scores else {
-            // After a late embedder the cross-encoder is not called at all.
-            found.late = found.late.or(Some(LateStage::Reranking));
-            return Ok(items);
-        };
-        match scores {
-            Ok(scores) if scores.len() == read && scores.iter().all(|score| !score.is_nan()) => {
-                found.candidates.truncate(read);
-                for (candidate, score) in found.candidates.iter_mut().zip(scores) {
-                    candidate.relevance = 1.0 / (1.0 + (-score).exp());
-                    candidate.standing = candidate.relevance;
-                }
-                found.candidates.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
-            }
-            Ok(scores) => {
-                tracing::warn!(
-                    expected = read,
-                    given = scores.len(),
-                    "the cross-encoder gave no sound scores"
-                );
-                found.error_stage = Some(ErrorStage::Retrieval);
-            }
-            Err(error) => {
-                tracing::warn!(%error, "the cross-encoder failed; recall goes on without");
-                found.error_stage = Some(ErrorStage::Retrieval);
-            }
-        }
-        Ok(items)
     }
 
     /// The candidates that pass the threshold, chosen by recency and diversity, with their probabilities.

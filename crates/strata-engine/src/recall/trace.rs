@@ -1,5 +1,7 @@
 //! Builds the trace while a recall runs.
 
+use std::collections::HashMap;
+
 use strata_core::id::ItemId;
 use strata_core::trace::{Outcome, Trace, TraceCandidate};
 
@@ -43,24 +45,14 @@ impl TraceLog {
         })
     }
 
-    /// Records the order and relevance that a cross-encoder gave. Candidates that it did not read keep their relevance
-    /// and come last.
+    /// Records the order that a cross-encoder gave.
     pub(super) fn rerank(&mut self, candidates: &[Candidate]) {
-        let read = |known: &&mut TraceCandidate| !known.was_excluded();
-        for known in self.0.candidates.iter_mut().filter(read) {
-            match candidates.iter().zip(1..).find(|(candidate, _)| candidate.id == known.item) {
-                Some((candidate, place)) => {
-                    known.place = place;
-                    known.relevance = candidate.relevance;
-                }
-                None => known.outcome = Outcome::NotChosen,
-            }
+        let places: HashMap<ItemId, u32> =
+            candidates.iter().zip(1..).map(|(candidate, place)| (candidate.id, place)).collect();
+        for known in self.0.candidates.iter_mut().filter(|known| !known.was_excluded()) {
+            known.place = places.get(&known.item).copied().unwrap_or(known.place);
         }
-        let read = |known: &TraceCandidate| known.outcome != Outcome::NotChosen && !known.was_excluded();
-        self.0.candidates.sort_by_key(|known| (known.was_excluded(), !read(known), known.place));
-        for (known, place) in self.0.candidates.iter_mut().zip(1..) {
-            known.place = place;
-        }
+        self.0.candidates.sort_by_key(|known| (known.was_excluded(), known.place));
     }
 
     /// Adds the recent turns that the fallback returned.

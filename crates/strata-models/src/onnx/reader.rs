@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use strata_core::ports::{
-    PairReading, Reader, SentenceInContext, SentencePair, SentenceReading, TurnInContext,
+    PairReading, Reader, Reranker, SentenceInContext, SentencePair, SentenceReading, TurnInContext,
 };
 use strata_core::{Error, Result};
 
@@ -186,20 +186,24 @@ impl Loaded {
         Ok(readings)
     }
 
-    fn read_answers(&self, question: &str, turns: &[TurnInContext]) -> Result<Vec<f32>> {
+    fn read_answers(
+        &self,
+        question: &str,
+        turns: &[TurnInContext],
+        is_wanted: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Vec<f32>> {
         let question = self.first(question, QUESTION)?;
         let sequence = |turn: &TurnInContext| {
             let turn = self.behind(&turn.before, TURN_BEFORE, &turn.text, TURN)?;
             Ok(self.sequence(&question, &turn))
         };
         let sequences = turns.iter().map(sequence).collect::<Result<Vec<_>>>()?;
-        let mut answers = vec![0.0; turns.len()];
-        self.session.run_heads(&sequences, &["answers"], Urgency::Foreground, |index, _, logits| {
-            if let [no, yes, ..] = logits {
-                answers[index] = yes - no;
-            }
-        })?;
-        Ok(answers)
+        let rows = self.session.run_side_by_side(&sequences, "answers", is_wanted)?;
+        let logit = |row: Vec<f32>| match row[..] {
+            [no, yes] => Ok(yes - no),
+            _ => Err(Error::invalid("the reader's output `answers` has no two values")),
+        };
+        rows.into_iter().map(logit).collect()
     }
 }
 
@@ -233,6 +237,23 @@ impl Reader for OnnxReader {
 
     async fn answers(&self, question: &str, turns: &[TurnInContext]) -> Result<Vec<f32>> {
         let (question, turns) = (question.to_owned(), turns.to_vec());
-        self.blocking(move |loaded| loaded.read_answers(&question, &turns)).await
+        // A caller with a deadline drops this future when the deadline passes. The threads then stop after their turns.
+        let caller = Arc::new(());
+        let waiting = Arc::downgrade(&caller);
+        let is_wanted = move || waiting.strong_count() > 0;
+        let answers = self.blocking(move |loaded| loaded.read_answers(&question, &turns, &is_wanted)).await;
+        drop(caller);
+        answers
+    }
+}
+
+#[async_trait]
+impl Reranker for OnnxReader {
+    fn model(&self) -> &str {
+        &self.shared.name
+    }
+
+    async fn score(&self, question: &str, items: &[TurnInContext]) -> Result<Vec<f32>> {
+        self.answers(question, items).await
     }
 }

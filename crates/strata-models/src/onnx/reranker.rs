@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
-use strata_core::ports::Reranker;
+use strata_core::ports::{Reranker, TurnInContext};
 use strata_core::{Error, Result};
 
 use super::session::{Sequence, Session, Urgency, space_name};
@@ -38,23 +38,23 @@ impl OnnxReranker {
             .map_err(|message| Error::unavailable(message.clone()))
     }
 
-    fn score_now(&self, question: &str, texts: &[String]) -> Result<Vec<f32>> {
+    fn score_now(&self, question: &str, items: &[TurnInContext]) -> Result<Vec<f32>> {
         let session = self.session()?;
         let (start, end) = (session.start()?, session.end()?);
         let question = session.first_pieces(question, MAX_QUESTION_TOKENS)?;
-        let sequences = texts
+        let sequences = items
             .iter()
-            .map(|text| {
+            .map(|item| {
                 let mut ids = vec![start];
                 ids.extend(&question);
                 ids.push(end);
                 let second_from = ids.len();
-                ids.extend(session.first_pieces(text, MAX_PAIR_TOKENS - second_from - 1)?);
+                ids.extend(session.first_pieces(&item.text, MAX_PAIR_TOKENS - second_from - 1)?);
                 ids.push(end);
                 Ok(Sequence { ids, second_from })
             })
             .collect::<Result<Vec<_>>>()?;
-        let mut scores = vec![0.0; texts.len()];
+        let mut scores = vec![0.0; items.len()];
         session.run(&sequences, None, Urgency::Foreground, |index, values, width| {
             // A single logit is the score. If there are two, the second one stands for «relevant».
             scores[index] = match width {
@@ -72,9 +72,9 @@ impl Reranker for OnnxReranker {
         &self.name
     }
 
-    async fn score(&self, question: &str, texts: &[String]) -> Result<Vec<f32>> {
-        let (this, question, texts) = (self.clone(), question.to_owned(), texts.to_vec());
-        tokio::task::spawn_blocking(move || this.score_now(&question, &texts))
+    async fn score(&self, question: &str, items: &[TurnInContext]) -> Result<Vec<f32>> {
+        let (this, question, items) = (self.clone(), question.to_owned(), items.to_vec());
+        tokio::task::spawn_blocking(move || this.score_now(&question, &items))
             .await
             .map_err(|error| Error::internal("the reranker's thread has panicked").with_source(error))?
     }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool, ValueOrView};
@@ -40,6 +41,8 @@ const END: u32 = 102;
 pub(crate) enum Urgency {
     /// A caller waits for the answer: a short run has a thread to itself, a long one uses all cores.
     Foreground,
+    /// A caller waits for many runs, which go side by side: each has a thread to itself, whatever its length.
+    SideBySide,
     /// No caller waits: all such runs share one thread, which gives way to others.
     Background,
 }
@@ -237,6 +240,45 @@ impl Session {
         Ok(())
     }
 
+    /// Runs the model over each sequence alone, on all processors side by side, for one output with one row per sequence.
+    /// Ends early with an error once `is_wanted` says no.
+    pub(crate) fn run_side_by_side(
+        &self,
+        sequences: &[Sequence],
+        output: &str,
+        is_wanted: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Vec<Vec<f32>>> {
+        let output = self.output(output)?;
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut rows = Vec::new();
+            loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                if index >= sequences.len() {
+                    return Ok(rows);
+                }
+                if !is_wanted() {
+                    return Err(Error::unavailable("the answer is no longer wanted"));
+                }
+                let tensors = self.run_batch(sequences, &[index], &[output], Urgency::SideBySide)?;
+                rows.extend(tensors.first().map(|tensor| (index, tensor.to_vec())));
+            }
+        };
+        let workers = self.lanes.most.min(sequences.len());
+        let parts: Vec<Result<Vec<(usize, Vec<f32>)>>> = std::thread::scope(|scope| {
+            let running: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+            let panicked = |_| Err(Error::internal("a thread of the model has panicked"));
+            running.into_iter().map(|worker| worker.join().unwrap_or_else(panicked)).collect()
+        });
+        let mut rows = vec![Vec::new(); sequences.len()];
+        for part in parts {
+            for (index, row) in part? {
+                rows[index] = row;
+            }
+        }
+        Ok(rows)
+    }
+
     fn output(&self, name: &str) -> Result<NodeId> {
         self.model
             .node_id(name)
@@ -267,11 +309,15 @@ impl Session {
                 _ => return Err(Error::invalid(format!("the model has no input `{name}`"))),
             }
         }
-        let lane = (urgency == Urgency::Foreground && batch.len() * longest <= SHORT_RUN_TOKENS)
-            .then(|| self.lanes.take());
+        let has_lane = match urgency {
+            Urgency::Foreground => batch.len() * longest <= SHORT_RUN_TOKENS,
+            Urgency::SideBySide => true,
+            Urgency::Background => false,
+        };
+        let lane = has_lane.then(|| self.lanes.take());
         let mut options = RunOptions::default();
         options.thread_pool = match urgency {
-            Urgency::Foreground => lane.clone(),
+            Urgency::Foreground | Urgency::SideBySide => lane.clone(),
             Urgency::Background => Some(Arc::clone(&self.background)),
         };
         let result = self.model.run(inputs, outputs, Some(options));

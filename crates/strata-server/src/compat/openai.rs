@@ -75,6 +75,10 @@ pub(crate) fn request_schema() -> Value {
             },
             "memory_recency_weight": share,
             "memory_score_threshold": share,
+            "memory_rerank": {
+                "type": ["boolean", "null"],
+                "description": "Whether a cross-encoder reads the best candidates with the question and reorders them, instead of the setting `recall.rerank`.",
+            },
             "memory_scope": {
                 "type": ["string", "null"], "enum": ["session", "user", null],
                 "description": "How far recall looks, instead of the setting `recall.scope`: `session` keeps to the session, `user` looks at all of the user's sessions. Without a user, or with a key whose recall scope is `session`, recall always keeps to the session.",

@@ -75,6 +75,9 @@ owned! {
         /// it should find.
         #[schemars(range(min = 0.0, max = 1.0))]
         threshold: Option<f64>,
+        /// Whether a cross-encoder reads the best candidates with the query and reorders them. Slower, and better where
+        /// the words of the answer differ from the query's.
+        rerank: Option<bool>,
     }
 }
 

@@ -143,6 +143,7 @@ async fn search(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
         as_of: Moment::parameter("as_of", arguments.as_of.as_deref())?.map(Moment::as_of),
         limit,
         score_threshold: share("threshold", Some(least))?,
+        rerank: arguments.rerank,
         ..RecallRequest::new(arguments.query)
     };
     let recalled = app.engine().recall.ask(&user, &request).await?;

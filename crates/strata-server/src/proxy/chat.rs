@@ -65,10 +65,10 @@ pub(crate) enum Switch {
 ///
 /// OpenAI's chat completions, passed on to the upstream. Strata inserts a block of memories in front of the user's
 /// last message, and records the conversation. Besides OpenAI's own fields the body may have `memory_id` (the
-/// session), `memory_scope` (`session` or `user`), `memory_top_k`, `memory_recency_weight` and
-/// `memory_score_threshold`, which are not passed on. A session without a user is a wall: only memories that all users
-/// share are recalled from outside it. Every other path under `/v1` is passed on unchanged, and so is `GET` of this
-/// path.
+/// session), `memory_scope` (`session` or `user`), `memory_top_k`, `memory_recency_weight`,
+/// `memory_score_threshold` and `memory_rerank`, which are not passed on. A session without a user is a wall: only
+/// memories that all users share are recalled from outside it. Every other path under `/v1` is passed on unchanged,
+/// and so is `GET` of this path.
 #[utoipa::path(post, path = "/v1/chat/completions", tag = "proxy",
     params(ChatHeaders),
     request_body(content = ref("#/components/schemas/ChatRequest"), content_type = "application/json"),
@@ -223,6 +223,7 @@ impl Exchange<'_> {
             top_k: options.top_k,
             recency_weight: options.recency_weight,
             score_threshold: options.score_threshold,
+            rerank: options.rerank,
             scope: self.scope,
             deadline: None,
         });

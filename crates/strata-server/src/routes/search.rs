@@ -87,6 +87,9 @@ pub(crate) struct SearchRequest {
     /// The weight of relevance against diversity, instead of the setting.
     #[schema(minimum = 0, maximum = 1)]
     mmr_lambda: Option<f64>,
+    /// Whether a cross-encoder reads the best candidates with the question and reorders them, instead of the setting
+    /// `recall.rerank`. The scores stay the same.
+    rerank: Option<bool>,
     /// The most tokens of all items together, instead of the setting `max_context_tokens`.
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 10_000_000)]
     max_tokens: Option<Number>,
@@ -167,6 +170,7 @@ impl SearchRequest {
             score_threshold: share("threshold", self.threshold)?,
             recency_weight: share("recency_weight", self.recency_weight)?,
             mmr_lambda: share("mmr_lambda", self.mmr_lambda)?,
+            rerank: self.rerank,
             budget: max_tokens.map(|max_tokens| Budget { max_tokens, ..settings.budget.for_items(limit) }),
             explain: self.explain.unwrap_or(false),
             ..RecallRequest::new(self.query)

@@ -6,10 +6,13 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::json;
 use strata::SystemClock;
+use strata::config::LearnModel;
 use strata_core::Store;
+use strata_core::job::JobStatus;
 use strata_core::key::KeyState;
 use strata_core::ports::{Clock, Embedder};
-use strata_core::store::{CheckDepth, Health, KeyQuery, Page};
+use strata_core::store::{CheckDepth, Health, JobQuery, KeyQuery, Page};
+use strata_engine::MODEL_FAILED;
 use strata_engine::index::SEGMENT_SPACE;
 
 use super::{Context, JsonArgs, serve};
@@ -33,6 +36,9 @@ pub(crate) struct Args {
 const DISK_PROBLEM_BYTES: u64 = 64 * 1024 * 1024;
 /// The free space below which the doctor warns.
 const DISK_WARNING_BYTES: u64 = 1024 * 1024 * 1024;
+
+/// The number of a user's last jobs that show how the learning model does.
+const JOBS_A_USER: u32 = 50;
 
 /// The number of users that are read at once.
 const USERS_A_PAGE: u32 = 500;
@@ -267,6 +273,7 @@ async fn check_store(
     let health = store.check(depth).await?;
     let mut findings = findings_of(&health);
     findings.push(check_keys(context, store.as_ref()).await?);
+    findings.extend(check_learning_model(context, store.as_ref()).await?);
     // These checks read each user, so they are part of the thorough check only.
     if depth == CheckDepth::Thorough {
         if let Some(embedder) = embedder {
@@ -296,6 +303,33 @@ async fn check_keys(context: &Context, store: &dyn Store) -> strata_core::Result
             Finding::new("keys", Status::Warning, found)
         }
         (_, live) => Finding::new("keys", Status::Ok, format!("{live} valid")),
+    })
+}
+
+/// Whether the learning model could be used for the last jobs; `None` without a model.
+async fn check_learning_model(context: &Context, store: &dyn Store) -> strata_core::Result<Option<Finding>> {
+    let LearnModel::Remote { model, .. } = context.config.learning.model() else { return Ok(None) };
+    let query = JobQuery { status: Some(JobStatus::Done), limit: JOBS_A_USER, ..JobQuery::default() };
+    let (mut jobs, mut failed, mut last) = (0, 0, None);
+    for user in store.users(Page::first(USERS_A_PAGE)).await? {
+        for job in store.jobs(&user, &query).await?.into_iter().filter(|job| job.kind == "extract") {
+            jobs += 1;
+            let failure = job.result.as_ref().and_then(|result| result.get(MODEL_FAILED)?.as_str());
+            if let Some(failure) = failure {
+                failed += 1;
+                last = last.max(Some((job.updated_at, failure.to_owned())));
+            }
+        }
+    }
+    let finding = |status, found| Some(Finding::new("learning model", status, found));
+    Ok(match last {
+        None => finding(Status::Ok, format!("`{model}`, used for each of the last {jobs} jobs")),
+        Some((at, why)) => finding(
+            Status::Warning,
+            format!(
+                "`{model}` could not be used for {failed} of the last {jobs} jobs, and the built-in reader learned instead; the last failure, at {at}: {why}"
+            ),
+        ),
     })
 }
 

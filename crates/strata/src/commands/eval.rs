@@ -48,6 +48,9 @@ pub(crate) struct Args {
     /// Learn from all turns before asking, so that memories and summaries are recalled too
     #[arg(long)]
     learn: bool,
+    /// Also ask each question with a cross-encoder, and print the figures with and without
+    #[arg(long, conflicts_with_all = ["conflicts", "reading"])]
+    rerank: bool,
     /// Also ask each question of another conversation, to measure whether recall knows what it does not know
     #[arg(long)]
     foreign: bool,
@@ -71,8 +74,19 @@ struct ReportsJson {
 }
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
-    let Args { dir, sets, runs, conflicts, reading, verbose, learn, foreign, order, json: JsonArgs { json } } =
-        args;
+    let Args {
+        dir,
+        sets,
+        runs,
+        conflicts,
+        reading,
+        verbose,
+        learn,
+        rerank,
+        foreign,
+        order,
+        json: JsonArgs { json },
+    } = args;
     if reading {
         return run_reading(&dir, verbose, json, context, output).await;
     }
@@ -91,7 +105,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         Orders::Served => vec![Order::Served],
         Orders::Both => vec![Order::Relevance, Order::Served],
     };
-    let options = Options { orders, learn, foreign, ..Options::default() };
+    let options = Options { orders, learn, rerank, foreign, ..Options::default() };
     // All sets are read before the first is run, so that a wrong line is found at once and not after an hour.
     let sets = sets.iter().map(|name| evals::load(&dir, name)).collect::<Result<Vec<_>, _>>()?;
     let named = if context.config.origin("store") == "--store" {
@@ -191,9 +205,11 @@ fn write_runs(directory: &Path, report: &Report) -> Outcome {
     std::fs::create_dir_all(directory)
         .with_context(|| format!("folder `{}` cannot be created", directory.display()))?;
     for order in &report.orders {
-        let name = match order.order {
-            Order::Relevance => format!("{}.jsonl", report.set),
-            Order::Served => format!("{}.served.jsonl", report.set),
+        let name = match (order.order, order.reranked) {
+            (Order::Relevance, false) => format!("{}.jsonl", report.set),
+            (Order::Relevance, true) => format!("{}.reranked.jsonl", report.set),
+            (Order::Served, false) => format!("{}.served.jsonl", report.set),
+            (Order::Served, true) => format!("{}.served.reranked.jsonl", report.set),
         };
         let path = directory.join(name);
         let file = order.run_file().context("the run cannot be written as JSON")?;

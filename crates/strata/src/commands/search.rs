@@ -42,6 +42,10 @@ pub(crate) struct Args {
     /// Only items that match this JSON filter, as in `{"category": {"in": ["travel", "food"]}}`
     #[arg(long, value_name = "JSON")]
     filter: Option<Filter>,
+    /// Let a cross-encoder read the best candidates with the question and reorder them; `--rerank=false` leaves the order
+    /// [default: the setting `recall.rerank`]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    rerank: Option<bool>,
     /// Show the outcome of each candidate, and keep it for `strata explain`
     #[arg(long)]
     explain: bool,
@@ -58,13 +62,23 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         as_of,
         limit,
         filter,
+        rerank,
         explain,
         json: JsonArgs { json },
     } = args;
     let engine = context.engine_to_read().await?;
     let within = (scope == Some(Scope::Session)).then_some(RecallScope::Session);
-    let request =
-        RecallRequest { session, scope, within, as_of, limit, filter, explain, ..RecallRequest::new(query) };
+    let request = RecallRequest {
+        session,
+        scope,
+        within,
+        as_of,
+        limit,
+        filter,
+        rerank,
+        explain,
+        ..RecallRequest::new(query)
+    };
     let recalled = engine.recall.ask(&user, &request).await?;
     if json {
         output.json(&SearchResponse::load(&engine, &user, &recalled).await?)?;

@@ -13,6 +13,9 @@ use super::table::{Entry, entries, nearest};
 /// The origin of a value that no source gives.
 pub(super) const DEFAULT: &str = "default";
 
+/// Former names of settings, which are still understood.
+const FORMER_NAMES: [(&str, &str); 1] = [("reranker", "recall.rerank")];
+
 /// A value and the flag, variable or file that it comes from.
 pub(super) struct Given {
     pub(super) value: Value,
@@ -84,6 +87,8 @@ fn known(values: Vec<(String, Given)>) -> Result<Values> {
     let mut known = BTreeMap::new();
     let mut unknown = Vec::new();
     for (name, value) in values {
+        let former = FORMER_NAMES.iter().find(|(former, _)| *former == name);
+        let name = former.map_or(name, |(_, now)| (*now).to_owned());
         match entries().find(|entry| entry.name == name) {
             Some(entry) => drop(known.insert(entry.name, value)),
             None => unknown.push(is_unknown(&name, &value.origin)),

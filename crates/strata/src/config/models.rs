@@ -26,8 +26,8 @@ pub struct Models {
     pub embedder_key: Option<Secret>,
     /// How long a remote embedder may take.
     pub embedder_timeout: Duration,
-    /// The folder of a cross-encoder.
-    pub reranker: Option<PathBuf>,
+    /// What ranks the best candidates again.
+    pub rerank: RerankChoice,
 }
 
 /// What makes vectors.
@@ -50,6 +50,18 @@ pub enum EmbedderChoice {
     },
 }
 
+/// What ranks the best candidates again.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum RerankChoice {
+    /// Nothing, unless a request asks for it: then the reader.
+    #[default]
+    Off,
+    /// The reader inside the binary, or the one that `learn.reader` names.
+    Reader,
+    /// A cross-encoder in a folder.
+    Onnx(PathBuf),
+}
+
 impl Default for Models {
     fn default() -> Self {
         Self {
@@ -57,7 +69,7 @@ impl Default for Models {
             embedder: EmbedderChoice::default(),
             embedder_key: None,
             embedder_timeout: Duration::from_secs(10),
-            reranker: None,
+            rerank: RerankChoice::default(),
         }
     }
 }
@@ -103,9 +115,44 @@ impl fmt::Display for EmbedderChoice {
     }
 }
 
+impl std::str::FromStr for RerankChoice {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match (text, onnx_folder(text)) {
+            // The setting was called `reranker`, and `none` was its way to say `off`.
+            ("off" | "none", _) => Ok(Self::Off),
+            ("reader", _) => Ok(Self::Reader),
+            (_, Some(folder)) => Ok(Self::Onnx(folder)),
+            _ => Err(Error::invalid("use `off`, `reader` or `onnx:DIR`")),
+        }
+    }
+}
+
+impl fmt::Display for RerankChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("off"),
+            Self::Reader => f.write_str("reader"),
+            Self::Onnx(directory) => write!(f, "onnx:{}", directory.display()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reranking_is_named_in_one_of_three_ways() {
+        for text in ["off", "reader", "onnx:/m"] {
+            assert_eq!(text.parse::<RerankChoice>().unwrap().to_string(), text);
+        }
+        assert_eq!("none".parse::<RerankChoice>().unwrap(), RerankChoice::Off);
+        for wrong in ["", "on", "onnx:", "cross-encoder"] {
+            assert!(wrong.parse::<RerankChoice>().is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn an_embedder_is_named_in_one_of_four_ways() {

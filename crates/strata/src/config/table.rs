@@ -13,7 +13,7 @@ use strata_models::Tokenizer;
 
 use super::slots::{
     DAY, MILLISECOND, SECOND, Slot, address, choice, duration, endpoint, hosts, instructions, names, number,
-    onnx_folder, optional, optional_number, optional_text, origins, profiles, secret, switch, text, typed,
+    optional, optional_number, optional_text, origins, profiles, secret, switch, text, typed,
 };
 use super::sources::PREFIX;
 use super::{Config, LearnModel, LogFormat};
@@ -139,6 +139,8 @@ pub(super) const GROUPS: &[(&str, &[Entry])] = &[
     ("Recall", &[
         entry("recall.scope", |c| choice(&mut c.engine.recall.scope, [("session", RecallScope::Session), ("user", RecallScope::User)]),
             "how far a question in a session of a named user looks; a session without a user is always searched alone"),
+        entry("recall.rerank", |c| typed(&mut c.models.rerank, "`off`, `reader` or `onnx:DIR`"),
+            "what reads the best 20 candidates with the question and reorders them: the reader or another cross-encoder; with `off`, the reader for requests that ask for it"),
         entry("default_top_k", |c| number(&mut c.engine.recall.default_top_k, 1..=MAX_LIMIT),
             "number of items that a search returns when it asks for no number"),
         entry("score_threshold", |c| number(&mut c.engine.recall.score_threshold, 0.0..=1.0),
@@ -286,8 +288,6 @@ pub(super) const GROUPS: &[(&str, &[Entry])] = &[
             "which items are embedded: `auto` is `all` with a local encoder and `derived` with a remote one"),
         entry("encoder_reads_chinese", |c| switch(&mut c.engine.recall.encoder_reads_chinese),
             "whether the chosen encoder knows Chinese"),
-        entry("reranker", |c| optional(&mut c.models.reranker, "none", "`none` or `onnx:DIR`", onnx_folder),
-            "a cross-encoder that ranks the best candidates again"),
         entry("tokenizer", |c| choice(&mut c.tokenizer, Tokenizer::ALL.iter().map(|tokenizer| (tokenizer.as_str(), *tokenizer))),
             "how tokens are counted"),
     ]),

@@ -290,6 +290,19 @@ fn a_learning_model_is_named_in_two_ways() {
 }
 
 #[test]
+fn reranking_is_known_by_its_former_name_too() {
+    let rerank = |flags: &[(&str, &str)]| {
+        let config = with_flags(flags).unwrap();
+        (config.engine.recall.rerank, shown(&config, "recall.rerank"))
+    };
+    assert_eq!(rerank(&[]), (false, "off".to_owned()));
+    assert_eq!(rerank(&[("recall.rerank", "reader")]), (true, "reader".to_owned()));
+    assert_eq!(rerank(&[("reranker", "onnx:/m")]), (true, "onnx:/m".to_owned()));
+    assert_eq!(rerank(&[("reranker", "none")]).0, false);
+    refused_flag("recall.rerank", "always", "`off`, `reader` or `onnx:DIR`");
+}
+
+#[test]
 fn instructions_come_from_a_file_or_as_they_are() {
     let file = file("only places");
     let named = format!("file:{}", file.path().display());

@@ -19,10 +19,15 @@ fn a_model_is_asked_for_statements() {
         Said { turn, name: None, text: "0123456789", at: at(0) },
     ];
     let settings = LearnSettings { max_message_chars: 40, ..LearnSettings::default() };
-    insta::assert_snapshot!(text(&extraction(&said, &settings)));
+    let replies = [None, Some("Where do you live?".to_owned()), None];
+    let context = Context {
+        earlier: &[("assistant", "Hello, what is new with you today and since last we spoke?")],
+        replies: &replies,
+    };
+    insta::assert_snapshot!(text(&extraction(&said, &context, &settings)));
     let settings =
         LearnSettings { max_message_chars: 4, extract_prompt: Some("Mine.".to_owned()), ..settings };
-    let request = extraction(&said[2..], &settings);
+    let request = extraction(&said[2..], &Context::default(), &settings);
     assert_eq!(request.messages[0].content, "Mine.");
     assert!(request.messages[1].content.contains("01 […] 89"), "{}", request.messages[1].content);
 }

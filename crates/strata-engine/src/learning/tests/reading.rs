@@ -68,7 +68,7 @@ impl Reader for KnowsPairs {
     }
 }
 
-fn reading(world: &World, pairs: &[(&'static str, &'static str, Relation, f32)]) -> Engine {
+pub(super) fn reading(world: &World, pairs: &[(&'static str, &'static str, Relation, f32)]) -> Engine {
     let reader = KnowsPairs { pairs: pairs.to_vec(), fails: false };
     world.engine.clone().with_reader(Arc::new(reader))
 }

@@ -239,8 +239,10 @@ async fn a_model_is_shown_a_small_neighbourhood() {
     }
     let statements: Vec<String> =
         (60..72).map(|number| format!("The user likes tea number {number}")).collect();
-    let texts = ["one", "two", "three", "four"];
-    world.say_all("s", &texts).await;
+    let texts: Vec<String> = (0..4)
+        .map(|place| format!("I like the teas {}, {} and {}", 60 + 3 * place, 61 + 3 * place, 62 + 3 * place))
+        .collect();
+    world.say_all("s", &texts.iter().map(String::as_str).collect::<Vec<_>>()).await;
     let stated: Vec<(&str, u32)> =
         statements.iter().zip(0..).map(|(text, place)| (text.as_str(), place / 3 + 1)).collect();
     let (engine, model) = with_model(&world, vec![states(&stated)]);

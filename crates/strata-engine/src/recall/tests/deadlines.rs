@@ -15,7 +15,9 @@ use crate::{Engine, PromptRequest, prompt::PromptFormat};
 use strata_core::error::Result;
 use strata_core::id::RequestId;
 use strata_core::metric::LateStage;
-use strata_core::ports::{Embedder, EmbedderCost, IdSource, InlineCompute, Passage, Reranker, Timer};
+use strata_core::ports::{
+    Embedder, EmbedderCost, IdSource, InlineCompute, Passage, Reranker, Timer, TurnInContext,
+};
 
 /// A timer whose rests end when a model was asked. Before, they take for ever.
 #[derive(Default)]
@@ -73,7 +75,7 @@ impl Reranker for Slow {
         "slow"
     }
 
-    async fn score(&self, _: &str, _: &[String]) -> Result<Vec<f32>> {
+    async fn score(&self, _: &str, _: &[TurnInContext]) -> Result<Vec<f32>> {
         self.think().await
     }
 }
@@ -84,6 +86,8 @@ async fn slow_world() -> (World, Arc<Hourglass>) {
     world.say("a", "the ferry leaves at nine").await;
     world.say("b", "渡轮 九点 出发").await;
     world.say("c", "the lamp is on").await;
+    world.say("d", "the ferry to the islands is late").await;
+    world.say("e", "渡轮 晚点 了").await;
     let embedding = world.engine.clone().with_embedder(MeanEncoder::local("mean", 64));
     embedding.maintenance.maintain_all().await.unwrap();
     (world, Arc::default())
@@ -97,7 +101,7 @@ fn timed(world: &World, hourglass: &Arc<Hourglass>) -> Engine {
 fn until(hourglass: &Arc<Hourglass>, query: &str) -> RecallRequest {
     let timer = Arc::clone(hourglass) as Arc<dyn Timer>;
     let deadline = Some(Deadline::after(&timer, Duration::from_millis(200)));
-    RecallRequest { deadline, ..explained(query) }
+    RecallRequest { deadline, rerank: Some(true), ..explained(query) }
 }
 
 #[tokio::test]
@@ -151,7 +155,8 @@ async fn after_the_deadline_no_model_is_asked() {
     let (world, hourglass) = slow_world().await;
     let (embedder, reranker) = (Slow::new(&hourglass), Slow::new(&hourglass));
     let engine = timed(&world, &hourglass).with_embedder(embedder.clone()).with_reranker(reranker.clone());
-    let recalled = engine.recall.ask(&world.user, &until(&hourglass, "which ferry")).await.unwrap();
+    let recalled =
+        engine.recall.ask(&world.user, &until(&hourglass, "when does the ferry leave")).await.unwrap();
     assert_eq!(contents(&recalled)[0], "the ferry leaves at nine");
     assert_eq!(recalled.late, Some(LateStage::Embedding), "the first stage that was late");
     let calls = |model: &Slow| model.calls.load(Ordering::SeqCst);

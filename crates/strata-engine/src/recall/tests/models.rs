@@ -1,8 +1,9 @@
 //! Embedders and cross-encoders that work, fail, return wrong results or change. A failing model never makes a recall
 //! worse than no model.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 
@@ -12,9 +13,8 @@ use crate::{EmbedItems, Engine, NewMemory};
 use strata_core::error::{Error, Result};
 use strata_core::id::ItemId;
 use strata_core::metric::ErrorStage;
-use strata_core::ports::{Embedder, EmbedderCost, Passage, Reranker};
+use strata_core::ports::{Embedder, EmbedderCost, Passage, Reranker, TurnInContext};
 use strata_core::store::Store;
-use strata_core::trace::Outcome;
 use strata_core::trace::RetrievalPath;
 use strata_core::turn::NewMessage;
 use strata_core::turn::Role;
@@ -234,9 +234,9 @@ async fn shared_items_are_compared_by_vectors_too() {
     assert_eq!((recalled.vector_hits, recalled.items.len()), (1, 1));
 }
 
-/// A cross-encoder that prefers later candidates, or misbehaves.
+/// A cross-encoder that prefers later candidates, or misbehaves. It records what it reads.
 enum Judge {
-    Reversing,
+    Reversing(Mutex<Vec<TurnInContext>>),
     Failing,
     TooFew,
     NoNumber,
@@ -248,55 +248,124 @@ impl Reranker for Judge {
         "judge"
     }
 
-    async fn score(&self, _: &str, texts: &[String]) -> Result<Vec<f32>> {
+    async fn score(&self, _: &str, items: &[TurnInContext]) -> Result<Vec<f32>> {
         match self {
-            Self::Reversing => Ok((0..texts.len()).map(|place| place as f32 - 1.0).collect()),
+            Self::Reversing(read) => {
+                *read.lock().unwrap() = items.to_vec();
+                Ok((0..items.len()).map(|place| 10.0 * place as f32).collect())
+            }
             Self::Failing => Err(Error::unavailable("no model")),
             Self::TooFew => Ok(vec![1.0]),
-            Self::NoNumber => Ok(vec![f32::NAN; texts.len()]),
+            Self::NoNumber => Ok(vec![f32::NAN; items.len()]),
         }
     }
 }
 
-async fn judged_world(judge: Judge) -> (World, Engine) {
+fn reversing() -> Arc<Judge> {
+    Arc::new(Judge::Reversing(Mutex::default()))
+}
+
+/// A request that asks for a cross-encoder, in the order of relevance.
+fn judged(query: &str) -> RecallRequest {
+    RecallRequest { order: Order::Relevance, rerank: Some(true), ..explained(query) }
+}
+
+async fn judged_world(judge: Arc<Judge>) -> (World, Engine) {
     let world = World::new();
-    for (number, text) in ["trip trip trip", "trip trip", "trip", "a trip then"].iter().enumerate() {
+    for (number, text) in [
+        "a trip by train along the coast",
+        "photos of our trip hang upstairs",
+        "that trip was far too expensive",
+        "Ann slept through her whole trip",
+    ]
+    .iter()
+    .enumerate()
+    {
         world.say(&format!("s{number}"), text).await;
     }
-    let engine = world.engine.clone().with_reranker(Arc::new(judge));
+    let engine = world.engine.clone().with_reranker(judge);
     (world, engine)
 }
 
+fn by_relevance(recalled: &crate::recall::Recalled) -> Vec<(ItemId, f32)> {
+    recalled.items.iter().map(|found| (found.item.id(), found.relevance)).collect()
+}
+
 #[tokio::test]
-async fn a_cross_encoder_decides_the_order() {
-    let (world, engine) = judged_world(Judge::Reversing).await;
-    let request = RecallRequest { order: Order::Relevance, limit: Some(1), ..explained("trip") };
+async fn a_cross_encoder_changes_the_order_and_no_score() {
+    let (world, engine) = judged_world(reversing()).await;
+    let request = judged("trip");
     let plain = world.recall(&request).await;
     let recalled = engine.recall.ask(&world.user, &request).await.unwrap();
-    // The cross-encoder reads three times the wanted number: logits -1, 0 and 1 for the first three.
-    let sigmoid = 1.0 / (1.0 + (-1.0_f32).exp());
-    assert!((recalled.items[0].relevance - sigmoid).abs() < 1e-6);
-    let before: Vec<ItemId> = plain.trace.unwrap().candidates.iter().map(|found| found.item).collect();
+    let mut reversed = by_relevance(&plain);
+    reversed.reverse();
+    assert_eq!(by_relevance(&recalled), reversed);
     let trace = recalled.trace.unwrap();
-    let after: Vec<ItemId> = trace.candidates.iter().map(|found| found.item).collect();
-    assert_eq!(after, [before[2], before[1], before[0], before[3]]);
-    let outcomes: Vec<&Outcome> = trace.candidates.iter().map(|found| &found.outcome).collect();
-    let left = &Outcome::NotChosen;
-    assert_eq!(outcomes, [&Outcome::Served(1), left, left, left]);
+    let traced: Vec<ItemId> = trace.candidates.iter().map(|found| found.item).collect();
+    assert_eq!(traced, reversed.iter().map(|(id, _)| *id).collect::<Vec<_>>());
     assert_eq!(trace.candidates.iter().map(|found| found.place).collect::<Vec<_>>(), [1, 2, 3, 4]);
-    // In the served order, the logit -1 is below the threshold: its sigmoid is 0.27.
-    let served = RecallRequest { order: Order::Served, limit: Some(5), ..request };
-    let recalled = engine.recall.ask(&world.user, &served).await.unwrap();
-    assert_eq!(recalled.items.len(), 3);
-    let below = recalled.trace.unwrap().candidates.pop().unwrap();
-    assert_eq!((below.item, below.outcome), (before[0], Outcome::BelowThreshold));
+    // The best candidate of the cross-encoder is served, however few are wanted.
+    let one = RecallRequest { order: Order::Served, limit: Some(1), score_threshold: Some(0.0), ..request };
+    let recalled = engine.recall.ask(&world.user, &one).await.unwrap();
+    assert_eq!(recalled.items[0].item.id(), reversed[0].0);
+}
+
+#[tokio::test]
+async fn only_a_request_that_asks_for_it_is_reranked() {
+    let (world, engine) = judged_world(reversing()).await;
+    let plain = by_relevance(&world.recall(&judged("trip")).await);
+    let on = engine.clone().with_changed_settings(|settings| settings.recall.rerank = true);
+    for (engine, rerank, is_reranked) in
+        [(&engine, None, false), (&engine, Some(false), false), (&on, None, true), (&on, Some(false), false)]
+    {
+        let request = RecallRequest { rerank, ..judged("trip") };
+        let recalled = engine.recall.ask(&world.user, &request).await.unwrap();
+        assert_eq!(by_relevance(&recalled) != plain, is_reranked, "{rerank:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_cross_encoder_reads_the_best_twenty_with_the_turns_before_them() {
+    let world = World::new();
+    for number in 0..24 {
+        world.say("s", &format!("aside number {number}")).await;
+        world.say("s", &format!("harbour m{number} p{number} q{number} r{number}")).await;
+    }
+    let judge = reversing();
+    let engine = world.engine.clone().with_reranker(Arc::clone(&judge) as _);
+    let request = RecallRequest { limit: Some(24), ..judged("harbour") };
+    let plain = by_relevance(&world.recall(&request).await);
+    let recalled = by_relevance(&engine.recall.ask(&world.user, &request).await.unwrap());
+    let ids = |of: &[(ItemId, f32)]| of.iter().map(|(id, _)| *id).collect::<BTreeSet<_>>();
+    assert_eq!(ids(&recalled[..20]), ids(&plain[..20]));
+    assert_ne!(recalled[..20], plain[..20]);
+    assert_eq!(recalled[20..], plain[20..]);
+    let Judge::Reversing(read) = judge.as_ref() else { panic!("another judge") };
+    let read = read.lock().unwrap();
+    assert_eq!(read.len(), 20);
+    assert!(read.iter().all(|item| item.text.starts_with("user: harbour")), "{read:?}");
+    assert!(read.iter().all(|item| item.before.starts_with("user: aside number")), "{read:?}");
+}
+
+#[tokio::test]
+async fn a_cross_encoder_does_not_put_an_old_statement_before_its_update() {
+    let world = World::new();
+    world.say("a", "my locker number is 17").await;
+    world.say("b", "my locker number is 52").await;
+    world.say("c", "the locker room smells").await;
+    let engine = world.engine.clone().with_reranker(reversing());
+    let recalled = engine.recall.ask(&world.user, &judged("what is my locker number?")).await.unwrap();
+    assert_eq!(
+        contents(&recalled),
+        ["the locker room smells", "my locker number is 52", "my locker number is 17"]
+    );
 }
 
 #[tokio::test]
 async fn a_failing_cross_encoder_changes_nothing() {
     for judge in [Judge::Failing, Judge::TooFew, Judge::NoNumber] {
-        let (world, engine) = judged_world(judge).await;
-        let request = RecallRequest { order: Order::Relevance, ..RecallRequest::new("trip") };
+        let (world, engine) = judged_world(Arc::new(judge)).await;
+        let request = RecallRequest { explain: false, ..judged("trip") };
         let plain = world.recall(&request).await;
         let recalled = engine.recall.ask(&world.user, &request).await.unwrap();
         assert_eq!(recalled.items, plain.items);
@@ -307,8 +376,8 @@ async fn a_failing_cross_encoder_changes_nothing() {
 
 #[tokio::test]
 async fn a_cross_encoder_is_not_called_without_candidates() {
-    let (world, engine) = judged_world(Judge::NoNumber).await;
-    let recalled = engine.recall.ask(&user("nobody"), &RecallRequest::new("trip")).await.unwrap();
+    let (world, engine) = judged_world(Arc::new(Judge::NoNumber)).await;
+    let recalled = engine.recall.ask(&user("nobody"), &judged("trip")).await.unwrap();
     assert_eq!((recalled.items.len(), recalled.error_stage), (0, None));
     drop(world);
 }

@@ -18,7 +18,7 @@ use crate::extract::JsonBody;
 pub(crate) struct LenientBody<T>(pub(crate) T);
 
 /// Fields of mem0's hosted service that do not change the meaning of a request.
-const IGNORED: [&str; 14] = [
+const IGNORED: [&str; 13] = [
     "org_id",
     "project_id",
     "version",
@@ -26,7 +26,6 @@ const IGNORED: [&str; 14] = [
     "output_format",
     "async_mode",
     "enable_graph",
-    "rerank",
     "keyword_search",
     "latest_only",
     "show_expired",

@@ -13,8 +13,14 @@ use super::splice::{self, Edits, Member};
 use crate::error::ApiError;
 
 /// Fields for Strata, which the upstream would not understand.
-const EXTRAS: [&str; 5] =
-    ["memory_id", "memory_top_k", "memory_recency_weight", "memory_score_threshold", "memory_scope"];
+const EXTRAS: [&str; 6] = [
+    "memory_id",
+    "memory_top_k",
+    "memory_recency_weight",
+    "memory_score_threshold",
+    "memory_scope",
+    "memory_rerank",
+];
 
 /// Fields that name the user and the session. Each has to be a string: if a number were ignored, one user's words
 /// would be recorded for another user.
@@ -59,6 +65,8 @@ pub(crate) struct Options {
     pub(crate) top_k: Option<u32>,
     pub(crate) recency_weight: Option<f32>,
     pub(crate) score_threshold: Option<f32>,
+    /// Whether a cross-encoder reorders the best candidates.
+    pub(crate) rerank: Option<bool>,
     /// How far recall may look from the session.
     pub(crate) scope: Option<RecallScope>,
 }
@@ -146,6 +154,7 @@ impl<'a> ChatBody<'a> {
             top_k,
             recency_weight: share("memory_recency_weight")?,
             score_threshold: share("memory_score_threshold")?,
+            rerank: rerank(value("memory_rerank").map(|place| &text[place]))?,
             scope: scope(value("memory_scope").map(|place| &text[place]), named("memory_scope"))?,
         };
         let names = Names {
@@ -212,6 +221,19 @@ fn number(name: &str, text: Option<&str>) -> Result<Option<f64>, ApiError> {
             let shown: String = text.chars().take(64).collect();
             ApiError::invalid(format!("`{name}` is `{shown}`; it is a number"))
         }),
+    }
+}
+
+/// The value of `memory_rerank`, as it is written.
+fn rerank(written: Option<&str>) -> Result<Option<bool>, ApiError> {
+    match written {
+        None | Some("null") => Ok(None),
+        Some("true") => Ok(Some(true)),
+        Some("false") => Ok(Some(false)),
+        Some(text) => {
+            let shown: String = text.chars().take(64).collect();
+            Err(ApiError::invalid(format!("`memory_rerank` is `{shown}`; it is `true` or `false`")))
+        }
     }
 }
 

@@ -71,13 +71,15 @@ fn fields_for_strata_are_removed() {
     check(r#"{"memory_id":"s","messages":[]}"#, r#"{"messages":[]}"#);
     check(r#"{"messages":[], "memory_top_k" : 3.0 , "x":[1]}"#, r#"{"messages":[], "x":[1]}"#);
     check(r#"{"messages":[],"memory_top_k":null,"memory_score_threshold":0.5}"#, r#"{"messages":[]}"#);
+    check(r#"{"memory_rerank":false,"messages":[]}"#, r#"{"messages":[]}"#);
     check(r#"{"memory\u005fid":"s","messages":[]}"#, r#"{"messages":[]}"#);
-    let text = r#"{"messages":[],"memory_id":"s","memory_top_k":3,"memory_recency_weight":0,"memory_score_threshold":1e-1,"memory_scope":"session","user":"u"}"#;
+    let text = r#"{"messages":[],"memory_id":"s","memory_top_k":3,"memory_recency_weight":0,"memory_score_threshold":1e-1,"memory_scope":"session","memory_rerank":true,"user":"u"}"#;
     let body = read(text);
     let options = Options {
         top_k: Some(3),
         recency_weight: Some(0.0),
         score_threshold: Some(0.1),
+        rerank: Some(true),
         scope: Some(RecallScope::Session),
     };
     assert_eq!(body.options, options);
@@ -101,6 +103,8 @@ fn invalid_bodies_are_refused() {
         r#"{"memory_score_threshold":[]}"#,
         r#"{"memory_scope":"global","messages":[]}"#,
         r#"{"memory_scope":5,"messages":[]}"#,
+        r#"{"memory_rerank":1,"messages":[]}"#,
+        r#"{"memory_rerank":"yes","messages":[]}"#,
     ] {
         assert!(ChatBody::read(text.as_bytes()).is_err(), "{text}");
     }

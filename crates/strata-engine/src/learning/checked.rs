@@ -1,0 +1,168 @@
+//! What a chat model says, checked: its statements hold no value that nobody said, and its plans change nothing that the
+//! message does not speak about. Without a usable model the reader does the work; the counts say how often.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::Learning;
+use super::reconcile::DatedStatement;
+use crate::learn::checks::{SaidValues, share_content};
+use crate::learn::{Fate, Novelty, Plan, Said, Statement, rules};
+use strata_core::memory::Memory;
+use strata_core::ports::{PairReading, SentencePair};
+use strata_language::statements::has_new_values;
+
+/// The probability of a change from which the reader supports a model's plan. A model has read both sentences too, so
+/// less is needed than for a change by the reader alone.
+const SUPPORTED: f32 = 0.3;
+/// The same for sentences that share a word with content.
+const SUPPORTED_WITH_WORDS: f32 = 0.05;
+
+/// How the learning model did, since this process began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ModelRecord {
+    /// How often the model could not be used and the reader or the rules did its work.
+    pub failures: u64,
+    /// Statements that were refused, because they hold a value that nobody said.
+    pub refused_statements: u64,
+    /// Changes that were refused, because the message does not speak about the memory.
+    pub refused_changes: u64,
+}
+
+/// The counts behind a [`ModelRecord`].
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ModelCounts(Arc<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    failures: AtomicU64,
+    refused_statements: AtomicU64,
+    refused_changes: AtomicU64,
+}
+
+impl ModelCounts {
+    pub(super) fn failed(&self) {
+        self.0.failures.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn record(&self) -> ModelRecord {
+        let Counts { failures, refused_statements, refused_changes } = self.0.as_ref();
+        let [failures, refused_statements, refused_changes] =
+            [failures, refused_statements, refused_changes].map(|count| count.load(Ordering::Relaxed));
+        ModelRecord { failures, refused_statements, refused_changes }
+    }
+}
+
+/// A turn before a message that is learned from.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct EarlierTurn {
+    pub(super) by_user: bool,
+    pub(super) text: String,
+}
+
+impl Learning {
+    /// How the learning model did; `None` without one.
+    pub fn model_record(&self) -> Option<ModelRecord> {
+        self.model.as_ref().map(|_| self.counts.record())
+    }
+
+    /// Removes the statements of messages of which the model told something that nobody said. Returns the places of these
+    /// messages, for the reader.
+    pub(super) fn refuse_unsaid(
+        &self,
+        statements: &mut Vec<Statement>,
+        said: &[Said<'_>],
+        replies: &[Option<String>],
+        earlier: &[EarlierTurn],
+    ) -> Vec<usize> {
+        let is_refused = |statement: &&Statement| !holds(statement, said, replies, earlier);
+        let refused: Vec<&Statement> = statements.iter().filter(is_refused).collect();
+        self.counts.0.refused_statements.fetch_add(refused.len() as u64, Ordering::Relaxed);
+        let of = |place: &usize| refused.iter().any(|one| one.turns.contains(&said[*place].turn));
+        let places: Vec<usize> = (0..said.len()).filter(of).collect();
+        let again: Vec<_> = places.iter().map(|place| said[*place].turn).collect();
+        statements.retain(|statement| !statement.turns.iter().any(|turn| again.contains(turn)));
+        places
+    }
+
+    /// Takes out of a model's plan what the statements do not speak about: such memories stay. A statement that names
+    /// something new is no repetition.
+    pub(super) async fn keep_unspoken(&self, plan: &mut Plan, dated: &[DatedStatement], known: &[Memory]) {
+        for (place, one) in dated.iter().enumerate() {
+            if let Novelty::Duplicate { of } = plan.new[place]
+                && has_new_values(&one.statement.content, &known[of].content)
+            {
+                plan.new[place] = Novelty::Add;
+            }
+        }
+        let changes: Vec<(usize, usize)> = plan
+            .known
+            .iter()
+            .enumerate()
+            .filter_map(|(place, fate)| fate.because_of().map(|by| (place, by)))
+            .collect();
+        let pair = |(place, by): &(usize, usize)| SentencePair {
+            remembered: known[*place].content.clone(),
+            before: String::new(),
+            new: dated[*by].statement.content.clone(),
+        };
+        let pairs: Vec<SentencePair> = changes.iter().map(pair).collect();
+        let readings = match &self.reader {
+            Some(reader) if !pairs.is_empty() => reader.relations(&pairs).await.ok(),
+            _ => None,
+        };
+        for (number, (place, by)) in changes.into_iter().enumerate() {
+            let reading = readings.as_ref().and_then(|readings| readings.get(number));
+            if !is_supported(&known[place], &dated[by].statement, reading) {
+                plan.known[place] = Fate::Keep;
+                self.counts.0.refused_changes.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Whether each value of a statement was said: in its messages, in the turns that they answer, or by the user before.
+fn holds(
+    statement: &Statement,
+    said: &[Said<'_>],
+    replies: &[Option<String>],
+    earlier: &[EarlierTurn],
+) -> bool {
+    let mut values = SaidValues::default();
+    let mut at = None;
+    for (message, reply) in said.iter().zip(replies) {
+        if statement.turns.contains(&message.turn) {
+            at = Some(message.at);
+            values.add_day(message.at);
+            if let Some(reply) = reply {
+                values.add(reply, message.at);
+            }
+        }
+        // The user's earlier messages tell who «she» is.
+        if at.is_none() || statement.turns.contains(&message.turn) {
+            values.add(message.text, message.at);
+        }
+        if let Some(name) = message.name {
+            values.add_name(name);
+        }
+    }
+    let Some(at) = at else { return true };
+    for turn in earlier.iter().filter(|turn| turn.by_user) {
+        values.add(&turn.text, at);
+    }
+    values.hold(&statement.content, at)
+}
+
+/// Whether a change of a memory is supported: by the reader or, without one, by the rules or by words that both share.
+fn is_supported(memory: &Memory, statement: &Statement, reading: Option<&PairReading>) -> bool {
+    let shares = || share_content(&statement.content, &memory.content);
+    match reading.map(PairReading::change) {
+        Some(change) => change >= SUPPORTED || change >= SUPPORTED_WITH_WORDS && shares(),
+        None => shares() || rules_end(memory, statement),
+    }
+}
+
+fn rules_end(memory: &Memory, statement: &Statement) -> bool {
+    let plan = rules::reconcile(std::slice::from_ref(statement), std::slice::from_ref(memory));
+    plan.known.first().is_some_and(|fate| fate.because_of().is_some())
+}

@@ -1,0 +1,129 @@
+//! A cross-encoder reads the best candidates together with the question and reorders them.
+//!
+//! Its judgement does not replace the ranking: the two are added. The probability of an item stays its own; only the order
+//! changes. If the cross-encoder fails or is late, this is recorded and the order stays.
+
+use std::collections::HashMap;
+
+use super::Recall;
+use super::candidates::{Candidate, CandidateSet};
+use super::deadline::in_time;
+use super::request::RecallRequest;
+use crate::index::spoken;
+use strata_core::error::Result;
+use strata_core::id::{ItemId, UserId};
+use strata_core::metric::{ErrorStage, LateStage};
+use strata_core::ports::{Reranker, TurnInContext};
+use strata_core::store::{Item, TurnQuery};
+use strata_core::turn::Turn;
+
+/// The number of candidates that the cross-encoder reads. `docs/recall.md` has the figures for other numbers.
+const READ: usize = 20;
+
+/// The weight of the cross-encoder's logit against the logarithm of the place in the ranking, and the number that is added
+/// to the place. Fitted on the public half of the benchmarks.
+const LOGIT_WEIGHT: f32 = 0.3;
+const PLACE_OFFSET: f32 = 3.0;
+
+impl Recall {
+    /// Reorders the best candidates. Returns the items that were loaded for it.
+    pub(super) async fn rerank(
+        &self,
+        reranker: &dyn Reranker,
+        request: &RecallRequest,
+        found: &mut CandidateSet,
+    ) -> Result<HashMap<ItemId, Item>> {
+        let read = found.candidates.len().min(READ);
+        if read < 2 {
+            return Ok(HashMap::new());
+        }
+        let (items, turns) = self.in_context(&found.owners, &found.candidates[..read]).await?;
+        let scores = in_time(request.deadline.as_ref(), reranker.score(&request.query, &turns)).await;
+        match scores {
+            // After a late embedder the cross-encoder is not called at all.
+            None => found.late = found.late.or(Some(LateStage::Reranking)),
+            Some(Ok(scores)) if scores.len() == read && !scores.iter().any(|score| score.is_nan()) => {
+                reorder(&mut found.candidates[..read], &scores);
+            }
+            Some(Ok(scores)) => {
+                let given = scores.len();
+                tracing::warn!(expected = read, given, "the cross-encoder gave no sound scores");
+                found.error_stage = Some(ErrorStage::Retrieval);
+            }
+            Some(Err(error)) => {
+                tracing::warn!(%error, "the cross-encoder failed; recall goes on without");
+                found.error_stage = Some(ErrorStage::Retrieval);
+            }
+        }
+        Ok(items)
+    }
+
+    /// The items of candidates, and each as the cross-encoder reads it: with its speaker and the turn before it.
+    async fn in_context(
+        &self,
+        owners: &[UserId],
+        candidates: &[Candidate],
+    ) -> Result<(HashMap<ItemId, Item>, Vec<TurnInContext>)> {
+        let mut items = HashMap::new();
+        let mut read = HashMap::new();
+        for owner in owners {
+            let ids = candidates.iter().map(|candidate| candidate.id);
+            let found = self.load(std::slice::from_ref(owner), ids).await?;
+            for (id, item) in &found {
+                let before = match item {
+                    Item::Turn(turn) => self.said_before(owner, turn).await?,
+                    Item::Memory(_) | Item::Summary(_) => String::new(),
+                };
+                read.insert(*id, TurnInContext { before, text: spoken(item) });
+            }
+            items.extend(found);
+        }
+        let turns = candidates.iter().map(|candidate| read.remove(&candidate.id).unwrap_or_default());
+        let turns = turns.collect();
+        Ok((items, turns))
+    }
+
+    /// The turn just before another one in its session; empty if there is none that may be seen.
+    async fn said_before(&self, owner: &UserId, turn: &Turn) -> Result<String> {
+        let Some(seq) = turn.seq.checked_sub(1) else { return Ok(String::new()) };
+        let query = TurnQuery::Range { session: turn.session.clone(), after: seq.checked_sub(1), limit: 1 };
+        let before = self.store.turns(owner, &query).await?.pop();
+        let before = before.filter(|before| before.seq == seq && before.hidden.is_none());
+        Ok(before.map(|before| spoken(&Item::Turn(before))).unwrap_or_default())
+    }
+}
+
+/// Reorders candidates by their logits and places. The standings stay with the places, because recency and diversity
+/// work with them; the probabilities stay with the items.
+fn reorder(candidates: &mut [Candidate], logits: &[f32]) {
+    let value = |place: usize| LOGIT_WEIGHT * logits[place] - (place as f32 + PLACE_OFFSET).ln();
+    let mut order: Vec<usize> = (0..candidates.len()).collect();
+    order.sort_by(|a, b| value(*b).total_cmp(&value(*a)).then(a.cmp(b)));
+    keep_settled(candidates, &mut order);
+    let before = candidates.to_vec();
+    for (place, from) in order.into_iter().enumerate() {
+        candidates[place] = Candidate { standing: before[place].standing, ..before[from].clone() };
+    }
+}
+
+/// Time has decided the order of statements about the same thing, and learning the order of current and outdated ones. A
+/// cross-encoder knows neither, so within such a group the old order holds.
+fn keep_settled(candidates: &[Candidate], order: &mut [usize]) {
+    let mut groups: HashMap<(usize, u32), Vec<usize>> = HashMap::new();
+    for (at, place) in order.iter().enumerate() {
+        if let Some((index, ranked)) = &candidates[*place].ranked
+            && let Some(group) = ranked.parts.restated
+        {
+            groups.entry((*index, group)).or_default().push(at);
+        }
+    }
+    for positions in groups.into_values() {
+        let mut members: Vec<usize> = positions.iter().map(|at| order[*at]).collect();
+        members.sort_unstable();
+        for (at, member) in positions.into_iter().zip(members) {
+            order[at] = member;
+        }
+    }
+    let all: Vec<&Candidate> = candidates.iter().collect();
+    super::validity::keep_current_first(&all, order);
+}
