@@ -4,6 +4,7 @@
 //! Deliberately absent: a store, a configuration and printing; the caller provides an engine and shows the report. Start
 //! reading at [`load`] and [`run`]. `docs/evals.md` describes the format of the data.
 
+pub mod cases;
 mod clock;
 pub mod conflicts;
 mod data;

@@ -30,7 +30,7 @@ pub struct Share {
 }
 
 impl Share {
-    fn count(&mut self, counts: bool) {
+    pub(crate) fn count(&mut self, counts: bool) {
         self.part += usize::from(counts);
         self.all += 1;
     }

@@ -26,6 +26,10 @@ pub struct State {
     pub last_known_environment: Map<String, Value>,
     /// Input and output tokens.
     pub token_usage: TokenUsage,
+    /// Earlier subjects of the session with what is known about them, the latest last. A subject that comes up again
+    /// leaves this list.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub archived: Vec<DiagnosticState>,
     /// The turns that have been read into this state.
     #[serde(skip_serializing_if = "Observed::is_none")]
     pub observed: Observed,
@@ -44,6 +48,15 @@ pub struct Observed {
     /// Tokens sent to the model since its last reply. The usage that the model reports with the next reply may replace
     /// them.
     pub unanswered_tokens: u64,
+    /// The number of turns whose sentences the reader has judged. It follows `turns`, because the reader works in the
+    /// background.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub judged: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Observed {
@@ -52,7 +65,8 @@ impl Observed {
     }
 }
 
-/// The state of a diagnosis, filled from the assistant's replies.
+/// What is known about the problem that a session works on. Word patterns fill it from replies, and the reader from the
+/// sentences of both speakers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DiagnosticState {
@@ -68,10 +82,25 @@ pub struct DiagnosticState {
     pub findings: Vec<String>,
     /// The hypotheses being tested.
     pub hypotheses: Vec<String>,
+    /// The hypotheses that turned out to be wrong.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ruled_out: Vec<String>,
     /// The confirmed hypotheses.
     pub root_causes: Vec<String>,
+    /// The decisions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub decisions: Vec<String>,
+    /// Constraints and warnings.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub constraints: Vec<String>,
+    /// The circumstances: facts that nobody had to find out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub facts: Vec<String>,
     /// The phase of the diagnosis.
     pub status: DiagnosticStatus,
+    /// The turn with which the session came to this subject last.
+    #[serde(skip_serializing_if = "is_zero", deserialize_with = "lenient_int::number")]
+    pub since: u64,
 }
 
 /// The phase of a diagnosis.

@@ -274,6 +274,7 @@ impl Wiring {
             ids: self.ids.clone(),
             settings: learn.clone(),
             has_model: self.model.is_some(),
+            has_reader: self.reader.is_some(),
         }
     }
 

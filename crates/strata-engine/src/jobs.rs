@@ -35,6 +35,8 @@ const MODEL_DELAY_SECS: u32 = 180;
 pub(crate) enum JobKind {
     /// Extracts statements from the user's turns and reconciles them with the known memories.
     Extract,
+    /// Judges the sentences of a session and folds them into its state.
+    State,
     /// Summarises a session.
     Summarise,
     /// Hides a session's oldest entries from recall.
@@ -162,6 +164,8 @@ pub struct Jobs {
     pub(crate) settings: Arc<LearnSettings>,
     /// Whether a chat model learns. One call of the model serves several turns.
     pub(crate) has_model: bool,
+    /// Whether a reader judges sentences.
+    pub(crate) has_reader: bool,
 }
 
 impl Jobs {
@@ -232,7 +236,9 @@ impl Jobs {
         let said = |role: Role| turns.iter().any(|turn| turn.role == role && turn.hidden.is_none());
         let extract = said(Role::User).then_some((JobKind::Extract, now));
         let summarise = self.summary_at(turns, now).map(|run_at| (JobKind::Summarise, run_at));
-        let kinds = extract.into_iter().chain(summarise);
+        let is_judged = self.has_reader && (said(Role::User) || said(Role::Assistant));
+        let state = is_judged.then_some((JobKind::State, now));
+        let kinds = extract.into_iter().chain(state).chain(summarise);
         kinds.map(|(kind, run_at)| self.enqueue_once(user, session, kind, run_at, now)).collect()
     }
 

@@ -18,6 +18,7 @@ mod nearest;
 mod read;
 mod reconcile;
 mod relate;
+mod state;
 
 use std::sync::Arc;
 
@@ -105,6 +106,8 @@ impl Learning {
             JobKind::Extract => return self.extract_job(job, lease).await,
             // This handler writes its changes itself, because its rows exist before the job ends.
             JobKind::Summarise => return self.summaries.summarise_job(job, lease).await,
+            // This handler writes its changes itself, because recording may change the state in the meantime.
+            JobKind::State => return self.state_job(job, lease).await,
             JobKind::Evict => self.evict_job(job).await?,
             JobKind::Reply => return self.recording.settle_reply(job, lease).await,
         };

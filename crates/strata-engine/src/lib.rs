@@ -5,6 +5,7 @@
 //! which lists the parts.
 
 mod ask;
+mod case;
 mod clock;
 mod contexts;
 mod conversation;

@@ -22,7 +22,7 @@ use crate::turn::{NewMessage, Turn};
 const HISTORY_FROM: &str = "history_from";
 
 /// Fields of the state that the document does not have. They must not come in through its unknown fields.
-const STATE_ONLY: [&str; 2] = ["diagnostic", "observed"];
+const STATE_ONLY: [&str; 3] = ["archived", "diagnostic", "observed"];
 
 /// The parts from which a session's document is made.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,15 +7,12 @@ use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 use serde_json::{Map, Value};
 
 use super::filter::{FilterSettings, RawLogs, strip};
+use super::items::{Likeness, add_item, likeness, one_line};
 use super::profile::{Profile, Rule};
+use super::subject;
 use strata_core::error::{Error, Result, shown};
 use strata_core::state::{DiagnosticState, State};
 use strata_core::turn::Role;
-use strata_language::sentences::head_end;
-use strata_language::sentences::{beginning, first_sentence};
-
-/// The most characters of one value: about two lines of a prompt.
-const MAX_VALUE_CHARS: usize = 240;
 
 /// The most bytes of a message that are read from its beginning, and as many from its end. Conclusions stand at both
 /// ends, and recording must not wait for a search of a long document.
@@ -90,6 +87,28 @@ impl Rules {
     /// The profiles, in the order given.
     pub fn profiles(&self) -> impl Iterator<Item = &Profile> {
         self.profiles.iter().map(|ready| &ready.profile)
+    }
+
+    /// What the rules read in one message, with no regard to what was known before.
+    pub(crate) fn read_alone(&self, role: Role, content: &str, filter: &FilterSettings) -> DiagnosticState {
+        let mut state = State::default();
+        self.observe(role, content, filter, &mut state);
+        state.diagnostic
+    }
+
+    /// As [`Rules::observe`], for the turn `seq` of a session. If the turn comes to another subject, the old one is
+    /// archived, and what is known about the new one from before comes back.
+    pub(crate) fn observe_turn(
+        &self,
+        role: Role,
+        content: &str,
+        seq: u64,
+        filter: &FilterSettings,
+        state: &mut State,
+    ) {
+        let before = state.diagnostic.clone();
+        self.observe(role, content, filter, state);
+        subject::follow(before, seq, state);
     }
 
     /// Reads a message into the state. Returns whether the state changed.
@@ -232,7 +251,7 @@ impl CompiledProfile {
         filled: &mut HashSet<String>,
     ) {
         let Some(field) = self.profile.fields.iter().find(|field| field.name == name) else { return };
-        let value = tidy_value(found);
+        let value = one_line(found);
         let is_question = value.ends_with(['?', '？']);
         let matches =
             |regex: &Option<Regex>, text: &str| regex.as_ref().is_some_and(|regex| regex.is_match(text));
@@ -361,65 +380,4 @@ fn bullet(line: &str) -> Option<&str> {
         (rest.len() < line.len()).then_some(rest)?.strip_prefix(['.', ')', '、'])
     };
     item.or_else(numbered).map(str::trim)
-}
-
-/// A value without emphasis, reduced to one line and one sentence, without the full stop.
-fn tidy_value(found: &str) -> String {
-    let plain = found.replace("**", "").replace('`', "");
-    let line = plain.split_whitespace().collect::<Vec<_>>().join(" ");
-    let sentence = first_sentence(&line);
-    let sentence = &sentence[..head_end(sentence, MAX_VALUE_CHARS * 4)];
-    beginning(sentence, MAX_VALUE_CHARS)
-        .trim_end_matches(['.', '。', ';', '；', ',', '，', ':', '：', ' '])
-        .to_owned()
-}
-
-/// The relation of two statements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Likeness {
-    /// The first statement includes the second.
-    Covers,
-    /// The second statement says more.
-    Covered,
-    Other,
-}
-
-fn likeness(first: &str, second: &str) -> Likeness {
-    let fold = |text: &str| -> String {
-        text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
-    };
-    // A name inside a longer name is a different name. Only a longer phrase includes a shorter one.
-    let is_phrase = |text: &str| text.contains(' ') || !text.is_ascii();
-    let phrases = is_phrase(first) && is_phrase(second);
-    let (first, second) = (fold(first), fold(second));
-    if first == second {
-        Likeness::Covers
-    } else if first.is_empty() || second.is_empty() || !phrases {
-        Likeness::Other
-    } else if first.contains(&second) {
-        Likeness::Covers
-    } else if second.contains(&first) {
-        Likeness::Covered
-    } else {
-        Likeness::Other
-    }
-}
-
-/// Adds an item that the list does not include yet. It replaces an item that says less. The oldest items leave a full
-/// list.
-fn add_item(items: &mut Vec<Value>, value: String, max: usize) {
-    let mut place = None;
-    for (at, item) in items.iter().enumerate() {
-        match likeness(item.as_str().unwrap_or_default(), &value) {
-            Likeness::Covers => return,
-            Likeness::Covered => place = place.or(Some(at)),
-            Likeness::Other => {}
-        }
-    }
-    match place {
-        Some(at) => items[at] = Value::String(value),
-        None => items.push(Value::String(value)),
-    }
-    let over = items.len().saturating_sub(max);
-    items.drain(..over);
 }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::extract::{Rules, fields_of};
 use super::profile::{ADDRESS, NO_DEVICE, Profile};
+use super::tasks::shown_tasks;
 use super::{Layer, Message};
 use strata_core::state::{DiagnosticState, DiagnosticStatus, State};
 use strata_core::turn::Role;
@@ -17,6 +18,15 @@ pub(super) const NOTE: &str = "Use diagnostic_context and conversation_summary t
 
 /// The number of items of each list that stay until the list is cut entirely.
 const LEAST_ITEMS: usize = 3;
+
+/// The most items of a list in a prompt, the newest of them: of findings as in the layered-prompt design, of the other
+/// lists enough for one case.
+const SHOWN_FINDINGS: usize = 20;
+const SHOWN_OTHERS: usize = 12;
+const SHOWN_FACTS: usize = 8;
+
+/// The layer of the tasks.
+const TASKS: &str = "task_context";
 
 /// The index of the first recent message. The recent messages hold the last `exchanges` questions and answers, with the
 /// tool and system messages between them, but at most twice as many messages in total.
@@ -77,7 +87,8 @@ impl Context {
                 profile_lines(profile, &fields_of(profile, state))
             },
         });
-        contexts.filter(|context| !context.lines.is_empty()).collect()
+        let tasks = Self { tag: TASKS.to_owned(), note: None, lines: task_lines(state) };
+        contexts.chain([tasks]).filter(|context| !context.lines.is_empty()).collect()
     }
 
     /// The lines as text.
@@ -121,18 +132,34 @@ fn diagnostic_lines(state: &DiagnosticState) -> Vec<ContextLine> {
         lines.push(ContextLine::Names("Downloaded".to_owned(), state.downloaded_logs.clone()));
     }
     let lists = [
-        ("Key findings", &state.findings),
-        ("Hypotheses", &state.hypotheses),
-        ("Root causes", &state.root_causes),
+        ("Key findings", &state.findings, SHOWN_FINDINGS),
+        ("Hypotheses", &state.hypotheses, SHOWN_OTHERS),
+        ("Ruled out", &state.ruled_out, SHOWN_FACTS),
+        ("Root causes", &state.root_causes, SHOWN_OTHERS),
+        ("Decisions", &state.decisions, SHOWN_OTHERS),
+        ("Constraints", &state.constraints, SHOWN_OTHERS),
+        ("Circumstances", &state.facts, SHOWN_FACTS),
     ];
-    let lists = lists.into_iter().filter(|(_, items)| !items.is_empty());
-    lines.extend(lists.map(|(label, items)| ContextLine::Items(label.to_owned(), items.clone())));
+    lines.extend(lists.into_iter().filter_map(|(label, items, most)| newest(label, items, most)));
     // The layered-prompt design shows no status. Only `resolved` gets a line, because the other lines imply that work
     // goes on.
     if state.status == DiagnosticStatus::Resolved {
         lines.push(ContextLine::Value("Status: resolved".to_owned()));
     }
     lines
+}
+
+/// The open tasks, and those that are done.
+fn task_lines(state: &State) -> Vec<ContextLine> {
+    let (open, done) = shown_tasks(state);
+    let lines = [newest("Open tasks", &open, SHOWN_OTHERS), newest("Done", &done, SHOWN_FACTS)];
+    lines.into_iter().flatten().collect()
+}
+
+/// The newest items of a list under its label; none for an empty list.
+fn newest(label: &str, items: &[String], most: usize) -> Option<ContextLine> {
+    let from = items.len().saturating_sub(most);
+    (!items.is_empty()).then(|| ContextLine::Items(label.to_owned(), items[from..].to_vec()))
 }
 
 fn profile_lines(profile: &Profile, fields: &Map<String, Value>) -> Vec<ContextLine> {

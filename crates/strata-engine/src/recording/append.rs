@@ -11,13 +11,13 @@ use strata_core::ports::Clock;
 use strata_core::store::Store;
 
 use crate::prompt::PromptRules;
-use crate::prompt::count_usage;
+use crate::prompt::{add_task, checklist, count_usage};
 use strata_core::error::Result;
 use strata_core::id::{SessionId, UserId};
 use strata_core::session::Session;
 use strata_core::state::State;
 use strata_core::store::{Applied, Change, ChangeSet, Expectation, Idempotency, TurnQuery};
-use strata_core::turn::{NewTurn, Role, TurnNotes};
+use strata_core::turn::{NewTurn, Role, Turn};
 
 /// How often recording a reply is tried when other writers are faster. After that the reply is recorded without being
 /// read, and the next reply reads it.
@@ -106,14 +106,16 @@ impl Recording {
                 TurnQuery::Range { session: session.clone(), after, limit: (turn_count - read) as u32 };
             for turn in self.store.turns(user, &query).await? {
                 if turn.hidden.is_none() && turn.seq < turn_count {
-                    let name = turn.name.as_deref();
-                    self.observe(turn.role, name, &turn.content, &turn.notes, turn.token_count, &mut state);
+                    let Turn { role, name, content, notes, token_count, created_at, .. } = &turn;
+                    count_usage(*role, name.as_deref(), content, notes, *token_count, &mut state);
+                    self.observe(*role, content, turn.seq, *created_at, &mut state);
                 }
             }
         }
-        for turn in turns.iter().filter(|turn| turn.hidden.is_none()) {
-            let name = turn.name.as_deref();
-            self.observe(turn.role, name, &turn.content, &turn.notes, turn.token_count, &mut state);
+        for (turn, seq) in turns.iter().zip(turn_count..).filter(|(turn, _)| turn.hidden.is_none()) {
+            let NewTurn { role, name, content, notes, token_count, created_at, .. } = turn;
+            count_usage(*role, name.as_deref(), content, notes, *token_count, &mut state);
+            self.observe(*role, content, seq, *created_at, &mut state);
         }
         state.observed.turns = turn_count + turns.len() as u64;
         set.changes.push(Change::PutState { session: session.clone(), state: Box::new(state) });
@@ -121,18 +123,15 @@ impl Recording {
         Ok(())
     }
 
-    fn observe(
-        &self,
-        role: Role,
-        name: Option<&str>,
-        content: &str,
-        notes: &TurnNotes,
-        token_count: u32,
-        state: &mut State,
-    ) {
+    /// Reads a turn into the state, by the word patterns of the profiles and by the form of checklists.
+    fn observe(&self, role: Role, content: &str, seq: u64, at: Timestamp, state: &mut State) {
         let PromptRules { settings, rules } = &*self.prompts;
-        rules.observe(role, content, &settings.filter, state);
-        count_usage(role, name, content, notes, token_count, state);
+        rules.observe_turn(role, content, seq, &settings.filter, state);
+        if matches!(role, Role::User | Role::Assistant) {
+            for (task, end) in checklist(content) {
+                add_task(state, &task, end, at);
+            }
+        }
     }
 }
 

@@ -29,6 +29,7 @@ struct StateRequest {
     tool_stats: ToolStats,
     last_known_environment: Map<String, Value>,
     token_usage: TokenUsage,
+    archived: Vec<DiagnosticState>,
     #[serde(rename = "observed")]
     _observed: Value,
     #[serde(flatten)]
@@ -44,6 +45,7 @@ impl From<StateRequest> for State {
             tool_stats: request.tool_stats,
             last_known_environment: request.last_known_environment,
             token_usage: request.token_usage,
+            archived: request.archived,
             extra: request.extra,
             ..Self::default()
         }
@@ -100,7 +102,8 @@ pub(crate) fn schema() -> Value {
         "description": "what is known of the problem at hand",
         "properties": {
             "device_ip": text, "device_name": text, "last_log_file": text,
-            "downloaded_logs": list, "findings": list, "hypotheses": list, "root_causes": list,
+            "downloaded_logs": list, "findings": list, "hypotheses": list, "ruled_out": list, "root_causes": list,
+            "decisions": list, "constraints": list, "facts": list,
             "status": { "type": "string", "enum": ["idle", "investigating", "resolved"] },
         },
     });
@@ -109,6 +112,7 @@ pub(crate) fn schema() -> Value {
     let mut schema = free_object();
     schema["description"] = json!("A session's structured state. Fields that Strata does not know are kept.");
     schema["properties"] = json!({
+        "archived": { "type": "array", "items": diagnostic.clone() },
         "diagnostic": diagnostic,
         "system_state": free,
         "active_tasks": { "type": "array", "items": task_schema() },

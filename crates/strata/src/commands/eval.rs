@@ -24,7 +24,7 @@ use crate::output::Output;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  strata eval evals/samples\n  strata eval DIR --set locomo --runs runs --json\n  strata eval evals/conflicts --conflicts\n  \
-        strata eval evals/reading --reading\n  strata eval DIR --foreign"
+        strata eval evals/reading --reading\n  strata eval evals/cases --cases\n  strata eval DIR --foreign"
 )]
 pub(crate) struct Args {
     /// The folder with the sets
@@ -42,8 +42,11 @@ pub(crate) struct Args {
     /// Measure reading: what is believed after streams of messages and whole chats; DIR holds `values` and `chats`
     #[arg(long, conflicts_with_all = ["sets", "runs", "learn", "conflicts"])]
     reading: bool,
-    /// With `--reading`: print every wrong line too
-    #[arg(long, requires = "reading")]
+    /// Measure the state of working conversations, whose sentences have their roles; DIR holds the conversations
+    #[arg(long, conflicts_with_all = ["sets", "runs", "learn", "conflicts", "reading"])]
+    cases: bool,
+    /// With `--reading` or `--cases`: print every wrong line too
+    #[arg(long)]
     verbose: bool,
     /// Learn from all turns before asking, so that memories and summaries are recalled too
     #[arg(long)]
@@ -80,6 +83,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         runs,
         conflicts,
         reading,
+        cases,
         verbose,
         learn,
         rerank,
@@ -87,6 +91,9 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         order,
         json: JsonArgs { json },
     } = args;
+    if cases {
+        return run_cases(&dir, verbose, json, context, output).await;
+    }
     if reading {
         return run_reading(&dir, verbose, json, context, output).await;
     }
@@ -170,6 +177,25 @@ async fn run_reading(
         }
     }
     Ok(output.line(evals::reading::table(&report))?)
+}
+
+/// Measures the state of working conversations, in a temporary store.
+async fn run_cases(dir: &Path, verbose: bool, json: bool, context: &Context, output: &mut Output) -> Outcome {
+    let set = evals::cases::load(dir)?;
+    let engine = strata::engine(&context.config, strata::open_store(&StoreUrl::Memory).await?)?;
+    let bar = ProgressBar::new(set.conversations.len() as u64);
+    let report = evals::cases::run(&engine, &set, &mut |done| bar.set_position(done as u64)).await;
+    bar.finish_and_clear();
+    let report = report?;
+    if json {
+        return Ok(output.json(&report)?);
+    }
+    if verbose {
+        for note in &report.notes {
+            output.text(note)?;
+        }
+    }
+    Ok(output.line(evals::cases::table(&report))?)
 }
 
 /// Runs a set in a temporary store, because a benchmark must not touch the user's own data.

@@ -1,0 +1,192 @@
+//! Folds judged sentences into the state.
+
+use std::collections::HashSet;
+
+use jiff::Timestamp;
+use strata_core::ports::CaseRole;
+use strata_core::state::{DiagnosticState, DiagnosticStatus, State};
+use strata_language::text::query_terms;
+
+use super::Judged;
+use crate::prompt::{Likeness, TaskEnd, add_task, close_task, likeness, one_line, open_tasks};
+
+/// The most items of each list. The oldest leave first. Facts are the first to go, because a conversation is full of
+/// them; causes, decisions and findings have room for several cases.
+const MAX_FACTS: usize = 20;
+const MAX_FINDINGS: usize = 40;
+const MAX_OTHERS: usize = 20;
+const MAX_DECISIONS: usize = 40;
+
+/// The share of the shorter sentence's words from which two sentences speak about the same.
+const SAME_SHARE: f32 = 0.5;
+/// The number of shared words from which they do, too.
+const SAME_WORDS: usize = 3;
+
+/// The number of the newest hypotheses or tasks that the reader compares with a sentence that shares no words with any.
+const MAX_COMPARED: usize = 6;
+
+/// The state of a session while the sentences of one turn are folded into it.
+pub(crate) struct Case<'a> {
+    state: &'a mut State,
+    seq: u64,
+    at: Timestamp,
+    /// What the word patterns read in the turn.
+    by_rules: &'a DiagnosticState,
+}
+
+/// The items that a sentence may end.
+pub(crate) struct Endings {
+    /// The items that share enough words with the sentence, by their places.
+    pub(crate) by_words: Vec<usize>,
+    /// Other items that the reader may compare with it, the newest last.
+    pub(crate) to_compare: Vec<(usize, String)>,
+}
+
+impl<'a> Case<'a> {
+    pub(crate) fn new(state: &'a mut State, seq: u64, at: Timestamp, by_rules: &'a DiagnosticState) -> Self {
+        let mut case = Self { state, seq, at, by_rules };
+        if by_rules.status == DiagnosticStatus::Resolved {
+            case.subject().status = DiagnosticStatus::Resolved;
+        }
+        case
+    }
+
+    /// The subject that the turn was about.
+    fn subject(&mut self) -> &mut DiagnosticState {
+        let State { diagnostic, archived, .. } = &mut *self.state;
+        if diagnostic.since <= self.seq {
+            return diagnostic;
+        }
+        let before = archived.iter_mut().filter(|subject| subject.since <= self.seq);
+        before.max_by_key(|subject| subject.since).unwrap_or(diagnostic)
+    }
+
+    /// The hypotheses or tasks that a sentence may end; none if its role ends nothing.
+    pub(crate) fn endings(&mut self, judged: &Judged) -> Endings {
+        let items: Vec<(usize, String)> = match judged.role {
+            CaseRole::RuledOut | CaseRole::Cause => {
+                self.subject().hypotheses.iter().cloned().enumerate().collect()
+            }
+            CaseRole::Done => {
+                open_tasks(self.state).into_iter().map(|(place, task)| (place, task.to_owned())).collect()
+            }
+            _ => Vec::new(),
+        };
+        let words = terms(&judged.sentence.text);
+        let by_words: Vec<usize> =
+            items.iter().filter(|(_, item)| speaks_of(&words, item)).map(|(place, _)| *place).collect();
+        let from = items.len().saturating_sub(MAX_COMPARED);
+        let to_compare = if by_words.is_empty() { items[from..].to_vec() } else { Vec::new() };
+        Endings { by_words, to_compare }
+    }
+
+    /// Takes a sentence into the state. `ended` are the places of the hypotheses or tasks that it ends.
+    pub(crate) fn take(&mut self, judged: &Judged, ended: &[usize]) {
+        let text = one_line(&judged.sentence.text);
+        if text.is_empty() {
+            return;
+        }
+        match judged.role {
+            CaseRole::Todo => add_task(self.state, &text, TaskEnd::Open, self.at),
+            CaseRole::Done if ended.is_empty() => add_task(self.state, &text, TaskEnd::Done, self.at),
+            CaseRole::Done => ended.iter().for_each(|place| close_task(self.state, *place, self.at)),
+            role => {
+                // A sentence that holds a value of the word patterns is not added beside it.
+                let DiagnosticState { findings, hypotheses, root_causes, .. } = self.by_rules;
+                let mut values = findings.iter().chain(hypotheses).chain(root_causes);
+                let is_known = values.any(|value| likeness(&text, value) == Likeness::Covers);
+                tell(self.subject(), role, ended, (!is_known).then_some(text));
+            }
+        }
+    }
+
+    /// Removes values of the word patterns that the reader contradicts: what is supposed, asked or ruled out is no cause
+    /// and no finding.
+    pub(crate) fn correct(&mut self, known: &[Judged]) {
+        let by_rules = self.by_rules;
+        let role_of = |value: &String| {
+            let holds = |one: &&Judged| likeness(&one.sentence.text, value) == Likeness::Covers;
+            known.iter().find(holds).map(|one| one.role)
+        };
+        let is_wrong =
+            |value: &String, roles: &[CaseRole]| role_of(value).is_some_and(|role| roles.contains(&role));
+        let (supposed, out) = ([CaseRole::Hypothesis, CaseRole::Question], [CaseRole::RuledOut]);
+        let no_cause = [&supposed[..], &out].concat();
+        let subject = self.subject();
+        let lists = [
+            (&mut subject.root_causes, &by_rules.root_causes, &no_cause[..]),
+            (&mut subject.findings, &by_rules.findings, &supposed),
+            (&mut subject.hypotheses, &by_rules.hypotheses, &out),
+        ];
+        for (list, values, roles) in lists {
+            let wrong: Vec<&String> = values.iter().filter(|value| is_wrong(value, roles)).collect();
+            list.retain(|item| !wrong.contains(&item));
+        }
+    }
+}
+
+/// Takes a sentence into what is known about a subject.
+fn tell(subject: &mut DiagnosticState, role: CaseRole, ended: &[usize], text: Option<String>) {
+    let mut place = 0;
+    subject.hypotheses.retain(|_| {
+        let stays = !ended.contains(&place);
+        place += 1;
+        stays
+    });
+    let (list, most) = match role {
+        CaseRole::Resolved => {
+            subject.status = DiagnosticStatus::Resolved;
+            // What is solved needs no more testing.
+            subject.hypotheses.clear();
+            return;
+        }
+        CaseRole::Unresolved => {
+            subject.status = DiagnosticStatus::Investigating;
+            return;
+        }
+        CaseRole::Fact => (&mut subject.facts, MAX_FACTS),
+        CaseRole::Constraint => (&mut subject.constraints, MAX_OTHERS),
+        CaseRole::Finding => (&mut subject.findings, MAX_FINDINGS),
+        CaseRole::Hypothesis => (&mut subject.hypotheses, MAX_OTHERS),
+        CaseRole::RuledOut => (&mut subject.ruled_out, MAX_OTHERS),
+        CaseRole::Cause => (&mut subject.root_causes, MAX_OTHERS),
+        CaseRole::Decision => (&mut subject.decisions, MAX_DECISIONS),
+        CaseRole::Advice | CaseRole::Todo | CaseRole::Done | CaseRole::Nothing | CaseRole::Question => return,
+    };
+    if let Some(text) = text {
+        add(list, text, most);
+    }
+    if subject.status == DiagnosticStatus::Idle {
+        subject.status = DiagnosticStatus::Investigating;
+    }
+}
+
+/// Adds an item that the list does not include yet; it replaces an item that says less.
+fn add(items: &mut Vec<String>, text: String, most: usize) {
+    let mut less = None;
+    for (place, item) in items.iter().enumerate() {
+        match likeness(item, &text) {
+            Likeness::Covers => return,
+            Likeness::Covered => less = less.or(Some(place)),
+            Likeness::Other => {}
+        }
+    }
+    match less {
+        Some(place) => items[place] = text,
+        None => items.push(text),
+    }
+    let over = items.len().saturating_sub(most);
+    items.drain(..over);
+}
+
+fn terms(text: &str) -> HashSet<String> {
+    query_terms(text).into_iter().collect()
+}
+
+/// Whether a sentence shares enough words with an item.
+fn speaks_of(words: &HashSet<String>, item: &str) -> bool {
+    let item = terms(item);
+    let shared = words.intersection(&item).count();
+    let shorter = words.len().min(item.len()).max(1);
+    shared >= SAME_WORDS || (shared > 0 && shared as f32 / shorter as f32 >= SAME_SHARE)
+}
