@@ -3,7 +3,7 @@
 //! [`pieces`] splits a message into sentences, and [`chinese_clauses`] a Chinese one into clauses. [`aside`] finds the
 //! pieces that are not the speaker's own word by the form of the whole message: quotations, pasted text, code, fiction.
 //! [`third_person`] rewrites a piece for a memory. No value is lost or invented: a rewriting that would change a number,
-//! a name or a date is not used. [`parts`] cuts a statement when only a part of it changes.
+//! a name or a date is not used. [`facts`] cuts a compound sentence into facts that stand alone, and [`parts`] cuts a statement when only a part of it changes.
 //!
 //! Deliberately absent: what a piece means and whether it is worth remembering. A reader decides that, or the
 //! [`rules`](crate::rules).
@@ -12,6 +12,7 @@ mod aside;
 mod chinese;
 mod dates;
 mod english;
+mod facts;
 mod parts;
 mod pieces;
 mod quotations;
@@ -23,6 +24,7 @@ use jiff::Timestamp;
 use regex::Regex;
 
 pub use aside::{Aside, Leaning, aside, is_housekeeping};
+pub use facts::facts;
 pub use parts::{joined, parts};
 pub use pieces::{Form, Piece, chinese_clauses, pieces, rough_length};
 pub use values::{has_new_values, says_more};

@@ -5,7 +5,7 @@
 
 use strata_core::memory::MemoryKind;
 use strata_core::ports::{SentenceInContext, SentenceReading, Speaker, Voice, best};
-use strata_language::statements::{self, Aside, Form, Leaning, Piece, chinese_clauses, rough_length};
+use strata_language::statements::{self, Aside, Form, Leaning, Piece, chinese_clauses, facts, rough_length};
 
 use super::Standing;
 
@@ -36,6 +36,8 @@ pub(crate) struct ReadSentence {
     pub(crate) reading: SentenceReading,
     /// What becomes of it.
     pub(crate) verdict: Verdict,
+    /// The other facts of the sentence, if it is one of several.
+    pub(crate) beside: Vec<String>,
 }
 
 /// What becomes of a sentence.
@@ -154,6 +156,7 @@ impl UnreadMessage {
                 before: before.to_owned(),
                 reading,
                 verdict,
+                beside: Vec::new(),
             });
             before = &piece.text;
         }
@@ -198,8 +201,14 @@ impl UnreadMessage {
                 if own(reading) >= least && reading.worth >= least {
                     let verdict = Verdict::Statement(Standing::Kept);
                     let text = clause.text.clone();
-                    clauses.push(ReadSentence { text, before: before.clone(), reading: *reading, verdict });
-                    before.clone_from(&clause.text);
+                    let said_before = std::mem::replace(&mut before, clause.text.clone());
+                    clauses.push(ReadSentence {
+                        text,
+                        before: said_before,
+                        reading: *reading,
+                        verdict,
+                        beside: Vec::new(),
+                    });
                 }
             }
             if clauses.is_empty() {
@@ -209,6 +218,61 @@ impl UnreadMessage {
         }
         found
     }
+}
+
+/// The facts of the compound sentences among those that are kept, each with its surroundings.
+pub(crate) fn compounds(read: &[ReadSentence]) -> Vec<SentenceInContext> {
+    let of_sentence = |sentence: &ReadSentence| {
+        let facts = facts_of(sentence);
+        let in_context = |place: usize| SentenceInContext {
+            speaker: Speaker::User,
+            text: facts[place].clone(),
+            before: [std::slice::from_ref(&sentence.before), &facts[..place]]
+                .concat()
+                .join(" ")
+                .trim()
+                .to_owned(),
+            after: facts[place + 1..].join(" "),
+            previous: String::new(),
+        };
+        (0..facts.len()).map(in_context).collect::<Vec<_>>()
+    };
+    read.iter().flat_map(of_sentence).collect()
+}
+
+/// The facts of a compound sentence that is kept; none of any other.
+fn facts_of(sentence: &ReadSentence) -> Vec<String> {
+    let facts = if sentence.verdict == Verdict::Statement(Standing::Kept) {
+        facts(&sentence.text)
+    } else {
+        Vec::new()
+    };
+    if facts.len() > 1 { facts } else { Vec::new() }
+}
+
+/// Puts the facts of compound sentences in their place. Whose word a fact is and whether it is worth remembering is decided
+/// by its sentence; its kind is its own. `readings` has one entry for each of [`compounds`].
+pub(crate) fn cut(read: Vec<ReadSentence>, readings: &[SentenceReading]) -> Vec<ReadSentence> {
+    let mut readings = readings.iter();
+    let mut found = Vec::with_capacity(read.len());
+    for sentence in read {
+        let facts = facts_of(&sentence);
+        if facts.is_empty() {
+            found.push(sentence);
+            continue;
+        }
+        for (place, reading) in (0..facts.len()).zip(readings.by_ref()) {
+            let others = facts.iter().enumerate().filter(|(other, _)| *other != place);
+            found.push(ReadSentence {
+                text: facts[place].clone(),
+                before: if place == 0 { sentence.before.clone() } else { facts[place - 1].clone() },
+                reading: SentenceReading { kind: reading.kind, ..sentence.reading },
+                verdict: sentence.verdict,
+                beside: others.map(|(_, fact)| fact.clone()).collect(),
+            });
+        }
+    }
+    found
 }
 
 /// The probability that a sentence is the user's own assertion or standing instruction.

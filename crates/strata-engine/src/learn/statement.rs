@@ -44,6 +44,8 @@ pub struct AsSaid {
     pub before: String,
     /// What it may become.
     pub standing: Standing,
+    /// The other facts of the same sentence, in the third person. The facts of a sentence do not change each other.
+    pub beside: Vec<String>,
 }
 
 /// What a sentence may become.
@@ -62,6 +64,12 @@ impl Statement {
     /// The sentence behind the statement, or the statement itself.
     pub(crate) fn said(&self) -> &str {
         self.as_said.as_ref().map_or(&self.content, |said| &said.text)
+    }
+
+    /// Whether a memory is another fact of the same sentence.
+    pub(crate) fn is_beside(&self, content: &str, turns: &[TurnId]) -> bool {
+        let beside = self.as_said.as_ref().map(|said| said.beside.as_slice()).unwrap_or_default();
+        beside.iter().any(|other| other == content) && self.turns.iter().all(|turn| turns.contains(turn))
     }
 
     /// What it may become.

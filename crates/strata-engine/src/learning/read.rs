@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::Learning;
-use crate::learn::reading::{ReadSentence, UnreadMessage, Verdict};
+use crate::learn::reading::{ReadSentence, UnreadMessage, Verdict, compounds, cut};
 use crate::learn::{AsSaid, Said, Standing, Statement, rules};
 use strata_core::error::Result;
 use strata_core::id::TurnId;
@@ -52,12 +52,18 @@ pub(super) async fn read_message(
     let readings = reader.sentences(&message.sentences()).await?;
     let judged = message.judge(&readings).into_iter().map(with_rules).collect::<Vec<_>>();
     let looks = message.second_looks(&judged);
-    if looks.is_empty() {
-        return Ok(judged);
+    let mut read = judged;
+    if !looks.is_empty() {
+        let clauses: Vec<_> = looks.iter().flat_map(|look| look.clauses.clone()).collect();
+        let readings = reader.sentences(&clauses).await?;
+        read = message.look_again(read, &looks, &readings);
     }
-    let clauses: Vec<_> = looks.iter().flat_map(|look| look.clauses.clone()).collect();
-    let readings = reader.sentences(&clauses).await?;
-    Ok(message.look_again(judged, &looks, &readings))
+    let compounds = compounds(&read);
+    if compounds.is_empty() {
+        return Ok(read);
+    }
+    let readings = reader.sentences(&compounds).await?;
+    Ok(cut(read, &readings))
 }
 
 /// A sentence that the reader would not keep, but that the rules read as a plain statement. They seldom do, and are then
@@ -81,6 +87,11 @@ pub(super) fn statement(sentence: &ReadSentence, message: &Said<'_>) -> Option<S
         confidence: sentence.confidence(),
         turns: vec![message.turn],
         valid_from: None,
-        as_said: Some(AsSaid { text: sentence.text.clone(), before: sentence.before.clone(), standing }),
+        as_said: Some(AsSaid {
+            text: sentence.text.clone(),
+            before: sentence.before.clone(),
+            standing,
+            beside: sentence.beside.iter().map(|fact| third_person(fact, message.name, message.at)).collect(),
+        }),
     })
 }

@@ -43,8 +43,11 @@ impl Learning {
         statement: &Statement,
         known: &[Memory],
     ) -> Result<Related> {
-        let nearest = self.nearest(statement.said(), known).await?;
-        let candidates: Vec<Memory> = nearest.into_iter().map(|place| known[place].clone()).collect();
+        // The facts of one sentence do not change each other.
+        let is_beside = |memory: &&Memory| statement.is_beside(&memory.content, &memory.source_turns);
+        let others: Vec<Memory> = known.iter().filter(|memory| !is_beside(memory)).cloned().collect();
+        let nearest = self.nearest(statement.said(), &others).await?;
+        let candidates: Vec<Memory> = nearest.into_iter().map(|place| others[place].clone()).collect();
         let said = self.as_said(user, &candidates).await?;
         let mut relations = reader.relations(&pairs(statement, said.iter().map(String::as_str))).await?;
         // A change of one of many facts is easily missed in the whole.

@@ -15,6 +15,11 @@ pub(super) fn keeps(said: &str, told: &str, name: Option<&str>) -> bool {
     !lost && !invented
 }
 
+/// Whether the facts of a sentence have every value of it together, and no other.
+pub(super) fn are_kept(sentence: &str, facts: &[String]) -> bool {
+    keeps(sentence, &facts.join(" "), None)
+}
+
 /// The words that hold a digit or a capital, without the first person, and every Chinese character that is not a
 /// pronoun.
 fn values(text: &str) -> impl Iterator<Item = String> {

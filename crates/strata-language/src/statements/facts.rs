@@ -1,0 +1,100 @@
+//! The facts of a compound sentence: «I live in Malmö and keep bees» has two.
+//!
+//! A sentence is cut where each part can stand alone, and the subject is carried over. It stays whole where a part would lose
+//! its meaning: in quotations and lists of things, under a condition or a report, and where a pronoun needs the part
+//! before it. No value of the sentence is lost over all its parts.
+
+mod chinese;
+mod english;
+mod verbs;
+
+use super::chinese::is_chinese;
+use super::values;
+
+/// The facts of a sentence, in order and in the words of the speaker; the sentence itself if it is one fact.
+pub fn facts(sentence: &str) -> Vec<String> {
+    let sentence = sentence.trim();
+    let facts = if is_chinese(sentence) { chinese::facts(sentence) } else { english::facts(sentence) };
+    if facts.len() > 1 && values::are_kept(sentence, &facts) { facts } else { vec![sentence.to_owned()] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(sentence: &str, expected: &[&str]) {
+        assert_eq!(facts(sentence), expected, "{sentence}");
+    }
+
+    fn stays(sentence: &str) {
+        check(sentence, &[sentence]);
+    }
+
+    #[test]
+    fn english_facts_stand_alone() {
+        check("I live in Tampere and sell honey.", &["I live in Tampere.", "I sell honey."]);
+        check(
+            "Our plumber is Mr Okafor and our landlord is Petra.",
+            &["Our plumber is Mr Okafor.", "our landlord is Petra."],
+        );
+        check("i rent a boat, i swim every day", &["i rent a boat", "i swim every day"]);
+        check("I left Vodafone and joined Orange in May", &["I left Vodafone", "I joined Orange in May"]);
+        check("I've sold the van and bought a bike", &["I've sold the van", "I've bought a bike"]);
+        check(
+            "My aunt lives in Gent and teaches Latin.",
+            &["My aunt lives in Gent.", "My aunt teaches Latin."],
+        );
+        check("I'm vegan but eat honey.", &["I'm vegan.", "I eat honey."]);
+        check(
+            "I work at Nokia, and my badge number is 4471.",
+            &["I work at Nokia.", "my badge number is 4471."],
+        );
+        check(
+            "I have to call the bank, order tiles and paint the fence.",
+            &["I have to call the bank.", "I have to order tiles.", "I have to paint the fence."],
+        );
+        check("return the drill, water plants, buy salt", &["return the drill", "water plants", "buy salt"]);
+        check(
+            "Last year I left Vodafone and joined Orange.",
+            &["Last year I left Vodafone.", "Last year I joined Orange."],
+        );
+        check("Moved to Gdynia and started at Wärtsilä.", &["Moved to Gdynia.", "I started at Wärtsilä."]);
+    }
+
+    #[test]
+    fn english_that_belongs_together_stays_whole() {
+        stays("I like tea and coffee.");
+        stays("I was born and raised in Ghent.");
+        stays("My cousin who lives in Bari and teaches Latin is here.");
+        stays("If it rains I stay at home and read novels.");
+        stays("I think Ana left Lyon and my boss is angry.");
+        stays("We had a canoe but sold it.");
+        stays("I don't eat pork and drink milk rarely.");
+        stays("She said \"I live here and keep bees\" to me.");
+        stays("The gap between me and my brother is ten years.");
+        stays("I have to go and buy salt.");
+        stays("I eat fish because I like it and drink wine with it.");
+    }
+
+    #[test]
+    fn chinese_facts_stand_alone() {
+        check(
+            "我住在昆明，养了一条狗，平时用京东云。",
+            &["我住在昆明。", "我养了一条狗。", "我平时用京东云。"],
+        );
+        check("我在邮局上班，老家在绵阳", &["我在邮局上班", "我老家在绵阳"]);
+        check("我妹在大连读书，喜欢画画。", &["我妹在大连读书。", "我妹喜欢画画。"]);
+        check("我要续签护照，买邮票，还要修门", &["我要续签护照", "我要买邮票", "我还要修门"]);
+    }
+
+    #[test]
+    fn chinese_that_belongs_together_stays_whole() {
+        stays("如果下雨，我就在家看书。");
+        stays("我有一条狗，它叫豆豆。");
+        stays("我搬到昆明，因为房租便宜。");
+        stays("我听说老王走了，去了大连。");
+        stays("我喜欢茶，咖啡，牛奶。");
+        stays("我不是医生，是护士。");
+        stays("我有个表妹，叫小荷，在大连当老师。");
+    }
+}
