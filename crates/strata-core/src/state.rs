@@ -40,7 +40,7 @@ pub struct State {
 
 /// The turns of a session that have been read into its state. Turns that were recorded without being read, such as the
 /// user's, are read together with the next reply.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Observed {
     /// The number of turns that have been read.
@@ -52,6 +52,10 @@ pub struct Observed {
     /// background.
     #[serde(skip_serializing_if = "is_zero")]
     pub judged: u64,
+    /// The roles of the sentences of the last judged turns, oldest first: the turn's number, and a letter for each
+    /// sentence ([`CaseRole::letter`](crate::ports::CaseRole::letter)). The rolling summary chooses by them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<(u64, String)>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
@@ -60,6 +64,22 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl Observed {
+    /// The most turns whose roles are kept: more than the recent turns of a prompt, which are summarised next.
+    const MAX_ROLES: usize = 96;
+
+    /// Keeps the roles of a turn's sentences.
+    pub fn keep_roles(&mut self, seq: u64, letters: String) {
+        self.roles.retain(|(known, _)| *known != seq);
+        self.roles.push((seq, letters));
+        let over = self.roles.len().saturating_sub(Self::MAX_ROLES);
+        self.roles.drain(..over);
+    }
+
+    /// The roles of a turn's sentences, if the turn has been judged.
+    pub fn roles_of(&self, seq: u64) -> Option<&str> {
+        self.roles.iter().find(|(known, _)| *known == seq).map(|(_, letters)| letters.as_str())
+    }
+
     fn is_none(&self) -> bool {
         *self == Self::default()
     }

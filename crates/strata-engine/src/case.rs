@@ -9,10 +9,12 @@
 
 mod fold;
 mod roles;
+mod salience;
 mod sentences;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use fold::Case;
 pub(crate) use roles::{Judged, judged};
+pub(crate) use salience::{SALIENT_ROOM, salient};
 pub(crate) use sentences::{Sentence, sentences};

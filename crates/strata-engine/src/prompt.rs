@@ -98,11 +98,14 @@ pub struct SummarySettings {
     pub entry_chars: usize,
     /// The most characters of the summary: twenty whole entries, or about a hundred condensed ones.
     pub max_chars: usize,
+    /// Whether the sentences that matter are chosen, where the reader has judged them. Otherwise a message keeps its
+    /// beginning, or its first and last paragraph (layered-prompt design).
+    pub by_reader: bool,
 }
 
 impl Default for SummarySettings {
     fn default() -> Self {
-        Self { entry_chars: 300, max_chars: 6_000 }
+        Self { entry_chars: 300, max_chars: 6_000, by_reader: true }
     }
 }
 

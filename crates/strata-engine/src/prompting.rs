@@ -143,7 +143,7 @@ impl Prompting {
         rules.observe(Role::User, &request.question, &settings.filter, &mut state);
         let mut unfolded = self.recording.unfolded(user, &request.session, turn_count).await?;
         if self.recording.is_behind(&unfolded) {
-            unfolded = self.recording.catch_up(user, &request.session, unfolded).await;
+            unfolded = self.recording.catch_up(user, &request.session, unfolded, &state.observed).await;
         }
         // A client may record the question before it requests the prompt.
         let is_question =

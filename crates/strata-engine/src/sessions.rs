@@ -77,7 +77,7 @@ impl Sessions {
         let mut tries = 0;
         loop {
             let before = session_now(self.store.as_ref(), self.clock.as_ref(), user, session).await?;
-            state.observed = before.state.observed;
+            state.observed = before.state.observed.clone();
             let put = Change::PutState { session: session.clone(), state: Box::new(state.clone()) };
             let set = ChangeSet::one(self.clock.now(), put).expecting(Expectation::unchanged(&before));
             match self.store.apply(user, set).await {

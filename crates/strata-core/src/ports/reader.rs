@@ -117,6 +117,22 @@ pub enum CaseRole {
     Question,
 }
 
+impl CaseRole {
+    /// A letter for each role, in their order.
+    const LETTERS: [char; 14] = ['f', 'w', 'n', 'h', 'x', 'o', 'v', 'u', 'a', 'd', 't', 'k', '.', '?'];
+
+    /// The letter of the role, for a short notation of many.
+    pub fn letter(self) -> char {
+        Self::LETTERS[self as usize]
+    }
+
+    /// The role with this letter.
+    pub fn of_letter(letter: char) -> Option<Self> {
+        let place = Self::LETTERS.iter().position(|known| *known == letter)?;
+        <Self as strum::VariantArray>::VARIANTS.get(place).copied()
+    }
+}
+
 /// The relation of a new sentence to a remembered one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::VariantArray, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]

@@ -164,6 +164,7 @@ impl Learning {
                 read
             }
         };
+        state.observed.keep_roles(turn.seq, known.iter().map(|one| one.role.letter()).collect());
         let PromptRules { settings, rules } = &*self.recording.prompts;
         let by_rules = rules.read_alone(turn.role, &turn.content, &settings.filter);
         let mut case = Case::new(state, turn.seq, turn.created_at, &by_rules);

@@ -13,8 +13,8 @@ const BY_WORDS: WordModel = WordModel {
     terms: 8.3,
     length: 2.8,
     searched: 0.6,
-    offset: -9.8,
-    chinese_offset: -8.8,
+    offset: -9.6,
+    chinese_offset: -7.8,
     min_words: 4,
 };
 
@@ -22,10 +22,13 @@ const BY_WORDS: WordModel = WordModel {
 const BY_ENCODER: EncoderModel =
     EncoderModel { score: 8.9, cosine: 10.0, length: 2.1, searched: 1.0, offset: -15.0, min_words: 8 };
 
-/// The number of words for which `searched` adds nothing, and the range in which it counts. The best of many items looks
-/// better than the best of few, by chance alone. The range is that of the conversations of the fit.
+/// The number of words for which `searched` adds nothing. The best of many items looks better than the best of few, by
+/// chance alone.
 const USUAL_SEARCHED: f32 = 12_000.0;
-const SEARCHED_RANGE: (f32, f32) = (500.0, 54_000.0);
+/// The range of words in which `searched` counts: that of the conversations of the fit. By words alone, an item of a
+/// small store that shares one word with the question is no better than one of a large store.
+const SEARCHED_BY_WORDS: (f32, f32) = (USUAL_SEARCHED, 54_000.0);
+const SEARCHED_BY_ENCODER: (f32, f32) = (1_000.0, 54_000.0);
 
 /// The share of an item's own evidence in its log odds; the rest is the evidence of the best item. An answer in several
 /// parts has weak parts, and they help only beside the best one.
@@ -82,8 +85,7 @@ impl QuestionShape {
     }
 
     /// How much more was searched than usual, as a logarithm.
-    fn searched(self) -> f32 {
-        let (least, most) = SEARCHED_RANGE;
+    fn searched(self, (least, most): (f32, f32)) -> f32 {
         let words = self.searched_words.map_or(USUAL_SEARCHED, |words| words as f32);
         (words.clamp(least, most) / USUAL_SEARCHED).ln()
     }
@@ -95,14 +97,16 @@ impl QuestionShape {
                 let EncoderModel { score: by_score, cosine: by_cosine, length, searched, offset, min_words } =
                     BY_ENCODER;
                 let evidence = by_score * score + by_cosine * cosine.max(0.0);
-                offset + evidence + length * self.length(min_words) - searched * self.searched()
+                offset + evidence + length * self.length(min_words)
+                    - searched * self.searched(SEARCHED_BY_ENCODER)
             }
             None => {
                 let WordModel { exact, terms, length, searched, offset, chinese_offset, min_words } =
                     BY_WORDS;
                 let offset = if self.latin { offset } else { chinese_offset };
                 let evidence = exact * parts.exact + terms * parts.terms;
-                offset + evidence + length * self.length(min_words) - searched * self.searched()
+                offset + evidence + length * self.length(min_words)
+                    - searched * self.searched(SEARCHED_BY_WORDS)
             }
         }
     }
@@ -167,7 +171,7 @@ mod tests {
             calibrate(&mut items, QuestionShape { words: 6, latin: true, searched_words: Some(words) });
             items[0].relevance
         };
-        assert!(among(800) > among(20_000) && among(20_000) > among(50_000));
+        assert!(among(1_800) > among(20_000) && among(20_000) > among(50_000));
         assert_eq!(among(3), among(300), "a handful of words is not less than the least of the fit");
     }
 

@@ -118,8 +118,9 @@ impl Recording {
             self.observe(*role, content, seq, *created_at, &mut state);
         }
         state.observed.turns = turn_count + turns.len() as u64;
+        let folded = self.fold(user, session, turn_count, turns, &state.observed).await?;
         set.changes.push(Change::PutState { session: session.clone(), state: Box::new(state) });
-        set.changes.extend(self.fold(user, session, turn_count, turns).await?);
+        set.changes.extend(folded);
         Ok(())
     }
 

@@ -2,14 +2,19 @@
 //!
 //! Each version names the one it was built on. Within [`VERSION_TURNS`] turns a version is moved on in place, so that the
 //! chain grows by 6,000 characters for that many turns and not for every step.
+//!
+//! Where a reader judges sentences, the summary keeps the sentences that matter. The reader works in the background, so
+//! turns that it has not judged yet wait for it, up to [`MAX_WAITING`].
 
 use super::Recording;
 use jiff::Timestamp;
 
+use crate::case::{SALIENT_ROOM, salient};
 use crate::prompt::PromptRules;
 use crate::prompt::{Message, PromptSettings, build_summary_with, recent_start};
 use strata_core::error::Result;
 use strata_core::id::{SessionId, SummaryId, UserId};
+use strata_core::state::Observed;
 use strata_core::store::{Change, ChangeSet, SummaryQuery, TurnQuery};
 use strata_core::summary::{Strategy, Summary, SummaryStatus};
 use strata_core::turn::{NewTurn, Turn};
@@ -20,6 +25,10 @@ const MAX_FOLD: u64 = 512;
 
 /// The number of turns after which a version stays as it is and a new version is built on it.
 const VERSION_TURNS: u64 = 120;
+
+/// The most turns that wait for the reader. Beyond it they are summarised by rule, so that a reader that fails or falls
+/// far behind does not stop the summary.
+const MAX_WAITING: usize = 200;
 
 /// The latest rolling summary and the turns that it does not cover.
 pub(crate) struct Unfolded {
@@ -77,6 +86,7 @@ impl Recording {
         session: &SessionId,
         turn_count: u64,
         new: &[NewTurn],
+        observed: &Observed,
     ) -> Result<Option<Change>> {
         let step = self.prompts.settings.fold_step.max(1) as u64;
         // Most turns complete no step. Then nothing is read.
@@ -89,7 +99,7 @@ impl Recording {
             .map(|(turn, seq)| (seq, turn.token_count, Message::from(turn.clone().at(session.clone(), seq))));
         let now = self.clock.now();
         Ok(self
-            .folded(session, &unfolded, new.collect(), now)
+            .folded(session, &unfolded, new.collect(), observed, now)
             .map(|summary| Change::PutSummary(Box::new(summary))))
     }
 
@@ -102,9 +112,17 @@ impl Recording {
 
     /// Moves the summary on for a prompt and stores it for the next prompt. If it cannot be stored, the prompt is
     /// made all the same.
-    pub(crate) async fn catch_up(&self, user: &UserId, session: &SessionId, unfolded: Unfolded) -> Unfolded {
+    pub(crate) async fn catch_up(
+        &self,
+        user: &UserId,
+        session: &SessionId,
+        unfolded: Unfolded,
+        observed: &Observed,
+    ) -> Unfolded {
         let now = self.clock.now();
-        let Some(summary) = self.folded(session, &unfolded, Vec::new(), now) else { return unfolded };
+        let Some(summary) = self.folded(session, &unfolded, Vec::new(), observed, now) else {
+            return unfolded;
+        };
         let change = ChangeSet::one(now, Change::PutSummary(Box::new(summary.clone())));
         if let Err(error) = self.store.apply(user, change).await {
             tracing::warn!(%error, %session, "the rolling summary could not be stored; the next prompt tries again");
@@ -120,6 +138,7 @@ impl Recording {
         session: &SessionId,
         unfolded: &Unfolded,
         new: Vec<(u64, u32, Message)>,
+        observed: &Observed,
         now: Timestamp,
     ) -> Option<Summary> {
         let PromptRules { settings, .. } = &*self.prompts;
@@ -132,14 +151,23 @@ impl Recording {
             places.push((seq, tokens));
             messages.push(message);
         }
-        let leaving = recent_start(&messages, settings.recent_exchanges);
+        let mut leaving = recent_start(&messages, settings.recent_exchanges);
+        let mut lengths = settings.summary.clone();
+        if self.jobs.has_reader && lengths.by_reader {
+            lengths.entry_chars *= SALIENT_ROOM;
+            let judged = places.iter().take_while(|(seq, _)| *seq < observed.judged).count();
+            leaving = leaving.min(judged.max(messages.len().saturating_sub(MAX_WAITING)));
+            for ((seq, _), message) in places[..leaving].iter().zip(&mut messages) {
+                self.keep_salient(message, observed.roles_of(*seq));
+            }
+        }
         if leaving < settings.fold_step.max(1) {
             return None;
         }
         let existing = unfolded.summary.as_ref();
         let text = existing.map_or("", |summary| &summary.text);
         let (messages, skipped) = (&messages[..leaving], unfolded.skipped);
-        let text = build_summary_with(text, messages, skipped, &settings.filter, &settings.summary);
+        let text = build_summary_with(text, messages, skipped, &settings.filter, &lengths);
         let input_tokens =
             places[..leaving].iter().fold(0, |sum: u32, (_, tokens)| sum.saturating_add(*tokens));
         let elapsed = self.clock.now().duration_since(began).as_millis();
@@ -155,6 +183,19 @@ impl Recording {
             Some(version) if step.continues(version) => step.moved_on(version),
             base => step.new_version(SummaryId(self.ids.next()), session, base),
         })
+    }
+}
+
+impl Recording {
+    /// Reduces a message to the sentences that matter, if they are known.
+    fn keep_salient(&self, message: &mut Message, letters: Option<&str>) {
+        let PromptSettings { filter, summary, .. } = &self.prompts.settings;
+        let chosen = letters.and_then(|letters| {
+            salient(message.role, &message.content, letters, filter, summary.entry_chars)
+        });
+        if let Some(text) = chosen {
+            message.content = text;
+        }
     }
 }
 

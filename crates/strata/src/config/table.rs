@@ -183,6 +183,8 @@ pub(super) const GROUPS: &[(&str, &[Entry])] = &[
             "maximum number of characters of a message in the rolling summary"),
         entry("prompt.summary_max_chars", |c| number(&mut c.prompts.summary.max_chars, 1..=MAX_CHARS),
             "maximum number of characters of the rolling summary"),
+        entry("prompt.summary_by_reader", |c| switch(&mut c.prompts.summary.by_reader),
+            "choose the sentences of the rolling summary by the reader; `false` keeps the first and last paragraph of a message"),
         entry("prompt.enrichment", |c| optional_text(&mut c.prompts.enrichment),
             "template for a request that names a device, with `{question}` for the request"),
         entry("prompt.profiles", |c| profiles(&mut c.prompts.profiles),
