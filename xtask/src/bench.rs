@@ -11,11 +11,14 @@ use crate::workspace::Workspace;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Which groups to measure; all where none is named. `--list` names them. `reading` prints the figures of reading.
+    /// Which groups to measure; all where none is named. `--list` names them. `reading` prints what is read right, too.
     groups: Vec<String>,
     /// Small sizes, to see that everything runs; targets are not judged.
     #[arg(long)]
     quick: bool,
+    /// Measure a session of 50,000 turns too, in the group `reading`.
+    #[arg(long)]
+    long: bool,
     /// The folder of Strata's encoder; without it (or STRATA_BENCH_ENCODER) the group `encoder` is skipped.
     #[arg(long, value_name = "DIR")]
     encoder: Option<PathBuf>,
@@ -34,14 +37,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         "strata-bench",
     ]))?;
     let release = workspace.target()?.join("release");
-    let (reading, groups): (Vec<&String>, Vec<&String>) =
-        arguments.groups.iter().partition(|group| *group == "reading");
-    if !reading.is_empty() {
+    if arguments.groups.iter().any(|group| group == "reading") {
         let mut eval = std::process::Command::new(release.join("strata"));
         process::run(eval.current_dir(workspace.root()).args(["eval", "evals/reading", "--reading"]))?;
-        if groups.is_empty() {
-            return Ok(());
-        }
     }
     let mut bench = std::process::Command::new(release.join("strata-bench"));
     bench.current_dir(workspace.root());
@@ -57,5 +55,8 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     if arguments.list {
         bench.arg("--list");
     }
-    process::run(bench.args(groups))
+    if arguments.long {
+        bench.arg("--long");
+    }
+    process::run(bench.args(&arguments.groups))
 }

@@ -15,6 +15,7 @@ mod fill;
 mod learn;
 mod prompt;
 mod proxy;
+mod reading;
 mod recall;
 mod report;
 mod search;
@@ -45,6 +46,9 @@ struct Arguments {
     /// Use small sizes, to check that everything runs; targets are not judged.
     #[arg(long)]
     quick: bool,
+    /// Measure a session of 50,000 turns too, in the group `reading`.
+    #[arg(long)]
+    long: bool,
     /// The folder of another encoder for the group `encoder` [default: the encoder inside the binary]
     #[arg(long, value_name = "DIR", env = "STRATA_BENCH_ENCODER")]
     encoder: Option<PathBuf>,
@@ -66,6 +70,11 @@ const GROUPS: &[Group] = &[
     ("prompt", "prompts of long sessions: time and tokens", prompt::measure),
     ("proxy", "chats through the proxy against chats without it", proxy::measure),
     ("learn", "learning: messages a second, what it costs recording, what a model costs", learn::measure),
+    (
+        "reading",
+        "reading: messages a second, from recorded to believed, long sessions, recall meanwhile",
+        reading::measure,
+    ),
     ("serve", "the binary: start to ready, idle memory", served::measure),
 ];
 
@@ -76,6 +85,7 @@ struct Bench {
     stores: Stores,
     encoder: Option<PathBuf>,
     quick: bool,
+    long: bool,
 }
 
 impl Bench {
@@ -101,7 +111,7 @@ fn main() -> ExitCode {
 
 /// Runs the measurements and returns the number of missed targets.
 fn run(arguments: Arguments) -> Result<usize> {
-    let Arguments { groups, binary, out, quick, encoder, list } = arguments;
+    let Arguments { groups, binary, out, quick, long, encoder, list } = arguments;
     if list {
         GROUPS.iter().for_each(|(name, what, _)| println!("{name:<10}{what}"));
         return Ok(0);
@@ -111,7 +121,8 @@ fn run(arguments: Arguments) -> Result<usize> {
         bail!("group `{unknown}` is unknown; the groups are {}", known.join(", "));
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let mut bench = Bench { runtime, binary, stores: Stores::new(&out.join("stores"))?, encoder, quick };
+    let mut bench =
+        Bench { runtime, binary, stores: Stores::new(&out.join("stores"))?, encoder, quick, long };
     let mut report = Report::new(quick);
     for (name, what, measure) in GROUPS {
         if groups.is_empty() || groups.iter().any(|group| group == name) {

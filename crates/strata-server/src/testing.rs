@@ -12,7 +12,9 @@ use axum::response::Response;
 use http_body_util::BodyExt;
 use jiff::Timestamp;
 use serde_json::Value;
-use strata_core::ports::{ChatAnswer, ChatModel, ChatRequest, Clock, IdSource, Spent, TokenCounter};
+use strata_core::ports::{
+    ChatAnswer, ChatModel, ChatRequest, Clock, IdSource, Reranker, Spent, TokenCounter, TurnInContext,
+};
 use strata_core::store::{Head, InMemoryStore};
 use strata_core::{Store, UserId};
 use strata_engine::Engine;
@@ -31,6 +33,19 @@ impl Clock for SteppingClock {
     fn now(&self) -> Timestamp {
         let step = self.0.fetch_add(1, Ordering::Relaxed);
         "2026-03-01T12:00:00Z".parse::<Timestamp>().unwrap() + jiff::SignedDuration::from_secs(step as i64)
+    }
+}
+
+struct Reversing;
+
+#[async_trait]
+impl Reranker for Reversing {
+    fn model(&self) -> &str {
+        "reversing"
+    }
+
+    async fn score(&self, _: &str, items: &[TurnInContext]) -> strata_core::Result<Vec<f32>> {
+        Ok((0..items.len()).map(|place| 10.0 * place as f32).collect())
     }
 }
 
@@ -128,6 +143,12 @@ impl TestServer {
     pub(crate) fn with_model(model: Arc<dyn ChatModel>) -> Self {
         let engine = Self::engine(Arc::new(InMemoryStore::default()), EngineSettings::default());
         Self::serving(engine.with_chat_model(model), Settings::default())
+    }
+
+    /// A server with a cross-encoder that likes each candidate better than the one before it.
+    pub(crate) fn with_reversing_reranker() -> Self {
+        let engine = Self::engine(Arc::new(InMemoryStore::default()), EngineSettings::default());
+        Self::serving(engine.with_reranker(Arc::new(Reversing)), Settings::default())
     }
 
     pub(crate) fn over(store: Arc<dyn Store>, settings: Settings, engine: EngineSettings) -> Self {

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Learning;
-use super::reconcile::DatedStatement;
+use super::reconcile::{DatedStatement, Target};
 use crate::learn::checks::{SaidValues, share_content};
 use crate::learn::{Fate, Novelty, Plan, Said, Statement, rules};
+use strata_core::id::{SessionId, TurnId, UserId};
 use strata_core::memory::Memory;
 use strata_core::ports::{PairReading, SentencePair};
 use strata_language::statements::has_new_values;
@@ -17,6 +18,9 @@ use strata_language::statements::has_new_values;
 const SUPPORTED: f32 = 0.3;
 /// The same for sentences that share a word with content.
 const SUPPORTED_WITH_WORDS: f32 = 0.05;
+
+/// The number of nearest memories whose values a statement may name.
+const NEAR: usize = 3;
 
 /// How the learning model did, since this process began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -68,21 +72,30 @@ impl Learning {
 
     /// Removes the statements of messages of which the model told something that nobody said. Returns the places of these
     /// messages, for the reader.
-    pub(super) fn refuse_unsaid(
+    pub(super) async fn refuse_unsaid(
         &self,
+        user: &UserId,
+        session: &SessionId,
         statements: &mut Vec<Statement>,
-        said: &[Said<'_>],
-        replies: &[Option<String>],
-        earlier: &[EarlierTurn],
+        sources: &Sources<'_>,
     ) -> Vec<usize> {
-        let is_refused = |statement: &&Statement| !holds(statement, said, replies, earlier);
-        let refused: Vec<&Statement> = statements.iter().filter(is_refused).collect();
-        self.counts.0.refused_statements.fetch_add(refused.len() as u64, Ordering::Relaxed);
-        let of = |place: &usize| refused.iter().any(|one| one.turns.contains(&said[*place].turn));
-        let places: Vec<usize> = (0..said.len()).filter(of).collect();
-        let again: Vec<_> = places.iter().map(|place| said[*place].turn).collect();
-        statements.retain(|statement| !statement.turns.iter().any(|turn| again.contains(turn)));
-        places
+        let target = Target::new(user, session.clone());
+        let mut refused: Vec<TurnId> = Vec::new();
+        let mut count = 0;
+        for statement in statements.iter() {
+            if sources.hold(statement, &[]) {
+                continue;
+            }
+            // A change may name what the memory that it changes already says.
+            let near = self.neighbours(user, &target, statement).await.unwrap_or_default();
+            if !sources.hold(statement, &near[..near.len().min(NEAR)]) {
+                refused.extend(&statement.turns);
+                count += 1;
+            }
+        }
+        self.counts.0.refused_statements.fetch_add(count, Ordering::Relaxed);
+        statements.retain(|statement| !statement.turns.iter().any(|turn| refused.contains(turn)));
+        (0..sources.said.len()).filter(|place| refused.contains(&sources.said[*place].turn)).collect()
     }
 
     /// Takes out of a model's plan what the statements do not speak about: such memories stay. A statement that names
@@ -121,36 +134,44 @@ impl Learning {
     }
 }
 
-/// Whether each value of a statement was said: in its messages, in the turns that they answer, or by the user before.
-fn holds(
-    statement: &Statement,
-    said: &[Said<'_>],
-    replies: &[Option<String>],
-    earlier: &[EarlierTurn],
-) -> bool {
-    let mut values = SaidValues::default();
-    let mut at = None;
-    for (message, reply) in said.iter().zip(replies) {
-        if statement.turns.contains(&message.turn) {
-            at = Some(message.at);
-            values.add_day(message.at);
-            if let Some(reply) = reply {
-                values.add(reply, message.at);
+/// What a model's statements are drawn from.
+pub(super) struct Sources<'a> {
+    pub(super) said: &'a [Said<'a>],
+    /// The assistant's reply that each message answers.
+    pub(super) replies: &'a [Option<String>],
+    pub(super) earlier: &'a [EarlierTurn],
+}
+
+impl Sources<'_> {
+    /// Whether each value of a statement was said: in its messages, in the turns that they answer, by the user before, or
+    /// in these memories.
+    fn hold(&self, statement: &Statement, memories: &[Memory]) -> bool {
+        let mut values = SaidValues::default();
+        let mut at = None;
+        for (message, reply) in self.said.iter().zip(self.replies) {
+            let is_source = statement.turns.contains(&message.turn);
+            if is_source {
+                at = Some(message.at);
+                values.add_day(message.at);
+                if let Some(reply) = reply {
+                    values.add(reply, message.at);
+                }
+            }
+            // The user's earlier messages tell who «she» is.
+            if at.is_none() || is_source {
+                values.add(message.text, message.at);
+            }
+            if let Some(name) = message.name {
+                values.add_name(name);
             }
         }
-        // The user's earlier messages tell who «she» is.
-        if at.is_none() || statement.turns.contains(&message.turn) {
-            values.add(message.text, message.at);
+        let Some(at) = at else { return true };
+        let earlier = self.earlier.iter().filter(|turn| turn.by_user).map(|turn| turn.text.as_str());
+        for text in earlier.chain(memories.iter().map(|memory| memory.content.as_str())) {
+            values.add(text, at);
         }
-        if let Some(name) = message.name {
-            values.add_name(name);
-        }
+        values.hold(&statement.content, at)
     }
-    let Some(at) = at else { return true };
-    for turn in earlier.iter().filter(|turn| turn.by_user) {
-        values.add(&turn.text, at);
-    }
-    values.hold(&statement.content, at)
 }
 
 /// Whether a change of a memory is supported: by the reader or, without one, by the rules or by words that both share.

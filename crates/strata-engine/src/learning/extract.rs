@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 
 use super::Learning;
-use super::checked::EarlierTurn;
+use super::checked::{EarlierTurn, Sources};
 use super::reconcile::{DatedStatement, Target};
 use crate::ask::ask;
 use crate::jobs::{Ended, JobKind, Work, after, was_overtaken};
@@ -101,7 +101,7 @@ impl Learning {
             let known = extracted.take().filter(|(of, _)| *of == batch.read());
             let mut found = match known {
                 Some((_, found)) => found,
-                None => self.extract(&batch, on_failure).await?,
+                None => self.extract(&job.user, &batch, on_failure).await?,
             };
             let mut work = self.learned(&job.user, &batch, &found).await?;
             work.spent += std::mem::take(&mut spent);
@@ -188,7 +188,12 @@ impl Learning {
 
     /// The statements of a batch. The model finds them. The rules do if there is no model, if the turns lie too far
     /// back, or if the model fails.
-    pub(super) async fn extract(&self, batch: &Batch, on_failure: OnModelFailure) -> Result<Extracted> {
+    pub(super) async fn extract(
+        &self,
+        user: &UserId,
+        batch: &Batch,
+        on_failure: OnModelFailure,
+    ) -> Result<Extracted> {
         let settings = &self.settings;
         let texts: Vec<Cow<'_, str>> = batch.said.iter().map(|turn| strip_injected(&turn.content)).collect();
         let said: Vec<Said<'_>> =
@@ -204,7 +209,8 @@ impl Learning {
             let read = |text: &str| answer::statements(text, &said);
             match ask(model.as_ref(), &request, read, &mut spent).await {
                 Ok(mut statements) => {
-                    let again = self.refuse_unsaid(&mut statements, &said, &batch.replies, &batch.earlier);
+                    let sources = Sources { said: &said, replies: &batch.replies, earlier: &batch.earlier };
+                    let again = self.refuse_unsaid(user, &batch.session, &mut statements, &sources).await;
                     if !again.is_empty() {
                         statements.extend(self.read_without_model(batch, &said, &again).await.0);
                     }

@@ -57,7 +57,7 @@ impl Learning {
             // The caller does not wait for turns from before this call: the rules read them, without a call of the
             // model.
             let learning = if batch.covers(first) { self } else { &by_rules };
-            let found = learning.extract(&batch, OnModelFailure::UseRules).await?;
+            let found = learning.extract(user, &batch, OnModelFailure::UseRules).await?;
             let work = learning.learned(user, &batch, &found).await?;
             let set = ChangeSet { expect: work.expect, ..ChangeSet::new(self.clock.now(), work.changes) };
             match self.store.apply(user, set).await {

@@ -146,7 +146,12 @@ impl Learning {
 
     /// The current memories nearest to a statement, nearest first. They belong to the same agent, and are bound to this
     /// session or, unless the session is kept apart, to none.
-    async fn neighbours(&self, user: &UserId, target: &Target, statement: &Statement) -> Result<Vec<Memory>> {
+    pub(super) async fn neighbours(
+        &self,
+        user: &UserId,
+        target: &Target,
+        statement: &Statement,
+    ) -> Result<Vec<Memory>> {
         let request = RecallRequest {
             session: Some(target.within.clone()),
             scope: Some(if target.apart { Scope::Session } else { Scope::User }),

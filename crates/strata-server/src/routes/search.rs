@@ -252,6 +252,30 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_search_is_reranked_when_asked() {
+        let server = TestServer::with_reversing_reranker();
+        for content in ["the quay is closed on Sunday", "a quay", "which boats lie at that quay in winter"] {
+            let messages = json!([{"role": "user", "content": content}]);
+            server.post("/turns", json!({"user_id": "ada", "messages": messages})).await;
+        }
+        let ask = async |rerank: Value| {
+            let body = json!({"query": "quay", "user_id": "ada", "threshold": 0, "recency_weight": 0, "rerank": rerank});
+            server.post("/search", body).await
+        };
+        let list = |answer: Value| {
+            let items = answer["results"].as_array().unwrap().clone();
+            items.iter().map(|item| item["memory"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        let plain = list(ask(Value::Null).await.json());
+        assert_eq!(list(ask(json!(false)).await.json()), plain);
+        let mut reranked = list(ask(json!(true)).await.json());
+        assert_eq!((plain.len(), reranked.len()), (3, 3));
+        reranked.reverse();
+        assert_eq!(reranked, plain);
+        assert_eq!(ask(json!("yes")).await.status, 400);
+    }
+
+    #[tokio::test]
     async fn a_search_explains_itself_when_asked() {
         let server = with_tea().await;
         let ask = async |body: Value| server.post("/search", body).await.json();

@@ -1,13 +1,13 @@
 //! `strata learn`: runs the queued jobs now, as a server does in the background.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use indicatif::ProgressBar;
+use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use strata_core::job::{Job, JobStatus};
 use strata_core::ports::Spent;
-use strata_core::store::JobQuery;
+use strata_core::store::{JobQuery, Page, session_space};
 use strata_core::{SessionId, UserId};
 use strata_engine::Engine;
 use strata_engine::{Ended, Learned, SentenceExplanation};
@@ -155,17 +155,60 @@ pub(crate) async fn drain(engine: &Engine, workers: usize, report: &mut Report) 
         });
     }
     drop(sender);
-    let bar = ProgressBar::new_spinner();
+    let bar = ProgressBar::new(0);
+    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} turns, {msg} {eta}") {
+        bar.set_style(style);
+    }
+    // Nobody sees a hidden bar, and counting reads every session.
+    let mut backlog = if bar.is_hidden() { Backlog::default() } else { Backlog::read(engine).await? };
+    bar.set_length(backlog.turns);
     while let Some(learned) = finished.recv().await {
         report.count(&learned);
+        bar.set_position(backlog.read_after(engine, &learned).await?);
         bar.set_message(format!("{} jobs, {} memories changed", report.jobs, report.changed()));
-        bar.tick();
     }
     bar.finish_and_clear();
     while let Some(ended) = learners.join_next().await {
         ended.map_err(|error| Failure::Failed(error.into()))??;
     }
     Ok(())
+}
+
+/// The turns that wait to be learned from.
+#[derive(Debug, Default)]
+struct Backlog {
+    turns: u64,
+    read: u64,
+    /// How far each session that waits was read.
+    marks: HashMap<(UserId, SessionId), u64>,
+}
+
+impl Backlog {
+    async fn read(engine: &Engine) -> Outcome<Self> {
+        let mut backlog = Self::default();
+        for user in users(engine).await? {
+            for session in engine.store().sessions(&user, Page::first(u32::MAX)).await? {
+                let mark = engine.store().progress(&user, &session_space("learn", &session.id)).await?;
+                if mark < session.turn_count {
+                    backlog.turns += session.turn_count - mark;
+                    backlog.marks.insert((user.clone(), session.id), mark);
+                }
+            }
+        }
+        Ok(backlog)
+    }
+
+    /// The number of turns that were read, after a job.
+    async fn read_after(&mut self, engine: &Engine, learned: &Learned) -> Outcome<u64> {
+        if let Some(session) = &learned.session
+            && let Some(mark) = self.marks.get_mut(&(learned.user.clone(), session.clone()))
+        {
+            let now = engine.store().progress(&learned.user, &session_space("learn", session)).await?;
+            self.read += now.saturating_sub(*mark);
+            *mark = now.max(*mark);
+        }
+        Ok(self.read.min(self.turns))
+    }
 }
 
 /// The jobs that were run and their results.

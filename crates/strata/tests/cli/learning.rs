@@ -92,8 +92,15 @@ fn a_job_that_was_given_up_is_seen_and_tried_again() {
     let (machine, model) = (Machine::new(), Model::start());
     machine.record("trip", &["I like trams"]);
     model.set(Mood::Broken);
-    // Extraction falls back to the rules at the last attempt. This test checks that it waits until then.
-    let setting = ["--setting", "learn.timeout_secs=1", "--setting", "learn.retry_secs=3600"];
+    // Without the reader, extraction falls back to the rules at the last attempt. This test checks that it waits until then.
+    let setting = [
+        "--setting",
+        "learn.timeout_secs=1",
+        "--setting",
+        "learn.retry_secs=3600",
+        "--setting",
+        "learn.reader=off",
+    ];
     let args: Vec<&str> = ["learn", "--json"].into_iter().chain(setting).collect();
     let report = run(&machine, &model, &args).json();
     assert_eq!((&report["waiting"], &report["done"]), (&1.into(), &0.into()), "{report}");
@@ -105,6 +112,23 @@ fn a_job_that_was_given_up_is_seen_and_tried_again() {
     assert!(error.contains("dead"), "{error}");
     let table = machine.run(&["jobs", "list", "--all-users"]).ok();
     assert!(table.contains("LAST ERROR") && table.contains("trip"), "{table}");
+}
+
+#[test]
+fn the_reader_replaces_a_model_that_fails_and_doctor_says_so() {
+    let (machine, model) = (Machine::new(), Model::start());
+    machine.record("trip", &["I moved to Aveiro last spring."]);
+    model.set(Mood::Broken);
+    let report = run(&machine, &model, &["learn", "--json", "--setting", "learn.timeout_secs=1"]).json();
+    assert_eq!(report["waiting"], 0, "{report}");
+    assert!(memories(&machine).iter().any(|memory| memory.contains("Aveiro")), "{:?}", memories(&machine));
+    let checked = run(&machine, &model, &["doctor", "--quick"]).ok();
+    assert!(
+        checked.contains("learning model") && checked.contains("could not be used for 1 of"),
+        "{checked}"
+    );
+    let without = machine.run(&["doctor", "--quick"]).ok();
+    assert!(!without.contains("learning model"), "{without}");
 }
 
 #[test]

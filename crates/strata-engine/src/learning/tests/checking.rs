@@ -55,6 +55,18 @@ async fn a_value_of_the_reply_or_of_an_earlier_message_may_be_told() {
 }
 
 #[tokio::test]
+async fn a_change_may_name_what_the_memory_says() {
+    let world = world();
+    world.remember("The user rents a loft in Graz for 740 a month").await;
+    world.say("s", "the rent of the loft went up to 790").await;
+    let told = "The user rents a loft in Graz for 790 a month";
+    let (engine, _) = both(&world, vec![states(&[(told, 1)]), decides(&["NONE", "ADD"])], &[]);
+    engine.learning.learn_all().await.unwrap();
+    assert!(believed(&world).await.contains(&told.to_owned()));
+    assert_eq!(record(&engine), ModelRecord::default());
+}
+
+#[tokio::test]
 async fn a_plan_closes_nothing_that_the_message_does_not_speak_about() {
     let world = world();
     for (text, told) in [
