@@ -14,8 +14,11 @@ mod dates;
 mod english;
 mod facts;
 mod parts;
+mod persons;
 mod pieces;
 mod quotations;
+mod same_fact;
+mod sense;
 mod values;
 
 use std::sync::LazyLock;
@@ -24,10 +27,13 @@ use jiff::Timestamp;
 use regex::Regex;
 
 pub use aside::{Aside, Leaning, aside, is_housekeeping};
-pub use facts::facts;
+pub use facts::{facts, with_subject};
 pub use parts::{joined, parts};
+pub use persons::{begins_with_pronoun, with_person};
 pub use pieces::{Form, Piece, chinese_clauses, pieces, rough_length};
-pub use values::{has_new_values, says_more};
+pub use same_fact::is_same_fact;
+pub use sense::{is_instruction, refers_back, says_done};
+pub use values::{has_new_values, says_more, share_content};
 
 /// The least number of letters and digits that a text has to have without its greeting.
 const LEAST_WITHOUT_GREETING: usize = 4;

@@ -62,7 +62,12 @@ async fn fill(store: &SqliteStore) {
         failed: Some(true),
         usage: Usage { input: Some(9), output: Some(2) },
         high_value: true,
-        owner: Owner { agent: Some("guide".to_owned()), in_session: true, metadata: said.metadata.clone() },
+        owner: Owner {
+            agent: Some("guide".to_owned()),
+            in_session: true,
+            apart: false,
+            metadata: said.metadata.clone(),
+        },
     };
     let mut bound = memory("杭州的西湖很美");
     bound.session = Some(session("walks"));

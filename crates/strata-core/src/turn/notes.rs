@@ -35,6 +35,10 @@ pub struct Owner {
     pub agent: Option<String>,
     /// Whether the memories are bound to the session of the turn, regardless of the settings.
     pub in_session: bool,
+    /// Whether the session stands behind a wall, so that nothing that is said in it changes a memory of another session.
+    /// Such memories are bound to the session.
+    #[serde(default)]
+    pub apart: bool,
     /// The client's metadata for each memory.
     pub metadata: Metadata,
 }

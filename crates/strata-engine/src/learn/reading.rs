@@ -5,7 +5,10 @@
 
 use strata_core::memory::MemoryKind;
 use strata_core::ports::{SentenceInContext, SentenceReading, Speaker, Voice, best};
-use strata_language::statements::{self, Aside, Form, Leaning, Piece, chinese_clauses, facts, rough_length};
+use strata_language::statements::{
+    self, Aside, Form, Leaning, Piece, begins_with_pronoun, chinese_clauses, facts, is_instruction,
+    rough_length, says_done, with_person,
+};
 
 use super::Standing;
 
@@ -38,6 +41,8 @@ pub(crate) struct ReadSentence {
     pub(crate) verdict: Verdict,
     /// The other facts of the sentence, if it is one of several.
     pub(crate) beside: Vec<String>,
+    /// What is remembered instead of the sentence, if it needs the one before it.
+    pub(crate) told: Option<String>,
 }
 
 /// What becomes of a sentence.
@@ -74,7 +79,14 @@ impl ReadSentence {
     /// The kind of the memory that it becomes.
     pub(crate) fn kind(&self) -> MemoryKind {
         let voice = best(&self.reading.voice);
-        if voice == Voice::Instruction as usize { MemoryKind::Instruction } else { self.reading.kind() }
+        match self.reading.kind() {
+            _ if voice == Voice::Instruction as usize || is_instruction(&self.text) => {
+                MemoryKind::Instruction
+            }
+            // «I finished the tax return» is nothing to be done.
+            MemoryKind::Todo if says_done(&self.text) => MemoryKind::Event,
+            kind => kind,
+        }
     }
 
     /// How sure it is that the sentence is the user's own and worth remembering.
@@ -157,6 +169,7 @@ impl UnreadMessage {
                 reading,
                 verdict,
                 beside: Vec::new(),
+                told: None,
             });
             before = &piece.text;
         }
@@ -208,6 +221,7 @@ impl UnreadMessage {
                         reading: *reading,
                         verdict,
                         beside: Vec::new(),
+                        told: None,
                     });
                 }
             }
@@ -269,10 +283,28 @@ pub(crate) fn cut(read: Vec<ReadSentence>, readings: &[SentenceReading]) -> Vec<
                 reading: SentenceReading { kind: reading.kind, ..sentence.reading },
                 verdict: sentence.verdict,
                 beside: others.map(|(_, fact)| fact.clone()).collect(),
+                told: None,
             });
         }
     }
     found
+}
+
+/// Names the person of each kept sentence that begins with «she» or «he» from the sentence before it in the message. If that
+/// is not plain, the sentence before is remembered with it.
+pub(crate) fn with_persons(mut read: Vec<ReadSentence>) -> Vec<ReadSentence> {
+    for place in 1..read.len() {
+        let is_kept = read[place].verdict == Verdict::Statement(Standing::Kept);
+        if !is_kept || !begins_with_pronoun(&read[place].text) {
+            continue;
+        }
+        let (before, is_own) = (&read[place - 1], matches!(read[place - 1].verdict, Verdict::Statement(_)));
+        let said = before.told.as_ref().unwrap_or(&before.text);
+        let told = with_person(&read[place].text, said);
+        let both = || format!("{said} {}", read[place].text);
+        read[place].told = told.or_else(|| is_own.then(both));
+    }
+    read
 }
 
 /// The probability that a sentence is the user's own assertion or standing instruction.
@@ -350,6 +382,21 @@ mod tests {
         let found = message.look_again(judged, &looks, &readings);
         let texts: Vec<&str> = found.iter().map(|sentence| sentence.text.as_str()).collect();
         assert_eq!(texts, ["我家老二下个月满四岁了。"]);
+    }
+
+    #[test]
+    fn what_is_done_is_an_event_and_an_order_is_an_instruction() {
+        let kind = |text: &str, kind: usize| {
+            let mut reading = reading(0.9, Voice::Own);
+            (reading.kind[0], reading.kind[kind]) = (0.0, 1.0);
+            UnreadMessage::new(text, "").judge(&[reading])[0].kind()
+        };
+        let todo = 3;
+        assert_eq!(kind("I have to file the claim.", todo), MemoryKind::Todo);
+        assert_eq!(kind("I filed the claim.", todo), MemoryKind::Event);
+        assert_eq!(kind("我交完水费了", todo), MemoryKind::Event);
+        assert_eq!(kind("Don't ever suggest seafood.", 1), MemoryKind::Instruction);
+        assert_eq!(kind("别再给我推荐恐怖片", 1), MemoryKind::Instruction);
     }
 
     #[test]

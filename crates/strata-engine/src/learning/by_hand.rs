@@ -39,7 +39,7 @@ impl Learning {
         let target = Target {
             session: session.clone(),
             within: session.unwrap_or_default(),
-            owner: Owner { agent, in_session: false, metadata },
+            owner: Owner { agent, metadata, ..Owner::default() },
             // A statement that is given for a session, or for none, says nothing about other sessions.
             apart: true,
         };

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::Learning;
 use super::read::{read_message, statement};
 use super::reconcile::{DatedStatement, Target};
+use super::relate::Related;
 use crate::learn::reading::ReadSentence;
 use crate::learn::relation::{Decision, decide};
 use crate::learn::{Said, Standing, rules};
@@ -87,8 +88,12 @@ impl Learning {
                 Some(statement) => {
                     let dated = [DatedStatement { statement, at: now }];
                     let (known, _) = self.neighbourhood(user, &target, &dated).await?;
-                    let related = self.related(user, reader.as_ref(), &dated[0].statement, &known).await?;
                     let DatedStatement { statement, .. } = &dated[0];
+                    // What was said in the same words is known without a reader.
+                    let related = match target.equal(&statement.content, &known) {
+                        Some(same) => Related::same(same),
+                        None => self.related(user, reader.as_ref(), statement, &known).await?,
+                    };
                     Some(StatementExplanation {
                         memory: statement.content.clone(),
                         kind: statement.kind,

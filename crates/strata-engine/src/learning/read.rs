@@ -4,12 +4,12 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::Learning;
-use crate::learn::reading::{ReadSentence, UnreadMessage, Verdict, compounds, cut};
+use crate::learn::reading::{ReadSentence, UnreadMessage, Verdict, compounds, cut, with_persons};
 use crate::learn::{AsSaid, Said, Standing, Statement, rules};
 use strata_core::error::Result;
 use strata_core::id::TurnId;
-use strata_core::ports::Reader;
-use strata_language::statements::third_person;
+use strata_core::ports::{Reader, Voice};
+use strata_language::statements::{is_instruction, third_person};
 
 /// The most statements of a message. Their order of confidence decides.
 const MAX_STATEMENTS: usize = 12;
@@ -60,15 +60,20 @@ pub(super) async fn read_message(
     }
     let compounds = compounds(&read);
     if compounds.is_empty() {
-        return Ok(read);
+        return Ok(with_persons(read));
     }
     let readings = reader.sentences(&compounds).await?;
-    Ok(cut(read, &readings))
+    Ok(with_persons(cut(read, &readings)))
 }
 
 /// A sentence that the reader would not keep, but that the rules read as a plain statement. They seldom do, and are then
 /// right; the reader passes over names in greetings.
 fn with_rules(mut sentence: ReadSentence) -> ReadSentence {
+    // A standing instruction is easily taken for a request.
+    let is_request = matches!(sentence.verdict, Verdict::NotOwn(Voice::Request));
+    if is_request && is_instruction(&sentence.text) {
+        sentence.verdict = Verdict::Statement(Standing::Kept);
+    }
     if let Verdict::Statement(Standing::AsChange | Standing::AsSureChange) = sentence.verdict {
         let turn = TurnId(Uuid::nil());
         let said = Said { turn, name: None, text: &sentence.text, at: Timestamp::UNIX_EPOCH };
@@ -82,7 +87,7 @@ fn with_rules(mut sentence: ReadSentence) -> ReadSentence {
 pub(super) fn statement(sentence: &ReadSentence, message: &Said<'_>) -> Option<Statement> {
     let Verdict::Statement(standing) = sentence.verdict else { return None };
     Some(Statement {
-        content: third_person(&sentence.text, message.name, message.at),
+        content: third_person(sentence.told.as_ref().unwrap_or(&sentence.text), message.name, message.at),
         kind: sentence.kind(),
         confidence: sentence.confidence(),
         turns: vec![message.turn],

@@ -32,6 +32,7 @@ use strata_core::store::{Change, Expectation, Item, ItemKinds};
 use strata_core::turn::Owner;
 use strata_language::normalised;
 use strata_language::plan::{Fate, Novelty, Plan, TodoEnd};
+use strata_language::statements::is_same_fact;
 
 /// The most memories that are searched for each statement. The rules read all of them. An equal memory is among them,
 /// because it is the most relevant one.
@@ -70,6 +71,11 @@ impl Target {
     /// apart, of this session or of none.
     fn may_hold(&self, memory: &Memory) -> bool {
         memory.agent == self.owner.agent && (self.holds_here(memory) || !self.apart)
+    }
+
+    /// The memory that says the same in the same words, apart from spelling and the order around «is».
+    pub(super) fn equal<'m>(&self, content: &str, known: &'m [Memory]) -> Option<&'m Memory> {
+        known.iter().find(|memory| self.holds_here(memory) && is_same_fact(&memory.content, content))
     }
 
     /// Whether a memory holds in this session.
@@ -181,10 +187,10 @@ impl Learning {
     }
 
     /// Whether a session stands behind a wall: what is said in it changes nothing elsewhere. The sessions of a named user
-    /// are about one person, so a change in one of them holds for the others.
+    /// are about one person, so without such a wall a change in one of them holds for the others.
     pub(super) fn keeps_apart(&self, user: &UserId, owner: &Owner) -> bool {
         let is_nobodys = owner.in_session && *user == UserId::default();
-        is_nobodys || self.recall.settings.scope == RecallScope::Session
+        owner.apart || is_nobodys || self.recall.settings.scope == RecallScope::Session
     }
 
     /// The memories near any of the statements, and the indexes of those that a model sees: the nearest ones of each
@@ -282,19 +288,18 @@ impl Reconciler<'_> {
         let mut seen = BTreeSet::new();
         let mut new = Vec::new();
         for one in dated {
-            let text = normalised(&one.statement.content);
-            match self.equal(&text).cloned() {
+            match self.equal(&one.statement.content).cloned() {
                 Some(memory) => self.repeat(&memory, &one.statement),
-                None if seen.insert(text) => new.push(one),
+                None if seen.insert(normalised(&one.statement.content)) => new.push(one),
                 None => self.again.push(one.statement),
             }
         }
         new
     }
 
-    /// The current memory with this normalised text.
-    fn equal(&self, text: &str) -> Option<&Memory> {
-        self.known.iter().find(|memory| self.target.holds_here(memory) && normalised(&memory.content) == text)
+    /// The current memory that says the same in the same words.
+    fn equal(&self, content: &str) -> Option<&Memory> {
+        self.target.equal(content, &self.known)
     }
 
     /// Handles a statement that is known already. Its turns join the memory's source turns, so that the memory survives
@@ -314,7 +319,7 @@ impl Reconciler<'_> {
     /// Adds the turns of repeated statements to the memories that now hold them.
     fn confirm_repeated(&mut self) {
         for statement in std::mem::take(&mut self.again) {
-            let id = self.equal(&normalised(&statement.content)).map(|memory| memory.id);
+            let id = self.equal(&statement.content).map(|memory| memory.id);
             if let Some(id) = id {
                 self.confirm(id, &statement.turns);
             }

@@ -13,10 +13,13 @@ use crate::learn::{Standing, Statement};
 use strata_core::error::{Error, Result};
 use strata_core::id::{MemoryId, UserId};
 use strata_core::memory::{Memory, MemoryKind, MemoryNotes};
-use strata_core::ports::{PairReading, Reader, SentenceInContext, SentencePair};
+use strata_core::ports::{PairReading, Reader, Relation, SentenceInContext, SentencePair};
 use strata_core::store::Change;
 use strata_language::plan::{Fate, TodoEnd};
-use strata_language::statements::{has_new_values, joined, parts, rough_length, says_more, without_greeting};
+use strata_language::statements::{
+    has_new_values, joined, parts, refers_back, rough_length, says_done, says_more, share_content,
+    with_subject, without_greeting,
+};
 
 /// The number of candidates whose parts are compared too, if they are long.
 const LOOKED_INTO: usize = 2;
@@ -27,11 +30,23 @@ const DIVISIBLE: usize = 12;
 /// The probability from which a change of the whole is likely, and from which one of a part is sure.
 const LIKELY: f32 = 0.5;
 const SURE: f32 = 0.9;
+/// The probability from which a statement ends a memory with which it shares no word. If it refers to what was said
+/// before, [`SURE`] is enough.
+const VERY_SURE: f32 = 0.95;
 
 /// A statement's candidates, with the relation to each.
 pub(super) struct Related {
     pub(super) candidates: Vec<Memory>,
     pub(super) relations: Vec<PairReading>,
+}
+
+impl Related {
+    /// A memory that says the same in the same words.
+    pub(super) fn same(memory: &Memory) -> Self {
+        let mut relation = PairReading::default();
+        relation.0[Relation::Repeats as usize] = 1.0;
+        Self { candidates: vec![memory.clone()], relations: vec![relation] }
+    }
 }
 
 impl Learning {
@@ -60,6 +75,11 @@ impl Learning {
             let surest = of_parts.into_iter().max_by(|a, b| a.change().total_cmp(&b.change()));
             if let Some(surest) = surest.filter(|surest| surest.change() >= SURE) {
                 *relation = surest;
+            }
+        }
+        for (place, relation) in relations.iter_mut().enumerate() {
+            if is_about_another(statement, &candidates[place], &said[place], relation) {
+                *relation = PairReading::default();
             }
         }
         Ok(Related { candidates, relations })
@@ -153,6 +173,7 @@ impl Learning {
         let change = changes(vec![said.clone()]).await?.first().copied().unwrap_or(1.0);
         let alone = SentenceInContext { text: said, ..SentenceInContext::default() };
         let worth = reader.sentences(&[alone]).await?.first().map_or(0.0, |reading| reading.worth);
+        let told = parts.told.first().map_or(told.clone(), |first| with_subject(first, &told));
         Ok(Some(Some(told).filter(|_| rest_holds(change, worth))))
     }
 }
@@ -182,6 +203,24 @@ pub(super) struct Ended {
     memory: Memory,
     /// The part of it that still holds.
     rest: Option<String>,
+}
+
+/// Whether a statement that seems to end a memory speaks about something else: they share no word, and the reader is not
+/// very sure. A todo ends with a bare «done».
+fn is_about_another(
+    statement: &Statement,
+    memory: &Memory,
+    remembered: &str,
+    relation: &PairReading,
+) -> bool {
+    let new = statement.said();
+    let refers = refers_back(new);
+    let is_done = memory.kind == MemoryKind::Todo && refers && says_done(new);
+    let least = if refers { SURE } else { VERY_SURE };
+    relation.of(Relation::Ends) > relation.of(Relation::Replaces)
+        && relation.change() < least
+        && !is_done
+        && !share_content(new, remembered)
 }
 
 fn pairs<'a>(statement: &Statement, remembered: impl Iterator<Item = &'a str>) -> Vec<SentencePair> {
@@ -240,7 +279,7 @@ impl Reconciler<'_> {
         let fates: Vec<(Memory, Fate)> =
             ended.iter().map(|old| (old.memory.clone(), fate(&old.memory, &one.statement, keep))).collect();
         if keep {
-            let id = self.add(one, &fates);
+            let id = self.add(&in_place_of(one, ended), &fates);
             if let Some(thread) = ended.first().map(|old| old.memory.thread()) {
                 self.note(id, MemoryNotes { thread: Some(thread), ..MemoryNotes::default() });
             }
@@ -283,6 +322,15 @@ impl Reconciler<'_> {
             memory.notes = notes.or(memory.notes);
         }
     }
+}
+
+/// A statement in the place of memories: what replaces a standing instruction is one.
+fn in_place_of(one: &DatedStatement, ended: &[Ended]) -> DatedStatement {
+    let mut one = one.clone();
+    if ended.iter().any(|old| old.memory.kind == MemoryKind::Instruction) {
+        one.statement.kind = MemoryKind::Instruction;
+    }
+    one
 }
 
 /// What happens to a memory that a statement changes.

@@ -86,16 +86,21 @@ impl Prompting {
 
     /// The user's standing instructions, newest first. They hold for every question of their session, or of all.
     async fn instructions(&self, user: &UserId, gathering: &Gathering) -> Vec<RecalledItem> {
+        let item =
+            |memory| RecalledItem { item: Item::Memory(memory), shortened: None, score: 1.0, relevance: 1.0 };
+        let found = self.standing(user, &gathering.session).await;
+        found.into_iter().map(item).filter(|item| !gathering.shows(&item.item)).collect()
+    }
+
+    /// The memories that are standing instructions in a session, newest first.
+    pub(super) async fn standing(&self, user: &UserId, session: &SessionId) -> Vec<Memory> {
         let current = MemoryQuery::new(MemorySelect::Current { as_of: None });
         let page = Page::first(MAX_INSTRUCTIONS);
         let query = MemoryQuery { kind: Some(MemoryKind::Instruction), page, ..current };
         let store = self.recording.store.as_ref();
         let found = store.memories(user, &query).await.unwrap_or_default();
-        let holds =
-            |memory: &Memory| memory.session.as_ref().is_none_or(|session| *session == gathering.session);
-        let item =
-            |memory| RecalledItem { item: Item::Memory(memory), shortened: None, score: 1.0, relevance: 1.0 };
-        found.into_iter().filter(holds).map(item).filter(|item| !gathering.shows(&item.item)).collect()
+        let holds = |memory: &Memory| memory.session.as_ref().is_none_or(|bound| bound == session);
+        found.into_iter().filter(holds).collect()
     }
 
     /// The instructions, at most a third of the budget, and the other items that fit beside them.

@@ -18,6 +18,24 @@ pub fn facts(sentence: &str) -> Vec<String> {
     if facts.len() > 1 && values::are_kept(sentence, &facts) { facts } else { vec![sentence.to_owned()] }
 }
 
+/// What is left of a statement in the third person, with the user as its subject if it lost it: «plays handball» after
+/// «The user lives in Malmö».
+pub fn with_subject(statement: &str, rest: &str) -> String {
+    let subject = ["The user", "用户", "用戶"].into_iter().find(|subject| statement.starts_with(subject));
+    let lost = |subject: &&str| !rest.starts_with(subject);
+    match subject.filter(lost) {
+        Some("The user") if english::begins_with_verb(rest) => {
+            let mut letters = rest.chars();
+            let first: String = letters.next().into_iter().flat_map(char::to_lowercase).collect();
+            format!("The user {first}{}", letters.as_str())
+        }
+        Some(subject) if subject != "The user" && chinese::begins_with_verb(rest) => {
+            format!("{subject}{rest}")
+        }
+        _ => rest.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,6 +92,16 @@ mod tests {
         stays("The gap between me and my brother is ten years.");
         stays("I have to go and buy salt.");
         stays("I eat fish because I like it and drink wine with it.");
+    }
+
+    #[test]
+    fn a_rest_has_a_subject() {
+        let check =
+            |statement: &str, rest: &str, expected: &str| assert_eq!(with_subject(statement, rest), expected);
+        check("The user rents a flat, plays chess", "Plays chess", "The user plays chess");
+        check("The user rents a flat, the rent is 900", "The rent is 900", "The rent is 900");
+        check("用户租房，喜欢下棋", "喜欢下棋", "用户喜欢下棋");
+        check("用户租房，房租九百", "房租九百", "房租九百");
     }
 
     #[test]

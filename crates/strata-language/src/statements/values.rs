@@ -78,3 +78,26 @@ pub fn says_more(new: &str, old: &str) -> bool {
     let added = text::query_terms(new).into_iter().filter(|term| !known.contains(term)).count();
     added >= MORE_TERMS || has_new_values(new, old)
 }
+
+/// Characters of Chinese grammar, which two sentences share without speaking about the same thing.
+const GRAMMAR: &str = "我们們咱俺你您他她它自己用户戶的了是在不没沒有一个個也都就还還这這那要会會能得和跟把被给給从從到上下来來去着著过過再又很太吗呢吧啊最";
+
+/// The number of letters from which two words that begin alike are forms of one word.
+const SAME_STEM: usize = 4;
+
+/// Whether two sentences share a word with content.
+pub fn share_content(a: &str, b: &str) -> bool {
+    let is_content = |c: &char| is_han(*c) && !GRAMMAR.contains(*c);
+    if a.chars().filter(is_content).any(|c| b.contains(c)) {
+        return true;
+    }
+    let words = |text: &str| -> Vec<String> {
+        let is_word =
+            |term: &String| term != "user" && !text::is_stop_word(term) && !term.chars().any(is_han);
+        text::query_terms(text).into_iter().filter(is_word).collect()
+    };
+    let others = words(b);
+    let stem = |word: &str| word.get(..SAME_STEM).map(str::to_owned).filter(|_| word.len() > SAME_STEM);
+    let is_same = |a: &str, b: &str| a == b || stem(a).is_some() && stem(a) == stem(b);
+    words(a).iter().any(|word| others.iter().any(|other| is_same(word, other)))
+}

@@ -205,7 +205,8 @@ impl Exchange<'_> {
     fn heard(&self) -> Vec<NewMessage> {
         let mut heard: Vec<_> = self.body.messages.iter().filter_map(|message| message.heard()).collect();
         for message in &mut heard {
-            message.notes.owner.in_session = self.scope == Some(RecallScope::Session);
+            let is_behind = self.scope == Some(RecallScope::Session);
+            (message.notes.owner.in_session, message.notes.owner.apart) = (is_behind, is_behind);
         }
         heard
     }

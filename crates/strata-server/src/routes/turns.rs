@@ -140,7 +140,8 @@ async fn record_turns(
     let mut messages: Vec<_> = request.messages.into_iter().map(MessageRequest::into_message).collect();
     for message in &mut messages {
         // Memories that are learned behind a wall stay behind it.
-        message.notes.owner.in_session = within == Some(RecallScope::Session);
+        let is_behind = within == Some(RecallScope::Session);
+        (message.notes.owner.in_session, message.notes.owner.apart) = (is_behind, is_behind);
     }
 
     let recorded = app.engine().recording.record(&user, &session, messages, key.as_deref()).await?;

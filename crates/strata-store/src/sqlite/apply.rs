@@ -222,7 +222,8 @@ impl<'a> Writing<'a> {
                 notes.usage.output,
                 notes.high_value,
                 notes.owner.agent,
-                notes.owner.in_session,
+                // 1 for memories that are bound to the session, 2 for a session that stands apart.
+                u8::from(notes.owner.in_session) + u8::from(notes.owner.in_session && notes.owner.apart),
                 metadata(&notes.owner.metadata),
             ]);
             inserted.map_err(|error| {

@@ -190,7 +190,19 @@ fn turn_notes(cells: &Cells<'_>) -> Outcome<TurnNotes> {
         failed: cells.get(17)?,
         usage: Usage { input: cells.optional_number(18)?, output: cells.optional_number(19)? },
         high_value: cells.get(20)?,
-        owner: Owner { agent: cells.get(21)?, in_session: cells.get(22)?, metadata: cells.metadata(23)? },
+        owner: owner(cells)?,
+    })
+}
+
+/// The owner of what is learned from a turn. The second cell is 1 for memories that are bound to the session, and 2 for a
+/// session that stands apart.
+fn owner(cells: &Cells<'_>) -> Outcome<Owner> {
+    let bound: i64 = cells.get(22)?;
+    Ok(Owner {
+        agent: cells.get(21)?,
+        in_session: bound > 0,
+        apart: bound > 1,
+        metadata: cells.metadata(23)?,
     })
 }
 

@@ -129,6 +129,7 @@ pub async fn keeps_what_is_noted_about_a_turn(store: &dyn Store) {
         owner: Owner {
             agent: Some("cook".to_owned()),
             in_session: true,
+            apart: true,
             metadata: Metadata::from_text(r#"{"b":1,"a":2}"#).unwrap(),
         },
     };

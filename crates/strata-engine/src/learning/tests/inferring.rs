@@ -102,7 +102,8 @@ async fn a_memory_has_the_metadata_of_its_message() {
     let (user, s) = (world.user.clone(), session("s"));
     let mut attached = Metadata::new();
     attached.insert("topic", "home".into());
-    let owner = Owner { agent: Some("cook".to_owned()), in_session: true, metadata: attached.clone() };
+    let owner =
+        Owner { agent: Some("cook".to_owned()), in_session: true, apart: false, metadata: attached.clone() };
     let mut said = message("I live in Berlin");
     said[0].notes.owner = owner;
     let (engine, _) = with_model(&world, vec![states(&[("The user lives in Berlin", 1)])]);

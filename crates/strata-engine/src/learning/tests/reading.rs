@@ -5,6 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::fixture::*;
+use crate::prompt::PromptBody;
+use crate::prompting::PromptRequest;
 use crate::{Engine, Event, NewMemory};
 use strata_core::error::{Error, Result};
 use strata_core::id::UserId;
@@ -92,10 +94,112 @@ async fn own_sentences_become_statements_in_the_third_person() {
         &["I bake bread in Turku, and my oven is old. Can you find me a new one for less than 900?", "ok"],
     )
     .await;
-    assert_eq!(believed(&world).await, ["The user bakes bread in Turku, and their oven is old."]);
+    let facts = ["The user bakes bread in Turku.", "The user's oven is old."];
+    assert_eq!(believed(&world).await, facts);
     say(&world, &engine, &["Correct this for me please:\nI lives in Narvik since May."]).await;
     say(&world, &engine, &["Generate a title for this conversation: I moved to Narvik."]).await;
-    assert_eq!(believed(&world).await.len(), 1, "material and prompts of programs are nobody's word");
+    assert_eq!(believed(&world).await, facts, "material and prompts of programs are nobody's word");
+}
+
+#[tokio::test]
+async fn a_compound_sentence_is_several_memories() {
+    let world = world();
+    let pairs = [
+        ("Vodafone", "Elisa", Relation::Replaces, 0.9),
+        ("dentist", "florist", Relation::Replaces, 0.9),
+        ("京东云", "华为云", Relation::Replaces, 0.9),
+    ];
+    let engine = reading(&world, &pairs);
+    say(&world, &engine, &["I use Vodafone and sell tulips.", "My dentist is Aino and my florist is Eero."])
+        .await;
+    say(&world, &engine, &["I use Elisa now.", "我养了一条狗，平时用京东云。", "我用华为云了。"]).await;
+    assert_eq!(
+        believed(&world).await,
+        [
+            "The user sells tulips.",
+            "The user uses Elisa now.",
+            "The user's dentist is Aino.",
+            "The user's florist is Eero.",
+            "用户养了一条狗。",
+            "用户用华为云了。"
+        ],
+        "a change of one fact leaves the others, and the facts of a sentence do not change each other"
+    );
+}
+
+#[tokio::test]
+async fn an_end_of_something_else_ends_nothing() {
+    let world = world();
+    let pairs = [
+        ("vegan", "chess", Relation::Ends, 0.9),
+        ("吃辣", "围棋", Relation::Ends, 0.9),
+        ("vegan", "vegan", Relation::Ends, 0.9),
+    ];
+    let engine = reading(&world, &pairs);
+    say(&world, &engine, &["I am vegan.", "我吃辣。", "I gave up chess.", "我退了围棋班。"]).await;
+    let all = believed(&world).await;
+    assert!(
+        all.contains(&"The user is vegan.".to_owned()) && all.contains(&"用户吃辣。".to_owned()),
+        "{all:?}"
+    );
+    say(&world, &engine, &["The vegan days are over."]).await;
+    assert!(!believed(&world).await.contains(&"The user is vegan.".to_owned()));
+}
+
+#[tokio::test]
+async fn a_standing_instruction_stays_one() {
+    let world = world();
+    let engine = reading(&world, &[("emojis", "smileys", Relation::Replaces, 0.9)]);
+    say(&world, &engine, &["Never use emojis.", "Two smileys are fine."]).await;
+    assert_eq!(saying(&world, "Two smileys are fine.").await.kind, MemoryKind::Instruction);
+    say(&world, &engine, &["以后都用表格回答我"]).await;
+    assert_eq!(saying(&world, "以后都用表格回答用户").await.kind, MemoryKind::Instruction);
+    let prompted =
+        engine.prompting.prompt(&world.user, &PromptRequest::new(session("p"), "Hello")).await.unwrap();
+    let PromptBody::Text(text) = prompted.prompt.body else { panic!("a flat prompt is a text") };
+    assert!(text.contains("<standing_instructions>") && text.contains("- Two smileys are fine."), "{text}");
+}
+
+#[tokio::test]
+async fn a_pronoun_gets_its_person() {
+    let world = world();
+    let engine = reading(&world, &[]);
+    let said = "My aunt Lena rang from Bergen early this morning to talk about the house. She turns fifty in the spring.";
+    say(&world, &engine, &[said]).await;
+    assert_eq!(
+        saying(&world, "The user's aunt Lena turns fifty in the spring.").await.kind,
+        MemoryKind::Fact
+    );
+    say(&world, &engine, &["我妈妈今天早上从昆明打电话来了，聊了很久很久。她明年春天就要退休回老家种菜了。"])
+        .await;
+    assert!(believed(&world).await.iter().any(|memory| memory.starts_with("用户的妈妈明年春天")));
+    say(
+        &world,
+        &engine,
+        &["Vera met my aunt and my mother at the station. She wants to paint the kitchen green."],
+    )
+    .await;
+    let both = believed(&world).await.into_iter().find(|memory| memory.contains("kitchen")).unwrap();
+    assert!(both.starts_with("Vera met the user's aunt"), "{both}");
+}
+
+#[tokio::test]
+async fn sessions_behind_a_wall_do_not_change_each_other() {
+    let user = UserId::new("mika").unwrap();
+    for (apart, believed) in [(true, 2), (false, 1)] {
+        let world = world();
+        let engine = reading(&world, &[("live", "live", Relation::Replaces, 0.9)]);
+        let said = |text: &str| {
+            let owner = Owner { in_session: true, apart, ..Owner::default() };
+            let notes = TurnNotes { owner, ..TurnNotes::default() };
+            vec![NewMessage { notes, ..NewMessage::new(Role::User, text) }]
+        };
+        engine.learning.infer(&user, &session("a"), said("I live in Turku."), None).await.unwrap();
+        world.clock.forward(60);
+        engine.learning.infer(&user, &session("b"), said("I live in Oulu."), None).await.unwrap();
+        let query = strata_core::store::MemoryQuery::new(MemorySelect::Current { as_of: None });
+        assert_eq!(engine.memories.list(&user, &query).await.unwrap().len(), believed, "apart: {apart}");
+    }
 }
 
 #[tokio::test]
@@ -193,6 +297,12 @@ async fn a_statement_by_hand_is_reconciled() {
     let refused = engine.learning.add(&world.user, vec![NewMemory::new("new"), NewMemory::new(" ")]).await;
     assert!(refused.is_err());
     assert_eq!(believed(&world).await, ["Mika lives in Oulu"], "all or none");
+    let tutor = add("Vera is Tom's tutor").await;
+    let turned = add("Tom's tutor is Vera.").await;
+    assert_eq!((turned[0].event, turned[0].id), (Event::None, tutor[0].id), "said in another order");
+    let explained = engine.learning.explain(&world.user, &session("s"), "Tom's tutor is Vera").await.unwrap();
+    let statement = explained.sentences[0].statement.as_ref().unwrap();
+    assert_eq!((statement.effect, statement.about), ("repeats", Some(tutor[0].id)));
 }
 
 #[tokio::test]

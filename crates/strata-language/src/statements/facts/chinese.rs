@@ -128,7 +128,7 @@ fn next_fact(before: &str, clause: &str, subject: Option<&str>) -> Option<(Strin
         .then(|| (format!("{subject}{carried}{bare}"), Some(subject.to_owned())))
 }
 
-fn begins_with_verb(clause: &str) -> bool {
+pub(super) fn begins_with_verb(clause: &str) -> bool {
     let mut rest = clause;
     while let Some(word) = starts(BEFORE_VERB, rest) {
         if starts(VERBS, rest).is_some_and(|verb| verb.len() > word.len()) {

@@ -288,6 +288,12 @@ fn agrees(auxiliary: &str, first: bool) -> bool {
     }
 }
 
+/// Whether a text begins with a verb of the third person.
+pub(super) fn begins_with_verb(text: &str) -> bool {
+    let first = words(text).into_iter().find(|word| !is_in(ADVERBS, &word.lower));
+    first.is_some_and(|word| is_third(&word.lower) || is_auxiliary(&word.lower) && agrees(&word.lower, false))
+}
+
 /// The subject of the first clause.
 fn subject(words: &[Word<'_>]) -> Option<Subject> {
     let from = words.iter().position(|word| !is_in(LEADS, &word.lower))?;

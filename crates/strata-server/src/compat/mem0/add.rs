@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use strata_core::scope::RecallScope;
 use strata_core::turn::{Metadata, NewMessage, Owner, TurnNotes};
 use strata_core::{Error, MemoryId, Role, SessionId, UserId};
 use strata_engine::{InferredEvent, NewMemory};
@@ -68,6 +69,7 @@ pub(super) async fn add_memories(
     }
     let inside = filters.unwrap_or_default();
     let user = caller.user([&named.user_id, &inside.user_id])?;
+    let names_user = caller.names_user([&named.user_id, &inside.user_id]);
     let agent = named.agent_id.or(inside.agent_id).map(checked_agent).transpose()?;
     let session = named.run_id.or(inside.run_id).map(SessionId::new).transpose()?;
     let mut metadata = metadata.unwrap_or_default();
@@ -95,7 +97,8 @@ pub(super) async fn add_memories(
         return Ok(Json(json!({ "results": [] })));
     }
     if infer == Some(true) {
-        return inferred(&app, &user, memories).await;
+        let within = caller.recall_scope(names_user, session.as_ref(), None);
+        return inferred(&app, &user, memories, within == Some(RecallScope::Session)).await;
     }
     if infer.is_none() {
         let events = app.engine().learning.add(&user, memories).await?;
@@ -127,12 +130,17 @@ fn listed(messages: Value) -> Result<Vec<Value>, ApiError> {
     }
 }
 
-/// Learns from messages, as `POST /memories` does.
-async fn inferred(app: &App, user: &UserId, said: Vec<NewMemory>) -> Result<Json<Value>, ApiError> {
+/// Learns from messages, as `POST /memories` does. `apart` says whether their session stands behind a wall.
+async fn inferred(
+    app: &App,
+    user: &UserId,
+    said: Vec<NewMemory>,
+    apart: bool,
+) -> Result<Json<Value>, ApiError> {
     let session = said.first().and_then(|memory| memory.session.clone()).unwrap_or_default();
     let messages = said.into_iter().map(|memory| {
-        let owner =
-            Owner { agent: memory.agent, in_session: memory.session.is_some(), metadata: memory.metadata };
+        let in_session = memory.session.is_some() || apart;
+        let owner = Owner { agent: memory.agent, in_session, apart, metadata: memory.metadata };
         let notes = TurnNotes { owner, ..TurnNotes::default() };
         let created_at = memory.valid_from;
         NewMessage { created_at, notes, ..NewMessage::new(Role::User, memory.content) }

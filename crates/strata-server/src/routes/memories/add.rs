@@ -150,9 +150,9 @@ impl AddRequest {
         let session = caller.session([&self.run_id, &self.session_id])?;
         let names_user = caller.names_user([&self.user_id, &self.user]);
         let within = caller.recall_scope(names_user, session.as_ref(), None);
-        let in_session =
-            self.run_id.is_some() || self.session_id.is_some() || within == Some(RecallScope::Session);
-        let owner = Owner { agent: self.agent_id.clone(), in_session, metadata };
+        let apart = within == Some(RecallScope::Session);
+        let in_session = self.run_id.is_some() || self.session_id.is_some() || apart;
+        let owner = Owner { agent: self.agent_id.clone(), in_session, apart, metadata };
         let messages = match given {
             Given::Text(text) if text.trim().is_empty() => {
                 return Err(ApiError::invalid("`text` is empty; say what to remember"));

@@ -1,0 +1,108 @@
+//! Persons that a sentence names by a pronoun, from the sentence before it.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::chinese::is_chinese;
+
+const ENGLISH_KIN: &str = "mum|mom|mother|dad|father|sister|brother|son|daughter|wife|husband|partner|girlfriend|boyfriend|fianc[eé]e?|aunt|uncle|niece|nephew|cousin|\
+    grandmother|grandma|granny|nan|grandfather|grandpa|grandad|boss|manager|neighbour|neighbor|flatmate|roommate|colleague|friend|teacher|doctor|landlord|landlady|\
+    mentor|tutor|coach|therapist|dentist|supervisor|stepmother|stepfather|mother-in-law|father-in-law|sister-in-law|brother-in-law";
+const CHINESE_KIN: &str = "男朋友|女朋友|爸爸|妈妈|媽媽|父亲|母亲|父親|母親|哥哥|姐姐|弟弟|妹妹|爷爷|奶奶|爺爺|外公|外婆|女儿|女兒|儿子|兒子|老婆|老公|妻子|丈夫|太太|先生|\
+    男友|女友|老板|老闆|同事|领导|領導|室友|房东|房東|邻居|鄰居|闺蜜|閨蜜|导师|導師|老师|老師|表妹|表弟|表哥|表姐|堂妹|堂弟|堂哥|堂姐|爸|妈|媽|哥|姐|弟|妹";
+
+/// A sentence that begins with «she», «he», 她 or 他, with the person of the sentence before it instead. `None` if it begins
+/// with no such pronoun, or if the sentence before does not name exactly one person by their relation to the speaker.
+pub fn with_person(sentence: &str, before: &str) -> Option<String> {
+    if is_chinese(sentence) { in_chinese(sentence, before) } else { in_english(sentence, before) }
+}
+
+/// Whether a sentence begins with a pronoun for somebody else.
+pub fn begins_with_pronoun(sentence: &str) -> bool {
+    let sentence = sentence.trim();
+    let first = sentence.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default().to_lowercase();
+    matches!(first.as_str(), "she" | "he")
+        || sentence.starts_with(['她', '他'])
+            && !sentence.starts_with("他们")
+            && !sentence.starts_with("他們")
+}
+
+fn in_english(sentence: &str, before: &str) -> Option<String> {
+    static KIN: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(&format!(
+            r"(?i)\b(?P<who>(?:my|our) (?:(?:older|younger|elder|big|little|late|old|new|best|ex|half|twin) )?(?:{ENGLISH_KIN})(?-i:,? (?P<name>[A-Z][\p{{L}}-]+))?)\b"
+        ))
+        .ok()
+    });
+    static OTHER: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"(?i)\b(?:she|he|her|him|his|they|them)\b").ok());
+    static START: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"^(?i:she|he)(?P<end>['’]s|['’]ll|['’]d)? ").ok());
+    let start = START.as_ref()?.captures(sentence.trim())?;
+    let mut kin = KIN.as_ref()?.captures_iter(before);
+    let only = kin.next()?;
+    if kin.next().is_some()
+        || OTHER.as_ref()?.is_match(before)
+        || has_other_name(before, only.name("name").map(|name| name.as_str()))
+    {
+        return None;
+    }
+    let who = only.name("who")?.as_str().replace(',', "");
+    let end = start.name("end").map_or("", |end| end.as_str());
+    let rest = &sentence.trim()[start.get(0)?.end()..];
+    let mut letters = who.chars();
+    let who: String = letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
+    Some(format!("{who}{end} {rest}"))
+}
+
+/// Whether a sentence has a capitalised word inside that is not this name: it may be another person.
+fn has_other_name(sentence: &str, name: Option<&str>) -> bool {
+    let words =
+        sentence.split_whitespace().skip(1).map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
+    let is_name = |word: &str| {
+        let stem = word.split(['\'', '’']).next().unwrap_or_default();
+        stem.starts_with(char::is_uppercase) && stem != "I" && Some(stem) != name
+    };
+    let mut before = "";
+    for word in words {
+        // A place or a company follows a preposition.
+        if is_name(word) && !matches!(before, "in" | "at" | "to" | "from" | "near" | "on" | "for" | "of") {
+            return true;
+        }
+        before = word;
+    }
+    false
+}
+
+fn in_chinese(sentence: &str, before: &str) -> Option<String> {
+    static KIN: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(&format!("(?:我们|我們|我)(?:的)?(?:{CHINESE_KIN})")).ok());
+    let sentence = sentence.trim();
+    let rest = sentence.strip_prefix(['她', '他']).filter(|rest| !rest.starts_with(['们', '們', '的']))?;
+    let mut kin = KIN.as_ref()?.find_iter(before);
+    let only = kin.next()?;
+    (kin.next().is_none() && !before.contains(['她', '他', '和', '跟']))
+        .then(|| format!("{}{rest}", only.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_person_is_plain() {
+        let check = |sentence: &str, before: &str, expected: Option<&str>| {
+            assert_eq!(with_person(sentence, before).as_deref(), expected, "{before} {sentence}");
+        };
+        check("She turns 50 in May.", "My aunt Lena is visiting us.", Some("My aunt Lena turns 50 in May."));
+        check("He's moving to Lyon.", "I had lunch with my brother.", Some("My brother's moving to Lyon."));
+        check("She turns 50 in May.", "My aunt and my mother are here.", None);
+        check("She turns 50.", "My aunt met Vera.", None);
+        check("It is old.", "My aunt has a car.", None);
+        check("她下个月退休。", "我姑妈不在，我妈妈来了。", Some("我妈妈下个月退休。"));
+        check("他搬到大连了", "我哥和我弟吵架了", None);
+        assert!(begins_with_pronoun("He sings") && begins_with_pronoun("她唱歌"));
+        assert!(!begins_with_pronoun("Helen sings") && !begins_with_pronoun("他们唱歌"));
+    }
+}
