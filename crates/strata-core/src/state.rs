@@ -52,6 +52,9 @@ pub struct Observed {
     /// background.
     #[serde(skip_serializing_if = "is_zero")]
     pub judged: u64,
+    /// One bit for each of the last judged sentences, the newest lowest: 1 if it says nothing about the problem.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub idle: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
