@@ -8,3 +8,4 @@ mod models;
 mod reading;
 mod reconciling;
 mod ruling;
+mod state;
