@@ -22,7 +22,7 @@ fn reading(roles: &[(CaseRole, f32)]) -> SentenceReading {
 
 fn tell(state: &mut State, role: CaseRole, text: &str) {
     let by_rules = DiagnosticState::default();
-    let one = Judged { sentence: sentence(text), role, may_resolve: false };
+    let one = Judged { sentence: sentence(text), role, is_listed: true, may_resolve: false };
     let mut case = Case::new(state, 0, Timestamp::UNIX_EPOCH, &by_rules);
     let ended = case.endings(&one).by_words;
     case.take(&one, &ended);
@@ -122,7 +122,12 @@ fn the_reader_contradicts_the_patterns() {
     ];
     let known: Vec<Judged> = said
         .iter()
-        .map(|(role, text)| Judged { sentence: sentence(text), role: *role, may_resolve: false })
+        .map(|(role, text)| Judged {
+            sentence: sentence(text),
+            role: *role,
+            is_listed: true,
+            may_resolve: false,
+        })
         .collect();
     let mut case = Case::new(&mut state, 0, Timestamp::UNIX_EPOCH, &by_rules);
     known.iter().for_each(|one| case.take(one, &[]));
@@ -136,10 +141,12 @@ fn roles_follow_from_probabilities() {
     let role = |text: &str, roles: &[(CaseRole, f32)]| judged(sentence(text), &reading(roles)).role;
     use CaseRole::{Cause, Fact, Finding, Hypothesis, Nothing, Question, Resolved, RuledOut};
     assert_eq!(role("It was the seal.", &[(Finding, 0.6), (Cause, 0.3)]), Cause);
-    assert_eq!(role("It may be the seal.", &[(Hypothesis, 0.65), (Cause, 0.3)]), Hypothesis);
+    assert_eq!(role("It may be the seal.", &[(Hypothesis, 0.9), (Cause, 0.3)]), Hypothesis);
     assert_eq!(role("The seal?", &[(Finding, 0.9)]), Question);
     assert_eq!(role("Not the seal.", &[(RuledOut, 0.45), (Nothing, 0.4)]), Nothing);
     assert_eq!(role("Wet floor.", &[(Fact, 0.45), (Finding, 0.4)]), Finding);
+    let weak = judged(sentence("The seal is fine."), &reading(&[(RuledOut, 0.6), (Nothing, 0.4)]));
+    assert_eq!((weak.role, weak.is_listed), (RuledOut, false), "it ends a hypothesis, and is no item");
     let mut said = sentence("Glad that it works now!");
     said.speaker = Speaker::Assistant;
     assert_eq!(judged(said, &reading(&[(Resolved, 0.7)])).role, Nothing);
