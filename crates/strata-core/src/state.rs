@@ -56,6 +56,9 @@ pub struct Observed {
     /// sentence ([`CaseRole::letter`](crate::ports::CaseRole::letter)). The rolling summary chooses by them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<(u64, String)>,
+    /// One bit for each of the last judged sentences, the newest lowest: 1 if it says nothing about the problem.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub idle: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]

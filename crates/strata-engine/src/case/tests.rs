@@ -1,1 +1,173 @@
+//! Folding roles into the state.
 
+use jiff::Timestamp;
+use strata_core::ports::{CaseRole, SentenceReading, Speaker};
+use strata_core::state::{DiagnosticState, DiagnosticStatus, State};
+use strata_core::turn::Role;
+
+use super::*;
+use crate::prompt::FilterSettings;
+
+fn sentence(text: &str) -> Sentence {
+    Sentence { speaker: Speaker::User, text: text.to_owned() }
+}
+
+fn reading(roles: &[(CaseRole, f32)]) -> SentenceReading {
+    let mut reading = SentenceReading::default();
+    for (role, probability) in roles {
+        reading.case[*role as usize] = *probability;
+    }
+    reading
+}
+
+fn tell(state: &mut State, role: CaseRole, text: &str) {
+    let by_rules = DiagnosticState::default();
+    let one = Judged { sentence: sentence(text), role, is_listed: true, may_resolve: false };
+    let mut case = Case::new(state, 0, Timestamp::UNIX_EPOCH, &by_rules);
+    let ended = case.endings(&one).by_words;
+    case.take(&one, &ended);
+}
+
+fn tasks(state: &State) -> Vec<(&str, &str)> {
+    state.active_tasks.iter().map(|task| (task.description.as_str(), task.status.as_str())).collect()
+}
+
+#[test]
+fn a_hypothesis_leaves_when_it_is_ruled_out_or_confirmed() {
+    let mut state = State::default();
+    tell(&mut state, CaseRole::Hypothesis, "The thermostat of the greenhouse may be stuck.");
+    tell(&mut state, CaseRole::Hypothesis, "Perhaps the vent motor has burnt out.");
+    tell(&mut state, CaseRole::Hypothesis, "也许是水泵的滤网堵了。");
+    tell(&mut state, CaseRole::RuledOut, "So the thermostat is not stuck.");
+    tell(&mut state, CaseRole::Cause, "It was the vent motor: burnt out since Monday.");
+    let known = &state.diagnostic;
+    assert_eq!(known.hypotheses, ["也许是水泵的滤网堵了"]);
+    assert_eq!(known.ruled_out, ["So the thermostat is not stuck"]);
+    assert_eq!(known.root_causes, ["It was the vent motor: burnt out since Monday"]);
+    assert_eq!(known.status, DiagnosticStatus::Investigating);
+    tell(&mut state, CaseRole::RuledOut, "水泵的滤网是干净的，不是它。");
+    assert!(state.diagnostic.hypotheses.is_empty());
+}
+
+#[test]
+fn the_last_word_decides_the_status() {
+    let mut state = State::default();
+    let status = |state: &State| state.diagnostic.status;
+    tell(&mut state, CaseRole::Hypothesis, "Maybe the reed of the oboe is cracked.");
+    tell(&mut state, CaseRole::Resolved, "It plays cleanly again.");
+    assert_eq!((status(&state), state.diagnostic.hypotheses.len()), (DiagnosticStatus::Resolved, 0));
+    tell(&mut state, CaseRole::Unresolved, "No, the squeak is back.");
+    assert_eq!(status(&state), DiagnosticStatus::Investigating);
+    tell(&mut state, CaseRole::Resolved, "换了簧片，现在没有杂音了。");
+    assert_eq!(status(&state), DiagnosticStatus::Resolved);
+}
+
+#[test]
+fn what_is_done_ends_its_todo() {
+    let mut state = State::default();
+    tell(&mut state, CaseRole::Todo, "I'll order the new sail on Friday.");
+    tell(&mut state, CaseRole::Todo, "明天我去港口登记泊位。");
+    tell(&mut state, CaseRole::Done, "The new sail is ordered.");
+    tell(&mut state, CaseRole::Done, "Washed the deck.");
+    assert_eq!(
+        tasks(&state),
+        [
+            ("I'll order the new sail on Friday", "Completed"),
+            ("明天我去港口登记泊位", "Pending"),
+            ("Washed the deck", "Completed"),
+        ]
+    );
+}
+
+#[test]
+fn small_talk_after_a_case_claims_nothing_and_loses_nothing() {
+    let mut state = State::default();
+    tell(&mut state, CaseRole::Cause, "The choir's projector overheats because the vent is taped over.");
+    tell(&mut state, CaseRole::Decision, "We remove the tape before the concert.");
+    for _ in 0..5 {
+        tell(&mut state, CaseRole::Nothing, "Lovely weather, isn't it.");
+    }
+    tell(&mut state, CaseRole::Finding, "My aunt grows enormous pumpkins.");
+    tell(&mut state, CaseRole::Unresolved, "She never wins the prize.");
+    assert_eq!((state.diagnostic.root_causes.len(), state.diagnostic.decisions.len()), (1, 1));
+    assert!(state.diagnostic.findings.is_empty(), "{:?}", state.diagnostic);
+    // A sentence about the case counts in the midst of small talk, too.
+    tell(&mut state, CaseRole::Finding, "By the way, the tape over the projector's vent is gone.");
+    assert_eq!(state.diagnostic.findings.len(), 1);
+}
+
+#[test]
+fn lists_are_bounded_and_facts_leave_first() {
+    let mut state = State::default();
+    tell(&mut state, CaseRole::Decision, "We keep the old boiler.");
+    for number in 0..60 {
+        tell(&mut state, CaseRole::Fact, &format!("Room {number} has {number} radiators."));
+        tell(&mut state, CaseRole::Todo, &format!("I will bleed the radiators of floor {number}."));
+    }
+    assert_eq!(state.diagnostic.decisions, ["We keep the old boiler"]);
+    assert_eq!((state.diagnostic.facts.len(), state.active_tasks.len()), (20, 40));
+}
+
+#[test]
+fn the_reader_contradicts_the_patterns() {
+    let by_rules = DiagnosticState {
+        root_causes: vec!["the new varnish".to_owned()],
+        findings: vec!["the bridge has moved".to_owned()],
+        ..DiagnosticState::default()
+    };
+    let mut state = State { diagnostic: by_rules.clone(), ..State::default() };
+    let said = [
+        (CaseRole::RuledOut, "I doubt that the root cause is the new varnish."),
+        (CaseRole::Finding, "We found that the bridge has moved."),
+    ];
+    let known: Vec<Judged> = said
+        .iter()
+        .map(|(role, text)| Judged {
+            sentence: sentence(text),
+            role: *role,
+            is_listed: true,
+            may_resolve: false,
+        })
+        .collect();
+    let mut case = Case::new(&mut state, 0, Timestamp::UNIX_EPOCH, &by_rules);
+    known.iter().for_each(|one| case.take(one, &[]));
+    case.correct(&known);
+    assert!(state.diagnostic.root_causes.is_empty());
+    assert_eq!(state.diagnostic.findings, ["the bridge has moved"], "the pattern's own words stay");
+}
+
+#[test]
+fn roles_follow_from_probabilities() {
+    let role = |text: &str, roles: &[(CaseRole, f32)]| judged(sentence(text), &reading(roles)).role;
+    use CaseRole::{Cause, Fact, Finding, Hypothesis, Nothing, Question, Resolved, RuledOut};
+    assert_eq!(role("It was the seal.", &[(Finding, 0.6), (Cause, 0.3)]), Cause);
+    assert_eq!(role("It may be the seal.", &[(Hypothesis, 0.9), (Cause, 0.3)]), Hypothesis);
+    assert_eq!(role("The seal?", &[(Finding, 0.9)]), Question);
+    assert_eq!(role("Not the seal.", &[(RuledOut, 0.45), (Nothing, 0.4)]), Nothing);
+    assert_eq!(role("Wet floor.", &[(Fact, 0.45), (Finding, 0.4)]), Finding);
+    let weak = judged(sentence("The seal is fine."), &reading(&[(RuledOut, 0.6), (Nothing, 0.4)]));
+    assert_eq!((weak.role, weak.is_listed), (RuledOut, false), "it ends a hypothesis, and is no item");
+    let mut said = sentence("Glad that it works now!");
+    said.speaker = Speaker::Assistant;
+    assert_eq!(judged(said, &reading(&[(Resolved, 0.7)])).role, Nothing);
+}
+
+#[test]
+fn sentences_leave_out_what_nobody_says() {
+    let filter = FilterSettings::default();
+    let texts = |role: Role, content: &str| -> Vec<String> {
+        sentences(role, content, &filter).into_iter().map(|sentence| sentence.text).collect()
+    };
+    let reply = "## Result\n- The **valve** sticks. It says \"stop now. please\", oddly.\n1. Oil it.\n- [ ] buy oil\n```\nx = 1\n```\n\
+                 | a | b |\nDone.";
+    assert_eq!(
+        texts(Role::Assistant, reply),
+        ["The valve sticks.", "It says \"stop now.", "please\", oddly.", "Oil it.", "Done."]
+    );
+    assert_eq!(
+        texts(Role::User, "阀门卡住了。我明天再看；先关水。"),
+        ["阀门卡住了。", "我明天再看；先关水。"]
+    );
+    assert!(texts(Role::Tool, "The valve sticks.").is_empty());
+    assert_eq!(texts(Role::User, &"It drips. ".repeat(90)).len(), 40);
+}

@@ -9,3 +9,4 @@ mod models;
 mod reading;
 mod reconciling;
 mod ruling;
+mod state;

@@ -1,7 +1,8 @@
 //! Extracts the fields of profiles from messages into the state.
 
 use std::collections::HashSet;
-use std::sync::LazyLock;
+use std::ops::Range;
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 use serde_json::{Map, Value};
@@ -13,10 +14,14 @@ use super::subject;
 use strata_core::error::{Error, Result, shown};
 use strata_core::state::{DiagnosticState, State};
 use strata_core::turn::Role;
+use strata_language::sentences::ends;
 
 /// The most bytes of a message that are read from its beginning, and as many from its end. Conclusions stand at both
 /// ends, and recording must not wait for a search of a long document.
 const MAX_READ_BYTES: usize = 32 * 1024;
+
+/// The field that holds the address of a device.
+const DEVICE_IP: &str = "device_ip";
 
 /// The most memory of a compiled pattern. It is enough for alternatives of words in English and Chinese.
 const MAX_PATTERN_BYTES: usize = 4 * 1024 * 1024;
@@ -30,7 +35,32 @@ pub fn extract_state_updates(response: &str, mut state: State) -> State {
 /// Profiles with compiled patterns.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
-    profiles: Vec<CompiledProfile>,
+    profiles: Arc<[LazyProfile]>,
+}
+
+/// A profile whose patterns are compiled when it is used for the first time: most conversations need one or two of the
+/// shipped profiles, and compiling all of them would delay every start.
+#[derive(Debug)]
+struct LazyProfile {
+    profile: Profile,
+    when: OnceLock<Option<Regex>>,
+    compiled: OnceLock<Option<CompiledProfile>>,
+}
+
+impl LazyProfile {
+    fn new(profile: Profile) -> Self {
+        Self { profile, when: OnceLock::new(), compiled: OnceLock::new() }
+    }
+
+    fn compiled(&self) -> Option<&CompiledProfile> {
+        self.compiled.get_or_init(|| CompiledProfile::new(&self.profile).ok()).as_ref()
+    }
+
+    /// Whether a text speaks of the profile's domain.
+    fn is_about(&self, text: &str) -> bool {
+        let when = || self.profile.when.as_deref().and_then(|when| compile(&self.profile, when).ok());
+        self.when.get_or_init(when).as_ref().is_none_or(|when| when.is_match(text))
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -48,7 +78,30 @@ struct CompiledRule {
     from: Vec<Role>,
     unless: Option<Regex>,
     unless_line: Option<Regex>,
+    only_line: Option<Regex>,
+    unless_before: Option<Regex>,
     keep: bool,
+}
+
+/// A value in a message.
+struct FoundValue<'a> {
+    field: &'a str,
+    value: &'a str,
+    /// The text before it in its sentence, and its whole line.
+    before: &'a str,
+    line: &'a str,
+}
+
+impl CompiledRule {
+    /// Whether a value is to be ignored for the words around it.
+    fn ignores(&self, value: &str, found: &FoundValue<'_>) -> bool {
+        let matches =
+            |regex: &Option<Regex>, text: &str| regex.as_ref().is_some_and(|regex| regex.is_match(text));
+        matches(&self.unless, value)
+            || matches(&self.unless_line, found.line)
+            || matches(&self.unless_before, found.before)
+            || self.only_line.as_ref().is_some_and(|only| !only.is_match(found.line))
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -58,11 +111,21 @@ enum Matcher {
     Section(Regex, String),
 }
 
+impl Matcher {
+    fn pattern(&self) -> Option<&Regex> {
+        match self {
+            Self::Pattern(regex) => Some(regex),
+            Self::Section(..) => None,
+        }
+    }
+}
+
 impl Rules {
-    /// The rules of [`Profile::diagnostic`], compiled once.
+    /// The rules of [`Profile::shipped`], compiled once.
     pub fn built_in() -> &'static Self {
-        static BUILT_IN: LazyLock<Rules> =
-            LazyLock::new(|| Rules::new(&[Profile::diagnostic()]).unwrap_or_default());
+        static BUILT_IN: LazyLock<Rules> = LazyLock::new(|| Rules {
+            profiles: Profile::shipped().into_iter().map(LazyProfile::new).collect(),
+        });
         &BUILT_IN
     }
 
@@ -81,12 +144,37 @@ impl Rules {
                 return Err(Error::invalid(format!("profile `{}` is given twice; rename one", profile.name)));
             }
         }
-        Ok(Self { profiles: profiles.iter().map(CompiledProfile::new).collect::<Result<_>>()? })
+        let shipped = Profile::shipped();
+        if profiles == shipped {
+            return Ok(Self::built_in().clone());
+        }
+        let ready = |profile: &Profile| {
+            let ready = LazyProfile::new(profile.clone());
+            // The shipped profiles are known to be right.
+            if !shipped.contains(profile) {
+                profile.when.as_deref().map(|when| compile(profile, when)).transpose()?;
+                _ = ready.compiled.set(Some(CompiledProfile::new(profile)?));
+            }
+            Ok(ready)
+        };
+        Ok(Self { profiles: profiles.iter().map(ready).collect::<Result<_>>()? })
     }
 
     /// The profiles, in the order given.
     pub fn profiles(&self) -> impl Iterator<Item = &Profile> {
         self.profiles.iter().map(|ready| &ready.profile)
+    }
+
+    /// The address of a device in a text.
+    pub(super) fn device_address<'a>(&self, text: &'a str) -> Option<&'a str> {
+        let diagnostic = self.profiles.iter().filter(|lazy| lazy.profile.name == "diagnostic");
+        let compiled = diagnostic.filter_map(LazyProfile::compiled);
+        let rules = compiled.flat_map(|ready| &ready.rules).filter(|rule| !rule.keep);
+        rules.filter_map(|rule| Some((rule, rule.matcher.pattern()?))).find_map(|(rule, pattern)| {
+            let found = pattern.captures_iter(text).filter_map(|captures| captures.name(DEVICE_IP));
+            let mut found = found.map(|found| found_at(text, DEVICE_IP, found.range()));
+            found.find(|found| !rule.ignores(found.value, found)).map(|found| found.value)
+        })
     }
 
     /// What the rules read in one message, with no regard to what was known before.
@@ -108,7 +196,7 @@ impl Rules {
     ) {
         let before = state.diagnostic.clone();
         self.observe(role, content, filter, state);
-        subject::follow(before, seq, state);
+        subject::follow(before, content, seq, state);
     }
 
     /// Reads a message into the state. Returns whether the state changed.
@@ -123,8 +211,12 @@ impl Rules {
         // A raw log is removed first: its addresses and words do not describe the diagnosis.
         let text = strip(&ends, filter, RawLogs::Removed);
         let mut changed = false;
-        for ready in &self.profiles {
-            let mut fields = fields_of(&ready.profile, state);
+        for lazy in self.profiles.iter() {
+            let mut fields = fields_of(&lazy.profile, state);
+            if fields.is_empty() && !lazy.is_about(&text) {
+                continue;
+            }
+            let Some(ready) = lazy.compiled() else { continue };
             if ready.observe(role, &text, &mut fields) {
                 put_fields(&ready.profile, fields, state);
                 changed = true;
@@ -222,14 +314,15 @@ impl CompiledProfile {
                     for captures in regex.captures_iter(text) {
                         let named = regex.capture_names().flatten();
                         for (name, found) in named.filter_map(|name| Some((name, captures.name(name)?))) {
-                            let line = line_at(text, found.start());
-                            self.take_value(rule, name, found.as_str(), line, fields, &mut filled);
+                            let found = found_at(text, name, found.start()..found.end());
+                            self.take_value(rule, &found, fields, &mut filled);
                         }
                     }
                 }
                 Matcher::Section(heading, field) => {
                     for item in section_items(heading, text) {
-                        self.take_value(rule, field, item, item, fields, &mut filled);
+                        let found = FoundValue { field, value: item, before: "", line: item };
+                        self.take_value(rule, &found, fields, &mut filled);
                     }
                 }
             }
@@ -244,22 +337,14 @@ impl CompiledProfile {
     fn take_value(
         &self,
         rule: &CompiledRule,
-        name: &str,
-        found: &str,
-        line: &str,
+        found: &FoundValue<'_>,
         fields: &mut Map<String, Value>,
         filled: &mut HashSet<String>,
     ) {
+        let name = found.field;
         let Some(field) = self.profile.fields.iter().find(|field| field.name == name) else { return };
-        let value = one_line(found);
-        let is_question = value.ends_with(['?', '？']);
-        let matches =
-            |regex: &Option<Regex>, text: &str| regex.as_ref().is_some_and(|regex| regex.is_match(text));
-        if value.is_empty()
-            || is_question
-            || matches(&rule.unless, &value)
-            || matches(&rule.unless_line, line)
-        {
+        let value = one_line(found.value);
+        if value.is_empty() || value.ends_with(['?', '？']) || rule.ignores(&value, found) {
             return;
         }
         filled.insert(name.to_owned());
@@ -336,8 +421,16 @@ fn compiled_rule(profile: &Profile, rule: &Rule) -> Result<(CompiledRule, String
         }
     };
     let from = rule.from.clone().unwrap_or_else(|| vec![Role::Assistant, Role::Tool]);
-    let (unless, unless_line) = (compiled(&rule.unless)?, compiled(&rule.unless_line)?);
-    Ok((CompiledRule { matcher, from, unless, unless_line, keep: rule.keep }, pattern))
+    let ready = CompiledRule {
+        matcher,
+        from,
+        unless: compiled(&rule.unless)?,
+        unless_line: compiled(&rule.unless_line)?,
+        only_line: compiled(&rule.only_line)?,
+        unless_before: compiled(&rule.unless_before)?,
+        keep: rule.keep,
+    };
+    Ok((ready, pattern))
 }
 
 fn compile(profile: &Profile, pattern: &str) -> Result<Regex> {
@@ -349,11 +442,13 @@ fn unreadable(profile: &Profile, what: &str, error: regex::Error) -> Error {
     Error::invalid(format!("{what} of profile `{}` cannot be read: {error}", profile.name)).with_source(error)
 }
 
-/// The line that holds the byte at `at`.
-fn line_at(text: &str, at: usize) -> &str {
-    let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
-    let end = text[at..].find('\n').map_or(text.len(), |newline| at + newline);
-    &text[start..end]
+/// A value of a field, with the words around it.
+fn found_at<'a>(text: &'a str, field: &'a str, range: Range<usize>) -> FoundValue<'a> {
+    let start = text[..range.start].rfind('\n').map_or(0, |newline| newline + 1);
+    let end = text[range.start..].find('\n').map_or(text.len(), |newline| range.start + newline);
+    let ahead = &text[start..range.start];
+    let sentence = ends(ahead).filter(|end| *end < ahead.len()).last().unwrap_or(0);
+    FoundValue { field, value: &text[range], before: &ahead[sentence..], line: &text[start..end] }
 }
 
 /// The items of the lists under a heading: the bulleted lines after it, up to the next other line.

@@ -6,6 +6,8 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+
+use super::logs::strip_logs;
 use strata_language::sentences::{head_end, tail_start};
 
 /// Replaces a raw log in a recent turn (layered-prompt design).
@@ -112,87 +114,6 @@ fn marker_start(text: &str, names: &[String]) -> Option<usize> {
         let spaces = before.bytes().rev().take_while(u8::is_ascii_whitespace).take(MAX_MARKER_SPACES).count();
         Some(before[..before.len() - spaces].strip_suffix("<!--")?.len())
     })
-}
-
-/// Replaces or removes runs of log lines. A line that begins with a time stamp is a log line. A line with a stamp
-/// further on is one only beside another log line, because prose may quote a time. Blank and indented lines between two
-/// log lines belong to the run, because stack traces have them.
-fn strip_logs(text: &str, logs: RawLogs) -> Cow<'_, str> {
-    if !text.contains('[') {
-        return Cow::Borrowed(text);
-    }
-    let mut left = String::with_capacity(text.len());
-    let mut changed = false;
-    let mut run: Option<Run> = None;
-    let mut offset = 0;
-    for line in text.split_inclusive('\n') {
-        let (start, end) = (offset, offset + line.len());
-        offset = end;
-        match (stamp_in(line), run.as_mut()) {
-            (Some(leads), Some(run)) => {
-                run.end = end;
-                run.is_dump |= leads || run.lines > 0;
-                run.lines += 1;
-            }
-            (Some(leads), None) => run = Some(Run { start, end, lines: 1, is_dump: leads }),
-            (None, Some(_)) if line.trim().is_empty() || line.starts_with([' ', '\t']) => {}
-            (None, _) => {
-                if let Some(run) = run.take() {
-                    changed |= run.close(text, start, logs, &mut left);
-                }
-                left.push_str(line);
-            }
-        }
-    }
-    if let Some(run) = run {
-        changed |= run.close(text, text.len(), logs, &mut left);
-    }
-    if changed { Cow::Owned(left) } else { Cow::Borrowed(text) }
-}
-
-/// Consecutive log lines.
-struct Run {
-    start: usize,
-    end: usize,
-    lines: usize,
-    is_dump: bool,
-}
-
-impl Run {
-    /// Writes the replacement of the run, and the text between the run and `next`. Returns whether the run was a log.
-    fn close(&self, text: &str, next: usize, logs: RawLogs, left: &mut String) -> bool {
-        if !self.is_dump {
-            left.push_str(&text[self.start..next]);
-            return false;
-        }
-        if logs == RawLogs::Noted {
-            left.push_str(RAW_LOG);
-            if text[..self.end].ends_with('\n') {
-                left.push('\n');
-            }
-        }
-        left.push_str(&text[self.end..next]);
-        true
-    }
-}
-
-/// Whether a line has a time stamp `[YYYY-MM-DD HH:MM:SS`; `Some(true)` if the line begins with it.
-fn stamp_in(line: &str) -> Option<bool> {
-    let leading = line.trim_start_matches([' ', '\t', '>', '|', '`']);
-    if is_stamp(leading.as_bytes()) {
-        return Some(true);
-    }
-    line.match_indices('[').any(|(at, _)| is_stamp(&line.as_bytes()[at..])).then_some(false)
-}
-
-fn is_stamp(bytes: &[u8]) -> bool {
-    const FORM: &[u8] = b"[dddd-dd-dd dd:dd:dd";
-    bytes.len() >= FORM.len()
-        && FORM.iter().zip(bytes).all(|(form, byte)| match form {
-            b'd' => byte.is_ascii_digit(),
-            b' ' => matches!(byte, b' ' | b'T'),
-            _ => form == byte,
-        })
 }
 
 /// Replaces fenced code blocks of more than `max_chars` characters by a note. A fence without an end is ignored,

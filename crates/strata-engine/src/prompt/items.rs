@@ -39,13 +39,24 @@ pub(crate) fn likeness(first: &str, second: &str) -> Likeness {
         Likeness::Covers
     } else if first.is_empty() || second.is_empty() || !phrases {
         Likeness::Other
-    } else if first.contains(&second) {
+    } else if includes(&first, &second) {
         Likeness::Covers
-    } else if second.contains(&first) {
+    } else if includes(&second, &first) {
         Likeness::Covered
     } else {
         Likeness::Other
     }
+}
+
+/// Whether a text holds another one. A number inside a longer number is a different number.
+fn includes(text: &str, part: &str) -> bool {
+    let is_digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
+    let splits =
+        |left: &str, right: &str| is_digit(left.chars().next_back()) && is_digit(right.chars().next());
+    text.match_indices(part).any(|(at, _)| {
+        let end = at + part.len();
+        !splits(&text[..at], &text[at..]) && !splits(&text[..end], &text[end..])
+    })
 }
 
 /// Adds an item that the list does not include yet. It replaces an item that says less. The oldest items leave a full

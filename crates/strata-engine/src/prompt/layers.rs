@@ -6,15 +6,11 @@ use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::extract::{Rules, fields_of};
-use super::profile::{ADDRESS, NO_DEVICE, Profile};
+use super::profile::Profile;
 use super::tasks::shown_tasks;
 use super::{Layer, Message};
 use strata_core::state::{DiagnosticState, DiagnosticStatus, State};
 use strata_core::turn::Role;
-
-/// The note of the built-in profile to the model (layered-prompt design).
-pub(super) const NOTE: &str = "Use diagnostic_context and conversation_summary to avoid\n\
-                        re-downloading logs already analyzed. Reuse existing findings.";
 
 /// The number of items of each list that stay until the list is cut entirely.
 const LEAST_ITEMS: usize = 3;
@@ -50,11 +46,7 @@ pub fn is_device(text: &str) -> bool {
 
 /// The address of a device in a text.
 pub(super) fn device_address(text: &str) -> Option<&str> {
-    static PATTERNS: LazyLock<Option<(Regex, Regex)>> =
-        LazyLock::new(|| Some((Regex::new(ADDRESS).ok()?, Regex::new(NO_DEVICE).ok()?)));
-    let (address, no_device) = PATTERNS.as_ref()?;
-    let found = address.captures_iter(text).filter_map(|captures| captures.name("device_ip"));
-    found.map(|found| found.as_str()).find(|found| !no_device.is_match(found))
+    Rules::built_in().device_address(text)
 }
 
 /// The known fields of one profile, as the lines of its layer.

@@ -1,7 +1,9 @@
 //! Profiles: the fields that matter in one domain, and the rules that extract them from messages.
 //!
-//! A profile is data, so that a user can write one in the configuration. The built-in profile `diagnostic` comes from
-//! the layered-prompt design and uses the same format.
+//! A profile is data, so that a user can write one in the configuration. The shipped ones stand in the folder `profiles` in
+//! the same format; `diagnostic` comes from the layered-prompt design.
+
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +19,10 @@ pub struct Profile {
     /// A note about the layer for the model, if any.
     #[serde(default)]
     pub note: Option<String>,
+    /// A regular expression for the words of the profile's domain. The profile reads messages from the first one that
+    /// matches it. Without it, the profile reads all messages.
+    #[serde(default)]
+    pub when: Option<String>,
     /// The fields, in the order of the prompt.
     #[serde(rename = "field")]
     pub fields: Vec<Field>,
@@ -71,6 +77,10 @@ pub struct Rule {
     pub unless: Option<String>,
     /// Lines that match this pattern are ignored.
     pub unless_line: Option<String>,
+    /// Only lines that match this pattern are read.
+    pub only_line: Option<String>,
+    /// Values are ignored if the text before them in their sentence matches this pattern.
+    pub unless_before: Option<String>,
     /// Whether a known value is kept.
     pub keep: bool,
 }
@@ -103,104 +113,42 @@ pub struct StatusRule {
     pub unless: Option<String>,
 }
 
-/// The IPv4 address of a device. `1.2.3.4.5` does not match. [`NO_DEVICE`] excludes masks and local addresses.
-pub(super) const ADDRESS: &str = r"(?:^|[^\d.])(?P<device_ip>(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d))(?:\.?(?:[^\d.]|$))";
-
-/// Addresses that do not belong to a device.
-pub(super) const NO_DEVICE: &str = r"^(?:0|127|255)\.|\.255$";
-
-const LOG_FILE: &str = r"[A-Za-z0-9][A-Za-z0-9_.-]*\.log";
-
-/// Matches a sentence that states no cause.
-const NOT_KNOWN: &str = r"(?i)^(?:not (?:yet |been )?(?:known|clear|found|determined|identified|confirmed)|unknown|unclear|still |yet to|to be |tbd|none|n/a|analysis|尚未|尚不|还不|還不|未知|不明|不清楚|待)";
-
-// Word boundaries are ASCII, `(?-u:\b)`: there is one between a digit and a Chinese character, and Unicode boundaries
-// would disable the regex engine's fast path on every non-English text.
+/// The profiles that Strata ships, as they stand in the repository.
+const SHIPPED: [&str; 6] = [
+    include_str!("profiles/diagnostic.toml"),
+    include_str!("profiles/incident.toml"),
+    include_str!("profiles/support.toml"),
+    include_str!("profiles/coding.toml"),
+    include_str!("profiles/research.toml"),
+    include_str!("profiles/household.toml"),
+];
 
 impl Profile {
+    /// The profiles that Strata ships: the diagnosis of a device from the layered-prompt design, software incidents,
+    /// support desks, coding, research and the household. All but the first wait until the conversation speaks of their
+    /// domain ([`Profile::when`]).
+    pub fn shipped() -> Vec<Self> {
+        static PROFILES: LazyLock<Vec<Profile>> =
+            // A test reads each of them.
+            LazyLock::new(|| SHIPPED.iter().filter_map(|text| toml::from_str(text).ok()).collect());
+        PROFILES.clone()
+    }
+
+    /// A shipped profile by its name, in force whatever is said.
+    pub fn named(name: &str) -> Option<Self> {
+        let found = Self::shipped().into_iter().find(|profile| profile.name == name)?;
+        Some(Self { when: None, ..found })
+    }
+
     /// The diagnosis of a device from the layered-prompt design, in English and Chinese.
     pub fn diagnostic() -> Self {
-        let value = |name: &str, label: &str| Field {
-            name: name.to_owned(),
-            label: label.to_owned(),
-            list: false,
-            max: default_max(),
-            resets: None,
-            settles: None,
-        };
-        let list = |name: &str, label: &str| Field { list: true, ..value(name, label) };
-        Self {
+        Self::named("diagnostic").unwrap_or_else(|| Self {
             name: "diagnostic".to_owned(),
-            note: Some(super::layers::NOTE.to_owned()),
-            fields: vec![
-                value("device_name", "Device"),
-                Field { resets: Some("device_name".to_owned()), ..value("device_ip", "Address") },
-                value("last_log_file", "Last log"),
-                list("downloaded_logs", "Downloaded"),
-                list("findings", "Key findings"),
-                list("hypotheses", "Hypotheses"),
-                Field { settles: Some("hypotheses".to_owned()), ..list("root_causes", "Root causes") },
-            ],
-            rules: diagnostic_rules(),
-            status: Some(Status {
-                field: "status".to_owned(),
-                initial: "idle".to_owned(),
-                active: "investigating".to_owned(),
-                rules: vec![StatusRule {
-                    value: "resolved".to_owned(),
-                    pattern: RESOLVED.to_owned(),
-                    unless: Some(NOT_RESOLVED.to_owned()),
-                }],
-            }),
-        }
+            note: None,
+            when: None,
+            fields: Vec::new(),
+            rules: Vec::new(),
+            status: None,
+        })
     }
-}
-
-const RESOLVED: &str = r"(?i)(?-u:\b)(?:issue|problem|fault|error|case|incident)s? (?:is|was|are|were|has been|have been) (?:now |fully )?(?:resolved|fixed|solved)(?-u:\b)|(?:^|\s)(?:status|状态|狀態)\W{0,4}(?:resolved|已解[决決])|(?:问题|問題|故障|异常|異常)(?:现在|現在)?已(?:经|經)?(?:被)?(?:解[决決]|修[复復]|排除)";
-
-const NOT_RESOLVED: &str = r"(?i)(?-u:\b)(?:not|isn't|wasn't|hasn't|unresolved|until|once|if|whether|when|after|should be)(?-u:\b)|尚未|还没|還沒|没有|沒有|如果|是否|等到";
-
-fn diagnostic_rules() -> Vec<Rule> {
-    let pattern = |pattern: String| Rule { pattern: Some(pattern), ..Rule::default() };
-    let section = |field: &str, heading: &str| Rule {
-        section: Some(heading.to_owned()),
-        field: Some(field.to_owned()),
-        ..Rule::default()
-    };
-    let known = |rule: Rule| Rule { unless: Some(NOT_KNOWN.to_owned()), ..rule };
-    let says = Some(vec![Role::User]);
-    let address = Rule { unless: Some(NO_DEVICE.to_owned()), ..pattern(ADDRESS.to_owned()) };
-    let name = pattern(r"(?i)(?-u:\b)(?P<device_name>zspr[ _-]?\d{1,4})(?-u:\b)".to_owned());
-    let labelled = Rule {
-        unless: Some(r"^\d+\.\d+\.".to_owned()),
-        ..pattern(r"(?im)^[ \t*_-]*(?:device(?: name)?|设备|設備|机台|機台)[*_]*[ \t]*[:：][*_]*[ \t]*(?P<device_name>[^\s(（,，。;；|*][^\n(（,，。;；|*]{1,39})".to_owned())
-    };
-    vec![
-        // The user decides which device is meant. A reply may name others, so it only fills an empty field.
-        Rule { from: says.clone(), ..address.clone() },
-        Rule { keep: true, ..address },
-        Rule { from: says, ..name.clone() },
-        Rule { keep: true, ..name },
-        Rule { keep: true, ..labelled },
-        Rule {
-            unless_line: Some(r"(?i)not found|does not exist|no such|could ?n[o']t|cannot|failed to|找不到|不存在|无法|無法|失[败敗]".to_owned()),
-            ..pattern(format!(r"(?:^|[^A-Za-z0-9_.-])(?P<downloaded_logs>{LOG_FILE})(?-u:\b)"))
-        },
-        Rule {
-            unless_line: Some(r"(?i)not found|does not exist|no such|找不到|不存在".to_owned()),
-            ..pattern(format!(r"(?:^|[^A-Za-z0-9_.-])(?P<last_log_file>{LOG_FILE})(?-u:\b)"))
-        },
-        section("findings", r"(?i)^(?:key |main |diagnostic )*findings?$|^(?:主要|关键|關鍵|重要|诊断|診斷)*(?:发现|發現)$"),
-        section("hypotheses", r"(?i)^(?:active |working |current )*hypothes[ei]s$|^(?:possible|likely|potential|suspected) (?:root )?causes?$|^可能(?:的)?(?:根本)?原因$|^(?:假设|假設)$"),
-        section("root_causes", r"(?i)^(?:confirmed )?root causes?$|^confirmed causes?$|^(?:根本原因|根因|确认(?:的)?原因|確認(?:的)?原因)$"),
-        pattern(r"(?im)^[ \t*_>#-]*(?:key |main )?findings?[*_]*[ \t]*[:：][*_]*[ \t]*(?P<findings>\S.{3,})$".to_owned()),
-        pattern(r"(?i)(?-u:\b)(?:I|we) found that (?P<findings>[^\n]{4,})".to_owned()),
-        pattern(r"(?:我们|我們|我)?(?:发现|發現)(?:了)?[:：,，][ \t]*(?P<findings>[^\n]{4,})".to_owned()),
-        known(pattern(r"(?i)(?-u:\b)(?:working |current |my )?hypothesis(?:\*\*)?(?:[ \t]*[:：]|[ \t]+is(?: that)?)(?:\*\*)?[ \t]*(?P<hypotheses>[^\n]{4,})".to_owned())),
-        known(pattern(r"(?i)(?-u:\b)(?:may|might|could) be (?:caused by|due to) (?P<hypotheses>[^\n]{4,})".to_owned())),
-        known(pattern(r"(?:可能是|怀疑是|懷疑是|疑似)(?P<hypotheses>[^\n，。；,]{3,60}?)(?:导致|導致|引起|造成|所致|[，。；,\n]|$)".to_owned())),
-        known(pattern(r"(?i)(?-u:\b)(?:the )?(?:confirmed )?root cause(?:\*\*)?(?:[ \t]*[:：]|[ \t]+(?:is|was)(?: that)?)(?:\*\*)?[ \t]*(?P<root_causes>[^\n]{4,})".to_owned())),
-        known(pattern(r"(?:根本原因|根因)(?:\*\*)?[ \t]*(?:[:：]|是|为|為)(?:\*\*)?[ \t]*(?P<root_causes>[^\n]{2,})".to_owned())),
-        known(pattern(r"(?:确认|確認)(?:了)?(?:原因)?(?:是|为|為)(?P<root_causes>[^\n，。；]{3,})".to_owned())),
-    ]
 }

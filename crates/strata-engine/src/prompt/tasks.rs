@@ -127,6 +127,11 @@ pub(crate) fn open_tasks(state: &State) -> Vec<(usize, &str)> {
     open.map(|(place, task)| (place, task.description.as_str())).collect()
 }
 
+/// Whether a task that a speaker named is done.
+pub(crate) fn has_done(state: &State) -> bool {
+    state.active_tasks.iter().any(|task| is_said(task) && task.status == COMPLETED)
+}
+
 /// The descriptions of the tasks that are open and of those that are done, as a prompt shows them.
 pub(super) fn shown_tasks(state: &State) -> (Vec<String>, Vec<String>) {
     let (done, open): (Vec<&Task>, Vec<&Task>) =
@@ -155,5 +160,51 @@ fn bound(state: &mut State) {
             over -= usize::from(goes);
             !goes
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checklists_are_read_in_their_usual_forms() {
+        let text = "Plan:\n- [ ] Tune the harp\n- [x] Buy strings\n* [X] Call the hall\n3. [ ] Print programmes\n☐ 订花\n✅ 通知合唱团\n\
+                    TODO: pack the stands\n**TODO 2:** find a page turner\n待办：还谱架\n- a plain item\n[x](http://example.org)\nWhat to do: nothing";
+        let found = checklist(text);
+        let of = |end: TaskEnd| -> Vec<&str> {
+            found.iter().filter(|(_, is)| *is == end).map(|(item, _)| item.as_str()).collect()
+        };
+        assert_eq!(
+            of(TaskEnd::Open),
+            ["Tune the harp", "Print programmes", "订花", "pack the stands", "find a page turner", "还谱架"]
+        );
+        assert_eq!(of(TaskEnd::Done), ["Buy strings", "Call the hall", "通知合唱团"]);
+    }
+
+    #[test]
+    fn a_ticked_item_ends_its_task_and_the_clients_tasks_stay() {
+        let mut state = State::default();
+        let own = Task {
+            id: "task_001".to_owned(),
+            description: "Watch the barometer".to_owned(),
+            status: "Running".to_owned(),
+            progress: 0.5,
+            created_at: 1,
+            updated_at: 1,
+            extra: serde_json::Map::new(),
+        };
+        state.active_tasks.push(own.clone());
+        let at = Timestamp::UNIX_EPOCH;
+        add_task(&mut state, "Tune the harp", TaskEnd::Open, at);
+        add_task(&mut state, "Tune the harp", TaskEnd::Open, at);
+        add_task(&mut state, "Tune the harp", TaskEnd::Done, at);
+        for number in 0..90 {
+            add_task(&mut state, &format!("carry stand number {number}"), TaskEnd::Open, at);
+        }
+        assert_eq!(state.active_tasks[0], own);
+        assert_eq!(open_tasks(&state).len(), MAX_OPEN);
+        let (open, done) = shown_tasks(&state);
+        assert_eq!((open[0].as_str(), done), ("Watch the barometer", vec!["Tune the harp".to_owned()]));
     }
 }

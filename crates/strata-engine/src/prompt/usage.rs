@@ -1,9 +1,9 @@
 //! Tool statistics and token usage, counted as turns are recorded.
 
-use serde_json::Value;
-
 use strata_core::state::State;
 use strata_core::turn::{Role, TurnNotes};
+
+use super::failures::failed_by_content;
 
 /// The most tools that are counted by name. Further tools are counted together, so that a client that makes up names
 /// does not fill the state.
@@ -16,7 +16,7 @@ const OTHER_TOOLS: &str = "other";
 const MAX_TOOL_CHARS: usize = 64;
 
 /// Counts a turn. A turn of the role `tool` is a call of the tool in the turn's name. The call failed if the notes say
-/// so, or else if the content is a JSON object that says so. The tokens of a reply are those that the model reported,
+/// so, or else if the content says so. The tokens of a reply are those that the model reported,
 /// or else the counted ones: input is everything since the last reply, output is the reply.
 pub(crate) fn count_usage(
     role: Role,
@@ -53,21 +53,6 @@ fn count_call(name: Option<&str>, content: &str, failed: Option<bool>, state: &m
     *calls = calls.saturating_add(1);
     let failed = failed.or_else(|| failed_by_content(content)).unwrap_or(false);
     stats.failures = stats.failures.saturating_add(u64::from(failed));
-}
-
-/// Whether a call failed, if its result is a JSON object that says so.
-fn failed_by_content(content: &str) -> Option<bool> {
-    // A failure is reported in a short result; a long result is data.
-    let content = content.trim();
-    if !content.starts_with('{') || content.len() > 4_096 {
-        return None;
-    }
-    let result: Value = serde_json::from_str(content).ok()?;
-    if let Some(success) = result.get("success").and_then(Value::as_bool) {
-        return Some(!success);
-    }
-    let error = result.get("error").or_else(|| result.get("is_error"))?;
-    Some(!matches!(error, Value::Null | Value::Bool(false)) && error.as_str() != Some(""))
 }
 
 #[cfg(test)]

@@ -91,7 +91,7 @@ impl Prompting {
         }
         row.created_at = taken_at;
         let PromptRules { settings, rules } = &*self.prompts;
-        rules.observe(Role::User, &question.question, &settings.filter, &mut state);
+        rules.observe_turn(Role::User, &question.question, turn_count, &settings.filter, &mut state);
         let summary = match shows_all {
             true => String::new(),
             false => self.recording.unfolded(user, &question.session, turn_count).await?.text(settings),

@@ -226,14 +226,19 @@ pub(super) fn instructions<'a>(store: impl FnOnce(String) + 'a) -> Slot<'a> {
     })
 }
 
-/// Profiles: the name of the built-in one, or tables of the configuration file.
+/// Profiles: `auto` for all shipped ones, names of some of them, or tables of the configuration file.
 pub(super) fn profiles(field: &mut Vec<Profile>) -> Slot<'_> {
-    const ACCEPTS: &str = "`diagnostic`, or tables `[[prompt.profiles]]` in the configuration file";
-    let default = field.iter().map(|profile| profile.name.as_str()).collect::<Vec<_>>().join(",");
+    const ACCEPTS: &str = "`auto`, names of shipped profiles (`diagnostic`, `incident`, `support`, `coding`, `research`, `household`) with commas between them, or tables `[[prompt.profiles]]` in the configuration file";
+    let names = field.iter().map(|profile| profile.name.as_str()).collect::<Vec<_>>().join(",");
+    let default = if *field == Profile::shipped() { "auto".to_owned() } else { names };
     Slot::new(default, ACCEPTS.to_owned(), move |value| {
         *field = match value {
             Value::Array(_) => value.clone().try_into().map_err(|error| Error::invalid(error.to_string()))?,
-            Value::String(name) if name == "diagnostic" => vec![Profile::diagnostic()],
+            Value::String(name) if name == "auto" => Profile::shipped(),
+            Value::String(names) => {
+                let named = names.split(',').map(|name| Profile::named(name.trim())).collect::<Option<_>>();
+                named.ok_or_else(|| Error::invalid(format!("use {ACCEPTS}")))?
+            }
             _ => return Err(Error::invalid(format!("use {ACCEPTS}"))),
         };
         Ok(())

@@ -124,3 +124,74 @@ fn a_megabyte_is_read_at_its_ends() {
         (vec!["the fan".to_owned()], Some("z.log".to_owned()))
     );
 }
+
+#[test]
+fn a_cause_that_is_denied_or_supposed_is_none() {
+    for reply in [
+        "I don't think the root cause is the mainspring.",
+        "I doubt the root cause is the mainspring.",
+        "If the root cause is the mainspring, it would stop at once.",
+        "The root cause is not the mainspring.",
+        "The root cause is probably the mainspring.",
+        "我不认为根本原因是发条。",
+        "如果根因是发条，它会马上停。",
+    ] {
+        assert!(after(&[reply]).root_causes.is_empty(), "{reply}");
+    }
+    assert_eq!(after(&["It ran. The root cause is the mainspring."]).root_causes, ["the mainspring"]);
+}
+
+#[test]
+fn numbers_of_versions_sections_and_parts_are_no_devices() {
+    for text in [
+        "See section 3.1.2.4 of the lease.",
+        "The part no. 7.12.33.4 is sold out",
+        "clause 10.4.2.1 says so",
+        "v2.10.4.1 is out",
+        "firmware 2.10.4.1 is out",
+        "We upgraded it to 2.10.4.1 yesterday",
+        "合同第 3.1.2.4 条",
+        "固件版本 2.10.4.1",
+        "The network is 10.20.0.0/16.",
+        "203.0.113.77 - - [04/May/2031:10:15:32 +0000] \"GET /kiln HTTP/1.1\" 200 17",
+        "2031/05/04 10:15:32 [error] 31#31: upstream timed out, client: 203.0.113.77, server: kiln",
+    ] {
+        let state = Rules::built_in().read_alone(Role::User, text, &FilterSettings::default());
+        assert_eq!(state.device_ip, None, "{text}");
+        assert!(!is_device(text), "{text}");
+    }
+    for text in ["192.168.40.9 beeps", "Why does http://192.168.40.9/admin hang?", "机台 192.168.40.9。"] {
+        assert!(is_device(text), "{text}");
+    }
+}
+
+#[test]
+fn devices_have_names_and_serial_numbers_too() {
+    for (text, name) in [
+        ("the server barn-03 is slow", Some("barn-03")),
+        ("host press2.example.net is down", Some("press2.example.net")),
+        ("服务器 barn-03 很慢", Some("barn-03")),
+        ("its serial number is KX-90412", Some("KX-90412")),
+        ("序列号：KX90412", Some("KX90412")),
+        ("the server v2 is slow", None),
+        ("the server is slow", None),
+    ] {
+        let state = Rules::built_in().read_alone(Role::User, text, &FilterSettings::default());
+        assert_eq!(state.device_name.as_deref(), name, "{text}");
+    }
+}
+
+#[test]
+fn a_log_that_is_merely_named_is_not_downloaded() {
+    for reply in [
+        "Please look at kiln.log next.",
+        "kiln.log has not been downloaded.",
+        "It writes to kiln.log.",
+        "请下载 kiln.log。",
+    ] {
+        assert!(after(&[reply]).downloaded_logs.is_empty(), "{reply}");
+    }
+    for reply in ["I fetched kiln.log.", "We have read kiln.log.", "已下载 kiln.log。"] {
+        assert_eq!(after(&[reply]).downloaded_logs, ["kiln.log"], "{reply}");
+    }
+}

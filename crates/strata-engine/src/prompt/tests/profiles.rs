@@ -98,3 +98,39 @@ fn a_profile_that_cannot_be_right_says_why() {
     let error = Rules::new(&[Profile::diagnostic(), Profile::diagnostic()]).unwrap_err();
     assert!(error.message().contains("given twice"), "{error}");
 }
+
+#[test]
+fn a_shipped_profile_waits_for_its_domain() {
+    let settings = PromptSettings::default();
+    let rules = Rules::built_in();
+    let read = |said: &[&str]| -> State {
+        let mut state = State::default();
+        for text in said {
+            rules.observe(Role::User, text, &settings.filter, &mut state);
+        }
+        state
+    };
+    let fields =
+        |state: &State, name: &str| state.extra.get(&format!("profile:{name}")).cloned().unwrap_or_default();
+    let state = read(&["The outage began with release 4.7.1, SEV-2, service ledger-sync."]);
+    assert_eq!(
+        fields(&state, "incident"),
+        json!({"service": "ledger-sync", "severity": "SEV-2", "version": "4.7.1"})
+    );
+    let state = read(&["我要退款，订单号 70412-9，快递单号 YT778812345"]);
+    assert_eq!(fields(&state, "support"), json!({"order": "70412-9", "tracking": "YT778812345"}));
+    let state = read(&["The unit tests fail on branch fix/harp-strings in src/harp.rs"]);
+    assert_eq!(fields(&state, "coding"), json!({"branch": "fix/harp-strings", "files": ["src/harp.rs"]}));
+    let state = read(&["The paper arXiv:2101.00001 reports p = 0.03 on the Oystercatcher dataset."]);
+    assert_eq!(
+        fields(&state, "research"),
+        json!({"sources": ["arXiv:2101.00001"], "datasets": ["Oystercatcher"], "results": ["p = 0.03"]})
+    );
+    let state = read(&["洗衣机报错 E18，型号是 WD-7012"]);
+    assert_eq!(
+        fields(&state, "household"),
+        json!({"appliance": "洗衣机", "error_code": "E18", "model": "WD-7012"})
+    );
+    assert!(read(&["I walked to src/harp.rs street with 70412-9 steps."]).extra.is_empty());
+    assert!(Profile::named("coding").unwrap().when.is_none() && Profile::named("nothing").is_none());
+}
