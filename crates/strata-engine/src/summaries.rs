@@ -20,10 +20,14 @@ mod tree;
 pub use reading::{StructuredPoint, SummaryReport, SummaryVersion};
 pub use text::{TextNode, TextSummary};
 
+use crate::case::salient;
 use crate::jobs::Jobs;
 use crate::learn::LearnSettings;
+use crate::prompt::FilterSettings;
 use crate::sessions::Sessions;
 use jiff::Timestamp;
+use serde_json::Value;
+use std::borrow::Cow;
 use std::sync::Arc;
 use strata_core::ports::{ChatModel, Clock, IdSource, TokenCounter};
 use strata_core::store::Store;
@@ -41,6 +45,7 @@ use strata_core::id::{LeaseId, SessionId, SummaryId, UserId};
 use strata_core::job::Job;
 use strata_core::ports::Spent;
 use strata_core::session::Session;
+use strata_core::state::Observed;
 use strata_core::store::{Change, ChangeSet, SummaryQuery, TurnQuery};
 use strata_core::summary::{Strategy, Summary, SummaryStatus};
 use strata_core::turn::{Role, Turn};
@@ -51,6 +56,13 @@ const MAX_LOOK: u64 = 1_000;
 
 /// The range of a window summary's length in tokens. It is short, because every request reads it.
 const TARGET_TOKENS: std::ops::RangeInclusive<u32> = 80..=300;
+
+/// The most characters that a judged turn contributes, before the sentences of the window are chosen.
+const MAX_SALIENT_CHARS: usize = 2_000;
+
+/// How long a session rests, in seconds, before the turns that were said while a summary was being made are summarised
+/// by themselves. A round that ends earlier takes them along.
+const REST_SECS: u64 = 120;
 
 /// A window that is due, with its input.
 struct DueWindow {
@@ -100,7 +112,13 @@ impl Summaries {
             return self.jobs.settle(job, lease, Work::default()).await;
         };
         let Some(due) = self.find_window(job, &stored).await? else {
-            let work = self.grow_tree(&job.user, &stored).await?;
+            let mut work = self.grow_tree(&job.user, &stored).await?;
+            let base = self.latest(&job.user, session, SummaryStatus::Completed).await?;
+            let now = self.clock.now();
+            let later = rests_until(&stored, base.as_ref()).filter(|until| now < *until);
+            work.changes.extend(
+                later.map(|until| self.jobs.enqueue_once(&job.user, session, JobKind::Summarise, until, now)),
+            );
             return self.jobs.settle(job, lease, work).await;
         };
         let Some(row) = self.begin(job, &due).await? else {
@@ -108,9 +126,16 @@ impl Summaries {
             return self.jobs.settle(job, lease, Work::default()).await;
         };
         let began = self.clock.now();
-        let (mut done, spent) = match self.summarised(&row, &due).await {
+        let (mut done, spent) = match self.summarised(&row, &due, &stored.state.observed).await {
             Ok(made) => made,
-            Err(error) => return Err(self.give_up(job, row, error).await),
+            Err(error) if job.attempts < self.settings.max_attempts.max(1) => return Err(error),
+            Err(error) => {
+                tracing::warn!(%error, %session, "the model made no summary; it is made without one");
+                (
+                    self.summarised_without_model(&row, &due, &stored.state.observed, error.message()),
+                    Spent::default(),
+                )
+            }
         };
         done.generation_ms = self.millis_since(began);
         done.updated_at = self.clock.now();
@@ -143,11 +168,7 @@ impl Summaries {
             let turns = self.window_turns(&job.user, &session.id, base.as_ref(), window).await?;
             return Ok(Some(DueWindow { base, begun: Some(row), window, turns }));
         }
-        // The sliding-window design does not trigger while a summary is being made. Turns of that time wait for the
-        // next round.
-        let came_meanwhile =
-            |base: &Summary| session.updated_at > base.created_at && session.updated_at < base.updated_at;
-        if base.as_ref().is_some_and(came_meanwhile) {
+        if rests_until(session, base.as_ref()).is_some_and(|until| self.clock.now() < until) {
             tracing::debug!("Summarization already in progress for {}", session.id);
             return Ok(None);
         }
@@ -262,38 +283,58 @@ impl Summaries {
     }
 
     /// The completed row, with its text and its structured part.
-    async fn summarised(&self, row: &Summary, due: &DueWindow) -> Result<(Summary, Spent)> {
-        let DueWindow { base, window, turns, .. } = due;
-        let base = base.as_ref();
-        let inside: Vec<&Turn> = turns.iter().filter(|turn| turn.seq >= window.start).collect();
-        let is_new = |turn: &&Turn| base.is_none_or(|base| turn.seq > base.end_seq);
-        let new: Vec<&Turn> = inside.iter().copied().filter(is_new).collect();
-        let tokens: u64 = inside.iter().map(|turn| u64::from(turn.token_count)).sum();
-        let target =
-            Level::of(tokens).target_tokens(tokens).clamp(*TARGET_TOKENS.start(), *TARGET_TOKENS.end());
-        let mut structured =
-            base.and_then(|base| base.structured.as_ref()).map(Structured::of_row).unwrap_or_default();
-        structured.slide(window.start);
-        let mut spent = Spent::default();
-        let (text, read) = match &self.model {
+    async fn summarised(
+        &self,
+        row: &Summary,
+        due: &DueWindow,
+        observed: &Observed,
+    ) -> Result<(Summary, Spent)> {
+        let new = due.new_turns();
+        let Some(model) = self.model.as_ref().filter(|_| !new.is_empty()) else {
             // All new turns may have been hidden in the meantime: then there is nothing to ask.
-            Some(model) if !new.is_empty() => {
-                self.ask_for_window(model.as_ref(), due, &new, target, &mut structured, &mut spent).await?
-            }
-            _ => {
-                structured.observe(&new);
-                (self.extracted(&inside, target, tokens), tokens)
-            }
+            return Ok((self.summarised_by_rule(row, due, observed), Spent::default()));
         };
-        let summary = Summary {
+        let mut structured = due.structured();
+        let mut spent = Spent::default();
+        let (_, target) = due.lengths();
+        let (text, read) =
+            self.ask_for_window(model.as_ref(), due, &new, target, &mut structured, &mut spent).await?;
+        Ok((self.completed(row, text, structured.to_row(), read), spent))
+    }
+
+    /// The completed row, made without a model: the sentences that matter, in their own words.
+    fn summarised_by_rule(&self, row: &Summary, due: &DueWindow, observed: &Observed) -> Summary {
+        let mut structured = due.structured();
+        structured.observe(&due.new_turns());
+        let (tokens, target) = due.lengths();
+        let text = self.extracted(&due.inside(), observed, target, tokens);
+        self.completed(row, text, structured.to_row(), tokens)
+    }
+
+    /// Like [`Self::summarised_by_rule`], in the place of a model that failed. The row says so.
+    fn summarised_without_model(
+        &self,
+        row: &Summary,
+        due: &DueWindow,
+        observed: &Observed,
+        error: &str,
+    ) -> Summary {
+        let mut summary = self.summarised_by_rule(row, due, observed);
+        if let Some(Value::Object(fields)) = &mut summary.structured {
+            fields.insert("without_model".to_owned(), error.into());
+        }
+        summary
+    }
+
+    fn completed(&self, row: &Summary, text: String, structured: Value, read: u64) -> Summary {
+        Summary {
             status: SummaryStatus::Completed,
             output_tokens: self.tokens.count(&text),
             text,
-            structured: Some(structured.to_row()),
+            structured: Some(structured),
             input_tokens: u32::try_from(read).unwrap_or(u32::MAX),
             ..row.clone()
-        };
-        Ok((summary, spent))
+        }
     }
 
     /// Asks the model for the summary of a window and merges its points into `structured`. Returns the text and the
@@ -332,10 +373,22 @@ impl Summaries {
         Ok((beginning(&text, max_chars(target)), before + said))
     }
 
-    /// Summarises the turns without a model, in about `target` of their `tokens`.
-    pub(super) fn extracted(&self, turns: &[&Turn], target: u32, tokens: u64) -> String {
+    /// Summarises the turns without a model, in about `target` of their `tokens`. Of a turn that the reader has judged,
+    /// only the sentences that matter are read.
+    pub(super) fn extracted(&self, turns: &[&Turn], observed: &Observed, target: u32, tokens: u64) -> String {
+        let filter = FilterSettings::default();
+        let texts: Vec<Cow<'_, str>> = turns
+            .iter()
+            .map(|turn| {
+                let letters = observed.roles_of(turn.seq);
+                let chosen = letters.and_then(|letters| {
+                    salient(turn.role, &turn.content, letters, &filter, MAX_SALIENT_CHARS)
+                });
+                chosen.map_or(Cow::Borrowed(turn.content.as_str()), Cow::Owned)
+            })
+            .collect();
         let parts: Vec<Part<'_>> =
-            turns.iter().map(|turn| Part { speaker: Some(turn.role), text: &turn.content }).collect();
+            turns.iter().zip(&texts).map(|(turn, text)| Part { speaker: Some(turn.role), text }).collect();
         let chars: u64 = turns.iter().map(|turn| turn.content.chars().count() as u64).sum();
         let budget = chars_for(target, chars, tokens);
         let summary = extractive::summarise(&parts, budget);
@@ -347,22 +400,42 @@ impl Summaries {
             turns.iter().map(|turn| turn.content.trim()).filter(|text| !text.is_empty()).collect();
         beginning(&texts.join("\n"), budget)
     }
+}
 
-    /// Marks a summary as failed if its job is not tried again, and returns the error. Before that the row stays, and
-    /// the next attempt takes it over.
-    async fn give_up(&self, job: &Job, row: Summary, error: Error) -> Error {
-        if job.attempts < self.settings.max_attempts.max(1) {
-            return error;
-        }
-        let now = self.clock.now();
-        let row = Summary { status: SummaryStatus::Failed, updated_at: now, ..row };
-        let id = row.id;
-        match self.store.apply(&job.user, ChangeSet::one(now, Change::PutSummary(Box::new(row)))).await {
-            Ok(_) => tracing::debug!("Memory {id} status updated to failed"),
-            Err(error) => tracing::warn!(%error, %id, "a summary could not be marked as failed"),
-        }
-        error
+impl DueWindow {
+    /// The turns inside the window.
+    fn inside(&self) -> Vec<&Turn> {
+        self.turns.iter().filter(|turn| turn.seq >= self.window.start).collect()
     }
+
+    /// The turns that the base does not cover.
+    fn new_turns(&self) -> Vec<&Turn> {
+        let covered = self.base.as_ref().map(|base| base.end_seq);
+        self.inside().into_iter().filter(|turn| covered.is_none_or(|end| turn.seq > end)).collect()
+    }
+
+    /// The tokens inside the window, and those that its summary should have.
+    fn lengths(&self) -> (u64, u32) {
+        let tokens: u64 = self.inside().iter().map(|turn| u64::from(turn.token_count)).sum();
+        let target = Level::of(tokens).target_tokens(tokens);
+        (tokens, target.clamp(*TARGET_TOKENS.start(), *TARGET_TOKENS.end()))
+    }
+
+    /// The base's structured part, without the points that have left the window.
+    fn structured(&self) -> Structured {
+        let row = self.base.as_ref().and_then(|base| base.structured.as_ref());
+        let mut structured = row.map(Structured::of_row).unwrap_or_default();
+        structured.slide(self.window.start);
+        structured
+    }
+}
+
+/// The moment until which turns that were said while the last summary was being made wait for the next round
+/// (sliding-window design); `None` if there are no such turns.
+fn rests_until(session: &Session, base: Option<&Summary>) -> Option<Timestamp> {
+    let came_meanwhile =
+        |base: &&Summary| session.updated_at > base.created_at && session.updated_at < base.updated_at;
+    base.filter(came_meanwhile).map(|_| after(session.updated_at, REST_SECS))
 }
 
 /// The turn at which a due summary ends; `None` if no trigger is due. A summary ends with a round, unless the user's

@@ -128,7 +128,7 @@ async fn an_unusable_answer_is_repaired_once() {
 }
 
 #[tokio::test]
-async fn a_summary_fails_when_its_job_is_given_up() {
+async fn a_model_that_keeps_failing_is_replaced_by_the_rules() {
     let failures = [
         || Reply::Fails(Error::unavailable("the model did not answer in time").retryable()),
         || Reply::Fails(Error::internal("the model is broken")),
@@ -140,7 +140,7 @@ async fn a_summary_fails_when_its_job_is_given_up() {
             settings.max_attempts = 2;
         });
         rounds(&engine, 3).await;
-        for status in ["processing", "failed"] {
+        for status in ["processing", "completed"] {
             model.will(failure());
             model.will(failure());
             summarise(&engine).await;
@@ -148,17 +148,34 @@ async fn a_summary_fails_when_its_job_is_given_up() {
             model.say_no_more();
             clock.advance(3_600);
         }
+        let made = &rows(&engine, "window").await[0];
+        let why = made.structured.as_ref().unwrap()["without_model"].as_str().unwrap();
+        assert!(!made.text.is_empty() && !why.contains("I cannot do that"), "{why}");
         let dead = JobQuery { status: Some(JobStatus::Dead), limit: 9, ..JobQuery::default() };
-        let error = engine.jobs.list(&ann(), &dead).await.unwrap()[0].last_error.clone().unwrap();
-        assert!(!error.contains("I cannot do that"), "{error}");
-        // The next round starts from the last completed version.
-        round(&engine).await;
+        assert!(engine.jobs.list(&ann(), &dead).await.unwrap().is_empty());
+        // The next round asks the model again, from the version that was made without it.
+        rounds(&engine, 2).await;
         model.says(&answer("at last"));
         summarise(&engine).await;
-        assert_eq!(chain(&engine).await, [(0, 5, None, "failed"), (0, 7, None, "completed")]);
+        assert_eq!(chain(&engine).await, [(0, 5, None, "completed"), (0, 9, Some(0), "completed")]);
         let context = engine.summaries.window_context(&ann(), &session("s")).await.unwrap();
         assert_eq!(context.memory_text.as_deref(), Some("at last"));
+        assert!(rows(&engine, "window").await[1].structured.as_ref().unwrap().get("without_model").is_none());
     }
+}
+
+#[tokio::test]
+async fn what_is_said_while_a_summary_is_made_is_summarised_when_the_session_rests() {
+    let Fixture { engine, model, clock } = with_model(|_| ());
+    rounds(&engine, 3).await;
+    model.will(Reply::AfterRound(answer("three rounds")));
+    summarise(&engine).await;
+    summarise(&engine).await;
+    assert_eq!(chain(&engine).await, [(0, 5, None, "completed")], "the next round may take it along");
+    clock.advance(121);
+    model.says(&answer("four rounds"));
+    summarise(&engine).await;
+    assert_eq!(chain(&engine).await, [(0, 5, None, "completed"), (0, 7, Some(0), "completed")]);
 }
 
 #[tokio::test]
@@ -187,12 +204,10 @@ async fn a_row_left_by_a_crash_is_taken_over() {
     assert!(begun.is_stuck(engine.now()));
     assert_eq!(engine.summaries.report(&ann(), &session("s"), 9).await.unwrap().stats.stuck, 1);
     model.says(&answer("second"));
-    summarise(&engine).await;
-    // Turns of that time wait for the next round, as in the sliding-window design.
-    round(&engine).await;
+    // The session has rested, so that the turns of that time need no further round.
     model.says(&answer("third"));
     summarise(&engine).await;
-    let expected = [(0, 5, None, "completed"), (0, 9, Some(0), "completed"), (0, 13, Some(1), "completed")];
+    let expected = [(0, 5, None, "completed"), (0, 9, Some(0), "completed"), (0, 11, Some(1), "completed")];
     assert_eq!(chain(&engine).await, expected);
     let taken = rows(&engine, "window").await.remove(1);
     assert_eq!((taken.id, taken.text.as_str()), (begun.id, "second"));
@@ -414,7 +429,8 @@ async fn the_log_has_the_messages_of_the_design() {
         "INFO Sliding window: dropping seq 0-1 for s".to_owned(),
         format!("INFO Summarized messages 2-15 for s in {ms}ms"),
         "DEBUG Summarization already in progress for s".to_owned(),
-        format!("DEBUG Memory {second} status updated to failed"),
+        format!("DEBUG Memory {second} status updated to completed"),
+        "WARN the model made no summary; it is made without one".to_owned(),
     ] {
         assert!(lines.contains(&line), "{line}: {lines:#?}");
     }
