@@ -22,7 +22,7 @@ const READ: usize = 20;
 
 /// The weight of the cross-encoder's logit against the logarithm of the place in the ranking, and the number that is added
 /// to the place. Fitted on the public half of the benchmarks.
-const LOGIT_WEIGHT: f32 = 0.3;
+const LOGIT_WEIGHT: f32 = 0.2;
 const PLACE_OFFSET: f32 = 3.0;
 
 impl Recall {

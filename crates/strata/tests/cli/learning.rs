@@ -119,7 +119,9 @@ fn the_reader_replaces_a_model_that_fails_and_doctor_says_so() {
     let (machine, model) = (Machine::new(), Model::start());
     machine.record("trip", &["I moved to Aveiro last spring."]);
     model.set(Mood::Broken);
-    let report = run(&machine, &model, &["learn", "--json", "--setting", "learn.timeout_secs=1"]).json();
+    let reader = ["--setting", "learn.timeout_secs=1", "--setting", "learn.reader=builtin"];
+    let args: Vec<&str> = ["learn", "--json"].into_iter().chain(reader).collect();
+    let report = run(&machine, &model, &args).json();
     assert_eq!(report["waiting"], 0, "{report}");
     assert!(memories(&machine).iter().any(|memory| memory.contains("Aveiro")), "{:?}", memories(&machine));
     let checked = run(&machine, &model, &["doctor", "--quick"]).ok();
