@@ -113,15 +113,8 @@ pub struct StatusRule {
     pub unless: Option<String>,
 }
 
-/// The profiles that Strata ships, as they stand in the repository.
-const SHIPPED: [&str; 6] = [
-    include_str!("profiles/diagnostic.toml"),
-    include_str!("profiles/incident.toml"),
-    include_str!("profiles/support.toml"),
-    include_str!("profiles/coding.toml"),
-    include_str!("profiles/research.toml"),
-    include_str!("profiles/household.toml"),
-];
+/// The profiles that Strata ships: the files of the folder `profiles`, which the build script reads.
+const SHIPPED: &str = include_str!(concat!(env!("OUT_DIR"), "/profiles.json"));
 
 impl Profile {
     /// The profiles that Strata ships: the diagnosis of a device from the layered-prompt design, software incidents,
@@ -130,7 +123,7 @@ impl Profile {
     pub fn shipped() -> Vec<Self> {
         static PROFILES: LazyLock<Vec<Profile>> =
             // A test reads each of them.
-            LazyLock::new(|| SHIPPED.iter().filter_map(|text| toml::from_str(text).ok()).collect());
+            LazyLock::new(|| serde_json::from_str(SHIPPED).unwrap_or_default());
         PROFILES.clone()
     }
 
