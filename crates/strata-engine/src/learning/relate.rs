@@ -78,7 +78,7 @@ impl Learning {
             }
         }
         for (place, relation) in relations.iter_mut().enumerate() {
-            if is_about_another(statement, &candidates[place], &said[place], relation) {
+            if is_about_another(statement, &said[place], relation) {
                 *relation = PairReading::default();
             }
         }
@@ -206,16 +206,11 @@ pub(super) struct Ended {
 }
 
 /// Whether a statement that seems to end a memory speaks about something else: they share no word, and the reader is not
-/// very sure. A todo ends with a bare «done».
-fn is_about_another(
-    statement: &Statement,
-    memory: &Memory,
-    remembered: &str,
-    relation: &PairReading,
-) -> bool {
+/// very sure. What is to be done ends with a bare «done».
+fn is_about_another(statement: &Statement, remembered: &str, relation: &PairReading) -> bool {
     let new = statement.said();
     let refers = refers_back(new);
-    let is_done = memory.kind == MemoryKind::Todo && refers && says_done(new);
+    let is_done = refers && says_done(new);
     let least = if refers { SURE } else { VERY_SURE };
     relation.of(Relation::Ends) > relation.of(Relation::Replaces)
         && relation.change() < least

@@ -48,15 +48,10 @@ pub(super) fn facts(sentence: &str) -> Vec<String> {
     let mut found: Vec<String> = vec![first.clone()];
     for clause in &clauses[1..] {
         let before = found.last().map(String::as_str).unwrap_or_default();
-        if let Some((fact, new)) = next_fact(before, clause, subject.as_deref()) {
-            subject = new;
-            found.push(fact);
-        } else if let Some(last) = found.last_mut() {
-            last.push('，');
-            last.push_str(clause);
-            // What was added may have another subject.
-            subject = None;
-        }
+        // A clause that cannot stand alone may belong to any of those before it.
+        let Some((fact, new)) = next_fact(before, clause, subject.as_deref()) else { return Vec::new() };
+        subject = new;
+        found.push(fact);
     }
     found.into_iter().map(|fact| format!("{fact}{end}")).collect()
 }
