@@ -14,7 +14,7 @@ const BY_WORDS: WordModel = WordModel {
     length: 2.8,
     searched: 0.6,
     offset: -9.6,
-    chinese_offset: -7.8,
+    chinese_offset: -7.4,
     min_words: 4,
 };
 
