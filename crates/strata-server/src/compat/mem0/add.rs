@@ -97,8 +97,7 @@ pub(super) async fn add_memories(
         return Ok(Json(json!({ "results": [] })));
     }
     if infer == Some(true) {
-        let within = caller.recall_scope(names_user, session.as_ref(), None);
-        return inferred(&app, &user, memories, within == Some(RecallScope::Session)).await;
+        return inferred(&app, &user, memories, is_apart(&caller, names_user, session.as_ref())).await;
     }
     if infer.is_none() {
         let events = app.engine().learning.add(&user, memories).await?;
@@ -128,6 +127,11 @@ fn listed(messages: Value) -> Result<Vec<Value>, ApiError> {
             "`messages` is not a string, a message or a list of messages; send one of them",
         )),
     }
+}
+
+/// Whether what is said in a session stays behind its wall.
+fn is_apart(caller: &Caller, names_user: bool, session: Option<&SessionId>) -> bool {
+    caller.recall_scope(names_user, session, None) == Some(RecallScope::Session)
 }
 
 /// Learns from messages, as `POST /memories` does. `apart` says whether their session stands behind a wall.
