@@ -8,12 +8,12 @@ use std::collections::HashMap;
 use super::Recall;
 use super::candidates::{Candidate, CandidateSet};
 use super::deadline::in_time;
-use super::request::RecallRequest;
+use super::request::{RecallPlan, RecallRequest};
 use crate::index::spoken;
 use strata_core::error::Result;
 use strata_core::id::{ItemId, UserId};
 use strata_core::metric::{ErrorStage, LateStage};
-use strata_core::ports::{Reranker, TurnInContext};
+use strata_core::ports::TurnInContext;
 use strata_core::store::{Item, TurnQuery};
 use strata_core::turn::Turn;
 
@@ -26,17 +26,17 @@ const LOGIT_WEIGHT: f32 = 0.2;
 const PLACE_OFFSET: f32 = 3.0;
 
 impl Recall {
-    /// Reorders the best candidates. Returns the items that were loaded for it.
+    /// Reorders the best candidates if the request wants it. Returns the items that were loaded for it.
     pub(super) async fn rerank(
         &self,
-        reranker: &dyn Reranker,
         request: &RecallRequest,
+        plan: &RecallPlan,
         found: &mut CandidateSet,
     ) -> Result<HashMap<ItemId, Item>> {
         let read = found.candidates.len().min(READ);
-        if read < 2 {
+        let Some(reranker) = self.reranker.as_ref().filter(|_| plan.rerank && read > 1) else {
             return Ok(HashMap::new());
-        }
+        };
         let (items, turns) = self.in_context(&found.owners, &found.candidates[..read]).await?;
         let scores = in_time(request.deadline.as_ref(), reranker.score(&request.query, &turns)).await;
         match scores {
