@@ -42,7 +42,8 @@ impl Recall {
         mut found: CandidateSet,
     ) -> Result<Recalled> {
         let mut trace = request.explain.then(|| TraceLog::new(request, &found));
-        let mut items = self.rerank(request, plan, &mut found).await?;
+        // Boxed, because the futures of all callers hold it.
+        let mut items = Box::pin(self.rerank(request, plan, &mut found)).await?;
         if let Some(trace) = trace.as_mut().filter(|_| plan.rerank) {
             trace.rerank(&found.candidates);
         }

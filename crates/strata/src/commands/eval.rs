@@ -125,7 +125,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     for set in &sets {
         let report = match &named {
             Some(store) => run_set(set, Arc::clone(store), &options, context).await?,
-            None => run_in_temporary_store(set, &options, context).await?,
+            None => Box::pin(run_in_temporary_store(set, &options, context)).await?,
         };
         if let Some(runs) = &runs {
             write_runs(runs, &report)?;
