@@ -22,48 +22,11 @@ use crate::clock::EvalClock;
 use crate::data::{Conversation, Question, Set, speaker};
 use crate::foreign::{Answer, Unanswerable};
 use crate::metrics::{Level, Slot, question_metrics, summarise};
+use crate::options::Options;
 use crate::report::{Ingest, Latency, OrderReport, Report, RunLine};
 
 /// The number of conversations that are recorded concurrently: enough for a store that groups commits.
 const CONCURRENT_CONVERSATIONS: usize = 16;
-
-/// How a set is run.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// The orders in which each question is asked.
-    pub orders: Vec<Order>,
-    /// The maximum number of items by relevance.
-    pub relevance_limit: u32,
-    /// The maximum number of items in the served order.
-    pub served_limit: u32,
-    /// Whether Strata learns from all turns before the questions, so that memories and summaries are recalled too.
-    pub learn: bool,
-    /// Whether each question is also asked with a cross-encoder.
-    pub rerank: bool,
-    /// Whether each question is also asked of another conversation, which cannot answer it.
-    pub foreign: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            orders: vec![Order::Relevance, Order::Served],
-            relevance_limit: 50,
-            served_limit: 10,
-            learn: false,
-            rerank: false,
-            foreign: false,
-        }
-    }
-}
-
-impl Options {
-    /// The orders in which each question is asked, each without a cross-encoder and, if wanted, with it.
-    fn variants(&self) -> Vec<(Order, bool)> {
-        let reranks: &[bool] = if self.rerank { &[false, true] } else { &[false] };
-        self.orders.iter().flat_map(|order| reranks.iter().map(|rerank| (*order, *rerank))).collect()
-    }
-}
 
 /// The progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

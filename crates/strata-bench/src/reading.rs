@@ -213,7 +213,7 @@ fn backlog(bench: &mut Bench, report: &mut Report, messages: &[String]) -> Resul
 fn wait_until_learned(client: &mut Client, user: &str) -> Result<()> {
     let start = Instant::now();
     while start.elapsed() < 10 * PATIENCE {
-        let waiting = ["queued", "running"].iter().try_fold(0, |sum, status| {
+        let waiting = ["queued", "leased"].iter().try_fold(0, |sum, status| {
             let jobs = client.get(&format!("/jobs?user_id={user}&status={status}&limit=10"))?;
             Ok::<usize, anyhow::Error>(sum + jobs["jobs"].as_array().map_or(0, Vec::len))
         })?;

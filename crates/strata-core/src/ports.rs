@@ -115,6 +115,11 @@ pub trait Reranker: Send + Sync + 'static {
     /// The model's name.
     fn model(&self) -> &str;
 
+    /// About how many word pieces of a question and of an item it reads.
+    fn reads(&self) -> (usize, usize) {
+        (usize::MAX, usize::MAX)
+    }
+
     /// Scores items: one raw score (a logit) per item, in the given order. If the future is dropped, the work ends soon.
     async fn score(&self, question: &str, items: &[TurnInContext]) -> Result<Vec<f32>>;
 }

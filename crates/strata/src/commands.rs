@@ -109,7 +109,7 @@ async fn run_alone(command: Command, context: &Context, output: &mut Output) -> 
         Command::Doctor(args) => doctor::run(args, context, output).await,
         Command::Backup(args) => backup::run(args, context, output).await,
         Command::Reindex(args) => reindex::run(args, context, output).await,
-        Command::Eval(args) => eval::run(args, context, output).await,
+        Command::Eval(args) => Box::pin(eval::run(args, context, output)).await,
         Command::Models(args) => models::run(args, context, output).await,
         Command::Config(args) => config::run(&args, context, output),
     }

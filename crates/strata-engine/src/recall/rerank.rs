@@ -8,14 +8,15 @@ use std::collections::HashMap;
 use super::Recall;
 use super::candidates::{Candidate, CandidateSet};
 use super::deadline::in_time;
-use super::request::RecallRequest;
+use super::request::{RecallPlan, RecallRequest};
 use crate::index::spoken;
 use strata_core::error::Result;
 use strata_core::id::{ItemId, UserId};
 use strata_core::metric::{ErrorStage, LateStage};
-use strata_core::ports::{Reranker, TurnInContext};
+use strata_core::ports::TurnInContext;
 use strata_core::store::{Item, TurnQuery};
 use strata_core::turn::Turn;
+use strata_language::statements::rough_length;
 
 /// The number of candidates that the cross-encoder reads. `docs/recall.md` has the figures for other numbers.
 const READ: usize = 20;
@@ -26,15 +27,20 @@ const LOGIT_WEIGHT: f32 = 0.2;
 const PLACE_OFFSET: f32 = 3.0;
 
 impl Recall {
-    /// Reorders the best candidates. Returns the items that were loaded for it.
+    /// Reorders the best candidates if the request wants it. Returns the items that were loaded for it.
     pub(super) async fn rerank(
         &self,
-        reranker: &dyn Reranker,
         request: &RecallRequest,
+        plan: &RecallPlan,
         found: &mut CandidateSet,
     ) -> Result<HashMap<ItemId, Item>> {
         let read = found.candidates.len().min(READ);
-        if read < 2 {
+        let Some(reranker) = self.reranker.as_ref().filter(|_| plan.rerank && read > 1) else {
+            return Ok(HashMap::new());
+        };
+        let (question_pieces, item_pieces) = reranker.reads();
+        // The end of a long message, which is not read, often holds the question.
+        if rough_length(&request.query) > question_pieces {
             return Ok(HashMap::new());
         }
         let (items, turns) = self.in_context(&found.owners, &found.candidates[..read]).await?;
@@ -43,6 +49,8 @@ impl Recall {
             // After a late embedder the cross-encoder is not called at all.
             None => found.late = found.late.or(Some(LateStage::Reranking)),
             Some(Ok(scores)) if scores.len() == read && !scores.iter().any(|score| score.is_nan()) => {
+                let is_whole = |turn: &TurnInContext| rough_length(&turn.text) <= item_pieces;
+                let scores = fair(scores, turns.iter().map(is_whole));
                 reorder(&mut found.candidates[..read], &scores);
             }
             Some(Ok(scores)) => {
@@ -93,6 +101,17 @@ impl Recall {
     }
 }
 
+/// The logits, where a low one of an item that was not read to its end counts as the mean: the rest may hold the answer.
+fn fair(mut logits: Vec<f32>, read_whole: impl Iterator<Item = bool>) -> Vec<f32> {
+    let mean = logits.iter().sum::<f32>() / logits.len().max(1) as f32;
+    for (logit, is_whole) in logits.iter_mut().zip(read_whole) {
+        if !is_whole {
+            *logit = logit.max(mean);
+        }
+    }
+    logits
+}
+
 /// Reorders candidates by their logits and places. The standings stay with the places, because recency and diversity
 /// work with them; the probabilities stay with the items.
 fn reorder(candidates: &mut [Candidate], logits: &[f32]) {
@@ -126,4 +145,16 @@ fn keep_settled(candidates: &[Candidate], order: &mut [usize]) {
     }
     let all: Vec<&Candidate> = candidates.iter().collect();
     super::validity::keep_current_first(&all, order);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_low_logit_of_half_an_item_says_nothing() {
+        let read = [true, false, false];
+        assert_eq!(fair(vec![3.0, -6.0, 9.0], read.into_iter()), [3.0, 2.0, 9.0]);
+        assert_eq!(fair(vec![3.0, -6.0, 9.0], [true; 3].into_iter()), [3.0, -6.0, 9.0]);
+    }
 }

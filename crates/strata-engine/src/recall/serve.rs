@@ -42,14 +42,10 @@ impl Recall {
         mut found: CandidateSet,
     ) -> Result<Recalled> {
         let mut trace = request.explain.then(|| TraceLog::new(request, &found));
-        let mut items = HashMap::new();
-        if plan.rerank
-            && let Some(reranker) = &self.reranker
-        {
-            items = self.rerank(reranker.as_ref(), request, &mut found).await?;
-            if let Some(trace) = &mut trace {
-                trace.rerank(&found.candidates);
-            }
+        // Boxed, because the futures of all callers hold it.
+        let mut items = Box::pin(self.rerank(request, plan, &mut found)).await?;
+        if let Some(trace) = trace.as_mut().filter(|_| plan.rerank) {
+            trace.rerank(&found.candidates);
         }
         let chosen = match request.order {
             Order::Relevance => by_relevance(plan, &found, trace.as_mut()),

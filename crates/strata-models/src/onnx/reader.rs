@@ -253,6 +253,10 @@ impl Reranker for OnnxReader {
         &self.shared.name
     }
 
+    fn reads(&self) -> (usize, usize) {
+        (QUESTION, TURN)
+    }
+
     async fn score(&self, question: &str, items: &[TurnInContext]) -> Result<Vec<f32>> {
         self.answers(question, items).await
     }

@@ -72,6 +72,10 @@ impl Reranker for OnnxReranker {
         &self.name
     }
 
+    fn reads(&self) -> (usize, usize) {
+        (MAX_QUESTION_TOKENS, MAX_PAIR_TOKENS - MAX_QUESTION_TOKENS)
+    }
+
     async fn score(&self, question: &str, items: &[TurnInContext]) -> Result<Vec<f32>> {
         let (this, question, items) = (self.clone(), question.to_owned(), items.to_vec());
         tokio::task::spawn_blocking(move || this.score_now(&question, &items))

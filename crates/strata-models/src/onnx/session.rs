@@ -265,18 +265,17 @@ impl Session {
             }
         };
         let workers = self.lanes.most.min(sequences.len());
-        let parts: Vec<Result<Vec<(usize, Vec<f32>)>>> = std::thread::scope(|scope| {
-            let running: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-            let panicked = |_| Err(Error::internal("a thread of the model has panicked"));
-            running.into_iter().map(|worker| worker.join().unwrap_or_else(panicked)).collect()
-        });
         let mut rows = vec![Vec::new(); sequences.len()];
-        for part in parts {
-            for (index, row) in part? {
-                rows[index] = row;
+        std::thread::scope(|scope| {
+            let running: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+            for worker in running {
+                let panicked = |_| Err(Error::internal("a thread of the model has panicked"));
+                for (index, row) in worker.join().unwrap_or_else(panicked)? {
+                    rows[index] = row;
+                }
             }
-        }
-        Ok(rows)
+            Ok(rows)
+        })
     }
 
     fn output(&self, name: &str) -> Result<NodeId> {

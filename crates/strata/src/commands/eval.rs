@@ -71,6 +71,16 @@ enum Orders {
     Both,
 }
 
+impl Orders {
+    fn list(self) -> Vec<Order> {
+        match self {
+            Self::Relevance => vec![Order::Relevance],
+            Self::Served => vec![Order::Served],
+            Self::Both => vec![Order::Relevance, Order::Served],
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct ReportsJson {
     sets: Vec<Report>,
@@ -107,12 +117,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
             dir.display()
         )));
     }
-    let orders = match order {
-        Orders::Relevance => vec![Order::Relevance],
-        Orders::Served => vec![Order::Served],
-        Orders::Both => vec![Order::Relevance, Order::Served],
-    };
-    let options = Options { orders, learn, rerank, foreign, ..Options::default() };
+    let options = Options { orders: order.list(), learn, rerank, foreign, ..Options::default() };
     // All sets are read before the first is run, so that a wrong line is found at once and not after an hour.
     let sets = sets.iter().map(|name| evals::load(&dir, name)).collect::<Result<Vec<_>, _>>()?;
     let named = if context.config.origin("store") == "--store" {
@@ -127,7 +132,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     for set in &sets {
         let report = match &named {
             Some(store) => run_set(set, Arc::clone(store), &options, context).await?,
-            None => run_in_temporary_store(set, &options, context).await?,
+            None => Box::pin(run_in_temporary_store(set, &options, context)).await?,
         };
         if let Some(runs) = &runs {
             write_runs(runs, &report)?;

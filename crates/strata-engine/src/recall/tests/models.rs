@@ -248,6 +248,10 @@ impl Reranker for Judge {
         "judge"
     }
 
+    fn reads(&self) -> (usize, usize) {
+        (30, 100)
+    }
+
     async fn score(&self, _: &str, items: &[TurnInContext]) -> Result<Vec<f32>> {
         match self {
             Self::Reversing(read) => {
@@ -322,6 +326,15 @@ async fn only_a_request_that_asks_for_it_is_reranked() {
         let recalled = engine.recall.ask(&world.user, &request).await.unwrap();
         assert_eq!(by_relevance(&recalled) != plain, is_reranked, "{rerank:?}");
     }
+}
+
+#[tokio::test]
+async fn a_question_that_is_too_long_to_be_read_is_not_reranked() {
+    let (world, engine) = judged_world(reversing()).await;
+    let request = judged(&format!("{} trip", "hello there ".repeat(20)));
+    let plain = by_relevance(&world.recall(&request).await);
+    assert_eq!(plain.len(), 4);
+    assert_eq!(by_relevance(&engine.recall.ask(&world.user, &request).await.unwrap()), plain);
 }
 
 #[tokio::test]
