@@ -45,7 +45,9 @@ pub use profile::{Field, Profile, Rule, Status, StatusRule};
 pub(crate) use rules::PromptRules;
 pub use steps::{Compaction, MessageSize, compacted, summary_share};
 pub use summary::{build_summary, build_summary_with, compress_message, compress_message_with};
-pub(crate) use tasks::{TaskEnd, add_task, checklist, close_task, has_done, is_checklist_line, open_tasks};
+pub(crate) use tasks::{
+    Moment, TaskEnd, add_task, checklist, close_task, has_done, is_checklist_line, open_tasks,
+};
 pub(crate) use usage::count_usage;
 
 use crate::line::{Days, said_head, speaker};

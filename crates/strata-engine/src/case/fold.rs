@@ -2,13 +2,14 @@
 
 use std::collections::HashSet;
 
-use jiff::Timestamp;
 use strata_core::ports::CaseRole;
 use strata_core::state::{DiagnosticState, DiagnosticStatus, State};
 use strata_language::text::query_terms;
 
 use super::Judged;
-use crate::prompt::{Likeness, TaskEnd, add_task, close_task, has_done, likeness, one_line, open_tasks};
+use crate::prompt::{
+    Likeness, Moment, TaskEnd, add_task, close_task, has_done, likeness, one_line, open_tasks,
+};
 
 /// The most items of each list. The oldest leave first. Facts are the first to go, because a conversation is full of
 /// them; causes, decisions and findings have room for several cases.
@@ -35,8 +36,7 @@ const MAX_COMPARED: usize = 6;
 /// The state of a session while the sentences of one turn are folded into it.
 pub(crate) struct Case<'a> {
     state: &'a mut State,
-    seq: u64,
-    at: Timestamp,
+    moment: Moment,
     /// What the word patterns read in the turn.
     by_rules: &'a DiagnosticState,
 }
@@ -50,8 +50,8 @@ pub(crate) struct Endings {
 }
 
 impl<'a> Case<'a> {
-    pub(crate) fn new(state: &'a mut State, seq: u64, at: Timestamp, by_rules: &'a DiagnosticState) -> Self {
-        let mut case = Self { state, seq, at, by_rules };
+    pub(crate) fn new(state: &'a mut State, moment: Moment, by_rules: &'a DiagnosticState) -> Self {
+        let mut case = Self { state, moment, by_rules };
         if by_rules.status == DiagnosticStatus::Resolved {
             case.subject().status = DiagnosticStatus::Resolved;
         }
@@ -61,10 +61,10 @@ impl<'a> Case<'a> {
     /// The subject that the turn was about.
     fn subject(&mut self) -> &mut DiagnosticState {
         let State { diagnostic, archived, .. } = &mut *self.state;
-        if diagnostic.since <= self.seq {
+        if diagnostic.since <= self.moment.seq {
             return diagnostic;
         }
-        let before = archived.iter_mut().filter(|subject| subject.since <= self.seq);
+        let before = archived.iter_mut().filter(|subject| subject.since <= self.moment.seq);
         before.max_by_key(|subject| subject.since).unwrap_or(diagnostic)
     }
 
@@ -72,7 +72,7 @@ impl<'a> Case<'a> {
     fn linked_words(&mut self, text: &str) -> usize {
         let words = terms(text);
         let tasks: Vec<String> =
-            open_tasks(self.state).into_iter().map(|(_, task)| task.to_owned()).collect();
+            open_tasks(self.state, self.moment.seq).into_iter().map(|(_, task)| task.to_owned()).collect();
         let DiagnosticState { findings, hypotheses, root_causes, decisions, facts, .. } = self.subject();
         let lists = [&*findings, hypotheses, root_causes, decisions, facts, &tasks];
         let known: HashSet<String> = lists.into_iter().flatten().flat_map(|item| terms(item)).collect();
@@ -90,9 +90,10 @@ impl<'a> Case<'a> {
             CaseRole::RuledOut | CaseRole::Cause => {
                 self.subject().hypotheses.iter().cloned().enumerate().collect()
             }
-            CaseRole::Done => {
-                open_tasks(self.state).into_iter().map(|(place, task)| (place, task.to_owned())).collect()
-            }
+            CaseRole::Done => open_tasks(self.state, self.moment.seq)
+                .into_iter()
+                .map(|(place, task)| (place, task.to_owned()))
+                .collect(),
             _ => Vec::new(),
         };
         let words = terms(&judged.sentence.text);
@@ -119,11 +120,11 @@ impl<'a> Case<'a> {
             self.subject().status = DiagnosticStatus::Resolved;
         }
         match judged.role {
-            CaseRole::Todo => add_task(self.state, &text, TaskEnd::Open, self.at),
+            CaseRole::Todo => add_task(self.state, &text, TaskEnd::Open, self.moment),
             CaseRole::Done if ended.is_empty() && judged.is_listed => {
-                add_task(self.state, &text, TaskEnd::Done, self.at);
+                add_task(self.state, &text, TaskEnd::Done, self.moment);
             }
-            CaseRole::Done => ended.iter().for_each(|place| close_task(self.state, *place, self.at)),
+            CaseRole::Done => ended.iter().for_each(|place| close_task(self.state, *place, self.moment)),
             role => {
                 // A sentence that holds a value of the word patterns is not added beside it.
                 let DiagnosticState { findings, hypotheses, root_causes, .. } = self.by_rules;

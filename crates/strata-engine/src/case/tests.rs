@@ -6,7 +6,9 @@ use strata_core::state::{DiagnosticState, DiagnosticStatus, State};
 use strata_core::turn::Role;
 
 use super::*;
-use crate::prompt::FilterSettings;
+use crate::prompt::{FilterSettings, Moment, TaskEnd, add_task};
+
+const MOMENT: Moment = Moment { seq: 0, at: Timestamp::UNIX_EPOCH };
 
 fn sentence(text: &str) -> Sentence {
     Sentence { speaker: Speaker::User, text: text.to_owned() }
@@ -23,7 +25,7 @@ fn reading(roles: &[(CaseRole, f32)]) -> SentenceReading {
 fn tell(state: &mut State, role: CaseRole, text: &str) {
     let by_rules = DiagnosticState::default();
     let one = Judged { sentence: sentence(text), role, is_listed: true, may_resolve: false };
-    let mut case = Case::new(state, 0, Timestamp::UNIX_EPOCH, &by_rules);
+    let mut case = Case::new(state, MOMENT, &by_rules);
     let ended = case.endings(&one).by_words;
     case.take(&one, &ended);
 }
@@ -80,6 +82,18 @@ fn what_is_done_ends_its_todo() {
 }
 
 #[test]
+fn what_is_done_ends_no_later_todo() {
+    let mut state = State::default();
+    add_task(&mut state, "Wash the deck", TaskEnd::Open, Moment { seq: 7, ..MOMENT });
+    tell(&mut state, CaseRole::Done, "We have to wash the deck no more.");
+    assert_eq!(
+        tasks(&state)[0],
+        ("Wash the deck", "Pending"),
+        "the reader judges turn 0 after turn 7 was recorded"
+    );
+}
+
+#[test]
 fn small_talk_after_a_case_claims_nothing_and_loses_nothing() {
     let mut state = State::default();
     tell(&mut state, CaseRole::Cause, "The choir's projector overheats because the vent is taped over.");
@@ -129,7 +143,7 @@ fn the_reader_contradicts_the_patterns() {
             may_resolve: false,
         })
         .collect();
-    let mut case = Case::new(&mut state, 0, Timestamp::UNIX_EPOCH, &by_rules);
+    let mut case = Case::new(&mut state, MOMENT, &by_rules);
     known.iter().for_each(|one| case.take(one, &[]));
     case.correct(&known);
     assert!(state.diagnostic.root_causes.is_empty());

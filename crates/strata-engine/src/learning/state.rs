@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use super::Learning;
 use crate::case::{Case, Judged, Sentence, judged, sentences};
 use crate::jobs::{Ended, JobKind, Work, was_overtaken};
-use crate::prompt::PromptRules;
+use crate::prompt::{Moment, PromptRules};
 use strata_core::error::{Error, Result};
 use strata_core::id::{LeaseId, SessionId, TurnId, UserId};
 use strata_core::job::Job;
@@ -167,14 +167,16 @@ impl Learning {
         state.observed.keep_roles(turn.seq, known.iter().map(|one| one.role.letter()).collect());
         let PromptRules { settings, rules } = &*self.recording.prompts;
         let by_rules = rules.read_alone(turn.role, &turn.content, &settings.filter);
-        let mut case = Case::new(state, turn.seq, turn.created_at, &by_rules);
+        let mut case = Case::new(state, Moment { seq: turn.seq, at: turn.created_at }, &by_rules);
+        let mut before = before.map_or("", |sentence| sentence.text.as_str());
         for judged in &known {
             let endings = case.endings(judged);
             let mut ended = endings.by_words;
             if ended.is_empty() {
-                ended.extend(ended_by(reader, judged, &endings.to_compare, readings).await?);
+                ended.extend(ended_by(reader, judged, before, &endings.to_compare, readings).await?);
             }
             case.take(judged, &ended);
+            before = &judged.sentence.text;
         }
         case.correct(&known);
         Ok(())
@@ -201,6 +203,7 @@ fn in_context(said: &[Sentence], before: Option<&Sentence>) -> Vec<SentenceInCon
 async fn ended_by(
     reader: &dyn Reader,
     judged: &Judged,
+    before: &str,
     items: &[(usize, String)],
     readings: &mut Readings,
 ) -> Result<Option<usize>> {
@@ -211,7 +214,7 @@ async fn ended_by(
         .iter()
         .map(|(remembered, new)| SentencePair {
             remembered: remembered.clone(),
-            before: String::new(),
+            before: before.to_owned(),
             new: new.clone(),
         })
         .collect();

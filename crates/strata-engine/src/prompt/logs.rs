@@ -131,7 +131,8 @@ fn log_line(line: &str) -> Option<LogLine> {
     if let Some(needs) = timed(bare) {
         return found(Structure::Timed, needs);
     }
-    if PATTERNS.as_ref().is_some_and(|patterns| patterns.level.is_match(bare)) {
+    let may_be_level = bare.starts_with(|c: char| "[TDINWECFSVtdiwel".contains(c));
+    if may_be_level && PATTERNS.as_ref().is_some_and(|patterns| patterns.level.is_match(bare)) {
         return found(Structure::Level, 3);
     }
     if line.match_indices('[').any(|(at, _)| is_stamp(&line.as_bytes()[at..])) {
@@ -163,6 +164,15 @@ static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
 
 /// The number of lines that a frame of a stack trace needs.
 fn frame(line: &str) -> Option<usize> {
+    let bare = line.trim_start();
+    let begins =
+        ["at ", "File ", "...", "from ", "Traceback (", "Caused by: ", "stack backtrace:", "goroutine "];
+    let may_be = begins.iter().any(|begin| bare.starts_with(begin))
+        || (bare.len() < line.len()
+            && (bare.starts_with(|c: char| c.is_ascii_digit()) || bare.contains(".go:")));
+    if !may_be {
+        return None;
+    }
     let patterns = PATTERNS.as_ref()?;
     let line = line.trim_end_matches(['\n', '\r']);
     patterns.frame.is_match(line).then(|| if line.starts_with("Traceback (") { 1 } else { 2 })
@@ -170,8 +180,12 @@ fn frame(line: &str) -> Option<usize> {
 
 /// The number of lines that a line with a time in its head needs.
 fn timed(line: &str) -> Option<usize> {
-    let patterns = PATTERNS.as_ref()?;
     let head = &line[..(0..=HEAD_BYTES.min(line.len())).rev().find(|at| line.is_char_boundary(*at))?];
+    let is_clock = |part: &[u8]| part[0].is_ascii_digit() && part[1] == b':' && part[2].is_ascii_digit();
+    if !head.starts_with(['[', '1']) && !head.as_bytes().windows(3).any(is_clock) {
+        return None;
+    }
+    let patterns = PATTERNS.as_ref()?;
     let time = patterns.time.find(head)?;
     if !head[..time.start()].split_whitespace().all(is_of_head) {
         return None;

@@ -16,6 +16,8 @@ const COMPLETED: &str = "Completed";
 /// The key that marks a task that a speaker named.
 const SOURCE: &str = "source";
 const SAID: &str = "said";
+/// The key of the turn in which it was named.
+const TURN: &str = "turn";
 
 /// The most open tasks, and the most finished ones. The oldest leave first.
 const MAX_OPEN: usize = 40;
@@ -28,6 +30,13 @@ pub(crate) enum TaskEnd {
     Open,
     /// It is done.
     Done,
+}
+
+/// The place and the time of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Moment {
+    pub(crate) seq: u64,
+    pub(crate) at: Timestamp,
 }
 
 /// The items of a text's checklists, each with whether it is ticked: `- [ ] …`, `- [x] …`, `☐ …`, `TODO: …`.
@@ -84,17 +93,17 @@ fn without_number(line: &str) -> &str {
 }
 
 /// Adds a task, unless an open one says the same. A ticked item ends the task that it names.
-pub(crate) fn add_task(state: &mut State, description: &str, end: TaskEnd, at: Timestamp) {
+pub(crate) fn add_task(state: &mut State, description: &str, end: TaskEnd, moment: Moment) {
     let known = state
         .active_tasks
         .iter()
         .position(|task| is_said(task) && likeness(&task.description, description) != Likeness::Other);
     let status = if end == TaskEnd::Done { COMPLETED } else { PENDING };
     match known {
-        Some(place) if end == TaskEnd::Done => close_task(state, place, at),
+        Some(place) if end == TaskEnd::Done => close_task(state, place, moment),
         Some(place) if state.active_tasks[place].status == PENDING => {}
         _ => {
-            let at = at.as_second();
+            let at = moment.at.as_second();
             let mut task = Task {
                 id: next_id(state),
                 description: description.to_owned(),
@@ -105,6 +114,7 @@ pub(crate) fn add_task(state: &mut State, description: &str, end: TaskEnd, at: T
                 extra: serde_json::Map::new(),
             };
             task.extra.insert(SOURCE.to_owned(), Value::from(SAID));
+            task.extra.insert(TURN.to_owned(), Value::from(moment.seq));
             state.active_tasks.push(task);
         }
     }
@@ -112,18 +122,20 @@ pub(crate) fn add_task(state: &mut State, description: &str, end: TaskEnd, at: T
 }
 
 /// Ends the task at a place of the list.
-pub(crate) fn close_task(state: &mut State, place: usize, at: Timestamp) {
+pub(crate) fn close_task(state: &mut State, place: usize, moment: Moment) {
     if let Some(task) = state.active_tasks.get_mut(place) {
         COMPLETED.clone_into(&mut task.status);
         task.progress = 1.0;
-        task.updated_at = at.as_second();
+        task.updated_at = moment.at.as_second();
     }
 }
 
-/// The open tasks that a speaker named, with their places in the list.
-pub(crate) fn open_tasks(state: &State) -> Vec<(usize, &str)> {
+/// The open tasks that a speaker named up to a turn, with their places in the list. The reader follows the record, so a
+/// task may be named after the sentence that it judges.
+pub(crate) fn open_tasks(state: &State, seq: u64) -> Vec<(usize, &str)> {
     let tasks = state.active_tasks.iter().enumerate();
-    let open = tasks.filter(|(_, task)| is_said(task) && task.status == PENDING);
+    let is_before = |task: &Task| task.extra.get(TURN).and_then(Value::as_u64).is_none_or(|turn| turn <= seq);
+    let open = tasks.filter(|(_, task)| is_said(task) && task.status == PENDING && is_before(task));
     open.map(|(place, task)| (place, task.description.as_str())).collect()
 }
 
@@ -195,7 +207,7 @@ mod tests {
             extra: serde_json::Map::new(),
         };
         state.active_tasks.push(own.clone());
-        let at = Timestamp::UNIX_EPOCH;
+        let at = Moment { seq: 4, at: Timestamp::UNIX_EPOCH };
         add_task(&mut state, "Tune the harp", TaskEnd::Open, at);
         add_task(&mut state, "Tune the harp", TaskEnd::Open, at);
         add_task(&mut state, "Tune the harp", TaskEnd::Done, at);
@@ -203,7 +215,7 @@ mod tests {
             add_task(&mut state, &format!("carry stand number {number}"), TaskEnd::Open, at);
         }
         assert_eq!(state.active_tasks[0], own);
-        assert_eq!(open_tasks(&state).len(), MAX_OPEN);
+        assert_eq!((open_tasks(&state, 4).len(), open_tasks(&state, 3).len()), (MAX_OPEN, 0));
         let (open, done) = shown_tasks(&state);
         assert_eq!((open[0].as_str(), done), ("Watch the barometer", vec!["Tune the harp".to_owned()]));
     }

@@ -11,7 +11,7 @@ use strata_core::ports::Clock;
 use strata_core::store::Store;
 
 use crate::prompt::PromptRules;
-use crate::prompt::{add_task, checklist, count_usage};
+use crate::prompt::{Moment, add_task, checklist, count_usage};
 use strata_core::error::Result;
 use strata_core::id::{SessionId, UserId};
 use strata_core::session::Session;
@@ -108,14 +108,15 @@ impl Recording {
                 if turn.hidden.is_none() && turn.seq < turn_count {
                     let Turn { role, name, content, notes, token_count, created_at, .. } = &turn;
                     count_usage(*role, name.as_deref(), content, notes, *token_count, &mut state);
-                    self.observe(*role, content, turn.seq, *created_at, &mut state);
+                    let moment = Moment { seq: turn.seq, at: *created_at };
+                    self.observe(*role, content, moment, &mut state);
                 }
             }
         }
         for (turn, seq) in turns.iter().zip(turn_count..).filter(|(turn, _)| turn.hidden.is_none()) {
             let NewTurn { role, name, content, notes, token_count, created_at, .. } = turn;
             count_usage(*role, name.as_deref(), content, notes, *token_count, &mut state);
-            self.observe(*role, content, seq, *created_at, &mut state);
+            self.observe(*role, content, Moment { seq, at: *created_at }, &mut state);
         }
         state.observed.turns = turn_count + turns.len() as u64;
         let folded = self.fold(user, session, turn_count, turns, &state.observed).await?;
@@ -125,12 +126,12 @@ impl Recording {
     }
 
     /// Reads a turn into the state, by the word patterns of the profiles and by the form of checklists.
-    fn observe(&self, role: Role, content: &str, seq: u64, at: Timestamp, state: &mut State) {
+    fn observe(&self, role: Role, content: &str, moment: Moment, state: &mut State) {
         let PromptRules { settings, rules } = &*self.prompts;
-        rules.observe_turn(role, content, seq, &settings.filter, state);
+        rules.observe_turn(role, content, moment.seq, &settings.filter, state);
         if matches!(role, Role::User | Role::Assistant) {
             for (task, end) in checklist(content) {
-                add_task(state, &task, end, at);
+                add_task(state, &task, end, moment);
             }
         }
     }

@@ -221,6 +221,18 @@ fn a_wrong_value_of_learning_is_refused() {
 }
 
 #[test]
+fn shipped_profiles_are_chosen_by_name() {
+    let names = |text: &str| -> Vec<(String, bool)> {
+        let config = with_file(text).unwrap();
+        config.prompts.profiles.into_iter().map(|profile| (profile.name, profile.when.is_some())).collect()
+    };
+    let chosen = names("[prompt]\nprofiles = 'coding, research'\n");
+    assert_eq!(chosen, [("coding".to_owned(), false), ("research".to_owned(), false)]);
+    let all = names("[prompt]\nprofiles = 'auto'\n");
+    assert_eq!((all.len(), names("")), (6, all));
+}
+
+#[test]
 fn a_wrong_value_of_a_file_is_refused() {
     let check = |text: &str, expected: &str| {
         let error = with_file(text).unwrap_err();
@@ -229,7 +241,7 @@ fn a_wrong_value_of_a_file_is_refused() {
     check("[prompt]\nmax_token = 5\n", "did you mean `prompt.max_tokens`?");
     check("prompt = 5\n", "`prompt`");
     check("[prompt]\nmax_tokens = 0\n", "from 1 to 10000000");
-    check("[prompt]\nprofiles = 'support'\n", "[[prompt.profiles]]");
+    check("[prompt]\nprofiles = 'coding, aquarium'\n", "[[prompt.profiles]]");
     check("[[prompt.profiles]]\nname = 'x'\n", "`field`");
     check("[[prompt.profiles]]\nname = 'x'\nfield = []\ncolour = 1\n", "colour");
     check("[context]\nkeep_recent_history = 90\n", "`context.max_recent_history`");
