@@ -87,29 +87,22 @@ struct ReportsJson {
 }
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
-    let Args {
-        dir,
-        sets,
-        runs,
-        conflicts,
-        reading,
-        cases,
-        verbose,
-        learn,
-        rerank,
-        foreign,
-        order,
-        json: JsonArgs { json },
-    } = args;
-    if cases {
-        return run_cases(&dir, verbose, json, context, output).await;
+    let (dir, json) = (&args.dir, args.json.json);
+    if args.cases {
+        return run_cases(dir, args.verbose, json, context, output).await;
     }
-    if reading {
-        return run_reading(&dir, verbose, json, context, output).await;
+    if args.reading {
+        return run_reading(dir, args.verbose, json, context, output).await;
     }
-    if conflicts {
-        return run_conflicts(&dir, json, output);
+    if args.conflicts {
+        return run_conflicts(dir, json, output);
     }
+    Box::pin(run_sets(args, context, output)).await
+}
+
+/// Measures recall on the named sets, or on all of the folder.
+async fn run_sets(args: Args, context: &Context, output: &mut Output) -> Outcome {
+    let Args { dir, sets, runs, learn, rerank, foreign, order, json: JsonArgs { json }, .. } = args;
     let sets = if sets.is_empty() { evals::sets(&dir)? } else { sets };
     if sets.is_empty() {
         return Err(Failure::usage(format!(
