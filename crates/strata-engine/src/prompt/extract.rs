@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::filter::{FilterSettings, RawLogs, strip};
 use super::items::{Likeness, add_item, likeness, one_line};
 use super::profile::{Profile, Rule};
-use super::subject;
+use super::{logs, subject};
 use strata_core::error::{Error, Result, shown};
 use strata_core::state::{DiagnosticState, State};
 use strata_core::turn::Role;
@@ -146,7 +146,7 @@ impl Rules {
         }
         let shipped = Profile::shipped();
         if profiles == shipped {
-            return Ok(Self::built_in().clone());
+            return Ok(Self::built_in().warmed());
         }
         let ready = |profile: &Profile| {
             let ready = LazyProfile::new(profile.clone());
@@ -158,6 +158,17 @@ impl Rules {
             Ok(ready)
         };
         Ok(Self { profiles: profiles.iter().map(ready).collect::<Result<_>>()? })
+    }
+
+    /// The same rules, with the patterns compiled that every message needs. Otherwise the first chat would wait for them.
+    fn warmed(&self) -> Self {
+        logs::warm();
+        for lazy in self.profiles.iter() {
+            if lazy.is_about("") {
+                lazy.compiled();
+            }
+        }
+        self.clone()
     }
 
     /// The profiles, in the order given.
