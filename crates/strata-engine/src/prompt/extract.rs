@@ -123,8 +123,10 @@ impl Matcher {
 impl Rules {
     /// The rules of [`Profile::shipped`], compiled once.
     pub fn built_in() -> &'static Self {
-        static BUILT_IN: LazyLock<Rules> = LazyLock::new(|| Rules {
-            profiles: Profile::shipped().into_iter().map(LazyProfile::new).collect(),
+        static BUILT_IN: LazyLock<Rules> = LazyLock::new(|| {
+            let rules = Rules { profiles: Profile::shipped().into_iter().map(LazyProfile::new).collect() };
+            rules.warm();
+            rules
         });
         &BUILT_IN
     }
@@ -146,7 +148,7 @@ impl Rules {
         }
         let shipped = Profile::shipped();
         if profiles == shipped {
-            return Ok(Self::built_in().warmed());
+            return Ok(Self::built_in().clone());
         }
         let ready = |profile: &Profile| {
             let ready = LazyProfile::new(profile.clone());
@@ -160,15 +162,12 @@ impl Rules {
         Ok(Self { profiles: profiles.iter().map(ready).collect::<Result<_>>()? })
     }
 
-    /// The same rules, with the patterns compiled that every message needs. Otherwise the first chat would wait for them.
-    fn warmed(&self) -> Self {
+    /// Compiles the patterns that every message needs. Otherwise the first chat would wait for them.
+    fn warm(&self) {
         logs::warm();
-        for lazy in self.profiles.iter() {
-            if lazy.is_about("") {
-                lazy.compiled();
-            }
+        for lazy in self.profiles.iter().filter(|lazy| lazy.is_about("")) {
+            lazy.compiled();
         }
-        self.clone()
     }
 
     /// The profiles, in the order given.
