@@ -112,7 +112,7 @@ pub(crate) fn schema() -> Value {
     let mut schema = free_object();
     schema["description"] = json!("A session's structured state. Fields that Strata does not know are kept.");
     schema["properties"] = json!({
-        "archived": { "type": "array", "items": diagnostic.clone() },
+        "archived": { "type": "array", "items": diagnostic },
         "diagnostic": diagnostic,
         "system_state": free,
         "active_tasks": { "type": "array", "items": task_schema() },
