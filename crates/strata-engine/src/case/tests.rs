@@ -105,9 +105,22 @@ fn small_talk_after_a_case_claims_nothing_and_loses_nothing() {
     tell(&mut state, CaseRole::Unresolved, "She never wins the prize.");
     assert_eq!((state.diagnostic.root_causes.len(), state.diagnostic.decisions.len()), (1, 1));
     assert!(state.diagnostic.findings.is_empty(), "{:?}", state.diagnostic);
+    tell(&mut state, CaseRole::Nothing, "Poor aunt.");
     // A sentence about the case counts in the midst of small talk, too.
     tell(&mut state, CaseRole::Finding, "By the way, the tape over the projector's vent is gone.");
     assert_eq!(state.diagnostic.findings.len(), 1);
+}
+
+#[test]
+fn a_new_case_after_small_talk_is_soon_taken_up() {
+    let mut state = State::default();
+    for _ in 0..20 {
+        tell(&mut state, CaseRole::Nothing, "今天天气真好。");
+    }
+    tell(&mut state, CaseRole::Fact, "The loom is from Turku.");
+    tell(&mut state, CaseRole::Question, "Why does it squeak?");
+    tell(&mut state, CaseRole::Finding, "The treadle rubs against the frame.");
+    assert_eq!(state.diagnostic.findings, ["The treadle rubs against the frame"]);
 }
 
 #[test]

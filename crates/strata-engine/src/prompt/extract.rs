@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::filter::{FilterSettings, RawLogs, strip};
 use super::items::{Likeness, add_item, likeness, one_line};
 use super::profile::{Profile, Rule};
-use super::subject;
+use super::{logs, subject};
 use strata_core::error::{Error, Result, shown};
 use strata_core::state::{DiagnosticState, State};
 use strata_core::turn::Role;
@@ -123,8 +123,10 @@ impl Matcher {
 impl Rules {
     /// The rules of [`Profile::shipped`], compiled once.
     pub fn built_in() -> &'static Self {
-        static BUILT_IN: LazyLock<Rules> = LazyLock::new(|| Rules {
-            profiles: Profile::shipped().into_iter().map(LazyProfile::new).collect(),
+        static BUILT_IN: LazyLock<Rules> = LazyLock::new(|| {
+            let rules = Rules { profiles: Profile::shipped().into_iter().map(LazyProfile::new).collect() };
+            rules.warm();
+            rules
         });
         &BUILT_IN
     }
@@ -158,6 +160,14 @@ impl Rules {
             Ok(ready)
         };
         Ok(Self { profiles: profiles.iter().map(ready).collect::<Result<_>>()? })
+    }
+
+    /// Compiles the patterns that every message needs. Otherwise the first chat would wait for them.
+    fn warm(&self) {
+        logs::warm();
+        for lazy in self.profiles.iter().filter(|lazy| lazy.is_about("")) {
+            lazy.compiled();
+        }
     }
 
     /// The profiles, in the order given.

@@ -154,13 +154,25 @@ struct Patterns {
 
 static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
     Some(Patterns {
-        time: Regex::new(r"(?:^|[^\d:A-Za-z]|\dT|:)\d\d:\d\d:\d\d(?:[^\d:]|$)|^\[ *\d+\.\d+s?\]|^1[4-9]\d{8}(?:\.\d+|\d{3})?(?-u:\b)").ok()?,
-        dated: Regex::new(r"(?-u:\b)\d{4}[-/.]\d\d[-/.]\d\d|^\d\d-\d\d |\d\d/[A-Z][a-z]{2}/\d{4}|(?-u:\b)[A-Z][a-z]{2} [ \d]\d |^[IWEF]\d{4} |^\[ *\d|(?-u:\b)(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL|SEVERE)(?-u:\b)|^1[4-9]\d{8}").ok()?,
-        level: Regex::new(r"^(?:\[?(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL|SEVERE)\]?(?:[:\s]|$)|[VDIWEF]/[\w.$-]+ ?\(? *\d*\)?:|(?:trace|debug|info|warn|error)(?:\[[^\]]*\])?: |level=\w+ )").ok()?,
-        request: Regex::new(r#"\[\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d[^\]]*\] "[A-Z]+ "#).ok()?,
-        frame: Regex::new(r#"^(?:\s+at [\w$.<>\[\]/ ]+(?:\(|:\d)|\s+at .+:\d+(?::\d+)?\)?\s*$|at [\w$.<>]+\([^)]*\)\s*$|\s+File "[^"]+", line \d+|Traceback \(most recent call last\):|Caused by: [\w.$]+|\s+\.\.\. \d+ (?:more|common frames omitted)|\s+\d+: +(?:0x[0-9a-f]+ - )?[\w<]+[\w:<>$ ]*::|stack backtrace:|goroutine \d+ \[|\t\S+\.go:\d+|\s+from \S+:\d+:in )"#).ok()?,
+        time: ascii(r"(?:^|[^\d:A-Za-z]|\dT|:)\d\d:\d\d:\d\d(?:[^\d:]|$)|^\[ *\d+\.\d+s?\]|^1[4-9]\d{8}(?:\.\d+|\d{3})?(?-u:\b)").ok()?,
+        dated: ascii(r"(?-u:\b)\d{4}[-/.]\d\d[-/.]\d\d|^\d\d-\d\d |\d\d/[A-Z][a-z]{2}/\d{4}|(?-u:\b)[A-Z][a-z]{2} [ \d]\d |^[IWEF]\d{4} |^\[ *\d|(?-u:\b)(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL|SEVERE)(?-u:\b)|^1[4-9]\d{8}").ok()?,
+        level: ascii(r"^(?:\[?(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL|SEVERE)\]?(?:[:\s]|$)|[VDIWEF]/[\w.$-]+ ?\(? *\d*\)?:|(?:trace|debug|info|warn|error)(?:\[[^\]]*\])?: |level=\w+ )").ok()?,
+        request: ascii(r#"\[\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d[^\]]*\] "[A-Z]+ "#).ok()?,
+        frame: ascii(r#"^(?:\s+at [\w$.<>\[\]/ ]+(?:\(|:\d)|\s+at .+:\d+(?::\d+)?\)?\s*$|at [\w$.<>]+\([^)]*\)\s*$|\s+File "[^"]+", line \d+|Traceback \(most recent call last\):|Caused by: [\w.$]+|\s+\.\.\. \d+ (?:more|common frames omitted)|\s+\d+: +(?:0x[0-9a-f]+ - )?[\w<]+[\w:<>$ ]*::|stack backtrace:|goroutine \d+ \[|\t\S+\.go:\d+|\s+from \S+:\d+:in )"#).ok()?,
     })
 });
+
+/// Compiles a pattern whose classes of letters, digits and blanks are ASCII. Those of Unicode take many times as long to
+/// compile, and the first message would wait for them.
+fn ascii(pattern: &str) -> Result<Regex, regex::Error> {
+    let pattern = pattern.replace(r"\w", "[0-9A-Za-z_]").replace(r"\d", "[0-9]").replace(r"\s", r"[ \t\r\n]");
+    Regex::new(&pattern)
+}
+
+/// Compiles the patterns, so that the first message does not wait for them.
+pub(super) fn warm() {
+    LazyLock::force(&PATTERNS);
+}
 
 /// The number of lines that a frame of a stack trace needs.
 fn frame(line: &str) -> Option<usize> {

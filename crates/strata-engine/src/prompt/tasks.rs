@@ -94,10 +94,11 @@ fn without_number(line: &str) -> &str {
 
 /// Adds a task, unless an open one says the same. A ticked item ends the task that it names.
 pub(crate) fn add_task(state: &mut State, description: &str, end: TaskEnd, moment: Moment) {
-    let known = state
-        .active_tasks
-        .iter()
-        .position(|task| is_said(task) && likeness(&task.description, description) != Likeness::Other);
+    let known = state.active_tasks.iter().position(|task| {
+        is_said(task)
+            && is_named(task, moment.seq)
+            && likeness(&task.description, description) != Likeness::Other
+    });
     let status = if end == TaskEnd::Done { COMPLETED } else { PENDING };
     match known {
         Some(place) if end == TaskEnd::Done => close_task(state, place, moment),
@@ -134,8 +135,7 @@ pub(crate) fn close_task(state: &mut State, place: usize, moment: Moment) {
 /// task may be named after the sentence that it judges.
 pub(crate) fn open_tasks(state: &State, seq: u64) -> Vec<(usize, &str)> {
     let tasks = state.active_tasks.iter().enumerate();
-    let is_before = |task: &Task| task.extra.get(TURN).and_then(Value::as_u64).is_none_or(|turn| turn <= seq);
-    let open = tasks.filter(|(_, task)| is_said(task) && task.status == PENDING && is_before(task));
+    let open = tasks.filter(|(_, task)| is_said(task) && task.status == PENDING && is_named(task, seq));
     open.map(|(place, task)| (place, task.description.as_str())).collect()
 }
 
@@ -150,6 +150,11 @@ pub(super) fn shown_tasks(state: &State) -> (Vec<String>, Vec<String>) {
         state.active_tasks.iter().partition(|task| task.status.eq_ignore_ascii_case(COMPLETED));
     let texts = |tasks: Vec<&Task>| tasks.iter().map(|task| task.description.clone()).collect();
     (texts(open), texts(done))
+}
+
+/// Whether a task was named in a turn up to `seq`.
+fn is_named(task: &Task, seq: u64) -> bool {
+    task.extra.get(TURN).and_then(Value::as_u64).is_none_or(|turn| turn <= seq)
 }
 
 fn is_said(task: &Task) -> bool {
