@@ -93,7 +93,7 @@ async fn the_material_of_a_request_changes_nothing() {
     let home = "I live in Graz and my phone number is 0664 88123.";
     let mail = "Write a friendly reply to this mail from a tenant: Hello, I moved to Kyoto and my phone number is 555-0199";
     let found = texts("mail", &[home, mail]).await;
-    assert_eq!(found, ["The user lives in Graz and their phone number is 0664 88123."]);
+    assert_eq!(found, ["The user lives in Graz.", "The user's phone number is 0664 88123."]);
     let home = "我住在昆明，电话是13800001111。";
     let mail = "帮我回复客户的邮件：您好，我搬到京都了，电话换成 555-0199，请更新一下";
     assert_eq!(texts("mail-zh", &[home, mail]).await, ["用户住在昆明，电话是13800001111。"]);
@@ -122,8 +122,8 @@ async fn plain_statements_of_all_kinds_are_kept() {
         ("我2016年去过奥斯陆", None, "2016年去过奥斯陆"),
     ] {
         let found = believed("kinds", &[text]).await;
-        assert!(matches!(&found[..], [(_, memory)] if memory.contains(value)), "{text}: {found:?}");
-        assert!(kind.is_none_or(|kind| found[0].0 == kind), "{text}: {found:?}");
+        let holding = found.iter().find(|(_, memory)| memory.contains(value));
+        assert!(holding.is_some_and(|(read, _)| kind.is_none_or(|kind| *read == kind)), "{text}: {found:?}");
     }
 }
 

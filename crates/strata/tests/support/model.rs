@@ -160,7 +160,8 @@ fn extract(data: &str) -> Value {
             (_, Some(place)) => format!("The user lives in {place}"),
             _ => return None,
         };
-        let number = &line["message"];
+        // What was said before stands without a number, for context alone.
+        let number = line["message"].as_u64()?;
         Some(json!({"content": content, "kind": "fact", "confidence": 0.9, "message": number, "since": null}))
     };
     json!({"statements": lines(data).iter().filter_map(statement).collect::<Vec<_>>()})
