@@ -96,7 +96,7 @@ async fn the_material_of_a_request_changes_nothing() {
     assert_eq!(found, ["The user lives in Graz.", "The user's phone number is 0664 88123."]);
     let home = "我住在昆明，电话是13800001111。";
     let mail = "帮我回复客户的邮件：您好，我搬到京都了，电话换成 555-0199，请更新一下";
-    assert_eq!(texts("mail-zh", &[home, mail]).await, ["用户住在昆明，电话是13800001111。"]);
+    assert_eq!(texts("mail-zh", &[home, mail]).await, ["用户住在昆明。", "用户电话是13800001111。"]);
     for title in [
         "Generate a title for this chat: I love sailing and I live in Bonn",
         "请为以上对话生成一个标题：我住在昆明",

@@ -29,12 +29,17 @@ struct StateRequest {
     tool_stats: ToolStats,
     last_known_environment: Map<String, Value>,
     token_usage: TokenUsage,
-    archived: Vec<DiagnosticState>,
+    archived: Vec<Subject>,
     #[serde(rename = "observed")]
     _observed: Value,
     #[serde(flatten)]
     extra: Map<String, Value>,
 }
+
+/// An earlier subject. It is an object, never a list of its fields.
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+struct Subject(#[serde(deserialize_with = "object")] DiagnosticState);
 
 impl From<StateRequest> for State {
     fn from(request: StateRequest) -> Self {
@@ -45,7 +50,7 @@ impl From<StateRequest> for State {
             tool_stats: request.tool_stats,
             last_known_environment: request.last_known_environment,
             token_usage: request.token_usage,
-            archived: request.archived,
+            archived: request.archived.into_iter().map(|Subject(subject)| subject).collect(),
             extra: request.extra,
             ..Self::default()
         }
