@@ -93,7 +93,7 @@ def main() -> None:
         sentences += case_sentences(case)
     for message in read_messages(arguments.data / "messages"):
         sentences += message_sentences(message)
-    pairs += reworded(pairs, random)
+    pairs += list(reworded(pairs, random))
     np.savez_compressed(arguments.out, **arrays(sentences, pairs, Pieces()))
     held = sum(sentence.is_held_out for sentence in sentences), sum(pair.is_held_out for pair in pairs)
     print(f"{len(sentences):,} sentences ({held[0]:,} held out), {len(pairs):,} pairs ({held[1]:,} held out)")

@@ -28,6 +28,7 @@ class Rows:
         self.device = device
         self._host_lengths = lengths.astype(np.int64)
         self._host_before = before
+        self._host_rows = np.split(pieces.astype(np.int64), np.cumsum(self._host_lengths)[:-1])
         self.pieces = torch.from_numpy(pieces.astype(np.int64)).to(device)
         self.lengths = torch.from_numpy(self._host_lengths).to(device)
         self.starts = self.lengths.cumsum(0) - self.lengths
@@ -35,6 +36,13 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.lengths)
+
+    def row(self, number: int) -> np.ndarray:
+        return self._host_rows[number]
+
+    def row_before(self, number: int) -> np.ndarray | None:
+        before = self._host_before[number]
+        return None if before < 0 else self._host_rows[before]
 
     def packed_lengths(self, numbers: np.ndarray, longest: int, context: int) -> np.ndarray:
         """About the number of pieces of each packed row, without a transfer from the device."""
