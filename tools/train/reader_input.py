@@ -1,4 +1,4 @@
-"""The reader's data as batches of two segments, `[CLS] a [SEP] b [SEP]`; an empty first segment is left out."""
+"""The reader's data as batches of two segments, `[CLS] first [SEP] second [SEP]`; an empty first segment is left out."""
 
 from dataclasses import dataclass
 
@@ -57,14 +57,14 @@ class ReaderData:
 
 
 def segment_batch(first: list[np.ndarray], second: list[np.ndarray]) -> SegmentBatch:
-    longest = max(len(a) + len(b) + 3 for a, b in zip(first, second))
+    longest = max(len(before) + len(after) + 3 for before, after in zip(first, second))
     shape = (len(first), -(-longest // LENGTH_STEP) * LENGTH_STEP)
     ids, segments = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     mask = np.zeros(shape, bool)
-    for row, (a, b) in enumerate(zip(first, second)):
-        opening = [CLS, *a, SEP] if len(a) else [CLS]
-        pieces = [*opening, *b, SEP]
+    for row, (before, after) in enumerate(zip(first, second)):
+        opening = [CLS, *before, SEP] if len(before) else [CLS]
+        pieces = [*opening, *after, SEP]
         ids[row, : len(pieces)] = pieces
         mask[row, : len(pieces)] = True
-        segments[row, len(opening) : len(pieces)] = 1 if len(a) else 0
+        segments[row, len(opening) : len(pieces)] = 1 if len(before) else 0
     return SegmentBatch(torch.from_numpy(ids), torch.from_numpy(mask), torch.from_numpy(segments))

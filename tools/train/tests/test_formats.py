@@ -76,7 +76,7 @@ class FormatsTest(unittest.TestCase):
         ids = [stream.id for stream in read_streams(DATA / "streams")]
         self.assertEqual(len(set(ids)), len(ids))
         self.assertAlmostEqual(sum(map(held_out, ids)) / len(ids), 0.1, delta=0.02)
-        self.assertTrue(held_out("t1-015") == held_out("t1-015"))
+        self.assertEqual([name for name in ids if held_out(name)][:3], ["t10-009", "t10-014", "t10-044"])
 
 
 if __name__ == "__main__":
