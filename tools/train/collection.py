@@ -1,4 +1,4 @@
-"""Archives of turns with questions that some of the turns answer: what the encoder learns from, and how it is stored."""
+"""Archives of turns with questions that some of the turns answer: the data of the encoder, and their stored form."""
 
 import re
 from dataclasses import dataclass, field

@@ -197,7 +197,7 @@ def draw(archives: Archives, shares: np.ndarray, random: np.random.Generator) ->
 
 
 def draw_negatives(archives: Archives, questions: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """Hard negatives at random, the harder ones more often; random turns where there are too few, and one at the end."""
+    """Hard negatives at random, the harder ones more often; random turns where they are too few, and one at the end."""
     mined = archives.negatives[questions]
     keys = random.random(mined.shape) + np.where(mined < 0, 10, 0) + np.arange(MOST_NEGATIVES) * 0.02
     hard = np.take_along_axis(mined, np.argsort(keys, 1)[:, : NEGATIVES - 1], 1)

@@ -39,7 +39,7 @@ def main() -> None:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     folder = Path(__file__).resolve().parent / "data"
-    parser.add_argument("--data", type=Path, default=folder, help="the folder of the data (default: `data` beside this)")
+    parser.add_argument("--data", type=Path, default=folder, help="the folder of the data (default: the one here)")
     parser.add_argument("--open-sets", type=Path, help="a folder with the four openly licensed sets of README.md")
     parser.add_argument("--out", default="encoder_data.npz", help="the file to write (default: %(default)s)")
     return parser.parse_args()

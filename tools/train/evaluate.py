@@ -90,9 +90,7 @@ def report_relations(truth: np.ndarray, logits: np.ndarray) -> None:
     print_classes("relation", truth, found)
 
 
-def report_decisions(
-    data: ReaderData, sentences: np.ndarray, pairs: np.ndarray, logits: dict[str, np.ndarray]
-) -> None:
+def report_decisions(data: ReaderData, sentences: np.ndarray, pairs: np.ndarray, logits: dict[str, np.ndarray]) -> None:
     worth = dict(zip(sentences, probabilities(logits["worth"])[:, 1]))
     change = probabilities(logits["relation"])[:, FIRST_CHANGE:].sum(1)
     for language, is_chinese in (("English", False), ("Chinese", True)):

@@ -107,9 +107,7 @@ def read_messages(folder: Path) -> list[Message]:
     return _read(folder, lambda name, rest: Message(name, rest[0]), _add_to_message)
 
 
-def _read(
-    folder: Path, begin: Callable[[str, list[str]], Record], add: Callable[[Record, str], bool]
-) -> list[Record]:
+def _read(folder: Path, begin: Callable[[str, list[str]], Record], add: Callable[[Record, str], bool]) -> list[Record]:
     records: list[Record] = []
     for place, line in _lines(folder):
         if line.startswith("# "):

@@ -1,6 +1,6 @@
 """Texts as word pieces: Chinese by the English glosses of its words, all else by the WordPiece vocabulary.
 
-The tables are those that the binary embeds, so training and use cannot differ: `zh.bin` (words, probabilities, glosses),
+The tables are those that the binary embeds, so training and use cannot differ: `zh.bin` (words and glosses),
 `simplified.bin` (traditional characters), `vocab.txt`, and the function words of `strata-models/src/lexicon/gloss.rs`.
 `tests/test_gloss.py` compares the pieces with those that pin the Rust code.
 """

@@ -96,7 +96,9 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, share: float) -> None:
         group["lr"] = group["peak"] * share
 
 
-def adam(device: torch.device, body: list[nn.Parameter], body_peak: float, heads: list[nn.Parameter], heads_peak: float):
+def adam(
+    device: torch.device, body: list[nn.Parameter], body_peak: float, heads: list[nn.Parameter], heads_peak: float
+) -> torch.optim.AdamW:
     """AdamW with one peak learning rate for the body and another for what starts untrained."""
     groups = [
         {"params": body, "lr": body_peak, "peak": body_peak},

@@ -115,7 +115,7 @@ def _ask_for_persona(
 
 
 def add_meetings(collection: Collection, folder: Path) -> None:
-    """QMSum: a query, and each sentence of its answer, ask for the turns of the span that share most words with them."""
+    """QMSum: a query, and each sentence of its answer, ask for the turns of the span that share most words."""
     files = [file for part in ("train", "val", "test") for file in sorted((folder / "data/ALL" / part).glob("*.json"))]
     for file in files:
         meeting = json.loads(file.read_text(encoding="utf-8"))
@@ -128,9 +128,7 @@ def add_meetings(collection: Collection, folder: Path) -> None:
                 _ask_for_meeting(collection, query, turns, places, first)
 
 
-def _ask_for_meeting(
-    collection: Collection, query: dict, turns: list[Turn], places: list[int], first: int
-) -> None:
+def _ask_for_meeting(collection: Collection, query: dict, turns: list[Turn], places: list[int], first: int) -> None:
     candidates = [f"{turns[place].speaker} {turns[place].text}" for place in places]
     sentences = [sentence for sentence in re.split(r"(?<=[.!?])\s+", query["answer"]) if len(sentence) > 25]
     matches = best_matches([f"{query['query']} {sentence}" for sentence in sentences], candidates, 0.15)
@@ -169,18 +167,20 @@ def _add_service_archive(collection: Collection, dialogues: list[dict], random: 
         for (service, slot), places in slots[:2]:
             word = re.sub(r"_\d+", "", service).lower().rstrip("s")
             template = random.choice(templates)
-            question = template.format(slot=slot.replace("_", " "), name=names[0], service=SERVICE_WORDS.get(word, word))
+            question = template.format(
+                slot=slot.replace("_", " "), name=names[0], service=SERVICE_WORDS.get(word, word)
+            )
             collection.ask(question, places, "schema_guided")
 
 
 def _given_slots(dialogue: dict) -> Iterator[tuple[int, str, str]]:
     """The place, service and slot of each value that the user gives."""
     for place, turn in enumerate(dialogue["turns"]):
-        frames = turn["frames"] if turn["speaker"] == "USER" else []
-        for frame, action in ((frame, action) for frame in frames for action in frame["actions"]):
-            is_given = action["act"] == "INFORM" and action["slot"] not in ("", "intent") and action["values"]
-            if is_given and action["values"][0].lower() not in ("true", "false", "dontcare"):
-                yield place, frame["service"], action["slot"]
+        for frame in turn["frames"] if turn["speaker"] == "USER" else []:
+            for action in frame["actions"]:
+                is_given = action["act"] == "INFORM" and action["slot"] not in ("", "intent") and action["values"]
+                if is_given and action["values"][0].lower() not in ("true", "false", "dontcare"):
+                    yield place, frame["service"], action["slot"]
 
 
 def add_passages(collection: Collection, folder: Path) -> None:

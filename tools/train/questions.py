@@ -18,13 +18,13 @@ EMPTY_WORDS = STOP_WORDS | set("like love want really get going think know".spli
 IRREGULAR_PASTS = dict(
     pair.split("=")
     for pair in (
-        "went=go saw=see got=get bought=buy took=take made=make met=meet had=have did=do found=find came=come told=tell "
-        "gave=give began=begin started=start left=leave lost=lose won=win ran=run ate=eat drove=drive flew=fly "
-        "wrote=write read=read grew=grow taught=teach thought=think felt=feel kept=keep spent=spend sold=sell "
-        "broke=break caught=catch heard=hear built=build sent=send fell=fall swam=swim sang=sing slept=sleep "
-        "spoke=speak knew=know became=become held=hold stood=stand brought=bring hurt=hurt put=put cut=cut quit=quit "
-        "fed=feed hung=hang led=lead paid=pay rode=ride said=say sat=sit wore=wear woke=wake chose=choose drank=drink "
-        "forgot=forget hid=hide understood=understand set=set let=let hit=hit"
+        "went=go saw=see got=get bought=buy took=take made=make met=meet had=have did=do found=find came=come "
+        "told=tell gave=give began=begin started=start left=leave lost=lose won=win ran=run ate=eat drove=drive "
+        "flew=fly wrote=write read=read grew=grow taught=teach thought=think felt=feel kept=keep spent=spend "
+        "sold=sell broke=break caught=catch heard=hear built=build sent=send fell=fall swam=swim sang=sing "
+        "slept=sleep spoke=speak knew=know became=become held=hold stood=stand brought=bring hurt=hurt put=put "
+        "cut=cut quit=quit fed=feed hung=hang led=lead paid=pay rode=ride said=say sat=sit wore=wear woke=wake "
+        "chose=choose drank=drink forgot=forget hid=hide understood=understand set=set let=let hit=hit"
     ).split()
 )
 

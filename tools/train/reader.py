@@ -238,8 +238,7 @@ def loss_of(reader: Reader, step: Step, device: torch.device) -> Tensor:
 
 def sentence_loss(logits: dict[str, Tensor], labels: dict[str, Tensor]) -> Tensor:
     losses = [
-        weight
-        * functional.cross_entropy(logits[head], labels[head], ignore_index=-1, label_smoothing=LABEL_SMOOTHING)
+        weight * functional.cross_entropy(logits[head], labels[head], ignore_index=-1, label_smoothing=LABEL_SMOOTHING)
         for head, weight in SENTENCE_LOSSES.items()
         if (labels[head] >= 0).any()
     ]

@@ -103,7 +103,7 @@ def main() -> None:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     folder = Path(__file__).resolve().parent / "data"
-    parser.add_argument("--data", type=Path, default=folder, help="the folder of the data (default: `data` beside this)")
+    parser.add_argument("--data", type=Path, default=folder, help="the folder of the data (default: the one here)")
     parser.add_argument("--out", default="reader_data.npz", help="the file to write (default: %(default)s)")
     return parser.parse_args()
 
@@ -161,7 +161,7 @@ def message_sentences(message: Message) -> Iterator[LabelledSentence]:
 
 
 def stream_pairs(stream: Stream, first_sentence: int, random: Random) -> Iterator[Pair]:
-    """Each line with the line that it changes, and with current lines that it leaves alone: all of them where held out."""
+    """Each line with the line that it changes, and with current lines that it leaves alone: all, where held out."""
     is_held_out = held_out(stream.id)
     current: dict[int, bool] = {}
     for number, line in enumerate(stream.lines):

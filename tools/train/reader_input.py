@@ -1,4 +1,4 @@
-"""The reader's data as batches of two segments, `[CLS] first [SEP] second [SEP]`; an empty first segment is left out."""
+"""The reader's data as batches of two segments, `[CLS] first [SEP] second [SEP]`; an empty first one is left out."""
 
 from dataclasses import dataclass
 

@@ -130,7 +130,9 @@ def write_small_sets(folder: Path) -> None:
     for name in ("Synthetic-Persona-Chat/data", "QMSum/data/ALL/val", "dstc8-schema-guided-dialogue/dev"):
         (folder / name).mkdir(parents=True)
     (folder / "nqg/data/processed").mkdir(parents=True)
-    chat = "User 1: Hello there.\nUser 2: Hi, what do you do?\nUser 1: I restore old clocks in my garage.\nUser 2: Nice."
+    chat = (
+        "User 1: Hello there.\nUser 2: Hi, what do you do?\nUser 1: I restore old clocks in my garage.\nUser 2: Nice."
+    )
     for part in ("valid", "test"):
         with open(folder / f"Synthetic-Persona-Chat/data/Synthetic-Persona-Chat_{part}.csv", "w", newline="") as file:
             rows = [["user 1 personas", "user 2 personas", "chat"], ["I restore old clocks.", "I like tea.", chat]]

@@ -52,16 +52,33 @@ class ArchivesTest(unittest.TestCase):
 
     def test_a_limit_keeps_whole_archives(self) -> None:
         stored = {
-            "turn_pieces": np.arange(6), "turn_lengths": np.array([2, 1, 3]), "turn_before": np.array([-1, -1, -1]),
-            "archive_starts": np.array([0, 2, 3]), "question_pieces": np.arange(3),
-            "question_lengths": np.array([1, 2]), "question_archives": np.array([0, 1]),
-            "question_sources": np.array([0, 0]), "answers": np.array([0, 1, 2]), "answer_counts": np.array([2, 1]),
+            "turn_pieces": np.arange(6),
+            "turn_lengths": np.array([2, 1, 3]),
+            "turn_before": np.array([-1, -1, -1]),
+            "archive_starts": np.array([0, 2, 3]),
+            "question_pieces": np.arange(3),
+            "question_lengths": np.array([1, 2]),
+            "question_archives": np.array([0, 1]),
+            "question_sources": np.array([0, 0]),
+            "answers": np.array([0, 1, 2]),
+            "answer_counts": np.array([2, 1]),
         }
         limited = first_questions(stored, 1)
-        self.assertEqual({name: len(array) for name, array in limited.items()}, {
-            "turn_pieces": 3, "turn_lengths": 2, "turn_before": 2, "archive_starts": 2, "question_pieces": 1,
-            "question_lengths": 1, "question_archives": 1, "question_sources": 1, "answers": 2, "answer_counts": 1,
-        })
+        self.assertEqual(
+            {name: len(array) for name, array in limited.items()},
+            {
+                "turn_pieces": 3,
+                "turn_lengths": 2,
+                "turn_before": 2,
+                "archive_starts": 2,
+                "question_pieces": 1,
+                "question_lengths": 1,
+                "question_archives": 1,
+                "question_sources": 1,
+                "answers": 2,
+                "answer_counts": 1,
+            },
+        )
 
 
 class NetworksTest(unittest.TestCase):

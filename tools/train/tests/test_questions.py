@@ -7,8 +7,15 @@ from questions import in_third_person, present_of, questions_about
 class QuestionsTest(unittest.TestCase):
     def test_past_forms(self) -> None:
         for past, present in [
-            ("went", "go"), ("studied", "study"), ("planned", "plan"), ("moved", "move"), ("visited", "visit"),
-            ("worked", "work"), ("called", "call"), ("need", None), ("walk", None),
+            ("went", "go"),
+            ("studied", "study"),
+            ("planned", "plan"),
+            ("moved", "move"),
+            ("visited", "visit"),
+            ("worked", "work"),
+            ("called", "call"),
+            ("need", None),
+            ("walk", None),
         ]:
             self.assertEqual(present_of(past), present, past)
 
