@@ -1,0 +1,119 @@
+"""The body that both networks share: the transformer of gte-small, 12 layers of 384 dimensions."""
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+LAYERS = 12
+WIDTH = 384
+INNER_WIDTH = 1536
+ATTENTION_HEADS = 12
+VOCABULARY_SIZE = 30522
+LONGEST_INPUT = 512
+NORM_EPSILON = 1e-12
+DROPOUT = 0.1
+
+
+class Layer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.query = nn.Linear(WIDTH, WIDTH)
+        self.key = nn.Linear(WIDTH, WIDTH)
+        self.value = nn.Linear(WIDTH, WIDTH)
+        self.attended = nn.Linear(WIDTH, WIDTH)
+        self.attended_norm = nn.LayerNorm(WIDTH, eps=NORM_EPSILON)
+        self.widen = nn.Linear(WIDTH, INNER_WIDTH)
+        self.narrow = nn.Linear(INNER_WIDTH, WIDTH)
+        self.narrow_norm = nn.LayerNorm(WIDTH, eps=NORM_EPSILON)
+
+    def forward(self, hidden: Tensor, mask: Tensor) -> Tensor:
+        attention = functional.scaled_dot_product_attention(
+            _split_heads(self.query(hidden)),
+            _split_heads(self.key(hidden)),
+            _split_heads(self.value(hidden)),
+            attn_mask=mask,
+        )
+        attended = self.attended(attention.transpose(1, 2).reshape(hidden.shape))
+        hidden = self.attended_norm(hidden + functional.dropout(attended, DROPOUT, self.training))
+        narrow = self.narrow(functional.gelu(self.widen(hidden)))
+        return self.narrow_norm(hidden + functional.dropout(narrow, DROPOUT, self.training))
+
+
+class Body(nn.Module):
+    """Ids to hidden states. `mask` is true for real pieces; `segments` are token types, all 0 if left out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(VOCABULARY_SIZE, WIDTH)
+        self.positions = nn.Embedding(LONGEST_INPUT, WIDTH)
+        self.segments = nn.Embedding(2, WIDTH)
+        self.norm = nn.LayerNorm(WIDTH, eps=NORM_EPSILON)
+        self.layers = nn.ModuleList(Layer() for _ in range(LAYERS))
+
+    def forward(self, ids: Tensor, mask: Tensor, segments: Tensor | None = None) -> Tensor:
+        segment = self.segments.weight[0] if segments is None else self.segments(segments)
+        hidden = self.norm(self.words(ids) + self.positions.weight[: ids.shape[1]] + segment)
+        hidden = functional.dropout(hidden, DROPOUT, self.training)
+        for layer in self.layers:
+            hidden = layer(hidden, mask[:, None, None, :])
+        return hidden
+
+
+def mean_over(hidden: Tensor, kept: Tensor) -> Tensor:
+    """The mean of the hidden states whose place is kept."""
+    weights = kept.unsqueeze(-1).to(hidden.dtype)
+    return (hidden * weights).sum(1) / weights.sum(1)
+
+
+def load_body(body: Body, weights: dict[str, np.ndarray]) -> None:
+    body.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
+
+
+def read_weights(path: str) -> dict[str, np.ndarray]:
+    with np.load(path) as file:
+        return {name: file[name].astype(np.float32) for name in file.files}
+
+
+def save_weights(path: str, network: nn.Module) -> None:
+    np.savez(path, **{name: tensor.detach().float().cpu().numpy() for name, tensor in network.state_dict().items()})
+
+
+def device_of(cpu: bool) -> torch.device:
+    """The GPU, or the processor for a trial run."""
+    if not cpu and not torch.cuda.is_available():
+        raise SystemExit("no GPU is there; `--cpu` runs on the processor, which is far too slow for a whole training")
+    return torch.device("cpu" if cpu else "cuda")
+
+
+def half_precision(device: torch.device) -> torch.autocast:
+    """bfloat16 on a GPU, single precision on a processor."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda")
+
+
+def set_learning_rate(optimizer: torch.optim.Optimizer, share: float) -> None:
+    for group in optimizer.param_groups:
+        group["lr"] = group["peak"] * share
+
+
+def adam(
+    device: torch.device, body: list[nn.Parameter], body_peak: float, heads: list[nn.Parameter], heads_peak: float
+) -> torch.optim.AdamW:
+    """AdamW with one peak learning rate for the body and another for what starts untrained."""
+    groups = [
+        {"params": body, "lr": body_peak, "peak": body_peak},
+        {"params": heads, "lr": heads_peak, "peak": heads_peak},
+    ]
+    return torch.optim.AdamW(groups, weight_decay=0.01, fused=device.type == "cuda")
+
+
+def descend(loss: Tensor, network: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+    optimizer.step()
+
+
+def _split_heads(projected: Tensor) -> Tensor:
+    batch, length, _ = projected.shape
+    return projected.view(batch, length, ATTENTION_HEADS, WIDTH // ATTENTION_HEADS).transpose(1, 2)
