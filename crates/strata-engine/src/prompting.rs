@@ -5,6 +5,7 @@
 //! [`crate::prompt`].
 
 mod chat;
+mod flat;
 mod gather;
 #[cfg(test)]
 mod tests;
@@ -18,13 +19,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use strata_core::ports::{Clock, IdSource, TokenCounter};
 
-use crate::prompt::{
-    ChatLayers, FlatLayers, Layer, Message, Prompt, PromptBody, PromptFormat, PromptRules, PromptSettings,
-    build_prompt_with, filter_content_with, speaks_of_device,
-};
+use crate::prompt::{ChatLayers, Prompt, PromptFormat, PromptRules, PromptSettings, filter_content_with};
 use strata_core::error::{Error, Result};
 use strata_core::id::{ItemId, RequestId, SessionId, UserId};
-use strata_core::memory::Memory;
 use strata_core::ports::ChatMessage;
 use strata_core::scope::{RecallScope, Scope};
 use strata_core::session::Session;
@@ -70,9 +67,6 @@ impl PromptRequest {
     }
 }
 
-/// The tag of the standing instructions in a flat prompt.
-const STANDING: &str = "standing_instructions";
-
 /// The data of a session that a prompt is made from.
 struct Prepared {
     turn_count: u64,
@@ -112,8 +106,7 @@ impl Prompting {
     pub async fn prompt(&self, user: &UserId, request: &PromptRequest) -> Result<Prompted> {
         let prepared = self.prepared(user, request).await?;
         if request.format == PromptFormat::Flat {
-            let standing = self.standing(user, &request.session).await;
-            return Ok(self.flat_prompt(request, &prepared.state, prepared.unfolded, &standing));
+            return Ok(self.flat_prompt(user, request, prepared).await);
         }
         let (prompt, remembered) = self.chat_prompt(user, request, prepared, None).await;
         let Remembered { row, problem, .. } = remembered;
@@ -157,51 +150,6 @@ impl Prompting {
             unfolded.turns.pop();
         }
         Ok(Prepared { turn_count, state, unfolded })
-    }
-
-    fn flat_prompt(
-        &self,
-        request: &PromptRequest,
-        state: &State,
-        unfolded: Unfolded,
-        standing: &[Memory],
-    ) -> Prompted {
-        let PromptRules { settings, rules } = &*self.prompts;
-        let max_tokens = request.max_tokens.unwrap_or(settings.max_tokens);
-        let standing = self.standing_block(standing, max_tokens / 3);
-        let max_tokens = max_tokens.saturating_sub(self.tokens.count(&standing));
-        let settings = &PromptSettings { max_tokens, ..settings.clone() };
-        let summary = unfolded.text(settings);
-        let recent: Vec<Message> = unfolded.turns.into_iter().map(Message::from).collect();
-        let layers = FlatLayers {
-            question: &request.question,
-            state,
-            summary: &summary,
-            recent: &recent,
-            is_device: speaks_of_device(&request.question, state),
-        };
-        let mut prompt = build_prompt_with(layers, rules, settings, self.tokens.as_ref()).prompt;
-        if let (PromptBody::Text(text), false) = (&mut prompt.body, standing.is_empty()) {
-            text.push_str(&standing);
-            prompt.tokens = self.tokens.count(text);
-            let tokens = self.tokens.count(&standing);
-            prompt.layers.push(Layer { name: STANDING.to_owned(), tokens });
-        }
-        Prompted { prompt, request_id: None }
-    }
-
-    /// The standing instructions as a block of a flat prompt: the newest that fit. It is empty if there are none.
-    fn standing_block(&self, standing: &[Memory], most: u32) -> String {
-        let block = |lines: &str| format!("\n\n<{STANDING}>{lines}\n</{STANDING}>");
-        let mut lines = String::new();
-        for memory in standing {
-            let line = memory.content.split_whitespace().collect::<Vec<_>>().join(" ");
-            let more = format!("{lines}\n- {line}");
-            if self.tokens.count(&block(&more)) <= most {
-                lines = more;
-            }
-        }
-        if lines.is_empty() { lines } else { block(&lines) }
     }
 
     async fn chat_prompt(

@@ -5,6 +5,7 @@
 
 use strata_core::memory::MemoryKind;
 use strata_core::ports::{SentenceInContext, SentenceReading, Speaker, Voice, best};
+use strata_language::content::is_courtesy;
 use strata_language::statements::{
     self, Aside, Form, Leaning, Piece, begins_with_pronoun, chinese_clauses, facts, is_instruction,
     rough_length, says_done, with_person,
@@ -75,18 +76,39 @@ impl Verdict {
     }
 }
 
+/// The least probability of the other opinion, by voice or by kind, that a sentence is a standing instruction.
+const INSTRUCTION_AGREES: f32 = 0.3;
+/// The probability of the voice that needs no other opinion.
+const INSTRUCTION_ALONE: f32 = 0.85;
+
 impl ReadSentence {
     /// The kind of the memory that it becomes.
     pub(crate) fn kind(&self) -> MemoryKind {
-        let voice = best(&self.reading.voice);
-        match self.reading.kind() {
-            _ if voice == Voice::Instruction as usize || is_instruction(&self.text) => {
-                MemoryKind::Instruction
-            }
+        if self.is_standing() {
+            return MemoryKind::Instruction;
+        }
+        // The last kind is the instruction.
+        let mut others = self.reading;
+        others.kind[others.kind.len() - 1] = 0.0;
+        match others.kind() {
             // «I finished the tax return» is nothing to be done.
             MemoryKind::Todo if says_done(&self.text) => MemoryKind::Event,
             kind => kind,
         }
+    }
+
+    /// Whether it is a standing instruction: by its form, or because the reader says so of both its kind and its voice.
+    /// An instruction is part of every prompt, so one opinion does not suffice for a remark such as «always the same».
+    fn is_standing(&self) -> bool {
+        let SentenceReading { kind, voice, .. } = &self.reading;
+        let by_voice = best(voice) == Voice::Instruction as usize;
+        let by_kind = self.reading.kind() == MemoryKind::Instruction;
+        let agree = |other: f32| other >= INSTRUCTION_AGREES;
+        is_instruction(&self.text)
+            || (by_voice
+                && (self.reading.voice(Voice::Instruction) >= INSTRUCTION_ALONE
+                    || agree(kind[kind.len() - 1])))
+            || (by_kind && agree(self.reading.voice(Voice::Instruction)))
     }
 
     /// How sure it is that the sentence is the user's own and worth remembering.
@@ -161,6 +183,7 @@ impl UnreadMessage {
             let verdict = match aside[place] {
                 _ if self.housekeeping => Verdict::Form(Aside::Housekeeping),
                 Some(aside) => Verdict::Form(aside),
+                None if is_courtesy(&piece.text) => Verdict::NotOwn(Voice::SmallTalk),
                 None => verdict(&reading, least),
             };
             judged.push(ReadSentence {
@@ -348,11 +371,29 @@ mod tests {
     }
 
     #[test]
+    fn a_remark_that_only_sounds_like_an_instruction_is_none() {
+        let sentence = |text: &str, voice: f32, kind: f32| {
+            let mut reading = reading(0.9, Voice::Own);
+            reading.voice = [0.0; 7];
+            reading.voice[Voice::Instruction as usize] = voice;
+            reading.voice[Voice::Own as usize] = 1.0 - voice;
+            reading.kind = [0.0; 9];
+            (reading.kind[7], reading.kind[8]) = (1.0 - kind, kind);
+            UnreadMessage::new(text, "").judge(&[reading])[0].kind()
+        };
+        assert_eq!(sentence("Left and right print fine.", 0.1, 0.8), MemoryKind::Work);
+        assert_eq!(sentence("左边一直都有声音。", 0.6, 0.1), MemoryKind::Work);
+        assert_eq!(sentence("Metric units, please.", 0.6, 0.5), MemoryKind::Instruction);
+        assert_eq!(sentence("Metric units, please.", 0.9, 0.1), MemoryKind::Instruction);
+        assert_eq!(sentence("Never use emoji with me.", 0.0, 0.0), MemoryKind::Instruction);
+    }
+
+    #[test]
     fn whose_word_and_worth_decide() {
         let own = |worth| reading(worth, Voice::Own);
         let statement = Verdict::Statement;
         let long =
-            "I live in the old town of Bergen. I may leave it some day, who knows. It is fine with me.";
+            "I live in the old town of Bergen. I may leave it some day, who knows. It rains there a lot.";
         assert_eq!(
             verdicts(long, &[own(0.41), own(0.35), own(0.1)]),
             [statement(Standing::Kept), statement(Standing::AsChange), statement(Standing::AsSureChange)]
@@ -367,7 +408,10 @@ mod tests {
             [Verdict::NotOwn(Voice::Hypothetical)]
         );
         let small_talk = [reading(0.9, Voice::SmallTalk)];
-        assert_eq!(verdicts("Ok.", &small_talk), [statement(Standing::AsSureChange)]);
+        assert_eq!(verdicts("It is in the post.", &small_talk), [statement(Standing::AsSureChange)]);
+        for courtesy in ["Ok.", "嗯嗯"] {
+            assert_eq!(verdicts(courtesy, &[own(0.9)]), [Verdict::NotOwn(Voice::SmallTalk)], "{courtesy}");
+        }
     }
 
     #[test]

@@ -179,7 +179,7 @@ fn profile_lines(profile: &Profile, fields: &Map<String, Value>) -> Vec<ContextL
 }
 
 /// Escapes the tags of layers, so that a message cannot imitate a layer.
-pub(super) fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     static TAGS: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let tags = r"<(/?(?:[A-Za-z0-9_-]{1,40}_context|note|conversation_summary|recent_conversation|strata_memory)>)";
         Regex::new(tags).ok()

@@ -114,6 +114,22 @@ async fn a_diagnosis_fills_itself() {
 }
 
 #[tokio::test]
+async fn a_long_session_shows_what_recall_finds_in_its_old_turns() {
+    let engine = engine();
+    say(&engine, Role::User, "The spare key of the boathouse hangs behind the blue door.").await;
+    say(&engine, Role::Assistant, "Noted.").await;
+    assert!(!flat_text(&engine, "Where does the spare key hang?").await.contains("<relevant_memories>"));
+    for number in 0..60 {
+        exchange(&engine, number).await;
+    }
+    let text = flat_text(&engine, "Where does the spare key hang?").await;
+    let (_, block) = text.split_once("<relevant_memories>").expect(&text);
+    assert!(block.contains("behind the blue door"), "{text}");
+    let text = flat_text(&engine, "What is the capital of Peru?").await;
+    assert!(!text.contains("<relevant_memories>"), "{text}");
+}
+
+#[tokio::test]
 async fn tools_and_tokens_count_themselves() {
     let engine = engine();
     let read = |content: &str, failed: Option<bool>| NewMessage {

@@ -12,6 +12,7 @@ use crate::index::TextFingerprint;
 use strata_core::error::{Error, Result};
 use strata_core::id::{ItemId, RequestId, SessionId};
 use strata_core::metric::{ErrorStage, LateStage};
+use strata_core::nul::check_nul;
 use strata_core::scope::{RecallScope, Scope};
 use strata_core::store::{Item, ItemKinds};
 use strata_core::trace::RetrievalPath;
@@ -174,6 +175,7 @@ impl RecallRequest {
         if self.query.trim().is_empty() {
             return Err(Error::invalid("the query is empty; say what to look for"));
         }
+        check_nul("`query`", self.query.as_str())?;
         if length > MAX_QUERY_CHARS {
             return Err(Error::too_large(format!(
                 "the query has {length} characters; the most is {MAX_QUERY_CHARS}"

@@ -106,8 +106,11 @@ impl Recording {
     /// Whether more than a few steps are pending. This happens if another program has recorded turns, or if there was
     /// no reply for long.
     pub(crate) fn is_behind(&self, unfolded: &Unfolded) -> bool {
-        let PromptSettings { recent_exchanges, fold_step, .. } = self.prompts.settings;
-        unfolded.skipped > 0 || unfolded.turns.len() > 4 * recent_exchanges + 3 * fold_step.max(1)
+        let PromptSettings { recent_exchanges, fold_step, ref summary, .. } = self.prompts.settings;
+        // Turns that have waited for the reader are moved on with the next prompt.
+        let waited = self.jobs.has_reader && summary.by_reader;
+        let steps = if waited { 2 * recent_exchanges } else { 4 * recent_exchanges + 2 * fold_step };
+        unfolded.skipped > 0 || unfolded.turns.len() > steps + fold_step.max(1)
     }
 
     /// Moves the summary on for a prompt and stores it for the next prompt. If it cannot be stored, the prompt is

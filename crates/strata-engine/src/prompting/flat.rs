@@ -1,0 +1,112 @@
+//! The flat prompt of the layered-prompt design, with two blocks of memory behind it: the standing instructions, and what
+//! recall finds for the question once older turns are no longer shown.
+
+use super::{Gathering, Prepared, PromptRequest, Prompted, Prompting, Remembered};
+use crate::line::{Days, item_line};
+use crate::prompt::{
+    FlatLayers, Layer, Message, Prompt, PromptBody, PromptRules, PromptSettings, build_prompt_with, plain,
+    speaks_of_device,
+};
+use crate::recall::RecalledItem;
+use crate::recording::Unfolded;
+use strata_core::id::{ItemId, RequestId, UserId};
+use strata_core::memory::MemoryKind;
+use strata_core::store::Item;
+
+/// The tag of the standing instructions.
+const STANDING: &str = "standing_instructions";
+
+/// The tag of what recall finds.
+const RELEVANT: &str = "relevant_memories";
+
+/// The shares of the budget that the blocks may take: a third and a quarter.
+const STANDING_SHARE: u32 = 3;
+const RELEVANT_SHARE: u32 = 4;
+
+impl Prompting {
+    pub(super) async fn flat_prompt(
+        &self,
+        user: &UserId,
+        request: &PromptRequest,
+        prepared: Prepared,
+    ) -> Prompted {
+        let Prepared { state, unfolded, .. } = prepared;
+        let PromptRules { settings, rules } = &*self.prompts;
+        let most = request.max_tokens.unwrap_or(settings.max_tokens);
+        let standing = self.standing(user, &request.session).await;
+        let lines = standing.iter().map(|memory| format!("- {}", plain(&one_line(&memory.content))));
+        let standing = self.block(STANDING, lines, most / STANDING_SHARE);
+        let (found, request_id) = self.found_for(user, request, &unfolded).await;
+        let lines = found.iter().map(|found| {
+            let content = found.shortened.as_deref().unwrap_or_else(|| found.item.content());
+            plain(&item_line(&found.item, content.trim(), Days::Absolute))
+        });
+        let relevant = self.block(RELEVANT, lines, most / RELEVANT_SHARE);
+        let beside = self.tokens.count(&standing).saturating_add(self.tokens.count(&relevant));
+        let settings = &PromptSettings { max_tokens: most.saturating_sub(beside), ..settings.clone() };
+        let summary = unfolded.text(settings);
+        let recent: Vec<Message> = unfolded.turns.into_iter().map(Message::from).collect();
+        let layers = FlatLayers {
+            question: &request.question,
+            state: &state,
+            summary: &summary,
+            recent: &recent,
+            is_device: speaks_of_device(&request.question, &state),
+        };
+        let mut prompt = build_prompt_with(layers, rules, settings, self.tokens.as_ref()).prompt;
+        self.append(&mut prompt, STANDING, &standing);
+        self.append(&mut prompt, RELEVANT, &relevant);
+        Prompted { prompt, request_id }
+    }
+
+    /// What recall finds for the question beside the shown turns; nothing while the prompt shows the whole session, as
+    /// in the layered-prompt design. A failing recall costs the block alone.
+    async fn found_for(
+        &self,
+        user: &UserId,
+        request: &PromptRequest,
+        unfolded: &Unfolded,
+    ) -> (Vec<RecalledItem>, Option<RequestId>) {
+        if unfolded.summary.is_none() && unfolded.skipped == 0 {
+            return (Vec::new(), None);
+        }
+        let shown = unfolded.turns.iter().map(|turn| ItemId::Turn(turn.id)).collect();
+        let gathering = Gathering::of_prompt(request, shown, None);
+        let Remembered { items, row, problem } =
+            self.gather(user, RequestId(self.ids.next()), &gathering).await;
+        if let Some(error) = problem {
+            tracing::warn!(%error, "a flat prompt is made without what recall finds");
+        }
+        let id = row.id;
+        self.recall.log.note(user, row);
+        let is_standing =
+            |item: &Item| matches!(item, Item::Memory(memory) if memory.kind == MemoryKind::Instruction);
+        (items.into_iter().filter(|found| !is_standing(&found.item)).collect(), Some(id))
+    }
+
+    /// A block of the lines that fit, the first ones before the others. It is empty if no line fits.
+    fn block(&self, tag: &str, lines: impl Iterator<Item = String>, most: u32) -> String {
+        let block = |lines: &str| format!("\n\n<{tag}>{lines}\n</{tag}>");
+        let mut chosen = String::new();
+        for line in lines {
+            let more = format!("{chosen}\n{line}");
+            if self.tokens.count(&block(&more)) <= most {
+                chosen = more;
+            }
+        }
+        if chosen.is_empty() { chosen } else { block(&chosen) }
+    }
+
+    /// Adds a block behind a flat prompt.
+    fn append(&self, prompt: &mut Prompt, name: &str, block: &str) {
+        if let (PromptBody::Text(text), false) = (&mut prompt.body, block.is_empty()) {
+            text.push_str(block);
+            prompt.tokens = self.tokens.count(text);
+            prompt.layers.push(Layer { name: name.to_owned(), tokens: self.tokens.count(block) });
+        }
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
