@@ -169,12 +169,7 @@ async fn run_reading(
     if json {
         return Ok(output.json(&report)?);
     }
-    if verbose {
-        for note in &report.notes {
-            output.text(note)?;
-        }
-    }
-    Ok(output.line(evals::reading::table(&report))?)
+    show(&evals::reading::table(&report), if verbose { &report.notes } else { &[] }, output)
 }
 
 /// Measures the state of working conversations, in a temporary store.
@@ -188,12 +183,15 @@ async fn run_cases(dir: &Path, verbose: bool, json: bool, context: &Context, out
     if json {
         return Ok(output.json(&report)?);
     }
-    if verbose {
-        for note in &report.notes {
-            output.text(note)?;
-        }
+    show(&evals::cases::table(&report), if verbose { &report.notes } else { &[] }, output)
+}
+
+/// Prints every note and the table below them.
+fn show(table: &str, notes: &[String], output: &mut Output) -> Outcome {
+    for note in notes {
+        output.text(note)?;
     }
-    Ok(output.line(evals::cases::table(&report))?)
+    Ok(output.line(table)?)
 }
 
 /// Runs a set in a temporary store, because a benchmark must not touch the user's own data.
