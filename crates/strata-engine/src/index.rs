@@ -31,7 +31,7 @@ use lru::LruCache;
 
 pub(crate) use document::{Doc, Document, Marks, Placement};
 pub(crate) use features::{TermHash, is_latin, question_terms, question_words, speaker, spoken, term_hash};
-pub(crate) use user::UserIndex;
+pub(crate) use user::{UserIndex, is_indexed};
 
 pub use fingerprint::TextFingerprint;
 

@@ -10,12 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use strata_core::ports::{Clock, Compute};
 use strata_core::store::Store;
 
-use crate::index::{SEGMENT_ITEMS, SEGMENT_SPACE, spoken, write_segment};
+use crate::index::{SEGMENT_ITEMS, SEGMENT_SPACE, is_indexed, spoken, write_segment};
 use strata_core::error::{Error, Result};
 use strata_core::id::UserId;
 use strata_core::ports::{Embedder, EmbedderCost, Passage};
 use strata_core::store::{Change, ChangeSet, Item, TurnQuery};
-use strata_core::summary::Strategy;
 use strata_core::vector::{ItemVector, Vector};
 
 /// How many items are embedded at once: few enough that a question never waits long for the processor.
@@ -182,10 +181,8 @@ impl Maintenance {
             Item::Turn(turn) => {
                 turn.hidden.is_none() && !turn.content.trim().is_empty() && (all || turn.notes.high_value)
             }
-            // A rolling summary is rewritten every few turns and shown as a part of its session. Recall never
-            // searches it.
-            Item::Summary(summary) => summary.strategy != Strategy::Rolling,
-            Item::Memory(_) => true,
+            // Recall searches neither rolling summaries nor the lower levels of a tree.
+            Item::Memory(_) | Item::Summary(_) => is_indexed(item),
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! The stages run in this order: [`candidates`] finds the items that may answer (from one of two sources), [`rank`]
 //! orders them, [`calibration`] says how likely each one helps, [`rerank`] reorders the best if asked to, [`serve`] chooses the items to return (threshold, recency, diversity, budget), and
-//! [`trace`] explains the choice. If a model fails, the results are worse, but recall still answers. Start reading at
+//! [`trace`] explains the choice. If nothing is chosen, [`summaries`] stand in. If a model fails, the results are worse, but recall still answers. Start reading at
 //! [`Recall::ask`].
 
 mod best;
@@ -25,6 +25,7 @@ mod request;
 mod rerank;
 mod serve;
 mod store_candidates;
+mod summaries;
 #[cfg(test)]
 pub(crate) mod tests;
 mod trace;
@@ -121,7 +122,13 @@ impl Recall {
         if plan.confined {
             self.exclude_learned_elsewhere(&request, &mut found).await?;
         }
-        self.serve(user, &request, &plan, id, found).await
+        let may_summarise = summaries::may_stand_in(&request, &found);
+        let recalled = self.serve(user, &request, &plan, id, found).await?;
+        if recalled.items.is_empty() && may_summarise {
+            // Boxed, because the futures of all callers hold it.
+            return Box::pin(self.summaries_only(user, &request, plan, id, recalled)).await;
+        }
+        Ok(recalled)
     }
 
     /// Brings a user's index up to date, so that the next recall only has to rank.

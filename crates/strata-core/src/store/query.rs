@@ -138,11 +138,19 @@ pub struct ItemKinds {
     pub turns: bool,
     /// Memories.
     pub memories: bool,
+    /// Summaries: of each session the newest of its window and the root of its tree. A store's own text index has none
+    /// of them.
+    #[serde(default)]
+    pub summaries: bool,
 }
 
 impl ItemKinds {
-    /// Turns and memories.
-    pub const ALL: Self = Self { turns: true, memories: true };
+    /// Turns and memories: all that people said and all that was learned from it.
+    pub const ALL: Self = Self { turns: true, memories: true, summaries: false };
+    /// Memories alone.
+    pub const MEMORIES: Self = Self { turns: false, memories: true, summaries: false };
+    /// Summaries alone.
+    pub const SUMMARIES: Self = Self { turns: false, memories: false, summaries: true };
 }
 
 /// A vector, and when it was stored.

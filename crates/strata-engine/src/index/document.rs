@@ -3,6 +3,7 @@
 use super::features::{speaker, term_hash};
 use strata_core::id::ItemId;
 use strata_core::store::{Item, ItemKinds};
+use strata_core::summary::Strategy;
 
 /// The position of an item in the index.
 pub(crate) type Doc = u32;
@@ -59,7 +60,8 @@ impl Marks {
     pub(crate) fn of_kinds(kinds: ItemKinds) -> Self {
         let turns = if kinds.turns { Self::of_kind(ItemKind::Turn).0 } else { 0 };
         let memories = if kinds.memories { Self::of_kind(ItemKind::Memory).0 } else { 0 };
-        Self(turns | memories)
+        let summaries = if kinds.summaries { Self::of_kind(ItemKind::Summary).0 } else { 0 };
+        Self(turns | memories | summaries)
     }
 
     pub(crate) fn of(document: &Document) -> Self {
@@ -79,12 +81,13 @@ pub(crate) struct Document {
     pub(crate) id: ItemId,
     /// The session's number in the index; `u32::MAX` for none.
     pub(crate) session: u32,
+    /// A turn's place in its session, or the last turn that a summary covers.
     pub(crate) seq: u32,
     pub(crate) created_at: i64,
     pub(crate) recorded_at: i64,
     pub(crate) valid_to: i64,
     pub(crate) hidden_at: i64,
-    /// The hash of the speaker's name or role; 0 for memories and summaries.
+    /// The hash of the speaker's name or role; 0 for memories. For a summary, which of its session's summaries it is.
     pub(crate) speaker: u32,
     /// Whether an encoder that knows no Chinese can read it.
     pub(crate) latin: bool,
@@ -126,7 +129,11 @@ impl Document {
                 hidden_at: memory.hidden.map_or(i64::MAX, |hidden| hidden.at.as_microsecond()),
                 ..document
             },
-            Item::Summary(_) => document,
+            Item::Summary(summary) => Self {
+                seq: u32::try_from(summary.end_seq).unwrap_or(u32::MAX),
+                speaker: u32::from(summary.strategy == Strategy::Tree),
+                ..document
+            },
         }
     }
 
@@ -158,7 +165,7 @@ impl Document {
         match self.kind() {
             ItemKind::Turn => kinds.turns,
             ItemKind::Memory => kinds.memories,
-            ItemKind::Summary => false,
+            ItemKind::Summary => kinds.summaries,
         }
     }
 }

@@ -98,7 +98,9 @@ impl Loading {
         self.index.words.add_unlisted(doc, words);
         self.terms.extend(terms.map(|(term, count)| (numbers.terms[term as usize], count)));
         self.ends.push(self.terms.len());
-        self.index.place(document, || said().into());
+        if let Some(outdated) = self.index.place(document, || said().into()) {
+            self.index.supersede(outdated);
+        }
     }
 
     /// Builds the inverted lists.

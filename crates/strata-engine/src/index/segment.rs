@@ -20,10 +20,10 @@ use strata_core::hash::{FNV_START, fnv_step};
 use strata_core::id::{ItemId, MemoryId, SessionId, SummaryId, TurnId};
 
 /// The name under which segments are stored. Change it when the analyser, the lexicon or the layout changes.
-pub const SEGMENT_SPACE: &str = "lexical-3";
+pub const SEGMENT_SPACE: &str = "lexical-4";
 
 /// The names that earlier versions used.
-pub(crate) const FORMER_SPACES: [&str; 2] = ["lexical-1", "lexical-2"];
+pub(crate) const FORMER_SPACES: [&str; 3] = ["lexical-1", "lexical-2", "lexical-3"];
 
 /// The flags of an item: the lowest bits hold its kind.
 const KIND: u8 = 0b11;

@@ -12,10 +12,14 @@ use super::segment::IndexEntry;
 use strata_core::id::{ItemId, SessionId};
 use strata_core::lexicon::Lexicon;
 use strata_core::store::{Head, Item, StoredVector};
+use strata_core::summary::{Strategy, Summary};
 
 /// Turns that are further apart than this, in microseconds, are not neighbours. After an hour, people usually talk
 /// about something else.
 const NEIGHBOUR_GAP: u64 = 3_600_000_000;
+
+/// The level of a tree's root (L3 in the memory-proxy design).
+const ROOT_LEVEL: u8 = 3;
 
 /// An index of all of a user's items.
 ///
@@ -42,6 +46,8 @@ pub(crate) struct UserIndex {
     turns: Vec<Vec<Doc>>,
     /// The terms of items whose text may change: memories and summaries.
     statements: HashMap<Doc, Box<[(TermHash, u8)]>>,
+    /// The newest summary of each session and kind of summary.
+    summaries: HashMap<(u32, u32), Doc>,
     /// The number of items that a newer version has replaced.
     superseded: usize,
     /// The number of words of all items, without superseded ones.
@@ -87,22 +93,55 @@ impl UserIndex {
         self.terms.add(doc, &features.terms);
         self.words.add(doc, &words);
         self.fingerprints.note(doc, item);
-        self.place(document, || features.terms.into());
+        if let Some(outdated) = self.place(document, || features.terms.into()) {
+            self.take_out(outdated);
+        }
     }
 
     /// Adds an item at the next position. `terms` returns its terms, and is called only if its text may change later.
-    pub(crate) fn place(&mut self, document: Document, terms: impl FnOnce() -> Box<[(TermHash, u8)]>) {
+    /// Returns the position of a summary that is outdated now; the caller takes it out.
+    pub(crate) fn place(
+        &mut self,
+        document: Document,
+        terms: impl FnOnce() -> Box<[(TermHash, u8)]>,
+    ) -> Option<Doc> {
         let doc = self.documents.len() as Doc;
+        let outdated = self.outdated_by(doc, &document);
         self.numbers.insert(document.id, doc);
         if !matches!(document.id, ItemId::Turn(_)) {
             self.statements.insert(doc, terms());
         }
         self.learned.placed(&document);
-        self.word_count += u64::from(document.word_count);
+        self.word_count += searched_words(&document);
         self.places.push(Placement::new(document.word_count));
         self.marks.push(Marks::of(&document));
         self.documents.push(document);
         self.link(doc);
+        outdated
+    }
+
+    /// The summary that is outdated once a document stands at this position: the earlier one of the same session, or the
+    /// new one itself if it covers less.
+    fn outdated_by(&mut self, doc: Doc, document: &Document) -> Option<Doc> {
+        let (ItemId::Summary(_), true) = (document.id, document.session != u32::MAX) else { return None };
+        let former = self.summaries.get(&(document.session, document.speaker)).copied();
+        let is_newer = former.is_none_or(|former| self.documents[former as usize].seq <= document.seq);
+        if is_newer {
+            self.summaries.insert((document.session, document.speaker), doc);
+            return former.filter(|former| !self.documents[*former as usize].superseded);
+        }
+        Some(doc)
+    }
+
+    /// Whether any session has a summary.
+    pub(crate) fn has_summaries(&self) -> bool {
+        !self.summaries.is_empty()
+    }
+
+    /// The session of a summary.
+    pub(crate) fn session_of(&self, doc: Doc) -> Option<SessionId> {
+        let number = self.documents[doc as usize].session;
+        self.sessions.iter().find(|(_, other)| **other == number).map(|(session, _)| session.clone())
     }
 
     /// Replaces the document at a position. Its text stays the same.
@@ -127,7 +166,7 @@ impl UserIndex {
         self.statements.remove(&doc);
         let document = &mut self.documents[doc as usize];
         document.superseded = true;
-        self.word_count -= u64::from(document.word_count);
+        self.word_count -= searched_words(document);
         self.marks[doc as usize] = Marks::default();
         self.superseded += 1;
     }
@@ -295,10 +334,24 @@ impl Vectors {
 }
 
 /// Whether an item is indexed. Items without text are not: a reply that only calls a tool, a message that is a picture.
-/// Summaries are not indexed either: they are a prompt layer of their own (memory-proxy design) and are rewritten as a
-/// session grows, so in the index they would only compete with the turns that they summarise.
+/// Of the summaries, those of windows and the roots of trees are. A rolling summary changes every few turns and is shown
+/// with its session.
 pub(crate) fn is_indexed(item: &Item) -> bool {
-    !matches!(item, Item::Summary(_)) && !item.content().trim().is_empty()
+    let is_searched = match item {
+        Item::Turn(_) | Item::Memory(_) => true,
+        Item::Summary(summary) => summary.strategy == Strategy::Window || is_root(summary),
+    };
+    is_searched && !item.content().trim().is_empty()
+}
+
+/// Whether a summary is the root of a session's tree.
+pub(crate) fn is_root(summary: &Summary) -> bool {
+    summary.strategy == Strategy::Tree && summary.level == ROOT_LEVEL
+}
+
+/// The words that an item adds to those that a question searches. Summaries repeat what their turns say.
+fn searched_words(document: &Document) -> u64 {
+    if matches!(document.id, ItemId::Summary(_)) { 0 } else { u64::from(document.word_count) }
 }
 
 /// The segment entry of an item.

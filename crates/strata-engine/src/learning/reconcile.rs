@@ -161,7 +161,7 @@ impl Learning {
         let request = RecallRequest {
             session: Some(target.within.clone()),
             scope: Some(if target.apart { Scope::Session } else { Scope::User }),
-            kinds: ItemKinds { turns: false, memories: true },
+            kinds: ItemKinds::MEMORIES,
             limit: Some(MAX_NEIGHBOURS),
             order: Order::Relevance,
             score_threshold: Some(0.0),

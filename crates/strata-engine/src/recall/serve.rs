@@ -10,6 +10,7 @@ use super::exclusions::ExclusionReason;
 use super::filtered::FILTER_SCAN_LIMIT;
 use super::rank::mean_vector;
 use super::request::{Order, RecallPlan, RecallRequest, Recalled, RecalledItem};
+use super::summaries::keep_one_of_covered;
 use super::trace::TraceLog;
 use super::validity::keep_current_first;
 use crate::filter::Subject;
@@ -53,6 +54,9 @@ impl Recall {
         };
         let chosen = if chosen.is_empty() { asked_before(request, plan, &found) } else { chosen };
         items.extend(self.load(&found.owners, chosen.iter().map(|(candidate, _)| candidate.id)).await?);
+        if request.kinds.summaries {
+            items.extend(self.load_summaries(&found, &chosen).await?);
+        }
         let mut recalled = Recalled {
             request_id,
             items: Vec::new(),
@@ -74,8 +78,13 @@ impl Recall {
                 recalled.items.push(RecalledItem { item, shortened: None, score, relevance });
             }
         }
+        if request.kinds.summaries {
+            keep_one_of_covered(&mut recalled.items);
+        }
         if recalled.items.is_empty() {
             recalled.path = RetrievalPath::None;
+        } else if recalled.items.iter().all(|found| matches!(found.item, Item::Summary(_))) {
+            recalled.path = RetrievalPath::SummariesOnly;
         }
         if recalled.items.is_empty() && wants_recent(request) {
             self.add_recent(user, request, plan, &mut recalled).await?;

@@ -8,5 +8,6 @@ pub(crate) mod fixture;
 mod models;
 mod pipeline;
 mod request_log;
+mod summaries;
 mod validity;
 mod walls;

@@ -197,7 +197,7 @@ async fn search_memories(
         within,
         // In mem0, the memories of a user belong to that user alone.
         scope: Some(Scope::User),
-        kinds: ItemKinds { turns: false, memories: true },
+        kinds: ItemKinds::MEMORIES,
         filter,
         limit: Some(top_k.or(limit).unwrap_or(FOUND)),
         score_threshold: share("threshold", Some(threshold.unwrap_or(THRESHOLD)))?,

@@ -197,18 +197,26 @@ fn note(recalled: &Recalled) -> Option<String> {
         RetrievalPath::Window => {
             Some("nothing matches the question; these are only the most recent messages".to_owned())
         }
+        RetrievalPath::SummariesOnly => Some(
+            "no message or memory answers this; these are summaries of conversations about it".to_owned(),
+        ),
         _ => recalled.expansion.as_ref().map(|reason| format!("looked beyond the conversation: {reason}")),
     }
 }
 
 fn item_kinds(kinds: Option<&[String]>) -> Result<ItemKinds, ApiError> {
     let Some(kinds) = kinds.filter(|kinds| !kinds.is_empty()) else { return Ok(ItemKinds::ALL) };
-    let mut wanted = ItemKinds { turns: false, memories: false };
+    let mut wanted = ItemKinds { turns: false, memories: false, summaries: false };
     for kind in kinds {
         match kind.as_str() {
             "turn" => wanted.turns = true,
             "memory" => wanted.memories = true,
-            _ => return Err(ApiError::invalid("`kinds` has an unknown name; use `memory` and `turn`")),
+            "summary" => wanted.summaries = true,
+            _ => {
+                return Err(ApiError::invalid(
+                    "`kinds` has an unknown name; use `memory`, `turn` and `summary`",
+                ));
+            }
         }
     }
     Ok(wanted)

@@ -93,7 +93,8 @@ pub(crate) struct SearchRequest {
     /// The most tokens of all items together, instead of the setting `max_context_tokens`.
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 10_000_000)]
     max_tokens: Option<Number>,
-    /// What to search: turns, memories, or both (the default).
+    /// What to search: turns, memories and summaries. Without it, turns and memories; if none of them is relevant enough,
+    /// the summaries (`retrieval_path` is then `summaries_only`).
     #[schema(min_items = 1)]
     kinds: Option<Vec<SearchedKind>>,
     /// Searches the items that were visible at this time, instead of now.
@@ -110,6 +111,8 @@ pub(crate) enum SearchedKind {
     Turn,
     /// Memories.
     Memory,
+    /// Summaries of sessions.
+    Summary,
 }
 
 /// A filter or nothing. The document defines a filter once.
@@ -121,11 +124,14 @@ fn filter_schema() -> RefOr<Schema> {
 fn item_kinds(kinds: Option<Vec<SearchedKind>>) -> Result<ItemKinds, ApiError> {
     let Some(kinds) = kinds else { return Ok(ItemKinds::ALL) };
     if kinds.is_empty() {
-        return Err(ApiError::invalid("`kinds` is empty; name `turn` or `memory`, or leave it out"));
+        return Err(ApiError::invalid(
+            "`kinds` is empty; name `turn`, `memory` or `summary`, or leave it out",
+        ));
     }
     Ok(ItemKinds {
         turns: kinds.contains(&SearchedKind::Turn),
         memories: kinds.contains(&SearchedKind::Memory),
+        summaries: kinds.contains(&SearchedKind::Summary),
     })
 }
 

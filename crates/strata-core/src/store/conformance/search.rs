@@ -255,7 +255,7 @@ pub async fn restricts_to_kinds(store: &dyn Store) {
             (false, true, vec!["tea known"]),
             (false, false, vec![]),
         ] {
-            let query = TextQuery { kinds: ItemKinds { turns, memories }, ..query.clone() };
+            let query = TextQuery { kinds: ItemKinds { turns, memories, summaries: false }, ..query.clone() };
             assert_eq!(found_sorted(store, &ann(), &query).await, expected);
         }
     }

@@ -45,7 +45,7 @@ async fn a_filter_finds_the_wanted_number_of_rare_items() {
         assert_eq!(found, ["a trip by train, number 42"]);
         let found = contents(&world.recall(&filtered("trip train", json!({"kind": "turn"}))).await);
         assert_eq!(found, ["a trip by train, said"]);
-        let memories = ItemKinds { turns: false, memories: true };
+        let memories = ItemKinds::MEMORIES;
         let request =
             RecallRequest { kinds: memories, ..filtered("trip train", json!({"number": {"gt": 78}})) };
         assert_eq!(contents(&world.recall(&request).await), ["a trip by train, number 79"]);

@@ -262,8 +262,7 @@ async fn recent_turns_stand_in_for_a_question_about_the_session() {
     assert_eq!(contents(&recalled), ["three", "two", "one"]);
     let outcomes = recalled.trace.unwrap().candidates;
     assert_eq!(outcomes.iter().filter(|found| matches!(found.outcome, Outcome::Served(_))).count(), 3);
-    let memories =
-        RecallRequest { kinds: ItemKinds { turns: false, memories: true }, ..RecallRequest::new(QUESTION) };
+    let memories = RecallRequest { kinds: ItemKinds::MEMORIES, ..RecallRequest::new(QUESTION) };
     let recalled = world.recall(&memories).await;
     assert_eq!((recalled.path, recalled.items.len()), (RetrievalPath::None, 0));
     // With `as_of`, the last turns before that time.
@@ -279,7 +278,10 @@ async fn one_kind_of_items_can_be_asked_for() {
     for (turns, memories, expected) in
         [(true, false, "the trip went well"), (false, true, "the trip was in May")]
     {
-        let request = RecallRequest { kinds: ItemKinds { turns, memories }, ..RecallRequest::new("trip") };
+        let request = RecallRequest {
+            kinds: ItemKinds { turns, memories, summaries: false },
+            ..RecallRequest::new("trip")
+        };
         assert_eq!(contents(&world.recall(&request).await), [expected]);
     }
 }

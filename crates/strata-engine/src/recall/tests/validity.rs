@@ -88,7 +88,7 @@ async fn a_turn_with_a_current_memory_is_not_outdated() {
     let recalled = world.recall(&explained("Who is my manager?")).await;
     assert_eq!(traced(&recalled, turn.0).unwrap().replaced_by, None);
     // Without memories among the kinds, nothing replaces the turn.
-    let kinds = ItemKinds { turns: true, memories: false };
+    let kinds = ItemKinds { memories: false, ..ItemKinds::ALL };
     let turns = RecallRequest { kinds, ..explained("Where do I live?") };
     assert!(world.recall(&turns).await.items.iter().all(|found| matches!(found.item.id(), ItemId::Turn(_))));
 }
