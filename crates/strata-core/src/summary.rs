@@ -97,7 +97,23 @@ pub struct Summary {
 /// five minutes).
 const STUCK_AFTER_SECS: i64 = 300;
 
+/// The level of a tree's root (L3 in the memory-proxy design).
+const ROOT_LEVEL: u8 = 3;
+
+/// The field of [`Summary::structured`] that names the model that wrote the text.
+pub const MODEL_FIELD: &str = "model";
+
 impl Summary {
+    /// Whether it is the root of a session's tree.
+    pub fn is_root(&self) -> bool {
+        self.strategy == Strategy::Tree && self.level == ROOT_LEVEL
+    }
+
+    /// The model that wrote the text; `None` if it was made without one.
+    pub fn model(&self) -> Option<&str> {
+        self.structured.as_ref()?.get(MODEL_FIELD)?.as_str()
+    }
+
     /// The number of turns it covers.
     pub fn window_size(&self) -> u64 {
         self.end_seq.saturating_sub(self.start_seq) + 1

@@ -45,6 +45,7 @@ pub use profile::{Field, Profile, Rule, Status, StatusRule};
 pub(crate) use rules::PromptRules;
 pub use steps::{Compaction, MessageSize, compacted, summary_share};
 pub use summary::{build_summary, build_summary_with, compress_message, compress_message_with};
+pub(crate) use summary::{condense, has_left_out};
 pub(crate) use tasks::{
     Moment, TaskEnd, add_task, checklist, close_task, has_done, is_checklist_line, open_tasks,
 };
@@ -72,6 +73,8 @@ pub struct PromptSettings {
     pub filter: FilterSettings,
     /// The length of the rolling summary.
     pub summary: SummarySettings,
+    /// What stands in the place of the turns that a prompt no longer shows.
+    pub history: History,
     /// The profiles that read messages and appear in prompts. Defaults to [`Profile::shipped`].
     pub profiles: Vec<Profile>,
     /// The template for a request that names a device, with `{question}`, `{device_ip}` and `{device_name}` as
@@ -88,6 +91,7 @@ impl Default for PromptSettings {
             fold_step: 12,
             filter: FilterSettings::default(),
             summary: SummarySettings::default(),
+            history: History::default(),
             profiles: Profile::shipped(),
             enrichment: None,
         }
@@ -223,6 +227,21 @@ fn note_cut(cut: &mut Vec<Cut>, layer: &str, count: usize, what: &str) {
 fn replace_cut(cut: &mut Vec<Cut>, layer: &str, what: &str) {
     cut.retain(|cut| cut.layer != layer);
     cut.push(Cut { layer: layer.to_owned(), count: 0, what: what.to_owned() });
+}
+
+/// What stands in the place of the turns that a prompt no longer shows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum History {
+    /// The rolling summary, and with it the summaries that a model wrote.
+    #[default]
+    Auto,
+    /// The rolling summary (layered-prompt design).
+    Rolling,
+    /// The summary of the window and the turns after it (sliding-window design).
+    Window,
+    /// The root of the tree and the turns after it (memory-proxy design).
+    Tree,
 }
 
 /// The form of a prompt.

@@ -7,6 +7,7 @@
 mod chat;
 mod flat;
 mod gather;
+mod history;
 #[cfg(test)]
 mod tests;
 
@@ -72,6 +73,8 @@ struct Prepared {
     turn_count: u64,
     state: State,
     unfolded: Unfolded,
+    /// The text for the turns before those of `unfolded`.
+    history: String,
 }
 
 /// A prompt, and the id of the recall that was made for it.
@@ -124,7 +127,7 @@ impl Prompting {
     ) -> Result<(Prompt, Remembered)> {
         let prepared = self.prepared(user, request).await?;
         // A prompt that shows the whole session has room for items of other sessions.
-        let shows_all = prepared.unfolded.summary.is_none() && prepared.unfolded.skipped == 0;
+        let shows_all = prepared.unfolded.shows_all();
         let scope = shows_all.then_some(Scope::User);
         Ok(self.chat_prompt(user, request, prepared, scope).await)
     }
@@ -149,7 +152,8 @@ impl Prompting {
         if unfolded.turns.last().is_some_and(is_question) {
             unfolded.turns.pop();
         }
-        Ok(Prepared { turn_count, state, unfolded })
+        let history = self.history(user, &request.session, &mut unfolded, request.messages.is_none()).await?;
+        Ok(Prepared { turn_count, state, unfolded, history })
     }
 
     async fn chat_prompt(
@@ -159,7 +163,7 @@ impl Prompting {
         prepared: Prepared,
         scope: Option<Scope>,
     ) -> (Prompt, Remembered) {
-        let Prepared { turn_count, state, unfolded } = prepared;
+        let Prepared { turn_count, state, unfolded, history } = prepared;
         let PromptRules { settings, rules } = &*self.prompts;
         let (messages, shown, covers_all) = match &request.messages {
             Some(messages) => {
@@ -181,7 +185,7 @@ impl Prompting {
             (given, _) => Some(given.unwrap_or(settings.max_tokens)),
         };
         // A client that sends the whole conversation needs no summary of it.
-        let summary = if covers_all { String::new() } else { unfolded.text(settings) };
+        let summary = if covers_all { String::new() } else { history };
         let (memories, now) = (&remembered.items, Some(self.clock.now()));
         let layers =
             ChatLayers { messages: &messages, state: &state, summary: &summary, memories, max_tokens, now };

@@ -47,7 +47,7 @@ use strata_core::ports::Spent;
 use strata_core::session::Session;
 use strata_core::state::Observed;
 use strata_core::store::{Change, ChangeSet, SummaryQuery, TurnQuery};
-use strata_core::summary::{Strategy, Summary, SummaryStatus};
+use strata_core::summary::{MODEL_FIELD, Strategy, Summary, SummaryStatus};
 use strata_core::turn::{Role, Turn};
 use strata_language::sentences::beginning;
 
@@ -299,7 +299,11 @@ impl Summaries {
         let (_, target) = due.lengths();
         let (text, read) =
             self.ask_for_window(model.as_ref(), due, &new, target, &mut structured, &mut spent).await?;
-        Ok((self.completed(row, text, structured.to_row(), read), spent))
+        let mut about = structured.to_row();
+        if let Value::Object(fields) = &mut about {
+            fields.insert(MODEL_FIELD.to_owned(), model.model().into());
+        }
+        Ok((self.completed(row, text, about, read), spent))
     }
 
     /// The completed row, made without a model: the sentences that matter, in their own words.

@@ -12,14 +12,11 @@ use super::segment::IndexEntry;
 use strata_core::id::{ItemId, SessionId};
 use strata_core::lexicon::Lexicon;
 use strata_core::store::{Head, Item, StoredVector};
-use strata_core::summary::{Strategy, Summary};
+use strata_core::summary::Strategy;
 
 /// Turns that are further apart than this, in microseconds, are not neighbours. After an hour, people usually talk
 /// about something else.
 const NEIGHBOUR_GAP: u64 = 3_600_000_000;
-
-/// The level of a tree's root (L3 in the memory-proxy design).
-const ROOT_LEVEL: u8 = 3;
 
 /// An index of all of a user's items.
 ///
@@ -339,14 +336,9 @@ impl Vectors {
 pub(crate) fn is_indexed(item: &Item) -> bool {
     let is_searched = match item {
         Item::Turn(_) | Item::Memory(_) => true,
-        Item::Summary(summary) => summary.strategy == Strategy::Window || is_root(summary),
+        Item::Summary(summary) => summary.strategy == Strategy::Window || summary.is_root(),
     };
     is_searched && !item.content().trim().is_empty()
-}
-
-/// Whether a summary is the root of a session's tree.
-pub(crate) fn is_root(summary: &Summary) -> bool {
-    summary.strategy == Strategy::Tree && summary.level == ROOT_LEVEL
 }
 
 /// The words that an item adds to those that a question searches. Summaries repeat what their turns say.

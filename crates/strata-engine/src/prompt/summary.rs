@@ -83,8 +83,13 @@ pub fn build_summary_with(
     entries.text()
 }
 
+/// Whether messages were left out of a summary.
+pub(crate) fn has_left_out(summary: &str) -> bool {
+    Entries::of(summary).left_out > 0
+}
+
 /// Condenses a summary to at most `max_chars` characters.
-pub(super) fn condense(summary: &str, max_chars: usize) -> String {
+pub(crate) fn condense(summary: &str, max_chars: usize) -> String {
     let mut entries = Entries::of(summary);
     entries.fit(max_chars);
     entries.text()

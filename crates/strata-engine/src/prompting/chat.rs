@@ -94,7 +94,10 @@ impl Prompting {
         rules.observe_turn(Role::User, &question.question, turn_count, &settings.filter, &mut state);
         let summary = match shows_all {
             true => String::new(),
-            false => self.recording.unfolded(user, &question.session, turn_count).await?.text(settings),
+            false => {
+                let mut unfolded = self.recording.unfolded(user, &question.session, turn_count).await?;
+                self.history(user, &question.session, &mut unfolded, false).await?
+            }
         };
         let block = memory_block(&state, &summary, &items, rules);
         row.latency_retrieval_us = micros(self.clock.now().duration_since(began));

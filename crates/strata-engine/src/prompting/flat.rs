@@ -30,7 +30,7 @@ impl Prompting {
         request: &PromptRequest,
         prepared: Prepared,
     ) -> Prompted {
-        let Prepared { state, unfolded, .. } = prepared;
+        let Prepared { state, unfolded, history: summary, .. } = prepared;
         let PromptRules { settings, rules } = &*self.prompts;
         let most = request.max_tokens.unwrap_or(settings.max_tokens);
         let standing = self.standing(user, &request.session).await;
@@ -44,7 +44,6 @@ impl Prompting {
         let relevant = self.block(RELEVANT, lines, most / RELEVANT_SHARE);
         let beside = self.tokens.count(&standing).saturating_add(self.tokens.count(&relevant));
         let settings = &PromptSettings { max_tokens: most.saturating_sub(beside), ..settings.clone() };
-        let summary = unfolded.text(settings);
         let recent: Vec<Message> = unfolded.turns.into_iter().map(Message::from).collect();
         let layers = FlatLayers {
             question: &request.question,
@@ -67,7 +66,7 @@ impl Prompting {
         request: &PromptRequest,
         unfolded: &Unfolded,
     ) -> (Vec<RecalledItem>, Option<RequestId>) {
-        if unfolded.summary.is_none() && unfolded.skipped == 0 {
+        if unfolded.shows_all() {
             return (Vec::new(), None);
         }
         let shown = unfolded.turns.iter().map(|turn| ItemId::Turn(turn.id)).collect();

@@ -8,6 +8,8 @@ use jiff::Timestamp;
 use serde_json::json;
 use uuid::Uuid;
 
+mod history;
+
 use super::*;
 use crate::Settings;
 use crate::prompt::{CLOSE, OPEN, Profile, PromptBody};

@@ -40,6 +40,11 @@ pub(crate) struct Unfolded {
 }
 
 impl Unfolded {
+    /// Whether a prompt that shows the turns shows the whole session.
+    pub(crate) fn shows_all(&self) -> bool {
+        self.summary.is_none() && self.skipped == 0
+    }
+
     /// The summary's text, with a note if turns after it were left out.
     pub(crate) fn text(&self, settings: &PromptSettings) -> String {
         let existing = self.summary.as_ref().map_or("", |summary| &summary.text);

@@ -60,9 +60,9 @@ owned! {
         /// memories that all users share.
         #[schemars(extend("enum" = ["session", "user", "global", null]))]
         scope: Option<String>,
-        /// The kinds of items: `memory` for learned or stored statements, `turn` for the messages of conversations,
-        /// word by word. Defaults to both.
-        #[schemars(extend("items" = {"enum": ["memory", "turn"]}))]
+        /// The kinds of items: `memory` for learned or stored statements, `turn` for the messages of conversations, word
+        /// by word, `summary` for short forms of conversations. Defaults to `memory` and `turn`.
+        #[schemars(extend("items" = {"enum": ["memory", "turn", "summary"]}))]
         kinds: Option<Vec<String>>,
         /// Finds only items with these fields: values of `metadata`, or `agent_id`, `run_id`, `kind`, `created_at`.
         /// For example `{"project": "garden"}` or `{"AND": [{"kind": "todo"}, {"created_at": {"gte":

@@ -99,7 +99,7 @@ async fn a_failure_names_the_next_step() {
         ("add_memory", json!({"text": "x", "user_id": "*"}), "Correct the arguments"),
         ("search_memories", json!({"query": "x", "limit": 0}), "from 1 to 1000"),
         ("search_memories", json!({"query": "x", "threshold": 2}), "from 0 to 1"),
-        ("search_memories", json!({"query": "x", "kinds": ["rumour"]}), "`memory` and `turn`"),
+        ("search_memories", json!({"query": "x", "kinds": ["rumour"]}), "`memory`, `turn` and `summary`"),
         ("search_memories", json!({"query": "x", "as_of": "yesterday"}), "no time"),
         ("search_memories", json!({"query": "x", "scope": "world"}), "scope"),
         ("get_memories", json!({"offset": -1}), "next_offset"),

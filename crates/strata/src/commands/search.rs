@@ -1,10 +1,10 @@
-//! `strata search`: finds the turns and memories that answer a question.
+//! `strata search`: finds the turns, memories and summaries that answer a question.
 
 use jiff::Timestamp;
 use strata_core::SessionId;
 use strata_core::moment::parse_as_of;
 use strata_core::scope::{RecallScope, Scope};
-use strata_core::store::Item;
+use strata_core::store::{Item, ItemKinds};
 use strata_core::trace::RetrievalPath;
 use strata_engine::Filter;
 use strata_engine::recall::{RecallRequest, RecalledItem};
@@ -39,6 +39,9 @@ pub(crate) struct Args {
     /// The maximum number of results [default: the setting `default_top_k`]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     limit: Option<u32>,
+    /// What to search, separated by commas: turn, memory, summary [default: turn,memory; summaries if none of them answers]
+    #[arg(long, value_name = "KINDS", value_delimiter = ',')]
+    kind: Vec<SearchedKind>,
     /// Only items that match this JSON filter, as in `{"category": {"in": ["travel", "food"]}}`
     #[arg(long, value_name = "JSON")]
     filter: Option<Filter>,
@@ -53,6 +56,26 @@ pub(crate) struct Args {
     json: JsonArgs,
 }
 
+/// A kind of items.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum SearchedKind {
+    Turn,
+    Memory,
+    Summary,
+}
+
+/// The kinds to search; without any, the default of a request.
+fn kinds(named: &[SearchedKind]) -> ItemKinds {
+    if named.is_empty() {
+        return ItemKinds::ALL;
+    }
+    ItemKinds {
+        turns: named.contains(&SearchedKind::Turn),
+        memories: named.contains(&SearchedKind::Memory),
+        summaries: named.contains(&SearchedKind::Summary),
+    }
+}
+
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
     let Args {
         query,
@@ -61,6 +84,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         scope,
         as_of,
         limit,
+        kind,
         filter,
         rerank,
         explain,
@@ -72,6 +96,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         session,
         scope,
         within,
+        kinds: kinds(&kind),
         as_of,
         limit,
         filter,
@@ -87,6 +112,9 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     match recalled.path {
         RetrievalPath::None => output::note("nothing was found that is good enough"),
         RetrievalPath::Window => output::note("showing the most recent turns"),
+        RetrievalPath::SummariesOnly if kind.is_empty() => {
+            output::note("no turn and no memory answers this; showing summaries")
+        }
         _ => {}
     }
     if !recalled.items.is_empty() {

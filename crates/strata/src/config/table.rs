@@ -8,6 +8,7 @@ use strata_core::scope::RecallScope;
 use strata_engine::EmbedItems;
 use strata_engine::learn::LearnInto;
 use strata_engine::learn::summarising::SummaryPrompt;
+use strata_engine::prompt::History;
 use strata_engine::recall::MAX_LIMIT;
 use strata_models::Tokenizer;
 
@@ -185,6 +186,8 @@ pub(super) const GROUPS: &[(&str, &[Entry])] = &[
             "maximum number of characters of the rolling summary"),
         entry("prompt.summary_by_reader", |c| switch(&mut c.prompts.summary.by_reader),
             "choose the sentences of the rolling summary by the reader; `false` keeps the first and last paragraph of a message"),
+        entry("prompt.history", |c| choice(&mut c.prompts.history, [("auto", History::Auto), ("rolling", History::Rolling), ("window", History::Window), ("tree", History::Tree)]),
+            "what stands for the turns that a prompt no longer shows: the rolling summary, with `auto` also a model's summaries; the window's summary; or the tree's root"),
         entry("prompt.enrichment", |c| optional_text(&mut c.prompts.enrichment),
             "template for a request that names a device, with `{question}` for the request"),
         entry("prompt.profiles", |c| profiles(&mut c.prompts.profiles),

@@ -11,7 +11,7 @@ use strata_core::id::UserId;
 use strata_core::ports::Spent;
 use strata_core::session::Session;
 use strata_core::store::{MemoryQuery, MemorySelect, Page, TurnQuery};
-use strata_core::summary::Summary;
+use strata_core::summary::{MODEL_FIELD, Summary};
 
 /// The most facts in one root.
 const MAX_FACTS: u32 = 24;
@@ -61,7 +61,10 @@ impl Summaries {
         };
         let node = TextNode { level: 3, output_tokens: self.tokens.count(&text), text, input_tokens };
         // The index of a root is the number of its leaves.
-        let about = json!({"index": count, "covered_tokens": covered, "level": level.as_str(), "content": content.as_str()});
+        let mut about = json!({"index": count, "covered_tokens": covered, "level": level.as_str(), "content": content.as_str()});
+        if let Some(model) = writer {
+            about[MODEL_FIELD] = model.model().into();
+        }
         let end = leaves.last().map_or(0, |last| last.end_seq);
         let row = self.tree_row(session, node, about, (0, end), 0);
         let base_id = base.map(|base| base.id).filter(|id| *id != row.id);
