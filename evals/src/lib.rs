@@ -11,6 +11,7 @@ mod data;
 mod foreign;
 mod metrics;
 mod options;
+pub mod prompts;
 pub mod reading;
 mod report;
 mod runner;

@@ -116,7 +116,7 @@ impl Recall {
             return self.serve(user, &request, &plan, id, nothing).await;
         }
         let mut found = self.find_candidates(user, &request, &plan).await?;
-        if found.term_hits == 0 {
+        if found.term_hits == 0 && request.similar {
             self.add_similar(&request, &mut found).await?;
         }
         if plan.confined {

@@ -162,6 +162,7 @@ impl Learning {
             session: Some(target.within.clone()),
             scope: Some(if target.apart { Scope::Session } else { Scope::User }),
             kinds: ItemKinds::MEMORIES,
+            similar: false,
             limit: Some(MAX_NEIGHBOURS),
             order: Order::Relevance,
             score_threshold: Some(0.0),

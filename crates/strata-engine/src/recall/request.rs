@@ -97,6 +97,8 @@ pub struct RecallRequest {
     pub shared: bool,
     /// Which kinds of items.
     pub kinds: ItemKinds,
+    /// Whether trigrams find items that share no term with the question. That reads all of the user's items.
+    pub similar: bool,
     /// A filter on the items.
     pub filter: Option<Filter>,
     /// Answers with the items that were visible at this time.
@@ -154,6 +156,7 @@ impl RecallRequest {
             within: None,
             shared: false,
             kinds: ItemKinds::ALL,
+            similar: true,
             filter: None,
             as_of: None,
             limit: None,

@@ -24,7 +24,7 @@ use crate::output::Output;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  strata eval evals/samples\n  strata eval DIR --set locomo --runs runs --json\n  strata eval evals/conflicts --conflicts\n  \
-        strata eval evals/reading --reading\n  strata eval evals/cases --cases\n  strata eval DIR --foreign"
+        strata eval evals/reading --reading\n  strata eval evals/cases --cases\n  strata eval evals/prompts --prompts\n  strata eval DIR --foreign"
 )]
 pub(crate) struct Args {
     /// The folder with the sets
@@ -45,7 +45,11 @@ pub(crate) struct Args {
     /// Measure the state of working conversations, whose sentences have their roles; DIR holds the conversations
     #[arg(long, conflicts_with_all = ["sets", "runs", "learn", "conflicts", "reading"])]
     cases: bool,
-    /// With `--reading` or `--cases`: print every wrong line too
+    /// Measure what prompts still tell of long conversations, by strategy and budget; DIR holds conversations with
+    /// questions, or sets if `--set` names them
+    #[arg(long, conflicts_with_all = ["runs", "learn", "conflicts", "reading", "cases"])]
+    prompts: bool,
+    /// With `--reading`, `--cases` or `--prompts`: print every wrong line too
     #[arg(long)]
     verbose: bool,
     /// Learn from all turns before asking, so that memories and summaries are recalled too
@@ -90,6 +94,9 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     let (dir, json) = (&args.dir, args.json.json);
     if args.cases {
         return run_cases(dir, args.verbose, json, context, output).await;
+    }
+    if args.prompts {
+        return run_prompts(&args, context, output).await;
     }
     if args.reading {
         return run_reading(dir, args.verbose, json, context, output).await;
@@ -184,6 +191,34 @@ async fn run_cases(dir: &Path, verbose: bool, json: bool, context: &Context, out
         return Ok(output.json(&report)?);
     }
     show(&evals::cases::table(&report), if verbose { &report.notes } else { &[] }, output)
+}
+
+/// The most conversations of a set whose prompts are measured: its longest.
+const LONG_CONVERSATIONS: usize = 10;
+
+/// Measures the prompts of long conversations, in temporary stores.
+async fn run_prompts(args: &Args, context: &Context, output: &mut Output) -> Outcome {
+    let mut groups = Vec::new();
+    for name in &args.sets {
+        groups.push(evals::prompts::of_set(&evals::load(&args.dir, name)?, LONG_CONVERSATIONS));
+    }
+    if groups.is_empty() {
+        groups.push(evals::prompts::load(&args.dir)?);
+    }
+    for conversations in groups {
+        let engine = strata::engine(&context.config, strata::open_store(&StoreUrl::Memory).await?)?;
+        let bar = ProgressBar::new(conversations.len() as u64);
+        let report =
+            evals::prompts::run(&engine, &conversations, &mut |done| bar.set_position(done as u64)).await;
+        bar.finish_and_clear();
+        let report = report?;
+        if args.json.json {
+            output.json(&report)?;
+        } else {
+            show(&evals::prompts::table(&report), if args.verbose { &report.notes } else { &[] }, output)?;
+        }
+    }
+    Ok(())
 }
 
 /// Prints every note and the table below them.
