@@ -9,6 +9,7 @@
 //! [`crate::Recording`]. Start reading at [`build_prompt`]; `docs/prompt.md` is the guide.
 
 mod chat;
+mod covered;
 mod extract;
 mod failures;
 mod filter;
