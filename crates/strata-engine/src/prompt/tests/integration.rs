@@ -52,8 +52,8 @@ fn check_once(prompt: &str, messages: &[Message], recent: usize) {
             assert_eq!(shown(prompt, sentence), expected, "{sentence} of message {place}\n{prompt}");
         }
     }
-    let count = |sentence: &str, messages: &[Message]| {
-        messages.iter().filter(|message| message.content == sentence).count()
+    let count = |sentence: &str, messages: &[Message]| -> usize {
+        messages.iter().map(|message| message.content.matches(sentence).count()).sum()
     };
     for repeated in ["And then?", "Nothing else."] {
         let expected = (count(repeated, &messages[..recent]), count(repeated, &messages[recent..]));
@@ -83,7 +83,7 @@ fn a_growing_conversation_shows_each_sentence_once() {
 
 #[test]
 fn named_speakers_and_days_are_told_apart_from_the_text() {
-    let at = |hour: i8| jiff::civil::date(2025, 3, 4).at(hour, 0, 0, 0).in_tz("UTC").unwrap().timestamp();
+    let at = |hour: i8| Timestamp::from_second(1_741_046_400 + 3_600 * i64::from(hour)).unwrap();
     for with_time in [false, true] {
         let (mut messages, mut summary): (Vec<Message>, _) = (Vec::new(), String::new());
         for number in 0..9_i8 {
