@@ -5,7 +5,7 @@
 //! entries and messages are two lists with a constant distance, and the distance with the longest run of equal pairs
 //! tells which messages are covered.
 
-use super::summary::{Entries, Heads, condensed, entry_of};
+use super::summary::{Entries, Heads, condensed, named_entry_of};
 use super::{Message, PromptSettings};
 
 /// A run of entries that are the entries of messages. Indices of messages count only those that have an entry.
@@ -31,7 +31,7 @@ pub(super) fn summary_before(
     let (filter, lengths) = (&settings.filter, &settings.summary);
     let heads = Heads::of(messages);
     let mut entries = Entries::of(summary, &heads);
-    let entry = |(place, message)| Some((place, entry_of(message, &heads, filter, lengths)?));
+    let entry = |(place, message)| Some((place, named_entry_of(message, &heads, filter, lengths)?));
     let said: Vec<(usize, String)> = messages.iter().enumerate().filter_map(entry).collect();
     let leaving = said.iter().take_while(|(place, _)| *place < recent).count();
     let covered = covered(&mut entries, &said, leaving);
@@ -39,6 +39,24 @@ pub(super) fn summary_before(
     entries.list.extend(new);
     entries.fit(lengths.max_chars);
     entries.text()
+}
+
+/// A summary without the entries of the messages that it covers last, and how many messages that are. Each message has
+/// the entries that it may have become, none if nothing is left of it. The first entry that is none of them ends it.
+pub(crate) fn without_last(summary: &str, messages: &[Vec<String>]) -> (String, usize) {
+    let mut entries = Entries::of(summary, &Heads::default());
+    let mut count = 0;
+    for message in messages.iter().rev() {
+        let last = entries.list.last().map(|entry| condensed(entry));
+        let is_entry = |entry: &String| last.as_ref() == Some(&condensed(entry));
+        if message.iter().any(is_entry) {
+            entries.list.pop();
+        } else if !message.is_empty() {
+            break;
+        }
+        count += 1;
+    }
+    (entries.text(), count)
 }
 
 /// How many of the messages the entries cover. Entries of messages from `leaving` on are removed.

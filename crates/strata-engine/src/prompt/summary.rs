@@ -80,7 +80,16 @@ pub fn build_summary_with(
 }
 
 /// The entry of a message; `None` if nothing is left of it.
-pub(super) fn entry_of(
+pub(crate) fn entry_of(
+    message: &Message,
+    filter: &FilterSettings,
+    settings: &SummarySettings,
+) -> Option<String> {
+    named_entry_of(message, &Heads::default(), filter, settings)
+}
+
+/// Like [`entry_of`], beside messages with these heads.
+pub(super) fn named_entry_of(
     message: &Message,
     heads: &Heads,
     filter: &FilterSettings,
@@ -192,7 +201,7 @@ impl<'a> Entries<'a> {
         filter: &FilterSettings,
         settings: &SummarySettings,
     ) {
-        let new = messages.iter().filter_map(|message| entry_of(message, heads, filter, settings));
+        let new = messages.iter().filter_map(|message| named_entry_of(message, heads, filter, settings));
         self.list.extend(new.map(Cow::Owned));
     }
 
