@@ -8,10 +8,12 @@
 mod compact;
 mod document;
 mod fold;
+mod removal;
 mod session;
 
 pub use compact::{CompactionLimits, ContextCompactor};
 pub use document::{ContextData, Environment, HistoryEntry};
+pub use removal::removals;
 pub use session::counts_usage;
 pub use session::{ContextChanges, SessionParts, SummaryRewrite, changes, of_session};
 

@@ -15,6 +15,8 @@ pub enum ErrorKind {
     NotFound,
     /// The write contradicts the stored data: an id that exists, a lease that was lost, a key reused for other content.
     Conflict,
+    /// The write would remove something, and the caller does not say which state of the store it has read.
+    Unconditional,
     /// The input is invalid in any state of the store.
     Invalid,
     /// The input is well formed but larger than a limit.
@@ -47,6 +49,11 @@ impl Error {
     /// The write contradicts the stored data.
     pub fn conflict(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Conflict, message)
+    }
+
+    /// The write needs a condition.
+    pub fn unconditional(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Unconditional, message)
     }
 
     /// The input is invalid.

@@ -162,6 +162,13 @@ pub struct Task {
     pub extra: Map<String, Value>,
 }
 
+impl Task {
+    /// Whether the task was completed at `cutoff`, in seconds since the epoch, or before.
+    pub fn is_completed_before(&self, cutoff: i64) -> bool {
+        self.status.eq_ignore_ascii_case("completed") && self.updated_at <= cutoff
+    }
+}
+
 /// The number of calls per tool.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

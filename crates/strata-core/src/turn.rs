@@ -104,6 +104,14 @@ pub struct Turn {
     pub hidden: Option<Hidden>,
 }
 
+impl Turn {
+    /// Whether the turn still belongs to its conversation. An evicted turn does: it has left recall to make room, and
+    /// nobody took it back.
+    pub fn is_in_conversation(&self) -> bool {
+        self.hidden.is_none_or(|hidden| hidden.reason == HiddenReason::Evicted)
+    }
+}
+
 /// A turn without a position: the store numbers it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NewTurn {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use strata_core::context::CompactionLimits;
 use strata_core::error::{Error, Result};
 use strata_core::lexicon::Lexicon;
 use strata_core::ports::{
@@ -42,6 +43,8 @@ pub struct Settings {
     pub recall: RecallSettings,
     /// The settings of learning.
     pub learn: LearnSettings,
+    /// When a session's working context is compacted, and which part stays.
+    pub compaction: CompactionLimits,
 }
 
 /// The use-cases, one part each. An engine has no lasting state of its own: all data is in the store.
@@ -207,7 +210,7 @@ impl Engine {
 
 impl Wiring {
     fn build(self) -> Engine {
-        let Settings { limits, embed, recall, learn } = &*self.settings;
+        let Settings { limits, embed, recall, learn, .. } = &*self.settings;
         let (recall, learn) = (Arc::new(recall.clone()), Arc::new(learn.clone()));
         let log = RequestLog::new(self.store.clone(), self.clock.clone());
         let jobs = self.jobs(&learn);
@@ -218,7 +221,8 @@ impl Wiring {
         let memories = self.memories(*limits);
         let summaries = self.summaries(&learn, jobs.clone(), sessions.clone());
         let prompting = self.prompting(recall.clone(), recording.clone(), *limits);
-        let learning = self.learning(learn, &recall, &recording, &summaries, &memories);
+        let contexts = self.contexts(&sessions, &recording, &memories);
+        let learning = self.learning(learn, &recall, &recording, &summaries, &contexts);
         Engine {
             requests: Requests { store: self.store.clone(), recall: recall.clone(), log },
             conversation: Conversation {
@@ -228,16 +232,7 @@ impl Wiring {
                 prompting: prompting.clone(),
                 learning: learning.clone(),
             },
-            contexts: Contexts {
-                store: self.store.clone(),
-                clock: self.clock.clone(),
-                ids: self.ids.clone(),
-                tokens: self.tokens.clone(),
-                limits: *limits,
-                sessions: sessions.clone(),
-                recording: recording.clone(),
-                memories: memories.clone(),
-            },
+            contexts,
             imports: Imports {
                 store: self.store.clone(),
                 clock: self.clock.clone(),
@@ -330,6 +325,21 @@ impl Wiring {
         }
     }
 
+    fn contexts(&self, sessions: &Sessions, recording: &Recording, memories: &Memories) -> Contexts {
+        Contexts {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            ids: self.ids.clone(),
+            tokens: self.tokens.clone(),
+            limits: self.settings.limits,
+            sessions: sessions.clone(),
+            recording: recording.clone(),
+            memories: memories.clone(),
+            compaction: self.settings.compaction.clone(),
+            compactions: Arc::default(),
+        }
+    }
+
     fn prompting(&self, recall: Recall, recording: Recording, limits: Limits) -> Prompting {
         Prompting {
             clock: self.clock.clone(),
@@ -348,7 +358,7 @@ impl Wiring {
         recall: &Recall,
         recording: &Recording,
         summaries: &Summaries,
-        memories: &Memories,
+        contexts: &Contexts,
     ) -> Learning {
         Learning {
             store: self.store.clone(),
@@ -364,7 +374,8 @@ impl Wiring {
             recording: recording.clone(),
             recall: recall.clone(),
             summaries: summaries.clone(),
-            memories: memories.clone(),
+            memories: contexts.memories.clone(),
+            contexts: contexts.clone(),
         }
     }
 }

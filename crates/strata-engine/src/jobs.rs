@@ -41,6 +41,8 @@ pub(crate) enum JobKind {
     Summarise,
     /// Hides a session's oldest entries from recall.
     Evict,
+    /// Compacts a session's working context.
+    Compact,
     /// Settles a reply that was not recorded. It is due only if the process that awaited the reply is gone; see
     /// [`crate::recording`].
     Reply,

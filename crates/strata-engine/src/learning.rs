@@ -34,6 +34,7 @@ pub use explain::{CandidateExplanation, SentenceExplanation, StatementExplanatio
 pub use extract::MODEL_FAILED;
 pub(crate) use nearest::StatementVectors;
 
+use crate::contexts::Contexts;
 use crate::jobs::{Ended, JobKind, Jobs, Learned, Work, after};
 use crate::learn::LearnSettings;
 use crate::memories::Memories;
@@ -60,6 +61,7 @@ pub struct Learning {
     pub(crate) recall: Recall,
     pub(crate) summaries: Summaries,
     pub(crate) memories: Memories,
+    pub(crate) contexts: Contexts,
 }
 
 impl Learning {
@@ -109,6 +111,7 @@ impl Learning {
             // This handler writes its changes itself, because recording may change the state in the meantime.
             JobKind::State => return self.state_job(job, lease).await,
             JobKind::Evict => self.evict_job(job).await?,
+            JobKind::Compact => self.contexts.compact_job(job).await?,
             JobKind::Reply => return self.recording.settle_reply(job, lease).await,
         };
         self.jobs.settle(job, lease, work).await

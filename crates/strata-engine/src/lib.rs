@@ -29,7 +29,7 @@ mod requests;
 mod sessions;
 mod summaries;
 
-pub use contexts::Contexts;
+pub use contexts::{Contexts, IfMatch};
 pub use conversation::{ChatReply, Conversation, ReplyStatus, Talk};
 pub use engine::{Engine, Settings};
 pub use filter::Filter;

@@ -9,6 +9,7 @@
 //! [`crate::Recording`]. Start reading at [`build_prompt`]; `docs/prompt.md` is the guide.
 
 mod chat;
+mod covered;
 mod extract;
 mod failures;
 mod filter;
@@ -33,6 +34,7 @@ pub(crate) use chat::memory_block;
 #[cfg(test)]
 pub(crate) use chat::{CLOSE, OPEN};
 pub use chat::{ChatLayers, chat, strip_injected};
+pub(crate) use covered::without_last;
 pub use extract::{Rules, extract_state_updates};
 pub use filter::{FilterSettings, filter_content, filter_content_with};
 pub(crate) use filter::{RawLogs, strip};
@@ -44,6 +46,7 @@ pub(crate) use layers::{plain, recent_start};
 pub use profile::{Field, Profile, Rule, Status, StatusRule};
 pub(crate) use rules::PromptRules;
 pub use steps::{Compaction, MessageSize, compacted, summary_share};
+pub(crate) use summary::entry_of;
 pub use summary::{build_summary, build_summary_with, compress_message, compress_message_with};
 pub(crate) use summary::{condense, has_left_out};
 pub(crate) use tasks::{

@@ -11,6 +11,7 @@ mod fold;
 mod leave;
 mod queue;
 mod record;
+mod unfold;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

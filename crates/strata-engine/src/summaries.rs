@@ -222,7 +222,7 @@ impl Summaries {
         let limit = u32::try_from(end - first).unwrap_or(u32::MAX);
         let query = TurnQuery::Range { session: session.clone(), after: first.checked_sub(1), limit };
         let mut turns = self.store.turns(user, &query).await?;
-        turns.retain(|turn| turn.hidden.is_none() && turn.seq < end);
+        turns.retain(|turn| turn.is_in_conversation() && turn.seq < end);
         Ok(turns)
     }
 

@@ -96,6 +96,7 @@ impl From<Error> for ApiError {
         let (status, code) = match error.kind() {
             ErrorKind::NotFound => (StatusCode::NOT_FOUND, "not_found"),
             ErrorKind::Conflict => (StatusCode::CONFLICT, "conflict"),
+            ErrorKind::Unconditional => (StatusCode::PRECONDITION_REQUIRED, "precondition_required"),
             ErrorKind::Invalid => (StatusCode::BAD_REQUEST, "invalid"),
             ErrorKind::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too_large"),
             ErrorKind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
@@ -214,6 +215,7 @@ mod tests {
         for (kind, status, code) in [
             (ErrorKind::NotFound, 404, "not_found"),
             (ErrorKind::Conflict, 409, "conflict"),
+            (ErrorKind::Unconditional, 428, "precondition_required"),
             (ErrorKind::Invalid, 400, "invalid"),
             (ErrorKind::TooLarge, 413, "too_large"),
             (ErrorKind::Unavailable, 503, "unavailable"),

@@ -4,8 +4,6 @@ mod proxy;
 
 use std::time::Duration;
 
-use strata_core::context::CompactionLimits;
-
 pub use proxy::{ProxySettings, Secret, UpstreamUrl};
 
 /// The settings of the server.
@@ -26,8 +24,6 @@ pub struct Settings {
     pub max_concurrent_requests: usize,
     /// The most open connections. Others wait in the listener's queue.
     pub max_connections: usize,
-    /// When a session's context is compacted, and which part stays.
-    pub compaction: CompactionLimits,
     /// The upstream of chats, and how they are passed on.
     pub proxy: ProxySettings,
     /// From where the server can be reached.
@@ -68,7 +64,6 @@ impl Default for Settings {
             drain_timeout: Duration::from_secs(10),
             max_concurrent_requests: 256,
             max_connections: 1024,
-            compaction: CompactionLimits::default(),
             reach: Reach::default(),
             allowed_hosts: Vec::new(),
             cors_origins: Vec::new(),

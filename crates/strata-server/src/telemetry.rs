@@ -27,6 +27,7 @@ const EMBEDDED: &str = "strata_items_embedded_total";
 const EMBEDDING_WAITS: &str = "strata_embedding_waiting";
 const MODEL_FAILURES: &str = "strata_learning_model_failures_total";
 const MODEL_REFUSALS: &str = "strata_learning_model_refusals_total";
+const COMPACTIONS: &str = "strata_context_compactions_total";
 const STABLE: &str = "strata_chat_stable_prefix_ratio";
 
 /// Shares of a prompt.
@@ -75,6 +76,10 @@ impl Meters {
             metrics::describe_counter!(
                 MODEL_REFUSALS,
                 "Statements of the learning model with a value that nobody said, and changes that the message does not speak about."
+            );
+            metrics::describe_counter!(
+                COMPACTIONS,
+                "Working contexts compacted by this process, in the background or on request."
             );
             metrics::describe_histogram!(
                 STABLE,
@@ -132,6 +137,11 @@ impl Meters {
             metrics::counter!(MODEL_REFUSALS, "of" => "statement").absolute(record.refused_statements);
             metrics::counter!(MODEL_REFUSALS, "of" => "change").absolute(record.refused_changes);
         });
+    }
+
+    /// The number of compactions, as the engine counts it.
+    pub(crate) fn compactions(&self, count: u64) {
+        metrics::with_local_recorder(&self.recorder, || metrics::counter!(COMPACTIONS).absolute(count));
     }
 
     /// The Prometheus text.

@@ -142,7 +142,7 @@ impl Config {
     fn complete(mut self) -> Result<Self> {
         self.server.reach = if self.listen.ip().is_loopback() { Reach::Loopback } else { Reach::Network };
         self.engine.recall.rerank = self.models.rerank != RerankChoice::Off;
-        let limits = &self.server.compaction;
+        let limits = &self.engine.compaction;
         if limits.keep_recent_history > limits.max_recent_history {
             return Err(Error::invalid(
                 "`context.keep_recent_history` is more than `context.max_recent_history`; lower it, or raise the other",

@@ -34,9 +34,11 @@ impl From<strata_core::Error> for Failure {
     fn from(error: strata_core::Error) -> Self {
         match error.kind() {
             ErrorKind::Invalid | ErrorKind::TooLarge => Self::Usage(error.into()),
-            ErrorKind::NotFound | ErrorKind::Conflict | ErrorKind::Unavailable | ErrorKind::Internal => {
-                Self::Failed(error.into())
-            }
+            ErrorKind::NotFound
+            | ErrorKind::Conflict
+            | ErrorKind::Unconditional
+            | ErrorKind::Unavailable
+            | ErrorKind::Internal => Self::Failed(error.into()),
         }
     }
 }

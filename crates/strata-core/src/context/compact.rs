@@ -92,9 +92,7 @@ fn unify_facts(facts: &mut Vec<String>) -> bool {
 fn prune_tasks(context: &mut ContextData, limits: &CompactionLimits, now: i64) -> bool {
     let cutoff = now.saturating_sub(limits.completed_task_seconds);
     let before = context.active_tasks.len();
-    context
-        .active_tasks
-        .retain(|task| !task.status.eq_ignore_ascii_case("completed") || task.updated_at > cutoff);
+    context.active_tasks.retain(|task| !task.is_completed_before(cutoff));
     context.active_tasks.len() < before
 }
 

@@ -38,24 +38,21 @@ pub struct SessionParts {
 }
 
 impl SessionParts {
-    /// The `seq` of the first turn in the history. The history covers at least `least` turns. It covers more if older
-    /// turns are not in the summary, but at most `most`.
-    pub fn history_start(session: &Session, summary: Option<&Summary>, least: u64, most: u64) -> u64 {
-        if let Some(from) = summary.and_then(history_from) {
-            return from.max(session.turn_count.saturating_sub(most));
-        }
-        let summarised = summary.map_or(0, |summary| summary.end_seq + 1);
-        session.turn_count.saturating_sub(least).min(summarised).max(session.turn_count.saturating_sub(most))
+    /// The `seq` of the first turn in the history: the turns since the last compaction, at most `most`. The rolling
+    /// summary may cover some of them already.
+    pub fn history_start(session: &Session, summary: Option<&Summary>, most: u64) -> u64 {
+        let compacted = summary.and_then(history_from).unwrap_or(0);
+        compacted.max(session.turn_count.saturating_sub(most)).min(session.turn_count)
     }
 
-    /// Whether the summary covers the oldest `count` entries of the history.
-    pub fn covers(&self, count: usize) -> bool {
-        let last = count.checked_sub(1).and_then(|last| self.visible_turns().nth(last));
-        last.is_some_and(|turn| self.summary.as_ref().is_some_and(|summary| summary.end_seq >= turn.seq))
+    /// The number of oldest entries of the history that the summary covers.
+    pub fn covered(&self) -> usize {
+        let Some(summary) = &self.summary else { return 0 };
+        self.visible_turns().take_while(|turn| turn.seq <= summary.end_seq).count()
     }
 
     fn visible_turns(&self) -> impl Iterator<Item = &Turn> {
-        self.turns.iter().filter(|turn| turn.hidden.is_none())
+        self.turns.iter().filter(|turn| turn.is_in_conversation())
     }
 }
 

@@ -106,7 +106,7 @@ pub struct WindowContext {
 /// The visible turns after `covered`, the end of a summary, without the user's current message. That message is the
 /// last turn, if the user spoke last.
 pub fn gap(mut turns: Vec<Turn>, covered: Option<u64>) -> Vec<Turn> {
-    turns.retain(|turn| turn.hidden.is_none() && covered.is_none_or(|end| turn.seq > end));
+    turns.retain(|turn| turn.is_in_conversation() && covered.is_none_or(|end| turn.seq > end));
     if turns.last().is_some_and(|turn| turn.role == Role::User) {
         turns.pop();
     }

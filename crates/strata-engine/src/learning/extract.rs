@@ -284,6 +284,9 @@ impl Learning {
         if self.is_over_full(user, &batch.session, batch.turn_count).await? {
             follow(JobKind::Evict, now);
         }
+        if self.contexts.needs_compaction(user, &batch.session).await? {
+            follow(JobKind::Compact, now);
+        }
         if self.summaries.may_need_summary(user, &batch.session, batch.turn_count).await? {
             follow(JobKind::Summarise, after(now, self.jobs.delay()));
         }

@@ -1,4 +1,5 @@
 mod checking;
+mod compacting;
 mod evicting;
 mod explaining;
 mod fixture;

@@ -6,6 +6,7 @@
 //! profiles' fields, down to three per list; the last exchange; the profiles' fields. The question is never cut and does
 //! not count.
 
+use super::covered::summary_before;
 use super::extract::Rules;
 use super::layers::{Context, device_address, layer, plain, recent_start};
 use super::summary::{build_summary_with, condense};
@@ -15,6 +16,7 @@ use super::{
 };
 use strata_core::ports::{EstimatedTokens, TokenCounter};
 use strata_core::state::State;
+use strata_core::turn::Role;
 
 /// The number of messages in the last exchange, which stays while anything older can be cut.
 const LAST_EXCHANGE: usize = 2;
@@ -45,8 +47,11 @@ pub struct BuiltPrompt {
     pub evicted: usize,
 }
 
-/// The `build_prompt` of the layered-prompt design. `messages` are those that `summary` does not cover. If there are
-/// more than the recent exchanges, the oldest move into the summary. Tokens are estimated.
+/// The `build_prompt` of the layered-prompt design. `messages` is the whole conversation, and `summary` is the one that
+/// the previous call returned. Messages before the recent exchanges are in the summary, each once. If the current
+/// question is the last message, it is shown once. Tokens are estimated.
+///
+/// A program may also pass only the messages that the summary does not cover.
 pub fn build_prompt(
     question: &str,
     messages: &[Message],
@@ -55,11 +60,24 @@ pub fn build_prompt(
     is_device: bool,
 ) -> BuiltPrompt {
     let settings = PromptSettings::default();
-    let layers = FlatLayers { question, state, summary, recent: messages, is_device };
-    build_prompt_with(layers, Rules::built_in(), &settings, &EstimatedTokens)
+    let messages = before_question(question, messages);
+    let evicted = recent_start(messages, settings.recent_exchanges);
+    let summary = summary_before(summary, messages, evicted, &settings);
+    let layers = FlatLayers { question, state, summary: &summary, recent: &messages[evicted..], is_device };
+    let prompt = flat(layers, Rules::built_in(), &settings, &EstimatedTokens);
+    BuiltPrompt { prompt, summary, evicted }
 }
 
-/// Like [`build_prompt`], with custom settings.
+/// The messages without the last one, if the question says it already.
+fn before_question<'a>(question: &str, messages: &'a [Message]) -> &'a [Message] {
+    let asks = |message: &Message| message.role == Role::User && question.contains(message.content.trim());
+    match messages.split_last() {
+        Some((last, before)) if asks(last) => before,
+        _ => messages,
+    }
+}
+
+/// Like [`build_prompt`], with custom settings, for messages that the summary does not cover.
 pub fn build_prompt_with(
     layers: FlatLayers<'_>,
     rules: &Rules,

@@ -71,26 +71,42 @@ pub fn build_summary_with(
     filter: &FilterSettings,
     settings: &SummarySettings,
 ) -> String {
-    let mut entries = Entries::of(existing);
+    let heads = Heads::of(turns_to_evict);
+    let mut entries = Entries::of(existing, &heads);
     entries.left_out += skipped;
-    for message in turns_to_evict {
-        let text = compress_message_with(message.role, &message.content, filter, settings);
-        if !text.is_empty() {
-            entries.list.push(Cow::Owned(format!("{} {}", message.head(), quoted(&text))));
-        }
-    }
+    entries.add(turns_to_evict, &heads, filter, settings);
     entries.fit(settings.max_chars);
     entries.text()
 }
 
 /// Whether messages were left out of a summary.
 pub(crate) fn has_left_out(summary: &str) -> bool {
-    Entries::of(summary).left_out > 0
+    Entries::of(summary, &Heads::default()).left_out > 0
+}
+
+/// The entry of a message; `None` if nothing is left of it.
+pub(crate) fn entry_of(
+    message: &Message,
+    filter: &FilterSettings,
+    settings: &SummarySettings,
+) -> Option<String> {
+    named_entry_of(message, &Heads::default(), filter, settings)
+}
+
+/// Like [`entry_of`], beside messages with these heads.
+pub(super) fn named_entry_of(
+    message: &Message,
+    heads: &Heads,
+    filter: &FilterSettings,
+    settings: &SummarySettings,
+) -> Option<String> {
+    let text = compress_message_with(message.role, &message.content, filter, settings);
+    (!text.is_empty()).then(|| format!("{} {}", message.head(), quoted(&text, heads)))
 }
 
 /// Condenses a summary to at most `max_chars` characters.
 pub(crate) fn condense(summary: &str, max_chars: usize) -> String {
-    let mut entries = Entries::of(summary);
+    let mut entries = Entries::of(summary, &Heads::default());
     entries.fit(max_chars);
     entries.text()
 }
@@ -111,9 +127,28 @@ fn label_of(line: &str) -> Option<&str> {
     (is_day && !speaker.is_empty()).then(|| &line[..head.len() + 3])
 }
 
+/// The beginnings of entries whose messages have a name and no time, `Maria: `. Only the messages tell them from prose.
+#[derive(Debug, Default)]
+pub(super) struct Heads(Vec<String>);
+
+impl Heads {
+    pub(super) fn of(messages: &[Message]) -> Self {
+        let named = messages.iter().filter(|message| message.name.is_some() && message.said_at.is_none());
+        let mut heads: Vec<String> = named.map(|message| format!("{} ", message.head())).collect();
+        heads.sort_unstable();
+        heads.dedup();
+        Self(heads)
+    }
+
+    /// Whether an entry begins with this line.
+    fn begins(&self, line: &str) -> bool {
+        label_of(line).is_some() || self.0.iter().any(|head| line.starts_with(head.as_str()))
+    }
+}
+
 /// Indents lines that look like the beginning of another entry.
-fn quoted(text: &str) -> Cow<'_, str> {
-    let starts = |line: &str| label_of(line).is_some();
+fn quoted<'a>(text: &'a str, heads: &Heads) -> Cow<'a, str> {
+    let starts = |line: &str| heads.begins(line);
     if !text.lines().skip(1).any(starts) {
         return Cow::Borrowed(text);
     }
@@ -127,18 +162,18 @@ fn quoted(text: &str) -> Cow<'_, str> {
 }
 
 /// A parsed summary.
-struct Entries<'a> {
+pub(super) struct Entries<'a> {
     /// The number of messages that were left out.
-    left_out: u64,
+    pub(super) left_out: u64,
     /// Oldest first.
-    list: Vec<Cow<'a, str>>,
+    pub(super) list: Vec<Cow<'a, str>>,
 }
 
 const LEFT_OUT_BEGIN: &str = "[… ";
 const LEFT_OUT_END: &str = " earlier messages left out]";
 
 impl<'a> Entries<'a> {
-    fn of(summary: &'a str) -> Self {
+    pub(super) fn of(summary: &'a str, heads: &Heads) -> Self {
         let summary = summary.trim_end();
         let (first, rest) = summary.split_once('\n').unwrap_or((summary, ""));
         let count = first.strip_prefix(LEFT_OUT_BEGIN).and_then(|line| line.strip_suffix(LEFT_OUT_END));
@@ -150,7 +185,7 @@ impl<'a> Entries<'a> {
         let mut offset = 0;
         let mut labelled = false;
         for line in body.split_inclusive('\n') {
-            let has_label = label_of(line).is_some();
+            let has_label = heads.begins(line);
             labelled |= has_label;
             // A summary by another program may begin without labels. Then each line is an entry.
             if has_label || !labelled {
@@ -163,7 +198,19 @@ impl<'a> Entries<'a> {
         Self { left_out, list: list.collect() }
     }
 
-    fn fit(&mut self, max_chars: usize) {
+    /// Adds the entries of messages.
+    pub(super) fn add(
+        &mut self,
+        messages: &[Message],
+        heads: &Heads,
+        filter: &FilterSettings,
+        settings: &SummarySettings,
+    ) {
+        let new = messages.iter().filter_map(|message| named_entry_of(message, heads, filter, settings));
+        self.list.extend(new.map(Cow::Owned));
+    }
+
+    pub(super) fn fit(&mut self, max_chars: usize) {
         let length = |entry: &Cow<'_, str>| entry.chars().count() + 1;
         let mut chars: usize = self.list.iter().map(length).sum();
         // The line with the count is written once an entry has been left out.
@@ -198,7 +245,7 @@ impl<'a> Entries<'a> {
         }
     }
 
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let mut text = String::new();
         if self.left_out > 0 {
             text.push_str(&left_out_line(self.left_out));
@@ -217,7 +264,7 @@ fn left_out_line(count: u64) -> String {
 }
 
 /// An entry's first sentence. Never longer than the entry.
-fn condensed(entry: &str) -> String {
+pub(super) fn condensed(entry: &str) -> String {
     let label = label_of(entry).unwrap_or_default();
     let text = &entry[label.len()..];
     let short = format!("{label}{}", beginning(first_sentence(text), MAX_CONDENSED_CHARS));
@@ -309,7 +356,7 @@ mod tests {
                 let message = Message::new(Role::User, format!("message {number}. more of it."));
                 summary = build_summary_with(&summary, &[message], 0, &FilterSettings::default(), &settings);
             }
-            let entries = Entries::of(&summary);
+            let entries = Entries::of(&summary, &Heads::default());
             prop_assert_eq!(entries.list.len() as u64 + entries.left_out, count as u64);
         }
     }

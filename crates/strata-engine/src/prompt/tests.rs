@@ -2,6 +2,7 @@
 
 mod budgets;
 mod extraction;
+mod integration;
 mod profiles;
 
 use super::*;

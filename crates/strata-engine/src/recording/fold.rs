@@ -8,6 +8,7 @@
 
 use super::Recording;
 use jiff::Timestamp;
+use serde_json::Value;
 
 use crate::case::{SALIENT_ROOM, salient};
 use crate::prompt::PromptRules;
@@ -29,6 +30,17 @@ const VERSION_TURNS: u64 = 120;
 /// The most turns that wait for the reader. Beyond it they are summarised by rule, so that a reader that fails or falls
 /// far behind does not stop the summary.
 const MAX_WAITING: usize = 200;
+
+/// The field of a summary's structured part that says that a step made it.
+const FOLDED: &str = "folded";
+
+/// The structured part of a version that a step builds on another.
+fn folded_structured(mut structured: Value) -> Value {
+    if let Value::Object(fields) = &mut structured {
+        fields.insert(FOLDED.to_owned(), true.into());
+    }
+    structured
+}
 
 /// The latest rolling summary and the turns that it does not cover.
 pub(crate) struct Unfolded {
@@ -56,12 +68,19 @@ impl Unfolded {
 }
 
 impl Recording {
+    /// The latest rolling summary and the turns that it does not cover, for a prompt. If the prompt quotes more turns than
+    /// that, the summary is returned without them.
     pub(crate) async fn unfolded(
         &self,
         user: &UserId,
         session: &SessionId,
         turn_count: u64,
     ) -> Result<Unfolded> {
+        let unfolded = self.stored_unfolded(user, session, turn_count).await?;
+        self.with_recent(user, session, unfolded).await
+    }
+
+    async fn stored_unfolded(&self, user: &UserId, session: &SessionId, turn_count: u64) -> Result<Unfolded> {
         if turn_count == 0 {
             return Ok(Unfolded { summary: None, skipped: 0, turns: Vec::new() });
         }
@@ -80,7 +99,7 @@ impl Recording {
             limit: MAX_FOLD as u32,
         };
         let mut turns = self.store.turns(user, &query).await?;
-        turns.retain(|turn| turn.hidden.is_none() && turn.seq < turn_count);
+        turns.retain(|turn| turn.is_in_conversation() && turn.seq < turn_count);
         Ok(Unfolded { summary, skipped: first - covered, turns })
     }
 
@@ -98,7 +117,7 @@ impl Recording {
         if turn_count / step == (turn_count + new.len() as u64) / step {
             return Ok(None);
         }
-        let unfolded = self.unfolded(user, session, turn_count).await?;
+        let unfolded = self.stored_unfolded(user, session, turn_count).await?;
         let new = new.iter().zip(turn_count..).filter(|(turn, _)| turn.hidden.is_none());
         let new = new
             .map(|(turn, seq)| (seq, turn.token_count, Message::from(turn.clone().at(session.clone(), seq))));
@@ -196,7 +215,7 @@ impl Recording {
 
 impl Recording {
     /// Reduces a message to the sentences that matter, if they are known.
-    fn keep_salient(&self, message: &mut Message, letters: Option<&str>) {
+    pub(super) fn keep_salient(&self, message: &mut Message, letters: Option<&str>) {
         let PromptSettings { filter, summary, .. } = &self.prompts.settings;
         let chosen = letters.and_then(|letters| {
             salient(message.role, &message.content, letters, filter, summary.entry_chars)
@@ -218,9 +237,12 @@ struct FoldStep {
 }
 
 impl FoldStep {
-    /// Whether the step changes `version` in place. A structured summary is never overwritten.
+    /// Whether the step changes `version` in place. A summary that was written through a working context is never
+    /// overwritten.
     fn continues(&self, version: &Summary) -> bool {
-        version.end_seq / VERSION_TURNS == self.end_seq / VERSION_TURNS && version.structured.is_none()
+        let is_own = |structured: &Value| structured.get(FOLDED).is_some();
+        version.end_seq / VERSION_TURNS == self.end_seq / VERSION_TURNS
+            && version.structured.as_ref().is_none_or(is_own)
     }
 
     fn moved_on(self, version: &Summary) -> Summary {
@@ -246,7 +268,7 @@ impl FoldStep {
             base_id: base.map(|base| base.id),
             status: SummaryStatus::Completed,
             text: self.text,
-            structured: base.and_then(|base| base.structured.clone()),
+            structured: base.and_then(|base| base.structured.clone()).map(folded_structured),
             input_tokens: self.input_tokens,
             output_tokens: self.output_tokens,
             generation_ms: self.generation_ms,

@@ -7,7 +7,8 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Value, json};
 use strata_core::context::ContextData;
-use strata_core::{Error, SessionId};
+use strata_core::{Error, ErrorKind, SessionId};
+use strata_engine::IfMatch;
 use utoipa::ToSchema;
 
 use super::params::{Named, SessionPath, UserParams};
@@ -48,28 +49,42 @@ async fn get_context(
 /// The write succeeds completely or not at all. A new fact becomes a memory of the session, and a removed fact is
 /// deleted. New entries at the end of the history become turns. The summary becomes a new version. The rest is stored
 /// in the session's state, including fields that Strata does not know. The session is created if it does not exist.
+///
+/// A document that would remove anything has to come with `If-Match`, because a fact or a task that was added since the
+/// document was read would count as removed. A fact that was said in another session is never removed here; delete the
+/// memory itself.
 #[utoipa::path(put, path = "/sessions/{id}/context", tag = "sessions",
     request_body(content = ref("#/components/schemas/ContextDocument"), content_type = "application/json"),
     params(SessionPath, UserParams,
         ("If-Match" = Option<String>, Header, nullable = false, description =
-            "the `ETag` of the document that was read, or `*`: any other is a conflict")),
+            "the `ETag` of the document that was read: any other is a conflict. `*` replaces any document. Required if the document removes anything")),
     responses((status = 200, description = "the context as it is now", body = ref("#/components/schemas/ContextDocument"),
             content_type = "application/json", headers(("ETag" = String, description = "for `If-Match`"))),
-        (status = 409, description = "the context changed since it was read, or the document is not of this session and its turns")))]
+        (status = 409, description = "the context changed since it was read, or the document is not of this session and its turns"),
+        (status = 428, description = "the document would remove something, and `If-Match` is missing")))]
 async fn put_context(
     State(app): State<App>,
     Named { user, id }: Named<SessionId>,
     headers: HeaderMap,
     JsonBody(context): JsonBody<ContextData>,
 ) -> Result<Response, ApiError> {
-    let expected = expected(&headers)?;
+    let if_match = if_match(&headers)?;
     // An incomplete document, or a document of another session, would delete the facts that it does not name.
     if context.session_id.is_empty() {
         return Err(ApiError::invalid(
             "`session_id` is missing; send the whole document, as `GET` of this route gives it",
         ));
     }
-    Ok(tagged(app.engine().contexts.put(&user, &id, &context, expected).await?))
+    Ok(tagged(app.engine().contexts.put(&user, &id, &context, if_match).await.map_err(with_hint)?))
+}
+
+/// Adds how a request names the document.
+fn with_hint(error: Error) -> Error {
+    if error.kind() != ErrorKind::Unconditional {
+        return error;
+    }
+    let hint = "send the `ETag` of `GET` as `If-Match`, or `If-Match: *` to replace any document";
+    Error::unconditional(format!("{}: {hint}", error.message()))
 }
 
 /// The result of a compaction.
@@ -94,7 +109,7 @@ async fn compact(
     State(app): State<App>,
     Named { user, id }: Named<SessionId>,
 ) -> Result<Json<CompactResponse>, ApiError> {
-    let limits = &app.settings().compaction;
+    let limits = &app.engine().settings().compaction;
     let (context, compacted) = app.engine().contexts.compact(&user, &id, limits).await?;
     Ok(Json(CompactResponse { compacted, context }))
 }
@@ -108,17 +123,17 @@ fn tagged(context: ContextData) -> Response {
     response
 }
 
-/// The tag of the document that the client has read, if the request names one; `*` matches any.
-fn expected(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
-    let Some(text) = header(headers, IF_MATCH)? else { return Ok(None) };
+/// The document that the client has read, by its tag; `*` matches any.
+fn if_match(headers: &HeaderMap) -> Result<IfMatch, ApiError> {
+    let Some(text) = header(headers, IF_MATCH)? else { return Ok(IfMatch::Absent) };
     if text == "*" {
-        return Ok(None);
+        return Ok(IfMatch::Any);
     }
     let digits = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
     let digits = digits.filter(|text| text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit()));
     let tag = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
     // An invalid tag cannot match the current document.
-    tag.map(Some).ok_or_else(|| {
+    tag.map(IfMatch::Document).ok_or_else(|| {
         Error::conflict(
             "`If-Match` is not an `ETag` of this document; send the one that `GET` returned, or `*`",
         )

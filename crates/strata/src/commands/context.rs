@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use strata_core::context::ContextData;
+use strata_core::{Error, ErrorKind};
+use strata_engine::IfMatch;
 
 use super::{Context, SessionArgs, UserArgs, read_document};
 use crate::failure::Outcome;
@@ -22,25 +24,30 @@ pub(crate) struct Args {
     /// Replace the context with this document first; `-` reads it from stdin
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
+    /// With `--write`: remove facts, tasks, history and fields that the document does not have
+    #[arg(long, requires = "write")]
+    allow_removal: bool,
     /// Compact the context first: move excess history into the summary
     #[arg(long)]
     compact: bool,
 }
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
-    let Args { which: SessionArgs { session, user: UserArgs { user } }, write, compact } = args;
+    let Args { which: SessionArgs { session, user: UserArgs { user } }, write, allow_removal, compact } =
+        args;
     let mut document = None;
     let engine = match write {
         Some(file) => {
             let new: ContextData = read_document(&file, context.config.server.max_body_bytes)?;
             let engine = context.engine_to_write().await?;
-            document = Some(engine.contexts.put(&user, &session, &new, None).await?);
+            let if_match = if allow_removal { IfMatch::Any } else { IfMatch::Absent };
+            document = Some(engine.contexts.put(&user, &session, &new, if_match).await.map_err(with_hint)?);
             engine
         }
         None => context.engine_to_read().await?,
     };
     if compact {
-        let limits = &context.config.server.compaction;
+        let limits = &context.config.engine.compaction;
         let (compacted, changed) = engine.contexts.compact(&user, &session, limits).await?;
         if !changed {
             note("there is nothing to compact");
@@ -53,4 +60,12 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     };
     output.json(&document)?;
     Ok(())
+}
+
+/// Adds how a command names the document.
+fn with_hint(error: Error) -> Error {
+    if error.kind() != ErrorKind::Unconditional {
+        return error;
+    }
+    Error::unconditional(format!("{}; `--allow-removal` replaces any document", error.message()))
 }

@@ -53,7 +53,7 @@ fn the_defaults_are_those_of_the_core() {
     assert_eq!(config.engine.learn, LearnSettings::default());
     assert_eq!(config.prompts, PromptSettings::default());
     assert_eq!(config.server, strata_server::Settings::default());
-    assert_eq!(config.server.compaction, CompactionLimits::default());
+    assert_eq!(config.engine.compaction, CompactionLimits::default());
     assert_eq!(config.server.proxy, ProxySettings::default());
     assert_eq!((config.learning.model(), config.learning.workers()), (LearnModel::Builtin, 1));
     assert_eq!(config.listen.to_string(), "127.0.0.1:8100");
@@ -122,7 +122,7 @@ fn tables_variables_and_flags_are_one_setting() {
     let PromptSettings { max_tokens, recent_exchanges, fold_step, filter, .. } = &config.prompts;
     assert_eq!((*max_tokens, *recent_exchanges, *fold_step), (6_000, 2, 4));
     assert_eq!(filter.markers, ["CHART", "IMAGE"]);
-    let limits = &config.server.compaction;
+    let limits = &config.engine.compaction;
     assert_eq!((limits.max_recent_history, limits.keep_recent_history), (40, 10));
     assert_eq!(config.origin("prompt.recent_turn_count"), "STRATA_PROMPT_RECENT_TURN_COUNT");
     assert_eq!(shown(&config, "prompt.markers"), "CHART,IMAGE");

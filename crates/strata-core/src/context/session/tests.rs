@@ -166,22 +166,23 @@ fn oldest_entries_leave_into_a_longer_summary() {
 }
 
 #[test]
-fn the_history_reaches_back_to_the_summary() {
+fn the_history_reaches_back_to_the_last_compaction() {
     let check = |turns: u64, summarised: Option<u64>, from: Option<u64>, expected: u64| {
         let session = Session { turn_count: turns, ..parts(&[]).session };
         let mut version = summarised.map(|end| summary("user:agent:123", end));
         if let (Some(version), Some(from)) = (&mut version, from) {
             version.structured = Some(json!({ "history_from": from }));
         }
-        let start = SessionParts::history_start(&session, version.as_ref(), 50, 1_000);
+        let start = SessionParts::history_start(&session, version.as_ref(), 1_000);
         assert_eq!(start, expected, "{turns} turns, {summarised:?}, {from:?}");
     };
     check(0, None, None, 0);
     check(40, None, None, 0);
     check(400, None, None, 0);
     check(4_000, None, None, 3_000);
-    check(400, Some(300), None, 301);
-    check(400, Some(393), None, 350);
+    check(400, Some(300), None, 0);
+    check(400, Some(393), Some(42), 42);
+    check(4_000, Some(3_993), None, 3_000);
     check(400, Some(393), Some(394), 394);
     check(4_000, Some(10), Some(11), 3_000);
 }
