@@ -28,6 +28,7 @@ mod recording;
 mod requests;
 mod sessions;
 mod summaries;
+mod withdrawn;
 
 pub use contexts::{Contexts, IfMatch};
 pub use conversation::{ChatReply, Conversation, ReplyStatus, Talk};

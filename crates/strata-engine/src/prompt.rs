@@ -46,8 +46,8 @@ pub(crate) use layers::{plain, recent_start};
 pub use profile::{Field, Profile, Rule, Status, StatusRule};
 pub(crate) use rules::PromptRules;
 pub use steps::{Compaction, MessageSize, compacted, summary_share};
-pub(crate) use summary::entry_of;
 pub use summary::{build_summary, build_summary_with, compress_message, compress_message_with};
+pub(crate) use summary::{entry_of, with_entries};
 pub(crate) use tasks::{
     Moment, TaskEnd, add_task, checklist, close_task, has_done, is_checklist_line, open_tasks,
 };
