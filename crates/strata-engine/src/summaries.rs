@@ -126,6 +126,8 @@ impl Summaries {
         done.updated_at = self.clock.now();
         let mut work = Work { spent, ..Work::default() };
         work.details.insert("summary".to_owned(), done.id.to_string().into());
+        let failure = done.structured.as_ref().and_then(|structured| structured.get(WITHOUT_MODEL));
+        work.details.extend(failure.map(|failure| (WITHOUT_MODEL.to_owned(), failure.clone())));
         work.changes.push(Change::PutSummary(Box::new(done.clone())));
         // The tree gets a job of its own, so that the window does not wait for it.
         if self.tree_is_due(&job.user, &stored).await? {
@@ -135,8 +137,16 @@ impl Summaries {
         let settled = self.jobs.settle(job, lease, work).await?;
         if settled.0 == Ended::Done {
             log_completed(session, &done);
+            self.count_without_model(&done);
         }
         Ok(settled)
+    }
+
+    /// Counts a stored summary that the model should have made.
+    fn count_without_model(&self, done: &Summary) {
+        if done.structured.as_ref().is_some_and(|structured| structured.get(WITHOUT_MODEL).is_some()) {
+            self.jobs.count(|counts| *counts.without_model.entry(done.strategy.as_str()).or_default() += 1);
+        }
     }
 
     pub(super) fn millis_since(&self, began: Timestamp) -> Option<u32> {
@@ -253,6 +263,7 @@ impl Summaries {
                 return Ok(None);
             }
             tracing::info!(job = %job.id, "an unfinished summary is taken over");
+            self.jobs.count(|counts| counts.taken_over += 1);
         }
         let base_id = due.base.as_ref().map(|base| base.id);
         let row = match &due.begun {
@@ -409,8 +420,8 @@ impl Summaries {
     }
 }
 
-/// The field of a summary's structured part that says why no model made it.
-const WITHOUT_MODEL: &str = "without_model";
+/// The field of a summary's structured part, and of its job's result, that says why no model made it.
+pub const WITHOUT_MODEL: &str = "without_model";
 
 /// Notes in a summary why no model made it.
 fn note_without_model(summary: &mut Summary, error: &str) {

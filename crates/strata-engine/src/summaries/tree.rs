@@ -74,6 +74,11 @@ impl Summaries {
         let writer = Writer { model: None, failure: Some(error.message()), ..writer };
         let mut work = self.grow_tree(&job.user, session, writer).await?;
         work.details.insert(WITHOUT_MODEL.to_owned(), error.message().into());
+        let roots = work.changes.iter().filter_map(|change| match change {
+            Change::PutSummary(root) => Some(root),
+            _ => None,
+        });
+        roots.for_each(|root| self.count_without_model(root));
         Ok(work)
     }
 

@@ -275,6 +275,8 @@ async fn a_model_that_is_dead_or_useless_leaves_the_tree_to_the_rules() {
         let leaves: Vec<bool> =
             rows.iter().filter(|row| row.level == 1).map(|row| note(row).is_some()).collect();
         assert_eq!(leaves, [false, true]);
+        let record = engine.jobs.record();
+        assert_eq!((record.without_model.get("tree"), record.dead.len()), (Some(&1), 0), "{record:?}");
     }
 }
 
