@@ -270,6 +270,7 @@ impl Wiring {
             settings: learn.clone(),
             has_model: self.model.is_some(),
             has_reader: self.reader.is_some(),
+            counts: Arc::default(),
         }
     }
 

@@ -4,7 +4,8 @@
 //! computes its changes, and writes them *together with* the job's end ([`Jobs::settle`]). A worker that lost its lease
 //! writes nothing, so that each job has exactly one result.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -157,6 +158,17 @@ pub struct Learned {
     pub events: Vec<InferredEvent>,
 }
 
+/// What went wrong in the background, as far as this process did the work.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JobRecord {
+    /// Jobs that were given up, by kind.
+    pub dead: BTreeMap<String, u64>,
+    /// Summaries that were made without the model, because it failed, by strategy.
+    pub without_model: BTreeMap<&'static str, u64>,
+    /// Summaries that another worker had left unfinished.
+    pub taken_over: u64,
+}
+
 /// Jobs in the store: enqueued, listed, retried and ended.
 #[derive(Clone)]
 pub struct Jobs {
@@ -168,6 +180,7 @@ pub struct Jobs {
     pub(crate) has_model: bool,
     /// Whether a reader judges sentences.
     pub(crate) has_reader: bool,
+    pub(crate) counts: Arc<Mutex<JobRecord>>,
 }
 
 impl Jobs {
@@ -206,10 +219,24 @@ impl Jobs {
         };
         let change = Change::FinishJob { id: job.id, lease, outcome };
         match self.store.apply(&job.user, ChangeSet::one(self.clock.now(), change)).await {
-            Ok(_) => Ok(ended),
+            Ok(_) => {
+                if matches!(ended, Ended::Dead { .. }) {
+                    self.count(|counts| *counts.dead.entry(job.kind.clone()).or_default() += 1);
+                }
+                Ok(ended)
+            }
             Err(error) if is_lost(&error) => Ok(Ended::Dropped),
             Err(error) => Err(error),
         }
+    }
+
+    /// What went wrong in this process.
+    pub fn record(&self) -> JobRecord {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn count(&self, change: impl FnOnce(&mut JobRecord)) {
+        change(&mut self.counts.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// The time of the next attempt. The pause doubles with each attempt. Up to half of it is subtracted at random, so

@@ -28,13 +28,14 @@ mod recording;
 mod requests;
 mod sessions;
 mod summaries;
+mod withdrawn;
 
 pub use contexts::{Contexts, IfMatch};
 pub use conversation::{ChatReply, Conversation, ReplyStatus, Talk};
 pub use engine::{Engine, Settings};
 pub use filter::Filter;
 pub use imports::{ImportedParts, ImportedSession, ImportedSummary, Imports, ReadInto};
-pub use jobs::{Ended, Event, InferredEvent, Jobs, Learned};
+pub use jobs::{Ended, Event, InferredEvent, JobRecord, Jobs, Learned};
 pub use keys::{Keys, NewKey};
 pub use learning::{
     CandidateExplanation, Learning, MODEL_FAILED, ModelRecord, SentenceExplanation, StatementExplanation,
@@ -48,4 +49,6 @@ pub use recall::Recall;
 pub use recording::{Ending, Exchange, Recorded, Recording, align};
 pub use requests::Requests;
 pub use sessions::Sessions;
-pub use summaries::{StructuredPoint, Summaries, SummaryReport, SummaryVersion, TextNode, TextSummary};
+pub use summaries::{
+    StructuredPoint, Summaries, SummaryReport, SummaryVersion, TextNode, TextSummary, WITHOUT_MODEL,
+};

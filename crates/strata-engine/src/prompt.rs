@@ -46,9 +46,8 @@ pub(crate) use layers::{plain, recent_start};
 pub use profile::{Field, Profile, Rule, Status, StatusRule};
 pub(crate) use rules::PromptRules;
 pub use steps::{Compaction, MessageSize, compacted, summary_share};
-pub(crate) use summary::entry_of;
 pub use summary::{build_summary, build_summary_with, compress_message, compress_message_with};
-pub(crate) use summary::{condense, has_left_out};
+pub(crate) use summary::{condense, entry_of, has_left_out, with_entries};
 pub(crate) use tasks::{
     Moment, TaskEnd, add_task, checklist, close_task, has_done, is_checklist_line, open_tasks,
 };
@@ -107,7 +106,7 @@ impl Default for PromptSettings {
 pub struct SummarySettings {
     /// The most characters of one message in the summary (layered-prompt design).
     pub entry_chars: usize,
-    /// The most characters of the summary: twenty whole entries, or about a hundred condensed ones.
+    /// The most characters of the summary: fifty whole entries, about half of the default budget of a prompt.
     pub max_chars: usize,
     /// Whether the sentences that matter are chosen, where the reader has judged them. Otherwise a message keeps its
     /// beginning, or its first and last paragraph (layered-prompt design).
@@ -116,7 +115,7 @@ pub struct SummarySettings {
 
 impl Default for SummarySettings {
     fn default() -> Self {
-        Self { entry_chars: 300, max_chars: 6_000, by_reader: true }
+        Self { entry_chars: 300, max_chars: 16_000, by_reader: true }
     }
 }
 

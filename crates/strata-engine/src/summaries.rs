@@ -13,6 +13,7 @@
 //!
 //! Deliberately absent: the wording of a summary ([`crate::learn::summarising`], [`crate::learn::extractive`]).
 
+mod due;
 mod reading;
 mod text;
 mod tree;
@@ -26,20 +27,21 @@ use crate::learn::LearnSettings;
 use crate::prompt::FilterSettings;
 use crate::sessions::Sessions;
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
 use strata_core::ports::{ChatModel, Clock, IdSource, TokenCounter};
 use strata_core::store::Store;
 
+use self::due::{DueWindow, end_of_due, rests_until, says_something};
 use crate::ask::ask;
 use crate::jobs::{Ended, JobKind, Work, after};
 use crate::learn::answer;
 use crate::learn::extractive::{self, Part};
 use crate::learn::structured::{Answered, Structured};
 use crate::learn::summarising::{self, WindowQuestion};
-use crate::learn::tree::Level;
-use crate::learn::window::{Progress, Window};
+use crate::learn::window::Window;
+use crate::withdrawn::Withdrawn;
 use strata_core::error::{Error, ErrorKind, Result};
 use strata_core::id::{LeaseId, SessionId, SummaryId, UserId};
 use strata_core::job::Job;
@@ -48,31 +50,14 @@ use strata_core::session::Session;
 use strata_core::state::Observed;
 use strata_core::store::{Change, ChangeSet, SummaryQuery, TurnQuery};
 use strata_core::summary::{MODEL_FIELD, Strategy, Summary, SummaryStatus};
-use strata_core::turn::{Role, Turn};
+use strata_core::turn::Turn;
 use strata_language::sentences::beginning;
 
 /// The most turns that a job reads to check whether a summary is due.
 const MAX_LOOK: u64 = 1_000;
 
-/// The range of a window summary's length in tokens. It is short, because every request reads it.
-const TARGET_TOKENS: std::ops::RangeInclusive<u32> = 80..=300;
-
 /// The most characters that a judged turn contributes, before the sentences of the window are chosen.
 const MAX_SALIENT_CHARS: usize = 2_000;
-
-/// How long a session rests, in seconds, before the turns that were said while a summary was being made are summarised
-/// by themselves. A round that ends earlier takes them along.
-const REST_SECS: u64 = 120;
-
-/// A window that is due, with its input.
-struct DueWindow {
-    base: Option<Summary>,
-    /// The row that an earlier attempt left behind.
-    begun: Option<Summary>,
-    window: Window,
-    /// The visible turns of the window and of the base, by `seq`.
-    turns: Vec<Turn>,
-}
 
 /// Summaries of sessions: the sliding window, the tree, and their readers.
 #[derive(Clone)]
@@ -112,7 +97,7 @@ impl Summaries {
             return self.jobs.settle(job, lease, Work::default()).await;
         };
         let Some(due) = self.find_window(job, &stored).await? else {
-            let mut work = self.grow_tree(&job.user, &stored).await?;
+            let mut work = self.grow_tree_or_fall_back(job, &stored).await?;
             let base = self.latest(&job.user, session, SummaryStatus::Completed).await?;
             let now = self.clock.now();
             let later = rests_until(&stored, base.as_ref()).filter(|until| now < *until);
@@ -141,6 +126,8 @@ impl Summaries {
         done.updated_at = self.clock.now();
         let mut work = Work { spent, ..Work::default() };
         work.details.insert("summary".to_owned(), done.id.to_string().into());
+        let failure = done.structured.as_ref().and_then(|structured| structured.get(WITHOUT_MODEL));
+        work.details.extend(failure.map(|failure| (WITHOUT_MODEL.to_owned(), failure.clone())));
         work.changes.push(Change::PutSummary(Box::new(done.clone())));
         // The tree gets a job of its own, so that the window does not wait for it.
         if self.tree_is_due(&job.user, &stored).await? {
@@ -150,8 +137,16 @@ impl Summaries {
         let settled = self.jobs.settle(job, lease, work).await?;
         if settled.0 == Ended::Done {
             log_completed(session, &done);
+            self.count_without_model(&done);
         }
         Ok(settled)
+    }
+
+    /// Counts a stored summary that the model should have made.
+    fn count_without_model(&self, done: &Summary) {
+        if done.structured.as_ref().is_some_and(|structured| structured.get(WITHOUT_MODEL).is_some()) {
+            self.jobs.count(|counts| *counts.without_model.entry(done.strategy.as_str()).or_default() += 1);
+        }
     }
 
     pub(super) fn millis_since(&self, began: Timestamp) -> Option<u32> {
@@ -165,8 +160,7 @@ impl Summaries {
         let begun = self.latest(&job.user, &session.id, SummaryStatus::Processing).await?;
         if let Some(row) = begun {
             let window = Window { start: row.start_seq, end: row.end_seq };
-            let turns = self.window_turns(&job.user, &session.id, base.as_ref(), window).await?;
-            return Ok(Some(DueWindow { base, begun: Some(row), window, turns }));
+            return Ok(Some(self.due_window(job, &session.id, base, Some(row), window).await?));
         }
         if rests_until(session, base.as_ref()).is_some_and(|until| self.clock.now() < until) {
             tracing::debug!("Summarization already in progress for {}", session.id);
@@ -184,13 +178,30 @@ impl Summaries {
             return Ok(None);
         };
         let window = settings.range(end);
-        let turns = self.window_turns(&job.user, &session.id, base.as_ref(), window).await?;
-        let new = window.after(base.as_ref().map(|base| base.end_seq));
-        if !new.is_some_and(|new| turns.iter().any(|turn| says_something(turn, new))) {
+        let due = self.due_window(job, &session.id, base, None, window).await?;
+        let new = window.after(due.base.as_ref().map(|base| base.end_seq));
+        if !new.is_some_and(|new| due.turns.iter().any(|turn| says_something(turn, new))) {
             tracing::debug!("No new messages to summarize for {}", session.id);
             return Ok(None);
         }
-        Ok(Some(DueWindow { base, begun: None, window, turns }))
+        Ok(Some(due))
+    }
+
+    /// A window with its input. The base no longer says what was taken back.
+    async fn due_window(
+        &self,
+        job: &Job,
+        session: &SessionId,
+        mut base: Option<Summary>,
+        begun: Option<Summary>,
+        window: Window,
+    ) -> Result<DueWindow> {
+        let turns = self.window_turns(&job.user, session, base.as_ref(), window).await?;
+        let withdrawn = Withdrawn::read(self.store.as_ref(), &job.user, session, 0..window.end + 1).await?;
+        if let Some(base) = &mut base {
+            base.text = withdrawn.removed_from_summary(&base.text);
+        }
+        Ok(DueWindow { base, begun, window, turns, withdrawn })
     }
 
     /// The visible turns of a window, and those before it that the base still covers.
@@ -252,6 +263,7 @@ impl Summaries {
                 return Ok(None);
             }
             tracing::info!(job = %job.id, "an unfinished summary is taken over");
+            self.jobs.count(|counts| counts.taken_over += 1);
         }
         let base_id = due.base.as_ref().map(|base| base.id);
         let row = match &due.begun {
@@ -289,7 +301,8 @@ impl Summaries {
         due: &DueWindow,
         observed: &Observed,
     ) -> Result<(Summary, Spent)> {
-        let new = due.new_turns();
+        let new = due.new_as_said();
+        let new: Vec<&Turn> = new.iter().filter(|turn| !turn.content.is_empty()).collect();
         let Some(model) = self.model.as_ref().filter(|_| !new.is_empty()) else {
             // All new turns may have been hidden in the meantime: then there is nothing to ask.
             return Ok((self.summarised_by_rule(row, due, observed), Spent::default()));
@@ -309,9 +322,9 @@ impl Summaries {
     /// The completed row, made without a model: the sentences that matter, in their own words.
     fn summarised_by_rule(&self, row: &Summary, due: &DueWindow, observed: &Observed) -> Summary {
         let mut structured = due.structured();
-        structured.observe(&due.new_turns());
+        structured.observe(&due.new_as_said().iter().collect::<Vec<_>>());
         let (tokens, target) = due.lengths();
-        let text = self.extracted(&due.inside(), observed, target, tokens);
+        let text = self.extracted(due, observed, target, tokens);
         self.completed(row, text, structured.to_row(), tokens)
     }
 
@@ -324,9 +337,7 @@ impl Summaries {
         error: &str,
     ) -> Summary {
         let mut summary = self.summarised_by_rule(row, due, observed);
-        if let Some(Value::Object(fields)) = &mut summary.structured {
-            fields.insert("without_model".to_owned(), error.into());
-        }
+        note_without_model(&mut summary, error);
         summary
     }
 
@@ -352,12 +363,14 @@ impl Summaries {
         structured: &mut Structured,
         spent: &mut Spent,
     ) -> Result<(String, u64)> {
-        let DueWindow { base, window, turns, .. } = due;
+        let DueWindow { base, window, turns, withdrawn, .. } = due;
         // A base that ends before the window says nothing about it.
         let previous = base.as_ref().filter(|base| base.end_seq >= window.start);
         let left: Vec<&Turn> = turns.iter().filter(|turn| turn.seq < window.start).collect();
         let todos: Vec<String> = structured.todos.iter().map(|todo| todo.text.clone()).collect();
         let todos: Vec<&str> = todos.iter().map(String::as_str).collect();
+        let said = previous.iter().map(|base| base.text.as_str());
+        let said = said.chain(new.iter().map(|turn| turn.content.as_str()));
         let question = WindowQuestion {
             previous: previous.map(|base| base.text.as_str()).filter(|text| !text.is_empty()),
             todos: &todos,
@@ -366,20 +379,23 @@ impl Summaries {
             window: *window,
             target,
             max_message_chars: self.settings.max_message_chars,
+            leave_out: &withdrawn.named_in(said),
         };
-        let request = summarising::window(&question, &self.settings.summaries.prompts);
+        let request = summarising::window(&question, &self.settings.summaries);
         let read = |text: &str| answer::find(text, Answered::of);
         let answered = ask(model, &request, read, spent).await?;
         structured.absorb(&answered, window.end);
-        let text = summarising::read_text(&answered.summary)?;
+        structured.retain(|text| due.may_say(text));
+        let text = withdrawn.removed_from_summary(&summarising::read_text(&answered.summary)?);
         let before: u64 = previous.map_or(0, |base| u64::from(base.output_tokens));
         let said: u64 = new.iter().map(|turn| u64::from(turn.token_count)).sum();
         Ok((beginning(&text, max_chars(target)), before + said))
     }
 
-    /// Summarises the turns without a model, in about `target` of their `tokens`. Of a turn that the reader has judged,
-    /// only the sentences that matter are read.
-    pub(super) fn extracted(&self, turns: &[&Turn], observed: &Observed, target: u32, tokens: u64) -> String {
+    /// Summarises a window without a model, in about `target` of its `tokens`. Of a turn that the reader has judged, only
+    /// the sentences that matter are read.
+    fn extracted(&self, due: &DueWindow, observed: &Observed, target: u32, tokens: u64) -> String {
+        let turns = due.inside();
         let filter = FilterSettings::default();
         let texts: Vec<Cow<'_, str>> = turns
             .iter()
@@ -388,7 +404,10 @@ impl Summaries {
                 let chosen = letters.and_then(|letters| {
                     salient(turn.role, &turn.content, letters, &filter, MAX_SALIENT_CHARS)
                 });
-                chosen.map_or(Cow::Borrowed(turn.content.as_str()), Cow::Owned)
+                match chosen {
+                    Some(chosen) => Cow::Owned(due.withdrawn.removed_from(&chosen).into_owned()),
+                    None => due.withdrawn.removed_from(&turn.content),
+                }
             })
             .collect();
         let parts: Vec<Part<'_>> =
@@ -400,69 +419,19 @@ impl Summaries {
             return summary;
         }
         // The turns hold only pleasantries. They become the summary, because a summary must not be empty.
-        let texts: Vec<&str> =
-            turns.iter().map(|turn| turn.content.trim()).filter(|text| !text.is_empty()).collect();
+        let texts: Vec<&str> = texts.iter().map(|text| text.trim()).filter(|text| !text.is_empty()).collect();
         beginning(&texts.join("\n"), budget)
     }
 }
 
-impl DueWindow {
-    /// The turns inside the window.
-    fn inside(&self) -> Vec<&Turn> {
-        self.turns.iter().filter(|turn| turn.seq >= self.window.start).collect()
+/// The field of a summary's structured part, and of its job's result, that says why no model made it.
+pub const WITHOUT_MODEL: &str = "without_model";
+
+/// Notes in a summary why no model made it.
+fn note_without_model(summary: &mut Summary, error: &str) {
+    if let Value::Object(fields) = summary.structured.get_or_insert_with(|| Value::Object(Map::new())) {
+        fields.insert(WITHOUT_MODEL.to_owned(), error.into());
     }
-
-    /// The turns that the base does not cover.
-    fn new_turns(&self) -> Vec<&Turn> {
-        let covered = self.base.as_ref().map(|base| base.end_seq);
-        self.inside().into_iter().filter(|turn| covered.is_none_or(|end| turn.seq > end)).collect()
-    }
-
-    /// The tokens inside the window, and those that its summary should have.
-    fn lengths(&self) -> (u64, u32) {
-        let tokens: u64 = self.inside().iter().map(|turn| u64::from(turn.token_count)).sum();
-        let target = Level::of(tokens).target_tokens(tokens);
-        (tokens, target.clamp(*TARGET_TOKENS.start(), *TARGET_TOKENS.end()))
-    }
-
-    /// The base's structured part, without the points that have left the window.
-    fn structured(&self) -> Structured {
-        let row = self.base.as_ref().and_then(|base| base.structured.as_ref());
-        let mut structured = row.map(Structured::of_row).unwrap_or_default();
-        structured.slide(self.window.start);
-        structured
-    }
-}
-
-/// The moment until which turns that were said while the last summary was being made wait for the next round
-/// (sliding-window design); `None` if there are no such turns.
-fn rests_until(session: &Session, base: Option<&Summary>) -> Option<Timestamp> {
-    let came_meanwhile =
-        |base: &&Summary| session.updated_at > base.created_at && session.updated_at < base.updated_at;
-    base.filter(came_meanwhile).map(|_| after(session.updated_at, REST_SECS))
-}
-
-/// The turn at which a due summary ends; `None` if no trigger is due. A summary ends with a round, unless the user's
-/// turns after the round are due by themselves.
-fn end_of_due(settings: &crate::learn::window::WindowSettings, tail: &[Turn]) -> Option<u64> {
-    let last = tail.last()?.seq;
-    let user_turns = |from: &[Turn]| from.iter().filter(|turn| turn.role == Role::User).count() as u64;
-    let is_due = |last_saved_seq, round_ended, user_turns| {
-        settings.is_due(Progress { last_saved_seq, round_ended, user_turns, processing: false })
-    };
-    let round = tail.iter().rposition(|turn| turn.role != Role::User);
-    let unanswered = round.map_or(tail, |round| &tail[round + 1..]);
-    if is_due(last, false, user_turns(unanswered)) {
-        return Some(last);
-    }
-    let round = round.map(|round| tail[round].seq);
-    round
-        .filter(|end| is_due(*end, true, user_turns(tail)))
-        .or_else(|| is_due(last, false, user_turns(tail)).then_some(last))
-}
-
-fn says_something(turn: &Turn, window: Window) -> bool {
-    (window.start..=window.end).contains(&turn.seq) && !turn.content.trim().is_empty()
 }
 
 /// The number of characters in `target` tokens, for a text of so many characters and tokens.

@@ -33,7 +33,7 @@ pub use persons::{begins_with_pronoun, with_person};
 pub use pieces::{Form, Piece, chinese_clauses, pieces, rough_length};
 pub use same_fact::is_same_fact;
 pub use sense::{is_instruction, refers_back, says_done};
-pub use values::{has_new_values, says_more, share_content};
+pub use values::{content_terms, has_new_values, says_more, share_content};
 
 /// The least number of letters and digits that a text has to have without its greeting.
 const LEAST_WITHOUT_GREETING: usize = 4;

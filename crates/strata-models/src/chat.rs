@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 use crate::http::{Answer, HttpClient};
 use dialect::Dialect;
-use wire::{Body, Completion, Usage};
+use wire::{Body, Choice, Completion, Usage};
 
 /// The maximum size of an answer in bytes: a hundred times the longest answer that Strata's prompts ask for.
 const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
@@ -91,7 +91,9 @@ impl OpenAiChat {
     async fn complete_with_retries(&self, request: &ChatRequest, deadline: Instant) -> Result<ChatAnswer> {
         let mut spent = Spent::default();
         let mut failures = 0;
+        let mut wider = None;
         loop {
+            let request = wider.as_ref().unwrap_or(request);
             let dialect = *self.dialect();
             let body = serde_json::to_value(Body::new(&self.model, request, dialect)).map_err(|error| {
                 Error::internal("a chat request cannot be written as JSON").with_source(error)
@@ -100,7 +102,18 @@ impl OpenAiChat {
             let key = self.options.key.as_deref();
             let sent = self.client.post_json_within(&self.url, key, &body, MAX_ANSWER_BYTES).await;
             let (error, asked) = match sent {
-                Ok(answer) if answer.status.is_success() => return self.read(&answer, request, spent),
+                Ok(answer) if answer.status.is_success() => {
+                    let choice = self.read(&answer, request, &mut spent)?;
+                    match with_more_room(request).filter(|_| choice.is_cut() && wider.is_none()) {
+                        Some(request) => wider = Some(request),
+                        None => return whole_answer(choice, spent),
+                    }
+                    tracing::debug!(
+                        model = self.model,
+                        "an answer was cut off; the model is asked again with more room"
+                    );
+                    continue;
+                }
                 // Not counted as a failure: each such retry leaves out one option, and there are few.
                 Ok(answer) if self.learn_dialect(dialect, &answer) => continue,
                 Ok(answer) => (self.refusal(&answer), answer.retry_after),
@@ -150,30 +163,24 @@ impl OpenAiChat {
         true
     }
 
-    fn read(&self, answer: &Answer, request: &ChatRequest, mut spent: Spent) -> Result<ChatAnswer> {
-        let wrong = |what: &str| Error::unavailable(format!("the chat endpoint {what}"));
+    /// The first choice of an answer. Its tokens are added to `spent`.
+    fn read(&self, answer: &Answer, request: &ChatRequest, spent: &mut Spent) -> Result<Choice> {
         let completion: Completion = serde_json::from_slice(&answer.body)
             .map_err(|error| wrong("answers with something other than a completion").with_source(error))?;
         let usage = completion.usage;
         let choice = completion.choices.into_iter().flatten().next();
         let choice = choice.ok_or_else(|| wrong("gave a completion without choices"))?;
-        if choice.finish_reason.as_deref() == Some("length") {
-            return Err(wrong(
-                "cut off the answer at its token limit; use a model that gives shorter answers",
-            ));
-        }
-        let text = choice.message.text();
-        self.count(&mut spent, usage, request, &text);
-        Ok(ChatAnswer { text, spent })
+        self.count(spent, usage, request, &choice.message.text());
+        Ok(choice)
     }
 
     /// The tokens of a call: those that the server reports, else counted here.
     fn count(&self, spent: &mut Spent, usage: Option<Usage>, request: &ChatRequest, text: &str) {
         let count = |text: &str| u64::from(self.options.counter.count(text));
-        spent.input_tokens = usage
+        spent.input_tokens += usage
             .and_then(|usage| usage.prompt_tokens)
             .unwrap_or_else(|| request.messages.iter().map(|message| count(&message.content)).sum());
-        spent.output_tokens = usage.and_then(|usage| usage.completion_tokens).unwrap_or_else(|| count(text));
+        spent.output_tokens += usage.and_then(|usage| usage.completion_tokens).unwrap_or_else(|| count(text));
     }
 
     /// The error for a refusal. Too many requests and server errors are temporary, other refusals are permanent.
@@ -219,6 +226,26 @@ impl ChatModel for OpenAiChat {
     ) -> Result<ChatAnswer> {
         self.stream_with_retries(request, on_text).await
     }
+}
+
+/// How many times the room of a cut answer the second one gets. The thoughts of a reasoning model take most of it.
+const MORE_ROOM: u32 = 4;
+
+/// The request with more room for its answer; `None` if its room has no limit.
+fn with_more_room(request: &ChatRequest) -> Option<ChatRequest> {
+    let most = request.max_tokens?;
+    Some(ChatRequest { max_tokens: Some(most.saturating_mul(MORE_ROOM)), ..request.clone() })
+}
+
+fn whole_answer(choice: Choice, spent: Spent) -> Result<ChatAnswer> {
+    if choice.is_cut() {
+        return Err(wrong("cut off the answer at its token limit; use a model that gives shorter answers"));
+    }
+    Ok(ChatAnswer { text: choice.message.text(), spent })
+}
+
+fn wrong(what: &str) -> Error {
+    Error::unavailable(format!("the chat endpoint {what}"))
 }
 
 /// The wait after this many failures. It doubles with each failure, and is a random value between half of that and all of it,

@@ -7,7 +7,7 @@ use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use metrics::{Label, Unit};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
-use strata_engine::{EmbeddingProgress, ModelRecord};
+use strata_engine::{EmbeddingProgress, JobRecord, ModelRecord};
 
 /// The header with an answer's id. `GET /requests` and the log have the same id.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-strata-request-id");
@@ -27,6 +27,9 @@ const EMBEDDED: &str = "strata_items_embedded_total";
 const EMBEDDING_WAITS: &str = "strata_embedding_waiting";
 const MODEL_FAILURES: &str = "strata_learning_model_failures_total";
 const MODEL_REFUSALS: &str = "strata_learning_model_refusals_total";
+const DEAD_JOBS: &str = "strata_jobs_dead_total";
+const WITHOUT_MODEL: &str = "strata_summaries_without_model_total";
+const TAKEN_OVER: &str = "strata_summaries_taken_over_total";
 const COMPACTIONS: &str = "strata_context_compactions_total";
 const STABLE: &str = "strata_chat_stable_prefix_ratio";
 
@@ -77,6 +80,12 @@ impl Meters {
                 MODEL_REFUSALS,
                 "Statements of the learning model with a value that nobody said, and changes that the message does not speak about."
             );
+            metrics::describe_counter!(DEAD_JOBS, "Jobs that this process gave up, by kind.");
+            metrics::describe_counter!(
+                WITHOUT_MODEL,
+                "Summaries that were made without the model, because it failed, by strategy."
+            );
+            metrics::describe_counter!(TAKEN_OVER, "Summaries that another worker had left unfinished.");
             metrics::describe_counter!(
                 COMPACTIONS,
                 "Working contexts compacted by this process, in the background or on request."
@@ -136,6 +145,22 @@ impl Meters {
             metrics::counter!(MODEL_FAILURES).absolute(record.failures);
             metrics::counter!(MODEL_REFUSALS, "of" => "statement").absolute(record.refused_statements);
             metrics::counter!(MODEL_REFUSALS, "of" => "change").absolute(record.refused_changes);
+        });
+    }
+
+    /// What went wrong in the background, as the engine counts it.
+    pub(crate) fn jobs(&self, record: JobRecord) {
+        metrics::with_local_recorder(&self.recorder, || {
+            // Summaries are counted from the start, so that an alert on them has a value.
+            let summaries = ("summarise".to_owned(), 0);
+            for (kind, count) in [summaries].into_iter().chain(record.dead) {
+                metrics::counter!(DEAD_JOBS, "kind" => kind).absolute(count);
+            }
+            for strategy in ["window", "tree"] {
+                let count = record.without_model.get(strategy).copied().unwrap_or(0);
+                metrics::counter!(WITHOUT_MODEL, "strategy" => strategy).absolute(count);
+            }
+            metrics::counter!(TAKEN_OVER).absolute(record.taken_over);
         });
     }
 
@@ -200,6 +225,30 @@ mod tests {
         );
         assert!(text.contains(r#"le="0.005"} 1"#), "{text}");
         assert!(!other.render().contains("strata_turns_recorded_total 3"));
+    }
+
+    #[test]
+    fn failed_summaries_are_shown() {
+        let meters = Meters::new();
+        meters.jobs(JobRecord::default());
+        let text = meters.render();
+        assert!(text.contains(r#"strata_jobs_dead_total{kind="summarise"} 0"#), "{text}");
+        let record = JobRecord {
+            dead: [("summarise".to_owned(), 2), ("extract".to_owned(), 1)].into(),
+            without_model: [("tree", 3)].into(),
+            taken_over: 4,
+        };
+        meters.jobs(record);
+        let text = meters.render();
+        for line in [
+            r#"strata_jobs_dead_total{kind="summarise"} 2"#,
+            r#"strata_jobs_dead_total{kind="extract"} 1"#,
+            r#"strata_summaries_without_model_total{strategy="window"} 0"#,
+            r#"strata_summaries_without_model_total{strategy="tree"} 3"#,
+            "strata_summaries_taken_over_total 4",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
     }
 
     #[test]

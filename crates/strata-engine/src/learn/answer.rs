@@ -24,10 +24,29 @@ const MAX_STATEMENT_CHARS: usize = 1_000;
 /// The confidence of a statement whose answer gives none.
 const UNSAID_CONFIDENCE: f32 = 0.8;
 
+/// An answer without the thoughts that some models write before it, between tags. Thoughts without an end are all of it:
+/// the answer is empty.
+pub(crate) fn without_thoughts(answer: &str) -> &str {
+    const TAGS: [(&str, &str); 4] = [
+        ("<think>", "</think>"),
+        ("<thinking>", "</thinking>"),
+        ("<thought>", "</thought>"),
+        ("<reasoning>", "</reasoning>"),
+    ];
+    let mut answer = answer;
+    for (open, close) in TAGS {
+        // Some servers leave out the first tag, because it belongs to the question.
+        answer = answer.rsplit_once(close).map_or(answer, |(_, answer)| answer);
+        if answer.trim_start().starts_with(open) {
+            return "";
+        }
+    }
+    answer
+}
+
 /// The first JSON value in an answer that `read` accepts. If there is none, the error is that of the first JSON value.
 pub(crate) fn find<T>(answer: &str, read: impl Fn(&Value) -> Result<T>) -> Result<T> {
-    // The reasoning before the answer is not part of it.
-    let answer = answer.rsplit_once("</think>").map_or(answer, |(_, answer)| answer);
+    let answer = without_thoughts(answer);
     let mut failure = None;
     let mut from = 0;
     for _ in 0..MAX_BEGINNINGS {

@@ -181,6 +181,13 @@ impl Structured {
         }
     }
 
+    /// Keeps the points whose text `keep` accepts.
+    pub(crate) fn retain(&mut self, keep: impl Fn(&str) -> bool) {
+        for field in Field::ALL {
+            self.field_mut(field).retain(|point| keep(&point.text));
+        }
+    }
+
     /// Merges a model's answer about the turns up to `end`. If the answer has a list of todos, also an empty one, that
     /// list replaces the open todos. A known todo keeps its turn.
     pub(crate) fn absorb(&mut self, answer: &Answered, end: u64) {

@@ -5,6 +5,7 @@
 
 use serde_json::json;
 
+use super::answer::without_thoughts;
 use super::structured::Answered;
 use super::tree::ContentType;
 use super::window::{Window, WindowSettings};
@@ -17,6 +18,10 @@ use strata_language::sentences::beginning;
 /// The most characters of a message that has left the window: enough to recognise its subject.
 const LEFT_CHARS: usize = 100;
 
+/// The instruction for the lines that name deleted statements. It follows the other instructions, also custom ones.
+const LEAVE_OUT: &str = "The user has deleted the statements in lines with `leave_out`. \
+    The answer must not say them, in any words, even if the text below still does.";
+
 /// The settings of summaries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SummarySettings {
@@ -27,6 +32,8 @@ pub struct SummarySettings {
     pub window: WindowSettings,
     /// Custom instructions.
     pub prompts: SummaryPrompts,
+    /// The tokens that a model may spend on its thoughts before an answer, beside those of the answer.
+    pub thought_tokens: u32,
 }
 
 impl Default for SummarySettings {
@@ -35,6 +42,8 @@ impl Default for SummarySettings {
             enable_summarization: true,
             window: WindowSettings::default(),
             prompts: SummaryPrompts::default(),
+            // Reasoning models think for about 500 to 3,000 tokens about a page of text.
+            thought_tokens: 4_096,
         }
     }
 }
@@ -129,18 +138,21 @@ pub struct WindowQuestion<'a> {
     pub target: u32,
     /// The most characters of a message.
     pub max_message_chars: usize,
+    /// Deleted statements that the summary must not say.
+    pub leave_out: &'a [&'a str],
 }
 
 /// Asks for the summary of a window, with its structured part.
-pub fn window(question: &WindowQuestion<'_>, prompts: &SummaryPrompts) -> ChatRequest {
-    let WindowQuestion { previous, todos, left, new, window, target, max_message_chars } = question;
-    let instructions = prompts.text(SummaryPrompt::Window);
+pub fn window(question: &WindowQuestion<'_>, settings: &SummarySettings) -> ChatRequest {
+    let WindowQuestion { previous, todos, left, new, window, target, max_message_chars, leave_out } =
+        question;
+    let instructions = settings.prompts.text(SummaryPrompt::Window);
     let instructions = instructions
         .replace("{words}", &words(*target).to_string())
         .replace("{start}", &window.start.to_string())
         .replace("{content}", variant(ContentType::Conversation));
     let filter = FilterSettings { max_message_chars: *max_message_chars, ..FilterSettings::default() };
-    let mut data = Vec::new();
+    let mut data = left_out(leave_out);
     if let Some(previous) = previous {
         data.push(json!({ "previous_summary": previous }).to_string());
     }
@@ -160,9 +172,10 @@ pub fn window(question: &WindowQuestion<'_>, prompts: &SummaryPrompts) -> ChatRe
         data.push(line.to_string());
     }
     // The structured part needs about as many tokens as the text.
-    let max_tokens = Some(target.saturating_mul(3).saturating_add(400));
+    let answer_tokens = target.saturating_mul(3).saturating_add(400);
+    let max_tokens = Some(answer_tokens.saturating_add(settings.thought_tokens));
     ChatRequest {
-        messages: messages(instructions, data.join("\n")),
+        messages: messages(with_leave_out(instructions, leave_out), data.join("\n")),
         schema: Some(Answered::schema()),
         max_tokens,
     }
@@ -229,18 +242,32 @@ impl TextQuestion<'_> {
     }
 }
 
-/// Asks for the summary of a text. The answer is plain text.
+/// Asks for the summary of a text that must not say the statements in `leave_out`. The answer is plain text.
 pub fn text(
     question: &TextQuestion<'_>,
     content: ContentType,
     target: u32,
-    prompts: &SummaryPrompts,
+    leave_out: &[&str],
+    settings: &SummarySettings,
 ) -> ChatRequest {
-    let instructions = prompts.text(question.prompt());
+    let instructions = settings.prompts.text(question.prompt());
     let instructions =
         instructions.replace("{words}", &words(target).to_string()).replace("{content}", variant(content));
-    let max_tokens = Some(target.saturating_mul(2).saturating_add(100));
-    ChatRequest { messages: messages(instructions, question.data()), schema: None, max_tokens }
+    let answer_tokens = target.saturating_mul(2).saturating_add(100);
+    let max_tokens = Some(answer_tokens.saturating_add(settings.thought_tokens));
+    let mut data = left_out(leave_out);
+    data.push(question.data());
+    let instructions = with_leave_out(instructions, leave_out);
+    ChatRequest { messages: messages(instructions, data.join("\n")), schema: None, max_tokens }
+}
+
+/// A line for each deleted statement.
+fn left_out(statements: &[&str]) -> Vec<String> {
+    statements.iter().map(|statement| json!({ "leave_out": statement }).to_string()).collect()
+}
+
+fn with_leave_out(instructions: String, statements: &[&str]) -> String {
+    if statements.is_empty() { instructions } else { format!("{instructions}\n\n{LEAVE_OUT}") }
 }
 
 /// The number of words in so many tokens.
@@ -258,7 +285,7 @@ fn messages(instructions: String, data: String) -> Vec<ChatMessage> {
 /// Reads a plain-text answer, without the reasoning before it and the fences around it. *Invalid* if it is empty or a
 /// refusal, because a stored refusal would be shown in every later prompt.
 pub(crate) fn read_text(answer: &str) -> Result<String> {
-    let answer = answer.rsplit_once("</think>").map_or(answer, |(_, answer)| answer).trim();
+    let answer = without_thoughts(answer).trim();
     let unfenced = answer.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
     let text =
         unfenced.map_or(answer, |inside| inside.split_once('\n').map_or(inside, |(_, text)| text)).trim();

@@ -104,6 +104,30 @@ pub(super) fn named_entry_of(
     (!text.is_empty()).then(|| format!("{} {}", message.head(), quoted(&text, heads)))
 }
 
+/// A summary whose entries are changed by `change`, without their labels. An entry of which nothing is left is removed.
+pub(crate) fn with_entries<'a>(summary: &'a str, change: impl Fn(&'a str) -> Cow<'a, str>) -> String {
+    let mut entries = Entries::of(summary, &Heads::default());
+    let changed = entries.list.iter().filter_map(|entry| {
+        let Cow::Borrowed(entry) = *entry else { return Some(entry.clone()) };
+        let label = label_of(entry).unwrap_or_default();
+        match change(&entry[label.len()..]) {
+            Cow::Borrowed(_) => Some(Cow::Borrowed(entry)),
+            Cow::Owned(text) => {
+                let text = text.trim();
+                // The mark between the first and the last paragraph.
+                let text = text.strip_prefix("...\n").or_else(|| text.strip_suffix("\n...")).unwrap_or(text);
+                (!text.is_empty() && text != "...").then(|| Cow::Owned(format!("{label}{text}")))
+            }
+        }
+    });
+    let changed: Vec<Cow<'_, str>> = changed.collect();
+    if changed == entries.list {
+        return summary.to_owned();
+    }
+    entries.list = changed;
+    entries.text()
+}
+
 /// Condenses a summary to at most `max_chars` characters.
 pub(crate) fn condense(summary: &str, max_chars: usize) -> String {
     let mut entries = Entries::of(summary, &Heads::default());
@@ -111,10 +135,22 @@ pub(crate) fn condense(summary: &str, max_chars: usize) -> String {
     entries.text()
 }
 
-/// The labels of entries: those of this module, and those that the compaction of the working context writes into the
-/// same chain.
-const LABELS: [&str; 8] =
-    ["User: ", "Assistant: ", "System: ", "Tool: ", "- user: ", "- assistant: ", "- system: ", "- tool: "];
+/// The labels of entries: those of this module, those that the compaction of the working context writes into the same
+/// chain, and those of summaries in Chinese.
+const LABELS: [&str; 12] = [
+    "User: ",
+    "Assistant: ",
+    "System: ",
+    "Tool: ",
+    "- user: ",
+    "- assistant: ",
+    "- system: ",
+    "- tool: ",
+    "用户：",
+    "助手：",
+    "系统：",
+    "工具：",
+];
 
 /// The label of an entry, `[2023-05-08 Caroline] ` or one of [`LABELS`], at the beginning of a line.
 fn label_of(line: &str) -> Option<&str> {

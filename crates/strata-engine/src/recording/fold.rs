@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::case::{SALIENT_ROOM, salient};
 use crate::prompt::PromptRules;
 use crate::prompt::{Message, PromptSettings, build_summary_with, recent_start};
+use crate::withdrawn::Withdrawn;
 use strata_core::error::Result;
 use strata_core::id::{SessionId, SummaryId, UserId};
 use strata_core::state::Observed;
@@ -122,8 +123,9 @@ impl Recording {
         let new = new
             .map(|(turn, seq)| (seq, turn.token_count, Message::from(turn.clone().at(session.clone(), seq))));
         let now = self.clock.now();
+        let withdrawn = self.withdrawn(user, session, turn_count).await?;
         Ok(self
-            .folded(session, &unfolded, new.collect(), observed, now)
+            .folded(session, &unfolded, new.collect(), observed, &withdrawn, now)
             .map(|summary| Change::PutSummary(Box::new(summary))))
     }
 
@@ -147,7 +149,15 @@ impl Recording {
         observed: &Observed,
     ) -> Unfolded {
         let now = self.clock.now();
-        let Some(summary) = self.folded(session, &unfolded, Vec::new(), observed, now) else {
+        let end = unfolded.turns.last().map_or(0, |turn| turn.seq + 1);
+        let withdrawn = match self.withdrawn(user, session, end).await {
+            Ok(withdrawn) => withdrawn,
+            Err(error) => {
+                tracing::warn!(%error, %session, "deleted statements could not be read; the next prompt tries again");
+                return unfolded;
+            }
+        };
+        let Some(summary) = self.folded(session, &unfolded, Vec::new(), observed, &withdrawn, now) else {
             return unfolded;
         };
         let change = ChangeSet::one(now, Change::PutSummary(Box::new(summary.clone())));
@@ -159,6 +169,11 @@ impl Recording {
         Unfolded { summary: Some(summary), skipped: 0, turns }
     }
 
+    /// What was taken back of the turns that the summary may still say.
+    async fn withdrawn(&self, user: &UserId, session: &SessionId, turn_count: u64) -> Result<Withdrawn> {
+        Withdrawn::read(self.store.as_ref(), user, session, 0..turn_count).await
+    }
+
     /// The summary moved on over all but the recent turns, if that is at least one step.
     fn folded(
         &self,
@@ -166,6 +181,7 @@ impl Recording {
         unfolded: &Unfolded,
         new: Vec<(u64, u32, Message)>,
         observed: &Observed,
+        withdrawn: &Withdrawn,
         now: Timestamp,
     ) -> Option<Summary> {
         let PromptRules { settings, .. } = &*self.prompts;
@@ -191,10 +207,13 @@ impl Recording {
         if leaving < settings.fold_step.max(1) {
             return None;
         }
+        for message in &mut messages[..leaving] {
+            message.content = withdrawn.removed_from(&message.content).into_owned();
+        }
         let existing = unfolded.summary.as_ref();
-        let text = existing.map_or("", |summary| &summary.text);
+        let text = existing.map(|summary| withdrawn.removed_from_summary(&summary.text)).unwrap_or_default();
         let (messages, skipped) = (&messages[..leaving], unfolded.skipped);
-        let text = build_summary_with(text, messages, skipped, &settings.filter, &lengths);
+        let text = build_summary_with(&text, messages, skipped, &settings.filter, &lengths);
         let input_tokens =
             places[..leaving].iter().fold(0, |sum: u32, (_, tokens)| sum.saturating_add(*tokens));
         let elapsed = self.clock.now().duration_since(began).as_millis();

@@ -13,7 +13,7 @@ use strata_core::job::JobStatus;
 use strata_core::store::JobQuery;
 use strata_core::store::conformance::fixture::{ann, session};
 use strata_core::turn::NewMessage;
-use strata_core::turn::{Hidden, HiddenReason};
+use strata_core::turn::{Hidden, HiddenReason, Role};
 
 /// `(start, end, index of its base, status)` of each version, oldest first.
 async fn chain(engine: &Engine) -> Vec<(u64, u64, Option<usize>, &'static str)> {
@@ -442,4 +442,114 @@ async fn the_log_has_the_messages_of_the_design() {
     engine.store().apply(&ann(), ChangeSet::one(now, again)).await.unwrap();
     summarise(&engine).await;
     assert!(log.0.lock().unwrap().contains(&"DEBUG No new messages to summarize for s".to_owned()));
+}
+
+/// Says something that will be taken back, in the first of three rounds. Returns the turn and the memory of it.
+async fn confide(
+    engine: &Engine,
+    said: &str,
+    memory: &str,
+) -> (strata_core::id::TurnId, strata_core::id::MemoryId) {
+    let message = NewMessage::new(Role::User, said);
+    let turn = engine.recording.record(&ann(), &session("s"), vec![message], None).await.unwrap().turns[0].id;
+    say(engine, Role::Assistant, "The harvest begins in May.").await;
+    let memory = crate::NewMemory { source_turns: vec![turn], ..crate::NewMemory::new(memory) };
+    let id = engine.memories.add(&ann(), vec![memory]).await.unwrap()[0].id;
+    rounds(engine, 2).await;
+    (turn, id)
+}
+
+const CONFIDED: [(&str, &str, &str); 2] = [
+    (
+        "We sell at the market. My cousin Teodor owes the bank in Lugano a fortune.",
+        "The user's cousin Teodor owes the bank in Lugano a fortune",
+        "Teodor",
+    ),
+    ("我们在集市上卖。我表哥欠银行很多钱。", "用户的表哥欠银行很多钱", "表哥"),
+];
+
+#[tokio::test]
+async fn a_deleted_memory_leaves_the_next_window() {
+    for (said, memory, word) in CONFIDED {
+        let Fixture { engine, .. } = without_model(|_| ());
+        let (_, id) = confide(&engine, said, memory).await;
+        summarise(&engine).await;
+        let first = rows(&engine, "window").await.pop().unwrap();
+        assert!(first.text.contains(word), "{}", first.text);
+        engine.memories.delete(&ann(), id).await.unwrap();
+        rounds(&engine, 1).await;
+        summarise(&engine).await;
+        let second = rows(&engine, "window").await.pop().unwrap();
+        assert_ne!(second.id, first.id);
+        let whole = format!("{} {}", second.text, second.structured.unwrap());
+        assert!(!whole.contains(word), "{whole}");
+        assert!(second.text.contains("market") || second.text.contains("集市"), "{}", second.text);
+    }
+}
+
+#[tokio::test]
+async fn a_deleted_turn_leaves_the_next_window_of_a_model() {
+    for (said, _, word) in CONFIDED {
+        let Fixture { engine, model, .. } = with_model(|_| ());
+        let (turn, _) = confide(&engine, said, "unrelated").await;
+        let with_point = json!({
+            "summary": format!("They sell. {said}"), "facts": [said], "preferences": [], "decisions": [],
+            "todos": [said], "entities": [],
+        });
+        model.says(&with_point.to_string());
+        summarise(&engine).await;
+        assert!(rows(&engine, "window").await.pop().unwrap().text.contains(word));
+        engine.sessions.hide_turns(&ann(), vec![turn]).await.unwrap();
+        model.take_asked();
+        rounds(&engine, 1).await;
+        // The model repeats it all the same.
+        model.says(&with_point.to_string());
+        summarise(&engine).await;
+        let asked = model.take_asked().join("\n");
+        assert!(!asked.contains(word) && asked.contains("previous_summary"), "{asked}");
+        let second = rows(&engine, "window").await.pop().unwrap();
+        let whole = format!("{} {}", second.text, second.structured.unwrap());
+        assert!(!whole.contains(word) && whole.contains("They sell"), "{whole}");
+    }
+}
+
+#[tokio::test]
+async fn a_paraphrase_of_a_deleted_memory_is_named_to_the_model() {
+    let Fixture { engine, model, .. } = with_model(|_| ());
+    let (_, id) = confide(&engine, "I took up fencing.", "The user enjoys fencing").await;
+    model.says(&answer("She is fond of fencing with sabres."));
+    summarise(&engine).await;
+    engine.memories.delete(&ann(), id).await.unwrap();
+    model.take_asked();
+    rounds(&engine, 1).await;
+    model.says(&answer("The harvest begins in May."));
+    summarise(&engine).await;
+    let asked = model.take_asked().join("\n");
+    assert!(asked.contains(r#"{"leave_out":"The user enjoys fencing"}"#), "{asked}");
+    assert!(asked.contains("must not say them"), "{asked}");
+}
+
+#[tokio::test]
+async fn deleted_memories_and_turns_leave_the_rolling_summary() {
+    for (said, memory, word) in CONFIDED {
+        for by_turn in [false, true] {
+            let Fixture { engine, .. } = without_model(|_| ());
+            let (turn, id) = confide(&engine, said, memory).await;
+            rounds(&engine, 9).await;
+            let before = rows(&engine, "rolling").await.pop().unwrap();
+            assert!(before.text.contains(word), "{}", before.text);
+            if by_turn {
+                engine.sessions.hide_turns(&ann(), vec![turn]).await.unwrap();
+            } else {
+                engine.memories.delete(&ann(), id).await.unwrap();
+            }
+            rounds(&engine, 9).await;
+            let after = rows(&engine, "rolling").await.pop().unwrap();
+            assert!(after.end_seq > before.end_seq);
+            assert!(!after.text.contains(word), "{}", after.text);
+            let kept = after.text.contains("market") || after.text.contains("集市");
+            assert_eq!(kept, !by_turn, "{}", after.text);
+            assert!(after.text.contains("Turn 5 answers it."), "{}", after.text);
+        }
+    }
 }

@@ -8,12 +8,26 @@ use crate::ask::ask;
 use crate::learn::extractive::{self, Part};
 use crate::learn::summarising::{self, TextQuestion};
 use crate::learn::tree::{CHUNK_TOKENS, ContentType, GROUP, Level, OVERLAP_TOKENS, chunks};
+use crate::withdrawn::Withdrawn;
 use strata_core::error::Result;
 use strata_core::ports::{ChatModel, Spent};
 use strata_language::sentences::beginning;
 
-/// The author of a summary: a model, or the rules if it is `None`.
-pub(super) type Writer<'a> = Option<&'a dyn ChatModel>;
+/// The author of a summary: a model, or the rules if it is `None`; and what it leaves out.
+#[derive(Clone, Copy)]
+pub(super) struct Writer<'a> {
+    pub(super) model: Option<&'a dyn ChatModel>,
+    pub(super) withdrawn: &'a Withdrawn,
+    /// Why the rules write in the place of a model.
+    pub(super) failure: Option<&'a str>,
+}
+
+impl<'a> Writer<'a> {
+    /// Writes with a model, or with the rules if it is `None`.
+    pub(super) fn new(model: Option<&'a dyn ChatModel>, withdrawn: &'a Withdrawn) -> Self {
+        Self { model, withdrawn, failure: None }
+    }
+}
 
 /// The summary of a text, with the nodes below it.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,7 +86,9 @@ impl Summaries {
         let target = level.target_tokens(u64::from(input_tokens));
         let summary = match question {
             Some(question) => {
-                self.write(self.model.as_deref(), &question, content, target, &mut spent).await?
+                let nothing = Withdrawn::default();
+                let writer = Writer::new(self.model.as_deref(), &nothing);
+                self.write(writer, &question, content, target, &mut spent).await?
             }
             None => String::new(),
         };
@@ -88,7 +104,8 @@ impl Summaries {
         content: ContentType,
         spent: &mut Spent,
     ) -> Result<Vec<TextNode>> {
-        let writer = self.model.as_deref();
+        let nothing = Withdrawn::default();
+        let writer = Writer::new(self.model.as_deref(), &nothing);
         let mut nodes = Vec::new();
         for chunk in chunks(text, CHUNK_TOKENS, OVERLAP_TOKENS, self.tokens.as_ref()) {
             let question = TextQuestion::Chunk(&text[chunk.all]);
@@ -131,10 +148,12 @@ impl Summaries {
         target: u32,
         spent: &mut Spent,
     ) -> Result<String> {
-        let Some(model) = writer else { return Ok(self.rewritten(question, target)) };
-        let request = summarising::text(question, content, target, &self.settings.summaries.prompts);
+        let Writer { model, withdrawn, .. } = writer;
+        let Some(model) = model else { return Ok(self.rewritten(question, target)) };
+        let leave_out = withdrawn.named_in(sources(question).into_iter());
+        let request = summarising::text(question, content, target, &leave_out, &self.settings.summaries);
         let text = ask(model, &request, summarising::read_text, spent).await?;
-        Ok(beginning(&text, max_chars(target)))
+        Ok(beginning(&withdrawn.removed_from_summary(&text), max_chars(target)))
     }
 
     /// Answers a question about a text with the rules.

@@ -16,13 +16,15 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use self::leaves::Leaf;
-use super::Summaries;
 use super::text::{TextNode, Writer};
+use super::{Summaries, WITHOUT_MODEL, note_without_model};
 use crate::jobs::{JobKind, Work};
 use crate::learn::summarising::TextQuestion;
 use crate::learn::tree::{CHUNK_TOKENS, ContentType, GROUP, Level, digest};
+use crate::withdrawn::Withdrawn;
 use strata_core::error::Result;
 use strata_core::id::{SessionId, SummaryId, UserId};
+use strata_core::job::Job;
 use strata_core::ports::Spent;
 use strata_core::session::Session;
 use strata_core::store::{Change, ChangeSet, SummaryQuery};
@@ -59,20 +61,57 @@ impl Summaries {
         self.store.summaries(user, &query).await
     }
 
+    /// Grows a session's tree by one step if it is due. After the last attempt the rules do a model's work.
+    pub(super) async fn grow_tree_or_fall_back(&self, job: &Job, session: &Session) -> Result<Work> {
+        let withdrawn = self.withdrawn(&job.user, session).await?;
+        let writer = Writer::new(self.model.as_deref(), &withdrawn);
+        let error = match self.grow_tree(&job.user, session, writer).await {
+            Err(error) if self.model.is_some() && job.attempts >= self.settings.max_attempts.max(1) => error,
+            grown => return grown,
+        };
+        tracing::warn!(%error, session = %session.id, "the model made no summary; it is made without one");
+        // The leaves and groups that the model has made stay.
+        let writer = Writer { model: None, failure: Some(error.message()), ..writer };
+        let mut work = self.grow_tree(&job.user, session, writer).await?;
+        work.details.insert(WITHOUT_MODEL.to_owned(), error.message().into());
+        let roots = work.changes.iter().filter_map(|change| match change {
+            Change::PutSummary(root) => Some(root),
+            _ => None,
+        });
+        roots.for_each(|root| self.count_without_model(root));
+        Ok(work)
+    }
+
+    /// What was taken back of a session's turns.
+    pub(super) async fn withdrawn(&self, user: &UserId, session: &Session) -> Result<Withdrawn> {
+        Withdrawn::read(self.store.as_ref(), user, &session.id, 0..session.turn_count).await
+    }
+
     /// Grows a session's tree by one step if it is due. The step's last row is the new root.
-    pub(super) async fn grow_tree(&self, user: &UserId, session: &Session) -> Result<Work> {
+    pub(super) async fn grow_tree(
+        &self,
+        user: &UserId,
+        session: &Session,
+        writer: Writer<'_>,
+    ) -> Result<Work> {
         let mut work = Work::default();
         if !self.settings.summaries.enable_summarization || !self.tree_is_due(user, session).await? {
             return Ok(work);
         }
         let mut rows = self.tree_rows(user, &session.id).await?;
         rows.sort_by_key(|row| (row.level, index_of(row)));
+        for row in &mut rows {
+            row.text = writer.withdrawn.removed_from_summary(&row.text);
+        }
         let mut leaves: Vec<Summary> = rows.iter().filter(|row| row.level == 1).cloned().collect();
-        let (new, content) = self.new_leaves(user, session, leaves.last()).await?;
+        let (mut new, content) = self.new_leaves(user, session, leaves.last()).await?;
+        for leaf in &mut new {
+            leaf.text = writer.withdrawn.removed_from_summary(&leaf.text);
+        }
         let is_more = new.len() > MAX_LEAVES;
         for leaf in new.into_iter().take(MAX_LEAVES) {
             let index = leaves.last().map_or(0, |last| index_of(last) + 1);
-            leaves.push(self.add_leaf(user, session, leaf, index, content, &mut work.spent).await?);
+            leaves.push(self.add_leaf(user, session, leaf, index, (content, writer), &mut work.spent).await?);
         }
         let Some(last) = leaves.last().cloned() else { return Ok(work) };
         // The due turns may hold only logs and markers, which fill no leaf.
@@ -81,10 +120,10 @@ impl Summaries {
         }
         let count = index_of(&last) + 1;
         if count > GROUP as u64 {
-            self.group_leaves(user, session, &rows, &leaves, content, &mut work.spent).await?;
+            self.group_leaves(user, session, &rows, &leaves, (content, writer), &mut work.spent).await?;
         }
         let root = rows.iter().rev().find(|row| row.level == 3);
-        let root = self.root(user, session, root, &leaves, content, &mut work.spent).await?;
+        let root = self.root(user, session, root, &leaves, (content, writer), &mut work.spent).await?;
         work.details.insert("leaves".to_owned(), count.into());
         work.changes.push(Change::PutSummary(Box::new(root)));
         if is_more {
@@ -101,28 +140,29 @@ impl Summaries {
         session: &Session,
         leaf: Leaf,
         index: u64,
-        content: ContentType,
+        (content, writer): (ContentType, Writer<'_>),
         spent: &mut Spent,
     ) -> Result<Summary> {
-        let writer = self.writer_for(&leaf, session.turn_count);
+        let writer = self.writer_for(writer, &leaf, session.turn_count);
         let question = TextQuestion::Chunk(&leaf.text);
         let began = self.clock.now();
         let node = self.node(writer, 1, &question, content, spent).await?;
         let digest = digest(&leaf.text);
         let about = json!({"index": index, "digest": digest, "content": content.as_str()});
-        let row = Summary {
+        let mut row = Summary {
             input_tokens: leaf.tokens,
             generation_ms: self.millis_since(began),
             ..self.tree_row(session, node, about, (leaf.start_seq, leaf.end_seq), leaf.part)
         };
+        note_failure(&mut row, writer);
         self.put_node(user, &row).await?;
         Ok(row)
     }
 
     /// The rules summarise an imported history and a pasted book, so that they cause no unexpected cost.
-    fn writer_for(&self, leaf: &Leaf, turn_count: u64) -> Writer<'_> {
+    fn writer_for<'a>(&self, writer: Writer<'a>, leaf: &Leaf, turn_count: u64) -> Writer<'a> {
         let is_recent = leaf.end_seq + self.settings.model_backlog >= turn_count;
-        self.model.as_deref().filter(|_| is_recent && leaf.part < GROUP)
+        Writer { model: writer.model.filter(|_| is_recent && leaf.part < GROUP), ..writer }
     }
 
     fn tree_row(
@@ -170,7 +210,7 @@ impl Summaries {
         session: &Session,
         rows: &[Summary],
         leaves: &[Summary],
-        content: ContentType,
+        (content, writer): (ContentType, Writer<'_>),
         spent: &mut Spent,
     ) -> Result<()> {
         let size = GROUP as u64;
@@ -183,15 +223,22 @@ impl Summaries {
             }
             let texts: Vec<&str> = group.iter().map(|leaf| leaf.text.as_str()).collect();
             let digest = digest(&texts.join("\n"));
-            let writer = self.model.as_deref();
             let began = self.clock.now();
             let node = self.node(writer, 2, &TextQuestion::Meta(&texts), content, spent).await?;
             let about = json!({"index": index, "digest": digest, "content": content.as_str()});
             let row = self.tree_row(session, node, about, (first.start_seq, last.end_seq), 0);
-            let row = Summary { generation_ms: self.millis_since(began), ..row };
+            let mut row = Summary { generation_ms: self.millis_since(began), ..row };
+            note_failure(&mut row, writer);
             self.put_node(user, &row).await?;
         }
         Ok(())
+    }
+}
+
+/// Notes in a row that the rules wrote it in the place of a model.
+fn note_failure(row: &mut Summary, writer: Writer<'_>) {
+    if let Some(failure) = writer.failure {
+        note_without_model(row, failure);
     }
 }
 

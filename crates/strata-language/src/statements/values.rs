@@ -82,6 +82,26 @@ pub fn says_more(new: &str, old: &str) -> bool {
 /// Characters of Chinese grammar, which two sentences share without speaking about the same thing.
 const GRAMMAR: &str = "我们們咱俺你您他她它自己用户戶的了是在不没沒有一个個也都就还還这這那要会會能得和跟把被给給从從到上下来來去着著过過再又很太吗呢吧啊最";
 
+/// The distinct terms of a text that carry its content: words without grammar and «user», and of Chinese text the
+/// characters without grammar and the pairs of them.
+pub fn content_terms(content: &str) -> Vec<String> {
+    let is_word = |term: &String| term != "user" && !text::is_stop_word(term) && !term.chars().any(is_han);
+    let mut terms: Vec<String> = text::query_terms(content).into_iter().filter(is_word).collect();
+    let content = text::simplified(content);
+    let is_content = |c: char| is_han(c) && !GRAMMAR.contains(c);
+    let mut before = None;
+    for c in content.chars() {
+        if is_content(c) {
+            terms.push(c.to_string());
+            terms.extend(before.map(|before: char| format!("{before}{c}")));
+        }
+        before = Some(c).filter(|c| is_content(*c));
+    }
+    terms.sort_unstable();
+    terms.dedup();
+    terms
+}
+
 /// The number of letters from which two words that begin alike are forms of one word.
 const SAME_STEM: usize = 4;
 

@@ -10,7 +10,7 @@ use strata_core::{Error, Result};
 use tokio::time::{Instant, timeout};
 
 use super::wire::{Body, Chunk, Usage};
-use super::{MAX_ANSWER_BYTES, MAX_SAID_CHARS, OpenAiChat};
+use super::{MAX_ANSWER_BYTES, MAX_SAID_CHARS, OpenAiChat, whole_answer};
 
 type OnText<'a> = &'a mut (dyn for<'t> FnMut(&'t str) + Send);
 
@@ -61,7 +61,8 @@ impl OpenAiChat {
         if !kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream") {
             // A server without streaming answers with one document.
             let answer = self.client.read_answer(&self.url, response, MAX_ANSWER_BYTES).await?;
-            let answer = self.read(&answer, request, spent)?;
+            let choice = self.read(&answer, request, &mut spent)?;
+            let answer = whole_answer(choice, spent)?;
             on_text(&answer.text);
             return Ok(answer);
         }

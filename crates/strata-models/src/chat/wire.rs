@@ -75,6 +75,13 @@ pub(super) struct Choice {
     pub(super) finish_reason: Option<String>,
 }
 
+impl Choice {
+    /// Whether the answer ends at the token limit.
+    pub(super) fn is_cut(&self) -> bool {
+        self.finish_reason.as_deref() == Some("length")
+    }
+}
+
 /// A piece of a streamed answer.
 #[derive(Deserialize)]
 pub(super) struct Chunk {
@@ -107,17 +114,28 @@ enum Content {
 
 #[derive(Deserialize)]
 struct Part {
+    #[serde(rename = "type", default)]
+    kind: String,
     #[serde(default)]
     text: String,
 }
 
+impl Part {
+    /// Whether the part holds the model's thoughts, not its answer.
+    fn is_thought(&self) -> bool {
+        ["reasoning", "thinking", "thought"].iter().any(|kind| self.kind.contains(kind))
+    }
+}
+
 impl ReplyMessage {
     /// The text of the message. If the model refuses, this is its refusal; callers must expect prose in any case.
-    pub(super) fn text(self) -> String {
-        match self.content {
-            Some(Content::Text(text)) => text,
-            Some(Content::Parts(parts)) => parts.into_iter().map(|part| part.text).collect(),
-            None => self.refusal.unwrap_or_default(),
+    pub(super) fn text(&self) -> String {
+        match &self.content {
+            Some(Content::Text(text)) => text.clone(),
+            Some(Content::Parts(parts)) => {
+                parts.iter().filter(|part| !part.is_thought()).map(|part| part.text.as_str()).collect()
+            }
+            None => self.refusal.clone().unwrap_or_default(),
         }
     }
 }

@@ -142,12 +142,48 @@ async fn what_will_not_pass_is_not_tried_again() {
     fails_after(1, |_, _| answer("200 OK", "", br#"{"error":{"message":"overloaded"}}"#)).await;
     let error = fails_after(1, |_, _| answer("200 OK", "", &vec![b' '; 5 * 1024 * 1024])).await;
     assert!(error.message().contains("longer than"), "{error}");
-    let error = fails_after(1, |_, _| {
+    let error = fails_after(2, |_, _| {
         let body = json!({ "choices": [{ "finish_reason": "length", "message": { "content": "{\"fac" } }] });
         answer("200 OK", "", body.to_string().as_bytes())
     })
     .await;
     assert!(error.message().contains("cut off the answer") && !error.is_retryable(), "{error}");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_cut_off_is_asked_for_once_more_with_more_room() {
+    let server = Server::start(|call, _| match call {
+        0 => {
+            let choice = json!({ "finish_reason": "length", "message": { "content": "<think>hm" } });
+            let usage = json!({ "prompt_tokens": 20, "completion_tokens": 300 });
+            answer("200 OK", "", json!({ "choices": [choice], "usage": usage }).to_string().as_bytes())
+        }
+        _ => completion("{\"facts\":[]}"),
+    })
+    .await;
+    let answered = chat(&server).complete(&request()).await.unwrap();
+    assert_eq!(answered.text, "{\"facts\":[]}");
+    assert_eq!(answered.spent, Spent { calls: 2, input_tokens: 41, output_tokens: 304 }, "both are paid for");
+    let limits: Vec<Value> =
+        server.requests().iter().map(|sent_one| sent(sent_one)["max_tokens"].clone()).collect();
+    assert_eq!(limits, [json!(300), json!(1_200)]);
+}
+
+#[tokio::test]
+async fn thoughts_beside_the_answer_are_no_part_of_it() {
+    let parts = json!([
+        { "type": "reasoning", "text": "The user wants JSON." },
+        { "type": "thinking", "thinking": "Yes." },
+        { "type": "text", "text": "{\"facts\":[]}" },
+    ]);
+    let server = Server::start(move |_, _| completion(parts.clone())).await;
+    assert_eq!(chat(&server).complete(&request()).await.unwrap().text, "{\"facts\":[]}");
+    let server = Server::start(|_, _| {
+        let message = json!({ "content": "fine", "reasoning_content": "Hm.", "reasoning": "Hm." });
+        answer("200 OK", "", json!({ "choices": [{ "message": message }] }).to_string().as_bytes())
+    })
+    .await;
+    assert_eq!(chat(&server).complete(&request()).await.unwrap().text, "fine");
 }
 
 #[tokio::test]

@@ -244,6 +244,30 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_write_that_removes_needs_if_match() {
+        let server = begun().await;
+        let read = server.get("/sessions/s/context?user_id=ada").await;
+        let mut shorter = read.json();
+        shorter["facts"] = json!([]);
+        let refused = put(&server, None, &shorter).await;
+        insta::assert_snapshot!("precondition_required", refused.shown());
+        assert_eq!(
+            server.get("/sessions/s/context?user_id=ada").await.json(),
+            read.json(),
+            "nothing changed"
+        );
+        // A document that only adds needs none.
+        let mut longer = read.json();
+        longer["facts"].as_array_mut().unwrap().push(json!("the shed has a new roof"));
+        let written = put(&server, None, &longer).await;
+        assert_eq!(written.status, 200, "{}", written.body);
+        assert_eq!(put(&server, read.header("etag"), &shorter).await.status, 409, "the tag is old");
+        let tag = written.header("etag").unwrap().to_owned();
+        let emptied = put(&server, Some(&tag), &shorter).await.json();
+        assert_eq!(emptied["facts"], json!([]));
+    }
+
+    #[tokio::test]
     async fn compaction_moves_the_oldest_into_the_summary() {
         let server = begun().await;
         let compact = "/sessions/s/compact?user_id=ada";
@@ -257,5 +281,7 @@ mod tests {
         assert_eq!(answer["context"]["recent_history"].as_array().unwrap().len(), 30);
         assert!(answer["context"]["long_term_summary"].as_str().unwrap().contains("message 10"), "{answer}");
         assert_eq!(server.get("/sessions/s?user_id=ada").await.json()["turn_count"], 63, "turns stay");
+        let metrics = server.get("/metrics").await.body;
+        assert!(metrics.lines().any(|line| line == "strata_context_compactions_total 1"), "{metrics}");
     }
 }

@@ -15,8 +15,8 @@ pub(crate) fn routes() -> Vec<Route> {
 /// Read the meters
 ///
 /// Requests by route and status, latencies, recorded turns, searches by retrieval path, how far the embedding of recorded
-/// items is, how often the learning model could not be used or was refused, and how many working contexts were compacted, in
-/// the text format of Prometheus.
+/// items is, how often the learning model could not be used or was refused, jobs that were given up, summaries that were made
+/// without the model, and how many working contexts were compacted, in the text format of Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "operations",
     responses((status = 200, description = "Prometheus' text format", body = String, content_type = "text/plain")))]
 async fn read_metrics(State(app): State<App>) -> impl IntoResponse {
@@ -26,6 +26,7 @@ async fn read_metrics(State(app): State<App>) -> impl IntoResponse {
     if let Some(record) = app.engine().learning.model_record() {
         app.meters().learning_model(record);
     }
+    app.meters().jobs(app.engine().jobs.record());
     app.meters().compactions(app.engine().contexts.compactions());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], app.meters().render())
 }

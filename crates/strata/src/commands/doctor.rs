@@ -1,5 +1,7 @@
 //! `strata doctor`: checks the configuration, the file, the index and the disk, and advises what to do.
 
+mod background;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -274,6 +276,7 @@ async fn check_store(
     let mut findings = findings_of(&health);
     findings.push(check_keys(context, store.as_ref()).await?);
     findings.extend(check_learning_model(context, store.as_ref()).await?);
+    findings.extend(background::check(store.as_ref()).await?);
     // These checks read each user, so they are part of the thorough check only.
     if depth == CheckDepth::Thorough {
         if let Some(embedder) = embedder {

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use strata_core::job::{Job, JobStatus};
 use strata_core::store::{JobQuery, Page};
 use strata_core::{Error, ErrorKind, JobId, SessionId, UserId};
-use strata_engine::Engine;
+use strata_engine::{Engine, MODEL_FAILED, WITHOUT_MODEL};
 use strata_server::wire::{JobResponse, JobsResponse};
 
 use super::{Context, JsonArgs};
@@ -126,12 +126,21 @@ async fn list(args: ListArgs, engine: &Engine, output: &mut Output) -> Outcome {
                 job.status.as_str().to_owned(),
                 job.attempts.to_string(),
                 job.run_at.to_string(),
-                job.last_error.clone().unwrap_or_default(),
+                problem(job),
             ]
         })
         .collect();
     output.table(["ID", "USER", "SESSION", "KIND", "STATUS", "ATTEMPTS", "DUE", "LAST ERROR"], &rows)?;
     Ok(())
+}
+
+/// The last error of a job or, if it was done all the same, why the model did not do it.
+fn problem(job: &Job) -> String {
+    let noted = |name: &str| job.result.as_ref().and_then(|result| result.get(name)?.as_str());
+    match noted(WITHOUT_MODEL).or_else(|| noted(MODEL_FAILED)) {
+        Some(failure) => format!("done without the model: {failure}"),
+        None => job.last_error.clone().unwrap_or_default(),
+    }
 }
 
 /// All users.

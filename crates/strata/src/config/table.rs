@@ -268,6 +268,8 @@ pub(super) const GROUPS: &[(&str, &[Entry])] = &[
             "a round that ends at this seq or later is summarised; 0 is never"),
         entry("summarise_every_user_turns", |c| number(&mut c.engine.learn.summaries.window.summarise_every_user_turns, 0..=500),
             "number of the user's turns since the last summary that cause the next one; 0 is never"),
+        entry("summary_thought_tokens", |c| number(&mut c.engine.learn.summaries.thought_tokens, 0..=1_000_000),
+            "tokens that a model may spend on its thoughts before a summary; an answer that is cut off is asked for once more with four times the room"),
         entry("summary_prompt.window", |c| summary_prompt(c, SummaryPrompt::Window),
             "instructions for a window's summary, instead of the built-in ones"),
         entry("summary_prompt.brief", |c| summary_prompt(c, SummaryPrompt::Brief),

@@ -1,6 +1,6 @@
 //! Learning without a server, with a model and without, and its output.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::harness::{Machine, Ran};
 use crate::model::{Model, Mood};
@@ -131,6 +131,46 @@ fn the_reader_replaces_a_model_that_fails_and_doctor_says_so() {
     );
     let without = machine.run(&["doctor", "--quick"]).ok();
     assert!(!without.contains("learning model"), "{without}");
+}
+
+#[test]
+fn failed_summaries_are_told_by_doctor_and_jobs() {
+    let (machine, model) = (Machine::new(), Model::start());
+    let said: String = (0..4)
+        .flat_map(|number| {
+            let line = |role: &str, text: String| format!("{}\n", json!({ "role": role, "content": text }));
+            let question = line("user", format!("Does row {number} of the vineyard need water?"));
+            [question, line("assistant", format!("Row {number} gets water on Friday."))]
+        })
+        .collect();
+    machine.feed(&["record", "--session", "vines"], said).ok();
+    let healthy = machine.run(&["doctor"]).ok();
+    assert!(healthy.contains("none was given up") && healthy.contains("no failures"), "{healthy}");
+    model.set(Mood::Broken);
+    let once = ["learn", "--setting", "learn.timeout_secs=1", "--setting", "learn.max_attempts=1"];
+    run(&machine, &model, &once).ok();
+    let shown = machine.run(&["sessions", "show", "vines", "--summaries", "--json"]).json();
+    assert!(shown.to_string().contains("without_model"), "{shown}");
+    let checked = machine.run(&["doctor", "--quick"]).ok();
+    assert!(checked.contains("1 of the last 1 jobs were done without the model"), "{checked}");
+    let table = machine.run(&["jobs", "list"]).ok();
+    assert!(table.contains("done without the model: "), "{table}");
+
+    let store = rusqlite::Connection::open(machine.store()).unwrap();
+    let give_up = "UPDATE jobs SET status = 'dead', last_error = 'no room' WHERE kind = 'summarise';
+        UPDATE summaries SET status = 'processing', created_at = 0 WHERE strategy = 'window';";
+    store.execute_batch(give_up).unwrap();
+    drop(store);
+    let checked = machine.run(&["doctor"]);
+    assert_eq!(checked.code, 1, "{}", checked.stdout);
+    assert!(checked.stdout.contains("given up: 1 `summarise`; an error: no room"), "{}", checked.stdout);
+    assert!(checked.stdout.contains("1 unfinished for more than five minutes"), "{}", checked.stdout);
+    let checked = machine.run(&["doctor", "--json"]);
+    assert!(
+        checked.stdout.contains("\"ok\": false") || checked.stdout.contains("\"ok\":false"),
+        "{}",
+        checked.stdout
+    );
 }
 
 #[test]

@@ -73,6 +73,13 @@ fn a_context_is_printed_compacted_and_written_back() {
     context["own"] = json!({"kept": true});
     let written = machine.feed(&["context", "pump", "--write", "-"], context.to_string()).json();
     assert_eq!(written, context);
+    let mut shorter = context.clone();
+    shorter["facts"] = json!([]);
+    let refused = machine.feed(&["context", "pump", "--write", "-"], shorter.to_string()).failed(1);
+    assert!(refused.contains("`facts`") && refused.contains("--allow-removal"), "{refused}");
+    let removing = ["context", "pump", "--write", "-", "--allow-removal"];
+    assert_eq!(machine.feed(&removing, shorter.to_string()).json(), shorter);
+    machine.feed(&["context", "pump", "--write", "-"], context.to_string()).json();
     let texts: Vec<String> = (0..60).map(|number| format!("message {number}")).collect();
     machine.record("pump", &texts.iter().map(String::as_str).collect::<Vec<_>>());
     let compacted = machine.run(&["context", "pump", "--compact"]).json();

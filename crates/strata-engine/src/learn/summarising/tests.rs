@@ -31,12 +31,13 @@ fn the_window_is_asked_for_with_its_parts() {
         window: Window { start: 2, end: 15 },
         target: 120,
         max_message_chars: 2_000,
+        leave_out: &[],
     };
-    let request = window(&question, &SummaryPrompts::default());
-    assert_eq!((request.schema.as_ref().unwrap().name, request.max_tokens), ("summary", Some(760)));
+    let request = window(&question, &SummarySettings::default());
+    assert_eq!((request.schema.as_ref().unwrap().name, request.max_tokens), ("summary", Some(760 + 4_096)));
     insta::assert_snapshot!("window", shown(&request));
     let first = WindowQuestion { previous: None, todos: &[], left: &[], ..question };
-    assert!(!shown(&window(&first, &SummaryPrompts::default())).contains("previous_summary"));
+    assert!(!shown(&window(&first, &SummarySettings::default())).contains("previous_summary"));
 }
 
 #[test]
@@ -51,8 +52,8 @@ fn each_level_has_its_instructions() {
     ];
     let kinds = [ContentType::Conversation, ContentType::Journal, ContentType::Document];
     for (question, content) in questions.iter().zip(kinds.into_iter().cycle()) {
-        let request = text(question, content, 80, &SummaryPrompts::default());
-        assert_eq!((&request.schema, request.max_tokens), (&None, Some(260)));
+        let request = text(question, content, 80, &[], &SummarySettings::default());
+        assert_eq!((&request.schema, request.max_tokens), (&None, Some(260 + 4_096)));
         insta::assert_snapshot!(
             format!("{}_{}", question.prompt().as_str(), content.as_str()),
             shown(&request)
@@ -62,7 +63,7 @@ fn each_level_has_its_instructions() {
 
 #[test]
 fn a_kind_of_text_has_its_own_words() {
-    let of = |content| shown(&text(&TextQuestion::Chunk("x"), content, 80, &SummaryPrompts::default()));
+    let of = |content| shown(&text(&TextQuestion::Chunk("x"), content, 80, &[], &SummarySettings::default()));
     let kinds = [ContentType::Conversation, ContentType::Journal, ContentType::Document];
     let mut texts: Vec<String> = kinds.map(of).to_vec();
     texts.dedup();
@@ -75,12 +76,43 @@ fn instructions_can_be_replaced() {
     let prompts = SummaryPrompts::default()
         .with(SummaryPrompt::Brief, "x")
         .with(SummaryPrompt::Brief, "In {words} words:");
-    let request = text(&TextQuestion::Brief("The text."), ContentType::Document, 80, &prompts);
+    let settings = SummarySettings { prompts, ..SummarySettings::default() };
+    let request = text(&TextQuestion::Brief("The text."), ContentType::Document, 80, &[], &settings);
     assert_eq!(shown(&request), "[system]\nIn 60 words:\n\n[user]\nThe text.");
 }
 
 #[test]
+fn deleted_statements_are_named_beside_any_instructions() {
+    let prompts = SummaryPrompts::default().with(SummaryPrompt::Chunk, "Shorten this.");
+    let settings = SummarySettings { prompts, thought_tokens: 9, ..SummarySettings::default() };
+    let leave_out = ["The user's \"boat\" leaks", "用户怕水"];
+    let request =
+        text(&TextQuestion::Chunk("We sail."), ContentType::Conversation, 80, &leave_out, &settings);
+    assert_eq!(request.max_tokens, Some(260 + 9), "with room for thoughts");
+    insta::assert_snapshot!(shown(&request), @r#"
+    [system]
+    Shorten this.
+
+    The user has deleted the statements in lines with `leave_out`. The answer must not say them, in any words, even if the text below still does.
+
+    [user]
+    {"leave_out":"The user's \"boat\" leaks"}
+    {"leave_out":"用户怕水"}
+    We sail.
+    "#);
+}
+
+#[test]
 fn an_answer_is_a_text() {
+    let check = |answer: &str, expected: Option<&str>| {
+        assert_eq!(read_text(answer).ok().as_deref(), expected, "{answer}");
+    };
+    for (tag, thought) in [("think", "Hm."), ("thinking", "嗯。"), ("thought", "a\nb"), ("reasoning", "{}")]
+    {
+        check(&format!("<{tag}>{thought}</{tag}>\nThe mast broke."), Some("The mast broke."));
+        check(&format!("{thought}</{tag}>The mast broke."), Some("The mast broke."));
+        check(&format!("<{tag}>{thought} and so on"), None);
+    }
     let check = |answer: &str, expected: Option<&str>| {
         assert_eq!(read_text(answer).ok().as_deref(), expected, "{answer}");
     };

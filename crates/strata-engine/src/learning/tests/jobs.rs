@@ -125,6 +125,7 @@ async fn a_job_that_crashes_its_workers_is_given_up() {
     }
     let learned = world.engine.learning.learn_next("w").await.unwrap().unwrap();
     assert!(matches!(learned.ended, Ended::Dead { .. }), "{learned:?}");
+    assert_eq!(world.engine.jobs.record().dead, [("extract".to_owned(), 1)].into());
     let job = world.engine.jobs.retry(&world.user, learned.job).await.unwrap();
     assert_eq!((job.status, job.attempts), (JobStatus::Queued, 0));
     assert_eq!(world.engine.learning.learn_next("w").await.unwrap().unwrap().ended, Ended::Done);

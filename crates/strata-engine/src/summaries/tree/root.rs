@@ -2,9 +2,10 @@
 
 use serde_json::json;
 
-use super::index_of;
+use super::{index_of, note_failure};
 use crate::learn::summarising::TextQuestion;
 use crate::learn::tree::{ContentType, GROUP, Level};
+use crate::summaries::text::Writer;
 use crate::summaries::{Summaries, TextNode};
 use strata_core::error::Result;
 use strata_core::id::UserId;
@@ -24,7 +25,7 @@ impl Summaries {
         session: &Session,
         base: Option<&Summary>,
         leaves: &[Summary],
-        content: ContentType,
+        (content, writer): (ContentType, Writer<'_>),
         spent: &mut Spent,
     ) -> Result<Summary> {
         let is_new = |leaf: &&Summary| {
@@ -51,7 +52,6 @@ impl Summaries {
         let covered = before + covered;
         let level = Level::of(covered).max(Level::Detailed);
         let target = level.target_tokens(covered);
-        let writer = self.model.as_deref();
         let input_tokens = self.question_tokens(&question);
         let began = self.clock.now();
         let text = match (&question, all.as_slice()) {
@@ -62,13 +62,15 @@ impl Summaries {
         let node = TextNode { level: 3, output_tokens: self.tokens.count(&text), text, input_tokens };
         // The index of a root is the number of its leaves.
         let mut about = json!({"index": count, "covered_tokens": covered, "level": level.as_str(), "content": content.as_str()});
-        if let Some(model) = writer {
+        if let Some(model) = writer.model {
             about[MODEL_FIELD] = model.model().into();
         }
         let end = leaves.last().map_or(0, |last| last.end_seq);
         let row = self.tree_row(session, node, about, (0, end), 0);
         let base_id = base.map(|base| base.id).filter(|id| *id != row.id);
-        Ok(Summary { base_id, generation_ms: self.millis_since(began), ..row })
+        let mut row = Summary { base_id, generation_ms: self.millis_since(began), ..row };
+        note_failure(&mut row, writer);
+        Ok(row)
     }
 
     /// The facts that were learned in a session since its root was made («newly extracted facts» in the memory-proxy

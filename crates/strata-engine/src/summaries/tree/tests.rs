@@ -3,6 +3,7 @@
 use super::super::fixture::*;
 use super::*;
 use crate::Engine;
+use strata_core::error::Error;
 use strata_core::store::conformance::fixture::{ann, session};
 use strata_core::turn::{NewMessage, Role};
 
@@ -23,7 +24,9 @@ async fn record_long(engine: &Engine, turns: std::ops::Range<usize>) {
 /// Computes a step of the tree and applies it.
 async fn grow(engine: &Engine) -> Work {
     let stored = engine.sessions.get(&ann(), &session("s")).await.unwrap();
-    let work = engine.summaries.grow_tree(&ann(), &stored).await.unwrap();
+    let withdrawn = engine.summaries.withdrawn(&ann(), &stored).await.unwrap();
+    let writer = Writer::new(engine.summaries.model.as_deref(), &withdrawn);
+    let work = engine.summaries.grow_tree(&ann(), &stored, writer).await.unwrap();
     let changes: Vec<Change> =
         work.changes.iter().filter(|change| matches!(change, Change::PutSummary(_))).cloned().collect();
     engine.store().apply(&ann(), ChangeSet::new(engine.now(), changes)).await.unwrap();
@@ -115,7 +118,9 @@ async fn leaves_that_a_crash_left_are_not_made_again() {
     model.says("leaf 1");
     let stored = engine.sessions.get(&ann(), &session("s")).await.unwrap();
     // The root fails, but the leaves are stored.
-    assert!(engine.summaries.grow_tree(&ann(), &stored).await.is_err());
+    let nothing = Withdrawn::default();
+    let writer = Writer::new(engine.summaries.model.as_deref(), &nothing);
+    assert!(engine.summaries.grow_tree(&ann(), &stored, writer).await.is_err());
     assert_eq!(levels(&engine).await, [(1, 0, 9), (1, 10, 18)]);
     model.take_asked();
     assert!(engine.summaries.tree_is_due(&ann(), &stored).await.unwrap());
@@ -228,4 +233,81 @@ async fn chinese_has_a_tree_as_well() {
     let summary = engine.summaries.summarise_text(&text, None).await.unwrap();
     assert_eq!(summary.level, Level::Detailed);
     assert!(summary.text.contains("西湖") && summary.output_tokens < 400, "{}", summary.text);
+}
+
+/// Turns of about 300 tokens each, with one fact in each.
+async fn record_report(engine: &Engine, turns: std::ops::Range<usize>) {
+    for number in turns {
+        let role = if number % 2 == 0 { Role::User } else { Role::Assistant };
+        let fact = format!("Vine {number} carries {} grapes. ", 100 + number);
+        say(engine, role, &format!("{fact}{}", paragraph(number))).await;
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_is_dead_or_useless_leaves_the_tree_to_the_rules() {
+    let refusal = || Reply::Says("I'm sorry, I cannot help with that.".to_owned());
+    let failure = || Reply::Fails(Error::unavailable("the model did not answer in time").retryable());
+    for useless in [true, false] {
+        let Fixture { engine, model, clock } = with_model(|settings| {
+            settings.max_attempts = 3;
+            settings.summaries.window.memory_summarize_after_seq = 10_000;
+            settings.summaries.window.summarise_every_user_turns = 0;
+        });
+        record_report(&engine, 0..22).await;
+        // The first leaf succeeds before the model breaks down.
+        model.says("The vines were counted.");
+        for _ in 0..40 {
+            model.will(if useless { refusal() } else { failure() });
+        }
+        let mut ends = Vec::new();
+        for _ in 0..6 {
+            ends.extend(summarise(&engine).await.into_iter().map(|learned| learned.ended));
+            clock.advance(4_000);
+        }
+        assert!(!ends.iter().any(|ended| matches!(ended, crate::Ended::Dead { .. })), "{ends:?}");
+        let rows = rows(&engine, "tree").await;
+        let root = rows.iter().find(|row| row.level == 3).unwrap();
+        let note = |row: &Summary| row.structured.as_ref().unwrap().get("without_model").cloned();
+        assert!(note(root).is_some(), "{root:?}");
+        assert!(root.text.contains("The vines were counted."), "what the model made stays: {}", root.text);
+        assert!(root.text.contains("grapes"), "{}", root.text);
+        let leaves: Vec<bool> =
+            rows.iter().filter(|row| row.level == 1).map(|row| note(row).is_some()).collect();
+        assert_eq!(leaves, [false, true]);
+        let record = engine.jobs.record();
+        assert_eq!((record.without_model.get("tree"), record.dead.len()), (Some(&1), 0), "{record:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_deleted_statement_leaves_the_next_root() {
+    for speaks in [false, true] {
+        let Fixture { engine, model, .. } = if speaks { with_model(|_| ()) } else { without_model(|_| ()) };
+        let secret = "My neighbour Odile pays me 700 francs for the cider press.";
+        say(&engine, Role::User, secret).await;
+        record_long(&engine, 1..22).await;
+        let memory =
+            crate::NewMemory::new("Odile the neighbour pays the user 700 francs for the cider press");
+        let id = engine.memories.add(&ann(), vec![memory]).await.unwrap()[0].id;
+        model.says("The pump has a fan. Odile, a neighbour, pays 700 francs for the cider press.");
+        model.says("The report goes on.");
+        model.says("The pump has a fan. Neighbour Odile pays 700 francs for the press for cider.");
+        grow(&engine).await;
+        let root = |rows: Vec<Summary>| rows.into_iter().rfind(|row| row.level == 3).unwrap();
+        let before = root(rows(&engine, "tree").await);
+        assert!(before.text.contains("Odile"), "{}", before.text);
+        engine.memories.delete(&ann(), id).await.unwrap();
+        model.take_asked();
+        record_long(&engine, 22..44).await;
+        for _ in 0..4 {
+            model.says("The pump was repaired. Odile the neighbour pays 700 francs for the cider press.");
+        }
+        grow(&engine).await;
+        let after = root(rows(&engine, "tree").await);
+        assert_ne!(after.id, before.id);
+        assert!(!after.text.contains("Odile"), "{}", after.text);
+        let asked = model.take_asked().join("\n");
+        assert_eq!(asked.matches("Odile").count(), 0, "the model does not see it again: {asked}");
+    }
 }
