@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use strata_core::context::CompactionLimits;
 
-pub use proxy::{ProxySettings, Secret, UpstreamUrl};
+pub use proxy::{NameSources, ProxySettings, Secret, UpstreamUrl};
 
 /// The settings of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]

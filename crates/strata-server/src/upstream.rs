@@ -17,9 +17,9 @@ use hyper::body::Incoming;
 use tokio::sync::Semaphore;
 
 use crate::error::{ApiError, chain};
-use crate::keys::Identity;
-use crate::settings::{ProxySettings, UpstreamUrl};
-pub(crate) use sessions::{PromptHistories, hash};
+use crate::keys::{API_KEY, AZURE_KEY, Identity};
+use crate::settings::{ProxySettings, Secret, UpstreamUrl};
+pub(crate) use sessions::{Injected, PromptHistories, hash};
 
 /// Headers for a single connection (RFC 9110, 7.6.1), which are not passed on.
 const HOP_BY_HOP: [HeaderName; 9] = [
@@ -81,7 +81,7 @@ impl ProxyState {
 pub(crate) struct Upstream {
     client: strata_http::Client<Body>,
     url: UpstreamUrl,
-    key: Option<HeaderValue>,
+    key: Option<Secret>,
     timeout: Duration,
 }
 
@@ -96,7 +96,7 @@ pub(crate) enum AnswerUse {
 
 impl Upstream {
     pub(crate) fn new(url: &UpstreamUrl, settings: &ProxySettings) -> Self {
-        let key = settings.upstream_key.as_ref().and_then(|key| strata_http::bearer(key.expose()).ok());
+        let key = settings.upstream_key.clone();
         Self { client: strata_http::client(), url: url.clone(), key, timeout: settings.upstream_timeout }
     }
 
@@ -158,12 +158,53 @@ impl Upstream {
             sent.remove(name);
         }
         if let Some(key) = &self.key {
-            sent.insert(AUTHORIZATION, key.clone());
+            KeyHeader::of(parts).insert(key, &mut sent);
         }
         if answer == AnswerUse::Read {
             sent.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
         sent
+    }
+}
+
+/// How an API takes its key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum KeyHeader {
+    Bearer,
+    /// Anthropic's `x-api-key`.
+    Anthropic,
+    /// Azure's `api-key`.
+    Azure,
+}
+
+impl KeyHeader {
+    /// The API of a request, by its path and headers.
+    fn of(parts: &Parts) -> Self {
+        let path = parts.uri.path();
+        if path.starts_with("/v1/messages") || parts.headers.contains_key("anthropic-version") {
+            return Self::Anthropic;
+        }
+        if path.starts_with("/openai/") { Self::Azure } else { Self::Bearer }
+    }
+
+    /// Puts a key into the headers, in place of the client's.
+    fn insert(self, key: &Secret, headers: &mut HeaderMap) {
+        for name in [AUTHORIZATION, API_KEY, AZURE_KEY] {
+            headers.remove(name);
+        }
+        let plain = || {
+            let mut value = HeaderValue::from_str(key.expose())?;
+            value.set_sensitive(true);
+            Ok(value)
+        };
+        let (name, value) = match self {
+            Self::Bearer => (AUTHORIZATION, strata_http::bearer(key.expose())),
+            Self::Anthropic => (API_KEY, plain()),
+            Self::Azure => (AZURE_KEY, plain()),
+        };
+        if let Ok(value) = value {
+            headers.insert(name, value);
+        }
     }
 }
 

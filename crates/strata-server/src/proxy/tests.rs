@@ -1,6 +1,7 @@
 //! The proxy in process, in front of a scripted upstream on a real socket.
 
 mod compaction;
+mod doors;
 mod memory;
 mod passing;
 mod upstream;

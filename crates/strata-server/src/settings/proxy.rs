@@ -25,6 +25,46 @@ pub struct ProxySettings {
     /// The most bytes of a chat completion's body, which may contain images. Other requests are passed on piece by
     /// piece, without a limit.
     pub max_body_bytes: usize,
+    /// Where other programs name the user and the conversation.
+    pub names: NameSources,
+}
+
+/// The headers and the fields of a body in which other programs name the user and the conversation of a chat. The
+/// first one that is given counts; headers go before fields.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NameSources {
+    /// Headers that name the user.
+    pub user_headers: Vec<String>,
+    /// Headers that name the conversation.
+    pub session_headers: Vec<String>,
+    /// Fields that name the user; a point separates a field inside another.
+    pub user_fields: Vec<String>,
+    /// Fields that name the conversation.
+    pub session_fields: Vec<String>,
+}
+
+impl Default for NameSources {
+    /// The names that Open WebUI, LibreChat, LiteLLM and the APIs of the providers have.
+    fn default() -> Self {
+        let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        Self {
+            user_headers: list(&[
+                "X-OpenWebUI-User-Id",
+                "X-LibreChat-User-Id",
+                "X-LiteLLM-End-User-Id",
+                "X-LiteLLM-Customer-Id",
+                "X-User-Id",
+            ]),
+            session_headers: list(&[
+                "X-OpenWebUI-Chat-Id",
+                "X-LibreChat-Conversation-Id",
+                "X-LiteLLM-Session-Id",
+                "X-Conversation-Id",
+            ]),
+            user_fields: list(&["user", "safety_identifier", "metadata.user_id"]),
+            session_fields: list(&["conversation", "prompt_cache_key"]),
+        }
+    }
 }
 
 impl Default for ProxySettings {
@@ -36,6 +76,7 @@ impl Default for ProxySettings {
             memory_deadline: Duration::from_millis(250),
             compact_tokens: 0,
             max_body_bytes: 64 * 1024 * 1024,
+            names: NameSources::default(),
         }
     }
 }
@@ -72,14 +113,22 @@ pub struct UpstreamUrl {
 }
 
 impl UpstreamUrl {
-    /// The upstream's address for one of Strata's paths under `/v1`.
+    /// The upstream's address for one of Strata's paths. `/v1` is the address that clients write; the paths of Ollama
+    /// and Azure begin at the root of the server.
     pub(crate) fn target(&self, path: &str, query: Option<&str>) -> Option<Uri> {
-        let rest = path.strip_prefix("/v1").unwrap_or(path);
+        let under =
+            |prefix: &str| path.strip_prefix(prefix).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        let root = self.base.strip_suffix("/v1").unwrap_or(&self.base);
+        let (base, rest) = match (under("/v1"), under("/openai")) {
+            (Some(rest), _) => (self.base.as_str(), rest),
+            (None, Some(_)) => (root.strip_suffix("/openai").unwrap_or(root), path),
+            (None, None) => (root, path),
+        };
         let query = query.map(|query| format!("?{query}")).unwrap_or_default();
         Uri::builder()
             .scheme(self.scheme.clone())
             .authority(self.authority.clone())
-            .path_and_query(format!("{}{rest}{query}", self.base))
+            .path_and_query(format!("{base}{rest}{query}"))
             .build()
             .ok()
     }
@@ -127,6 +176,19 @@ mod tests {
         check("http://127.0.0.1:11434/", "http://127.0.0.1:11434/v1/chat/completions?a=%20b");
         check("https://host/openai/v2/", "https://host/openai/v2/chat/completions?a=%20b");
         check("https://host/v1/chat/completions", "https://host/v1/chat/completions?a=%20b");
+        let check = |url: &str, path: &str, target: &str| {
+            let url: UpstreamUrl = url.parse().unwrap();
+            assert_eq!(url.target(path, None).unwrap().to_string(), target);
+        };
+        check("http://127.0.0.1:11434/v1", "/api/chat", "http://127.0.0.1:11434/api/chat");
+        check("http://127.0.0.1:11434", "/api/tags", "http://127.0.0.1:11434/api/tags");
+        check("https://host/ollama/v1", "/api/chat", "https://host/ollama/api/chat");
+        let deployed = "/openai/deployments/d/chat/completions";
+        for url in ["https://r.example", "https://r.example/openai", "https://r.example/openai/v1/"] {
+            check(url, deployed, &format!("https://r.example{deployed}"));
+        }
+        check("https://r.example/openai/v1", "/v1/responses", "https://r.example/openai/v1/responses");
+        check("https://r.example", "/v1beta/x", "https://r.example/v1beta/x");
         for wrong in ["", "api.openai.com/v1", "ftp://host", "https://", "https://key@host/v1", "/v1"] {
             assert!(wrong.parse::<UpstreamUrl>().is_err(), "{wrong}");
         }
