@@ -1,6 +1,7 @@
 //! The state of the proxy: the connections to the upstream, and the data kept for sessions between two requests.
 
 mod sessions;
+mod unnamed;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use crate::error::{ApiError, chain};
 use crate::keys::{API_KEY, AZURE_KEY, Identity};
 use crate::settings::{ProxySettings, Secret, UpstreamUrl};
 pub(crate) use sessions::{Injected, PromptHistories, hash};
+pub(crate) use unnamed::UnnamedClients;
 
 /// Headers for a single connection (RFC 9110, 7.6.1), which are not passed on.
 const HOP_BY_HOP: [HeaderName; 9] = [
@@ -44,6 +46,7 @@ const MAX_RECORDINGS: u32 = 1 << 20;
 pub(crate) struct ProxyState {
     upstream: Option<Upstream>,
     pub(crate) histories: PromptHistories,
+    pub(crate) unnamed: UnnamedClients,
     /// Each recording holds a permit. If all are free, nothing is being recorded.
     pub(crate) recordings: Arc<Semaphore>,
 }
@@ -53,6 +56,7 @@ impl ProxyState {
         Self {
             upstream: settings.upstream.as_ref().map(|url| Upstream::new(url, settings)),
             histories: PromptHistories::default(),
+            unnamed: UnnamedClients::default(),
             recordings: Arc::new(Semaphore::new(MAX_RECORDINGS as usize)),
         }
     }

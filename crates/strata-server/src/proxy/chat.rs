@@ -44,8 +44,7 @@ pub(crate) async fn chat(
         read_body_in_time(Request::from_parts(parts.clone(), body), limit, settings.body_timeout).await?
     };
     let body = ChatBody::read(api, &bytes)?;
-    let Asker { user, session, names_user } =
-        Asker::read(&settings.proxy.names, &caller, &parts.headers, &body)?;
+    let asker = Asker::read(&settings.proxy.names, &caller, &parts.headers, &body)?;
     let upstream = app.proxy().upstream()?;
     let why_bare = match uses.is_off() {
         true => Some(WhyNothing::Off),
@@ -59,7 +58,9 @@ pub(crate) async fn chat(
         Recalled::nothing(why).tell(false, &mut response);
         return Ok(response);
     }
-    let scope = caller.recall_scope(names_user, Some(&session), body.options.scope);
+    asker.warn_if_shared(app, &parts.headers);
+    let scope = caller.recall_scope(asker.names_user, Some(&asker.session), body.options.scope);
+    let Asker { user, session, .. } = asker;
     Exchange { app, upstream, user, session, scope, uses, parts, body }.run().await
 }
 

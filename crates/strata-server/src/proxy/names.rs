@@ -8,6 +8,7 @@ use axum::http::HeaderMap;
 use serde_json::Value;
 use strata_core::{SessionId, UserId};
 
+use crate::app::App;
 use crate::compat::chat::{ChatBody, name};
 use crate::error::ApiError;
 use crate::identity::{Caller, header};
@@ -19,6 +20,8 @@ pub(crate) struct Asker {
     pub(crate) session: SessionId,
     /// Whether the key or the request names the user.
     pub(crate) names_user: bool,
+    /// Whether the request names the session.
+    names_session: bool,
 }
 
 impl Asker {
@@ -35,8 +38,31 @@ impl Asker {
             Some(session) => Some(session),
             None => foreign.session.map(SessionId::new).transpose()?,
         };
-        let names_user = named.is_some();
-        Ok(Self { user: named.unwrap_or_default(), session: session.unwrap_or_default(), names_user })
+        let (names_user, names_session) = (named.is_some(), session.is_some());
+        let (user, session) = (named.unwrap_or_default(), session.unwrap_or_default());
+        Ok(Self { user, session, names_user, names_session })
+    }
+
+    /// Warns once if several clients share the default user and the default session.
+    pub(crate) fn warn_if_shared(&self, app: &App, headers: &HeaderMap) {
+        if self.names_user || self.names_session {
+            return;
+        }
+        let Some(count) = app.proxy().unnamed.note(headers) else { return };
+        if count == 2 {
+            tracing::warn!(
+                "several clients name no user, so they share the memories of the user `default`; give each a key \
+                 (`strata keys create --user NAME`), or let them name their user in `X-Strata-User` or a header of \
+                 the setting `proxy.user_headers`"
+            );
+        }
+        let (app, user) = (app.clone(), self.user.clone());
+        tokio::spawn(async move {
+            let engine = app.engine();
+            if let Err(error) = engine.requests.note_clients(&user, count, engine.now()).await {
+                tracing::debug!(%error, "the number of clients without a user could not be noted");
+            }
+        });
     }
 }
 

@@ -3,6 +3,7 @@
 mod compaction;
 mod doors;
 mod memory;
+mod names;
 mod passing;
 mod upstream;
 mod walls;
