@@ -14,12 +14,14 @@ mod compaction;
 mod doors;
 mod forward;
 mod housekeeping;
+mod models;
 mod names;
 mod recalled;
 mod recorder;
 mod relay;
 mod remember;
 mod switch;
+mod websocket;
 
 use axum::routing::{any, post};
 

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use strata_core::context::CompactionLimits;
 
-pub use proxy::{NameSources, ProxySettings, Secret, UpstreamUrl};
+pub use proxy::{
+    ModelPattern, NameSources, ProxySettings, Secret, UpstreamApi, UpstreamSettings, UpstreamUrl,
+};
 
 /// The settings of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]

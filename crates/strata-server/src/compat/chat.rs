@@ -10,6 +10,7 @@ pub(crate) mod reply;
 mod schemas;
 pub(crate) mod splice;
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use serde_json::{Map, Value};
@@ -150,6 +151,17 @@ impl<'a> ChatBody<'a> {
     /// The fields of the body.
     pub(crate) fn fields(&self) -> &Object<'a> {
         &self.object
+    }
+
+    /// The model that the request asks for.
+    pub(crate) fn model(&self) -> Option<Cow<'a, str>> {
+        self.object.string("model")
+    }
+
+    /// The ids of the stored response and conversation that the request goes on with.
+    pub(crate) fn stored(&self) -> Vec<String> {
+        let names = ["previous_response_id", "conversation"];
+        names.iter().filter_map(|path| name(&self.object, path, "session").ok().flatten()).collect()
     }
 
     /// Whether the provider keeps the conversation.

@@ -27,7 +27,7 @@ use crate::error::ApiError;
 use crate::extract::read_body_in_time;
 use crate::identity::Caller;
 use crate::telemetry::set_request_id;
-use crate::upstream::{AnswerUse, Upstream, answer_headers};
+use crate::upstream::{AnswerUse, Asked, Upstream, answer_headers};
 
 /// Serves a chat in one of the APIs.
 pub(crate) async fn chat(
@@ -45,7 +45,7 @@ pub(crate) async fn chat(
     };
     let body = ChatBody::read(api, &bytes)?;
     let asker = Asker::read(&settings.proxy.names, &caller, &parts.headers, &body)?;
-    let upstream = app.proxy().upstream()?;
+    let upstream = upstream_of(app, parts.uri.path(), &body)?;
     let why_bare = match uses.is_off() {
         true => Some(WhyNothing::Off),
         false => is_housekeeping(&body).then_some(WhyNothing::Housekeeping),
@@ -62,6 +62,14 @@ pub(crate) async fn chat(
     let scope = caller.recall_scope(asker.names_user, Some(&asker.session), body.options.scope);
     let Asker { user, session, .. } = asker;
     Exchange { app, upstream, user, session, scope, uses, parts, body }.run().await
+}
+
+/// The upstream that serves a chat. A chat stays with the upstream that it begins with.
+fn upstream_of<'a>(app: &'a App, path: &str, body: &ChatBody<'_>) -> Result<&'a Upstream, ApiError> {
+    let (model, stored) = (body.model(), body.stored());
+    let by_path = Asked::of_path(path);
+    let stored = stored.iter().map(String::as_str).collect();
+    app.proxy().upstreams.choose(&Asked { model: model.as_deref().or(by_path.model), stored, ..by_path })
 }
 
 /// A chat with memory, while it is being served.
@@ -132,8 +140,13 @@ impl Exchange<'_> {
                 let (head, passing) = answer.into_parts();
                 let kind = head.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
                 let passing = IdleTimeoutBody::new(passing, upstream.timeout());
-                let relay =
-                    Relay::new(passing, (head.status, Framing::of(kind)), body.api(), recorder, deadline);
+                let relay = Relay::new(
+                    passing,
+                    (head.status, Framing::of(kind)),
+                    body.api(),
+                    recorder,
+                    ((*app).clone(), upstream.number),
+                );
                 let mut response = Response::new(Body::new(relay));
                 *response.status_mut() = head.status;
                 *response.headers_mut() = answer_headers(&head.headers);

@@ -55,6 +55,8 @@ pub(crate) enum WhyNothing {
     Late,
     /// Recall failed.
     Failed,
+    /// The connection is no request with an answer.
+    WebSocket,
 }
 
 impl WhyNothing {
@@ -67,6 +69,7 @@ impl WhyNothing {
             Self::NothingFound => "nothing-found",
             Self::Late => "late",
             Self::Failed => "failed",
+            Self::WebSocket => "websocket",
         }
     }
 }

@@ -18,6 +18,7 @@ use tokio::time::Sleep;
 
 use super::forward::{BodyError, IdleTimeoutBody};
 use super::recorder::ExchangeRecorder;
+use crate::app::App;
 use crate::compat::chat::ChatApi;
 use crate::compat::chat::reply::{Framing, Reply, StreamReader, document, failure};
 
@@ -31,6 +32,8 @@ pub(crate) struct Relay {
     reader: ReplyReader,
     recorder: Option<ExchangeRecorder>,
     deadline: Duration,
+    /// Notes which upstream stores the reply.
+    home: (App, usize),
     phase: Phase,
     /// Frames that wait for the recording.
     held: VecDeque<Frame<Bytes>>,
@@ -56,14 +59,14 @@ enum Phase {
 }
 
 impl Relay {
-    /// Passes `upstream` on: a document, or a stream with this framing. `deadline` is the longest time that its end
-    /// waits for the recording. Without a recorder nothing is read.
+    /// Passes `upstream` on: a document, or a stream with this framing. `home` is the number of the upstream. Without a
+    /// recorder nothing is read.
     pub(crate) fn new(
         upstream: IdleTimeoutBody,
         (status, framing): (StatusCode, Option<Framing>),
         api: &'static dyn ChatApi,
         recorder: Option<ExchangeRecorder>,
-        deadline: Duration,
+        home: (App, usize),
     ) -> Self {
         let reader = match (status.is_success(), framing) {
             _ if recorder.is_none() => ReplyReader::Nothing,
@@ -72,7 +75,8 @@ impl Relay {
             (false, _) => ReplyReader::Failure(status, Vec::new()),
         };
         let (phase, held) = (Phase::Passing, VecDeque::new());
-        Self { upstream, api, reader, recorder, deadline, phase, held, broken: None }
+        let deadline = home.0.settings().proxy.memory_deadline;
+        Self { upstream, api, reader, recorder, deadline, home, phase, held, broken: None }
     }
 
     /// Reads a piece. Returns whether it may pass at once.
@@ -101,10 +105,12 @@ impl Relay {
                 if cut == Cut::AtItsEnd {
                     stream.finish();
                 }
+                self.settle(&stream.reply);
                 stream_ending(stream.reply, cut)
             }
             ReplyReader::Document(bytes) => {
                 let reply = document(self.api, &bytes);
+                self.settle(&reply);
                 match (reply.error(), reply.is_complete()) {
                     (Some(_), _) => Ending::Failed(failure(None, &bytes, "it said nothing")),
                     (None, true) => Ending::Complete(reply.into_message()),
@@ -116,6 +122,14 @@ impl Relay {
                 Ending::Failed(failure(Some(status.as_u16()), &bytes, fallback))
             }
             ReplyReader::Nothing => Ending::Interrupted(Reply::default().into_message()),
+        }
+    }
+
+    /// The next request that goes on with the reply has to go to the same upstream.
+    fn settle(&self, reply: &Reply) {
+        let (app, upstream) = &self.home;
+        if let Some(id) = reply.id() {
+            app.proxy().upstreams.settle(id, *upstream);
         }
     }
 

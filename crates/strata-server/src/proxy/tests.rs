@@ -6,7 +6,9 @@ mod memory;
 mod names;
 mod passing;
 mod upstream;
+mod upstreams;
 mod walls;
+mod websocket;
 
 use std::sync::Arc;
 use std::time::Duration;

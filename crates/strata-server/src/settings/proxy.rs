@@ -15,6 +15,8 @@ pub struct ProxySettings {
     pub upstream: Option<UpstreamUrl>,
     /// The key for the upstream, instead of the client's own `Authorization`.
     pub upstream_key: Option<Secret>,
+    /// Other upstreams, for some models each. The first one whose models match serves a request.
+    pub upstreams: Vec<UpstreamSettings>,
     /// How long the upstream may take to begin its answer, and to send the next piece of it. Ten minutes, as in
     /// OpenAI's own clients.
     pub upstream_timeout: Duration,
@@ -27,6 +29,84 @@ pub struct ProxySettings {
     pub max_body_bytes: usize,
     /// Where other programs name the user and the conversation.
     pub names: NameSources,
+}
+
+impl ProxySettings {
+    /// The upstream that serves a model; `None` if none does.
+    pub fn upstream_of(&self, model: &str) -> Option<UpstreamSettings> {
+        let serves = |one: &&UpstreamSettings| one.models.iter().any(|pattern| pattern.matches(model));
+        self.upstreams.iter().find(serves).cloned().or_else(|| self.main_upstream())
+    }
+
+    /// The upstream for all models that no other one serves.
+    pub(crate) fn main_upstream(&self) -> Option<UpstreamSettings> {
+        let (url, key) = (self.upstream.clone()?, self.upstream_key.clone());
+        Some(UpstreamSettings { models: Vec::new(), url, api: UpstreamApi::default(), key, timeout: None })
+    }
+}
+
+/// An upstream for some models.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UpstreamSettings {
+    /// The models that it serves.
+    pub models: Vec<ModelPattern>,
+    /// Its address.
+    pub url: UpstreamUrl,
+    /// The API that it speaks.
+    pub api: UpstreamApi,
+    /// Its key, instead of the client's own.
+    pub key: Option<Secret>,
+    /// How long it may be silent, instead of [`ProxySettings::upstream_timeout`].
+    pub timeout: Option<Duration>,
+}
+
+/// The API that an upstream speaks. It decides how a key is sent, and which upstream serves a path without a model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum UpstreamApi {
+    /// OpenAI's, or one that imitates it.
+    #[default]
+    OpenAi,
+    /// Anthropic's.
+    Anthropic,
+    /// Azure's.
+    Azure,
+    /// Ollama's.
+    Ollama,
+}
+
+/// The names of models, with `*` for any characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelPattern(String);
+
+impl ModelPattern {
+    /// A pattern, as in `claude-*`.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The pattern of all models.
+    pub(crate) fn any() -> Self {
+        Self::new("*")
+    }
+
+    pub(crate) fn is_any(&self) -> bool {
+        self.0 == "*"
+    }
+
+    /// Whether a model has such a name.
+    pub(crate) fn matches(&self, model: &str) -> bool {
+        let mut parts = self.0.split('*');
+        let Some(mut rest) = model.strip_prefix(parts.next().unwrap_or_default()) else { return false };
+        let parts: Vec<&str> = parts.collect();
+        let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
+        for part in middle {
+            match rest.find(part) {
+                Some(at) => rest = &rest[at + part.len()..],
+                None => return false,
+            }
+        }
+        rest.ends_with(last)
+    }
 }
 
 /// The headers and the fields of a body in which other programs name the user and the conversation of a chat. The
@@ -72,6 +152,7 @@ impl Default for ProxySettings {
         Self {
             upstream: None,
             upstream_key: None,
+            upstreams: Vec::new(),
             upstream_timeout: Duration::from_secs(600),
             memory_deadline: Duration::from_millis(250),
             compact_tokens: 0,
@@ -192,6 +273,23 @@ mod tests {
         for wrong in ["", "api.openai.com/v1", "ftp://host", "https://", "https://key@host/v1", "/v1"] {
             assert!(wrong.parse::<UpstreamUrl>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_pattern_names_models() {
+        let check = |pattern: &str, model: &str, expected| {
+            assert_eq!(ModelPattern::new(pattern).matches(model), expected, "{pattern} {model}");
+        };
+        check("claude-*", "claude-opus-4", true);
+        check("claude-*", "my-claude-x", false);
+        check("*", "anything", true);
+        check("*:free", "vendor/model:free", true);
+        check("gpt-*-mini", "gpt-4.1-mini", true);
+        check("gpt-*-mini", "gpt-4.1", false);
+        check("a*b*c", "abc", true);
+        check("a*bc*c", "abc", false);
+        check("exact", "exact", true);
+        check("exact", "exactly", false);
     }
 
     #[test]

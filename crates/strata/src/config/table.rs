@@ -16,6 +16,7 @@ use super::slots::{
     optional, optional_number, optional_text, origins, profiles, secret, switch, text, typed,
 };
 use super::sources::PREFIX;
+use super::upstreams::upstreams;
 use super::{Config, LearnModel, LogFormat};
 
 const MIB: usize = 1024 * 1024;
@@ -120,9 +121,8 @@ pub(super) const GROUPS: &[(&str, &[Entry])] = &[
             "maximum number of open connections"),
     ]),
     ("Upstream and proxy", &[
-        entry("upstream", |c| optional(&mut c.server.proxy.upstream, "",
-            "the address of an OpenAI-compatible server, as in `https://api.openai.com/v1`", |text| text.parse().ok()),
-            "the server that the proxy forwards chats to, and that `strata chat` talks to"),
+        entry("upstream", |c| upstreams(&mut c.server.proxy),
+            "the server that the proxy forwards chats to, and that `strata chat` talks to; see «Several upstreams»"),
         entry("upstream_key", |c| secret(&mut c.server.proxy.upstream_key),
             "the upstream's API key, instead of the key that clients send"),
         entry("upstream_model", |c| text(&mut c.upstream_model),

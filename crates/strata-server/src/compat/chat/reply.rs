@@ -19,6 +19,8 @@ const MAX_REPLY_BYTES: usize = 16 * 1024 * 1024;
 pub(crate) struct Reply {
     content: String,
     refusal: String,
+    /// The id under which the provider stores the reply.
+    id: Option<String>,
     /// The part of the reply that the last text belongs to.
     part: Option<u64>,
     /// The number of runs of text that have ended.
@@ -104,6 +106,18 @@ impl Reply {
         if let Some(reason) = reason {
             self.finish_reason = Some(reason.to_owned());
         }
+    }
+
+    /// The provider stores the reply under this id.
+    pub(crate) fn stored_as(&mut self, id: Option<&str>) {
+        if let Some(id) = id {
+            self.id = Some(id.to_owned());
+        }
+    }
+
+    /// The id under which the provider stores the reply.
+    pub(crate) fn id(&self) -> Option<&str> {
+        self.id.as_deref()
     }
 
     pub(crate) fn answered_by(&mut self, model: Option<&str>) {

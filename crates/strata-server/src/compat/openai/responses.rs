@@ -46,6 +46,7 @@ impl ChatApi for Responses {
     }
 
     fn read_document(&self, document: &Value, reply: &mut Reply) {
+        reply.stored_as(document.get("id").and_then(Value::as_str));
         reply.answered_by(document.get("model").and_then(Value::as_str));
         reply.fail(document.get("error").unwrap_or(&Value::Null));
         if let Some(usage) = document.get("usage") {
@@ -63,6 +64,7 @@ impl ChatApi for Responses {
         let number = |name: &str| event.get(name).and_then(Value::as_u64).unwrap_or(0);
         let output = number("output_index");
         match text("type") {
+            "response.created" => reply.stored_as(event.pointer("/response/id").and_then(Value::as_str)),
             "response.output_text.delta" => {
                 reply.say_in(part(output, number("content_index")), text("delta"))
             }
