@@ -74,6 +74,44 @@ fn javascript_clients_of_all_apis_chat_with_memory() {
     );
 }
 
+/// Runs every example of `docs/clients.md` with the real package; only the address is the test's.
+#[test]
+fn the_examples_of_the_page_run() {
+    let page = include_str!("../../../docs/clients.md");
+    let directory = tempfile::tempdir().unwrap();
+    let upstream = Apis::start();
+    let setting = format!("upstream={}", upstream.url());
+    let server =
+        Server::start_with(&directory.path().join("page.db"), &[&setting, "memory_deadline_ms=60000"]);
+    let node = node_folder().canonicalize().unwrap();
+    let mut ran = 0;
+    for (language, program, file) in [
+        ("python", api_venv().join("bin/python"), directory.path().join("example.py")),
+        ("js", "node".into(), node.join("example.mjs")),
+    ] {
+        for example in
+            page.split(&format!("```{language}\n")).skip(1).filter_map(|rest| rest.split("```").next())
+        {
+            std::fs::write(&file, example.replace("127.0.0.1:8100", server.address())).unwrap();
+            let mut command = Command::new(&program);
+            command.env("OPENAI_API_KEY", "sk-test").env("ANTHROPIC_API_KEY", "sk-test");
+            command.env("OPENAI_AGENTS_DISABLE_TRACING", "1").env("LITELLM_LOCAL_MODEL_COST_MAP", "True");
+            let output = command.arg(&file).output().unwrap();
+            assert!(output.status.success(), "{example}\n{}\n{}", support::show(&output), server.log());
+            ran += 1;
+        }
+    }
+    std::fs::remove_file(node.join("example.mjs")).unwrap();
+    assert!(ran >= 12, "{ran} examples");
+    assert!(upstream.received().len() >= ran, "the examples reach the model");
+    let mut client = server.client();
+    let turns = client.get("/sessions/default/turns?user_id=ada&limit=100").unwrap().json();
+    assert!(
+        shown(&turns).iter().filter(|turn| turn.contains("What is my canoe called?")).count() >= 8,
+        "{turns}"
+    );
+}
+
 /// Runs a script against a server, and checks that each user was reminded in these sessions of what it said in another,
 /// that its calls of tools are recorded once, and that nothing which was injected is recorded or learned.
 fn check(
