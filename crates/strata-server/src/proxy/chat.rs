@@ -48,7 +48,7 @@ pub(crate) async fn chat(
     let upstream = upstream_of(app, parts.uri.path(), &body)?;
     let why_bare = match uses.is_off() {
         true => Some(WhyNothing::Off),
-        false => is_housekeeping(&body).then_some(WhyNothing::Housekeeping),
+        false => (!uses.is_asked && is_housekeeping(&body)).then_some(WhyNothing::Housekeeping),
     };
     if let Some(why) = why_bare {
         let sent = Body::from(body.forwarded(&[], |_| false).text);

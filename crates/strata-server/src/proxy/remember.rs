@@ -117,7 +117,7 @@ impl Exchange<'_> {
                     );
                 match self.in_time(left, recalling).await {
                     Ok(ChatMemory { block, row }) => {
-                        return (self.found(upto, block, row.context_items), row);
+                        return (self.found(upto, block, &row), row);
                     }
                     Err(problem) => (question, problem),
                 }
@@ -130,8 +130,13 @@ impl Exchange<'_> {
     }
 
     /// Remembers a block for the rest of the user's turn.
-    fn found(&self, upto: u64, block: Option<String>, items: u32) -> Recalled {
-        let tokens = block.as_ref().map_or(0, |block| self.app.engine().prompting.count_tokens(block));
+    fn found(&self, upto: u64, block: Option<String>, row: &RequestMetric) -> Recalled {
+        // Items are counted when they are recorded; a block without items is short.
+        let (items, tokens) = match (&block, row.context_items) {
+            (None, _) => (0, 0),
+            (Some(block), 0) => (0, self.app.engine().prompting.count_tokens(block)),
+            (Some(_), items) => (items, row.estimated_tokens),
+        };
         let injected = Injected { upto, block: block.clone(), items, tokens };
         let sessions = &self.app.proxy().histories;
         sessions.with(&self.user, &self.session, |known| known.injected = Some(injected));

@@ -24,7 +24,8 @@ pub(crate) struct ChatHeaders {
 #[serde(rename_all = "lowercase")]
 #[allow(dead_code, reason = "the document's, not the code's: a header is read by hand")]
 pub(crate) enum Switch {
-    /// The default: memories are recalled, and the conversation is recorded.
+    /// The default: memories are recalled, and the conversation is recorded. If it is asked for, also where a program
+    /// seems to ask for itself.
     On,
     /// Nothing is recalled or recorded.
     Off,
@@ -39,6 +40,8 @@ pub(crate) enum Switch {
 pub(crate) struct MemoryUse {
     pub(crate) recalls: bool,
     pub(crate) records: bool,
+    /// Whether the request asks for it, so that nothing else switches memory off.
+    pub(crate) is_asked: bool,
 }
 
 impl MemoryUse {
@@ -57,7 +60,11 @@ impl MemoryUse {
             }
         };
         let may = |scope| caller.require(scope).is_ok();
-        Ok(Self { recalls: recalls && may(KeyScope::Read), records: records && may(KeyScope::Write) })
+        Ok(Self {
+            recalls: recalls && may(KeyScope::Read),
+            records: records && may(KeyScope::Write),
+            is_asked: asked.is_some(),
+        })
     }
 
     /// Whether memory has no part at all.

@@ -53,14 +53,18 @@ fn serve(connection: TcpStream, requests: &Mutex<Vec<Received>>) -> io::Result<(
         let target = head.split(' ').nth(1).unwrap_or_default();
         let path = target.split('?').next().unwrap_or_default();
         match path {
+            _ if !head.starts_with("POST ") && !head.starts_with("DELETE ") => {
+                write_answer(stream, 405, "Allow: POST\r\n", &upstream::error("chats are posted"))?;
+            }
             "/v1/responses" => answer(stream, &Responses, &head, &body)?,
             "/v1/messages" => answer(stream, &Messages, &head, &body)?,
             "/v1/messages/count_tokens" => write_answer(stream, 200, "", &json!({"input_tokens": 7}))?,
             "/api/chat" => answer(stream, &OllamaChat, &head, &body)?,
             "/api/generate" => answer(stream, &OllamaGenerate, &head, &body)?,
-            _ if path.ends_with("/chat/completions") => {
-                upstream::answer(stream, &body, 1)?;
-            }
+            _ if path.ends_with("/chat/completions") => match upstream::problem(&body) {
+                Some(problem) => write_answer(stream, 400, "", &upstream::error(problem))?,
+                None => drop(upstream::answer(stream, &body, 1)?),
+            },
             _ if head.starts_with("DELETE ") => write_answer(stream, 200, "", &json!({"deleted": true}))?,
             _ => write_answer(stream, 404, "", &json!({"error": {"message": format!("no {path}")}}))?,
         }

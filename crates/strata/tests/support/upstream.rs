@@ -107,7 +107,7 @@ pub(super) fn read_request(reader: &mut BufReader<TcpStream>) -> io::Result<Opti
 }
 
 /// The reason for which a model would refuse a body.
-fn problem(body: &Value) -> Option<&'static str> {
+pub(super) fn problem(body: &Value) -> Option<&'static str> {
     if body["messages"].as_array().is_none_or(|messages| !messages.iter().all(Value::is_object)) {
         return Some("`messages` is a list of objects");
     }
@@ -117,7 +117,7 @@ fn problem(body: &Value) -> Option<&'static str> {
     (!matches!(body["user"], Value::Null | Value::String(_))).then_some("`user` is a text")
 }
 
-fn error(message: &str) -> Value {
+pub(super) fn error(message: &str) -> Value {
     json!({"error": {"message": message, "type": "scripted", "param": null, "code": "scripted"}})
 }
 

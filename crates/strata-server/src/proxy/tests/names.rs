@@ -204,6 +204,11 @@ async fn housekeeping_passes_bare_and_leaves_no_trace() {
     assert_eq!(chatting.upstream.last().json(), body);
     assert!(chatting.turns().await.is_empty());
     assert_eq!(chatting.rows().await, json!([]));
+    // Who asks for memory gets it.
+    let mut request = chat_request(body);
+    request.headers_mut().insert("x-strata-memory", "on".parse().unwrap());
+    chatting.server.send(request).await;
+    assert_eq!(chatting.turns().await.len(), 2);
 }
 
 #[tokio::test]
