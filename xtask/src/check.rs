@@ -15,7 +15,7 @@ const HELP: &str = "\
 The steps run in this order until one fails; a table at the end shows what each took.
   format     cargo fmt
   tidy       the house rules (cargo xtask tidy)
-  tools      the Python packages and the small model that tests use, into target/venv
+  tools      the packages and the small model that tests use, into target/venv, venv-apis and node
   deny       licences, sources, duplicate versions and advisories of dependencies (deny.toml);
              builds cargo-deny into target/tools once
   clippy     all lints, as errors
@@ -99,6 +99,8 @@ fn install(workspace: &Workspace, system: SystemPackages) -> Result<()> {
     tools::install(system)?;
     let target = workspace.target()?;
     tools::make_venv(workspace.root(), &target)?;
+    tools::make_api_venv(workspace.root(), &target)?;
+    tools::make_node(workspace.root(), &target)?;
     tools::add_model(workspace.root(), &target)
 }
 

@@ -1,4 +1,4 @@
-//! How tests are run: with nextest if it is installed, with the Python packages and the model that they need.
+//! How tests are run: with nextest if it is installed, with the packages and the model that they need.
 
 use std::process::Command;
 
@@ -26,11 +26,13 @@ pub(crate) fn has_nextest() -> bool {
     process::succeeds("cargo", &["nextest", "--version"])
 }
 
-/// Tells the tests where the Python packages are, and whether there is a model.
+/// Tells the tests where the packages are, and whether there is a model.
 pub(crate) fn with_venv<'a>(workspace: &Workspace, command: &'a mut Command) -> Result<&'a mut Command> {
     let target = workspace.target()?;
     if tools::test_model(workspace.root(), &target)? == TestModel::Missing {
         command.env("STRATA_TEST_MODEL", "missing");
     }
-    Ok(command.env("STRATA_TEST_VENV", tools::venv(&target)))
+    let command = command.env("STRATA_TEST_VENV", tools::venv(&target));
+    let command = command.env("STRATA_TEST_API_VENV", tools::api_venv(&target));
+    Ok(command.env("STRATA_TEST_NODE", tools::node_folder(&target)))
 }

@@ -1,7 +1,7 @@
 //! What the checks need beside Rust, and how to get it.
 //!
-//! System packages are installed only by root and only where that was not forbidden; Python packages go into a virtual
-//! environment of our own under `target`, pinned. To need another program, add it to [`TOOLS`].
+//! System packages are installed only by root and only where that was not forbidden; Python and Node packages go into
+//! folders of our own under `target`, pinned. To need another program, add it to [`TOOLS`].
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,12 +21,20 @@ struct Tool {
     packages: &'static [&'static str],
 }
 
-const TOOLS: &[Tool] = &[Tool {
-    name: "python3 with venv",
-    why: "the tests run clients and fuzzers from the Python world",
-    probe: &["python3", "-c", "import venv, ensurepip"],
-    packages: &["python3", "python3-venv"],
-}];
+const TOOLS: &[Tool] = &[
+    Tool {
+        name: "python3 with venv",
+        why: "the tests run clients and fuzzers from the Python world",
+        probe: &["python3", "-c", "import venv, ensurepip"],
+        packages: &["python3", "python3-venv"],
+    },
+    Tool {
+        name: "node with npm",
+        why: "the tests run clients from the JavaScript world",
+        probe: &["npm", "--version"],
+        packages: &["nodejs", "npm"],
+    },
+];
 
 /// Whether system packages may be installed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -79,8 +87,24 @@ pub(crate) fn venv(target: &Path) -> PathBuf {
     target.join("venv")
 }
 
+/// Where the virtual environment with the clients of the providers' APIs is.
+pub(crate) fn api_venv(target: &Path) -> PathBuf {
+    target.join("venv-apis")
+}
+
+/// Where the Node packages are.
+pub(crate) fn node_folder(target: &Path) -> PathBuf {
+    target.join("node")
+}
+
 /// What the virtual environment is made from.
 const PINS: &str = "xtask/requirements.txt";
+
+/// The clients of the providers' APIs, which need other versions of the same packages.
+const API_PINS: &str = "xtask/requirements-apis.txt";
+
+/// The Node packages.
+const NODE_PINS: &str = "xtask/package.json";
 
 /// A language model and its server, which tests can go without.
 const MODEL_PINS: &str = "xtask/requirements-model.txt";
@@ -105,6 +129,37 @@ pub(crate) fn make_venv(root: &Path, target: &Path) -> Result<()> {
     println!("making {}", venv.display());
     process::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))?;
     pip(&python, &["-r"], &root.join(PINS))?;
+    made.stamp()
+}
+
+/// Makes the virtual environment with the clients of the providers' APIs, or keeps one that was made from the same pins.
+pub(crate) fn make_api_venv(root: &Path, target: &Path) -> Result<()> {
+    let venv = api_venv(target);
+    let made = Made::from(root, &venv, API_PINS)?;
+    if made.is_current() {
+        println!("{} is up to date", venv.display());
+        return Ok(());
+    }
+    println!("making {}", venv.display());
+    process::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))?;
+    pip(&venv.join("bin/python"), &["--no-deps", "-r"], &root.join(API_PINS))?;
+    made.stamp()
+}
+
+/// Installs the Node packages, or keeps those that were installed from the same pins.
+pub(crate) fn make_node(root: &Path, target: &Path) -> Result<()> {
+    let folder = node_folder(target);
+    let made = Made::from(root, &folder, NODE_PINS)?;
+    if made.is_current() {
+        println!("{} is up to date", folder.display());
+        return Ok(());
+    }
+    println!("making {}", folder.display());
+    fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+    let pins = folder.join("package.json");
+    fs::write(&pins, &made.wanted).with_context(|| format!("writing {}", pins.display()))?;
+    let arguments = ["install", "--no-audit", "--no-fund", "--silent"];
+    process::run(Command::new("npm").args(arguments).current_dir(&folder))?;
     made.stamp()
 }
 

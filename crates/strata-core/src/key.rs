@@ -109,6 +109,9 @@ pub enum KeyScope {
     Write,
     /// Change data that all users share, and see the operator's data.
     Admin,
+    /// Chat through the proxy, with as much memory as `read` and `write` allow: with `read` alone nothing is recorded,
+    /// with `write` alone nothing is recalled.
+    Chat,
 }
 
 impl KeyScope {
@@ -129,11 +132,16 @@ pub struct Scopes {
     pub write: bool,
     /// [`KeyScope::Admin`].
     pub admin: bool,
+    /// [`KeyScope::Chat`].
+    pub chat: bool,
 }
 
 impl Scopes {
-    /// All scopes.
-    pub const ALL: Self = Self { read: true, write: true, admin: true };
+    /// All scopes that an administrator needs.
+    pub const ALL: Self = Self { read: true, write: true, admin: true, chat: false };
+
+    /// No scopes.
+    pub const NONE: Self = Self { read: false, write: false, admin: false, chat: false };
 
     /// Whether `scope` is among the permissions.
     pub fn contain(self, scope: KeyScope) -> bool {
@@ -141,6 +149,7 @@ impl Scopes {
             KeyScope::Read => self.read,
             KeyScope::Write => self.write,
             KeyScope::Admin => self.admin,
+            KeyScope::Chat => self.chat,
         }
     }
 }
@@ -148,7 +157,7 @@ impl Scopes {
 impl Default for Scopes {
     /// The permissions that an application needs: read and write.
     fn default() -> Self {
-        Self { read: true, write: true, admin: false }
+        Self { read: true, write: true, ..Self::NONE }
     }
 }
 
@@ -164,11 +173,11 @@ impl FromStr for Scopes {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let mut scopes = Self { read: false, write: false, admin: false };
+        let mut scopes = Self::NONE;
         for name in text.split(',') {
             let scope = KeyScope::from_str(name.trim()).map_err(|_| {
                 Error::invalid(format!(
-                    "scope `{}` is unknown; use `read`, `write` or `admin`, separated by commas",
+                    "scope `{}` is unknown; use `read`, `write`, `admin` or `chat`, separated by commas",
                     shown(name.trim())
                 ))
             })?;
@@ -176,6 +185,7 @@ impl FromStr for Scopes {
                 KeyScope::Read => scopes.read = true,
                 KeyScope::Write => scopes.write = true,
                 KeyScope::Admin => scopes.admin = true,
+                KeyScope::Chat => scopes.chat = true,
             }
         }
         Ok(scopes)
@@ -400,6 +410,7 @@ mod tests {
             ("write,read", "read,write"),
             ("admin", "admin"),
             (" read , admin,read", "read,admin"),
+            ("chat,read", "read,chat"),
         ] {
             assert_eq!(text.parse::<Scopes>().unwrap().to_string(), shown);
         }

@@ -60,7 +60,7 @@ impl Keys {
             check_name(name, "key")
                 .map_err(|error| Error::invalid(error.message().replace("key id", "the key's name")))?;
         }
-        if scopes == (Scopes { read: false, write: false, admin: false }) {
+        if scopes == Scopes::NONE {
             return Err(Error::invalid("the key has no scope; give it at least one"));
         }
         if let Some(end) = expires_at.filter(|end| *end <= now) {

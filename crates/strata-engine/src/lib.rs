@@ -47,7 +47,7 @@ pub use memories::{HistoryStep, Memories, MemoryEdit, NewMemory, Quote};
 pub use prompting::{ChatMemory, ChatQuestion, ChatSnapshot, PromptRequest, Prompted, Prompting};
 pub use recall::Recall;
 pub use recording::{Ending, Exchange, Recorded, Recording, align};
-pub use requests::Requests;
+pub use requests::{CLIENTS_SPACE, Requests};
 pub use sessions::Sessions;
 pub use summaries::{
     StructuredPoint, Summaries, SummaryReport, SummaryVersion, TextNode, TextSummary, WITHOUT_MODEL,

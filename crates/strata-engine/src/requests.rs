@@ -14,7 +14,7 @@ use strata_core::error::{Error, Result};
 use strata_core::id::{ItemId, RequestId, UserId};
 use strata_core::metric::RequestMetric;
 use strata_core::scope::{RecallScope, Scope};
-use strata_core::store::{MetricQuery, TurnQuery};
+use strata_core::store::{Change, ChangeSet, MetricQuery, TurnQuery};
 use strata_core::trace::{Explanation, Outcome, Trace, TraceCandidate};
 
 /// The rows and traces of recalls.
@@ -25,7 +25,17 @@ pub struct Requests {
     pub(crate) log: RequestLog,
 }
 
+/// The space whose progress is the number of clients that a user has without having been named, see
+/// [`Requests::note_clients`].
+pub const CLIENTS_SPACE: &str = "unnamed-clients";
+
 impl Requests {
+    /// Notes that several clients share a user because none of them names one, so that an operator is told later.
+    pub async fn note_clients(&self, user: &UserId, count: u64, now: Timestamp) -> Result<()> {
+        let noted = Change::SetProgress { space: CLIENTS_SPACE.to_owned(), revision: count };
+        self.store.apply(user, ChangeSet::one(now, noted)).await.map(drop)
+    }
+
     /// How many rows are not written yet.
     pub fn waiting(&self) -> usize {
         self.log.waiting()

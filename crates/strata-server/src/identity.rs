@@ -54,12 +54,29 @@ impl Caller {
         match self.identity.key() {
             Some(key) if !key.is_unbound() => Ok(key.user.clone()),
             // A gateway that forgets to name the user would mix the memories of all its users.
-            Some(_) => named.ok_or_else(|| {
-                ApiError::invalid(format!(
-                    "this key is bound to no user; name the one you ask for, in `{USER_HEADER}` or `user_id`"
-                ))
-            }),
+            Some(_) => named.ok_or_else(unnamed),
             None => Ok(named.unwrap_or_default()),
+        }
+    }
+
+    /// The user of a chat; `None` if neither key nor request names one. `own` are the names in Strata's fields, which
+    /// may not contradict the key. `label` is a name that another program sends: a bound key ignores it.
+    pub(crate) fn chat_user<'a>(
+        &self,
+        own: impl IntoIterator<Item = &'a Option<String>>,
+        label: Option<&str>,
+    ) -> Result<Option<UserId>, ApiError> {
+        let named = self.named(own)?;
+        if let Some(key) = self.identity.key().filter(|key| !key.is_unbound()) {
+            return Ok(Some(key.user.clone()));
+        }
+        let named = match named {
+            Some(user) => Some(user),
+            None => label.map(UserId::new).transpose()?,
+        };
+        match (named, self.identity.key()) {
+            (None, Some(_)) => Err(unnamed()),
+            (named, _) => Ok(named),
         }
     }
 
@@ -169,6 +186,12 @@ impl Caller {
             _ => Ok(user),
         }
     }
+}
+
+fn unnamed() -> ApiError {
+    ApiError::invalid(format!(
+        "this key is bound to no user; name the one you ask for, in `{USER_HEADER}` or `user_id`"
+    ))
 }
 
 fn foreign(key: &ApiKey) -> ApiError {

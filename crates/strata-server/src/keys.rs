@@ -25,6 +25,9 @@ use crate::throttle::{Permit, Throttle};
 /// The header for Strata's key when `Authorization` holds another service's key.
 pub(crate) const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
+/// The header in which Azure's clients send a key.
+pub(crate) const AZURE_KEY: HeaderName = HeaderName::from_static("api-key");
+
 /// The most keys in the cache; when it is full, it is emptied.
 const MAX_CACHED: usize = 10_000;
 
@@ -62,6 +65,24 @@ impl Identity {
     }
 }
 
+/// The scopes that a route needs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Needed {
+    /// All of these.
+    pub(crate) scopes: &'static [KeyScope],
+    /// This one instead, if there is one.
+    pub(crate) instead: Option<KeyScope>,
+}
+
+impl Needed {
+    fn check(self, identity: &Identity) -> Result<(), ApiError> {
+        match self.instead.map(|scope| identity.require(scope)) {
+            Some(Ok(())) => Ok(()),
+            _ => self.scopes.iter().try_for_each(|scope| identity.require(*scope)),
+        }
+    }
+}
+
 /// The keys that were used recently, and the requests of each.
 #[derive(Default)]
 pub(crate) struct Keys {
@@ -82,7 +103,7 @@ impl Keys {
     pub(crate) async fn admit(
         &self,
         (engine, settings): (&Engine, &Settings),
-        scopes: &[KeyScope],
+        needed: Needed,
         headers: &HeaderMap,
     ) -> Result<(Identity, Option<Permit>), ApiError> {
         let presented = PresentedKey::read(headers)?;
@@ -99,7 +120,7 @@ impl Keys {
             None => return Ok((Identity::default(), None)),
         };
         let identity = Identity { key: Some(Arc::clone(&key)), headers: presented.headers };
-        scopes.iter().try_for_each(|scope| identity.require(*scope))?;
+        needed.check(&identity)?;
         let permit = self.throttle.enter(&key, engine.now())?;
         Ok((identity, permit))
     }
@@ -177,7 +198,7 @@ struct PresentedKey {
 impl PresentedKey {
     fn read(headers: &HeaderMap) -> Result<Self, ApiError> {
         let mut presented = Self::default();
-        for name in [API_KEY, AUTHORIZATION] {
+        for name in [API_KEY, AZURE_KEY, AUTHORIZATION] {
             for value in headers.get_all(&name) {
                 let Some(text) = value.to_str().ok().and_then(|text| candidate(&name, text)) else {
                     continue;

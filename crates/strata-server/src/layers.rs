@@ -34,11 +34,11 @@ pub(crate) async fn admitted(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let Some(scopes) = Rules::of(&request, rules).access.scopes(request.method()) else {
+    let Some(needed) = Rules::of(&request, rules).access.needed(request.method()) else {
         return next.run(request).await;
     };
     let parts = (app.engine(), app.settings());
-    match app.keys().admit(parts, scopes, request.headers()).await {
+    match app.keys().admit(parts, needed, request.headers()).await {
         Ok((identity, permit)) => {
             request.extensions_mut().insert(identity);
             let response = next.run(request).await;

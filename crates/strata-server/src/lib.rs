@@ -34,4 +34,7 @@ pub mod wire;
 pub use app::App;
 pub use mcp::serve_mcp;
 pub use serve::serve;
-pub use settings::{ProxySettings, Reach, Secret, Settings, UpstreamUrl};
+pub use settings::{
+    ModelPattern, NameSources, ProxySettings, Reach, Secret, Settings, UpstreamApi, UpstreamSettings,
+    UpstreamUrl,
+};

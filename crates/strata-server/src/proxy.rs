@@ -1,9 +1,9 @@
-//! The OpenAI-compatible proxy: an application gets memory by changing one URL.
+//! The proxy: an application gets memory by changing one URL.
 //!
-//! For a chat completion, the proxy recalls, passes the request on and records ([`chat`]). Any other request under
-//! `/v1` goes to the upstream unchanged ([`forward`]). [`relay`] passes answers on and reads them, [`recorder`]
-//! records. The wire format is in [`compat::openai`](crate::compat::openai), the connections to the upstream are in
-//! [`upstream`](crate::upstream).
+//! For a chat, in the API of any provider ([`doors`]), the proxy recalls, passes the request on and records
+//! ([`chat`]). Any other request of these APIs goes to the upstream unchanged ([`forward`]). [`relay`] passes answers
+//! on and reads them, [`recorder`] records. The wire formats are in [`compat::chat`](crate::compat::chat) and beside
+//! it, the connections to the upstream are in [`upstream`](crate::upstream).
 //!
 //! Two rules always hold. Memory that fails or is slow never makes a chat fail, and delays it by at most
 //! [`ProxySettings::memory_deadline`](crate::ProxySettings::memory_deadline). A reply is recorded before its end is
@@ -11,22 +11,50 @@
 
 mod chat;
 mod compaction;
+mod doors;
 mod forward;
+mod housekeeping;
+mod models;
+mod names;
+mod recalled;
 mod recorder;
 mod relay;
+mod remember;
+mod switch;
+mod websocket;
 
-use axum::routing::any;
-use strata_core::key::KeyScope::{Read, Write};
+use axum::routing::{any, post};
 
 use crate::route::{Dialect, Route};
 
-/// Chat completions, which have memory, and all other paths under `/v1`.
+/// The paths with memory, and all other paths of the providers' APIs, which are passed on.
 pub(crate) fn routes() -> Vec<Route> {
+    use Dialect::{Anthropic, Ollama, OpenAi};
+    let also_read =
+        |route: Route| Route { handlers: route.handlers.fallback(forward::pass_on_reading), ..route };
+    let chats = [
+        (Route::new(doors::__path_complete_chat, doors::complete_chat), OpenAi),
+        (Route::new(doors::__path_create_response, doors::create_response), OpenAi),
+        (Route::new(doors::__path_create_message, doors::create_message), Anthropic),
+        (Route::new(doors::__path_ollama_chat, doors::ollama_chat), Ollama),
+        (Route::new(doors::__path_ollama_generate, doors::ollama_generate), Ollama),
+        (Route::new(doors::__path_azure_chat, doors::azure_chat), OpenAi),
+        // Azure's newer paths are OpenAI's own.
+        (Route::undocumented("/openai/v1/chat/completions", post(doors::complete_chat)), OpenAi),
+        (Route::undocumented("/openai/v1/responses", post(doors::create_response)), OpenAi),
+        (Route::undocumented("/openai/responses", post(doors::create_response)), OpenAi),
+    ];
+    let rest = [
+        ("/v1/messages/{*path}", Anthropic),
+        ("/v1/{*path}", OpenAi),
+        ("/api/{*path}", Ollama),
+        ("/openai/{*path}", OpenAi),
+    ];
+    let chats = chats.map(|(route, dialect)| also_read(route).chats().speaks(dialect));
+    let rest =
+        rest.map(|(path, dialect)| Route::undocumented(path, any(forward::pass_on)).passes().speaks(dialect));
     // A model may take minutes: chats have time limits of their own.
-    let chat = Route::new(chat::__path_complete_chat, chat::complete_chat).needs(&[Read, Write]);
-    let chat = Route { handlers: chat.handlers.fallback(forward::pass_on_reading), ..chat };
-    let rest = Route::undocumented("/v1/{*path}", any(forward::pass_on));
-    [chat, rest].map(|route| route.speaks(Dialect::OpenAi).unlimited()).into()
+    chats.into_iter().chain(rest).map(Route::unlimited).collect()
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use utoipa::Path;
 use utoipa::openapi::{HttpMethod, OpenApi};
 
 use crate::app::App;
+use crate::keys::Needed;
 
 /// A path, its handlers and its rules.
 pub(crate) struct Route {
@@ -44,6 +45,10 @@ pub(crate) enum Access {
     ByMethod,
     /// Every method needs all of these scopes.
     Scopes(&'static [KeyScope]),
+    /// Every method needs the scopes `read` and `write`, or the scope `chat`.
+    Chat,
+    /// As by method, or the scope `chat`.
+    Passed,
     /// No key is needed.
     Open,
 }
@@ -58,6 +63,17 @@ pub(crate) enum Dialect {
     Mem0,
     /// The shape that OpenAI's clients read.
     OpenAi,
+    /// The shape that Anthropic's clients read.
+    Anthropic,
+    /// The shape that Ollama's clients read.
+    Ollama,
+}
+
+impl Dialect {
+    /// Whether the route belongs to the API of a model provider.
+    pub(crate) fn is_proxied(self) -> bool {
+        matches!(self, Self::OpenAi | Self::Anthropic | Self::Ollama)
+    }
 }
 
 impl Route {
@@ -99,6 +115,18 @@ impl Route {
         self
     }
 
+    /// The route is a chat: a key may be confined to chats.
+    pub(crate) fn chats(mut self) -> Self {
+        self.rules.access = Access::Chat;
+        self
+    }
+
+    /// The route is passed on to the upstream.
+    pub(crate) fn passes(mut self) -> Self {
+        self.rules.access = Access::Passed;
+        self
+    }
+
     /// The route answers without a key.
     pub(crate) fn open(mut self) -> Self {
         self.rules.access = Access::Open;
@@ -129,16 +157,18 @@ impl Rules {
 }
 
 impl Access {
-    /// The scopes that a key needs, all of them; `None` if no key is needed.
-    pub(crate) fn scopes(self, method: &Method) -> Option<&'static [KeyScope]> {
-        match self {
-            Self::Open => None,
-            Self::Scopes(scopes) => Some(scopes),
-            Self::ByMethod if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) => {
-                Some(&[KeyScope::Read])
-            }
-            Self::ByMethod => Some(&[KeyScope::Write]),
-        }
+    /// The scopes that a key needs; `None` if no key is needed.
+    pub(crate) fn needed(self, method: &Method) -> Option<Needed> {
+        let is_reading = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+        let scopes: &[KeyScope] = match self {
+            Self::Open => return None,
+            Self::Scopes(scopes) => scopes,
+            Self::Chat => &[KeyScope::Read, KeyScope::Write],
+            Self::ByMethod | Self::Passed if is_reading => &[KeyScope::Read],
+            Self::ByMethod | Self::Passed => &[KeyScope::Write],
+        };
+        let is_proxied = matches!(self, Self::Chat | Self::Passed);
+        Some(Needed { scopes, instead: is_proxied.then_some(KeyScope::Chat) })
     }
 }
 

@@ -106,6 +106,8 @@ async fn connection(stream: TcpStream, service: Router, app: App, mut stopping: 
         .max_header_size(MAX_HEADER_BYTES)
         .keep_alive(true);
     let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+    // A WebSocket of the proxy leaves HTTP.
+    let connection = connection.with_upgrades();
     let mut connection = pin!(connection);
     let result = tokio::select! {
         result = connection.as_mut() => result,

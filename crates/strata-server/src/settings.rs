@@ -4,7 +4,9 @@ mod proxy;
 
 use std::time::Duration;
 
-pub use proxy::{ProxySettings, Secret, UpstreamUrl};
+pub use proxy::{
+    ModelPattern, NameSources, ProxySettings, Secret, UpstreamApi, UpstreamSettings, UpstreamUrl,
+};
 
 /// The settings of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]

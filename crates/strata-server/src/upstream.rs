@@ -1,6 +1,8 @@
 //! The state of the proxy: the connections to the upstream, and the data kept for sessions between two requests.
 
+mod choice;
 mod sessions;
+mod unnamed;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,9 +19,11 @@ use hyper::body::Incoming;
 use tokio::sync::Semaphore;
 
 use crate::error::{ApiError, chain};
-use crate::keys::Identity;
-use crate::settings::{ProxySettings, UpstreamUrl};
-pub(crate) use sessions::{PromptHistories, hash};
+use crate::keys::{API_KEY, AZURE_KEY, Identity};
+use crate::settings::{ProxySettings, Secret, UpstreamApi, UpstreamSettings, UpstreamUrl};
+pub(crate) use choice::{Asked, Upstreams};
+pub(crate) use sessions::{Injected, PromptHistories, hash};
+pub(crate) use unnamed::UnnamedClients;
 
 /// Headers for a single connection (RFC 9110, 7.6.1), which are not passed on.
 const HOP_BY_HOP: [HeaderName; 9] = [
@@ -42,8 +46,9 @@ const MAX_RECORDINGS: u32 = 1 << 20;
 
 /// The state that all requests to the proxy share.
 pub(crate) struct ProxyState {
-    upstream: Option<Upstream>,
+    pub(crate) upstreams: Upstreams,
     pub(crate) histories: PromptHistories,
+    pub(crate) unnamed: UnnamedClients,
     /// Each recording holds a permit. If all are free, nothing is being recorded.
     pub(crate) recordings: Arc<Semaphore>,
 }
@@ -51,22 +56,11 @@ pub(crate) struct ProxyState {
 impl ProxyState {
     pub(crate) fn new(settings: &ProxySettings) -> Self {
         Self {
-            upstream: settings.upstream.as_ref().map(|url| Upstream::new(url, settings)),
+            upstreams: Upstreams::new(settings),
             histories: PromptHistories::default(),
+            unnamed: UnnamedClients::default(),
             recordings: Arc::new(Semaphore::new(MAX_RECORDINGS as usize)),
         }
-    }
-
-    /// The upstream, if one is configured.
-    pub(crate) fn upstream(&self) -> Result<&Upstream, ApiError> {
-        self.upstream.as_ref().ok_or_else(|| {
-            ApiError::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "no_upstream",
-                "no upstream is configured; start Strata with `--upstream URL` or set `upstream`, as in \
-                 `https://api.openai.com/v1`",
-            )
-        })
     }
 
     /// Waits until all exchanges that have passed are recorded, at most for this time.
@@ -77,11 +71,14 @@ impl ProxyState {
     }
 }
 
-/// An OpenAI-compatible server.
+/// A server of models.
 pub(crate) struct Upstream {
+    /// Its place in the list.
+    pub(crate) number: usize,
+    pub(crate) api: UpstreamApi,
     client: strata_http::Client<Body>,
     url: UpstreamUrl,
-    key: Option<HeaderValue>,
+    key: Option<Secret>,
     timeout: Duration,
 }
 
@@ -95,9 +92,10 @@ pub(crate) enum AnswerUse {
 }
 
 impl Upstream {
-    pub(crate) fn new(url: &UpstreamUrl, settings: &ProxySettings) -> Self {
-        let key = settings.upstream_key.as_ref().and_then(|key| strata_http::bearer(key.expose()).ok());
-        Self { client: strata_http::client(), url: url.clone(), key, timeout: settings.upstream_timeout }
+    fn new(number: usize, settings: &UpstreamSettings, timeout: Duration) -> Self {
+        let UpstreamSettings { url, key, api, .. } = settings.clone();
+        let timeout = settings.timeout.unwrap_or(timeout);
+        Self { number, api, client: strata_http::client(), url, key, timeout }
     }
 
     /// The longest pause between two pieces of an answer.
@@ -158,12 +156,59 @@ impl Upstream {
             sent.remove(name);
         }
         if let Some(key) = &self.key {
-            sent.insert(AUTHORIZATION, key.clone());
+            KeyHeader::of(self.api, parts).insert(key, &mut sent);
         }
         if answer == AnswerUse::Read {
             sent.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
         sent
+    }
+}
+
+/// How an API takes its key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum KeyHeader {
+    Bearer,
+    /// Anthropic's `x-api-key`.
+    Anthropic,
+    /// Azure's `api-key`.
+    Azure,
+}
+
+impl KeyHeader {
+    /// The form that the upstream's API has; if it speaks several, the path and the headers tell.
+    fn of(api: UpstreamApi, parts: &Parts) -> Self {
+        let path = parts.uri.path();
+        match api {
+            UpstreamApi::Azure => return Self::Azure,
+            // Its imitation of OpenAI's API takes keys as OpenAI does.
+            UpstreamApi::Anthropic if !path.ends_with("/chat/completions") => return Self::Anthropic,
+            _ => {}
+        }
+        if path.starts_with("/v1/messages") || parts.headers.contains_key("anthropic-version") {
+            return Self::Anthropic;
+        }
+        if path.starts_with("/openai/") { Self::Azure } else { Self::Bearer }
+    }
+
+    /// Puts a key into the headers, in place of the client's.
+    fn insert(self, key: &Secret, headers: &mut HeaderMap) {
+        for name in [AUTHORIZATION, API_KEY, AZURE_KEY] {
+            headers.remove(name);
+        }
+        let plain = || {
+            let mut value = HeaderValue::from_str(key.expose())?;
+            value.set_sensitive(true);
+            Ok(value)
+        };
+        let (name, value) = match self {
+            Self::Bearer => (AUTHORIZATION, strata_http::bearer(key.expose())),
+            Self::Anthropic => (API_KEY, plain()),
+            Self::Azure => (AZURE_KEY, plain()),
+        };
+        if let Ok(value) = value {
+            headers.insert(name, value);
+        }
     }
 }
 

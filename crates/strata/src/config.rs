@@ -13,6 +13,7 @@ mod store_url;
 mod table;
 #[cfg(test)]
 mod tests;
+mod upstreams;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -167,10 +168,10 @@ impl Config {
     /// The upstream's model, for chats; `None` without an upstream, where memory replies alone.
     pub fn chat_model(&self) -> Result<Option<OpenAiChat>> {
         let proxy = &self.server.proxy;
-        let Some(upstream) = &proxy.upstream else { return Ok(None) };
-        let url = format!("{upstream}/chat/completions");
-        let key = proxy.upstream_key.as_ref();
-        self.open_ai(&url, &self.upstream_model, key, proxy.upstream_timeout).map(Some)
+        let Some(upstream) = proxy.upstream_of(&self.upstream_model) else { return Ok(None) };
+        let url = format!("{}/chat/completions", upstream.url);
+        let timeout = upstream.timeout.unwrap_or(proxy.upstream_timeout);
+        self.open_ai(&url, &self.upstream_model, upstream.key.as_ref(), timeout).map(Some)
     }
 
     /// The model that learns; `None` for the rules.

@@ -61,7 +61,7 @@ impl Victim {
     /// The path of an operation with valid names, so that a case is wrong in only one way.
     fn path(&self, template: &str) -> String {
         let name = if template.starts_with("/memories") { &self.memory } else { "trip" };
-        template.replace("{id}", name)
+        template.replace("{id}", name).replace("{deployment}", "d")
     }
 }
 
@@ -86,7 +86,9 @@ fn assert_refused(answer: &Answer, statuses: &[u16], what: &str) {
         answer.header("content-type").is_some_and(|kind| kind.starts_with("application/json")),
         "{what}: {answer:?}"
     );
-    let message = answer.json()["error"]["message"].as_str().unwrap_or_default().to_owned();
+    let error = answer.json()["error"].clone();
+    // Ollama's clients read a text.
+    let message = error["message"].as_str().or(error.as_str()).unwrap_or_default().to_owned();
     assert!(message.len() > 10 && text.len() < 8_000, "{what}: the error should be clear and short: {text}");
 }
 
@@ -130,11 +132,18 @@ fn good_body(template: &str) -> Value {
         "/sessions/{id}/prompt" => json!({ "question": "where do I live?" }),
         "/sessions/{id}/context" => json!({ "session_id": "trip", "facts": ["likes tea"] }),
         "/sessions/{id}/state" => json!({ "diagnostic": { "device_ip": "10.0.0.7" } }),
-        "/v1/chat/completions" => {
+        "/v1/responses" => json!({ "memory_id": "trip", "input": "hello" }),
+        "/api/generate" => json!({ "memory_id": "trip", "prompt": "hello" }),
+        _ if is_chat(template) => {
             json!({ "memory_id": "trip", "messages": [{ "role": "user", "content": "hello" }] })
         }
         other => panic!("`{other}` is new: give this test a valid body for it"),
     }
+}
+
+/// Whether the route is a chat in the API of a provider.
+fn is_chat(template: &str) -> bool {
+    ["/v1/", "/api/", "/openai/"].iter().any(|prefix| template.starts_with(prefix))
 }
 
 #[test]
@@ -167,11 +176,14 @@ fn every_route_that_takes_a_body_refuses_a_bad_one() {
         let is_context = operation.template == "/sessions/{id}/context";
         let is_state = operation.template == "/sessions/{id}/state";
         // A chat is forwarded to the upstream byte for byte, and the upstream judges its other fields and its media type.
-        let is_chat = operation.template == "/v1/chat/completions";
+        let is_chat = is_chat(&operation.template);
+        // These APIs have requests without messages.
+        let needs_nothing =
+            ["/v1/responses", "/api/chat", "/api/generate"].contains(&operation.template.as_str());
         for (what, body) in bodies {
             let is_taken = match what {
                 "an unknown field" => is_context || is_state || is_chat,
-                "an empty object" => is_state,
+                "an empty object" => is_state || needs_nothing,
                 "each field twice" => is_chat,
                 _ => false,
             };
@@ -337,6 +349,12 @@ fn invalid_values_are_refused() {
         ("/memories", json!({ "text": two_megabytes, "user_id": "default", "infer": false })),
         ("/memories", json!({ "text": "a", "user_id": "*", "infer": false })),
         ("/v1/chat/completions", json!({ "messages": null })),
+        ("/v1/responses", json!({ "input": 5 })),
+        ("/v1/responses", json!({ "input": "a", "conversation": 5 })),
+        ("/v1/messages", json!({ "messages": "hello" })),
+        ("/v1/messages", json!({ "messages": [message("user", "a")], "metadata": { "user_id": "*" } })),
+        ("/api/chat", json!({ "messages": "hello" })),
+        ("/api/generate", json!({ "prompt": ["hello"] })),
         ("/v1/chat/completions", json!({ "messages": "hello" })),
         ("/v1/chat/completions", json!({ "messages": message("user", "a") })),
         ("/v1/chat/completions", json!({ "messages": [message("user", "a")], "user": "*" })),

@@ -1,5 +1,5 @@
-//! `kill -9` during chats loses no reply that a client received completely: the real binary between real clients and a scripted
-//! model, with many deaths.
+//! `kill -9` during chats loses no reply that a client received completely: the real binary between clients of all APIs and a
+//! scripted model, with many deaths.
 //!
 //! After the last death the same file is served again and read completely. A reply that a client received completely is recorded
 //! word for word. For every other reply that had begun, the question is recorded, and either the reply or the fact that it was
@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use support::{Random, Server, Upstream, reply_to};
+use support::{Apis, Random, Server, reply_to};
 
 const ROUNDS: u64 = 12;
 const CLIENTS: u64 = 6;
@@ -26,6 +26,15 @@ const SEED: u64 = 20_261_116;
 /// The lease in seconds. After that time, the replies of a dead process are marked as interrupted.
 const LEASE_SECS: u32 = 5;
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The APIs that the clients speak, in turn: the path, the field of the messages, and what the end of a stream has.
+const APIS: [(&str, &str, &str); 5] = [
+    ("/v1/chat/completions", "messages", "data: [DONE]"),
+    ("/v1/responses", "input", "event: response.completed"),
+    ("/v1/messages", "messages", "event: message_stop"),
+    ("/api/chat", "messages", "\"done\":true"),
+    ("/openai/deployments/d/chat/completions", "messages", "data: [DONE]"),
+];
 
 /// A chat of a client, and what it received.
 #[derive(Debug)]
@@ -42,7 +51,7 @@ struct Chat {
 fn what_a_client_saw_the_end_of_is_recorded_and_the_rest_is_marked() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("proxy.db");
-    let upstream = Upstream::start();
+    let upstream = Apis::start();
     let mut random = Random(SEED);
     let mut chats = Vec::new();
     for round in 0..ROUNDS {
@@ -75,7 +84,7 @@ fn await_the_awaited(server: &Server) {
     }
 }
 
-fn start(file: &Path, upstream: &Upstream) -> Server {
+fn start(file: &Path, upstream: &Apis) -> Server {
     // On a busy machine a write may take longer than the default deadline of a chat, so the deadline is long here.
     let upstream = format!("upstream={}", upstream.url());
     let lease = format!("learn.lease_secs={LEASE_SECS}");
@@ -105,11 +114,13 @@ fn chat_until_cut(address: &str, received: &mpsc::Sender<()>, round: u64, client
         let question = format!("question {number} of {session} with some words to stream");
         history.push(json!({"role": "user", "content": question}));
         let is_stream = !(number + client).is_multiple_of(3);
-        let body = json!({"model": "m", "messages": history, "stream": is_stream, "memory_id": session});
-        let bytes = exchange(address, &body.to_string()).unwrap_or_default();
+        let (path, field, end) = APIS[client as usize % APIS.len()];
+        let mut body = json!({"model": "m", "max_tokens": 50, "stream": is_stream, "memory_id": session});
+        body[field] = json!(history);
+        let bytes = exchange(address, path, &body.to_string()).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         let has_ended = match is_stream {
-            true => text.ends_with("0\r\n\r\n") && text.contains("data: [DONE]"),
+            true => text.ends_with("0\r\n\r\n") && text.contains(end),
             false => text
                 .split_once("\r\n\r\n")
                 .is_some_and(|(_, body)| serde_json::from_str::<Value>(body).is_ok()),
@@ -130,12 +141,12 @@ fn chat_until_cut(address: &str, received: &mpsc::Sender<()>, round: u64, client
 }
 
 /// The bytes until the connection ends, for any reason.
-fn exchange(address: &str, body: &str) -> std::io::Result<Vec<u8>> {
+fn exchange(address: &str, path: &str, body: &str) -> std::io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     let head = format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
-         Connection: close\r\nContent-Length: {}\r\n\r\n",
+        "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+         X-Api-Key: sk-test\r\nAnthropic-Version: 2023-06-01\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     stream.write_all((head + body).as_bytes())?;

@@ -9,7 +9,7 @@ mod support;
 
 use std::process::Command;
 
-use support::{Server, Upstream, venv};
+use support::{Apis, Server, venv};
 
 /// The number of cases per operation: with the other phases, about a minute. There is one worker, because with two the seed
 /// does not fix the order.
@@ -24,7 +24,7 @@ fn the_server_does_what_its_document_says() {
         schemathesis.display()
     );
     let directory = tempfile::tempdir().unwrap();
-    let upstream = Upstream::start();
+    let upstream = Apis::start();
     let setting = format!("upstream={}", upstream.url());
     let mut server = Server::start_with(&directory.path().join("fuzz.db"), &[&setting]);
     let output = Command::new(schemathesis)

@@ -43,6 +43,15 @@ pub struct Exchange {
     job: Job,
 }
 
+/// Who keeps the conversation.
+#[derive(Debug, Clone, Copy)]
+enum History {
+    /// The client, which sends it with every request.
+    Sent,
+    /// The provider: the client sends new messages only.
+    Kept,
+}
+
 /// The payload of the job that awaits a reply.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct AwaitedReply {
@@ -62,6 +71,17 @@ pub enum Ending {
     Failed(NewMessage),
 }
 
+/// The position of new messages at the end of a session. They are known if they are its last turns already.
+fn after_all(stored: &[Turn], heard: &[Heard]) -> Alignment {
+    let last = stored.iter().rev().map(|turn| Stored::from(turn).key);
+    let is_repeated = !heard.is_empty()
+        && stored.len() >= heard.len()
+        && last.zip(heard.iter().rev()).all(|(stored, heard)| stored == heard.key);
+    let after = stored.last().map(|turn| turn.seq);
+    let known = if is_repeated { heard.len() } else { 0 };
+    Alignment { after, known, abandoned: Vec::new(), is_certain: true }
+}
+
 impl Recording {
     /// Stores those of `messages` that the session does not have yet, and a job that stands for the awaited reply.
     /// Sending the same messages again stores nothing twice. Turns on a branch that the client has left are removed
@@ -71,6 +91,28 @@ impl Recording {
         user: &UserId,
         session: &SessionId,
         messages: &[NewMessage],
+    ) -> Result<Exchange> {
+        self.exchange(user, session, messages, History::Sent).await
+    }
+
+    /// As [`Recording::open_exchange`], for a client that leaves the conversation to its provider and sends only new
+    /// messages. They follow the session's last turn. If they are the session's last turns already, without a reply,
+    /// the client has repeated its request, and nothing is stored twice.
+    pub async fn continue_exchange(
+        &self,
+        user: &UserId,
+        session: &SessionId,
+        messages: &[NewMessage],
+    ) -> Result<Exchange> {
+        self.exchange(user, session, messages, History::Kept).await
+    }
+
+    async fn exchange(
+        &self,
+        user: &UserId,
+        session: &SessionId,
+        messages: &[NewMessage],
+        history: History,
     ) -> Result<Exchange> {
         let now = self.clock.now();
         let messages = messages.iter().map(|message| self.fitted(message.clone())).collect();
@@ -83,7 +125,14 @@ impl Recording {
         let mut tried = 0;
         loop {
             let found = session_now(self.store.as_ref(), self.clock.as_ref(), user, session).await?;
-            let (stored, alignment) = self.aligned(user, session, found.turn_count, &heard).await?;
+            let (stored, alignment) = match history {
+                History::Sent => self.aligned(user, session, found.turn_count, &heard).await?,
+                History::Kept => {
+                    let stored = self.last_turns(user, session, found.turn_count, FIRST_LOOK).await?;
+                    let alignment = after_all(&stored, &heard);
+                    (stored, alignment)
+                }
+            };
             let mut turns = messages[alignment.known.min(messages.len())..].to_vec();
             // A client may send more messages than one call may store. Only the last ones are stored; the others are
             // too old to matter to recall.

@@ -12,7 +12,8 @@ mod lenient;
 
 use axum::Json;
 use axum::extract::State;
-use axum::routing::{delete, get, post, put};
+use axum::http::{Method, StatusCode, Uri};
+use axum::routing::{any, delete, get, post, put};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use strata_core::key::KeyScope;
@@ -46,7 +47,8 @@ const PAGE: u32 = 100;
 pub(crate) fn routes() -> Vec<Route> {
     // A list and a search have a body, but write nothing.
     let read = |path, handlers| Route::undocumented(path, handlers).needs(&[KeyScope::Read]);
-    [
+    let absent = ABSENT.iter().map(|path| Route::undocumented(*path, any(refuse)));
+    let present = [
         Route::undocumented("/v1/ping/", get(ping)),
         Route::undocumented("/v3/memories/add/", post(add::add_memories)),
         read("/v3/memories/", post(list_memories)),
@@ -60,9 +62,36 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::undocumented("/v1/entities/", get(entities::list_entities)),
         Route::undocumented("/v2/entities/{type}/{name}/", delete(entities::delete_entity)),
         Route::undocumented("/reset", post(entities::reset)),
-    ]
-    .map(|route| route.speaks(Dialect::Mem0))
-    .into()
+    ];
+    present.into_iter().chain(absent).map(|route| route.speaks(Dialect::Mem0)).collect()
+}
+
+/// Paths of mem0's service that Strata does not have. They are refused here, because the proxy would pass them, with
+/// what they say about users, to the server of the model.
+const ABSENT: [&str; 15] = [
+    "/v1/memories",
+    "/v1/batch",
+    "/v1/entities",
+    "/v1/ping",
+    "/v1/feedback",
+    "/v1/feedback/",
+    "/v1/exports",
+    "/v1/exports/",
+    "/v1/exports/get/",
+    "/v1/summary",
+    "/v1/summary/",
+    "/v1/webhooks/{*path}",
+    "/v1/events/",
+    "/v1/entities/{*path}",
+    "/api/v1/{*path}",
+];
+
+async fn refuse(method: Method, uri: Uri) -> ApiError {
+    let message = format!(
+        "Strata has no {method} `{}` of mem0's service; docs/mem0.md lists what it has, and nothing was passed on",
+        uri.path()
+    );
+    ApiError::new(StatusCode::NOT_IMPLEMENTED, "not_supported", message)
 }
 
 /// The client calls this route when it is created. It expects an answer with names for things that Strata does not

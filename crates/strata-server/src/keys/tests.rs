@@ -60,7 +60,9 @@ async fn get(server: &TestServer, uri: &str, headers: &[(&str, &str)]) -> Answer
 }
 
 fn code(answer: &Answer) -> (u16, String) {
-    let code = answer.json()["error"]["code"].as_str().unwrap_or_default().to_owned();
+    let body = answer.json();
+    // Ollama's clients read a text in `error`.
+    let code = body["error"]["code"].as_str().or(body["code"].as_str()).unwrap_or_default().to_owned();
     (answer.status.as_u16(), code)
 }
 

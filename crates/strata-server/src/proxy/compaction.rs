@@ -4,7 +4,7 @@ use strata_core::{Role, SessionId, UserId};
 use strata_engine::prompt::{Compaction, Message as SaidMessage, MessageSize, compacted, summary_share};
 
 use crate::app::App;
-use crate::compat::openai::request::ChatBody;
+use crate::compat::chat::ChatBody;
 use crate::upstream::hash;
 
 /// The tokens that a message needs besides its content, as OpenAI counts them.
@@ -24,7 +24,7 @@ pub(crate) struct Compacted {
 impl Compacted {
     /// Whether the message at `place` is removed.
     pub(crate) fn is_gone(&self, body: &ChatBody<'_>, place: usize) -> bool {
-        place < self.first_kept && body.messages[place].role != Some(Role::System)
+        place < self.first_kept && body.messages()[place].role != Some(Role::System)
     }
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn compact(app: &App, user: &UserId, session: &SessionId, body: &Chat
     let budget = app.settings().proxy.compact_tokens;
     // The question never counts: a long one would replace the whole conversation by a summary.
     let question = body.question();
-    let counted = body.messages.iter().enumerate().filter(|(place, _)| Some(*place) != question);
+    let counted = body.messages().iter().enumerate().filter(|(place, _)| Some(*place) != question);
     let bytes: usize = counted.map(|(_, message)| message.bytes()).sum();
     // No tokenizer makes more tokens than there are bytes.
     if budget == 0 || bytes <= budget as usize {
@@ -41,7 +41,7 @@ pub(crate) fn compact(app: &App, user: &UserId, session: &SessionId, body: &Chat
     }
     app.proxy().histories.with(user, session, |known| {
         let sizes: Vec<MessageSize> = body
-            .messages
+            .messages()
             .iter()
             .enumerate()
             .map(|(place, message)| {
@@ -52,7 +52,7 @@ pub(crate) fn compact(app: &App, user: &UserId, session: &SessionId, body: &Chat
                 let content = known.tokens(hash(message.said.as_bytes()), || {
                     app.engine().prompting.count_tokens(&message.said)
                 });
-                let tokens = content.saturating_add(MESSAGE_TOKENS + PART_TOKENS * message.other_parts());
+                let tokens = content.saturating_add(MESSAGE_TOKENS + PART_TOKENS * message.other_parts);
                 MessageSize { role, tokens }
             })
             .collect();
@@ -64,7 +64,7 @@ pub(crate) fn compact(app: &App, user: &UserId, session: &SessionId, body: &Chat
         let freed = sizes[..first_kept].iter().filter(|size| size.role != Role::System);
         let freed = freed.fold(0, |sum: u32, size| sum.saturating_add(size.tokens));
         let most = summary_share(budget).min(freed);
-        let gone = body.messages[..first_kept].iter().filter(|message| message.role != Some(Role::System));
+        let gone = body.messages()[..first_kept].iter().filter(|message| message.role != Some(Role::System));
         let gone: Vec<SaidMessage> =
             gone.filter_map(|message| Some(SaidMessage::new(message.role?, message.said.clone()))).collect();
         let mut all = String::new();

@@ -1,4 +1,4 @@
-//! Requests under `/v1` without memory: they pass to the upstream and back unchanged, piece by piece.
+//! Requests of the providers' APIs without memory: they pass to the upstream and back unchanged, piece by piece.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -7,21 +7,59 @@ use std::time::Duration;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::Method;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
 use axum::response::Response;
 use hyper::body::{Frame, Incoming, SizeHint};
 use tokio::time::{Instant, Sleep};
 
+use super::websocket::is_upgrade;
+use super::{models, websocket};
 use crate::app::App;
+use crate::compat::chat::splice::{self, Object};
 use crate::error::{ApiError, wrong_method};
-use crate::upstream::{AnswerUse, answer_headers};
+use crate::extract::read_body_in_time;
+use crate::upstream::{AnswerUse, Asked, answer_headers};
+
+/// The largest body that is read for the model that it names. Larger ones have no model, or are no JSON.
+const MAX_READ_BYTES: u64 = 8 * 1024 * 1024;
 
 /// Passes a request on.
 pub(crate) async fn pass_on(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
-    let upstream = app.proxy().upstream()?;
-    let (parts, body) = request.into_parts();
+    if is_upgrade(request.headers()) {
+        return websocket::pass(&app, request).await;
+    }
+    let is_list = request.method() == Method::GET && request.uri().path() == "/v1/models";
+    if is_list && app.proxy().upstreams.are_several() {
+        return models::list(&app, request).await;
+    }
+    let (parts, body, model) = read_model(&app, request).await?;
+    let by_path = Asked::of_path(parts.uri.path());
+    let asked = Asked { model: model.as_deref().or(by_path.model), ..by_path };
+    let upstream = app.proxy().upstreams.choose(&asked)?;
     let headers = upstream.headers(&parts, AnswerUse::Pass);
     let answer = upstream.send(parts.method, &parts.uri, headers, body).await?;
     Ok(unread(answer, upstream.timeout()))
+}
+
+/// Reads the model that a body names, if that decides anything.
+async fn read_model(app: &App, request: Request) -> Result<(Parts, Body, Option<String>), ApiError> {
+    let is_json = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let is_json = is_json.is_some_and(|kind| kind.trim_start().starts_with("application/json"));
+    let is_short =
+        request.body().size_hint().exact().is_some_and(|bytes| (1..=MAX_READ_BYTES).contains(&bytes));
+    let (parts, body) = request.into_parts();
+    if !(app.proxy().upstreams.are_several() && is_json && is_short) {
+        return Ok((parts, body, None));
+    }
+    let limit = (MAX_READ_BYTES as usize, "proxy.max_body_bytes");
+    let request = Request::from_parts(parts.clone(), body);
+    let bytes = read_body_in_time(request, limit, app.settings().body_timeout).await?;
+    let model = match splice::parse(&bytes) {
+        Ok((text, place)) => Object::at(text, &place).string("model").map(|model| model.into_owned()),
+        Err(_) => None,
+    };
+    Ok((parts, Body::from(bytes), model))
 }
 
 /// Passes on requests for chats that the upstream has stored; other methods are refused.

@@ -33,6 +33,18 @@ pub(crate) struct ExchangeStart {
     pub(crate) user: UserId,
     pub(crate) session: SessionId,
     pub(crate) messages: Vec<NewMessage>,
+    /// Whether the provider keeps the conversation, so that all messages are new.
+    pub(crate) is_kept: bool,
+}
+
+impl ExchangeStart {
+    async fn open(&self, engine: &Engine) -> strata_core::Result<Exchange> {
+        let Self { user, session, messages, is_kept } = self;
+        match is_kept {
+            true => engine.recording.continue_exchange(user, session, messages).await,
+            false => engine.recording.open_exchange(user, session, messages).await,
+        }
+    }
 }
 
 /// The events that the recording task waits for.
@@ -86,9 +98,9 @@ async fn run(
 ) {
     // The semaphore is never closed, and more requests than permits would not fit into memory.
     let _recording = app.proxy().recordings.clone().try_acquire_owned();
-    let ExchangeStart { user, session, messages } = &start;
+    let user = &start.user;
     let engine = app.engine();
-    let mut exchange = match engine.recording.open_exchange(user, session, messages).await {
+    let mut exchange = match start.open(engine).await {
         Ok(exchange) => {
             let _ = opened.send(());
             Some(exchange)
@@ -155,16 +167,15 @@ async fn record(
     mut exchange: Option<Exchange>,
     ending: Ending,
 ) -> strata_core::Result<()> {
-    let ExchangeStart { user, session, messages } = start;
     let (mut tries, mut pause) = (1, FIRST_PAUSE);
     loop {
         let recorded = async {
             let open = match exchange.take() {
                 Some(open) => open,
-                None => engine.recording.open_exchange(user, session, messages).await?,
+                None => start.open(engine).await?,
             };
             exchange = Some(open.clone());
-            engine.recording.close_exchange(user, open, ending.clone()).await
+            engine.recording.close_exchange(&start.user, open, ending.clone()).await
         };
         match recorded.await {
             Err(error) if error.is_retryable() && tries < MAX_TRIES => {

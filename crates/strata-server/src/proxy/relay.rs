@@ -1,7 +1,7 @@
 //! Passes a reply on as it arrives, and reads it for the recorder.
 //!
 //! Frames are passed on unchanged, with the same boundaries. The last one waits until the reply is recorded, so a
-//! reply whose end a client has seen is never lost. For a stream, this is the frame with `[DONE]` or the end itself.
+//! reply whose end a client has seen is never lost. For a stream, this is the frame with the last event or the end itself.
 //! A document is of no use before its end, so all of it waits.
 
 use std::collections::VecDeque;
@@ -18,7 +18,9 @@ use tokio::time::Sleep;
 
 use super::forward::{BodyError, IdleTimeoutBody};
 use super::recorder::ExchangeRecorder;
-use crate::compat::openai::reply::{Reply, StreamReader, failure};
+use crate::app::App;
+use crate::compat::chat::ChatApi;
+use crate::compat::chat::reply::{Framing, Reply, StreamReader, document, failure};
 
 /// A larger document is passed on without being read: no reply is that long.
 const MAX_DOCUMENT_BYTES: usize = 64 * 1024 * 1024;
@@ -26,9 +28,12 @@ const MAX_DOCUMENT_BYTES: usize = 64 * 1024 * 1024;
 /// A reply that is being passed on.
 pub(crate) struct Relay {
     upstream: IdleTimeoutBody,
+    api: &'static dyn ChatApi,
     reader: ReplyReader,
     recorder: Option<ExchangeRecorder>,
     deadline: Duration,
+    /// Notes which upstream stores the reply.
+    home: (App, usize),
     phase: Phase,
     /// Frames that wait for the recording.
     held: VecDeque<Frame<Bytes>>,
@@ -54,21 +59,24 @@ enum Phase {
 }
 
 impl Relay {
-    /// Passes `upstream` on. `deadline` is the longest time that its end waits for the recording.
+    /// Passes `upstream` on: a document, or a stream with this framing. `home` is the number of the upstream. Without a
+    /// recorder nothing is read.
     pub(crate) fn new(
         upstream: IdleTimeoutBody,
-        status: StatusCode,
-        is_stream: bool,
-        recorder: ExchangeRecorder,
-        deadline: Duration,
+        (status, framing): (StatusCode, Option<Framing>),
+        api: &'static dyn ChatApi,
+        recorder: Option<ExchangeRecorder>,
+        home: (App, usize),
     ) -> Self {
-        let reader = match (status.is_success(), is_stream) {
-            (true, true) => ReplyReader::Stream(Box::default()),
-            (true, false) => ReplyReader::Document(Vec::new()),
+        let reader = match (status.is_success(), framing) {
+            _ if recorder.is_none() => ReplyReader::Nothing,
+            (true, Some(framing)) => ReplyReader::Stream(Box::new(StreamReader::new(api, framing))),
+            (true, None) => ReplyReader::Document(Vec::new()),
             (false, _) => ReplyReader::Failure(status, Vec::new()),
         };
-        let (recorder, phase, held) = (Some(recorder), Phase::Passing, VecDeque::new());
-        Self { upstream, reader, recorder, deadline, phase, held, broken: None }
+        let (phase, held) = (Phase::Passing, VecDeque::new());
+        let deadline = home.0.settings().proxy.memory_deadline;
+        Self { upstream, api, reader, recorder, deadline, home, phase, held, broken: None }
     }
 
     /// Reads a piece. Returns whether it may pass at once.
@@ -97,11 +105,12 @@ impl Relay {
                 if cut == Cut::AtItsEnd {
                     stream.finish();
                 }
+                self.settle(&stream.reply);
                 stream_ending(stream.reply, cut)
             }
             ReplyReader::Document(bytes) => {
-                let mut reply = Reply::default();
-                reply.read_document(&bytes);
+                let reply = document(self.api, &bytes);
+                self.settle(&reply);
                 match (reply.error(), reply.is_complete()) {
                     (Some(_), _) => Ending::Failed(failure(None, &bytes, "it said nothing")),
                     (None, true) => Ending::Complete(reply.into_message()),
@@ -113,6 +122,14 @@ impl Relay {
                 Ending::Failed(failure(Some(status.as_u16()), &bytes, fallback))
             }
             ReplyReader::Nothing => Ending::Interrupted(Reply::default().into_message()),
+        }
+    }
+
+    /// The next request that goes on with the reply has to go to the same upstream.
+    fn settle(&self, reply: &Reply) {
+        let (app, upstream) = &self.home;
+        if let Some(id) = reply.id() {
+            app.proxy().upstreams.settle(id, *upstream);
         }
     }
 

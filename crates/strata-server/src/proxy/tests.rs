@@ -1,10 +1,14 @@
 //! The proxy in process, in front of a scripted upstream on a real socket.
 
 mod compaction;
+mod doors;
 mod memory;
+mod names;
 mod passing;
 mod upstream;
+mod upstreams;
 mod walls;
+mod websocket;
 
 use std::sync::Arc;
 use std::time::Duration;

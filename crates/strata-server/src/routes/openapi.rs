@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
 use super::{context, state};
-use crate::compat::openai;
+use crate::compat::chat;
 use crate::error::ErrorResponse;
 use crate::route::{Access, Dialect, Route, Rules};
 
@@ -27,8 +27,8 @@ pub(crate) fn routes() -> Vec<Route> {
     info(
         title = "Strata",
         description = "Memory for any LLM application. Every failure is JSON in the shape of `ErrorResponse`; a path that \
-            is not listed answers 404, a method that is not listed 405 with `Allow`. Under `/v1` a failure has the shape of \
-            `ChatErrorResponse`, and paths that are not listed are passed to the upstream."
+            is not listed answers 404, a method that is not listed 405 with `Allow`. Under `/v1`, `/api` and `/openai` a failure \
+            has the shape of the imitated API, and paths that are not listed are passed to the upstream."
     ),
     components(schemas(ErrorResponse))
 )]
@@ -108,10 +108,10 @@ fn describe_keys(document: &mut Value) {
 /// Adds the scopes that a key needs for an operation.
 fn describe_scopes(rules: Rules, method: &str, operation: &mut Value) {
     let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap_or_default();
-    match rules.access.scopes(&method) {
+    match rules.access.needed(&method) {
         None => operation["security"] = json!([]),
-        Some(scopes) => {
-            let scopes: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
+        Some(needed) => {
+            let scopes: Vec<&str> = needed.scopes.iter().map(|scope| scope.as_str()).collect();
             operation["x-strata-scopes"] = json!(scopes);
         }
     }
@@ -136,7 +136,7 @@ fn complete(rules: Rules, operation: &mut Value) {
             }
         }
     }
-    let is_proxied = rules.dialect == Dialect::OpenAi;
+    let is_proxied = rules.dialect.is_proxied();
     let needs_key = rules.access != Access::Open;
     let takes_body = operation.get("requestBody").is_some();
     if takes_body {
@@ -165,7 +165,12 @@ fn complete(rules: Rules, operation: &mut Value) {
     }
     for (status, response) in responses.iter_mut() {
         if !status.starts_with('2') {
-            let name = if is_proxied { "ChatErrorResponse" } else { "ErrorResponse" };
+            let name = match rules.dialect {
+                Dialect::OpenAi => "ChatErrorResponse",
+                Dialect::Anthropic => "MessagesErrorResponse",
+                Dialect::Ollama => "OllamaErrorResponse",
+                Dialect::Strata | Dialect::Mem0 => "ErrorResponse",
+            };
             let schema = json!({ "$ref": format!("#/components/schemas/{name}") });
             response["content"] = json!({ "application/json": { "schema": schema } });
         }
@@ -195,8 +200,9 @@ fn refine(schemas: &mut Value) {
     filters(schemas);
     schemas["ContextDocument"] = context::schema();
     schemas["StateDocument"] = state::schema();
-    schemas["ChatRequest"] = openai::request_schema();
-    schemas["ChatErrorResponse"] = openai::failure_schema();
+    for (name, schema) in chat::schemas() {
+        schemas[name] = schema;
+    }
     for name in ["MessageRequest", "AddRequest", "ReviseRequest"] {
         let metadata = &mut schemas[name]["properties"]["metadata"];
         metadata["propertyNames"] = no_nul.clone();
@@ -304,8 +310,17 @@ mod tests {
                 }
             }
         }
-        // Except for the one documented route, everything under `/v1` belongs to the upstream.
-        served.insert(("POST".to_owned(), "/v1/chat/completions".to_owned()));
+        // Except for the chats, everything under the paths of the providers belongs to the upstream.
+        for path in [
+            "/v1/chat/completions",
+            "/v1/responses",
+            "/v1/messages",
+            "/api/chat",
+            "/api/generate",
+            "/openai/deployments/{deployment}/chat/completions",
+        ] {
+            served.insert(("POST".to_owned(), path.to_owned()));
+        }
         assert_eq!(served, documented());
     }
 

@@ -35,12 +35,22 @@ pub(crate) struct PromptHistory {
     /// The last prompt: its beginning, and the hash of each block of the rest.
     head: Vec<u8>,
     blocks: Vec<u64>,
-    /// The block in front of the last question, and the hash of the conversation up to there.
-    pub(crate) injected: Option<(u64, Option<String>)>,
+    /// The block in front of the last question.
+    pub(crate) injected: Option<Injected>,
     /// The summary that replaces the messages with this hash.
     pub(crate) summary: Option<(u64, Option<String>)>,
     /// The tokens of messages, by the hash of the text.
     counts: HashMap<u64, u32>,
+}
+
+/// A block in front of a question.
+#[derive(Clone)]
+pub(crate) struct Injected {
+    /// The hash of the conversation up to the question.
+    pub(crate) upto: u64,
+    pub(crate) block: Option<String>,
+    pub(crate) items: u32,
+    pub(crate) tokens: u32,
 }
 
 impl PromptHistories {

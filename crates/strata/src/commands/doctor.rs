@@ -9,13 +9,13 @@ use serde::Serialize;
 use serde_json::json;
 use strata::SystemClock;
 use strata::config::LearnModel;
-use strata_core::Store;
 use strata_core::job::JobStatus;
 use strata_core::key::KeyState;
 use strata_core::ports::{Clock, Embedder};
 use strata_core::store::{CheckDepth, Health, JobQuery, KeyQuery, Page};
-use strata_engine::MODEL_FAILED;
+use strata_core::{Store, UserId};
 use strata_engine::index::SEGMENT_SPACE;
+use strata_engine::{CLIENTS_SPACE, MODEL_FAILED};
 
 use super::{Context, JsonArgs, serve};
 use crate::failure::{Failure, Outcome};
@@ -275,6 +275,7 @@ async fn check_store(
     let health = store.check(depth).await?;
     let mut findings = findings_of(&health);
     findings.push(check_keys(context, store.as_ref()).await?);
+    findings.extend(check_unnamed_clients(store.as_ref()).await?);
     findings.extend(check_learning_model(context, store.as_ref()).await?);
     findings.extend(background::check(store.as_ref()).await?);
     // These checks read each user, so they are part of the thorough check only.
@@ -310,6 +311,16 @@ async fn check_keys(context: &Context, store: &dyn Store) -> strata_core::Result
 }
 
 /// Whether the learning model could be used for the last jobs; `None` without a model.
+/// Warns if several clients of the proxy share the user `default`, because none of them names its user.
+async fn check_unnamed_clients(store: &dyn Store) -> strata_core::Result<Option<Finding>> {
+    let clients = store.progress(&UserId::default(), CLIENTS_SPACE).await?;
+    let found = format!(
+        "{clients} clients name no user, so they share the memories of `default`; give each a key (`strata keys create \
+         --user NAME`), or let them name their user (docs/clients.md)"
+    );
+    Ok((clients > 1).then(|| Finding::new("users", Status::Warning, found)))
+}
+
 async fn check_learning_model(context: &Context, store: &dyn Store) -> strata_core::Result<Option<Finding>> {
     let LearnModel::Remote { model, .. } = context.config.learning.model() else { return Ok(None) };
     let query = JobQuery { status: Some(JobStatus::Done), limit: JOBS_A_USER, ..JobQuery::default() };

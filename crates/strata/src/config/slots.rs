@@ -37,7 +37,11 @@ pub(super) struct Slot<'a> {
 type Store<'a> = Box<dyn FnOnce(&Value) -> Result<()> + 'a>;
 
 impl<'a> Slot<'a> {
-    fn new(default: String, accepts: String, store: impl FnOnce(&Value) -> Result<()> + 'a) -> Self {
+    pub(super) fn new(
+        default: String,
+        accepts: String,
+        store: impl FnOnce(&Value) -> Result<()> + 'a,
+    ) -> Self {
         Self { default, accepts, is_secret: false, store: Box::new(store) }
     }
 
@@ -245,13 +249,13 @@ pub(super) fn profiles(field: &mut Vec<Profile>) -> Slot<'_> {
     })
 }
 
-/// A value as `strata config` shows it: of a list, its texts or the names of its tables.
+/// A value as `strata config` shows it: of a list, its texts or the names or addresses of its tables.
 pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Float(number) => number.to_string(),
         Value::Array(list) => list.iter().map(shown).collect::<Vec<_>>().join(","),
-        Value::Table(table) => table.get("name").map(shown).unwrap_or_default(),
+        Value::Table(table) => table.get("name").or(table.get("url")).map(shown).unwrap_or_default(),
         Value::Integer(_) | Value::Boolean(_) | Value::Datetime(_) => value.to_string(),
     }
 }

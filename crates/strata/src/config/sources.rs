@@ -74,6 +74,11 @@ impl Sources {
     }
 }
 
+/// A variable that a setting names, as for the key of an upstream.
+pub(super) fn variable(name: &str) -> Option<String> {
+    std::env::var_os(name).and_then(|value| value.into_string().ok()).filter(|value| !value.is_empty())
+}
+
 /// The user's text editor: `$VISUAL`, else `$EDITOR`.
 pub fn editor() -> Option<OsString> {
     ["VISUAL", "EDITOR"].into_iter().filter_map(std::env::var_os).find(|editor| !editor.is_empty())

@@ -17,6 +17,7 @@ use super::slots::{
     optional, optional_number, optional_text, origins, profiles, secret, switch, text, typed,
 };
 use super::sources::PREFIX;
+use super::upstreams::upstreams;
 use super::{Config, LearnModel, LogFormat};
 
 const MIB: usize = 1024 * 1024;
@@ -121,9 +122,8 @@ pub(super) const GROUPS: &[(&str, &[Entry])] = &[
             "maximum number of open connections"),
     ]),
     ("Upstream and proxy", &[
-        entry("upstream", |c| optional(&mut c.server.proxy.upstream, "",
-            "the address of an OpenAI-compatible server, as in `https://api.openai.com/v1`", |text| text.parse().ok()),
-            "the server that the proxy forwards chats to, and that `strata chat` talks to"),
+        entry("upstream", |c| upstreams(&mut c.server.proxy),
+            "the server that the proxy forwards chats to, and that `strata chat` talks to; see «Several upstreams»"),
         entry("upstream_key", |c| secret(&mut c.server.proxy.upstream_key),
             "the upstream's API key, instead of the key that clients send"),
         entry("upstream_model", |c| text(&mut c.upstream_model),
@@ -136,6 +136,14 @@ pub(super) const GROUPS: &[(&str, &[Entry])] = &[
             "older messages of a chat with more tokens, the question aside, are replaced by a summary; 0 keeps them all"),
         entry("proxy.max_body_bytes", |c| number(&mut c.server.proxy.max_body_bytes, 1024..=4096 * MIB),
             "maximum size of a chat's body, in bytes"),
+        entry("proxy.user_headers", |c| names(&mut c.server.proxy.names.user_headers),
+            "headers in which other programs name the user of a chat; the first one that is given counts"),
+        entry("proxy.session_headers", |c| names(&mut c.server.proxy.names.session_headers),
+            "headers in which other programs name the conversation of a chat"),
+        entry("proxy.user_fields", |c| names(&mut c.server.proxy.names.user_fields),
+            "fields of a chat's body that name the user, after the headers; a point separates a field inside another"),
+        entry("proxy.session_fields", |c| names(&mut c.server.proxy.names.session_fields),
+            "fields of a chat's body that name the conversation, after the headers"),
     ]),
     ("Recall", &[
         entry("recall.scope", |c| choice(&mut c.engine.recall.scope, [("session", RecallScope::Session), ("user", RecallScope::User)]),

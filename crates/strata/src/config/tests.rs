@@ -4,7 +4,7 @@ use strata_core::context::CompactionLimits;
 use strata_engine::learn::LearnSettings;
 use strata_engine::learn::summarising::{SummaryPrompt, SummaryPrompts};
 use strata_engine::learn::window::WindowSettings;
-use strata_server::ProxySettings;
+use strata_server::{ModelPattern, ProxySettings};
 
 use super::table::{entries, nearest};
 use super::*;
@@ -363,6 +363,52 @@ fn the_proxy_is_configured() {
     assert!(error.message().contains("https://api.openai.com/v1"), "{error}");
     assert!(with_flags(&[("memory_deadline_ms", "0")]).is_err());
     assert_eq!(with_flags(&[("upstream", "")]).unwrap().server.proxy.upstream, None);
+}
+
+#[test]
+fn several_upstreams_are_configured() {
+    let file = r#"
+        [[upstream]]
+        match = "claude-*"
+        url = "https://api.anthropic.com"
+        dialect = "anthropic"
+        key = "sk-ant-7"
+
+        [[upstream]]
+        match = ["llama*", "qwen*"]
+        url = "http://127.0.0.1:11434"
+        dialect = "ollama"
+        timeout_secs = 30
+
+        [[upstream]]
+        url = "https://api.openai.com/v1"
+    "#;
+    let config = with_file(file).unwrap();
+    let upstreams = &config.server.proxy.upstreams;
+    assert_eq!(upstreams.len(), 3);
+    assert_eq!(upstreams[0].key, Some(Secret::new("sk-ant-7")));
+    assert_eq!(upstreams[1].timeout, Some(Duration::from_secs(30)));
+    assert_eq!(upstreams[2].models, [ModelPattern::new("*")]);
+    let listed = shown(&config, "upstream");
+    assert!(listed.contains("https://api.anthropic.com") && !listed.contains("sk-ant-7"), "{listed}");
+    let of = |model: &str| config.server.proxy.upstream_of(model).unwrap().url.to_string();
+    assert_eq!(of("claude-x"), "https://api.anthropic.com/v1");
+    assert_eq!(of("gpt-5"), "https://api.openai.com/v1");
+    for (wrong, says) in [
+        ("[[upstream]]\nmatch = \"a\"", "url"),
+        ("[[upstream]]\nurl = \"host\"", "https://api.openai.com/v1"),
+        ("[[upstream]]\nurl = \"http://a\"\nmatch = []", "`match`"),
+        ("[[upstream]]\nurl = \"http://a\"\ndialect = \"soap\"", "soap"),
+        ("[[upstream]]\nurl = \"http://a\"\nkey = \"a\"\nkey_env = \"B\"", "several keys"),
+        ("[[upstream]]\nurl = \"http://a\"\nkey_env = \"NO_SUCH_VARIABLE_HERE\"", "NO_SUCH_VARIABLE_HERE"),
+        ("[[upstream]]\nurl = \"http://a\"\nkey_file = \"no/such/file\"", "no/such/file"),
+        ("[[upstream]]\nurl = \"http://a\"\ntimeout_secs = 0", "timeout_secs"),
+        ("[[upstream]]\nurl = \"http://a\"\nretries = 3", "retries"),
+        ("upstream = 5", "upstream"),
+    ] {
+        let error = with_file(wrong).unwrap_err();
+        assert!(error.message().contains(says), "{wrong}: {error}");
+    }
 }
 
 #[test]

@@ -100,7 +100,7 @@ fn wrong_usage_is_answered_with_two() {
     check(&["keys", "create"], "--user");
     check(&["keys", "create", "--user", ""], "user id is empty");
     check(&["keys", "create", "--user", "ada", "--admin"], "--admin");
-    check(&["keys", "create", "--user", "ada", "--scopes", "all"], "`read`, `write` or `admin`");
+    check(&["keys", "create", "--user", "ada", "--scopes", "all"], "`read`, `write`, `admin` or `chat`");
     check(&["keys", "create", "--user", "ada", "--expires", "soon"], "`90d`");
     check(&["keys", "create", "--user", "ada", "--expires", "2020-01-01"], "in the past");
     check(&["keys", "create", "--user", "ada", "--rate", "0"], "60/min");

@@ -12,6 +12,8 @@ pub(crate) struct Operation {
     pub(crate) scopes: Option<Vec<String>>,
     /// Whether the operation has a user.
     pub(crate) knows_users: bool,
+    /// Whether the operation is a chat, where the field `user` is a label.
+    is_chat: bool,
     value: Value,
 }
 
@@ -40,6 +42,7 @@ pub(crate) fn operations(document: &Value) -> Vec<Operation> {
                 method: method.to_uppercase(),
                 path: path.clone(),
                 scopes,
+                is_chat: value["tags"] == json!(["proxy"]),
                 knows_users: text.contains("X-Strata-User") || text.contains("\"user_id\""),
                 value: value.clone(),
             });
@@ -88,7 +91,13 @@ pub(crate) fn tempting(name: &str, ann: &Ann) -> Vec<Value> {
         "memory_scope" => vec![json!("session"), json!("user")],
         "memory_top_k" => vec![json!(1000)],
         "memory_recency_weight" | "memory_score_threshold" => vec![json!(0.0), json!(1.0)],
-        "X-Strata-Memory" => vec![json!("on"), json!("off")],
+        "X-Strata-Memory" => ["on", "off", "read", "write"].map(Value::from).to_vec(),
+        // Names of other programs, which a bound key takes for labels.
+        "user" | "safety_identifier" => vec![json!("ann")],
+        "prompt_cache_key" | "conversation" => vec![json!(ann.session)],
+        "previous_response_id" => vec![json!("resp_of_ann")],
+        "deployment" => vec![json!("d"), json!("../../sessions")],
+        "input" | "prompt" => vec![json!("which garden"), json!("what did I say last time")],
         "Idempotency-Key" => vec![json!(ann.idempotency_key)],
         "If-Match" => vec![json!(ann.tag), json!("*")],
         // Bob's own text.
@@ -116,6 +125,10 @@ fn plain_body(schema: &str) -> Value {
         "ChatRequest" => {
             json!({ "model": "any", "messages": [{ "role": "user", "content": "which garden do I like" }] })
         }
+        "ResponsesRequest" => json!({ "model": "any", "input": "which garden do I like" }),
+        "MessagesRequest" | "OllamaChatRequest" => json!({ "model": "any", "max_tokens": 9,
+            "messages": [{ "role": "user", "content": "which garden do I like" }] }),
+        "OllamaGenerateRequest" => json!({ "model": "any", "prompt": "which garden do I like" }),
         "ContextDocument" => json!({ "session_id": "walks", "facts": ["a garden of my own"] }),
         "StateDocument" => json!({ "own": "a garden" }),
         other => panic!("`{other}` is new: give `plain_body` one that its operation takes"),
@@ -172,14 +185,17 @@ pub(crate) fn calls(operation: &Operation, document: &Value, ann: &Ann) -> Vec<C
                 other => panic!("a parameter in `{other}` is new: put it into the calls"),
             }
         }
-        for name in fields.keys().filter(|name| !matches!(name.as_str(), "user_id" | "user")) {
+        let is_name = |name: &str| name == "user_id" || name == "user" && !operation.is_chat;
+        for name in fields.keys().filter(|name| !is_name(name)) {
             requests.extend(tempting(name, ann).into_iter().map(|value| base.with_field(name, value)));
         }
         for request in requests.iter_mut().skip(1) {
             request.is_varied = true;
         }
-        let as_ann: Vec<Request> =
-            requests.iter().flat_map(|request| request.as_ann(&parameters, &fields)).collect();
+        let as_ann: Vec<Request> = requests
+            .iter()
+            .flat_map(|request| request.as_ann(&parameters, &fields, operation.is_chat))
+            .collect();
         calls.extend(requests.into_iter().chain(as_ann).map(|request| request.into_call(&operation.method)));
     }
     calls
@@ -241,7 +257,7 @@ impl Request {
     }
 
     /// The same request in ann's name, with the name in every possible place.
-    fn as_ann(&self, parameters: &[Value], fields: &Map<String, Value>) -> Vec<Self> {
+    fn as_ann(&self, parameters: &[Value], fields: &Map<String, Value>, is_chat: bool) -> Vec<Self> {
         let takes = |name: &str| parameters.iter().any(|parameter| parameter["name"] == name);
         let mut requests = Vec::new();
         if takes("X-Strata-User") {
@@ -250,7 +266,8 @@ impl Request {
         if takes("user_id") {
             requests.push(self.with_query("user_id", json!("ann")));
         }
-        for field in ["user_id", "user"].into_iter().filter(|field| fields.contains_key(*field)) {
+        let names: &[&str] = if is_chat { &["user_id"] } else { &["user_id", "user"] };
+        for field in names.iter().filter(|field| fields.contains_key(**field)) {
             requests.push(self.with_field(field, json!("ann")));
         }
         // A right name in one place does not permit a wrong name in another.
@@ -258,7 +275,7 @@ impl Request {
             requests
                 .push(self.with_header("X-Strata-User", &json!("bob")).with_query("user_id", json!("ann")));
         }
-        if fields.contains_key("user_id") && fields.contains_key("user") {
+        if fields.contains_key("user_id") && fields.contains_key("user") && !is_chat {
             requests.push(self.with_field("user_id", json!("bob")).with_field("user", json!("ann")));
         }
         requests.into_iter().map(|request| Self { names_ann: true, ..request }).collect()

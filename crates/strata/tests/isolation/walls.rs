@@ -62,6 +62,10 @@ impl Walled {
             ("/search", "SearchRequest", "query"),
             ("/sessions/{id}/prompt", "PromptBodyRequest", "question"),
             ("/v1/chat/completions", "ChatRequest", "messages"),
+            ("/v1/responses", "ResponsesRequest", "input"),
+            ("/v1/messages", "MessagesRequest", "messages"),
+            ("/api/chat", "OllamaChatRequest", "messages"),
+            ("/api/generate", "OllamaGenerateRequest", "prompt"),
         ] {
             let fields = self.document["components"]["schemas"][schema]["properties"].clone();
             for body in bodies(fields.as_object().unwrap(), question) {
@@ -81,6 +85,9 @@ impl Walled {
         for (path, mut body) in [
             ("/search", json!({ "query": "which garden" })),
             ("/v1/chat/completions", json!({ "messages": [{ "role": "user", "content": "my garden?" }] })),
+            ("/v1/responses", json!({ "input": "my garden?" })),
+            ("/v1/messages", json!({ "messages": [{ "role": "user", "content": "my garden?" }] })),
+            ("/api/generate", json!({ "prompt": "my garden?" })),
         ] {
             body["memory_id"] = json!(OTHER);
             let answer = send(&mut self.client, self.key.as_deref(), "POST", path, &[], Some(&body));
@@ -118,12 +125,25 @@ fn bodies(fields: &Map<String, Value>, question: &str) -> Vec<Value> {
     let ask = |words: Value| match question {
         "messages" => json!({ "messages": [{ "role": "user", "content": words }] }),
         "question" => json!({ "question": words, "format": "chat" }),
+        "input" | "prompt" => json!({ question: words }),
         _ => json!({ "query": words }),
     };
     let mut questions = tempting("query", &nobody);
     questions.extend(["我喜欢什么", "之前说过的花园", "what do I like"].map(Value::from));
     let mut bodies: Vec<Value> = questions.into_iter().map(ask).collect();
-    let named = ["user_id", "user", "session_id", "memory_id", "run_id", question];
+    // Names of a user lift the wall; names of a session choose another one.
+    let named = [
+        "user_id",
+        "user",
+        "safety_identifier",
+        "metadata",
+        "session_id",
+        "memory_id",
+        "run_id",
+        "conversation",
+        "prompt_cache_key",
+        question,
+    ];
     for field in fields.keys().filter(|field| !named.contains(&field.as_str())) {
         for value in tempting(field, &nobody) {
             let mut body = bodies[0].clone();

@@ -1,6 +1,7 @@
 //! Shared parts of the end-to-end tests: the real binary, and a small HTTP client that sends valid and invalid requests.
 #![allow(dead_code, unused_imports, reason = "each test uses its part")]
 
+mod apis;
 mod client;
 pub(crate) mod model;
 mod upstream;
@@ -10,6 +11,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+pub(crate) use apis::Apis;
 pub(crate) use client::{Answer, Client, Framing};
 use serde_json::Value;
 pub(crate) use upstream::{Upstream, reply_to};
@@ -46,6 +48,22 @@ pub(crate) fn venv() -> PathBuf {
     match std::env::var_os("STRATA_TEST_VENV") {
         Some(path) => path.into(),
         None => [env!("CARGO_MANIFEST_DIR"), "../../target/venv"].iter().collect(),
+    }
+}
+
+/// The virtual environment with the clients of the providers' APIs that `cargo xtask check` creates.
+pub(crate) fn api_venv() -> PathBuf {
+    match std::env::var_os("STRATA_TEST_API_VENV") {
+        Some(path) => path.into(),
+        None => [env!("CARGO_MANIFEST_DIR"), "../../target/venv-apis"].iter().collect(),
+    }
+}
+
+/// The folder with the Node packages that `cargo xtask check` creates.
+pub(crate) fn node_folder() -> PathBuf {
+    match std::env::var_os("STRATA_TEST_NODE") {
+        Some(path) => path.into(),
+        None => [env!("CARGO_MANIFEST_DIR"), "../../target/node"].iter().collect(),
     }
 }
 

@@ -85,7 +85,7 @@ fn serve(connection: TcpStream, requests: &Mutex<Vec<Received>>, memory: &Mutex<
     Ok(())
 }
 
-fn read_request(reader: &mut BufReader<TcpStream>) -> io::Result<Option<(String, Vec<u8>)>> {
+pub(super) fn read_request(reader: &mut BufReader<TcpStream>) -> io::Result<Option<(String, Vec<u8>)>> {
     let mut head = String::new();
     loop {
         let mut line = String::new();
@@ -107,7 +107,7 @@ fn read_request(reader: &mut BufReader<TcpStream>) -> io::Result<Option<(String,
 }
 
 /// The reason for which a model would refuse a body.
-fn problem(body: &Value) -> Option<&'static str> {
+pub(super) fn problem(body: &Value) -> Option<&'static str> {
     if body["messages"].as_array().is_none_or(|messages| !messages.iter().all(Value::is_object)) {
         return Some("`messages` is a list of objects");
     }
@@ -117,7 +117,7 @@ fn problem(body: &Value) -> Option<&'static str> {
     (!matches!(body["user"], Value::Null | Value::String(_))).then_some("`user` is a text")
 }
 
-fn error(message: &str) -> Value {
+pub(super) fn error(message: &str) -> Value {
     json!({"error": {"message": message, "type": "scripted", "param": null, "code": "scripted"}})
 }
 
@@ -144,7 +144,7 @@ pub(crate) fn reply_to(question: &str) -> String {
 }
 
 /// Answers a request, and returns whether the connection stays open.
-fn answer(stream: &mut TcpStream, body: &Value, asked: u32) -> io::Result<bool> {
+pub(super) fn answer(stream: &mut TcpStream, body: &Value, asked: u32) -> io::Result<bool> {
     let question = question(body);
     let has_result =
         body["messages"].as_array().into_iter().flatten().any(|message| message["role"] == "tool");
@@ -220,11 +220,11 @@ fn write_chunk(stream: &mut TcpStream, chunk: &Value) -> io::Result<()> {
     write_piece(stream, format!("data: {chunk}\n\n").as_bytes())
 }
 
-fn write_head(stream: &mut TcpStream, kind: &str) -> io::Result<()> {
+pub(super) fn write_head(stream: &mut TcpStream, kind: &str) -> io::Result<()> {
     write!(stream, "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nTransfer-Encoding: chunked\r\n\r\n")
 }
 
-fn write_piece(stream: &mut TcpStream, piece: &[u8]) -> io::Result<()> {
+pub(super) fn write_piece(stream: &mut TcpStream, piece: &[u8]) -> io::Result<()> {
     let mut framed = format!("{:x}\r\n", piece.len()).into_bytes();
     framed.extend_from_slice(piece);
     framed.extend_from_slice(b"\r\n");
@@ -235,7 +235,12 @@ fn write_json(stream: &mut TcpStream, status: u16, body: &Value) -> io::Result<(
     write_answer(stream, status, "X-Upstream: scripted\r\n", body)
 }
 
-fn write_answer(stream: &mut TcpStream, status: u16, headers: &str, body: &Value) -> io::Result<()> {
+pub(super) fn write_answer(
+    stream: &mut TcpStream,
+    status: u16,
+    headers: &str,
+    body: &Value,
+) -> io::Result<()> {
     let body = body.to_string();
     let head = format!(
         "HTTP/1.1 {status} Scripted\r\nContent-Type: application/json\r\n{headers}Content-Length: {}\r\n\r\n",

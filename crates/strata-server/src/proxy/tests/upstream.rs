@@ -79,11 +79,16 @@ impl ScriptedUpstream {
 
     /// Sends these pieces next.
     pub(super) fn will_stream(&self, pieces: Vec<Bytes>) {
+        self.will_send("text/event-stream; charset=utf-8", pieces);
+    }
+
+    /// Sends these pieces next, with this `Content-Type`.
+    pub(super) fn will_send(&self, kind: &'static str, pieces: Vec<Bytes>) {
         let (sender, receiver) = mpsc::unbounded_channel();
         for piece in pieces {
             sender.send(Ok(piece)).unwrap();
         }
-        self.will_stream_from(receiver);
+        self.will(([("content-type", kind), ("x-upstream", "yes")], Body::new(Pieces(receiver))));
     }
 
     pub(super) fn will_stream_from(&self, pieces: mpsc::UnboundedReceiver<Result<Bytes, &'static str>>) {

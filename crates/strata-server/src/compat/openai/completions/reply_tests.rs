@@ -1,9 +1,10 @@
 //! Replies, complete and in pieces.
 
 use proptest::prelude::*;
-use strata_core::turn::TurnNotes;
+use strata_core::turn::{TurnNotes, Usage};
 
 use super::*;
+use crate::compat::chat::reply::{Framing, StreamReader, document, failure};
 
 fn recorded(reply: Reply) -> Value {
     let message = reply.into_message();
@@ -20,7 +21,6 @@ fn recorded(reply: Reply) -> Value {
 
 #[test]
 fn a_document_is_read() {
-    let mut reply = Reply::default();
     let body = json!({
         "id": "x", "model": "m-1", "object": "chat.completion",
         "choices": [
@@ -29,22 +29,19 @@ fn a_document_is_read() {
         ],
         "usage": {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7},
     });
-    reply.read_document(body.to_string().as_bytes());
+    let reply = document(&Completions, body.to_string().as_bytes());
     assert!(reply.is_complete());
     let usage = json!({"prompt_tokens": 5, "completion_tokens": 2});
     let expected = json!(["hello", {"finish_reason": "stop", "model": "m-1", "usage": usage, "choices": 2}]);
     assert_eq!(recorded(reply), expected);
 
-    let mut reply = Reply::default();
     let call = json!({"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}});
     let body = json!({"choices": [{"message": {"content": null, "tool_calls": [call]}, "finish_reason": "tool_calls"}]});
-    reply.read_document(body.to_string().as_bytes());
+    let reply = document(&Completions, body.to_string().as_bytes());
     let calls = json!([{"id": "c", "name": "f", "arguments": "{}"}]);
     assert_eq!(recorded(reply), json!(["", {"finish_reason": "tool_calls", "tool_calls": calls}]));
 
-    let mut reply = Reply::default();
-    reply.read_document(b"<html>");
-    assert!(!reply.is_complete());
+    assert!(!document(&Completions, b"<html>").is_complete());
 }
 
 #[test]
@@ -101,7 +98,7 @@ proptest! {
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
         cuts.extend([0, text.len()]);
         cuts.sort_unstable();
-        let mut reader = StreamReader::default();
+        let mut reader = StreamReader::new(&Completions, Framing::Events);
         for cut in cuts.windows(2) {
             reader.feed(&text.as_bytes()[cut[0]..cut[1]]);
         }
@@ -120,7 +117,7 @@ proptest! {
 
 #[test]
 fn a_stream_that_fails_says_so() {
-    let mut reader = StreamReader::default();
+    let mut reader = StreamReader::new(&Completions, Framing::Events);
     reader.feed(b"data: {\"choices\":[{\"delta\":{\"content\":\"half\"}}]}\n\n");
     reader.feed(b"data: {\"error\":{\"message\":\"overloaded\"}}\n\ndata: [DONE]\n\n");
     assert_eq!(reader.reply.error(), Some("overloaded"));

@@ -1,14 +1,16 @@
 //! Bodies in, bodies out: every byte that does not concern memory stays.
 
 use proptest::prelude::*;
-use strata_core::turn::TurnNotes;
+use strata_core::scope::RecallScope;
+use strata_core::turn::{NewMessage, TurnNotes};
 
 use super::*;
+use crate::compat::chat::{ChatBody, Options, OwnNames, name};
 
 const BLOCK: &str = "<strata_memory>\n\"known\"\n</strata_memory>";
 
 fn read(text: &str) -> ChatBody<'_> {
-    match ChatBody::read(text.as_bytes()) {
+    match ChatBody::read(&Completions, text.as_bytes()) {
         Ok(body) => body,
         Err(error) => panic!("{text}: {error:?}"),
     }
@@ -58,9 +60,17 @@ fn names_that_an_upstream_may_know_are_read_and_passed_on() {
     let text = r#"{"messages":[],"user":"u","user_id":"v","session_id":"s","run_id":"r"}"#;
     let body = read(text);
     assert_eq!(body.forwarded(&[], |_| false).text, text);
-    let Names { user_id, user, session_id, run_id, .. } = &body.names;
-    let names = [user, user_id, session_id, run_id].map(|name| name.as_deref().unwrap());
-    assert_eq!(names, ["u", "v", "s", "r"]);
+    let OwnNames { user_id, session_id, run_id, .. } = &body.names;
+    let names = [user_id, session_id, run_id].map(|name| name.as_deref().unwrap());
+    assert_eq!(names, ["v", "s", "r"]);
+    let text = r#"{"messages":[],"user":"u","metadata":{"user_id":"m"},"conversation":{"id":"c"},"prompt_cache_key":null}"#;
+    let body = read(text);
+    let named = |path| name(body.fields(), path, "user").unwrap();
+    let names = ["user", "metadata.user_id", "conversation"].map(|path| named(path).unwrap());
+    assert_eq!(names, ["u", "m", "c"]);
+    for none in ["prompt_cache_key", "safety_identifier", "metadata.other", "other.user_id", "user.id"] {
+        assert_eq!(named(none), None, "{none}");
+    }
 }
 
 #[test]
@@ -83,7 +93,7 @@ fn fields_for_strata_are_removed() {
         scope: Some(RecallScope::Session),
     };
     assert_eq!(body.options, options);
-    assert_eq!((body.names.memory_id.as_deref(), body.names.user.as_deref()), (Some("s"), Some("u")));
+    assert_eq!(body.names.memory_id.as_deref(), Some("s"));
 }
 
 #[test]
@@ -106,13 +116,13 @@ fn invalid_bodies_are_refused() {
         r#"{"memory_rerank":1,"messages":[]}"#,
         r#"{"memory_rerank":"yes","messages":[]}"#,
     ] {
-        assert!(ChatBody::read(text.as_bytes()).is_err(), "{text}");
+        assert!(ChatBody::read(&Completions, text.as_bytes()).is_err(), "{text}");
     }
-    assert!(ChatBody::read(b"{\"a\":\"\xff\"}").is_err());
-    for name in ["user_id", "user", "memory_id", "session_id", "run_id"] {
+    assert!(ChatBody::read(&Completions, b"{\"a\":\"\xff\"}").is_err());
+    for name in ["user_id", "memory_id", "session_id", "run_id"] {
         for value in ["5", "true", "{\"id\":\"ada\"}", "[\"s\"]"] {
             let text = format!("{{\"messages\":[],\"{name}\":{value}}}");
-            let refused = ChatBody::read(text.as_bytes()).map(|_| ()).unwrap_err();
+            let refused = ChatBody::read(&Completions, text.as_bytes()).map(|_| ()).unwrap_err();
             assert!(
                 format!("{refused:?}").contains(&format!("`{name}` is not a string")),
                 "{text}: {refused:?}"
@@ -132,7 +142,8 @@ fn messages_are_heard_as_they_were_said() {
         {"role":"tool","tool_call_id":"c1","content":"42"},
         {"role":"critic","content":"?"}
     ]}"#;
-    let heard: Vec<NewMessage> = read(text).messages.iter().filter_map(Message::heard).collect();
+    let heard: Vec<NewMessage> =
+        read(text).messages().iter().flat_map(|message| message.turns.clone()).collect();
     let shown: Vec<Value> = heard
         .iter()
         .map(|message| {

@@ -11,11 +11,65 @@ use serde::de::IgnoredAny;
 
 /// A member of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Member {
+struct Member {
     /// Its name with the quotes.
-    pub(crate) name: Range<usize>,
+    name: Range<usize>,
     /// Its value.
-    pub(crate) value: Range<usize>,
+    value: Range<usize>,
+}
+
+/// An object, and where its members are.
+pub(crate) struct Object<'a> {
+    text: &'a str,
+    members: Vec<Member>,
+}
+
+impl<'a> Object<'a> {
+    /// The object at `place`; without members if it is not an object.
+    pub(crate) fn at(text: &'a str, place: &Range<usize>) -> Self {
+        Self { text, members: members(text, place) }
+    }
+
+    /// The text that the object is a part of.
+    pub(crate) fn text(&self) -> &'a str {
+        self.text
+    }
+
+    /// Where the value of a member is.
+    pub(crate) fn place(&self, name: &str) -> Option<Range<usize>> {
+        member(self.text, &self.members, name).map(|member| member.value.clone())
+    }
+
+    /// The value of a member as it is written.
+    pub(crate) fn written(&self, name: &str) -> Option<&'a str> {
+        self.place(name).map(|place| &self.text[place])
+    }
+
+    /// The value of a member, if it is a string.
+    pub(crate) fn string(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.place(name).and_then(|place| string(self.text, &place))
+    }
+
+    /// The value of a member, if it is an object.
+    pub(crate) fn object(&self, name: &str) -> Option<Self> {
+        let place = self.place(name).filter(|place| self.text.as_bytes()[place.start] == b'{')?;
+        Some(Self::at(self.text, &place))
+    }
+
+    /// The value of a member, parsed; `null` if there is none.
+    pub(crate) fn value(&self, name: &str) -> serde_json::Value {
+        self.written(name).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    }
+
+    /// The decoded name of a member, by its place in the order.
+    pub(crate) fn name(&self, place: usize) -> Cow<'a, str> {
+        string(self.text, &self.members[place].name).unwrap_or_default()
+    }
+
+    /// Where the members are, with their names.
+    pub(crate) fn places(&self) -> Vec<Range<usize>> {
+        self.members.iter().map(|member| member.name.start..member.value.end).collect()
+    }
 }
 
 /// The text of a body, if it is JSON in UTF-8, and the place of its value.
@@ -27,7 +81,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<(&str, Range<usize>), String> {
 }
 
 /// The members of the object at `place`, in their order; empty if it is not an object.
-pub(crate) fn members(text: &str, place: &Range<usize>) -> Vec<Member> {
+fn members(text: &str, place: &Range<usize>) -> Vec<Member> {
     let bytes = text.as_bytes();
     let mut members = Vec::new();
     let mut at = match bytes.get(place.start) {
@@ -62,7 +116,7 @@ pub(crate) fn elements(text: &str, place: &Range<usize>) -> Vec<Range<usize>> {
 }
 
 /// The value of the last member called `name`. If a name is repeated, most JSON parsers use the last one.
-pub(crate) fn member<'a>(text: &str, members: &'a [Member], name: &str) -> Option<&'a Member> {
+fn member<'a>(text: &str, members: &'a [Member], name: &str) -> Option<&'a Member> {
     members.iter().rfind(|member| string(text, &member.name).is_some_and(|found| found == name))
 }
 

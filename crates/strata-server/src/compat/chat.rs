@@ -1,0 +1,233 @@
+//! Chats in the APIs of model providers: the body of a request, in which memory changes only a few bytes, and the
+//! reply.
+//!
+//! All APIs share one life of a message (the proxy module). An API differs from the others only in what [`ChatApi`]
+//! asks: where its messages are, how a block is put in front of one, and how a reply is read. Each API implements the
+//! trait in a module of its own: OpenAI's chat completions and Responses, Anthropic's Messages, Ollama.
+
+mod options;
+pub(crate) mod reply;
+mod schemas;
+pub(crate) mod splice;
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use serde_json::{Map, Value};
+use strata_core::Role;
+use strata_core::turn::NewMessage;
+
+use options::EXTRAS;
+pub(crate) use options::{Options, OwnNames, name};
+use reply::Reply;
+pub(crate) use schemas::schemas;
+use splice::{Edits, Object};
+
+use crate::error::ApiError;
+
+/// The differences between the APIs of model providers.
+pub(crate) trait ChatApi: Send + Sync {
+    /// Reads the messages of a request. Parts that are not understood are left to the upstream.
+    fn prompt(&self, body: &Object<'_>) -> Result<Prompt, ApiError>;
+
+    /// The JSON of a content part with this text, which is escaped already.
+    fn text_part(&self, escaped: &str) -> String {
+        format!("{{\"type\":\"text\",\"text\":\"{escaped}\"}}")
+    }
+
+    /// Whether the provider keeps the conversation, so that the request has only the new messages.
+    fn is_kept_upstream(&self, _body: &Object<'_>) -> bool {
+        false
+    }
+
+    /// Reads a whole answer.
+    fn read_document(&self, document: &Value, reply: &mut Reply);
+
+    /// Reads one event of a stream, or one line of it.
+    fn read_event(&self, event: &Value, reply: &mut Reply);
+}
+
+/// The messages of a request, and where they are in its body.
+pub(crate) struct Prompt {
+    pub(crate) messages: Vec<Message>,
+    /// The part of the body that has the messages.
+    pub(crate) place: Range<usize>,
+    /// Whether the messages are elements of one list, so that some of them can be removed.
+    pub(crate) is_list: bool,
+}
+
+/// One of the client's messages.
+#[derive(Debug, Default)]
+pub(crate) struct Message {
+    pub(crate) place: Range<usize>,
+    /// Where a block of memory can be put; `None` if there is no such place.
+    pub(crate) slot: Option<Slot>,
+    /// `None` for an item that belongs to nobody: it is passed on, but not recorded.
+    pub(crate) role: Option<Role>,
+    /// Its text, or the texts of its parts joined.
+    pub(crate) said: String,
+    /// The number of its parts that are not text.
+    pub(crate) other_parts: u32,
+    /// The message in the form that is recorded. Instructions have none, and several results of tools in one message
+    /// are one turn each.
+    pub(crate) turns: Vec<NewMessage>,
+}
+
+/// A place in front of a message's text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Slot {
+    /// Inside a string, at this byte.
+    Text(usize),
+    /// Before the part at this byte of a list of parts.
+    Part(usize),
+    /// At this byte of an empty list.
+    OnlyPart(usize),
+}
+
+impl Slot {
+    /// The place in front of a content: a string or a list of parts.
+    pub(crate) fn before(text: &str, content: &Range<usize>) -> Option<Self> {
+        match text.as_bytes().get(content.start)? {
+            b'"' => Some(Self::Text(content.start + 1)),
+            b'[' if splice::elements(text, content).is_empty() => Some(Self::OnlyPart(content.start + 1)),
+            b'[' => Some(Self::Part(content.start + 1)),
+            _ => None,
+        }
+    }
+}
+
+impl Message {
+    /// The number of bytes that it takes in the body. Images count with their full size.
+    pub(crate) fn bytes(&self) -> usize {
+        self.place.len()
+    }
+}
+
+/// A request's body.
+pub(crate) struct ChatBody<'a> {
+    api: &'static dyn ChatApi,
+    object: Object<'a>,
+    prompt: Prompt,
+    pub(crate) names: OwnNames,
+    pub(crate) options: Options,
+}
+
+/// A body for the upstream.
+pub(crate) struct Forwarded {
+    pub(crate) text: String,
+    /// Where the messages are.
+    prompt: Range<usize>,
+}
+
+impl Forwarded {
+    /// The messages, as the model will be shown them.
+    pub(crate) fn prompt(&self) -> &[u8] {
+        self.text.as_bytes().get(self.prompt.clone()).unwrap_or_default()
+    }
+}
+
+impl<'a> ChatBody<'a> {
+    /// Reads a body. Fields that memory does not need are not checked; that is left to the upstream.
+    pub(crate) fn read(api: &'static dyn ChatApi, bytes: &'a [u8]) -> Result<Self, ApiError> {
+        let (text, place) = splice::parse(bytes)
+            .map_err(|reason| ApiError::invalid(format!("the body is not JSON: {reason}; send an object")))?;
+        if !text[place.clone()].starts_with('{') {
+            return Err(ApiError::invalid("the body is not a JSON object; send one"));
+        }
+        let object = Object::at(text, &place);
+        let (names, options) = (OwnNames::read(&object)?, Options::read(&object)?);
+        let prompt = api.prompt(&object)?;
+        Ok(Self { api, object, prompt, names, options })
+    }
+
+    pub(crate) fn api(&self) -> &'static dyn ChatApi {
+        self.api
+    }
+
+    pub(crate) fn messages(&self) -> &[Message] {
+        &self.prompt.messages
+    }
+
+    /// The fields of the body.
+    pub(crate) fn fields(&self) -> &Object<'a> {
+        &self.object
+    }
+
+    /// The model that the request asks for.
+    pub(crate) fn model(&self) -> Option<Cow<'a, str>> {
+        self.object.string("model")
+    }
+
+    /// The ids of the stored response and conversation that the request goes on with.
+    pub(crate) fn stored(&self) -> Vec<String> {
+        let names = ["previous_response_id", "conversation"];
+        names.iter().filter_map(|path| name(&self.object, path, "session").ok().flatten()).collect()
+    }
+
+    /// Whether the provider keeps the conversation.
+    pub(crate) fn is_kept_upstream(&self) -> bool {
+        self.api.is_kept_upstream(&self.object)
+    }
+
+    /// The index of the user's last message into which memory can be inserted.
+    pub(crate) fn question(&self) -> Option<usize> {
+        let messages = self.messages();
+        let place = messages.iter().rposition(|message| message.role == Some(Role::User))?;
+        messages[place].slot?;
+        Some(place)
+    }
+
+    /// The body for the upstream: without the fields for Strata, with blocks in front of some messages' contents, and
+    /// without the messages that were compacted.
+    pub(crate) fn forwarded(&self, blocks: &[(usize, String)], is_gone: impl Fn(usize) -> bool) -> Forwarded {
+        let text = self.object.text();
+        let mut edits = Edits::default();
+        let is_extra = |place: usize| EXTRAS.contains(&&*self.object.name(place));
+        edits.remove(&self.object.places(), is_extra);
+        if self.prompt.is_list {
+            let messages: Vec<Range<usize>> =
+                self.messages().iter().map(|message| message.place.clone()).collect();
+            edits.remove(&messages, is_gone);
+        }
+        for (place, block) in blocks {
+            let Some(slot) = self.messages()[*place].slot else { continue };
+            let escaped = splice::escaped(&format!("{block}\n\n"));
+            match slot {
+                Slot::Text(at) => edits.insert(at, escaped),
+                Slot::Part(at) => edits.insert(at, format!("{},", self.api.text_part(&escaped))),
+                Slot::OnlyPart(at) => edits.insert(at, self.api.text_part(&escaped)),
+            }
+        }
+        let Range { start, end } = self.prompt.place;
+        let prompt = edits.moved(start)..edits.moved(end);
+        Forwarded { text: edits.apply(text), prompt }
+    }
+}
+
+/// Appends a text to others, on a line of its own.
+pub(crate) fn add_line(text: &mut String, more: &str) {
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text.push_str(more);
+}
+
+/// A tool call in the form that is recorded: `{id, name, arguments}`, without those that are missing.
+pub(crate) fn tool_call(id: Option<&Value>, name: Option<&Value>, arguments: Option<&Value>) -> Value {
+    let mut call = Map::new();
+    for (field, value) in [("id", id), ("name", name), ("arguments", arguments)] {
+        if let Some(value) = value.filter(|value| !value.is_null()) {
+            call.insert(field.to_owned(), value.clone());
+        }
+    }
+    Value::Object(call)
+}
+
+/// A message in the form that is recorded. `other_parts` are the types of its parts that are not text.
+pub(crate) fn turn(role: Role, said: &str, other_parts: &[Value]) -> NewMessage {
+    let mut turn = NewMessage::new(role, said);
+    if !other_parts.is_empty() {
+        turn.metadata.insert("parts", other_parts.to_vec().into());
+    }
+    turn
+}

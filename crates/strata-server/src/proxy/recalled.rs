@@ -1,0 +1,82 @@
+//! The outcome of memory for one chat, as the headers of its answer tell it.
+
+use axum::http::{HeaderName, HeaderValue};
+use axum::response::Response;
+
+const ITEMS: HeaderName = HeaderName::from_static("x-strata-memory-items");
+const TOKENS: HeaderName = HeaderName::from_static("x-strata-memory-tokens");
+const RECORDED: HeaderName = HeaderName::from_static("x-strata-memory-recorded");
+const REASON: HeaderName = HeaderName::from_static("x-strata-memory-reason");
+
+/// The share of the prompt that is the same as before, see `stable_share` in [`upstream`](crate::upstream).
+const STABLE_PREFIX: HeaderName = HeaderName::from_static("x-strata-stable-prefix");
+
+/// The block in front of a question.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Recalled {
+    pub(crate) block: Option<String>,
+    pub(crate) items: u32,
+    pub(crate) tokens: u32,
+    /// Why there is no block.
+    pub(crate) why_nothing: Option<WhyNothing>,
+}
+
+impl Recalled {
+    pub(crate) fn nothing(why: WhyNothing) -> Self {
+        Self { why_nothing: Some(why), ..Self::default() }
+    }
+
+    /// Tells the outcome in the headers of an answer.
+    pub(crate) fn tell(&self, is_recorded: bool, response: &mut Response) {
+        let headers = response.headers_mut();
+        headers.insert(ITEMS, self.items.into());
+        headers.insert(TOKENS, self.tokens.into());
+        headers.insert(RECORDED, HeaderValue::from_static(if is_recorded { "true" } else { "false" }));
+        if let Some(why) = self.why_nothing {
+            headers.insert(REASON, HeaderValue::from_static(why.as_str()));
+        }
+    }
+}
+
+/// Why nothing was put in front of a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WhyNothing {
+    /// The request or its key switches memory off.
+    Off,
+    /// The request or its key only records.
+    WriteOnly,
+    /// A program asks for itself: for a title, for tags.
+    Housekeeping,
+    /// The request asks nothing in words.
+    NoQuestion,
+    /// Nothing good enough is known.
+    NothingFound,
+    /// Recall took longer than the deadline.
+    Late,
+    /// Recall failed.
+    Failed,
+    /// The connection is no request with an answer.
+    WebSocket,
+}
+
+impl WhyNothing {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::WriteOnly => "write-only",
+            Self::Housekeeping => "housekeeping",
+            Self::NoQuestion => "no-question",
+            Self::NothingFound => "nothing-found",
+            Self::Late => "late",
+            Self::Failed => "failed",
+            Self::WebSocket => "websocket",
+        }
+    }
+}
+
+/// Tells the share of the prompt that stayed as it was.
+pub(crate) fn tell_stable(share: f64, response: &mut Response) {
+    if let Ok(share) = HeaderValue::from_str(&format!("{share:.3}")) {
+        response.headers_mut().insert(STABLE_PREFIX, share);
+    }
+}

@@ -1,0 +1,159 @@
+//! Several upstreams, and what they have stored.
+
+use super::*;
+use crate::{ModelPattern, Secret, UpstreamApi, UpstreamSettings};
+
+/// A server in front of three upstreams: one for `claude-*`, one for `llama*`, and the main one.
+struct Several {
+    chatting: Chatting,
+    claude: ScriptedUpstream,
+    llama: ScriptedUpstream,
+}
+
+impl Several {
+    async fn start() -> Self {
+        let (claude, llama) = (ScriptedUpstream::start().await, ScriptedUpstream::start().await);
+        let one = |pattern: &str, upstream: &ScriptedUpstream, api, key: Option<&str>| UpstreamSettings {
+            models: vec![ModelPattern::new(pattern)],
+            url: upstream.url(),
+            api,
+            key: key.map(Secret::new),
+            timeout: None,
+        };
+        let upstreams = vec![
+            one("claude-*", &claude, UpstreamApi::Anthropic, Some("sk-ant")),
+            one("llama*", &llama, UpstreamApi::Ollama, None),
+        ];
+        let chatting = Chatting::with(|proxy| proxy.upstreams = upstreams).await;
+        Self { chatting, claude, llama }
+    }
+
+    async fn send(&self, method: Method, path: &str, body: Value) -> Answer {
+        let request = request(method, path).header("content-type", "application/json");
+        let request = request.header("x-strata-user", "ada").header("x-strata-session", "s");
+        let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string()) };
+        self.chatting.server.send(request.body(body).unwrap()).await
+    }
+
+    /// The number of requests that each upstream has seen.
+    fn seen(&self) -> [usize; 3] {
+        [&self.claude, &self.llama, &self.chatting.upstream].map(|upstream| upstream.received().len())
+    }
+}
+
+#[tokio::test]
+async fn a_model_chooses_its_upstream() {
+    let several = Several::start().await;
+    let check = async |path: &str, body: Value, expected: [usize; 3]| {
+        let before = several.seen();
+        several.send(Method::POST, path, body.clone()).await;
+        let after = several.seen();
+        let seen = [0, 1, 2].map(|place| after[place] - before[place]);
+        assert_eq!(seen, expected, "{path} {body}");
+    };
+    let (claude, llama, main) = ([1, 0, 0], [0, 1, 0], [0, 0, 1]);
+    let ask = |model: &str| json!({"model": model, "messages": [user("hi there")]});
+    check("/v1/chat/completions", ask("claude-9"), claude).await;
+    assert_eq!(several.claude.last().header("authorization"), Some("Bearer sk-ant"));
+    check("/v1/messages", ask("claude-9"), claude).await;
+    assert_eq!(several.claude.last().header("x-api-key"), Some("sk-ant"));
+    check("/v1/chat/completions", ask("llama3:8b"), llama).await;
+    check("/api/chat", ask("llama3:8b"), llama).await;
+    assert_eq!(several.llama.last().target, "/api/chat");
+    check("/v1/chat/completions", ask("gpt-5"), main).await;
+    check("/v1/chat/completions", json!({"messages": []}), main).await;
+    check("/v1/messages", json!({"messages": []}), claude).await;
+    check("/v1/embeddings", json!({"model": "llama-embed", "input": "x"}), llama).await;
+    check("/v1/messages/count_tokens", json!({"model": "claude-9", "messages": []}), claude).await;
+    check("/v1/audio/speech", json!({"model": "tts", "input": "x"}), main).await;
+    check("/openai/deployments/claude-x/chat/completions", json!({"messages": []}), claude).await;
+    check("/api/tags", Value::Null, llama).await;
+}
+
+#[tokio::test]
+async fn the_lists_of_models_are_one() {
+    let several = Several::start().await;
+    let list = |id: &str| axum::Json(json!({"object": "list", "data": [{"id": id, "x": 1.0}]}));
+    several.claude.will(list("claude-9"));
+    several.llama.will((axum::http::StatusCode::INTERNAL_SERVER_ERROR, "broken"));
+    several.chatting.upstream.will(list("gpt-5"));
+    let answer = several.send(Method::GET, "/v1/models", Value::Null).await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.json()["data"], json!([{"id": "claude-9", "x": 1.0}, {"id": "gpt-5", "x": 1.0}]));
+    assert_eq!(several.claude.last().header("anthropic-version"), Some("2023-06-01"));
+    several.claude.will(axum::Json(json!({"id": "claude-9"})));
+    let answer = several.send(Method::GET, "/v1/models/claude-9", Value::Null).await;
+    assert_eq!(answer.json()["id"], "claude-9");
+    for upstream in [&several.claude, &several.llama, &several.chatting.upstream] {
+        upstream.will((axum::http::StatusCode::UNAUTHORIZED, "no"));
+    }
+    let answer = several.send(Method::GET, "/v1/models", Value::Null).await;
+    assert_eq!((answer.status.as_u16(), answer.body.as_str()), (401, "no"));
+}
+
+#[tokio::test]
+async fn a_chat_stays_with_the_upstream_that_keeps_it() {
+    let several = Several::start().await;
+    let response = |id: &str| {
+        let content = json!([{"type": "output_text", "text": "ok"}]);
+        axum::Json(
+            json!({"id": id, "status": "completed", "output": [{"type": "message", "content": content}]}),
+        )
+    };
+    several.llama.will(response("resp_7"));
+    several.send(Method::POST, "/v1/responses", json!({"model": "llama3", "input": "one"})).await;
+    several.chatting.turns().await;
+    // The client has chosen another model meanwhile.
+    several.llama.will(response("resp_8"));
+    let body = json!({"model": "gpt-5", "input": "two", "previous_response_id": "resp_7"});
+    several.send(Method::POST, "/v1/responses", body).await;
+    assert_eq!(several.seen(), [0, 2, 0]);
+    for (method, path) in [
+        (Method::GET, "/v1/responses/resp_8"),
+        (Method::POST, "/v1/responses/resp_8/cancel"),
+        (Method::DELETE, "/v1/responses/resp_7"),
+    ] {
+        several.send(method, path, Value::Null).await;
+        assert_eq!(several.llama.last().target, path);
+    }
+    several.send(Method::GET, "/v1/responses/resp_unknown", Value::Null).await;
+    assert_eq!(several.seen(), [0, 5, 1]);
+}
+
+#[tokio::test]
+async fn a_model_without_an_upstream_is_named() {
+    let only = ScriptedUpstream::start().await;
+    let upstreams = vec![UpstreamSettings {
+        models: vec![ModelPattern::new("claude-*")],
+        url: only.url(),
+        api: UpstreamApi::Anthropic,
+        key: None,
+        timeout: None,
+    }];
+    let chatting = Chatting::with(|proxy| (proxy.upstream, proxy.upstreams) = (None, upstreams)).await;
+    let answer = chatting.chat_with(json!({"model": "gpt-5", "messages": [user("hi")]})).await;
+    assert_eq!(answer.status, 404);
+    assert!(answer.body.contains("`gpt-5`"), "{}", answer.body);
+    assert!(only.received().is_empty());
+}
+
+#[tokio::test]
+async fn what_mem0_alone_has_is_refused_and_never_passed_on() {
+    let chatting = Chatting::start().await;
+    for (method, path) in [
+        (Method::POST, "/v1/feedback/"),
+        (Method::POST, "/v1/exports/"),
+        (Method::POST, "/v1/exports/get/"),
+        (Method::POST, "/v1/summary/"),
+        (Method::GET, "/api/v1/orgs/organizations/o/projects/p/"),
+        (Method::POST, "/api/v1/webhooks/projects/p/"),
+        (Method::GET, "/v1/memories"),
+        (Method::GET, "/v2/entities/user/ada/profile/"),
+    ] {
+        let request = request(method, path).header("content-type", "application/json");
+        let answer = chatting.server.send(request.body(Body::from(r#"{"user_id":"ada"}"#)).unwrap()).await;
+        assert!(answer.status == 501 || answer.status == 404, "{path}: {}", answer.status);
+        assert!(answer.json()["error"]["message"].is_string(), "{path}");
+    }
+    assert!(chatting.upstream.received().is_empty());
+}

@@ -1,0 +1,116 @@
+//! The upstreams, and which of them serves a request.
+//!
+//! The model of a request chooses its upstream. What an upstream has stored is asked of it again: a response or a
+//! conversation that it keeps stays with it, whatever model the next request names.
+
+use std::num::NonZeroUsize;
+use std::sync::{Mutex, PoisonError};
+
+use axum::http::StatusCode;
+use lru::LruCache;
+
+use super::Upstream;
+use crate::error::ApiError;
+use crate::settings::{ModelPattern, ProxySettings, UpstreamApi};
+
+/// The most ids of stored responses whose upstream is known.
+const MAX_HOMES: NonZeroUsize = NonZeroUsize::new(16_384).unwrap();
+
+/// All upstreams.
+pub(crate) struct Upstreams {
+    /// Those for some models, in the order of the settings, then the one for all others.
+    all: Vec<(Vec<ModelPattern>, Upstream)>,
+    /// The upstream of a stored response or conversation, by its id.
+    homes: Mutex<LruCache<String, usize>>,
+}
+
+impl Upstreams {
+    pub(super) fn new(settings: &ProxySettings) -> Self {
+        let some = settings.upstreams.iter().enumerate();
+        let mut all: Vec<_> = some
+            .map(|(number, one)| (one.models.clone(), Upstream::new(number, one, settings.upstream_timeout)))
+            .collect();
+        if let Some(main) = settings.main_upstream() {
+            all.push((vec![ModelPattern::any()], Upstream::new(all.len(), &main, settings.upstream_timeout)));
+        }
+        Self { all, homes: Mutex::new(LruCache::new(MAX_HOMES)) }
+    }
+
+    /// Whether a request has to be read before its upstream is known.
+    pub(crate) fn are_several(&self) -> bool {
+        self.all.len() > 1
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Upstream> {
+        self.all.iter().map(|(_, upstream)| upstream)
+    }
+
+    /// The upstream that serves a request.
+    pub(crate) fn choose(&self, asked: &Asked<'_>) -> Result<&Upstream, ApiError> {
+        if self.all.is_empty() {
+            return Err(ApiError::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "no_upstream",
+                "no upstream is configured; start Strata with `--upstream URL` or set `upstream`, as in \
+                 `https://api.openai.com/v1`",
+            ));
+        }
+        let home = asked.stored.iter().find_map(|id| self.home(id));
+        let by_model = || {
+            let model = asked.model?;
+            self.all.iter().position(|(models, _)| models.iter().any(|one| one.matches(model)))
+        };
+        // Without a model, the path says what the upstream speaks.
+        let speaks = |upstream: &Upstream| Some(upstream.api) == asked.api;
+        let by_api = || self.iter().position(speaks).filter(|_| asked.model.is_none());
+        let any = || self.all.iter().position(|(models, _)| models.iter().any(ModelPattern::is_any));
+        match home.or_else(by_model).or_else(by_api).or_else(any) {
+            Some(place) => Ok(&self.all[place].1),
+            None if asked.model.is_none() => Ok(&self.all[0].1),
+            None => Err(ApiError::new(
+                StatusCode::NOT_FOUND,
+                "no_upstream",
+                format!(
+                    "no upstream serves the model `{}`; add it to the `match` of one, or an `[[upstream]]` without `match`",
+                    asked.model.unwrap_or_default()
+                ),
+            )),
+        }
+    }
+
+    fn home(&self, id: &str) -> Option<usize> {
+        self.homes.lock().unwrap_or_else(PoisonError::into_inner).get(id).copied()
+    }
+
+    /// Notes that an upstream has stored something under this id.
+    pub(crate) fn settle(&self, id: &str, upstream: usize) {
+        if self.are_several() {
+            self.homes.lock().unwrap_or_else(PoisonError::into_inner).put(id.to_owned(), upstream);
+        }
+    }
+}
+
+/// The parts of a request that choose its upstream.
+#[derive(Default)]
+pub(crate) struct Asked<'a> {
+    pub(crate) model: Option<&'a str>,
+    /// Ids of stored responses and conversations that the request goes on with.
+    pub(crate) stored: Vec<&'a str>,
+    pub(crate) api: Option<UpstreamApi>,
+}
+
+impl<'a> Asked<'a> {
+    /// The parts that a path tells.
+    pub(crate) fn of_path(path: &'a str) -> Self {
+        let after = |prefix: &str| path.strip_prefix(prefix).and_then(|rest| rest.split('/').next());
+        let api = match path {
+            _ if path.starts_with("/v1/messages") => Some(UpstreamApi::Anthropic),
+            _ if path.starts_with("/api/") => Some(UpstreamApi::Ollama),
+            _ if path.starts_with("/openai/") => Some(UpstreamApi::Azure),
+            _ => None,
+        };
+        let model = after("/v1/models/").or_else(|| after("/openai/deployments/"));
+        let stored = after("/v1/responses/").or_else(|| after("/v1/conversations/"));
+        Self { model, stored: stored.into_iter().collect(), api }
+    }
+}

@@ -1,0 +1,119 @@
+//! The setting `upstream`: the address of one server, or tables `[[upstream]]` of several, each for some models.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use strata_core::{Error, Result};
+use strata_server::{ModelPattern, ProxySettings, Secret, UpstreamApi, UpstreamSettings};
+use toml::Value;
+
+use super::slots::Slot;
+use super::sources::variable;
+
+const ACCEPTS: &str = "the address of an OpenAI-compatible server, as in `https://api.openai.com/v1`, or tables `[[upstream]]` in the configuration file";
+
+/// One table.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UpstreamTable {
+    url: String,
+    /// The models that it serves; without it, all that no other one does.
+    r#match: Option<OneOrMany>,
+    #[serde(default)]
+    dialect: Dialect,
+    key: Option<String>,
+    key_env: Option<String>,
+    key_file: Option<String>,
+    timeout_secs: Option<u32>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Dialect {
+    #[default]
+    OpenAi,
+    Anthropic,
+    Azure,
+    Ollama,
+}
+
+/// The field of the setting.
+pub(super) fn upstreams(proxy: &mut ProxySettings) -> Slot<'_> {
+    Slot::new(String::new(), ACCEPTS.to_owned(), move |value| {
+        match value {
+            Value::Array(tables) => {
+                let tables = tables.iter().map(|table| UpstreamTable::deserialize(table.clone()));
+                let tables = tables
+                    .collect::<Result<Vec<_>, _>>()
+                    .map_err(|error| Error::invalid(error.to_string()))?;
+                proxy.upstreams = tables.into_iter().map(UpstreamTable::read).collect::<Result<_>>()?;
+            }
+            Value::String(text) if text.is_empty() => proxy.upstream = None,
+            Value::String(text) => {
+                let url = text.parse().map_err(|_| Error::invalid(format!("use {ACCEPTS}")))?;
+                proxy.upstream = Some(url);
+            }
+            _ => return Err(Error::invalid(format!("use {ACCEPTS}"))),
+        }
+        Ok(())
+    })
+}
+
+impl UpstreamTable {
+    fn read(self) -> Result<UpstreamSettings> {
+        let key = self.read_key()?;
+        let models = match self.r#match {
+            None => vec!["*".to_owned()],
+            Some(OneOrMany::One(model)) => vec![model],
+            Some(OneOrMany::Many(models)) => models,
+        };
+        if models.is_empty() || models.iter().any(String::is_empty) {
+            return Err(Error::invalid(
+                "`match` names no model; write one as in `claude-*`, or leave it out",
+            ));
+        }
+        let timeout = match self.timeout_secs {
+            Some(0) => return Err(Error::invalid("`timeout_secs` is 0; use at least 1")),
+            seconds => seconds.map(|seconds| Duration::from_secs(seconds.into())),
+        };
+        let api = match self.dialect {
+            Dialect::OpenAi => UpstreamApi::OpenAi,
+            Dialect::Anthropic => UpstreamApi::Anthropic,
+            Dialect::Azure => UpstreamApi::Azure,
+            Dialect::Ollama => UpstreamApi::Ollama,
+        };
+        let models = models.into_iter().map(ModelPattern::new).collect();
+        Ok(UpstreamSettings { models, url: self.url.parse()?, api, key, timeout })
+    }
+
+    fn read_key(&self) -> Result<Option<Secret>> {
+        let url = &self.url;
+        match (&self.key, &self.key_env, &self.key_file) {
+            (None, None, None) => Ok(None),
+            (Some(key), None, None) => Ok(Some(Secret::new(key.as_str()))),
+            (None, Some(name), None) => match variable(name) {
+                Some(key) => Ok(Some(Secret::new(key))),
+                None => Err(Error::invalid(format!(
+                    "the variable `{name}`, the key of `{url}`, is not set; set it, or leave `key_env` out"
+                ))),
+            },
+            (None, None, Some(path)) => match std::fs::read_to_string(path) {
+                Ok(key) if !key.trim().is_empty() => Ok(Some(Secret::new(key.trim()))),
+                Ok(_) => Err(Error::invalid(format!("the file `{path}`, the key of `{url}`, is empty"))),
+                Err(error) => Err(Error::invalid(format!(
+                    "the file `{path}`, the key of `{url}`, cannot be read ({error}); correct `key_file`"
+                ))),
+            },
+            _ => Err(Error::invalid(format!(
+                "`{url}` has several keys; use one of `key`, `key_env` and `key_file`"
+            ))),
+        }
+    }
+}
