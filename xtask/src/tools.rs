@@ -21,12 +21,20 @@ struct Tool {
     packages: &'static [&'static str],
 }
 
-const TOOLS: &[Tool] = &[Tool {
-    name: "python3 with venv",
-    why: "the tests run clients and fuzzers from the Python world",
-    probe: &["python3", "-c", "import venv, ensurepip"],
-    packages: &["python3", "python3-venv"],
-}];
+const TOOLS: &[Tool] = &[
+    Tool {
+        name: "python3 with venv",
+        why: "the tests run clients and fuzzers from the Python world",
+        probe: &["python3", "-c", "import venv, ensurepip"],
+        packages: &["python3", "python3-venv"],
+    },
+    Tool {
+        name: "PostgreSQL",
+        why: "the tests start throw-away servers",
+        probe: &["sh", "-c", "ls /usr/lib/postgresql/*/bin/initdb || initdb --version"],
+        packages: &["postgresql"],
+    },
+];
 
 /// Whether system packages may be installed.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,1 @@
+-- The views with the designs' names.
