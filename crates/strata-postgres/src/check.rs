@@ -5,23 +5,56 @@ use tokio_postgres::Client;
 
 use crate::connection::Connection;
 use crate::error::Outcome;
-use crate::sql::{execute, one, rows};
+use crate::sql::{args, execute, one, rows};
 use crate::{read, schema};
 
 /// The most problems of one kind that are listed; more would add nothing.
 const NAMED: usize = 20;
 
+/// A quick check of a store with more rows takes the planner's estimates, because a monitor asks every few seconds.
+const COUNTED: u64 = 200_000;
+
+/// Checks the server's settings before the store is used: refuses an encoding that cannot hold every text, and warns of settings
+/// under which a crash loses acknowledged data.
+pub(crate) async fn settings(client: &Client) -> Outcome<()> {
+    let sql = "SELECT current_setting('server_encoding'), current_setting('fsync'),
+                      current_setting('synchronous_commit'), current_setting('full_page_writes')";
+    let row = one(client, sql, &[]).await?;
+    let encoding: String = row.try_get(0)?;
+    if encoding != "UTF8" {
+        return Err(strata_core::Error::invalid(format!(
+            "the database has the encoding `{encoding}`; create one with `createdb --encoding=UTF8 --template=template0`"
+        ))
+        .into());
+    }
+    for (column, name) in [(1, "fsync"), (2, "synchronous_commit"), (3, "full_page_writes")] {
+        if row.try_get::<_, &str>(column)? == "off" {
+            tracing::warn!(
+                setting = name,
+                "PostgreSQL may lose acknowledged data in a crash; turn the setting on"
+            );
+        }
+    }
+    Ok(())
+}
+
 /// Counts what is stored and, for a thorough check, reads everything to find problems.
 pub(crate) async fn check(connection: Connection, location: String, depth: CheckDepth) -> Outcome<Health> {
     let client: &Client = &connection;
+    let counts = match depth {
+        CheckDepth::Quick if estimate(client).await?.iter().sum::<u64>() > COUNTED => {
+            estimate(client).await?
+        }
+        _ => exact(client).await?,
+    };
+    let [users, sessions, turns, memories] = counts;
     let mut health = Health {
         location,
         format_version: schema::VERSION,
-        users: count(client, &format!("SELECT count(*) {}", read::STORED_USERS)).await?,
-        sessions: count(client, "SELECT count(*) FROM sessions").await?,
-        // Each session knows its number of turns, and there are fewer sessions than turns.
-        turns: count(client, "SELECT coalesce(sum(next_seq), 0)::bigint FROM sessions").await?,
-        memories: count(client, "SELECT count(*) FROM memories").await?,
+        users,
+        sessions,
+        turns,
+        memories,
         unindexed: 0,
         bytes: count(client, "SELECT pg_database_size(current_database())").await?,
         problems: Vec::new(),
@@ -34,6 +67,30 @@ pub(crate) async fn check(connection: Connection, location: String, depth: Check
         examine(client, &mut health.problems).await?;
     }
     Ok(health)
+}
+
+/// The numbers of users, sessions, turns and memories.
+async fn exact(client: &Client) -> Outcome<[u64; 4]> {
+    Ok([
+        count(client, &format!("SELECT count(*) {}", read::STORED_USERS)).await?,
+        count(client, "SELECT count(*) FROM sessions").await?,
+        // Each session knows its number of turns, and there are fewer sessions than turns.
+        count(client, "SELECT coalesce(sum(next_seq), 0)::bigint FROM sessions").await?,
+        count(client, "SELECT count(*) FROM memories").await?,
+    ])
+}
+
+/// The same numbers as the planner knows them, without reading the tables.
+async fn estimate(client: &Client) -> Outcome<[u64; 4]> {
+    let mut counts = [0; 4];
+    for (count, table) in counts.iter_mut().zip(["users", "sessions", "turns", "memories"]) {
+        let sql = "SELECT coalesce(sum(greatest(c.reltuples, 0)), 0)::bigint FROM pg_class c
+                   LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
+                   WHERE $1::text::regclass IN (c.oid, i.inhparent) AND c.relkind = 'r'";
+        let row = one(client, sql, args![table]).await?;
+        *count = row.try_get::<_, i64>(0)?.unsigned_abs();
+    }
+    Ok(counts)
 }
 
 async fn count(client: &Client, sql: &str) -> Outcome<u64> {

@@ -19,6 +19,9 @@ use crate::options::{Address, PostgresOptions};
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
+/// How long a quick check waits for the server.
+const ANSWER_NOW: Duration = Duration::from_secs(2);
+
 /// A connection in use.
 pub(crate) type Connection = Arc<Object>;
 
@@ -115,6 +118,32 @@ impl Connections {
             }
             discard(connection);
         }
+    }
+
+    /// Runs a read without waiting for a server that is away, for a caller that wants to know whether it is.
+    pub(crate) async fn read_now<T, F>(&self, read: impl Fn(Connection) -> F) -> Result<T>
+    where
+        F: Future<Output = Outcome<T>> + Send,
+    {
+        let away =
+            || Error::unavailable("PostgreSQL does not answer; check that the server runs").retryable();
+        if self.closing.load(Ordering::Acquire) {
+            return Err(closed());
+        }
+        let reading = async {
+            let connection = Arc::new(self.pool.get().await.map_err(|error| away().with_source(error))?);
+            match read(Arc::clone(&connection)).await {
+                // The pool may have given a connection that the server has closed in the meantime.
+                Err(fault) if fault.is_lost_connection() => {
+                    discard(connection);
+                    let connection =
+                        Arc::new(self.pool.get().await.map_err(|error| away().with_source(error))?);
+                    Ok(read(connection).await?)
+                }
+                other => Ok(other?),
+            }
+        };
+        tokio::time::timeout(ANSWER_NOW, reading).await.map_err(|_| away())?
     }
 
     /// As [`Connections::read`], with all statements of the read in one snapshot.
@@ -256,7 +285,7 @@ async fn abandon(connection: Connection) {
 }
 
 /// The TLS settings: the public certificate authorities, or those of a file.
-fn tls(options: &PostgresOptions) -> Result<rustls::ClientConfig> {
+pub(crate) fn tls(options: &PostgresOptions) -> Result<rustls::ClientConfig> {
     let mut roots = rustls::RootCertStore::empty();
     match &options.root_certificates {
         None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),

@@ -20,6 +20,7 @@ mod store;
 mod terms;
 #[cfg(feature = "test-server")]
 pub mod test_server;
+mod wake;
 
 pub use options::{Address, PostgresOptions};
 pub use store::PostgresStore;

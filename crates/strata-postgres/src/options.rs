@@ -9,7 +9,7 @@ use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 
 /// How a store uses its database.
-#[derive(Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PostgresOptions {
     /// The address of the database.
     pub address: Address,
@@ -28,16 +28,27 @@ pub struct PostgresOptions {
 }
 
 impl PostgresOptions {
+    /// The usual number of connections. PostgreSQL allows 100 by default, so three processes leave room for others.
+    pub const CONNECTIONS: usize = 24;
+
+    /// The usual number of partitions: see docs/scale.md.
+    pub const PARTITIONS: u32 = 8;
+
+    /// The usual time limit of a statement.
+    pub const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
+
+    /// How long a call usually waits for a connection: a restart of the server takes a few seconds.
+    pub const PATIENCE: Duration = Duration::from_secs(15);
+
     /// The usual settings for a database.
     pub fn new(address: Address) -> Self {
         Self {
             address,
             replica: None,
-            // PostgreSQL allows 100 connections by default: three processes leave room for others.
-            connections: 24,
-            partitions: 8,
-            statement_timeout: Duration::from_secs(30),
-            patience: Duration::from_secs(15),
+            connections: Self::CONNECTIONS,
+            partitions: Self::PARTITIONS,
+            statement_timeout: Self::STATEMENT_TIMEOUT,
+            patience: Self::PATIENCE,
             root_certificates: None,
         }
     }

@@ -1,5 +1,7 @@
 //! The store itself: which connection serves which call.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use strata_core::job::Job;
 use strata_core::key::{ApiKey, KeyHash};
@@ -14,27 +16,32 @@ use strata_core::{Memory, MemoryId, Result, Session, SessionId, Store, Turn, Use
 use crate::connection::{Connections, Transaction};
 use crate::error::Outcome;
 use crate::options::PostgresOptions;
+use crate::wake::Wake;
 use crate::{apply, check, feed, read, schema, search};
 
 /// Stores everything in one PostgreSQL database, which many processes may share.
 pub struct PostgresStore {
     location: String,
-    primary: Connections,
+    primary: Arc<Connections>,
     /// For the reads of recall, if there is a replica.
     replica: Option<Connections>,
+    wake: Wake,
 }
 
 impl PostgresStore {
     /// Connects to the database and brings its format up to date. A schema with tables of another program and a database of a
     /// later Strata are refused and stay as they are.
     pub async fn open(options: PostgresOptions) -> Result<Self> {
-        let primary = Connections::new(&options.address, &options)?;
+        let primary = Arc::new(Connections::new(&options.address, &options)?);
         let replica =
             options.replica.as_ref().map(|address| Connections::new(address, &options)).transpose()?;
         let connection = primary.get().await?;
+        check::settings(&connection).await?;
         schema::migrate(&connection, options.partitions.clamp(1, 1_024)).await?;
         drop(connection);
-        Ok(Self { location: options.address.to_string(), primary, replica })
+        let location = options.address.to_string();
+        let wake = Wake::new(options, Arc::clone(&primary));
+        Ok(Self { location, primary, replica, wake })
     }
 
     /// How many connections this process holds.
@@ -60,6 +67,9 @@ impl PostgresStore {
 impl Store for PostgresStore {
     async fn apply(&self, user: &UserId, changes: ChangeSet) -> Result<Applied> {
         let done = apply::apply(&self.primary, user, &changes).await?;
+        if done.wakes {
+            self.wake.tell();
+        }
         Ok(done.applied)
     }
 
@@ -131,6 +141,10 @@ impl Store for PostgresStore {
         Ok(self.lease(request).await?)
     }
 
+    async fn job_enqueued(&self) {
+        self.wake.heard().await;
+    }
+
     async fn requests(&self, user: &UserId, query: &MetricQuery) -> Result<Vec<RequestMetric>> {
         self.primary.read(|client| async move { read::requests(&client, user, query).await }).await
     }
@@ -149,10 +163,15 @@ impl Store for PostgresStore {
 
     async fn check(&self, depth: CheckDepth) -> Result<Health> {
         let location = self.location.clone();
-        self.primary.read(|client| check::check(client, location.clone(), depth)).await
+        let check = |client| check::check(client, location.clone(), depth);
+        match depth {
+            CheckDepth::Quick => self.primary.read_now(check).await,
+            CheckDepth::Thorough => self.primary.read(check).await,
+        }
     }
 
     async fn close(&self) -> Result<()> {
+        self.wake.stop();
         if let Some(replica) = &self.replica {
             replica.close().await?;
         }

@@ -76,6 +76,14 @@ impl Server {
         self.control(&["start", "-w", "-l", &self.log(), "-o", &options]);
     }
 
+    /// Makes the server ask a role for its password.
+    pub fn require_password(&self, role: &str) {
+        let file = Path::new(&self.data()).join("pg_hba.conf");
+        let rules = fs::read_to_string(&file).unwrap();
+        fs::write(&file, format!("host all {role} 127.0.0.1/32 scram-sha-256\n{rules}")).unwrap();
+        self.control(&["reload"]);
+    }
+
     /// The address of a database.
     pub fn address(&self, database: &str) -> String {
         address(self.port, database)
@@ -85,6 +93,14 @@ impl Server {
     pub async fn database(self) -> Database {
         let port = self.port;
         let name = make_database(port).await;
+        if self.durability == Durability::Durable {
+            // From now on: what was written before is quicker to make without flushes.
+            let admin = connect(port, "postgres").await;
+            for setting in ["fsync", "full_page_writes"] {
+                admin.batch_execute(&format!("ALTER SYSTEM SET {setting} = on")).await.unwrap();
+            }
+            admin.batch_execute("SELECT pg_reload_conf(); CHECKPOINT").await.unwrap();
+        }
         Database { name, port, _server: Some(self) }
     }
 
@@ -114,9 +130,7 @@ impl Server {
         settings.push("listen_addresses = '127.0.0.1'".to_owned());
         settings.push(format!("unix_socket_directories = '{}'", self.folder.display()));
         settings.push("max_connections = 200".to_owned());
-        if self.durability == Durability::None {
-            settings.push("fsync = off\nfull_page_writes = off\nautovacuum = off".to_owned());
-        }
+        settings.push("fsync = off\nfull_page_writes = off\nautovacuum = off".to_owned());
         let file = Path::new(&data).join("postgresql.auto.conf");
         fs::write(file, settings.join("\n")).unwrap();
         self.resume();

@@ -183,13 +183,13 @@ impl Context {
 
     /// As [`Context::engine_to_write`], with another configuration of the engine.
     pub(crate) async fn engine_to_write_with(&self, config: &Config) -> Outcome<Engine> {
-        self.file()?;
+        self.lasting()?;
         self.engine_with(config).await
     }
 
     /// The use-cases over a store that must exist, so that a wrong path gives an error and not an empty list.
     pub(crate) async fn engine_to_read(&self) -> Outcome<Engine> {
-        self.existing_file()?;
+        self.existing_store()?;
         self.engine().await
     }
 
@@ -205,6 +205,14 @@ impl Context {
         let opened = Opened { store, engine: Some(engine.clone()) };
         *self.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
         Ok(engine)
+    }
+
+    /// Fails if the store is a file that does not exist, or ends with the process.
+    pub(crate) fn existing_store(&self) -> Outcome {
+        match &self.config.store {
+            StoreUrl::Sqlite(_) => self.existing_file().map(drop),
+            StoreUrl::Postgres(_) | StoreUrl::Memory => self.lasting(),
+        }
     }
 
     /// The store's file, which must exist.
@@ -226,9 +234,18 @@ impl Context {
     fn file(&self) -> Outcome<&Path> {
         match &self.config.store {
             StoreUrl::Sqlite(path) => Ok(path),
-            StoreUrl::Memory => Err(Failure::usage(
-                "store `memory:` ends with the process, so only `strata serve` and `strata chat` can use it; name a file with `--store sqlite:PATH`",
+            StoreUrl::Postgres(_) => Err(Failure::usage(
+                "this command works on a file, and the store is a PostgreSQL database; use PostgreSQL's own tools, such as `pg_dump` and `REINDEX`",
             )),
+            StoreUrl::Memory => Err(ends_with_the_process()),
+        }
+    }
+
+    /// Fails if the store ends with the process.
+    fn lasting(&self) -> Outcome {
+        match &self.config.store {
+            StoreUrl::Sqlite(_) | StoreUrl::Postgres(_) => Ok(()),
+            StoreUrl::Memory => Err(ends_with_the_process()),
         }
     }
 
@@ -284,4 +301,10 @@ pub(crate) fn read_document<T: DeserializeOwned>(file: &Path, most: usize) -> Ou
     };
     serde_json::from_str(&text)
         .map_err(|error| Failure::failed(format!("`{}` is not a valid document: {error}", file.display())))
+}
+
+fn ends_with_the_process() -> Failure {
+    Failure::usage(
+        "store `memory:` ends with the process, so only `strata serve` and `strata chat` can use it; name a file with `--store sqlite:PATH`",
+    )
 }

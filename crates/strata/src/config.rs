@@ -7,6 +7,7 @@
 mod given;
 mod learning;
 mod models;
+mod postgres;
 mod slots;
 mod sources;
 mod store_url;
@@ -29,6 +30,7 @@ use strata_server::{Reach, Secret};
 
 pub use learning::{LearnModel, Learning, ReaderChoice};
 pub use models::{EmbedderChoice, Models, RerankChoice, STRATA_ENCODER};
+pub use postgres::Postgres;
 pub use sources::{DEFAULT_FILE, Flag, Sources, editor};
 pub use store_url::StoreUrl;
 pub use table::reference;
@@ -41,6 +43,8 @@ const DEFAULT_MODEL: &str = "gpt-4.1-mini";
 pub struct Config {
     /// Where data is stored.
     pub store: StoreUrl,
+    /// How a PostgreSQL store is used.
+    pub postgres: Postgres,
     /// The address that the server listens on.
     pub listen: SocketAddr,
     /// Limits of the use-cases, and how recall and learning work.
@@ -107,6 +111,9 @@ impl Config {
             if slot.is_secret && !value.is_empty() {
                 value = "(hidden)".to_owned();
             }
+            if entry.name == "store" {
+                value = store_url::without_password(&value);
+            }
             if let Some(given) = given {
                 slot.set(&given.value).map_err(|error| given.refused(entry, &value, &error))?;
             }
@@ -121,6 +128,7 @@ impl Config {
         Self {
             // Always replaced: a configuration without a store is refused, see `given.rs`.
             store: StoreUrl::Memory,
+            postgres: Postgres::default(),
             listen: SocketAddr::from(([127, 0, 0, 1], 8100)),
             engine: Settings::default(),
             tokenizer: Tokenizer::default(),
@@ -141,6 +149,9 @@ impl Config {
     /// Derives what depends on several settings, and checks what several settings have to agree on.
     fn complete(mut self) -> Result<Self> {
         self.server.reach = if self.listen.ip().is_loopback() { Reach::Loopback } else { Reach::Network };
+        if let StoreUrl::Postgres(options) = &mut self.store {
+            **options = self.postgres.options(&options.address)?;
+        }
         self.engine.recall.rerank = self.models.rerank != RerankChoice::Off;
         let limits = &self.server.compaction;
         if limits.keep_recent_history > limits.max_recent_history {
