@@ -131,6 +131,8 @@ impl Server {
         settings.push(format!("unix_socket_directories = '{}'", self.folder.display()));
         settings.push("max_connections = 200".to_owned());
         settings.push("fsync = off\nfull_page_writes = off\nautovacuum = off".to_owned());
+        // Recovery after a crash would flush each file by itself.
+        settings.push("recovery_init_sync_method = syncfs".to_owned());
         let file = Path::new(&data).join("postgresql.auto.conf");
         fs::write(file, settings.join("\n")).unwrap();
         self.resume();
@@ -306,6 +308,9 @@ fn watch(server: &Server) {
         "while sleep 5; do
            age=$(( $(date +%s) - $(stat -c %Y '{folder}/used' 2>/dev/null || echo 0) ))
            [ $age -lt {IDLE_SECONDS} ] && continue
+           users=$({psql} -h '{folder}' -p {port} -U test -Atc \
+             \"SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'\" postgres)
+           [ \"${{users:-0}}\" -gt 1 ] && touch '{folder}/used' && continue
            exec 9>'{lock}'; flock 9
            age=$(( $(date +%s) - $(stat -c %Y '{folder}/used' 2>/dev/null || echo 0) ))
            if [ $age -ge {IDLE_SECONDS} ]; then
@@ -315,6 +320,8 @@ fn watch(server: &Server) {
          done",
         lock = server.folder.with_extension("lock").display(),
         pg_ctl = program("pg_ctl").display(),
+        psql = program("psql").display(),
+        port = server.port,
     );
     let started = Command::new("setsid")
         .args(["--fork", "sh", "-c", &script])
