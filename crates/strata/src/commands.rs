@@ -14,6 +14,7 @@ pub(crate) mod keys;
 pub(crate) mod learn;
 pub(crate) mod mcp;
 pub(crate) mod memories;
+pub(crate) mod migrate;
 pub(crate) mod models;
 pub(crate) mod prompt;
 pub(crate) mod record;
@@ -60,6 +61,7 @@ pub(crate) enum Command {
     Keys(keys::Args),
     Doctor(doctor::Args),
     Backup(backup::Args),
+    Migrate(migrate::Args),
     Reindex(reindex::Args),
     Eval(eval::Args),
     Models(models::Args),
@@ -108,6 +110,7 @@ async fn run_alone(command: Command, context: &Context, output: &mut Output) -> 
         Command::Keys(args) => Box::pin(keys::run(args, context, output)).await,
         Command::Doctor(args) => doctor::run(args, context, output).await,
         Command::Backup(args) => backup::run(args, context, output).await,
+        Command::Migrate(args) => migrate::run(args, context, output).await,
         Command::Reindex(args) => reindex::run(args, context, output).await,
         Command::Eval(args) => Box::pin(eval::run(args, context, output)).await,
         Command::Models(args) => models::run(args, context, output).await,

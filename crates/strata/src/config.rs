@@ -149,9 +149,7 @@ impl Config {
     /// Derives what depends on several settings, and checks what several settings have to agree on.
     fn complete(mut self) -> Result<Self> {
         self.server.reach = if self.listen.ip().is_loopback() { Reach::Loopback } else { Reach::Network };
-        if let StoreUrl::Postgres(options) = &mut self.store {
-            **options = self.postgres.options(&options.address)?;
-        }
+        self.store = self.store_at(self.store.clone())?;
         self.engine.recall.rerank = self.models.rerank != RerankChoice::Off;
         let limits = &self.server.compaction;
         if limits.keep_recent_history > limits.max_recent_history {
@@ -160,6 +158,16 @@ impl Config {
             ));
         }
         Ok(self)
+    }
+
+    /// The store at `url` with the settings of this configuration.
+    pub fn store_at(&self, url: StoreUrl) -> Result<StoreUrl> {
+        match url {
+            StoreUrl::Postgres(options) => {
+                Ok(StoreUrl::Postgres(Box::new(self.postgres.options(&options.address)?)))
+            }
+            other => Ok(other),
+        }
     }
 
     /// Every setting with its effective value and where that came from.

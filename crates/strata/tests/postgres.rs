@@ -153,3 +153,54 @@ fn readiness_tells_the_truth_and_passwords_stay_secret() {
     assert!(!server.log().contains("hush-hush"), "the log shows the password");
     drop(server);
 }
+
+#[test]
+fn a_store_moves_to_postgres_and_back() {
+    let place = Place::new();
+    let (file, back) = ("sqlite:first.db", "sqlite:second.db");
+    let folder = place.folder.path();
+    let server = Server::start_on(file, &folder.join("one.log"), &[]);
+    let mut client = server.client();
+    for number in 0..3 {
+        let session = format!("dock{number}");
+        record(&mut client, &session, &["I live in Sopot", "我喜欢划船", "the tide table hangs in the shed"]);
+        assert!(!found(&mut client, "tide table").is_empty());
+    }
+    server.stop();
+    for args in
+        [&["learn", "--user", "mira"][..], &["keys", "create", "--user", "mira"], &["add", "spare rope"]]
+    {
+        let output = run(file, folder, args);
+        assert!(output.status.success(), "{args:?} {}", show(&output));
+    }
+    let migrate = |from: &str, to: &str| {
+        let output = strata().args(["migrate", from, to, "--json"]).current_dir(folder).output().unwrap();
+        assert!(output.status.success(), "{}", show(&output));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let address = place.database.address();
+    let moved = migrate(file, &address);
+    assert_eq!((&moved["turns"], &moved["sessions"], &moved["keys"]), (&json!(9), &json!(3), &json!(1)));
+    assert!(moved["memories"].as_u64().unwrap() > 1 && moved["requests"].as_u64().unwrap() > 2, "{moved}");
+    // A second run finds everything there, and the way back gives the same again.
+    assert_eq!(migrate(file, &address), moved);
+    assert_eq!(migrate(&address, back), moved);
+    let report = place.json(&["doctor", "--json"]);
+    assert_eq!(report["ok"], true, "{report}");
+    // The key was moved as well, so the server asks for it.
+    assert_eq!(place.serve("two.log").client().get("/sessions").unwrap().status, 401);
+    let answer = place.json(&["search", "where is the tide table?", "--user", "mira", "--json"]);
+    assert_eq!(answer["results"][0]["memory"], "the tide table hangs in the shed", "{answer}");
+    // A target with other data is refused.
+    let line = r#"{"role": "user", "content": "something else"}"#;
+    std::fs::write(folder.join("line.jsonl"), line).unwrap();
+    let recorded = strata()
+        .args(["record", "--user", "mira", "--session", "dock0", "--store", &address])
+        .stdin(std::fs::File::open(folder.join("line.jsonl")).unwrap())
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    assert!(recorded.status.success(), "{}", show(&recorded));
+    let other = strata().args(["migrate", back, &address]).current_dir(folder).output().unwrap();
+    assert!(!other.status.success() && show(&other).contains("dock0"), "{}", show(&other));
+}

@@ -25,7 +25,7 @@ const PROCESSES: u64 = 3;
 const CLIENTS: u64 = 32;
 const ROUNDS: u64 = 4;
 /// The number of acknowledgements after which a round's death comes.
-const ACKNOWLEDGED_A_ROUND: u64 = 120;
+const ACKNOWLEDGED_A_ROUND: u64 = 60;
 const SEED: u64 = 20_261_117;
 
 /// A job whose worker was killed is taken over after one second.
