@@ -94,12 +94,19 @@ impl Server {
         let port = self.port;
         let name = make_database(port).await;
         if self.durability == Durability::Durable {
-            // From now on: what was written before is quicker to make without flushes.
-            let admin = connect(port, "postgres").await;
-            for setting in ["fsync", "full_page_writes"] {
-                admin.batch_execute(&format!("ALTER SYSTEM SET {setting} = on")).await.unwrap();
-            }
-            admin.batch_execute("SELECT pg_reload_conf(); CHECKPOINT").await.unwrap();
+            flush_from_now_on(&connect(port, "postgres").await).await;
+        }
+        Database { name, port, _server: Some(self) }
+    }
+
+    /// A new database without tables.
+    pub async fn empty_database(self) -> Database {
+        let port = self.port;
+        let name = fresh_name();
+        let admin = connect(port, "postgres").await;
+        admin.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
+        if self.durability == Durability::Durable {
+            flush_from_now_on(&admin).await;
         }
         Database { name, port, _server: Some(self) }
     }
@@ -259,6 +266,15 @@ async fn wait_until_unused(admin: &tokio_postgres::Client, database: &str) {
     while admin.simple_query(&sql).await.unwrap().len() > 2 {
         tokio::task::yield_now().await;
     }
+}
+
+/// Turns flushes on. What was written before is quicker to make without them.
+async fn flush_from_now_on(admin: &tokio_postgres::Client) {
+    for setting in ["fsync", "full_page_writes", "autovacuum"] {
+        admin.batch_execute(&format!("ALTER SYSTEM SET {setting} = on")).await.unwrap();
+    }
+    admin.batch_execute("SELECT pg_reload_conf()").await.unwrap();
+    admin.batch_execute("CHECKPOINT").await.unwrap();
 }
 
 async fn connect(port: u16, database: &str) -> tokio_postgres::Client {
