@@ -70,11 +70,6 @@ impl Address {
         self
     }
 
-    /// Whether the address brings its own password.
-    pub fn has_password(&self) -> bool {
-        self.config.get_password().is_some()
-    }
-
     pub(crate) fn config(&self) -> &Config {
         &self.config
     }
@@ -160,7 +155,7 @@ mod tests {
         let address: Address = "postgres://me:hush@db.example:6432/memory".parse().unwrap();
         assert_eq!(address.to_string(), "postgres://me@db.example:6432/memory");
         assert_eq!(format!("{address:?}"), "postgres://me@db.example:6432/memory");
-        assert!(address.has_password());
+        assert!(address.config.get_password().is_some());
         for wrong in ["postgres://me:hush@:x/", "postgres://me:hush@host:port/db", "postgres:///db"] {
             let error = wrong.parse::<Address>().unwrap_err();
             assert!(!error.message().contains("hush"), "{error}");

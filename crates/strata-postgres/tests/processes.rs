@@ -113,7 +113,7 @@ async fn a_process_hears_of_a_job_that_another_one_enqueued() {
     // Until the other one has heard it: a notice before it listens is lost.
     while !heard.is_finished() {
         apply(&one, &ann(), Change::EnqueueJob(Box::new(job(Some("s"), 0)))).await;
-        tokio::time::sleep(Duration::from_millis(30)).await;
+        tokio::task::yield_now().await;
     }
     heard.await.unwrap();
 }

@@ -12,10 +12,10 @@ mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, RwLock};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use strata_postgres::test_server::{self, Database, Durability};
@@ -49,7 +49,9 @@ struct Acknowledged {
 struct Shared {
     addresses: RwLock<Vec<String>>,
     acknowledged: Mutex<Vec<Acknowledged>>,
-    count: AtomicU64,
+    /// The number of acknowledged requests.
+    count: Mutex<u64>,
+    counted: Condvar,
     /// Answers that are no acknowledgement, by status.
     refused: Mutex<BTreeMap<u16, u64>>,
     over: AtomicBool,
@@ -67,7 +69,8 @@ fn nothing_acknowledged_is_lost_when_processes_and_the_database_die() {
     let shared = Arc::new(Shared {
         addresses: RwLock::new(processes.iter().map(|server| server.address().to_owned()).collect()),
         acknowledged: Mutex::default(),
-        count: AtomicU64::new(0),
+        count: Mutex::new(0),
+        counted: Condvar::new(),
         refused: Mutex::default(),
         over: AtomicBool::new(false),
     });
@@ -83,7 +86,7 @@ fn nothing_acknowledged_is_lost_when_processes_and_the_database_die() {
         if round % 2 == 1 {
             database.server().stop_immediately();
             database.server().resume();
-            wait_for(&shared, shared.count.load(Ordering::SeqCst) + CLIENTS);
+            wait_for(&shared, shared.count() + CLIENTS);
         }
         let victim = random.below(PROCESSES);
         let place = victim as usize;
@@ -108,13 +111,19 @@ fn start(database: &Database, folder: &Path, number: u64) -> Server {
     Server::start_on(&database.address(), &folder.join(format!("{number}.log")), &SETTINGS)
 }
 
-fn wait_for(shared: &Shared, count: u64) {
-    let mut patience = 0;
-    while shared.count.load(Ordering::SeqCst) < count {
-        thread::sleep(Duration::from_millis(20));
-        patience += 1;
-        assert!(patience < 6_000, "the clients wait for ever: {:?}", shared.refused.lock().unwrap());
+/// The longest time for anything that this test waits for.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+impl Shared {
+    fn count(&self) -> u64 {
+        *self.count.lock().unwrap()
     }
+}
+
+fn wait_for(shared: &Shared, count: u64) {
+    let waiting = shared.count.lock().unwrap();
+    let (_, waited) = shared.counted.wait_timeout_while(waiting, PATIENCE, |now| *now < count).unwrap();
+    assert!(!waited.timed_out(), "the clients wait for ever: {:?}", shared.refused.lock().unwrap());
 }
 
 /// One client. A request is repeated under its key, on any process, until it is acknowledged.
@@ -151,7 +160,8 @@ fn write(shared: &Shared, client: u64) {
                         content,
                     });
                     shared.acknowledged.lock().unwrap().extend(turns);
-                    shared.count.fetch_add(1, Ordering::SeqCst);
+                    *shared.count.lock().unwrap() += 1;
+                    shared.counted.notify_all();
                     break;
                 }
                 // PostgreSQL is away for longer than a request waits; the same process answers later.
@@ -165,7 +175,7 @@ fn write(shared: &Shared, client: u64) {
                     *shared.refused.lock().unwrap().entry(answer.status).or_default() += 1;
                 }
                 // The process is dead.
-                Err(_) => thread::sleep(Duration::from_millis(10)),
+                Err(_) => thread::yield_now(),
             }
         }
     }
@@ -206,15 +216,13 @@ fn verify(client: &mut Client, shared: &Shared) -> BTreeMap<String, u64> {
 
 /// All jobs come to their end, and each turn was learned from once, whichever process did it.
 fn finish_jobs(database: &Database, turns: &BTreeMap<String, u64>) {
-    let mut patience = 0;
+    let patience = Instant::now();
     loop {
         let open = ["queued", "leased"].iter().map(|status| jobs(database, status).len()).sum::<usize>();
         if open == 0 {
             break;
         }
-        thread::sleep(Duration::from_millis(100));
-        patience += 1;
-        assert!(patience < 600, "{open} jobs never come to their end");
+        assert!(patience.elapsed() < PATIENCE, "{open} jobs never come to their end");
     }
     assert!(jobs(database, "dead").is_empty());
     let done = jobs(database, "done");

@@ -50,7 +50,6 @@ impl Writing<'_> {
         Ok(())
     }
 
-    // long: one list for each of the columns.
     async fn insert_turns(
         &self,
         session: &SessionId,
