@@ -34,6 +34,12 @@ const TOOLS: &[Tool] = &[
         probe: &["npm", "--version"],
         packages: &["nodejs", "npm"],
     },
+    Tool {
+        name: "PostgreSQL",
+        why: "the tests start throw-away servers",
+        probe: &["sh", "-c", "ls /usr/lib/postgresql/*/bin/initdb || initdb --version"],
+        packages: &["postgresql"],
+    },
 ];
 
 /// Whether system packages may be installed.

@@ -58,15 +58,33 @@ struct Rates {
 
 async fn append(path: &Path, writers: usize, turns: usize) -> Result<Rates> {
     let store = fill::open(path).await?;
+    let start = Instant::now();
+    let durable = rate(&[Arc::clone(&store)], writers, turns, 0).await?;
+    fill::wait_for_index(&store).await?;
+    let indexed = (turns / writers * writers) as f64 / start.elapsed().as_secs_f64();
+    store.close().await?;
+    Ok(Rates { durable, indexed })
+}
+
+/// The number of turns a second that the writers append, spread over the stores. Each `series` has ids of its own.
+pub(crate) async fn rate(
+    stores: &[Arc<dyn Store>],
+    writers: usize,
+    turns: usize,
+    series: u64,
+) -> Result<f64> {
     let each = turns / writers;
     let mut changes: Vec<Vec<ChangeSet>> = Vec::new();
     let corpus = Corpus::new();
     for writer in 0..writers {
         let mut random = Random::new(writer as u64);
-        let session = SessionId::new(format!("session-{writer}"))?;
+        let session = SessionId::new(format!("session-{series}-{writer}"))?;
         let sets = (0..each).map(|place| {
-            let turn =
-                fill::new_turn(corpus.turn(&mut random), fill::id(writer as u64, place as u64), place)?;
+            let turn = fill::new_turn(
+                corpus.turn(&mut random),
+                fill::id(series * 1_000 + writer as u64, place as u64),
+                place,
+            )?;
             let change = Change::AppendTurns { session: session.clone(), turns: vec![turn] };
             Ok(ChangeSet::one(Timestamp::UNIX_EPOCH, change))
         });
@@ -75,17 +93,14 @@ async fn append(path: &Path, writers: usize, turns: usize) -> Result<Rates> {
     let start = Instant::now();
     let mut tasks = tokio::task::JoinSet::new();
     for (writer, changes) in changes.into_iter().enumerate() {
-        let (store, user) = (Arc::clone(&store), UserId::new(format!("user-{}", writer % 8))?);
+        let (store, user) =
+            (Arc::clone(&stores[writer % stores.len()]), UserId::new(format!("user-{}", writer % 8))?);
         tasks.spawn(async move { apply_all(store, user, changes).await });
     }
     while let Some(finished) = tasks.join_next().await {
         finished??;
     }
-    let durable = (each * writers) as f64 / start.elapsed().as_secs_f64();
-    fill::wait_for_index(&store).await?;
-    let indexed = (each * writers) as f64 / start.elapsed().as_secs_f64();
-    store.close().await?;
-    Ok(Rates { durable, indexed })
+    Ok((each * writers) as f64 / start.elapsed().as_secs_f64())
 }
 
 async fn apply_all(store: Arc<dyn Store>, user: UserId, changes: Vec<ChangeSet>) -> Result<()> {

@@ -101,7 +101,7 @@ pub(crate) async fn wait_for_index(store: &Arc<dyn Store>) -> Result<()> {
 
 /// Writes alternately some turns of the measured user and some of the others. If the measured user's turns were written at
 /// once, their rows would be adjacent in every store, and a large store could not be slower.
-async fn fill(store: &Arc<dyn Store>, measured: usize, turns: usize) -> Result<()> {
+pub(crate) async fn fill(store: &Arc<dyn Store>, measured: usize, turns: usize) -> Result<()> {
     let rounds = measured / ROUND_TURNS;
     let rest = turns.checked_sub(measured).context("a store holds at least the measured user's turns")?;
     ensure!(rest.is_multiple_of(rounds), "{rest} turns of others do not divide into {rounds} rounds");

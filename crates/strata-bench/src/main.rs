@@ -13,6 +13,7 @@ mod encoder;
 mod engine;
 mod fill;
 mod learn;
+mod postgres;
 mod prompt;
 mod proxy;
 mod reading;
@@ -75,6 +76,7 @@ const GROUPS: &[Group] = &[
         "reading: messages a second, from recorded to believed, long sessions, recall meanwhile",
         reading::measure,
     ),
+    ("postgres", "the PostgreSQL store beside the embedded one: appends, recall, bytes", postgres::measure),
     ("serve", "the binary: start to ready, idle memory", served::measure),
 ];
 

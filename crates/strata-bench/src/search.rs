@@ -72,7 +72,7 @@ async fn search_both(small: &Path, large: &Path, questions: usize) -> Result<Tim
 }
 
 /// The milliseconds of a question, and the number of its results.
-async fn ask(store: &Arc<dyn Store>, text: &str) -> Result<(f64, usize)> {
+pub(crate) async fn ask(store: &Arc<dyn Store>, text: &str) -> Result<(f64, usize)> {
     let user = fill::measured_user()?;
     let query = TextQuery {
         text: text.to_owned(),

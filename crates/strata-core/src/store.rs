@@ -39,7 +39,7 @@ use crate::turn::Turn;
 /// Stores the data of all users.
 ///
 /// **Isolation.** Every call names its user and neither sees nor changes the data of another user: an id that belongs to
-/// another user is as unknown as one that never existed. The only exceptions are [`Store::lease_job`], [`Store::behind`],
+/// another user is as unknown as one that never existed. The only exceptions are [`Store::lease_job`], [`Store::job_enqueued`], [`Store::behind`],
 /// [`Store::users`], [`Store::owner_of`], [`Store::key_by_hash`], [`Store::keys`], [`Store::check`] and [`Store::close`],
 /// which serve the process itself.
 ///
@@ -131,6 +131,12 @@ pub trait Store: Send + Sync + 'static {
     /// Takes the job that has waited longest and is due, of any user, whose session no live lease holds; or one whose
     /// lease has ended. Its attempts rise by one. `None` when nothing is due.
     async fn lease_job(&self, request: &LeaseRequest) -> Result<Option<Job>>;
+
+    /// Returns when another call, of any process, has enqueued a job that is due. It is a hint, for workers that also look from
+    /// time to time: a notice may be lost, and a store that cannot tell never returns.
+    async fn job_enqueued(&self) {
+        std::future::pending().await
+    }
 
     /// The user's request rows, newest first.
     async fn requests(&self, user: &UserId, query: &MetricQuery) -> Result<Vec<RequestMetric>>;

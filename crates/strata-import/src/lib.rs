@@ -2,10 +2,14 @@
 //!
 //! The source is only read. The id of every turn and summary is derived from the source's own ids. So a second run adds
 //! nothing, a run after a crash continues where the first ended, and a source that has grown adds only its new messages.
-//! Deliberately absent: the meaning of the messages. Start reading at [`sqlite`], then [`source`].
+//! Deliberately absent: the meaning of the messages. Start reading at [`sqlite`], then [`source`]. [`transfer()`] moves a whole
+//! store of Strata into another one.
 
 mod source;
+mod transfer;
 mod values;
+
+pub use transfer::{Transferred, transfer};
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::Path;

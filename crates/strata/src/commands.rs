@@ -14,6 +14,7 @@ pub(crate) mod keys;
 pub(crate) mod learn;
 pub(crate) mod mcp;
 pub(crate) mod memories;
+pub(crate) mod migrate;
 pub(crate) mod models;
 pub(crate) mod prompt;
 pub(crate) mod record;
@@ -60,6 +61,7 @@ pub(crate) enum Command {
     Keys(keys::Args),
     Doctor(doctor::Args),
     Backup(backup::Args),
+    Migrate(migrate::Args),
     Reindex(reindex::Args),
     Eval(eval::Args),
     Models(models::Args),
@@ -108,6 +110,7 @@ async fn run_alone(command: Command, context: &Context, output: &mut Output) -> 
         Command::Keys(args) => Box::pin(keys::run(args, context, output)).await,
         Command::Doctor(args) => doctor::run(args, context, output).await,
         Command::Backup(args) => backup::run(args, context, output).await,
+        Command::Migrate(args) => migrate::run(args, context, output).await,
         Command::Reindex(args) => reindex::run(args, context, output).await,
         Command::Eval(args) => Box::pin(eval::run(args, context, output)).await,
         Command::Models(args) => models::run(args, context, output).await,
@@ -183,13 +186,13 @@ impl Context {
 
     /// As [`Context::engine_to_write`], with another configuration of the engine.
     pub(crate) async fn engine_to_write_with(&self, config: &Config) -> Outcome<Engine> {
-        self.file()?;
+        self.lasting()?;
         self.engine_with(config).await
     }
 
     /// The use-cases over a store that must exist, so that a wrong path gives an error and not an empty list.
     pub(crate) async fn engine_to_read(&self) -> Outcome<Engine> {
-        self.existing_file()?;
+        self.existing_store()?;
         self.engine().await
     }
 
@@ -205,6 +208,14 @@ impl Context {
         let opened = Opened { store, engine: Some(engine.clone()) };
         *self.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
         Ok(engine)
+    }
+
+    /// Fails if the store is a file that does not exist, or ends with the process.
+    pub(crate) fn existing_store(&self) -> Outcome {
+        match &self.config.store {
+            StoreUrl::Sqlite(_) => self.existing_file().map(drop),
+            StoreUrl::Postgres(_) | StoreUrl::Memory => self.lasting(),
+        }
     }
 
     /// The store's file, which must exist.
@@ -226,9 +237,18 @@ impl Context {
     fn file(&self) -> Outcome<&Path> {
         match &self.config.store {
             StoreUrl::Sqlite(path) => Ok(path),
-            StoreUrl::Memory => Err(Failure::usage(
-                "store `memory:` ends with the process, so only `strata serve` and `strata chat` can use it; name a file with `--store sqlite:PATH`",
+            StoreUrl::Postgres(_) => Err(Failure::usage(
+                "this command works on a file, and the store is a PostgreSQL database; use PostgreSQL's own tools, such as `pg_dump` and `REINDEX`",
             )),
+            StoreUrl::Memory => Err(ends_with_the_process()),
+        }
+    }
+
+    /// Fails if the store ends with the process.
+    fn lasting(&self) -> Outcome {
+        match &self.config.store {
+            StoreUrl::Sqlite(_) | StoreUrl::Postgres(_) => Ok(()),
+            StoreUrl::Memory => Err(ends_with_the_process()),
         }
     }
 
@@ -284,4 +304,10 @@ pub(crate) fn read_document<T: DeserializeOwned>(file: &Path, most: usize) -> Ou
     };
     serde_json::from_str(&text)
         .map_err(|error| Failure::failed(format!("`{}` is not a valid document: {error}", file.display())))
+}
+
+fn ends_with_the_process() -> Failure {
+    Failure::usage(
+        "store `memory:` ends with the process, so only `strata serve` and `strata chat` can use it; name a file with `--store sqlite:PATH`",
+    )
 }

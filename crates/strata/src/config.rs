@@ -7,6 +7,7 @@
 mod given;
 mod learning;
 mod models;
+mod postgres;
 mod slots;
 mod sources;
 mod store_url;
@@ -30,6 +31,7 @@ use strata_server::{Reach, Secret};
 
 pub use learning::{LearnModel, Learning, ReaderChoice};
 pub use models::{EmbedderChoice, Models, RerankChoice, STRATA_ENCODER};
+pub use postgres::Postgres;
 pub use sources::{DEFAULT_FILE, Flag, Sources, editor};
 pub use store_url::StoreUrl;
 pub use table::reference;
@@ -42,6 +44,8 @@ const DEFAULT_MODEL: &str = "gpt-4.1-mini";
 pub struct Config {
     /// Where data is stored.
     pub store: StoreUrl,
+    /// How a PostgreSQL store is used.
+    pub postgres: Postgres,
     /// The address that the server listens on.
     pub listen: SocketAddr,
     /// Limits of the use-cases, and how recall and learning work.
@@ -108,6 +112,9 @@ impl Config {
             if slot.is_secret && !value.is_empty() {
                 value = "(hidden)".to_owned();
             }
+            if entry.name == "store" {
+                value = store_url::without_password(&value);
+            }
             if let Some(given) = given {
                 slot.set(&given.value).map_err(|error| given.refused(entry, &value, &error))?;
             }
@@ -122,6 +129,7 @@ impl Config {
         Self {
             // Always replaced: a configuration without a store is refused, see `given.rs`.
             store: StoreUrl::Memory,
+            postgres: Postgres::default(),
             listen: SocketAddr::from(([127, 0, 0, 1], 8100)),
             engine: Settings::default(),
             tokenizer: Tokenizer::default(),
@@ -142,6 +150,7 @@ impl Config {
     /// Derives what depends on several settings, and checks what several settings have to agree on.
     fn complete(mut self) -> Result<Self> {
         self.server.reach = if self.listen.ip().is_loopback() { Reach::Loopback } else { Reach::Network };
+        self.store = self.store_at(self.store.clone())?;
         self.engine.recall.rerank = self.models.rerank != RerankChoice::Off;
         let limits = &self.engine.compaction;
         if limits.keep_recent_history > limits.max_recent_history {
@@ -150,6 +159,16 @@ impl Config {
             ));
         }
         Ok(self)
+    }
+
+    /// The store at `url` with the settings of this configuration.
+    pub fn store_at(&self, url: StoreUrl) -> Result<StoreUrl> {
+        match url {
+            StoreUrl::Postgres(options) => {
+                Ok(StoreUrl::Postgres(Box::new(self.postgres.options(&options.address)?)))
+            }
+            other => Ok(other),
+        }
     }
 
     /// Every setting with its effective value and where that came from.

@@ -6,14 +6,17 @@ use std::sync::Arc;
 
 use strata_core::store::InMemoryStore;
 use strata_core::{Error, Result, Store};
+use strata_postgres::PostgresStore;
 use strata_store::{SqliteOptions, SqliteStore};
 
 use crate::config::StoreUrl;
 
-/// Opens the store at `url`. A SQLite file that does not exist is created, with its directory.
+/// Opens the store at `url`. A SQLite file that does not exist is created, with its directory, and
+/// the tables of an empty database are made.
 pub async fn open_store(url: &StoreUrl) -> Result<Arc<dyn Store>> {
     match url {
         StoreUrl::Sqlite(path) => Ok(Arc::new(open_sqlite(path).await?)),
+        StoreUrl::Postgres(options) => Ok(Arc::new(PostgresStore::open((**options).clone()).await?)),
         StoreUrl::Memory => Ok(Arc::new(InMemoryStore::new())),
     }
 }

@@ -49,6 +49,11 @@ const BOUNDARIES: &[Boundary] = &[
         never: &[MODELS, SETTINGS, WEB, WEB_FRAMEWORKS],
     },
     Boundary {
+        name: "strata-postgres",
+        siblings: &["strata-language", "strata-core"],
+        never: &[MODELS, SETTINGS, WEB, WEB_FRAMEWORKS],
+    },
+    Boundary {
         name: "strata-context",
         siblings: &["strata-core"],
         never: &[DATABASES, MODELS, SETTINGS, WEB, WEB_FRAMEWORKS],
@@ -80,6 +85,7 @@ const BOUNDARIES: &[Boundary] = &[
             "strata-core",
             "strata-engine",
             "strata-store",
+            "strata-postgres",
             "strata-import",
             "strata-models",
             "strata-server",
@@ -99,6 +105,7 @@ const BOUNDARIES: &[Boundary] = &[
             "strata-core",
             "strata-engine",
             "strata-store",
+            "strata-postgres",
             "strata-context",
             "strata-models",
             "strata-weights",

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::json;
 use strata::SystemClock;
-use strata::config::LearnModel;
+use strata::config::{LearnModel, StoreUrl};
+use strata_core::Store;
 use strata_core::job::JobStatus;
 use strata_core::key::KeyState;
 use strata_core::ports::{Clock, Embedder};
@@ -105,22 +106,22 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     if let Some(path) = context.config.store.path() {
         findings.push(check_file(path));
         findings.extend(check_disk(path));
-        if path.exists() {
-            let depth = if args.quick { CheckDepth::Quick } else { CheckDepth::Thorough };
-            match check_store(context, depth, embedder.ok().flatten()).await {
-                Ok((found, more)) => {
-                    findings.extend(more);
-                    health = Some(found);
-                }
-                Err(error) => findings.push(Finding::new("store", Status::Problem, chain(&error))),
-            }
-        }
-    } else {
+    }
+    if context.config.store == StoreUrl::Memory {
         findings.push(Finding::new(
             "store",
             Status::Warning,
             "`memory:` loses all data when the server stops",
         ));
+    } else if serve::has_store(&context.config) {
+        let depth = if args.quick { CheckDepth::Quick } else { CheckDepth::Thorough };
+        match check_store(context, depth, embedder.ok().flatten()).await {
+            Ok((found, more)) => {
+                findings.extend(more);
+                health = Some(found);
+            }
+            Err(error) => findings.push(Finding::new("store", Status::Problem, chain(&error))),
+        }
     }
     report(&findings, health.as_ref(), &args, output)
 }
@@ -165,7 +166,7 @@ fn check_configuration(context: &Context) -> Vec<Finding> {
         ),
     )];
     if let Some(exposure) = serve::exposure(config)
-        && !config.store.path().is_some_and(Path::exists)
+        && !serve::has_store(config)
     {
         findings.push(Finding::new("configuration", Status::Problem, serve::refusal(&exposure)));
     }

@@ -48,7 +48,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         let session = args.session.unwrap_or_default();
         return explain(&text, &args.user.user, &session, context, args.json, output).await;
     }
-    context.existing_file()?;
+    context.existing_store()?;
     let engine = eager_engine(context).await?;
     let mut report = Report::default();
     loop {

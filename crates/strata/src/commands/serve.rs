@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use strata::config::Config;
+use strata::config::{Config, StoreUrl};
 use strata_core::key::KeyState;
 use strata_core::store::{KeyQuery, Page};
 use strata_engine::Engine;
@@ -112,8 +112,11 @@ pub(super) fn refusal(exposure: &str) -> String {
 }
 
 /// Whether a store exists that could have keys. This is checked first, because a refused start must not create a store.
-fn has_store(config: &Config) -> bool {
-    config.store.path().is_some_and(Path::exists)
+pub(super) fn has_store(config: &Config) -> bool {
+    match &config.store {
+        StoreUrl::Postgres(_) => true,
+        StoreUrl::Sqlite(_) | StoreUrl::Memory => config.store.path().is_some_and(Path::exists),
+    }
 }
 
 /// Whether the store has a valid key.

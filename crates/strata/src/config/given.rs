@@ -30,7 +30,7 @@ impl Given {
     pub(super) fn refused(&self, entry: &Entry, shown: &str, advice: &Error) -> Error {
         let value = match (entry.name, shown) {
             // The address of a database server may hold a password.
-            ("store", _) | (_, "") => String::new(),
+            ("store" | "postgres.replica", _) | (_, "") => String::new(),
             _ => format!(" `{}`", shortened(shown)),
         };
         let (name, origin, advice) = (entry.name, &self.origin, advice.message());

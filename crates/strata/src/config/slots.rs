@@ -151,6 +151,11 @@ pub(super) fn secret(field: &mut Option<Secret>) -> Slot<'_> {
     Slot { is_secret: true, ..optional(field, "", "text", |text| Some(Secret::new(text))) }
 }
 
+/// A value that is never shown.
+pub(super) fn hidden(slot: Slot<'_>) -> Slot<'_> {
+    Slot { is_secret: true, ..slot }
+}
+
 /// The address of an HTTP endpoint.
 pub(super) fn endpoint(field: &mut Option<String>) -> Slot<'_> {
     optional(field, "", "an address that begins with `https://` or `http://`", http_url)

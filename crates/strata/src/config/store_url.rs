@@ -6,27 +6,33 @@ use std::str::FromStr;
 
 use strata_core::nul::MayHoldNul;
 use strata_core::{Error, Result};
+use strata_postgres::{Address, PostgresOptions};
 
 /// A store's address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreUrl {
     /// A SQLite file.
     Sqlite(PathBuf),
+    /// A PostgreSQL database.
+    Postgres(Box<PostgresOptions>),
     /// A store in memory, which ends with the process.
     Memory,
 }
 
+/// The forms of an address.
+const FORMS: &str = "a store is written as `sqlite:PATH`, `postgres://USER@HOST/DATABASE` or `memory:`";
+
 impl FromStr for StoreUrl {
     type Err = Error;
 
-    /// Reads `sqlite:PATH` or `memory:`. Errors never repeat the address, because the address of a database server may hold
+    /// Reads `sqlite:PATH`, `postgres://…` or `memory:`. Errors never repeat the address, because the address of a database server may hold
     /// a password.
     fn from_str(text: &str) -> Result<Self> {
         if text == "memory:" || text == "memory" {
             return Ok(Self::Memory);
         }
         let Some((scheme, rest)) = text.split_once(':') else {
-            return Err(Error::invalid("a store is written as `sqlite:PATH` or `memory:`"));
+            return Err(Error::invalid(FORMS));
         };
         match scheme {
             "sqlite" => {
@@ -42,10 +48,14 @@ impl FromStr for StoreUrl {
                 }
                 Ok(Self::Sqlite(PathBuf::from(path)))
             }
-            "postgres" | "postgresql" | "vault" => {
+            "postgres" | "postgresql" => {
+                let address: Address = text.parse()?;
+                Ok(Self::Postgres(Box::new(PostgresOptions::new(address))))
+            }
+            "vault" => {
                 Err(Error::invalid(format!("`{scheme}:` stores are not in this version; use `sqlite:PATH`")))
             }
-            _ => Err(Error::invalid("a store is written as `sqlite:PATH` or `memory:`")),
+            _ => Err(Error::invalid(FORMS)),
         }
     }
 }
@@ -55,7 +65,7 @@ impl StoreUrl {
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::Sqlite(path) => Some(path),
-            Self::Memory => None,
+            Self::Postgres(_) | Self::Memory => None,
         }
     }
 }
@@ -64,9 +74,18 @@ impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            Self::Postgres(options) => options.address.fmt(f),
             Self::Memory => f.write_str("memory:"),
         }
     }
+}
+
+/// An address as `strata config` shows it. An address that cannot be read may hold a password anywhere.
+pub(super) fn without_password(text: &str) -> String {
+    if !text.starts_with("postgres") {
+        return text.to_owned();
+    }
+    text.parse::<StoreUrl>().map_or_else(|_| "(hidden)".to_owned(), |url| url.to_string())
 }
 
 #[cfg(test)]
@@ -85,14 +104,27 @@ mod tests {
     }
 
     #[test]
+    fn a_database_is_shown_without_its_password() {
+        for scheme in ["postgres", "postgresql"] {
+            let address = format!("{scheme}://me:secret@db.example/memory");
+            let url: StoreUrl = address.parse().unwrap();
+            assert_eq!(url.to_string(), "postgres://me@db.example/memory");
+            assert!(!format!("{url:?}").contains("secret"), "{url:?}");
+            assert_eq!(without_password(&address), url.to_string());
+        }
+        assert_eq!(without_password("postgres://me:secret@:x/"), "(hidden)");
+        assert_eq!(without_password("sqlite:a.db"), "sqlite:a.db");
+    }
+
+    #[test]
     fn what_is_no_store_is_refused_without_being_repeated() {
         let check = |text: &str, expected: &str| {
             let error = text.parse::<StoreUrl>().unwrap_err();
             assert!(error.message().contains(expected), "{text}: {error}");
             assert!(!error.message().contains("secret"), "{error}");
         };
-        check("postgres://me:secret@host/db", "not in this version");
-        check("postgresql://me:secret@host/db", "not in this version");
+        check("postgres://me:secret@:port/db", "cannot be read");
+        check("postgresql:///secret", "no host");
         check("vault:notes", "not in this version");
         check("sqlite:", "path is missing");
         check("sqlite::memory:", "`memory:`");

@@ -13,8 +13,8 @@ use strata_engine::recall::MAX_LIMIT;
 use strata_models::Tokenizer;
 
 use super::slots::{
-    DAY, MILLISECOND, SECOND, Slot, address, choice, duration, endpoint, hosts, instructions, names, number,
-    optional, optional_number, optional_text, origins, profiles, secret, switch, text, typed,
+    DAY, MILLISECOND, SECOND, Slot, address, choice, duration, endpoint, hidden, hosts, instructions, names,
+    number, optional, optional_number, optional_text, origins, profiles, secret, switch, text, typed,
 };
 use super::sources::PREFIX;
 use super::upstreams::upstreams;
@@ -90,7 +90,7 @@ pub(super) fn nearest(name: &str) -> Option<&'static Entry> {
 #[rustfmt::skip]
 pub(super) const GROUPS: &[(&str, &[Entry])] = &[
     ("Data and server", &[
-        entry("store", |c| typed(&mut c.store, "`sqlite:PATH` or `memory:`"),
+        entry("store", |c| typed(&mut c.store, "`sqlite:PATH`, `postgres://USER@HOST/DATABASE` or `memory:`"),
             "where data is stored")
             .default("`strata.db` in the data directory"),
         entry("data_dir", |c| optional_text(&mut c.models.data_dir),
@@ -120,6 +120,26 @@ pub(super) const GROUPS: &[(&str, &[Entry])] = &[
             "maximum number of requests that are handled at once"),
         entry("max_connections", |c| number(&mut c.server.max_connections, 1..=65_536),
             "maximum number of open connections"),
+    ]),
+    ("PostgreSQL", &[
+        entry("postgres.password", |c| secret(&mut c.postgres.password),
+            "the password, if the address of the store has none"),
+        entry("postgres.password_file", |c| optional_text(&mut c.postgres.password_file),
+            "a file with the password, instead of `postgres.password`"),
+        entry("postgres.connections", |c| number(&mut c.postgres.connections, 1..=10_000),
+            "maximum number of connections that this process holds"),
+        entry("postgres.partitions", |c| number(&mut c.postgres.partitions, 1..=1_024),
+            "number of hash partitions of each table, when the tables are made; later changes have no effect"),
+        entry("postgres.statement_timeout_secs", |c| duration(&mut c.postgres.statement_timeout, SECOND, 1..=3_600),
+            "maximum duration of a statement, in seconds"),
+        entry("postgres.patience_secs", |c| duration(&mut c.postgres.patience, SECOND, 0..=3_600),
+            "how long a call waits for a connection while the server cannot be reached, in seconds"),
+        entry("postgres.replica", |c| hidden(optional(&mut c.postgres.replica, "",
+            "the address of a read replica, as in `postgres://USER@HOST/DATABASE`", |text| text.parse().ok())),
+            "the server that the reads of recall go to; they may be a moment old"),
+        entry("postgres.root_certificates", |c| optional_text(&mut c.postgres.root_certificates),
+            "a PEM file with the certificate authorities to trust, for `sslmode=require`")
+            .default("the public authorities"),
     ]),
     ("Upstream and proxy", &[
         entry("upstream", |c| upstreams(&mut c.server.proxy),

@@ -77,8 +77,10 @@ impl Learner {
                     }
                 }
                 Ok(None) => {
+                    let store = self.engine.store();
                     tokio::select! {
                         () = self.found.notified() => {}
+                        () = store.job_enqueued() => {}
                         () = pause(self.rest, &mut self.stopped) => {}
                     }
                 }

@@ -111,12 +111,17 @@ impl Server {
 
     /// As [`Server::start`], with settings, as `key=value`.
     pub(crate) fn start_with(file: &Path, settings: &[&str]) -> Self {
-        let log = file.with_extension("log");
+        Self::start_on(&store_url(file), &file.with_extension("log"), settings)
+    }
+
+    /// As [`Server::start_with`], on any store.
+    pub(crate) fn start_on(store: &str, log: &Path, settings: &[&str]) -> Self {
+        let log = log.to_owned();
         let settings = settings.iter().flat_map(|setting| ["--setting", setting]);
         let mut child = strata()
-            .args(["serve", "--listen", "127.0.0.1:0", "--store", &store_url(file)])
+            .args(["serve", "--listen", "127.0.0.1:0", "--store", store])
             .args(settings)
-            .current_dir(file.parent().expect("the store is in a directory"))
+            .current_dir(log.parent().expect("the log is in a directory"))
             .stdout(Stdio::piped())
             .stderr(File::create(&log).expect("the log can be written"))
             .spawn()

@@ -1,0 +1,251 @@
+//! Applying a change set in one transaction. Start reading at [`apply`].
+//!
+//! The first statement raises the counters of the user's row, which also locks it: a user's writes wait for each other, in any
+//! process, and writes of different users do not.
+
+mod change;
+mod expect;
+mod forget;
+mod jobs;
+mod keys;
+mod memories;
+mod segments;
+mod turns;
+
+use jiff::Timestamp;
+use strata_core::store::{Applied, Change, ChangeSet, Idempotency};
+use strata_core::{Error, Result, UserId};
+use tokio_postgres::Client;
+
+pub(crate) use jobs::lease_job;
+
+use crate::connection::{Connections, Transaction};
+use crate::error::{Fault, Outcome};
+use crate::row::{count, json, micros};
+use crate::sql::{args, execute, first, one};
+use crate::terms::Terms;
+
+/// Applies a change set. If the connection is lost before the commit, the whole is done again on another one; if it is lost
+/// during the commit, the server is asked whether the transaction was committed.
+pub(crate) async fn apply(connections: &Connections, user: &UserId, changes: &ChangeSet) -> Result<Done> {
+    let texts = Texts::of(user, changes);
+    let mut retry = connections.retry();
+    loop {
+        let mut transaction = Transaction::new(connections.get().await?);
+        let begin = connections.begin();
+        let (fault, xid) = match write(&mut transaction, &begin, user, changes, &texts).await {
+            Ok(Written::Replayed(applied)) => return Ok(Done { applied, wakes: false }),
+            Ok(Written::Ready { done, xid }) => match transaction.end("COMMIT").await {
+                Ok(()) => return Ok(done),
+                Err(fault) if fault.is_lost_connection() => {
+                    if is_committed(connections, xid).await? {
+                        return Ok(done);
+                    }
+                    (fault, Some(xid))
+                }
+                Err(fault) => (fault, Some(xid)),
+            },
+            Err(fault) => (fault, None),
+        };
+        if !(fault.is_lost_connection() || fault.is_transient()) {
+            if transaction.client().is_ok_and(|client| !client.is_closed()) {
+                let _ = transaction.end("ROLLBACK").await;
+            }
+            return Err(fault.into());
+        }
+        drop(transaction);
+        tracing::debug!(?xid, "a write is tried again on another connection");
+        if !retry.pause().await {
+            return Err(fault.into());
+        }
+    }
+}
+
+/// Whether a transaction was committed whose answer was lost. A transaction that still runs is waited for.
+async fn is_committed(connections: &Connections, xid: i64) -> Result<bool> {
+    let unknown = || {
+        Error::unavailable(
+            "the connection to PostgreSQL was lost during a commit, and it cannot be told whether the data is stored; \
+             read before you try again",
+        )
+    };
+    let mut retry = connections.retry();
+    loop {
+        let status = connections
+            .read(|client| async move {
+                let row =
+                    one(&client, "SELECT pg_xact_status($1::text::xid8)", args![xid.to_string()]).await?;
+                Ok(row.try_get::<_, Option<String>>(0)?)
+            })
+            .await
+            .map_err(|error| unknown().with_source(error))?;
+        match status.as_deref() {
+            Some("committed") => return Ok(true),
+            Some("aborted") => return Ok(false),
+            Some(_) if retry.pause().await => {}
+            _ => return Err(unknown()),
+        }
+    }
+}
+
+/// A change set that was applied.
+pub(crate) struct Done {
+    pub(crate) applied: Applied,
+    /// Whether a job was enqueued that is due.
+    pub(crate) wakes: bool,
+}
+
+/// A change set after its statements.
+enum Written {
+    /// An earlier call with the same key was answered.
+    Replayed(Applied),
+    /// The changes wait for the commit of their transaction.
+    Ready { done: Done, xid: i64 },
+}
+
+async fn write(
+    transaction: &mut Transaction,
+    begin: &str,
+    user: &UserId,
+    changes: &ChangeSet,
+    texts: &Texts,
+) -> Outcome<Written> {
+    let client = transaction.client()?;
+    let (mut writing, xid) = Writing::begin(client, begin, user, changes, texts).await?;
+    if let Some(idempotency) = &changes.idempotency
+        && let Some(answer) = writing.earlier_answer(idempotency).await?
+    {
+        transaction.end("ROLLBACK").await?;
+        return Ok(Written::Replayed(answer));
+    }
+    for expectation in &changes.expect {
+        writing.expect(expectation).await?;
+    }
+    for (change, terms) in changes.changes.iter().zip(&texts.terms) {
+        writing.change(change, terms).await?;
+    }
+    if let Some(idempotency) = &changes.idempotency {
+        writing.keep_answer(idempotency).await?;
+    }
+    let done = Done { applied: writing.applied, wakes: writing.wakes };
+    Ok(Written::Ready { done, xid })
+}
+
+/// The analysed texts of a change set. They are made before its transaction begins, because analysing takes longer than the
+/// user's row should be locked.
+struct Texts {
+    /// The terms of each change's texts, in order.
+    terms: Vec<Vec<Terms>>,
+    /// The number of texts that are added, and of their terms.
+    items: i64,
+    length: i64,
+}
+
+impl Texts {
+    fn of(user: &UserId, changes: &ChangeSet) -> Self {
+        let mut texts = Self { terms: Vec::new(), items: 0, length: 0 };
+        for change in &changes.changes {
+            let terms: Vec<Terms> = match change {
+                Change::AppendTurns { turns, .. } => {
+                    turns.iter().map(|turn| Terms::of(user, &turn.content)).collect()
+                }
+                Change::AddMemory(memory) => vec![Terms::of(user, &memory.content)],
+                Change::ReviseMemory { content, .. } => vec![Terms::of(user, content)],
+                _ => Vec::new(),
+            };
+            if !matches!(change, Change::ReviseMemory { .. }) {
+                texts.items += terms.len() as i64;
+                texts.length += terms.iter().map(|terms| i64::from(terms.length)).sum::<i64>();
+            }
+            texts.terms.push(terms);
+        }
+        texts
+    }
+}
+
+/// One change set being applied.
+struct Writing<'a> {
+    client: &'a Client,
+    user: &'a UserId,
+    revision: i64,
+    epoch: i64,
+    /// The number of this change set among the user's: the version of the sessions that it writes to.
+    version: i64,
+    at: Timestamp,
+    applied: Applied,
+    /// Whether a job was enqueued that is due.
+    wakes: bool,
+}
+
+impl<'a> Writing<'a> {
+    /// Begins the transaction, finds or makes the user's row and raises its counters, in one round trip. Also returns the
+    /// number of the transaction.
+    async fn begin(
+        client: &'a Client,
+        begin: &str,
+        user: &'a UserId,
+        changes: &ChangeSet,
+        texts: &Texts,
+    ) -> Outcome<(Self, i64)> {
+        let raise = count(changes.changes.iter().map(change::items_changed).sum::<usize>() as u64)?;
+        let sql = "INSERT INTO users AS u (user_id, revision, writes, indexed_items, indexed_terms)
+                   VALUES ($1, $2, 1, $3, $4)
+                   ON CONFLICT (user_id) DO UPDATE SET revision = u.revision + $2, writes = u.writes + 1,
+                       indexed_items = u.indexed_items + $3, indexed_terms = u.indexed_terms + $4
+                   RETURNING revision, epoch, writes, pg_current_xact_id()::text::bigint";
+        let args = args![user.as_str(), raise, texts.items, texts.length];
+        let (begun, row) = tokio::join!(client.batch_execute(begin), one(client, sql, args));
+        begun?;
+        let row = row?;
+        let writing = Self {
+            client,
+            user,
+            revision: row.try_get(0)?,
+            epoch: row.try_get(1)?,
+            version: row.try_get(2)?,
+            at: changes.at,
+            applied: Applied::default(),
+            wakes: false,
+        };
+        Ok((writing, row.try_get(3)?))
+    }
+
+    /// The answer that was given under a key before.
+    async fn earlier_answer(&self, idempotency: &Idempotency) -> Outcome<Option<Applied>> {
+        let key = &idempotency.key;
+        let sql = "SELECT fingerprint, answer FROM idempotency WHERE user_id = $1 AND key = $2";
+        let Some(row) = first(self.client, sql, args![self.name(), key.as_str()]).await? else {
+            return Ok(None);
+        };
+        if row.try_get::<_, i64>(0)?.cast_unsigned() != idempotency.fingerprint {
+            let message = format!("idempotency key `{key}` was used for another request; use a new key");
+            return Err(Error::conflict(message).into());
+        }
+        let answer: Applied = serde_json::from_str(row.try_get(1)?).map_err(|error| {
+            let message = format!("the answer kept in table `idempotency` under `{key}` cannot be read");
+            Error::internal(message).with_source(error)
+        })?;
+        Ok(Some(Applied { replayed: true, ..answer }))
+    }
+
+    async fn keep_answer(&self, idempotency: &Idempotency) -> Outcome<()> {
+        let sql = "INSERT INTO idempotency (user_id, key, fingerprint, answer, created_at) VALUES ($1, $2, $3, $4, $5)";
+        let args = args![
+            self.name(),
+            idempotency.key.as_str(),
+            idempotency.fingerprint.cast_signed(),
+            json(&self.applied)?,
+            micros(self.at)
+        ];
+        execute(self.client, sql, args).await?;
+        Ok(())
+    }
+
+    fn name(&self) -> &'a str {
+        self.user.as_str()
+    }
+}
+
+fn unknown(what: &str, id: impl std::fmt::Display) -> Fault {
+    Error::not_found(format!("{what} `{id}` does not exist for this user")).into()
+}

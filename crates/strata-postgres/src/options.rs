@@ -1,0 +1,171 @@
+//! The settings of a connection to PostgreSQL.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use strata_core::{Error, Result};
+use tokio_postgres::Config;
+use tokio_postgres::config::SslMode;
+
+/// How a store uses its database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PostgresOptions {
+    /// The address of the database.
+    pub address: Address,
+    /// The address of a read replica, for the reads of recall. Its answers may be a moment old.
+    pub replica: Option<Address>,
+    /// The most connections that this process holds to each address.
+    pub connections: usize,
+    /// The number of hash partitions, when the tables are made.
+    pub partitions: u32,
+    /// The longest time of a statement.
+    pub statement_timeout: Duration,
+    /// How long a call waits for a connection, while the server is restarted for example, before it fails.
+    pub patience: Duration,
+    /// A file with the certificates of the authorities to trust, instead of the usual public ones.
+    pub root_certificates: Option<std::path::PathBuf>,
+}
+
+impl PostgresOptions {
+    /// The usual number of connections. PostgreSQL allows 100 by default, so three processes leave room for others.
+    pub const CONNECTIONS: usize = 24;
+
+    /// The usual number of partitions: see docs/scale.md.
+    pub const PARTITIONS: u32 = 8;
+
+    /// The usual time limit of a statement.
+    pub const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
+
+    /// How long a call usually waits for a connection: a restart of the server takes a few seconds.
+    pub const PATIENCE: Duration = Duration::from_secs(15);
+
+    /// The usual settings for a database.
+    pub fn new(address: Address) -> Self {
+        Self {
+            address,
+            replica: None,
+            connections: Self::CONNECTIONS,
+            partitions: Self::PARTITIONS,
+            statement_timeout: Self::STATEMENT_TIMEOUT,
+            patience: Self::PATIENCE,
+            root_certificates: None,
+        }
+    }
+}
+
+/// The address of a database, `postgres://user:password@host:port/database?sslmode=require`. Its texts never show the password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Address {
+    config: Config,
+}
+
+impl Address {
+    /// The same address with a password, unless it has one.
+    #[must_use]
+    pub fn with_password(mut self, password: &str) -> Self {
+        if self.config.get_password().is_none() {
+            self.config.password(password);
+        }
+        self
+    }
+
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Whether the connection is encrypted and the server's certificate is checked: with `sslmode=require`. The mode `prefer`
+    /// protects against nobody who can change what is sent, so it counts as off.
+    pub(crate) fn wants_tls(&self) -> bool {
+        self.config.get_ssl_mode() == SslMode::Require
+    }
+
+    /// Whether all hosts are on this machine.
+    pub(crate) fn is_local(&self) -> bool {
+        use tokio_postgres::config::Host;
+        self.config.get_hosts().iter().all(|host| match host {
+            Host::Tcp(host) => matches!(host.as_str(), "localhost" | "127.0.0.1" | "::1"),
+            #[cfg(unix)]
+            Host::Unix(_) => true,
+        })
+    }
+}
+
+impl FromStr for Address {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        // The error of the driver may repeat a part of the address, so it is not passed on.
+        let mut config = Config::from_str(text).map_err(|_| {
+            Error::invalid(
+                "the address of the PostgreSQL store cannot be read; write \
+                 `postgres://user@host:5432/database`, with `%40` for an `@` inside a name",
+            )
+        })?;
+        if config.get_hosts().is_empty() {
+            return Err(Error::invalid(
+                "the address of the PostgreSQL store has no host; write `postgres://user@host/database`",
+            ));
+        }
+        if config.get_application_name().is_none() {
+            config.application_name("strata");
+        }
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(Duration::from_secs(5));
+        }
+        Ok(Self { config })
+    }
+}
+
+/// The address without its password.
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use tokio_postgres::config::Host;
+        f.write_str("postgres://")?;
+        if let Some(user) = self.config.get_user() {
+            write!(f, "{user}@")?;
+        }
+        for (place, host) in self.config.get_hosts().iter().enumerate() {
+            let comma = if place > 0 { "," } else { "" };
+            match host {
+                Host::Tcp(host) => write!(f, "{comma}{host}")?,
+                #[cfg(unix)]
+                Host::Unix(path) => write!(f, "{comma}{}", path.display())?,
+            }
+            if let Some(port) = self.config.get_ports().get(place).or(self.config.get_ports().first()) {
+                write!(f, ":{port}")?;
+            }
+        }
+        write!(f, "/{}", self.config.get_dbname().unwrap_or_default())
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_never_shows_its_password() {
+        let address: Address = "postgres://me:hush@db.example:6432/memory".parse().unwrap();
+        assert_eq!(address.to_string(), "postgres://me@db.example:6432/memory");
+        assert_eq!(format!("{address:?}"), "postgres://me@db.example:6432/memory");
+        assert!(address.config.get_password().is_some());
+        for wrong in ["postgres://me:hush@:x/", "postgres://me:hush@host:port/db", "postgres:///db"] {
+            let error = wrong.parse::<Address>().unwrap_err();
+            assert!(!error.message().contains("hush"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_password_of_the_address_wins() {
+        let given = |text: &str| text.parse::<Address>().unwrap().with_password("other");
+        assert_eq!(given("postgres://me:hush@h/d").config.get_password(), Some(&b"hush"[..]));
+        assert_eq!(given("postgres://me@h/d").config.get_password(), Some(&b"other"[..]));
+    }
+}

@@ -1,0 +1,270 @@
+//! All reads except search. Every statement names the user, except those that serve the process itself.
+
+use strata_core::job::Job;
+use strata_core::key::{ApiKey, KeyHash};
+use strata_core::metric::RequestMetric;
+use strata_core::store::{
+    Head, JobQuery, KeyQuery, MemoryQuery, MemorySelect, MetricQuery, Page, SummaryQuery, TurnQuery,
+};
+use strata_core::summary::Summary;
+use strata_core::{Memory, MemoryId, Session, SessionId, Turn, UserId};
+use tokio_postgres::Client;
+use uuid::Uuid;
+
+use crate::error::Outcome;
+use crate::row::{self, Cells, bound, micros};
+use crate::sql::{all, args, first};
+
+pub(crate) async fn head(client: &Client, user: &UserId) -> Outcome<Head> {
+    let sql = "SELECT user_id, revision, epoch, vectors FROM users WHERE user_id = $1";
+    let Some(row) = first(client, sql, args![user.as_str()]).await? else { return Ok(Head::default()) };
+    let cells = Cells::new("users", &row);
+    Ok(Head { revision: cells.number(1)?, epoch: cells.number(2)?, vectors: cells.number(3)? })
+}
+
+pub(crate) async fn session(client: &Client, user: &UserId, session: &SessionId) -> Outcome<Option<Session>> {
+    let sql = format!("SELECT {} FROM sessions WHERE user_id = $1 AND session = $2", row::SESSION);
+    first(client, &sql, args![user.as_str(), session.as_str()]).await?.as_ref().map(row::session).transpose()
+}
+
+pub(crate) async fn sessions(client: &Client, user: &UserId, page: Page) -> Outcome<Vec<Session>> {
+    let sql = format!(
+        "SELECT {} FROM sessions WHERE user_id = $1 ORDER BY updated_at DESC, session LIMIT $2 OFFSET $3",
+        row::SESSION
+    );
+    all(client, &sql, args![user.as_str(), i64::from(page.limit), bound(page.offset)], row::session).await
+}
+
+pub(crate) async fn turns(client: &Client, user: &UserId, query: &TurnQuery) -> Outcome<Vec<Turn>> {
+    match query {
+        TurnQuery::Range { session, after, limit } => {
+            let sql = format!(
+                "SELECT {} FROM turns t WHERE t.user_id = $1 AND t.session = $2 AND t.seq > $3
+                 ORDER BY t.seq LIMIT $4",
+                row::TURN
+            );
+            let after = after.map_or(-1, bound);
+            let args = args![user.as_str(), session.as_str(), after, i64::from(*limit)];
+            all(client, &sql, args, row::turn).await
+        }
+        TurnQuery::Ids(ids) => {
+            let sql = format!(
+                "SELECT {} FROM unnest($2::uuid[]) WITH ORDINALITY AS wanted (id, place)
+                 JOIN turns t ON t.user_id = $1 AND t.id = wanted.id ORDER BY wanted.place",
+                row::TURN
+            );
+            let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+            all(client, &sql, args![user.as_str(), ids], row::turn).await
+        }
+        TurnQuery::Recent { session, as_of, limit } => {
+            let sql = format!(
+                "SELECT {} FROM turns t
+                 WHERE t.user_id = $1 AND t.created_at <= $2 AND t.hidden_at IS NULL
+                   AND ($3::text IS NULL OR t.session = $3)
+                 ORDER BY t.created_at DESC, t.seq DESC, t.id DESC LIMIT $4",
+                row::TURN
+            );
+            let as_of = as_of.map_or(i64::MAX, micros);
+            let session = session.as_ref().map(SessionId::as_str);
+            all(client, &sql, args![user.as_str(), as_of, session, i64::from(*limit)], row::turn).await
+        }
+    }
+}
+
+pub(crate) async fn memories(client: &Client, user: &UserId, query: &MemoryQuery) -> Outcome<Vec<Memory>> {
+    let MemoryQuery { select, session, agent, kind, page } = query;
+    const MEMORIES: &str = "memories m";
+    const NEWEST: &str = "m.recorded_at DESC, m.id DESC";
+    let (from, condition, order) = match select {
+        MemorySelect::Current { as_of: None } => {
+            (MEMORIES, "m.valid_to IS NULL AND m.hidden_at IS NULL", NEWEST)
+        }
+        MemorySelect::Current { as_of: Some(_) } => (
+            MEMORIES,
+            "m.recorded_at <= $7 AND (m.valid_to IS NULL OR m.valid_to > $7)
+                 AND (m.hidden_at IS NULL OR m.hidden_at > $7)",
+            NEWEST,
+        ),
+        MemorySelect::All => (MEMORIES, "true", NEWEST),
+        MemorySelect::Ids(_) => (
+            "unnest($8) WITH ORDINALITY AS wanted (id, place) JOIN memories m ON m.id = wanted.id",
+            "true",
+            "wanted.place",
+        ),
+        MemorySelect::History(id) => {
+            return Ok(chosen(history(client, user, *id).await?, query));
+        }
+    };
+    // Both last parameters are named in every case, because PostgreSQL wants to see each of them.
+    let sql = format!(
+        "SELECT {} FROM {from}
+         WHERE m.user_id = $1 AND ($2::text IS NULL OR m.session = $2) AND ($3::text IS NULL OR m.agent = $3)
+           AND ($4::text IS NULL OR m.kind = $4) AND ($7::bigint IS NULL OR true) AND ($8::uuid[] IS NULL OR true)
+           AND {condition}
+         ORDER BY {order} LIMIT $5 OFFSET $6",
+        row::MEMORY
+    );
+    let moment = match select {
+        MemorySelect::Current { as_of } => as_of.map(micros),
+        _ => None,
+    };
+    let ids: Option<Vec<Uuid>> = match select {
+        MemorySelect::Ids(ids) => Some(ids.iter().map(|id| id.0).collect()),
+        _ => None,
+    };
+    let args = args![
+        user.as_str(),
+        session.as_ref().map(SessionId::as_str),
+        agent.as_deref(),
+        kind.map(|kind| kind.as_str()),
+        i64::from(page.limit),
+        bound(page.offset),
+        moment,
+        ids
+    ];
+    all(client, &sql, args, row::memory).await
+}
+
+/// Those of a history's memories that the query's other criteria choose.
+fn chosen(history: Vec<Memory>, query: &MemoryQuery) -> Vec<Memory> {
+    let wanted = |memory: &Memory| {
+        query.session.as_ref().is_none_or(|session| memory.session.as_ref() == Some(session))
+            && query.agent.as_ref().is_none_or(|agent| memory.agent.as_ref() == Some(agent))
+            && query.kind.is_none_or(|kind| memory.kind == kind)
+    };
+    let skip = usize::try_from(query.page.offset).unwrap_or(usize::MAX);
+    history.into_iter().filter(wanted).skip(skip).take(query.page.limit as usize).collect()
+}
+
+/// A memory with all that it replaced and all that replaced it, oldest first. Memories of the same moment are ordered by
+/// replacement.
+async fn history(client: &Client, user: &UserId, id: MemoryId) -> Outcome<Vec<Memory>> {
+    let sql = format!(
+        "WITH RECURSIVE
+             former (id, place) AS (
+                 VALUES ($2::uuid, 0)
+                 UNION SELECT m.id, place - 1 FROM memories m JOIN former
+                 ON m.user_id = $1 AND m.replaced_by = former.id WHERE place > -10000),
+             later (id, place) AS (
+                 VALUES ($2::uuid, 0)
+                 UNION SELECT m.replaced_by, place + 1 FROM memories m JOIN later
+                 ON m.user_id = $1 AND m.id = later.id WHERE m.replaced_by IS NOT NULL AND place < 10000),
+             chain (id, place) AS (
+                 SELECT id, max(place) FROM (SELECT * FROM former UNION SELECT * FROM later) linked GROUP BY id)
+         SELECT {} FROM chain JOIN memories m ON m.user_id = $1 AND m.id = chain.id
+         ORDER BY m.recorded_at, chain.place",
+        row::MEMORY
+    );
+    all(client, &sql, args![user.as_str(), id.0], row::memory).await
+}
+
+pub(crate) async fn summaries(client: &Client, user: &UserId, query: &SummaryQuery) -> Outcome<Vec<Summary>> {
+    let sql = format!(
+        "SELECT {} FROM summaries m
+         WHERE m.user_id = $1 AND m.session = $2 AND ($3::text IS NULL OR m.strategy = $3)
+           AND ($4::text IS NULL OR m.status = $4)
+         ORDER BY m.end_seq DESC, m.created_at DESC, m.id DESC LIMIT $5",
+        row::SUMMARY
+    );
+    let args = args![
+        user.as_str(),
+        query.session.as_str(),
+        query.strategy.map(|strategy| strategy.as_str()),
+        query.status.map(|status| status.as_str()),
+        i64::from(query.limit)
+    ];
+    all(client, &sql, args, row::summary).await
+}
+
+pub(crate) async fn progress(client: &Client, user: &UserId, space: &str) -> Outcome<u64> {
+    let sql = "SELECT space, revision FROM progress WHERE user_id = $1 AND space = $2";
+    match first(client, sql, args![user.as_str(), space]).await? {
+        Some(row) => Cells::new("progress", &row).number(1),
+        None => Ok(0),
+    }
+}
+
+pub(crate) async fn behind(client: &Client, space: &str, gap: u64, limit: u32) -> Outcome<Vec<UserId>> {
+    // A forgotten user keeps a row with its counters, and has nothing to work on.
+    let sql = "SELECT u.user_id FROM users u
+               LEFT JOIN progress p ON p.user_id = u.user_id AND p.space = $1
+               WHERE u.revision - coalesce(p.revision, 0) > $2
+                 AND (EXISTS (SELECT 1 FROM sessions s WHERE s.user_id = u.user_id)
+                      OR EXISTS (SELECT 1 FROM memories m WHERE m.user_id = u.user_id))
+               ORDER BY u.revision - coalesce(p.revision, 0) DESC, u.user_id LIMIT $3";
+    let read = |row: &tokio_postgres::Row| Cells::new("users", row).user(0);
+    all(client, sql, args![space, bound(gap), i64::from(limit)], read).await
+}
+
+pub(crate) async fn jobs(client: &Client, user: &UserId, query: &JobQuery) -> Outcome<Vec<Job>> {
+    let sql = format!(
+        "SELECT {} FROM jobs j
+         WHERE j.user_id = $1 AND ($2::uuid IS NULL OR j.id = $2) AND ($3::text IS NULL OR j.status = $3)
+           AND ($4::text IS NULL OR j.session = $4)
+         ORDER BY j.created_at DESC, j.id DESC LIMIT $5",
+        row::JOB
+    );
+    let args = args![
+        user.as_str(),
+        query.id.map(|id| id.0),
+        query.status.map(|status| status.as_str()),
+        query.session.as_ref().map(SessionId::as_str),
+        i64::from(query.limit)
+    ];
+    all(client, &sql, args, row::job).await
+}
+
+pub(crate) async fn requests(
+    client: &Client,
+    user: &UserId,
+    query: &MetricQuery,
+) -> Outcome<Vec<RequestMetric>> {
+    let sql = "SELECT id, metric FROM requests
+               WHERE user_id = $1 AND ($2::uuid IS NULL OR id = $2) AND created_at >= $3
+               ORDER BY created_at DESC, id DESC LIMIT $4";
+    let since = query.since.map_or(i64::MIN, micros);
+    let args = args![user.as_str(), query.id.map(|id| id.0), since, i64::from(query.limit)];
+    all(client, sql, args, |row| row::document("requests", row)).await
+}
+
+pub(crate) async fn key_by_hash(client: &Client, hash: &KeyHash) -> Outcome<Option<ApiKey>> {
+    let sql = format!("SELECT {} FROM keys k WHERE k.hash = $1", row::KEY);
+    first(client, &sql, args![hash.0.to_vec()]).await?.as_ref().map(row::key).transpose()
+}
+
+pub(crate) async fn keys(client: &Client, query: &KeyQuery) -> Outcome<Vec<ApiKey>> {
+    let sql = format!(
+        "SELECT {} FROM keys k
+         WHERE ($1::uuid IS NULL OR k.id = $1) AND ($2::text IS NULL OR k.user_id = $2)
+           AND ($3 OR k.revoked_at IS NULL)
+         ORDER BY k.created_at DESC, k.id DESC LIMIT $4 OFFSET $5",
+        row::KEY
+    );
+    let args = args![
+        query.id.map(|id| id.0),
+        query.user.as_ref().map(UserId::as_str),
+        query.revoked,
+        i64::from(query.page.limit),
+        bound(query.page.offset)
+    ];
+    all(client, &sql, args, row::key).await
+}
+
+pub(crate) async fn owner_of(client: &Client, id: MemoryId) -> Outcome<Option<UserId>> {
+    let sql = "SELECT user_id FROM memories WHERE id = $1 AND user_id <> $2 ORDER BY user_id LIMIT 1";
+    let row = first(client, sql, args![id.0, UserId::global().as_str()]).await?;
+    row.map(|row| Cells::new("memories", &row).user(0)).transpose()
+}
+
+/// The condition for users that have anything stored. A forgotten user keeps an empty row, and a key alone does not count.
+pub(crate) const STORED_USERS: &str = "FROM users u WHERE
+     EXISTS (SELECT 1 FROM sessions s WHERE s.user_id = u.user_id)
+     OR EXISTS (SELECT 1 FROM memories m WHERE m.user_id = u.user_id)
+     OR EXISTS (SELECT 1 FROM jobs j WHERE j.user_id = u.user_id)
+     OR EXISTS (SELECT 1 FROM requests r WHERE r.user_id = u.user_id)";
+
+pub(crate) async fn users(client: &Client, page: Page) -> Outcome<Vec<UserId>> {
+    let sql = format!("SELECT u.user_id {STORED_USERS} ORDER BY u.user_id LIMIT $1 OFFSET $2");
+    let args = args![i64::from(page.limit), bound(page.offset)];
+    all(client, &sql, args, |row| Cells::new("users", row).user(0)).await
+}

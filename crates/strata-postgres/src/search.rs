@@ -1,0 +1,184 @@
+//! Full-text search in one snapshot.
+//!
+//! The server finds the items that hold a term by its GIN index, computes BM25 over the user's own statistics and sends the best
+//! items. The formula, its constants and its precision are those of the embedded store, so both give the same order.
+
+use std::cmp::Ordering;
+
+use strata_core::UserId;
+use strata_core::store::{Hit, Item, TextMatch, TextQuery};
+use strata_language::text;
+use strata_language::text::SimilarWords;
+use tokio_postgres::{Client, Row};
+use uuid::Uuid;
+
+use crate::error::Outcome;
+use crate::row::{self, micros};
+use crate::sql::{all, args, first, rows};
+use crate::terms;
+
+/// The number of the user's newest turns, and of its newest memories, that are compared with a question word by word.
+const COMPARED: i64 = 10_000;
+
+/// The conditions under which a query sees a turn (`t`) and a memory (`m`): `$2` is the session and `$3` the moment.
+const VISIBLE_TURN: &str = "t.hidden_at IS NULL AND ($2::text IS NULL OR t.session = $2) \
+     AND ($3::bigint IS NULL OR t.created_at <= $3)";
+const VISIBLE_MEMORY: &str = "($2::text IS NULL OR m.session IS NULL OR m.session = $2) \
+     AND (CASE WHEN $3::bigint IS NULL THEN m.valid_to IS NULL AND m.hidden_at IS NULL \
+          ELSE m.recorded_at <= $3 AND (m.valid_to IS NULL OR m.valid_to > $3) \
+              AND (m.hidden_at IS NULL OR m.hidden_at > $3) END)";
+
+/// The items that the query finds, best first. The caller has begun a snapshot.
+pub(crate) async fn search(client: &Client, user: &UserId, query: &TextQuery) -> Outcome<Vec<Hit>> {
+    let found = match query.matching {
+        TextMatch::Words => by_words(client, user, query).await?,
+        TextMatch::Similar { min_similarity } => similar(client, user, query, min_similarity).await?,
+    };
+    load(client, user, found).await
+}
+
+/// A found item that is not read yet.
+struct Found {
+    score: f32,
+    created_at: i64,
+    is_turn: bool,
+    id: Uuid,
+}
+
+/// The items that share a term with the question, with their BM25 scores: `k1` is 1.2 and `b` 0.75, the defaults of Lucene and
+/// Elasticsearch. Every item of the user counts for the statistics, and only visible ones are returned.
+async fn by_words(client: &Client, user: &UserId, query: &TextQuery) -> Outcome<Vec<Found>> {
+    let (once, twice): (Vec<String>, Vec<String>) =
+        text::query_terms(&query.text).iter().map(|term| terms::queries(user, term)).unzip();
+    let Some(totals) = totals(client, user).await? else { return Ok(Vec::new()) };
+    if once.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sql = format!(
+        "WITH wanted AS MATERIALIZED (
+             SELECT n, once::tsquery, twice::tsquery FROM unnest($4::text[], $5::text[]) WITH ORDINALITY
+                 AS w (once, twice, n)),
+         holding AS MATERIALIZED (
+             SELECT w.n, true AS is_turn, t.id, t.created_at, t.length, {VISIBLE_TURN} AS visible,
+                 (CASE WHEN t.terms @@ w.twice THEN 2 ELSE 1 END)::real AS times
+             FROM wanted w JOIN turns t ON t.user_id = $1 AND t.terms @@ w.once
+             UNION ALL
+             SELECT w.n, false, m.id, m.recorded_at, m.length, {VISIBLE_MEMORY},
+                 (CASE WHEN m.terms @@ w.twice THEN 2 ELSE 1 END)::real
+             FROM wanted w JOIN memories m ON m.user_id = $1 AND m.terms @@ w.once),
+         rarity AS (
+             SELECT n, ln(1 + ($6::real - count(*)::real + 0.5::real) / (count(*)::real + 0.5::real))::real AS weight
+             FROM holding GROUP BY n),
+         scored AS (
+             SELECT h.is_turn, h.id, h.created_at, sum(r.weight * h.times * 2.2::real
+                 / (h.times + 1.2::real * (0.25::real + 0.75::real * h.length::real / $7::real)) ORDER BY h.n) AS score
+             FROM holding h JOIN rarity r USING (n)
+             WHERE h.visible AND CASE WHEN h.is_turn THEN $8 ELSE $9 END
+             GROUP BY h.is_turn, h.id, h.created_at)
+         SELECT score, created_at, is_turn, id FROM scored
+         ORDER BY score DESC, created_at DESC, is_turn, id DESC LIMIT $10"
+    );
+    let (items, mean_length) = totals;
+    let args = args![
+        user.as_str(),
+        query.session.as_ref().map(|session| session.as_str()),
+        query.as_of.map(micros),
+        once,
+        twice,
+        items,
+        mean_length,
+        query.kinds.turns,
+        query.kinds.memories,
+        i64::from(query.limit)
+    ];
+    all(client, &sql, args, |row| {
+        let (score, created_at) = (row.try_get(0)?, row.try_get(1)?);
+        Ok(Found { score, created_at, is_turn: row.try_get(2)?, id: row.try_get(3)? })
+    })
+    .await
+}
+
+/// The number of the user's items and their mean length.
+async fn totals(client: &Client, user: &UserId) -> Outcome<Option<(f32, f32)>> {
+    let sql = "SELECT indexed_items, indexed_terms FROM users WHERE user_id = $1";
+    let Some(row) = first(client, sql, args![user.as_str()]).await? else { return Ok(None) };
+    let (items, terms): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+    let items = items as f32;
+    Ok(Some((items, (terms as f32 / items.max(1.0)).max(1.0))))
+}
+
+/// The items that hold the question or resemble it, among the user's newest.
+async fn similar(client: &Client, user: &UserId, query: &TextQuery, least: f32) -> Outcome<Vec<Found>> {
+    let mut found = Vec::new();
+    let session = query.session.as_ref().map(|session| session.as_str());
+    let args = args![user.as_str(), session, query.as_of.map(micros), COMPARED];
+    if query.kinds.turns {
+        let sql = format!(
+            "SELECT t.id, t.created_at, t.content FROM turns t WHERE t.user_id = $1 AND {VISIBLE_TURN}
+             ORDER BY t.created_at DESC LIMIT $4"
+        );
+        let rows = rows(client, &sql, args).await?;
+        compare(&rows, query, least, true, &mut found)?;
+    }
+    if query.kinds.memories {
+        let sql = format!(
+            "SELECT m.id, m.recorded_at, m.content FROM memories m WHERE m.user_id = $1 AND {VISIBLE_MEMORY}
+             ORDER BY m.recorded_at DESC LIMIT $4"
+        );
+        let rows = rows(client, &sql, args).await?;
+        compare(&rows, query, least, false, &mut found)?;
+    }
+    found.sort_unstable_by(best_first);
+    found.truncate(query.limit as usize);
+    Ok(found)
+}
+
+/// Adds those of the rows (id, time, content) that resemble the question.
+fn compare(
+    rows: &[Row],
+    query: &TextQuery,
+    least: f32,
+    is_turn: bool,
+    found: &mut Vec<Found>,
+) -> Outcome<()> {
+    let words = SimilarWords::new(&query.text);
+    for row in rows {
+        let score = words.score(row.try_get(2)?);
+        if score > 0.0 && score >= least {
+            found.push(Found { score, created_at: row.try_get(1)?, is_turn, id: row.try_get(0)? });
+        }
+    }
+    Ok(())
+}
+
+/// Best first; of items with the same score the newest comes first.
+fn best_first(a: &Found, b: &Found) -> Ordering {
+    let newest = || (b.created_at, !b.is_turn, b.id).cmp(&(a.created_at, !a.is_turn, a.id));
+    b.score.total_cmp(&a.score).then_with(newest)
+}
+
+/// Reads the found items whole.
+async fn load(client: &Client, user: &UserId, found: Vec<Found>) -> Outcome<Vec<Hit>> {
+    let ids = |is_turn: bool| -> Vec<Uuid> {
+        found.iter().filter(|found| found.is_turn == is_turn).map(|found| found.id).collect()
+    };
+    let (turns, memories) = (ids(true), ids(false));
+    let mut items = std::collections::HashMap::new();
+    if !turns.is_empty() {
+        let sql = format!("SELECT {} FROM turns t WHERE t.user_id = $1 AND t.id = ANY ($2)", row::TURN);
+        for turn in all(client, &sql, args![user.as_str(), turns], row::turn).await? {
+            items.insert((true, turn.id.0), Item::Turn(turn));
+        }
+    }
+    if !memories.is_empty() {
+        let sql = format!("SELECT {} FROM memories m WHERE m.user_id = $1 AND m.id = ANY ($2)", row::MEMORY);
+        for memory in all(client, &sql, args![user.as_str(), memories], row::memory).await? {
+            items.insert((false, memory.id.0), Item::Memory(memory));
+        }
+    }
+    let hit = |found: &Found| {
+        let item = items.remove(&(found.is_turn, found.id))?;
+        Some(Hit { item, score: found.score })
+    };
+    Ok(found.iter().filter_map(hit).collect())
+}

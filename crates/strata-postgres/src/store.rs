@@ -1,0 +1,180 @@
+//! The store itself: which connection serves which call.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use strata_core::job::Job;
+use strata_core::key::{ApiKey, KeyHash};
+use strata_core::metric::RequestMetric;
+use strata_core::store::{
+    Applied, ChangeSet, CheckDepth, Head, Health, Hit, Item, JobQuery, KeyQuery, LeaseRequest, MemoryQuery,
+    MetricQuery, Page, Segment, SegmentSize, StoredVector, SummaryQuery, TextQuery, TurnQuery,
+};
+use strata_core::summary::Summary;
+use strata_core::{Memory, MemoryId, Result, Session, SessionId, Store, Turn, UserId};
+
+use crate::connection::{Connections, Transaction};
+use crate::error::Outcome;
+use crate::options::PostgresOptions;
+use crate::wake::Wake;
+use crate::{apply, check, feed, read, schema, search};
+
+/// Stores everything in one PostgreSQL database, which many processes may share.
+pub struct PostgresStore {
+    location: String,
+    primary: Arc<Connections>,
+    /// For the reads of recall, if there is a replica.
+    replica: Option<Connections>,
+    wake: Wake,
+}
+
+impl PostgresStore {
+    /// Connects to the database and brings its format up to date. A schema with tables of another program and a database of a
+    /// later Strata are refused and stay as they are.
+    pub async fn open(options: PostgresOptions) -> Result<Self> {
+        let primary = Arc::new(Connections::new(&options.address, &options)?);
+        let replica =
+            options.replica.as_ref().map(|address| Connections::new(address, &options)).transpose()?;
+        let connection = primary.get().await?;
+        check::settings(&connection).await?;
+        schema::migrate(&connection, options.partitions.clamp(1, 1_024)).await?;
+        drop(connection);
+        let location = options.address.to_string();
+        let wake = Wake::new(options, Arc::clone(&primary));
+        Ok(Self { location, primary, replica, wake })
+    }
+
+    /// How many connections this process holds.
+    pub fn connections(&self) -> usize {
+        self.primary.open() + self.replica.as_ref().map_or(0, Connections::open)
+    }
+
+    /// The connections for reads that may be a moment old.
+    fn recall(&self) -> &Connections {
+        self.replica.as_ref().unwrap_or(&self.primary)
+    }
+
+    async fn lease(&self, request: &LeaseRequest) -> Outcome<Option<Job>> {
+        let mut transaction = Transaction::new(self.primary.get().await?);
+        transaction.client()?.batch_execute(&self.primary.begin()).await?;
+        let job = apply::lease_job(transaction.client()?, request).await?;
+        transaction.end(if job.is_some() { "COMMIT" } else { "ROLLBACK" }).await?;
+        Ok(job)
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn apply(&self, user: &UserId, changes: ChangeSet) -> Result<Applied> {
+        let done = apply::apply(&self.primary, user, &changes).await?;
+        if done.wakes {
+            self.wake.tell();
+        }
+        Ok(done.applied)
+    }
+
+    async fn head(&self, user: &UserId) -> Result<Head> {
+        self.recall().read(|client| async move { read::head(&client, user).await }).await
+    }
+
+    async fn session(&self, user: &UserId, session: &SessionId) -> Result<Option<Session>> {
+        self.primary.read(|client| async move { read::session(&client, user, session).await }).await
+    }
+
+    async fn sessions(&self, user: &UserId, page: Page) -> Result<Vec<Session>> {
+        self.primary.read(|client| async move { read::sessions(&client, user, page).await }).await
+    }
+
+    async fn turns(&self, user: &UserId, query: &TurnQuery) -> Result<Vec<Turn>> {
+        self.primary.read(|client| async move { read::turns(&client, user, query).await }).await
+    }
+
+    async fn memories(&self, user: &UserId, query: &MemoryQuery) -> Result<Vec<Memory>> {
+        self.primary.read(|client| async move { read::memories(&client, user, query).await }).await
+    }
+
+    async fn owner_of(&self, id: MemoryId) -> Result<Option<UserId>> {
+        self.primary.read(|client| async move { read::owner_of(&client, id).await }).await
+    }
+
+    async fn summaries(&self, user: &UserId, query: &SummaryQuery) -> Result<Vec<Summary>> {
+        self.primary.read(|client| async move { read::summaries(&client, user, query).await }).await
+    }
+
+    async fn search(&self, user: &UserId, query: &TextQuery) -> Result<Vec<Hit>> {
+        self.recall().read_snapshot(|client| async move { search::search(&client, user, query).await }).await
+    }
+
+    async fn feed(&self, user: &UserId, after: u64, limit: u32) -> Result<Vec<(u64, Item)>> {
+        self.recall()
+            .read_snapshot(|client| async move { feed::feed(&client, user, after, limit).await })
+            .await
+    }
+
+    async fn vectors_since(&self, user: &UserId, model: &str, after: u64) -> Result<Vec<StoredVector>> {
+        self.recall()
+            .read(|client| async move { feed::vectors_since(&client, user, model, after).await })
+            .await
+    }
+
+    async fn segments(&self, user: &UserId, space: &str, from: u64) -> Result<Vec<Segment>> {
+        self.recall().read(|client| async move { feed::segments(&client, user, space, from).await }).await
+    }
+
+    async fn segment_sizes(&self, user: &UserId, space: &str) -> Result<Vec<SegmentSize>> {
+        self.primary.read(|client| async move { feed::segment_sizes(&client, user, space).await }).await
+    }
+
+    async fn progress(&self, user: &UserId, space: &str) -> Result<u64> {
+        self.primary.read(|client| async move { read::progress(&client, user, space).await }).await
+    }
+
+    async fn behind(&self, space: &str, gap: u64, limit: u32) -> Result<Vec<UserId>> {
+        self.primary.read(|client| async move { read::behind(&client, space, gap, limit).await }).await
+    }
+
+    async fn jobs(&self, user: &UserId, query: &JobQuery) -> Result<Vec<Job>> {
+        self.primary.read(|client| async move { read::jobs(&client, user, query).await }).await
+    }
+
+    async fn lease_job(&self, request: &LeaseRequest) -> Result<Option<Job>> {
+        Ok(self.lease(request).await?)
+    }
+
+    async fn job_enqueued(&self) {
+        self.wake.heard().await;
+    }
+
+    async fn requests(&self, user: &UserId, query: &MetricQuery) -> Result<Vec<RequestMetric>> {
+        self.primary.read(|client| async move { read::requests(&client, user, query).await }).await
+    }
+
+    async fn key_by_hash(&self, hash: &KeyHash) -> Result<Option<ApiKey>> {
+        self.primary.read(|client| async move { read::key_by_hash(&client, hash).await }).await
+    }
+
+    async fn keys(&self, query: &KeyQuery) -> Result<Vec<ApiKey>> {
+        self.primary.read(|client| async move { read::keys(&client, query).await }).await
+    }
+
+    async fn users(&self, page: Page) -> Result<Vec<UserId>> {
+        self.primary.read(|client| async move { read::users(&client, page).await }).await
+    }
+
+    async fn check(&self, depth: CheckDepth) -> Result<Health> {
+        let location = self.location.clone();
+        let check = |client| check::check(client, location.clone(), depth);
+        match depth {
+            CheckDepth::Quick => self.primary.read_now(check).await,
+            CheckDepth::Thorough => self.primary.read(check).await,
+        }
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.wake.stop();
+        if let Some(replica) = &self.replica {
+            replica.close().await?;
+        }
+        self.primary.close().await
+    }
+}

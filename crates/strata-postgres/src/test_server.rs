@@ -1,0 +1,394 @@
+//! Throw-away PostgreSQL servers for tests and measurements, also for root, whom PostgreSQL refuses to serve: the server then
+//! runs as the user `postgres`.
+//!
+//! Tests that need no crash share one server, because a start takes seconds and the test runner starts a process for each test.
+//! The first test starts it, and it ends itself and removes its data when it has been idle for a while. Each test has a database
+//! of its own ([`database`]). A test that stops the server has a server of its own ([`Server::start`]).
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "test code that lives in the library so that other crates can use it"
+)]
+
+use std::fs::{self, File};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tokio_postgres::NoTls;
+
+use crate::options::{Address, PostgresOptions};
+use crate::schema;
+use crate::store::PostgresStore;
+
+/// The number of partitions in tests: enough to see that they work, and quick to copy.
+const PARTITIONS: u32 = 2;
+
+/// The seconds after the last test at which the shared server ends.
+const IDLE_SECONDS: u32 = 90;
+
+/// Whether a server keeps its data over a crash of the machine. Without it, tests are quicker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// Every commit is flushed to the disk.
+    Durable,
+    /// Nothing is flushed.
+    None,
+}
+
+/// A running server. A server of one test ends when it is dropped.
+pub struct Server {
+    folder: PathBuf,
+    port: u16,
+    durability: Durability,
+    is_shared: bool,
+}
+
+/// A database of one test, removed when it is dropped.
+pub struct Database {
+    name: String,
+    port: u16,
+    _server: Option<Server>,
+}
+
+impl Server {
+    /// Starts a server for one test.
+    pub fn start(durability: Durability) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let folder = folder(&format!("{}-{number}", std::process::id()));
+        let server = Self { port: free_port(), folder, durability, is_shared: false };
+        server.make(&[]);
+        server
+    }
+
+    /// Stops the server without a checkpoint, as a crash of it does.
+    pub fn stop_immediately(&self) {
+        self.control(&["stop", "-m", "immediate", "-w"]);
+    }
+
+    /// Starts the server again.
+    pub fn resume(&self) {
+        let options = self.options();
+        self.control(&["start", "-w", "-l", &self.log(), "-o", &options]);
+    }
+
+    /// Makes the server ask a role for its password.
+    pub fn require_password(&self, role: &str) {
+        let file = Path::new(&self.data()).join("pg_hba.conf");
+        let rules = fs::read_to_string(&file).unwrap();
+        fs::write(&file, format!("host all {role} 127.0.0.1/32 scram-sha-256\n{rules}")).unwrap();
+        self.control(&["reload"]);
+    }
+
+    /// The address of a database.
+    pub fn address(&self, database: &str) -> String {
+        address(self.port, database)
+    }
+
+    /// A new database with the tables of Strata.
+    pub async fn database(self) -> Database {
+        let port = self.port;
+        let name = make_database(port).await;
+        if self.durability == Durability::Durable {
+            flush_from_now_on(&connect(port, "postgres").await).await;
+        }
+        Database { name, port, _server: Some(self) }
+    }
+
+    /// A new database without tables.
+    pub async fn empty_database(self) -> Database {
+        let port = self.port;
+        let name = fresh_name();
+        let admin = connect(port, "postgres").await;
+        admin.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
+        if self.durability == Durability::Durable {
+            flush_from_now_on(&admin).await;
+        }
+        Database { name, port, _server: Some(self) }
+    }
+
+    /// Makes the data folder and starts the server, with further settings.
+    fn make(&self, settings: &[&str]) {
+        let _ = fs::remove_dir_all(&self.folder);
+        fs::create_dir_all(&self.folder).unwrap();
+        if is_root() {
+            let group = Command::new("chown").arg("postgres").arg(&self.folder).status().unwrap();
+            assert!(group.success(), "the user `postgres` is missing; install PostgreSQL");
+        }
+        let data = self.data();
+        run(as_postgres(&program("initdb")).args([
+            "-D",
+            &data,
+            "-U",
+            "test",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--locale=C.UTF-8",
+            "-N",
+        ]));
+        let mut settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
+        settings.push(format!("port = {}", self.port));
+        settings.push("listen_addresses = '127.0.0.1'".to_owned());
+        settings.push(format!("unix_socket_directories = '{}'", self.folder.display()));
+        settings.push("max_connections = 200".to_owned());
+        settings.push("fsync = off\nfull_page_writes = off\nautovacuum = off".to_owned());
+        // Recovery after a crash would flush each file by itself.
+        settings.push("recovery_init_sync_method = syncfs".to_owned());
+        let file = Path::new(&data).join("postgresql.auto.conf");
+        fs::write(file, settings.join("\n")).unwrap();
+        self.resume();
+    }
+
+    fn options(&self) -> String {
+        format!("-p {}", self.port)
+    }
+
+    fn data(&self) -> String {
+        self.folder.join("data").display().to_string()
+    }
+
+    fn log(&self) -> String {
+        self.folder.join("log").display().to_string()
+    }
+
+    fn control(&self, arguments: &[&str]) {
+        run(as_postgres(&program("pg_ctl")).args(["-D", &self.data(), "-s"]).args(arguments));
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if !self.is_shared {
+            let data = self.data();
+            let stop = ["-D", &data, "-s", "-m", "immediate", "-w", "stop"];
+            let _ = as_postgres(&program("pg_ctl")).args(stop).stderr(Stdio::null()).status();
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+impl Database {
+    /// The address for [`Address`] and `--store`.
+    pub fn address(&self) -> String {
+        address(self.port, &self.name)
+    }
+
+    /// The options to open it.
+    pub fn options(&self) -> PostgresOptions {
+        PostgresOptions {
+            connections: 8,
+            partitions: PARTITIONS,
+            ..PostgresOptions::new(self.address().parse().unwrap())
+        }
+    }
+
+    /// The store in it.
+    pub async fn open(&self) -> PostgresStore {
+        PostgresStore::open(self.options()).await.unwrap()
+    }
+
+    /// The server, if the database has one of its own.
+    pub fn server(&self) -> &Server {
+        self._server.as_ref().expect("the database has a server of its own")
+    }
+
+    /// A client, for a test's own statements.
+    pub async fn client(&self) -> tokio_postgres::Client {
+        connect(self.port, &self.name).await
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        let (name, port) = (self.name.clone(), self.port);
+        if self._server.is_some() {
+            return;
+        }
+        // A runtime of its own, because a drop cannot wait for the runtime that it runs in.
+        let dropping = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let client = connect(port, "postgres").await;
+                let sql = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
+                let _ = client.batch_execute(&sql).await;
+            });
+        });
+        let _ = dropping.join();
+    }
+}
+
+/// A new database with the tables of Strata, on the shared server.
+pub async fn database() -> Database {
+    let port = shared();
+    let name = make_database(port).await;
+    Database { name, port, _server: None }
+}
+
+/// A new database without tables, on the shared server.
+pub async fn empty_database() -> Database {
+    let port = shared();
+    let name = fresh_name();
+    connect(port, "postgres").await.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
+    Database { name, port, _server: None }
+}
+
+/// A copy of the database that was migrated once.
+async fn make_database(port: u16) -> String {
+    let template = format!("template_{:016x}", schema::digest());
+    let admin = connect(port, "postgres").await;
+    // One process makes it; others wait for this lock.
+    admin.batch_execute("SELECT pg_advisory_lock(1)").await.unwrap();
+    let known = format!("SELECT 1 FROM pg_database WHERE datname = '{template}' AND datistemplate");
+    if admin.simple_query(&known).await.unwrap().len() < 3 {
+        admin.batch_execute(&format!("DROP DATABASE IF EXISTS {template}")).await.unwrap();
+        admin.batch_execute(&format!("CREATE DATABASE {template}")).await.unwrap();
+        let client = connect(port, &template).await;
+        schema::migrate(&client, PARTITIONS).await.unwrap();
+        drop(client);
+        wait_until_unused(&admin, &template).await;
+        admin.batch_execute(&format!("ALTER DATABASE {template} IS_TEMPLATE true")).await.unwrap();
+    }
+    admin.batch_execute("SELECT pg_advisory_unlock(1)").await.unwrap();
+    let name = fresh_name();
+    admin.batch_execute(&format!("CREATE DATABASE {name} TEMPLATE {template}")).await.unwrap();
+    name
+}
+
+/// Waits until nobody is connected to a database: it cannot be copied before.
+async fn wait_until_unused(admin: &tokio_postgres::Client, database: &str) {
+    let sql = format!("SELECT 1 FROM pg_stat_activity WHERE datname = '{database}'");
+    while admin.simple_query(&sql).await.unwrap().len() > 2 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Turns flushes on. What was written before is quicker to make without them.
+async fn flush_from_now_on(admin: &tokio_postgres::Client) {
+    for setting in ["fsync", "full_page_writes", "autovacuum"] {
+        admin.batch_execute(&format!("ALTER SYSTEM SET {setting} = on")).await.unwrap();
+    }
+    admin.batch_execute("SELECT pg_reload_conf()").await.unwrap();
+    admin.batch_execute("CHECKPOINT").await.unwrap();
+}
+
+async fn connect(port: u16, database: &str) -> tokio_postgres::Client {
+    let address: Address = address(port, database).parse().unwrap();
+    let (client, connection) = address.config().connect(NoTls).await.expect("the test server answers");
+    tokio::spawn(connection);
+    client
+}
+
+fn address(port: u16, database: &str) -> String {
+    format!("postgres://test@127.0.0.1:{port}/{database}?sslmode=disable")
+}
+
+fn fresh_name() -> String {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    format!("t_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
+}
+
+/// The port of the shared server, which is started if it does not run.
+fn shared() -> u16 {
+    let folder = folder("shared");
+    let lock = File::create(folder.with_extension("lock")).unwrap();
+    lock.lock().unwrap();
+    let port_file = folder.join("port");
+    // The watchdog looks at the time of this file.
+    let used = folder.join("used");
+    let port = fs::read_to_string(&port_file).ok().and_then(|port| port.trim().parse().ok());
+    if let Some(port) = port
+        && TcpStream::connect(("127.0.0.1", port)).is_ok()
+    {
+        fs::write(used, "").unwrap();
+        return port;
+    }
+    let server = Server { port: free_port(), folder, durability: Durability::None, is_shared: true };
+    server.make(&[]);
+    fs::write(used, "").unwrap();
+    fs::write(&port_file, server.port.to_string()).unwrap();
+    watch(&server);
+    server.port
+}
+
+/// Starts the process that ends the shared server when nobody has used it for a while.
+fn watch(server: &Server) {
+    let folder = server.folder.display();
+    let stop = if is_root() { "setpriv --reuid=postgres --regid=postgres --clear-groups " } else { "" };
+    let script = format!(
+        "while sleep 5; do
+           age=$(( $(date +%s) - $(stat -c %Y '{folder}/used' 2>/dev/null || echo 0) ))
+           [ $age -lt {IDLE_SECONDS} ] && continue
+           users=$({psql} -h '{folder}' -p {port} -U test -Atc \
+             \"SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'\" postgres)
+           [ \"${{users:-0}}\" -gt 1 ] && touch '{folder}/used' && continue
+           exec 9>'{lock}'; flock 9
+           age=$(( $(date +%s) - $(stat -c %Y '{folder}/used' 2>/dev/null || echo 0) ))
+           if [ $age -ge {IDLE_SECONDS} ]; then
+             {stop}{pg_ctl} -D '{folder}/data' -s -m immediate stop; rm -rf '{folder}'; exit
+           fi
+           exec 9>&-
+         done",
+        lock = server.folder.with_extension("lock").display(),
+        pg_ctl = program("pg_ctl").display(),
+        psql = program("psql").display(),
+        port = server.port,
+    );
+    let started = Command::new("setsid")
+        .args(["--fork", "sh", "-c", &script])
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    assert!(started.unwrap().success(), "the watchdog cannot be started");
+}
+
+/// The folder of a server, outside the working tree: the user `postgres` has to reach it.
+fn folder(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("strata-test-postgres-{name}"))
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+}
+
+/// A program of the newest installed PostgreSQL.
+fn program(name: &str) -> PathBuf {
+    let mut found: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .filter_map(|version| Some(version.ok()?.path().join("bin").join(name)))
+        .filter(|path| path.exists())
+        .collect();
+    found.sort();
+    found.pop().unwrap_or_else(|| PathBuf::from(name))
+}
+
+fn as_postgres(program: &Path) -> Command {
+    let mut command = Command::new("setpriv");
+    if is_root() {
+        command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]).arg(program);
+    } else {
+        command = Command::new(program);
+    }
+    command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::null());
+    command
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output().unwrap();
+    id.stdout.starts_with(b"0")
+}
+
+/// Runs a command. Its output goes to a file, because a server that it starts would keep a pipe open.
+fn run(command: &mut Command) {
+    let status = command.status();
+    let status = status.unwrap_or_else(|error| panic!("{command:?}: {error}; install PostgreSQL"));
+    assert!(status.success(), "{command:?} failed");
+}

@@ -1,0 +1,191 @@
+//! What several processes on one database may rely on: each test opens several stores, as processes would.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test's own functions")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use strata_core::job::JobOutcome;
+use strata_core::store::conformance::fixture::*;
+use strata_core::store::{Change, ChangeSet, CheckDepth, TurnQuery};
+use strata_core::{ErrorKind, Store};
+use strata_postgres::test_server::{Durability, Server, database, empty_database};
+use strata_postgres::{PostgresOptions, PostgresStore};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_that_start_at_once_migrate_once() {
+    let database = empty_database().await;
+    let starts: Vec<_> = (0..6).map(|_| tokio::spawn(PostgresStore::open(database.options()))).collect();
+    for start in starts {
+        start.await.unwrap().unwrap();
+    }
+    let store = database.open().await;
+    append(&store, &ann(), "s", &["one"]).await;
+    assert_eq!(store.check(CheckDepth::Thorough).await.unwrap().problems, Vec::<String>::new());
+    let partitions = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'turns'::regclass";
+    let count: i64 = database.client().await.query_one(partitions, &[]).await.unwrap().get(0);
+    assert_eq!(count, 2);
+}
+
+#[tokio::test]
+async fn a_database_of_another_program_or_a_later_strata_is_refused() {
+    let other = empty_database().await;
+    other.client().await.batch_execute("CREATE TABLE users (name text)").await.unwrap();
+    let error = PostgresStore::open(other.options()).await.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert!(error.message().contains("another program"), "{error}");
+    let tables = "SELECT count(*) FROM pg_class WHERE relname = 'strata_format'";
+    let count: i64 = other.client().await.query_one(tables, &[]).await.unwrap().get(0);
+    assert_eq!(count, 0, "a refused database stays as it is");
+
+    let later = database().await;
+    let client = later.client().await;
+    // A later version that this one may still use, as during an upgrade, and one that it may not.
+    client.batch_execute("UPDATE strata_format SET version = 900").await.unwrap();
+    append(&later.open().await, &ann(), "s", &["one"]).await;
+    client.batch_execute("UPDATE strata_format SET oldest_reader = 900").await.unwrap();
+    let error = PostgresStore::open(later.options()).await.err().unwrap();
+    assert!(error.message().contains("newer Strata"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_is_worked_on_by_one_process_at_a_time() {
+    let database = database().await;
+    let mut stores = Vec::new();
+    for _ in 0..3 {
+        stores.push(Arc::new(database.open().await));
+    }
+    for number in 0..30 {
+        let job = strata_core::job::Job { user: ann(), ..job(Some(&format!("s{}", number % 3)), 0) };
+        apply(&*stores[0], &ann(), Change::EnqueueJob(Box::new(job))).await;
+    }
+    let workers: Vec<_> = (0..9)
+        .map(|worker| {
+            let store = Arc::clone(&stores[worker % 3]);
+            tokio::spawn(async move { work(&store).await })
+        })
+        .collect();
+    let mut done = 0;
+    for worker in workers {
+        done += worker.await.unwrap();
+    }
+    assert_eq!(done, 30);
+}
+
+/// Takes and ends jobs until none is open, and returns how many. No other job of the session is leased meanwhile.
+async fn work(store: &PostgresStore) -> usize {
+    let mut done = 0;
+    loop {
+        let Some(job) = store.lease_job(&lease(1, 1_000)).await.unwrap() else {
+            let open = strata_core::store::JobQuery { limit: 99, ..Default::default() };
+            let jobs = store.jobs(&ann(), &open).await.unwrap();
+            if jobs.iter().all(|job| job.status == strata_core::job::JobStatus::Done) {
+                return done;
+            }
+            continue;
+        };
+        let query = strata_core::store::JobQuery {
+            session: job.session.clone(),
+            status: Some(strata_core::job::JobStatus::Leased),
+            limit: 99,
+            ..Default::default()
+        };
+        assert_eq!(store.jobs(&ann(), &query).await.unwrap().len(), 1, "a session has two workers");
+        let lease = job.lease.clone().unwrap().id;
+        let finish = Change::FinishJob { id: job.id, lease, outcome: JobOutcome::done() };
+        store.apply(&ann(), ChangeSet::one(at(2), finish)).await.unwrap();
+        done += 1;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_hears_of_a_job_that_another_one_enqueued() {
+    let database = database().await;
+    let (one, two) = (database.open().await, Arc::new(database.open().await));
+    let heard = tokio::spawn({
+        let two = Arc::clone(&two);
+        async move {
+            // The first notice says that the listener is ready.
+            two.job_enqueued().await;
+            two.job_enqueued().await;
+        }
+    });
+    // Until the other one has heard it: a notice before it listens is lost.
+    while !heard.is_finished() {
+        apply(&one, &ann(), Change::EnqueueJob(Box::new(job(Some("s"), 0)))).await;
+        tokio::task::yield_now().await;
+    }
+    heard.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_wait_for_a_server_that_is_restarted() {
+    let database = Server::start(Durability::Durable).database().await;
+    let store = Arc::new(database.open().await);
+    append(&*store, &ann(), "s", &["one"]).await;
+    database.server().stop_immediately();
+    let writing = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move { append(&*store, &ann(), "s", &["two"]).await }
+    });
+    let reading = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move { store.head(&ann()).await.unwrap() }
+    });
+    assert_eq!(store.check(CheckDepth::Quick).await.unwrap_err().kind(), ErrorKind::Unavailable);
+    database.server().resume();
+    assert_eq!(writing.await.unwrap().len(), 1);
+    assert!(reading.await.unwrap().revision > 0);
+    let query = TurnQuery::Range { session: session("s"), after: None, limit: 9 };
+    assert_eq!(store.turns(&ann(), &query).await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_call_that_waits_too_long_fails_and_may_be_tried_again() {
+    let database = database().await;
+    let address = "postgres://test@127.0.0.1:1/nowhere?sslmode=disable".parse().unwrap();
+    let away = PostgresOptions { patience: Duration::from_millis(60), ..PostgresOptions::new(address) };
+    let error = PostgresStore::open(away).await.err().unwrap();
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Unavailable, true));
+
+    // Another transaction holds the user's row for longer than a statement may take.
+    let limit = Duration::from_millis(200);
+    let store = PostgresStore::open(PostgresOptions { statement_timeout: limit, ..database.options() }).await;
+    let store = store.unwrap();
+    append(&store, &ann(), "s", &["one"]).await;
+    let client = database.client().await;
+    client.batch_execute("BEGIN; UPDATE users SET writes = writes").await.unwrap();
+    let change = ChangeSet::one(at(0), appending("s", vec![turn("two")]));
+    let error = store.apply(&ann(), change.clone()).await.unwrap_err();
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Unavailable, true));
+    client.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(store.apply(&ann(), change).await.unwrap().turns[0].seq, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_that_no_longer_waits_leaves_no_open_transaction() {
+    let database = database().await;
+    let store = Arc::new(database.open().await);
+    append(&*store, &ann(), "s", &["one"]).await;
+    let client = database.client().await;
+    client.batch_execute("BEGIN; UPDATE users SET writes = writes").await.unwrap();
+    let blocked: Vec<_> = (0..8)
+        .map(|_| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move { append(&*store, &ann(), "s", &["lost"]).await })
+        })
+        .collect();
+    let waiting =
+        "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+    while client.query(waiting, &[]).await.unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    for task in blocked {
+        task.abort();
+    }
+    client.batch_execute("ROLLBACK").await.unwrap();
+    append(&*store, &ann(), "s", &["two"]).await;
+    let texts: Vec<String> =
+        all_turns(&*store, &ann(), "s").await.into_iter().map(|turn| turn.content).collect();
+    assert_eq!((texts[0].as_str(), texts[texts.len() - 1].as_str()), ("one", "two"));
+}

@@ -1,0 +1,91 @@
+//! `strata migrate`: moves a whole store into another one, such as a file into a PostgreSQL database.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use strata::config::StoreUrl;
+use strata_import::Transferred;
+
+use super::{Context, JsonArgs};
+use crate::failure::{Failure, Outcome};
+use crate::output::Output;
+
+/// Copy a whole store into another one, and compare them
+///
+/// Stop every server that writes to either store first. A run that was interrupted is continued by running it again. The source
+/// stays as it is.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  strata migrate sqlite:strata.db postgres://strata@db.example/strata\n  strata migrate postgres://strata@db.example/strata sqlite:strata.db"
+)]
+pub(crate) struct Args {
+    /// The store to read, which must exist
+    #[arg(value_name = "FROM")]
+    from: String,
+    /// The store to write
+    #[arg(value_name = "TO")]
+    to: String,
+    #[command(flatten)]
+    json: JsonArgs,
+}
+
+pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
+    let (from, to) = (address(context, &args.from)?, address(context, &args.to)?);
+    if from == to {
+        return Err(Failure::usage("both stores are the same; name two"));
+    }
+    if let Some(path) = from.path()
+        && !path.exists()
+    {
+        return Err(Failure::failed(format!("there is no store at `{}`", path.display())));
+    }
+    let not_opened = |url: &StoreUrl, error: strata_core::Error| {
+        Failure::Failed(anyhow::Error::from(error).context(format!("the store `{url}` cannot be opened")))
+    };
+    let source = strata::open_store(&from).await.map_err(|error| not_opened(&from, error))?;
+    let target = strata::open_store(&to).await.map_err(|error| not_opened(&to, error))?;
+    let embedder = strata::embedder(&context.config).ok().flatten();
+    let models: Vec<String> = embedder.iter().map(|embedder| embedder.model().to_owned()).collect();
+    let bar = progress();
+    let tell = |done: &Transferred| {
+        bar.set_message(format!("{} users, {} turns, {} memories", done.users, done.turns, done.memories));
+    };
+    let moved = strata_import::transfer(source.as_ref(), target.as_ref(), &models, tell).await;
+    bar.finish_and_clear();
+    let closed = (source.close().await, target.close().await);
+    let moved = moved.map_err(|error| Failure::Failed(error.into()))?;
+    closed.0.and(closed.1).map_err(|error| Failure::Failed(error.into()))?;
+    if args.json.json {
+        output.json(&moved)?;
+    } else {
+        let Transferred { users, sessions, turns, memories, summaries, vectors, jobs, requests, keys } =
+            moved;
+        output.line(format_args!(
+            "{users} users, {sessions} sessions, {turns} turns, {memories} memories, {summaries} summaries, {vectors} vectors, \
+             {jobs} jobs, {requests} request rows and {keys} keys are in `{to}`; counts and digests agree"
+        ))?;
+    }
+    Ok(())
+}
+
+/// The store that an argument names, with the settings of this run. A store that ends with the process is refused.
+fn address(context: &Context, text: &str) -> Outcome<StoreUrl> {
+    let url = match text.parse::<StoreUrl>() {
+        Ok(StoreUrl::Memory) => {
+            return Err(Failure::usage("a store in memory ends with the process; name a lasting one"));
+        }
+        Ok(url) => url,
+        Err(error) => return Err(Failure::usage(error.message().to_owned())),
+    };
+    context.config.store_at(url).map_err(|error| Failure::usage(error.message().to_owned()))
+}
+
+/// The progress bar, which is hidden if stderr is not a terminal.
+fn progress() -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    bar.enable_steady_tick(Duration::from_millis(100));
+    match ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
