@@ -57,7 +57,7 @@ pub struct Contexts {
     pub(crate) sessions: Sessions,
     pub(crate) recording: Recording,
     pub(crate) memories: Memories,
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) compaction: CompactionLimits,
     pub(crate) compactions: Arc<AtomicU64>,
 }
 
@@ -157,7 +157,7 @@ impl Contexts {
     /// Whether a recorded session has more history, tokens or completed tasks than the settings allow.
     pub(crate) async fn needs_compaction(&self, user: &UserId, session: &SessionId) -> Result<bool> {
         let Some(session) = self.store.session(user, session).await? else { return Ok(false) };
-        let limits = &self.settings.compaction;
+        let limits = &self.compaction;
         let cutoff = self.clock.now().as_second().saturating_sub(limits.completed_task_seconds);
         if session.state.active_tasks.iter().any(|task| task.is_completed_before(cutoff)) {
             return Ok(true);
@@ -179,7 +179,7 @@ impl Contexts {
     pub(crate) async fn compact_job(&self, job: &Job) -> Result<Work> {
         let mut work = Work::default();
         let Some(session) = &job.session else { return Ok(work) };
-        let compacted = match self.compact(&job.user, session, &self.settings.compaction).await {
+        let compacted = match self.compact(&job.user, session, &self.compaction).await {
             Err(error) if error.kind() == ErrorKind::NotFound => false,
             compacted => compacted?.1,
         };

@@ -336,7 +336,7 @@ impl Wiring {
             sessions: sessions.clone(),
             recording: recording.clone(),
             memories: memories.clone(),
-            settings: self.settings.clone(),
+            compaction: self.settings.compaction.clone(),
             compactions: Arc::default(),
         }
     }
@@ -376,7 +376,7 @@ impl Wiring {
             recall: recall.clone(),
             summaries: summaries.clone(),
             memories: contexts.memories.clone(),
-            contexts: Arc::new(contexts.clone()),
+            contexts: contexts.clone(),
         }
     }
 }
