@@ -47,7 +47,7 @@ async fn run_in(
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<Report> {
     let clock = Arc::new(EvalClock::default());
-    run(engine(store, &clock), clock, set, options, progress).await
+    Box::pin(run(engine(store, &clock), clock, set, options, progress)).await
 }
 
 fn samples() -> PathBuf {

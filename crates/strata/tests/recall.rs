@@ -74,7 +74,7 @@ async fn a_question_in_one_language_finds_what_was_said_in_the_other() {
     let (_directory, clock, engine) = fresh().await;
     let set = evals::load(&samples(), "crosslang").unwrap();
     let options = Options { orders: vec![Order::Relevance], ..Options::default() };
-    let report = evals::run(engine, clock, &set, &options, &mut |_| ()).await.unwrap();
+    let report = Box::pin(evals::run(engine, clock, &set, &options, &mut |_| ())).await.unwrap();
     let turn = &report.orders[0].turn;
     let recall = |row: &evals::Row| row.metrics["R@10"] * 100.0;
     assert_eq!(turn.overall.n, 175);

@@ -54,9 +54,7 @@ impl Recall {
         };
         let chosen = if chosen.is_empty() { asked_before(request, plan, &found) } else { chosen };
         items.extend(self.load(&found.owners, chosen.iter().map(|(candidate, _)| candidate.id)).await?);
-        if request.kinds.summaries {
-            items.extend(self.load_summaries(&found, &chosen).await?);
-        }
+        items.extend(self.load_summaries(&found, &chosen).await?);
         let mut recalled = Recalled {
             request_id,
             items: Vec::new(),
@@ -78,14 +76,8 @@ impl Recall {
                 recalled.items.push(RecalledItem { item, shortened: None, score, relevance });
             }
         }
-        if request.kinds.summaries {
-            keep_one_of_covered(&mut recalled.items);
-        }
-        if recalled.items.is_empty() {
-            recalled.path = RetrievalPath::None;
-        } else if recalled.items.iter().all(|found| matches!(found.item, Item::Summary(_))) {
-            recalled.path = RetrievalPath::SummariesOnly;
-        }
+        keep_one_of_covered(&mut recalled.items);
+        recalled.path = path_of(&recalled.items, found.path);
         if recalled.items.is_empty() && wants_recent(request) {
             self.add_recent(user, request, plan, &mut recalled).await?;
             if let Some(trace) = &mut trace {
@@ -254,6 +246,17 @@ impl Recall {
             }
         }
         Ok(items)
+    }
+}
+
+/// The path of an answer: `found`, unless nothing or nothing but summaries was chosen.
+fn path_of(items: &[RecalledItem], found: RetrievalPath) -> RetrievalPath {
+    if items.is_empty() {
+        RetrievalPath::None
+    } else if items.iter().all(|chosen| matches!(chosen.item, Item::Summary(_))) {
+        RetrievalPath::SummariesOnly
+    } else {
+        found
     }
 }
 

@@ -165,12 +165,7 @@ fn complete(rules: Rules, operation: &mut Value) {
     }
     for (status, response) in responses.iter_mut() {
         if !status.starts_with('2') {
-            let name = match rules.dialect {
-                Dialect::OpenAi => "ChatErrorResponse",
-                Dialect::Anthropic => "MessagesErrorResponse",
-                Dialect::Ollama => "OllamaErrorResponse",
-                Dialect::Strata | Dialect::Mem0 => "ErrorResponse",
-            };
+            let name = error_schema(rules.dialect);
             let schema = json!({ "$ref": format!("#/components/schemas/{name}") });
             response["content"] = json!({ "application/json": { "schema": schema } });
         }
@@ -179,6 +174,16 @@ fn complete(rules: Rules, operation: &mut Value) {
             "required": true,
             "schema": { "type": "string", "format": "uuid" },
         });
+    }
+}
+
+/// The name of a dialect's error.
+fn error_schema(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::OpenAi => "ChatErrorResponse",
+        Dialect::Anthropic => "MessagesErrorResponse",
+        Dialect::Ollama => "OllamaErrorResponse",
+        Dialect::Strata | Dialect::Mem0 => "ErrorResponse",
     }
 }
 

@@ -9,7 +9,6 @@ use serde::Serialize;
 use serde_json::json;
 use strata::SystemClock;
 use strata::config::{LearnModel, StoreUrl};
-use strata_core::Store;
 use strata_core::job::JobStatus;
 use strata_core::key::KeyState;
 use strata_core::ports::{Clock, Embedder};
