@@ -57,7 +57,7 @@ pub struct Contexts {
     pub(crate) sessions: Sessions,
     pub(crate) recording: Recording,
     pub(crate) memories: Memories,
-    pub(crate) compaction: CompactionLimits,
+    pub(crate) compaction: Arc<CompactionLimits>,
     pub(crate) compactions: Arc<AtomicU64>,
 }
 

@@ -94,8 +94,8 @@ pub struct Conversation {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) recording: Recording,
-    pub(crate) prompting: Prompting,
-    pub(crate) learning: Learning,
+    pub(crate) prompting: Arc<Prompting>,
+    pub(crate) learning: Arc<Learning>,
 }
 
 impl Conversation {

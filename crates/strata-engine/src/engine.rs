@@ -229,8 +229,8 @@ impl Wiring {
                 clock: self.clock.clone(),
                 ids: self.ids.clone(),
                 recording: recording.clone(),
-                prompting: prompting.clone(),
-                learning: learning.clone(),
+                prompting: Arc::new(prompting.clone()),
+                learning: Arc::new(learning.clone()),
             },
             contexts,
             imports: Imports {
@@ -336,7 +336,7 @@ impl Wiring {
             sessions: sessions.clone(),
             recording: recording.clone(),
             memories: memories.clone(),
-            compaction: self.settings.compaction.clone(),
+            compaction: Arc::new(self.settings.compaction.clone()),
             compactions: Arc::default(),
         }
     }
@@ -376,7 +376,7 @@ impl Wiring {
             recall: recall.clone(),
             summaries: summaries.clone(),
             memories: contexts.memories.clone(),
-            contexts: contexts.clone(),
+            contexts: Arc::new(contexts.clone()),
         }
     }
 }

@@ -61,7 +61,7 @@ pub struct Learning {
     pub(crate) recall: Recall,
     pub(crate) summaries: Summaries,
     pub(crate) memories: Memories,
-    pub(crate) contexts: Contexts,
+    pub(crate) contexts: Arc<Contexts>,
 }
 
 impl Learning {

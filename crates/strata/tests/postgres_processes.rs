@@ -122,7 +122,8 @@ impl Shared {
 
 fn wait_for(shared: &Shared, count: u64) {
     let waiting = shared.count.lock().unwrap();
-    let (_, waited) = shared.counted.wait_timeout_while(waiting, PATIENCE, |now| *now < count).unwrap();
+    let (_counted, waited) =
+        shared.counted.wait_timeout_while(waiting, PATIENCE, |now| *now < count).unwrap();
     assert!(!waited.timed_out(), "the clients wait for ever: {:?}", shared.refused.lock().unwrap());
 }
 
@@ -135,7 +136,8 @@ fn write(shared: &Shared, client: u64) {
         }
         let key = format!("c{client}n{number}");
         // One half of the clients share sessions, the others have their own.
-        let session = if client % 2 == 0 { format!("shared{}", client % 8) } else { format!("own{client}") };
+        let session =
+            if client.is_multiple_of(2) { format!("shared{}", client % 8) } else { format!("own{client}") };
         let content = format!("I like mark{key} kites");
         let body = json!({
             "user_id": format!("user{}", client % 5), "session_id": session,
