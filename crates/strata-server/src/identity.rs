@@ -70,10 +70,9 @@ impl Caller {
         if let Some(key) = self.identity.key().filter(|key| !key.is_unbound()) {
             return Ok(Some(key.user.clone()));
         }
-        let named = match named {
-            Some(user) => Some(user),
-            None => label.map(UserId::new).transpose()?,
-        };
+        // A wrong name is an error also where another one goes before it.
+        let labelled = label.map(UserId::new).transpose()?;
+        let named = named.or(labelled);
         match (named, self.identity.key()) {
             (None, Some(_)) => Err(unnamed()),
             (named, _) => Ok(named),

@@ -15,6 +15,10 @@ use support::{Apis, Server, venv};
 /// does not fix the order.
 const EXAMPLES: &str = "100";
 
+/// The providers' other routes. The upstream decides which of their requests are valid, and the scripted one is stricter
+/// than the document, which describes only what Strata reads.
+const PROVIDERS: &str = "^/(v1/(messages|responses)|api/|openai/)";
+
 #[test]
 fn the_server_does_what_its_document_says() {
     let schemathesis = venv().join("bin/schemathesis");
@@ -32,7 +36,7 @@ fn the_server_does_what_its_document_says() {
         .args(["run", &format!("http://{}/openapi.json", server.address())])
         .args(["--seed", "1", "--max-examples", EXAMPLES, "--generation-database", "none"])
         .args(["--request-timeout", "30", "--continue-on-failure", "--suppress-health-check", "all"])
-        .args(["--warnings", "off", "--no-color"])
+        .args(["--exclude-path-regex", PROVIDERS, "--warnings", "off", "--no-color"])
         .output()
         .unwrap();
     server.assert_running();

@@ -85,7 +85,8 @@ pub fn of_session(parts: &SessionParts) -> ContextData {
 
 fn entry(turn: &Turn) -> HistoryEntry {
     HistoryEntry {
-        timestamp: turn.created_at.as_second(),
+        // The context-store design counts seconds since 1970.
+        timestamp: turn.created_at.as_second().max(0),
         role: turn.role.as_str().to_owned(),
         content: turn.content.clone(),
         token_count: Some(turn.token_count as usize),

@@ -34,10 +34,8 @@ impl Asker {
         let own = &body.names;
         let foreign = ForeignNames::read(sources, headers, body)?;
         let named = caller.chat_user([&own.user_id], foreign.user.as_deref())?;
-        let session = match caller.session([&own.memory_id, &own.session_id, &own.run_id])? {
-            Some(session) => Some(session),
-            None => foreign.session.map(SessionId::new).transpose()?,
-        };
+        let labelled = foreign.session.map(SessionId::new).transpose()?;
+        let session = caller.session([&own.memory_id, &own.session_id, &own.run_id])?.or(labelled);
         let (names_user, names_session) = (named.is_some(), session.is_some());
         let (user, session) = (named.unwrap_or_default(), session.unwrap_or_default());
         Ok(Self { user, session, names_user, names_session })
