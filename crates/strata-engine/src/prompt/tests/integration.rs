@@ -111,7 +111,7 @@ fn named_speakers_and_days_are_told_apart_from_the_text() {
 #[test]
 fn a_long_conversation_counts_what_it_leaves_out_and_repeats_nothing() {
     let (mut messages, mut summary): (Vec<Message>, _) = (Vec::new(), String::new());
-    for number in 0..150 {
+    for number in 0..400 {
         let built = build_prompt("Next?", &messages, &State::default(), &summary, false);
         summary = built.summary;
         let entries =

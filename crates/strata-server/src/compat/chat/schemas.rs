@@ -10,7 +10,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Value)> {
     let list = json!({ "type": "array", "items": { "type": "object" } });
     let stream = json!({ "type": ["boolean", "null"] });
     let label = json!({ "type": ["string", "null"], "maxLength": 256, "pattern": r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]*$" });
-    let metadata = json!({ "type": ["object", "null"], "properties": { "user_id": label } });
+    let metadata = json!({ "properties": { "user_id": label } });
     let openai = json!({
         "stream": stream, "user": label, "safety_identifier": label, "prompt_cache_key": label, "metadata": metadata,
     });
