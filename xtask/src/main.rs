@@ -1,4 +1,4 @@
-//! The project's own tooling: `cargo xtask check`, `tidy`, `deny`, `coverage` and `bench`.
+//! The project's own tooling: `cargo xtask check`, `tidy`, `deny`, `coverage`, `torture` and `bench`.
 //!
 //! House rules that can be checked are checked here, by code, and continuous integration runs nothing else. Nothing in
 //! here is shipped. Start reading at [`check`]; the rules themselves are in [`tidy`].
@@ -13,6 +13,7 @@ mod process;
 mod test_run;
 mod tidy;
 mod tools;
+mod torture;
 mod workspace;
 
 use std::process::ExitCode;
@@ -39,6 +40,8 @@ enum Command {
     Deny,
     /// Print which lines the tests reach; needs what `check` installs, and `rustup component add llvm-tools`.
     Coverage(coverage::Arguments),
+    /// Run the tests of bad days for some minutes, and print one table: kills, failing disks, damage, clocks.
+    Torture(torture::Arguments),
     /// Measure the release build, print one table and write JSON to target/bench.
     Bench(bench::Arguments),
 }
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         Command::Tidy => tidy::run(&workspace),
         Command::Deny => deny::run(&workspace),
         Command::Coverage(arguments) => coverage::run(&workspace, &arguments),
+        Command::Torture(arguments) => torture::run(&workspace, &arguments),
         Command::Bench(arguments) => bench::run(&workspace, &arguments),
     });
     match outcome {

@@ -13,7 +13,7 @@ mod in_memory;
 mod query;
 
 use async_trait::async_trait;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 pub use change::{
@@ -28,7 +28,7 @@ pub use query::{
 
 use crate::error::Result;
 use crate::id::{LeaseId, MemoryId, SessionId, UserId};
-use crate::job::Job;
+use crate::job::{Job, Lease};
 use crate::key::{ApiKey, KeyHash};
 use crate::memory::Memory;
 use crate::metric::RequestMetric;
@@ -130,6 +130,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Takes the job that has waited longest and is due, of any user, whose session no live lease holds; or one whose
     /// lease has ended. Its attempts rise by one. `None` when nothing is due.
+    ///
+    /// A clock may have been ahead: a job whose times lie more than [`CLOCK_SLACK`] after the present is due, and a lease
+    /// that ends more than [`LONGEST_LEASE`] after it has ended.
     async fn lease_job(&self, request: &LeaseRequest) -> Result<Option<Job>>;
 
     /// Returns when another call, of any process, has enqueued a job that is due. It is a hint, for workers that also look from
@@ -150,6 +153,12 @@ pub trait Store: Send + Sync + 'static {
     /// The users that have anything stored, by name, [`UserId::global`] included. A user who has only API keys is not among
     /// them.
     async fn users(&self, page: Page) -> Result<Vec<UserId>>;
+
+    /// How many rows of the user reads of this process have passed over, because they are damaged. A read returns all other
+    /// rows.
+    fn unreadable(&self, _user: &UserId) -> u64 {
+        0
+    }
 
     /// Checks whether the store can be read and written, counts its data and lists its problems.
     async fn check(&self, depth: CheckDepth) -> Result<Health>;
@@ -190,6 +199,35 @@ pub struct LeaseRequest {
     pub now: Timestamp,
     /// The end of the lease.
     pub until: Timestamp,
+}
+
+/// A time that lies further after the present than this was written under a clock that was ahead.
+pub const CLOCK_SLACK: SignedDuration = SignedDuration::from_hours(1);
+
+/// A lease that ends further after the present than this was taken under a clock that was ahead.
+pub const LONGEST_LEASE: SignedDuration = SignedDuration::from_hours(24);
+
+impl LeaseRequest {
+    /// Later times were written under a clock that was ahead.
+    pub fn latest(&self) -> Timestamp {
+        self.now.checked_add(CLOCK_SLACK).unwrap_or(Timestamp::MAX)
+    }
+
+    /// No lease ends later than this.
+    pub fn latest_end(&self) -> Timestamp {
+        self.now.checked_add(LONGEST_LEASE).unwrap_or(Timestamp::MAX)
+    }
+
+    /// Whether a worker holds a job.
+    pub(crate) fn is_held(&self, job: &Job) -> bool {
+        let live = |lease: &Lease| lease.until > self.now && lease.until <= self.latest_end();
+        job.updated_at <= self.latest() && job.lease.as_ref().is_some_and(live)
+    }
+
+    /// Whether a queued job may be taken.
+    pub(crate) fn is_due(&self, job: &Job) -> bool {
+        job.run_at <= self.now || job.created_at.max(job.updated_at) > self.latest()
+    }
 }
 
 /// The result of [`Store::check`].

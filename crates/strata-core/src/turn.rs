@@ -144,7 +144,7 @@ impl NewTurn {
 }
 
 /// A message to record.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NewMessage {
     /// The author.
     pub role: Role,

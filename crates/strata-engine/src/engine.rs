@@ -15,6 +15,7 @@ use strata_core::store::Store;
 use crate::clock::MicrosecondClock;
 use crate::contexts::Contexts;
 use crate::conversation::Conversation;
+use crate::forgetting::Forgetting;
 use crate::imports::Imports;
 use crate::index::Indexes;
 use crate::jobs::Jobs;
@@ -76,6 +77,8 @@ pub struct Engine {
     pub imports: Imports,
     /// API keys.
     pub keys: Keys,
+    /// Forgets users.
+    pub forgetting: Forgetting,
     /// Segments and vectors, made in the background.
     pub maintenance: Maintenance,
     wiring: Wiring,
@@ -224,6 +227,12 @@ impl Wiring {
         let contexts = self.contexts(&sessions, &recording, &memories);
         let learning = self.learning(learn, &recall, &recording, &summaries, &contexts);
         Engine {
+            forgetting: Forgetting {
+                store: self.store.clone(),
+                clock: self.clock.clone(),
+                log: log.clone(),
+                indexes: self.indexes.clone(),
+            },
             requests: Requests { store: self.store.clone(), recall: recall.clone(), log },
             conversation: Conversation {
                 clock: self.clock.clone(),

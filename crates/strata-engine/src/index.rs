@@ -266,6 +266,11 @@ impl Indexes {
         }
     }
 
+    /// Drops the index of a user.
+    pub(crate) fn forget(&self, user: &UserId) {
+        self.lock().pop(user);
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Users> {
         self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -11,6 +11,7 @@ mod contexts;
 mod conversation;
 mod engine;
 pub mod filter;
+mod forgetting;
 mod imports;
 pub mod index;
 mod jobs;
@@ -34,6 +35,7 @@ pub use contexts::{Contexts, IfMatch};
 pub use conversation::{ChatReply, Conversation, ReplyStatus, Talk};
 pub use engine::{Engine, Settings};
 pub use filter::Filter;
+pub use forgetting::Forgetting;
 pub use imports::{ImportedParts, ImportedSession, ImportedSummary, Imports, ReadInto};
 pub use jobs::{Ended, Event, InferredEvent, JobRecord, Jobs, Learned};
 pub use keys::{Keys, NewKey};
@@ -44,7 +46,9 @@ pub use learning::{
 pub use limits::Limits;
 pub use maintenance::{EmbedItems, EmbeddingProgress, Maintenance};
 pub use memories::{HistoryStep, Memories, MemoryEdit, NewMemory, Quote};
-pub use prompting::{ChatMemory, ChatQuestion, ChatSnapshot, PromptRequest, Prompted, Prompting};
+pub use prompting::{
+    BlockSources, ChatMemory, ChatQuestion, ChatSnapshot, PromptRequest, Prompted, Prompting,
+};
 pub use recall::Recall;
 pub use recording::{Ending, Exchange, Recorded, Recording, align};
 pub use requests::{CLIENTS_SPACE, Requests};

@@ -30,7 +30,7 @@ use strata_core::state::State;
 use strata_core::turn::{Role, Turn};
 
 use crate::recording::{Unfolded, session_now};
-pub use chat::{ChatMemory, ChatQuestion, ChatSnapshot};
+pub use chat::{BlockSources, ChatMemory, ChatQuestion, ChatSnapshot};
 pub(crate) use gather::{Gathering, Remembered};
 
 /// A request for a prompt.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use strata_core::UserId;
+use strata_core::store::Removed;
 use strata_engine::Engine;
 use tokio::sync::Semaphore;
 
@@ -40,6 +42,16 @@ impl App {
     /// The settings in force.
     pub fn settings(&self) -> &Settings {
         &self.0.settings
+    }
+
+    /// Forgets a user: in the store, and in everything that this server keeps in memory.
+    pub(crate) async fn forget_user(&self, user: &UserId) -> strata_core::Result<Removed> {
+        // First what would be written later.
+        self.proxy().spill.forget(user);
+        let removed = self.engine().forgetting.user(user).await?;
+        self.keys().forget(user);
+        self.proxy().histories.forget(user);
+        Ok(removed)
     }
 
     pub(crate) fn meters(&self) -> &Meters {

@@ -168,6 +168,15 @@ impl Caller {
         Self::default().session(named)
     }
 
+    /// The user that a call may forget: the key's own, or any user for administrators, because the user's keys go too.
+    pub(crate) fn user_to_forget(&self, name: &str) -> Result<UserId, ApiError> {
+        let user = self.named_user(&Some(name.to_owned()))?;
+        if self.identity.key().is_some_and(ApiKey::is_unbound) {
+            self.require(KeyScope::Admin)?;
+        }
+        Ok(user)
+    }
+
     /// The user that a destructive call has to name explicitly. A header, which a client may set once for all calls,
     /// is not enough. A header that names another user is an error.
     pub(crate) fn named_user(&self, named: &Option<String>) -> Result<UserId, ApiError> {

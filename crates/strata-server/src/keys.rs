@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, HeaderName};
+use strata_core::UserId;
 use strata_core::key::{ApiKey, KEY_PREFIX, KeyHash, KeyScope, KeySecret, KeyState};
 use strata_core::store::{KeyQuery, Page};
 use strata_engine::Engine;
@@ -123,6 +124,13 @@ impl Keys {
         needed.check(&identity)?;
         let permit = self.throttle.enter(&key, engine.now())?;
         Ok((identity, permit))
+    }
+
+    /// Drops what is cached of a user's keys.
+    pub(crate) fn forget(&self, user: &UserId) {
+        let mut cache = self.lock();
+        cache.keys.retain(|_, (_, key)| key.user != *user);
+        cache.guarded = None;
     }
 
     fn lock(&self) -> MutexGuard<'_, KeyCache> {

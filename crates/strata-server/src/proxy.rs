@@ -14,6 +14,7 @@ mod compaction;
 mod doors;
 mod forward;
 mod housekeeping;
+mod left;
 mod models;
 mod names;
 mod recalled;
@@ -24,6 +25,8 @@ mod switch;
 mod websocket;
 
 use axum::routing::{any, post};
+
+pub(crate) use left::record_left;
 
 use crate::route::{Dialect, Route};
 

@@ -17,6 +17,7 @@ pub(crate) mod sessions;
 pub(crate) mod state;
 pub(crate) mod summaries;
 pub(crate) mod turns;
+pub(crate) mod users;
 
 use crate::route::Route;
 
@@ -34,6 +35,7 @@ pub(crate) fn routes() -> Vec<Route> {
         search::routes,
         requests::routes,
         jobs::routes,
+        users::routes,
         index::routes,
         health::routes,
         metrics::routes,

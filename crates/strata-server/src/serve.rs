@@ -19,6 +19,7 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::app::App;
+use crate::proxy::record_left;
 use crate::router::router;
 use crate::settings::Reach;
 
@@ -53,6 +54,7 @@ pub async fn serve(listener: TcpListener, app: App, shutdown: impl Future<Output
         Arc::new(Semaphore::new(app.settings().max_connections.clamp(1, Semaphore::MAX_PERMITS)));
     let (stop, stopping) = watch::channel(());
     let mut tasks = JoinSet::new();
+    tasks.spawn(record_left(app.clone()));
     let mut upkeep = interval(UPKEEP_INTERVAL);
     upkeep.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut shutdown = pin!(shutdown);

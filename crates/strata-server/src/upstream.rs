@@ -2,6 +2,7 @@
 
 mod choice;
 mod sessions;
+mod spill;
 mod unnamed;
 
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use crate::keys::{API_KEY, AZURE_KEY, Identity};
 use crate::settings::{ProxySettings, Secret, UpstreamApi, UpstreamSettings, UpstreamUrl};
 pub(crate) use choice::{Asked, Upstreams};
 pub(crate) use sessions::{Injected, PromptHistories, hash};
+pub(crate) use spill::{Spill, SpilledExchange};
 pub(crate) use unnamed::UnnamedClients;
 
 /// Headers for a single connection (RFC 9110, 7.6.1), which are not passed on.
@@ -51,6 +53,8 @@ pub(crate) struct ProxyState {
     pub(crate) unnamed: UnnamedClients,
     /// Each recording holds a permit. If all are free, nothing is being recorded.
     pub(crate) recordings: Arc<Semaphore>,
+    /// What could not be recorded yet.
+    pub(crate) spill: Spill,
 }
 
 impl ProxyState {
@@ -60,6 +64,7 @@ impl ProxyState {
             histories: PromptHistories::default(),
             unnamed: UnnamedClients::default(),
             recordings: Arc::new(Semaphore::new(MAX_RECORDINGS as usize)),
+            spill: Spill::new(settings.spill.clone()),
         }
     }
 

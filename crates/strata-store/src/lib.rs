@@ -5,4 +5,4 @@
 
 mod sqlite;
 
-pub use sqlite::{SqliteOptions, SqliteStore};
+pub use sqlite::{Quarantined, SqliteOptions, SqliteStore};

@@ -8,21 +8,25 @@ mod apply;
 mod backup;
 mod check;
 mod connection;
+mod damage;
 mod error;
 mod feed;
 mod index;
 mod read;
+mod repair;
 mod row;
 mod schema;
 mod scrub;
 mod search;
 #[cfg(test)]
 mod tests;
+mod watch;
 mod writer;
 
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use rusqlite::Connection;
 use strata_core::job::Job;
 use strata_core::key::{ApiKey, KeyHash};
@@ -35,9 +39,12 @@ use strata_core::summary::Summary;
 use strata_core::{Error, Memory, MemoryId, Result, Session, SessionId, Store, Turn, UserId};
 
 pub use connection::SqliteOptions;
+pub use repair::Quarantined;
 
 use connection::Readers;
+use damage::Noted;
 use error::Outcome;
+use watch::FileWatch;
 use writer::{Indexing, Writer};
 
 /// The most rows that are read on the calling thread, see [`Readers::run_here`].
@@ -48,6 +55,8 @@ pub struct SqliteStore {
     path: PathBuf,
     readers: Readers,
     writer: Option<Writer>,
+    /// The damaged rows that reads have met.
+    noted: Noted,
 }
 
 impl SqliteStore {
@@ -72,9 +81,9 @@ impl SqliteStore {
             None
         } else {
             let conn = connection::open_writer(&path, &options).map_err(|fault| in_file(fault.into()))?;
-            Some(Writer::start(conn, indexing)?)
+            Some(Writer::start(conn, indexing, FileWatch::new(&path))?)
         };
-        Ok(Self { readers: Readers::new(path.clone(), options), path, writer })
+        Ok(Self { readers: Readers::new(path.clone(), options), path, writer, noted: Noted::default() })
     }
 
     /// Writes a consistent copy to `target` while the store continues to serve. The target must not exist, and appears whole
@@ -88,6 +97,18 @@ impl SqliteStore {
     /// Rebuilds the text index from the turns and memories. Until it is done, searches find everything, more slowly.
     pub async fn reindex(&self) -> Result<()> {
         self.writer()?.reindex().await
+    }
+
+    /// Puts every row that cannot be read aside, into a table of its own, and returns how many there were.
+    pub async fn repair(&self, at: Timestamp) -> Result<u64> {
+        let repaired = self.writer()?.repair(row::micros(at)).await?;
+        self.noted.clear();
+        Ok(repaired)
+    }
+
+    /// The rows that were put aside, the oldest first.
+    pub async fn quarantined(&self) -> Result<Vec<Quarantined>> {
+        self.read(repair::quarantined).await
     }
 
     fn writer(&self) -> Result<&Writer> {
@@ -110,6 +131,17 @@ impl SqliteStore {
         read: impl Fn(&Connection) -> Outcome<T> + Send + 'static,
     ) -> Result<T> {
         if rows <= FEW_ROWS { self.readers.run_here(read).await } else { self.readers.run(read).await }
+    }
+
+    /// As [`SqliteStore::read_few`], for items of a user. Damaged rows that it passes over are noted.
+    async fn read_items<T: Send + 'static>(
+        &self,
+        user: &UserId,
+        rows: usize,
+        read: impl Fn(&Connection, &UserId) -> Outcome<T> + Send + 'static,
+    ) -> Result<T> {
+        let (user, noted) = (user.clone(), self.noted.clone());
+        self.read_few(rows, move |conn| noted.watch(&user, || read(conn, &user))).await
     }
 }
 
@@ -135,38 +167,37 @@ impl Store for SqliteStore {
     }
 
     async fn turns(&self, user: &UserId, query: &TurnQuery) -> Result<Vec<Turn>> {
-        let (user, query) = (user.clone(), query.clone());
+        let query = query.clone();
         let rows = match &query {
             TurnQuery::Ids(ids) => ids.len(),
             TurnQuery::Range { limit, .. } => *limit as usize,
             TurnQuery::Recent { .. } => usize::MAX,
         };
-        self.read_few(rows, move |conn| read::turns(conn, &user, &query)).await
+        self.read_items(user, rows, move |conn, user| read::turns(conn, user, &query)).await
     }
 
     async fn memories(&self, user: &UserId, query: &MemoryQuery) -> Result<Vec<Memory>> {
-        let (user, query) = (user.clone(), query.clone());
+        let query = query.clone();
         let rows = match &query.select {
             MemorySelect::Ids(ids) => ids.len(),
             _ => usize::MAX,
         };
-        self.read_few(rows, move |conn| read::memories(conn, &user, &query)).await
+        self.read_items(user, rows, move |conn, user| read::memories(conn, user, &query)).await
     }
 
     async fn summaries(&self, user: &UserId, query: &SummaryQuery) -> Result<Vec<Summary>> {
-        let (user, query) = (user.clone(), query.clone());
+        let query = query.clone();
         let rows = query.limit as usize;
-        self.read_few(rows, move |conn| read::summaries(conn, &user, &query)).await
+        self.read_items(user, rows, move |conn, user| read::summaries(conn, user, &query)).await
     }
 
     async fn search(&self, user: &UserId, query: &TextQuery) -> Result<Vec<Hit>> {
-        let (user, query) = (user.clone(), query.clone());
-        self.read(move |conn| search::search(conn, &user, &query)).await
+        let query = query.clone();
+        self.read_items(user, usize::MAX, move |conn, user| search::search(conn, user, &query)).await
     }
 
     async fn feed(&self, user: &UserId, after: u64, limit: u32) -> Result<Vec<(u64, Item)>> {
-        let user = user.clone();
-        self.read_few(limit as usize, move |conn| feed::feed(conn, &user, after, limit)).await
+        self.read_items(user, limit as usize, move |conn, user| feed::feed(conn, user, after, limit)).await
     }
 
     async fn vectors_since(&self, user: &UserId, model: &str, after: u64) -> Result<Vec<StoredVector>> {
@@ -200,7 +231,19 @@ impl Store for SqliteStore {
     }
 
     async fn lease_job(&self, request: &LeaseRequest) -> Result<Option<Job>> {
-        self.writer()?.lease_job(request.clone()).await
+        let (writer, wanted) = (self.writer()?, request.clone());
+        // A worker that looks for work from time to time must not wake the writer when there is none.
+        if self.read_few(1, move |conn| apply::due_job(conn, &wanted)).await?.is_none() {
+            return Ok(None);
+        }
+        writer.lease_job(request.clone()).await
+    }
+
+    async fn job_enqueued(&self) {
+        match &self.writer {
+            Some(writer) => writer.job_enqueued().await,
+            None => std::future::pending().await,
+        }
     }
 
     async fn requests(&self, user: &UserId, query: &MetricQuery) -> Result<Vec<RequestMetric>> {
@@ -226,22 +269,34 @@ impl Store for SqliteStore {
         self.read(move |conn| read::users(conn, page)).await
     }
 
+    fn unreadable(&self, user: &UserId) -> u64 {
+        self.noted.count(user)
+    }
+
     async fn check(&self, depth: CheckDepth) -> Result<Health> {
         let path = self.path.clone();
-        let mut health = self.read(move |conn| check::check(conn, &path, depth)).await?;
-        if let Some(writer) = &self.writer
-            && let Err(error) = writer.probe().await
-        {
-            health.problems.push(format!("the store cannot be written: {error}"));
+        let probed = match &self.writer {
+            Some(writer) => writer.probe().await,
+            None => Ok(()),
+        };
+        let health = self.read(move |conn| check::check(conn, &path, depth)).await;
+        match (probed, health) {
+            (Ok(()), health) => health,
+            // Why a file cannot be written also tells why it cannot be read.
+            (Err(error), Err(_)) => Err(error),
+            (Err(error), Ok(mut health)) => {
+                health.problems.push(format!("the store cannot be written: {error}"));
+                Ok(health)
+            }
         }
-        Ok(health)
     }
 
     async fn close(&self) -> Result<()> {
-        if let Some(writer) = &self.writer {
-            writer.close().await?;
-        }
+        // The writer comes last, because the last connection that closes copies the log into the file.
         self.readers.close().await;
-        Ok(())
+        match &self.writer {
+            Some(writer) => writer.close().await,
+            None => Ok(()),
+        }
     }
 }

@@ -1,12 +1,16 @@
-//! Forgetting leaves no byte behind: neither in the file nor in its log, whatever had been where before.
+//! Forgetting leaves no byte behind: neither in the file nor in its log, whatever had been where before, and whether the
+//! store is busy or idle.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test's own functions")]
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use strata_core::store::conformance::fixture::{
-    add, ann, append, apply, bob, found, job, memory, object, request, session, summary, words,
+    add, ann, append, apply, bob, found, job, lease, memory, object, request, session, summary, words,
 };
 use strata_core::store::{Change, CheckDepth, Forget};
 use strata_core::{Error, Store};
@@ -172,4 +176,72 @@ async fn a_reader_that_needs_the_log_only_puts_it_off() -> Result<(), Error> {
     works_on(&path).await;
     assert_eq!(holding_it(&folder), Vec::<String>::new());
     Ok(())
+}
+
+/// The time within which forgotten bytes are gone while the store works.
+const SOON: Duration = Duration::from_secs(2);
+
+/// The files that still hold the secret [`SOON`] after `since`.
+async fn left_after(folder: &TempDir, since: Instant) -> Vec<String> {
+    loop {
+        let holding = holding_it(folder);
+        if holding.is_empty() || since.elapsed() > SOON {
+            return holding;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_busy_store_is_scrubbed_as_soon_as_an_idle_one() {
+    for is_busy in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("strata.db");
+        let store = Arc::new(filled(&path).await);
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut tasks = tokio::task::JoinSet::new();
+        for number in 0..3 {
+            let (store, stop) = (Arc::clone(&store), Arc::clone(&stop));
+            tasks.spawn(async move {
+                // Learners look for work, and clients write and search without a pause.
+                while !stop.load(Ordering::Relaxed) {
+                    store.lease_job(&lease(0, 1)).await.unwrap();
+                    if is_busy {
+                        append(&*store, &bob(), &format!("s{number}"), &["one more word"]).await;
+                        found(&*store, &bob(), &words("salt")).await;
+                    } else {
+                        tokio::time::sleep(Duration::from_millis(10)).await;
+                    }
+                }
+            });
+        }
+        assert!(!holding_it(&folder).is_empty(), "the secret was never there");
+        apply(&*store, &ann(), Change::Forget(Forget::Session(session("s")))).await;
+        assert_eq!(left_after(&folder, Instant::now()).await, Vec::<String>::new(), "busy: {is_busy}");
+        stop.store(true, Ordering::Relaxed);
+        while let Some(ended) = tasks.join_next().await {
+            ended.unwrap();
+        }
+        let store = Arc::into_inner(store).unwrap();
+        assert_eq!(found(&store, &bob(), &words("salt")).await.len(), 96);
+        let health = store.check(CheckDepth::Thorough).await.unwrap();
+        assert_eq!(health.problems, Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn what_another_process_forgot_and_could_not_scrub_is_scrubbed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("strata.db");
+    let store = filled(&path).await;
+    let reader = Connection::open(&path).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM turns").unwrap();
+    let other = open(&path);
+    apply(&other, &ann(), Change::Forget(Forget::User)).await;
+    drop(other);
+    reader.execute_batch("COMMIT").unwrap();
+    assert!(!holding_it(&folder).is_empty(), "nothing was left to do");
+    // The next write of this process tells it.
+    append(&store, &bob(), "kept", &["a plum"]).await;
+    assert_eq!(left_after(&folder, Instant::now()).await, Vec::<String>::new());
 }

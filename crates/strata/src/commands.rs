@@ -24,6 +24,7 @@ pub(crate) mod serve;
 pub(crate) mod sessions;
 mod settle;
 pub(crate) mod state;
+pub(crate) mod users;
 
 use std::io::Read;
 use std::path::Path;
@@ -55,6 +56,7 @@ pub(crate) enum Command {
     State(state::Args),
     Sessions(sessions::Args),
     Memories(memories::Args),
+    Users(users::Args),
     Learn(learn::Args),
     Jobs(jobs::Args),
     Import(import::Args),
@@ -104,6 +106,7 @@ async fn run_alone(command: Command, context: &Context, output: &mut Output) -> 
         Command::State(args) => Box::pin(state::run(args, context, output)).await,
         Command::Sessions(args) => sessions::run(args, context, output).await,
         Command::Memories(args) => memories::run(args, context, output).await,
+        Command::Users(args) => users::run(args, context, output).await,
         Command::Learn(args) => learn::run(args, context, output).await,
         Command::Jobs(args) => jobs::run(args, context, output).await,
         Command::Import(args) => import::run(args, context, output).await,

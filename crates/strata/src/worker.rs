@@ -1,14 +1,16 @@
 //! The background worker of a serving process: it learns, writes request rows, and builds index segments and vectors.
 //!
 //! Start reading at [`Worker::start`]. Upkeep is one task and embedding another, because embedding a large import takes long;
-//! learning has one task for each job that may run at once, in [`learning`].
+//! learning has one task for each job that may run at once, in [`learning`]. Tasks without work wait for the next beat of one
+//! [`pulse`], so that an idle process wakes once a second.
 
 mod learning;
+mod pulse;
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use strata_core::store::Page;
+use strata_core::store::{CLOCK_SLACK, Page};
 use strata_core::{Result, UserId};
 use strata_engine::Engine;
 use tokio::sync::watch;
@@ -16,9 +18,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::config::{Config, LearnModel};
 use learning::{Learner, Pace};
-
-/// The pause after a round without work: short enough that a request row is stored soon after its request.
-const REST: Duration = Duration::from_millis(250);
+use pulse::Pulse;
 
 /// The pause after a failure. A full disk or a missing model is not repaired in milliseconds.
 const REST_AFTER_FAILURE: Duration = Duration::from_secs(5);
@@ -35,6 +35,7 @@ pub struct Worker {
     upkeep: JoinHandle<()>,
     embedding: JoinHandle<()>,
     learners: JoinSet<()>,
+    pulse: JoinHandle<()>,
 }
 
 /// The settings of a worker.
@@ -67,14 +68,15 @@ impl Worker {
     /// Starts the background tasks of `engine`.
     pub fn start(engine: Engine, settings: WorkerSettings) -> Self {
         let (stop, stopped) = watch::channel(false);
+        let (pulse, beating) = Pulse::start(stopped.clone());
         let mut learners = JoinSet::new();
         let pace = if settings.gives_way { Pace::GivingWay } else { Pace::Full };
-        for learner in Learner::many(&engine, settings.learners, pace, &stopped) {
+        for learner in Learner::many(&engine, settings.learners, pace, &pulse, &stopped) {
             learners.spawn(learner.run());
         }
-        let embedding = tokio::spawn(embed(engine.clone(), stopped.clone()));
-        let upkeep = tokio::spawn(work(engine, settings, stopped));
-        Self { stop, upkeep, embedding, learners }
+        let embedding = tokio::spawn(embed(engine.clone(), pulse.clone(), stopped.clone()));
+        let upkeep = tokio::spawn(work(engine, settings, pulse, stopped));
+        Self { stop, upkeep, embedding, learners, pulse: beating }
     }
 
     /// Stops the worker and writes the waiting request rows. A batch that is being embedded is abandoned. A job that is not finished after `patience` is abandoned: its
@@ -95,6 +97,7 @@ impl Worker {
             self.learners.shutdown().await;
         }
         log_panic((&mut self.upkeep).await);
+        log_panic((&mut self.pulse).await);
     }
 }
 
@@ -111,41 +114,66 @@ fn log_panic(ended: std::result::Result<(), tokio::task::JoinError>) {
     }
 }
 
-async fn work(engine: Engine, settings: WorkerSettings, mut stopped: watch::Receiver<bool>) {
-    let mut pruned: Option<tokio::time::Instant> = None;
+async fn work(
+    engine: Engine,
+    settings: WorkerSettings,
+    mut pulse: Pulse,
+    mut stopped: watch::Receiver<bool>,
+) {
+    // When rows were last removed, by a clock that never jumps and by the engine's.
+    let mut pruned: Option<(tokio::time::Instant, Timestamp)> = None;
     while !*stopped.borrow() {
-        let mut rest = REST;
+        let mut failed = false;
+        if engine.requests.waiting() > 0 {
+            pulse.found_work();
+        }
         if let Err(error) = engine.requests.flush().await {
             tracing::warn!(%error, waiting = engine.requests.waiting(), "request rows cannot be written yet");
-            rest = REST_AFTER_FAILURE;
+            failed = true;
         }
         match engine.maintenance.write_segments().await {
-            Ok(true) => continue,
+            Ok(true) => {
+                pulse.found_work();
+                continue;
+            }
             Ok(false) => {}
             Err(error) => {
                 tracing::warn!(%error, "segments cannot be written yet");
-                rest = REST_AFTER_FAILURE;
+                failed = true;
             }
         }
-        if pruned.is_none_or(|at| at.elapsed() > PRUNE_EVERY) {
-            pruned = Some(tokio::time::Instant::now());
-            if let Err(error) = prune(&engine, &settings).await {
+        if pruned.is_none_or(|(at, _)| at.elapsed() > PRUNE_EVERY) {
+            let jumped = pruned.is_some_and(|(at, time)| has_jumped(at.elapsed(), time, engine.now()));
+            pruned = Some((tokio::time::Instant::now(), engine.now()));
+            if jumped {
+                tracing::warn!("the clock has jumped; old rows are removed an hour later, if it stays");
+            } else if let Err(error) = prune(&engine, &settings).await {
                 tracing::warn!(%error, "old rows cannot be removed");
             }
         }
-        pause(rest, &mut stopped).await;
+        match failed {
+            true => pause(REST_AFTER_FAILURE, &mut stopped).await,
+            false => pulse.wait(1).await,
+        }
     }
     if let Err(error) = engine.requests.flush().await {
         tracing::error!(%error, lost = engine.requests.waiting(), "request rows cannot be written");
     }
 }
 
+/// Whether the wall clock has gone much further than `elapsed` since it showed `then`.
+fn has_jumped(elapsed: Duration, then: Timestamp, now: Timestamp) -> bool {
+    let gone = now.duration_since(then);
+    let elapsed = SignedDuration::try_from(elapsed).unwrap_or(SignedDuration::MAX);
+    gone.checked_sub(elapsed).is_none_or(|ahead| ahead > CLOCK_SLACK)
+}
+
 /// Embeds recorded items until the worker is stopped. The encoder is loaded when the first item is there.
-async fn embed(engine: Engine, mut stopped: watch::Receiver<bool>) {
+async fn embed(engine: Engine, mut pulse: Pulse, mut stopped: watch::Receiver<bool>) {
     while !*stopped.borrow() {
         match engine.maintenance.embed_items().await {
-            Ok(true) => {}
-            Ok(false) => pause(REST, &mut stopped).await,
+            Ok(true) => pulse.found_work(),
+            Ok(false) => pulse.wait(1).await,
             Err(error) => {
                 tracing::warn!(%error, "items cannot be embedded yet; recall ranks them by their words");
                 pause(REST_AFTER_FAILURE, &mut stopped).await;
@@ -198,5 +226,23 @@ async fn prune(engine: &Engine, settings: &WorkerSettings) -> Result<()> {
             return Ok(());
         }
         offset += u64::from(USERS_A_PAGE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_jumps_ahead_is_noticed() {
+        let then: Timestamp = "2026-03-01T00:00:00Z".parse().unwrap();
+        let check = |now: &str, jumped| {
+            assert_eq!(has_jumped(Duration::from_secs(3_600), then, now.parse().unwrap()), jumped, "{now}");
+        };
+        check("2026-03-01T01:00:00Z", false);
+        check("2026-03-01T01:59:00Z", false);
+        check("2026-03-01T03:00:00Z", true);
+        check("2027-03-01T01:00:00Z", true);
+        check("2025-03-01T01:00:00Z", false);
     }
 }

@@ -53,7 +53,7 @@ fn no_acknowledged_turn_is_lost_when_the_server_is_killed() {
     let file = directory.path().join("crash.db");
     let mut random = Random(SEED);
     let mut known = Known::default();
-    for round in 0..ROUNDS {
+    for round in 0..support::rounds(ROUNDS) {
         let server = Server::start(&file);
         verify(&server, &known, round);
         let deadly = 1 + random.below(MOST_ACKNOWLEDGED);

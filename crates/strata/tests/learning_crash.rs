@@ -32,7 +32,7 @@ fn every_job_comes_to_its_end_when_the_server_is_killed() {
     let with_model = model.setting();
     let mut random = Random(SEED);
     let mut said = 0;
-    for round in 0..ROUNDS {
+    for round in 0..support::rounds(ROUNDS) {
         let mut settings = SETTINGS.to_vec();
         // Whether the server dies during a call to the model, or at any moment.
         let is_asked = round % 2 == 1;

@@ -16,10 +16,10 @@ from mcp.client.streamable_http import streamable_http_client
 
 TOOLS = {
     "search_memories", "add_memory", "get_memories", "get_memory", "update_memory", "delete_memory",
-    "delete_all_memories", "get_context", "explain_recall",
+    "delete_all_memories", "forget_user", "get_context", "explain_recall",
 }
 READING = {"search_memories", "get_memories", "get_memory", "get_context", "explain_recall"}
-DELETING = {"update_memory", "delete_memory", "delete_all_memories"}
+DELETING = {"update_memory", "delete_memory", "delete_all_memories", "forget_user"}
 
 
 @asynccontextmanager

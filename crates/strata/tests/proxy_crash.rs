@@ -54,7 +54,7 @@ fn what_a_client_saw_the_end_of_is_recorded_and_the_rest_is_marked() {
     let upstream = Apis::start();
     let mut random = Random(SEED);
     let mut chats = Vec::new();
-    for round in 0..ROUNDS {
+    for round in 0..support::rounds(ROUNDS) {
         let server = start(&file, &upstream);
         let deadly = 1 + random.below(MOST_RECEIVED);
         chats.extend(run_until_killed(server, round, deadly));

@@ -165,7 +165,7 @@ impl Store for InMemoryStore {
         let next = inner
             .users
             .iter()
-            .filter_map(|(user, data)| data.next_job(request.now).map(|job| (user, job)))
+            .filter_map(|(user, data)| data.next_job(request).map(|job| (user, job)))
             .min_by_key(|(_, job)| (job.run_at, job.created_at, job.id))
             .map(|(user, job)| (user.clone(), job.clone()));
         let Some((user, mut job)) = next else { return Ok(None) };

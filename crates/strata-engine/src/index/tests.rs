@@ -224,11 +224,6 @@ impl Indexes {
         let users = self.lock();
         (users.iter().map(|(_, cached)| cached.bytes).sum(), users.len())
     }
-
-    /// Drops a user's index; the next question loads it again.
-    fn forget(&self, user: &UserId) {
-        self.lock().pop(user);
-    }
 }
 
 /// A user's index, brought up to date.

@@ -6,7 +6,7 @@
 //! - A statement that only ends a memory is kept if it names something more.
 
 use super::Learning;
-use super::reconcile::{DatedStatement, Reconciler};
+use super::reconcile::{DatedStatement, Reconciler, is_later};
 use crate::jobs::Event;
 use crate::learn::relation::{Decision, decide, is_touched, rest_holds, untouched};
 use crate::learn::{Standing, Statement};
@@ -266,7 +266,8 @@ impl Reconciler<'_> {
 
     /// Closes memories, keeps what still holds of them, and adds the statement if it is to be kept.
     fn change(&mut self, one: &DatedStatement, ended: &[Ended], certainty: f32, keep: bool) {
-        let is_earlier = ended.iter().any(|old| old.memory.recorded_at > one.at);
+        let now = self.learning.clock.now();
+        let is_earlier = ended.iter().any(|old| is_later(&old.memory, one.at, now));
         // A statement from before the memory ends nothing, and becomes history if it says something.
         if is_earlier && !keep {
             return;

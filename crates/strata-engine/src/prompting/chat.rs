@@ -10,11 +10,12 @@ use crate::index::TextFingerprint;
 use crate::prompt::{Message, PromptRules, build_summary_with, memory_block};
 use crate::recording::session_now;
 use strata_core::error::Result;
-use strata_core::id::{RequestId, SessionId, UserId};
+use strata_core::id::{ItemId, RequestId, SessionId, UserId};
 use strata_core::metric::RequestMetric;
 use strata_core::scope::{RecallScope, Scope};
 use strata_core::session::Session;
 use strata_core::state::State;
+use strata_core::store::{MemoryQuery, MemorySelect, TurnQuery};
 use strata_core::turn::Role;
 
 /// A client's question to its model.
@@ -50,6 +51,7 @@ pub struct ChatSnapshot {
     taken_at: Timestamp,
     turn_count: u64,
     state: State,
+    epoch: u64,
 }
 
 /// The memory block for a question.
@@ -58,18 +60,29 @@ pub struct ChatMemory {
     /// The block that goes in front of the question, in the form of [`crate::prompt::chat`]; none if nothing is
     /// known.
     pub block: Option<String>,
+    /// What the block was made of.
+    pub sources: BlockSources,
     /// The row of the request. [`Prompting::note_chat`] logs it after the model has answered.
     pub row: RequestMetric,
+}
+
+/// What a memory block was made of. A caller that keeps a block to send it again asks [`Prompting::may_repeat`] first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BlockSources {
+    epoch: u64,
+    items: Vec<ItemId>,
 }
 
 impl Prompting {
     /// Reads the session and brings the user's index up to date. Afterwards the question may be recorded while
     /// [`Prompting::chat_memory`] ranks.
     pub async fn chat_snapshot(&self, user: &UserId, session: &SessionId) -> Result<ChatSnapshot> {
+        // Before anything else is read, so that whatever is destroyed from now on is noticed.
+        let epoch = self.recording.store.head(user).await?.epoch;
         let Session { turn_count, state, .. } =
             session_now(self.recording.store.as_ref(), self.clock.as_ref(), user, session).await?;
         self.recall.freshen(user).await?;
-        Ok(ChatSnapshot { taken_at: self.clock.now(), turn_count, state })
+        Ok(ChatSnapshot { taken_at: self.clock.now(), turn_count, state, epoch })
     }
 
     /// Makes the memory block for a question, without items that the client already shows the model.
@@ -81,7 +94,7 @@ impl Prompting {
         snapshot: ChatSnapshot,
     ) -> Result<ChatMemory> {
         let began = self.clock.now();
-        let ChatSnapshot { taken_at, turn_count, mut state } = snapshot;
+        let ChatSnapshot { taken_at, turn_count, mut state, epoch } = snapshot;
         // A client that shows the whole session has room for items of other sessions.
         let shows_all = question.shown.len() as u64 > turn_count;
         let gathering = Gathering::of_chat(question, shows_all.then_some(Scope::User));
@@ -100,8 +113,53 @@ impl Prompting {
             }
         };
         let block = memory_block(&state, &summary, &items, rules);
+        let sources = BlockSources { epoch, items: items.iter().map(|item| item.item.id()).collect() };
         row.latency_retrieval_us = micros(self.clock.now().duration_since(began));
-        Ok(ChatMemory { block, row })
+        Ok(ChatMemory { block, sources, row })
+    }
+
+    /// Whether a block may be sent again: nothing of the user was destroyed since it was made, and none of its items was
+    /// taken out of recall.
+    pub async fn may_repeat(&self, user: &UserId, sources: &BlockSources) -> Result<bool> {
+        let BlockSources { epoch, items } = sources;
+        if self.recording.store.head(user).await?.epoch != *epoch {
+            return Ok(false);
+        }
+        let mut left: HashSet<ItemId> =
+            items.iter().filter(|item| !matches!(item, ItemId::Summary(_))).copied().collect();
+        // Items of the shared user stand beside the user's own.
+        for owner in [user, &UserId::global()] {
+            if !left.is_empty() {
+                self.remove_visible(owner, &mut left).await?;
+            }
+        }
+        Ok(left.is_empty())
+    }
+
+    /// Removes those of the items that the owner has and that recall may see.
+    async fn remove_visible(&self, owner: &UserId, items: &mut HashSet<ItemId>) -> Result<()> {
+        let store = self.recording.store.as_ref();
+        let (mut turns, mut memories) = (Vec::new(), Vec::new());
+        for item in &*items {
+            match item {
+                ItemId::Turn(id) => turns.push(*id),
+                ItemId::Memory(id) => memories.push(*id),
+                ItemId::Summary(_) => {}
+            }
+        }
+        if !turns.is_empty() {
+            let turns = store.turns(owner, &TurnQuery::Ids(turns)).await?;
+            for turn in turns.iter().filter(|turn| turn.hidden.is_none()) {
+                items.remove(&ItemId::Turn(turn.id));
+            }
+        }
+        if !memories.is_empty() {
+            let memories = store.memories(owner, &MemoryQuery::new(MemorySelect::Ids(memories))).await?;
+            for memory in memories.iter().filter(|memory| memory.hidden.is_none()) {
+                items.remove(&ItemId::Memory(memory.id));
+            }
+        }
+        Ok(())
     }
 
     /// The row of a chat without a memory block: because there was no question in words, or, with `failed`, because

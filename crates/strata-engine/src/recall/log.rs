@@ -197,6 +197,13 @@ impl RequestLog {
         Ok(())
     }
 
+    /// Drops the queued rows of a user, and returns whether other rows of the user are being written.
+    pub(crate) fn forget(&self, user: &UserId) -> bool {
+        let mut rows = self.unwritten.lock();
+        rows.retain(|(owner, _)| owner != user);
+        self.unwritten.lock_writing().iter().any(|(owner, _)| owner == user)
+    }
+
     /// A row that is not in the store yet.
     pub(crate) fn find_unwritten(&self, user: &UserId, id: RequestId) -> Option<RequestMetric> {
         self.unwritten.find(user, id)

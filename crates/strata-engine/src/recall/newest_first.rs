@@ -10,6 +10,7 @@ use super::lexical::Lexical;
 use super::likeness::ItemLikeness;
 use super::rank::{Ranked, RankingInputs};
 use crate::index::{Doc, UserIndex};
+use strata_core::store::CLOCK_SLACK;
 
 /// The number of top items considered, and the minimum ratio of the scores of similar statements.
 const LOOKED_AT: usize = 10;
@@ -26,6 +27,9 @@ const OVERLAP: f32 = 0.3;
 
 /// Statements with different numbers: both match most of the question, whatever else they say.
 const NUMBERS_COVERED: f32 = 0.6;
+
+/// How many items of a wrong clock are passed over to find one of the right time.
+const LOOKED_BACK: usize = 10_000;
 
 /// Swaps the positions of similar statements so that the newest comes first.
 pub(crate) fn newest_first(inputs: &RankingInputs<'_>, lexical: &Lexical, ranked: &mut [Ranked]) {
@@ -51,7 +55,7 @@ pub(crate) fn newest_first(inputs: &RankingInputs<'_>, lexical: &Lexical, ranked
         let places: Vec<usize> = std::iter::once(first).chain(like).collect();
         if places.len() > 1 {
             let mut newest = places.clone();
-            newest.sort_by_key(|place| std::cmp::Reverse(said(inputs.index, statements[*place].doc)));
+            newest.sort_by_key(|place| std::cmp::Reverse(said(inputs, statements[*place].doc)));
             for (place, statement) in places.iter().zip(newest) {
                 order[*place] = statement;
                 settled[*place] = true;
@@ -69,10 +73,14 @@ pub(crate) fn newest_first(inputs: &RankingInputs<'_>, lexical: &Lexical, ranked
     }
 }
 
-/// The time of an item. Of items with the same time, the one recorded last counts as the newest.
-fn said(index: &UserIndex, doc: Doc) -> (i64, Uuid) {
-    let document = &index.documents[doc as usize];
-    (document.created_at, document.id.uuid())
+/// The time of an item. Of items with the same time, the one recorded last counts as the newest. An item of a time that is
+/// still to come was recorded under a clock that was ahead: it takes the time of the item that was recorded before it.
+fn said(inputs: &RankingInputs<'_>, doc: Doc) -> (i64, Uuid) {
+    let documents = &inputs.index.documents;
+    let latest = inputs.question.asked_at.saturating_add(CLOCK_SLACK.as_micros() as i64);
+    let before = documents[..=doc as usize].iter().rev().map(|document| document.created_at);
+    let time = before.take(LOOKED_BACK).find(|time| *time <= latest);
+    (time.unwrap_or(i64::MIN), documents[doc as usize].id.uuid())
 }
 
 /// The features of a top item that decide whether two statements are similar.

@@ -13,6 +13,8 @@ use strata_language::time::{Precision, TimeSpan};
 /// A question, analysed.
 pub(crate) struct Question {
     pub(crate) text: String,
+    /// When it is asked, in microseconds.
+    pub(crate) asked_at: i64,
     /// Its distinct terms with their counts.
     pub(crate) terms: Vec<(TermHash, u8)>,
     /// Its distinct words.
@@ -78,6 +80,7 @@ impl Question {
             .collect();
         Self {
             text: text.to_owned(),
+            asked_at: now.as_microsecond(),
             terms: question_terms(text),
             words,
             mean: Vector::quantise(&mean),

@@ -61,7 +61,7 @@ struct AwaitedReply {
 }
 
 /// How a reply ended.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Ending {
     /// The reply is complete.
     Complete(NewMessage),

@@ -147,14 +147,16 @@ impl Writing<'_> {
 /// stands for the session, and looks again under it whether the session is held.
 pub(crate) async fn lease_job(client: &Client, request: &LeaseRequest) -> Outcome<Option<Job>> {
     let now = micros(request.now);
+    let (latest, latest_end) = (micros(request.latest()), micros(request.latest_end()));
     let sql = "SELECT j.user_id, j.id, j.session FROM jobs j
                WHERE j.status IN ('queued', 'leased')
-                 AND ((j.status = 'queued' AND j.run_at <= $1) OR (j.status = 'leased' AND j.lease_until <= $1))
+                 AND ((j.status = 'queued' AND (j.run_at <= $1 OR j.created_at > $3 OR j.updated_at > $3))
+                   OR (j.status = 'leased' AND (j.lease_until <= $1 OR j.lease_until > $4 OR j.updated_at > $3)))
                  AND NOT EXISTS (SELECT 1 FROM jobs o
                                  WHERE o.status = 'leased' AND o.user_id = j.user_id AND o.session = j.session
-                                   AND o.lease_until > $1)
+                                   AND o.lease_until > $1 AND o.lease_until <= $4 AND o.updated_at <= $3)
                ORDER BY j.run_at, j.created_at, j.id LIMIT $2 FOR UPDATE OF j SKIP LOCKED";
-    for candidate in rows(client, sql, args![now, CANDIDATES]).await? {
+    for candidate in rows(client, sql, args![now, CANDIDATES, latest, latest_end]).await? {
         let (user, id): (String, Uuid) = (candidate.try_get(0)?, candidate.try_get(1)?);
         let session: Option<String> = candidate.try_get(2)?;
         if let Some(session) = session {
@@ -179,11 +181,19 @@ async fn take(client: &Client, request: &LeaseRequest, user: &str, id: Uuid) -> 
          WHERE user_id = $1 AND id = $2
            AND NOT EXISTS (SELECT 1 FROM jobs o
                            WHERE o.status = 'leased' AND o.user_id = j.user_id AND o.session = j.session
-                             AND o.lease_until > $6)
+                             AND o.lease_until > $6 AND o.lease_until <= $8 AND o.updated_at <= $7)
          RETURNING {}",
         row::JOB
     );
-    let args =
-        args![user, id, request.lease.0, request.worker.as_str(), micros(request.until), micros(request.now)];
+    let args = args![
+        user,
+        id,
+        request.lease.0,
+        request.worker.as_str(),
+        micros(request.until),
+        micros(request.now),
+        micros(request.latest()),
+        micros(request.latest_end())
+    ];
     first(client, &sql, args).await?.as_ref().map(row::job).transpose()
 }

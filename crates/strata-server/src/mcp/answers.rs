@@ -210,6 +210,19 @@ pub(crate) struct DeletedAnswer {
     pub(crate) note: &'static str,
 }
 
+/// The answer of `forget_user`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ForgottenAnswer {
+    /// The number of conversations that were destroyed.
+    pub(crate) sessions: u64,
+    /// The number of messages that were destroyed.
+    pub(crate) turns: u64,
+    /// The number of memories that were destroyed.
+    pub(crate) memories: u64,
+    /// An explanation of the result.
+    pub(crate) note: &'static str,
+}
+
 /// The answer of `explain_recall`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ExplainAnswer {

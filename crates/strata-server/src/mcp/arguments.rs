@@ -168,3 +168,13 @@ owned! {
         item_id: Option<String>,
     }
 }
+
+/// For `forget_user`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ForgetUser {
+    /// The user to forget. It has to be named, also if the connection belongs to one user.
+    pub(crate) user_id: String,
+    /// Whether the user has confirmed that everything is to be destroyed for good.
+    pub(crate) confirmed: bool,
+}

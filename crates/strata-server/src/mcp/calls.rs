@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Number, Value};
 use strata_core::scope::{RecallScope, Scope};
-use strata_core::store::{ItemKinds, MemoryQuery, MemorySelect, Page, TurnQuery};
+use strata_core::store::{ItemKinds, MemoryQuery, MemorySelect, Page, Removed, TurnQuery};
 use strata_core::trace::RetrievalPath;
 use strata_core::turn::Metadata;
 use strata_core::{Error, ItemId, Memory, MemoryId, RequestId, SessionId, Turn, TurnId, UserId};
@@ -15,12 +15,12 @@ use strata_engine::recall::{RecallRequest, Recalled};
 use strata_engine::{MemoryEdit, NewMemory};
 
 use super::answers::{
-    AddedAnswer, AddedMemoryAnswer, CandidateAnswer, DeletedAnswer, ExplainAnswer, FoundAnswer,
-    MemoriesAnswer, MemoryAnswer, OneAnswer, SearchAnswer,
+    AddedAnswer, AddedMemoryAnswer, CandidateAnswer, DeletedAnswer, ExplainAnswer, ForgottenAnswer,
+    FoundAnswer, MemoriesAnswer, MemoryAnswer, OneAnswer, SearchAnswer,
 };
 use super::arguments::{
-    AddMemory, DeleteAllMemories, DeleteMemory, ExplainRecall, GetContext, GetMemories, GetMemory,
-    SearchMemories, UpdateMemory,
+    AddMemory, DeleteAllMemories, DeleteMemory, ExplainRecall, ForgetUser, GetContext, GetMemories,
+    GetMemory, SearchMemories, UpdateMemory,
 };
 use super::tools;
 use crate::app::App;
@@ -77,6 +77,7 @@ async fn run(app: &App, caller: &Caller, name: &str, arguments: JsonObject) -> A
         "update_memory" => update(app, caller, arguments).await,
         "delete_memory" => delete(app, caller, arguments).await,
         "delete_all_memories" => delete_all(app, caller, arguments).await,
+        "forget_user" => forget_user(app, caller, arguments).await,
         "get_context" => context(app, caller, arguments).await,
         "explain_recall" => explain(app, caller, arguments).await,
         _ => Err(Error::internal(format!("tool `{name}` is listed but has no handler")).into()),
@@ -148,7 +149,11 @@ async fn search(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
     };
     let recalled = app.engine().recall.ask(&user, &request).await?;
     app.meters().searched(recalled.path.as_str());
-    let note = note(&recalled);
+    let unreadable = app.engine().store().unreadable(&user);
+    let damaged = (unreadable > 0).then(|| {
+        format!("{unreadable} stored items are damaged and were left out; `strata doctor` tells more")
+    });
+    let note = note(&recalled).or(damaged);
     let sources = sources_of(app.engine(), &user, &recalled).await?;
     answer(SearchAnswer {
         request_id: recalled.request_id.to_string(),
@@ -313,6 +318,16 @@ async fn delete_all(app: &App, caller: &Caller, arguments: JsonObject) -> Answer
     };
     let deleted = app.engine().memories.delete_all(&user, &query).await?;
     answer(DeletedAnswer { deleted, note: RESTORABLE })
+}
+
+async fn forget_user(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {
+    let arguments: ForgetUser = read(arguments)?;
+    if !arguments.confirmed {
+        return Err(ApiError::invalid("`confirmed` is false; nothing was destroyed; ask the user first"));
+    }
+    let removed = app.forget_user(&caller.user_to_forget(&arguments.user_id)?).await?;
+    let Removed { sessions, turns, memories, .. } = removed;
+    answer(ForgottenAnswer { sessions, turns, memories, note: "destroyed; nobody can bring it back" })
 }
 
 async fn context(app: &App, caller: &Caller, arguments: JsonObject) -> Answer {

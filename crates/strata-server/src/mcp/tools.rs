@@ -9,11 +9,12 @@ use serde_json::Value;
 use strata_core::key::KeyScope;
 
 use super::answers::{
-    AddedAnswer, DeletedAnswer, ExplainAnswer, MemoriesAnswer, MemoryAnswer, OneAnswer, SearchAnswer,
+    AddedAnswer, DeletedAnswer, ExplainAnswer, ForgottenAnswer, MemoriesAnswer, MemoryAnswer, OneAnswer,
+    SearchAnswer,
 };
 use super::arguments::{
-    AddMemory, DeleteAllMemories, DeleteMemory, ExplainRecall, GetContext, GetMemories, GetMemory,
-    SearchMemories, UpdateMemory,
+    AddMemory, DeleteAllMemories, DeleteMemory, ExplainRecall, ForgetUser, GetContext, GetMemories,
+    GetMemory, SearchMemories, UpdateMemory,
 };
 
 /// The effect of a tool on stored data.
@@ -70,6 +71,7 @@ pub(crate) fn all() -> &'static [Tool] {
             answering::<MemoryAnswer>(update_memory()),
             answering::<DeletedAnswer>(delete_memory()),
             answering::<DeletedAnswer>(delete_all_memories()),
+            answering::<ForgottenAnswer>(forget_user()),
             // The working context is a document that may have fields of the client.
             get_context(),
             answering::<ExplainAnswer>(explain_recall()),
@@ -158,6 +160,17 @@ fn delete_all_memories() -> Tool {
         "Remove all of the user's memories from recall, or all of one conversation or agent. Call this only when the user has \
          asked for exactly that explicitly and confirmed it; for a single memory use `delete_memory`. The messages \
          of conversations stay.",
+    )
+}
+
+fn forget_user() -> Tool {
+    tool::<ForgetUser>(
+        "forget_user",
+        "Forget a user",
+        Effect::Deletes,
+        "Destroy everything that is stored of one user: messages, memories, summaries and keys. Nobody can bring it back. Call \
+         this only when the user has asked for exactly that explicitly, and has confirmed it after you said that it \
+         cannot be undone; to remove memories only, use `delete_all_memories`.",
     )
 }
 

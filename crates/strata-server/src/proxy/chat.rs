@@ -48,6 +48,8 @@ pub(crate) async fn chat(
     let upstream = upstream_of(app, parts.uri.path(), &body)?;
     let why_bare = match uses.is_off() {
         true => Some(WhyNothing::Off),
+        // Nothing more can be kept until the store works again. A chat whose reply would be lost goes without memory, and says so.
+        false if uses.records && app.proxy().spill.is_full() => Some(WhyNothing::StoreFails),
         false => (!uses.is_asked && is_housekeeping(&body)).then_some(WhyNothing::Housekeeping),
     };
     if let Some(why) = why_bare {

@@ -55,6 +55,8 @@ pub(crate) enum WhyNothing {
     Late,
     /// Recall failed.
     Failed,
+    /// The store fails, and there is no room left for chats that cannot be recorded.
+    StoreFails,
     /// The connection is no request with an answer.
     WebSocket,
 }
@@ -69,6 +71,7 @@ impl WhyNothing {
             Self::NothingFound => "nothing-found",
             Self::Late => "late",
             Self::Failed => "failed",
+            Self::StoreFails => "store-fails",
             Self::WebSocket => "websocket",
         }
     }

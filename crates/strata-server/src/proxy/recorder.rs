@@ -12,12 +12,11 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::app::App;
+use crate::upstream::SpilledExchange;
 
-/// How often recording is tried after the reply has ended, if the store fails.
-const MAX_TRIES: u32 = 5;
-
-/// The pause after the first try; it doubles with each try.
+/// The pause after the first try; it doubles with each try, up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// An exchange that is being recorded. If it is dropped without an ending, the exchange was interrupted.
 pub(crate) struct ExchangeRecorder {
@@ -38,7 +37,19 @@ pub(crate) struct ExchangeStart {
 }
 
 impl ExchangeStart {
-    async fn open(&self, engine: &Engine) -> strata_core::Result<Exchange> {
+    /// The exchange as it is kept until the store works.
+    fn spilled(&self, ending: &Ending) -> SpilledExchange {
+        let Self { user, session, messages, is_kept } = self;
+        SpilledExchange {
+            user: user.clone(),
+            session: session.clone(),
+            messages: messages.clone(),
+            is_kept: *is_kept,
+            ending: ending.clone(),
+        }
+    }
+
+    pub(super) async fn open(&self, engine: &Engine) -> strata_core::Result<Exchange> {
         let Self { user, session, messages, is_kept } = self;
         match is_kept {
             true => engine.recording.continue_exchange(user, session, messages).await,
@@ -134,7 +145,7 @@ async fn run(
     if let Some(row) = row.as_mut().filter(|_| failed) {
         row.error_stage = row.error_stage.or(Some(ErrorStage::LlmReply));
     }
-    let recorded = record(engine, &start, exchange, ending).await;
+    let recorded = record(&app, &start, exchange, ending).await;
     match recorded {
         Ok(()) => drop(closed.send(())),
         Err(error) => tracing::error!(%error, "a chat could not be recorded"),
@@ -159,16 +170,21 @@ fn count(app: &App, row: Option<&RequestMetric>, ending: &Ending) {
     app.meters().chatted(memory, reply);
 }
 
-/// Records a reply, and before it the client's messages if they are not recorded yet. If the store fails, recording
-/// is tried again.
+/// Records a reply, and before it the client's messages if they are not recorded yet. If the store fails, the exchange is
+/// kept in the spill, and recording is tried again until it succeeds.
 async fn record(
-    engine: &Engine,
+    app: &App,
     start: &ExchangeStart,
     mut exchange: Option<Exchange>,
     ending: Ending,
 ) -> strata_core::Result<()> {
-    let (mut tries, mut pause) = (1, FIRST_PAUSE);
+    let (engine, spill) = (app.engine(), &app.proxy().spill);
+    let (mut kept, mut pause) = (None, FIRST_PAUSE);
+    let forgotten = spill.times_forgotten(&start.user);
     loop {
+        if spill.times_forgotten(&start.user) != forgotten {
+            return Ok(());
+        }
         let recorded = async {
             let open = match exchange.take() {
                 Some(open) => open,
@@ -178,12 +194,24 @@ async fn record(
             engine.recording.close_exchange(&start.user, open, ending.clone()).await
         };
         match recorded.await {
-            Err(error) if error.is_retryable() && tries < MAX_TRIES => {
-                tracing::warn!(%error, "a chat could not be recorded yet");
+            Err(error) if error.is_retryable() => {
+                if kept.is_none() {
+                    tracing::warn!(%error, "a chat could not be recorded yet");
+                    kept = spill.keep(&engine.next_id().to_string(), &start.spilled(&ending));
+                }
+                if kept.is_none() {
+                    return Err(error);
+                }
                 tokio::time::sleep(pause).await;
-                (tries, pause) = (tries + 1, pause * 2);
+                pause = (pause * 2).min(LONGEST_PAUSE);
             }
-            recorded => return recorded,
+            recorded => {
+                spill.works();
+                if let Some(kept) = kept {
+                    kept.done();
+                }
+                return recorded;
+            }
         }
     }
 }

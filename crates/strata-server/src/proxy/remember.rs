@@ -8,7 +8,7 @@ use strata_core::turn::NewMessage;
 use strata_core::{RequestId, Role};
 use strata_engine::align::key;
 use strata_engine::index::TextFingerprint;
-use strata_engine::{ChatMemory, ChatQuestion, ChatSnapshot};
+use strata_engine::{BlockSources, ChatMemory, ChatQuestion, ChatSnapshot};
 use tokio::task::JoinHandle;
 
 use super::chat::Exchange;
@@ -50,7 +50,8 @@ impl Exchange<'_> {
         let goes_on = place.is_some_and(|place| place + 1 < self.body.messages().len());
         let sessions = &self.app.proxy().histories;
         let injected = sessions.with(&self.user, &self.session, |known| known.injected.clone());
-        match injected.filter(|injected| goes_on && injected.upto == upto) {
+        let injected = injected.filter(|injected| goes_on && injected.upto == upto);
+        match self.still_allowed(injected).await {
             _ if !self.uses.recalls => {
                 return Remembering::Known(Recalled::nothing(WhyNothing::WriteOnly), question);
             }
@@ -71,6 +72,15 @@ impl Exchange<'_> {
             Ok(snapshot) => Remembering::Prepared { question, upto, snapshot: Box::new(snapshot) },
             Err(problem) => Remembering::Failed(question, problem),
         }
+    }
+
+    /// The block of the previous request, unless something of it was forgotten or deleted meanwhile. A store that cannot
+    /// tell counts as one that has forgotten.
+    async fn still_allowed(&self, injected: Option<Injected>) -> Option<Injected> {
+        let injected = injected?;
+        let prompting = &self.app.engine().prompting;
+        let is_allowed = prompting.may_repeat(&self.user, &injected.sources).await;
+        is_allowed.unwrap_or(false).then_some(injected)
     }
 
     fn chat_question(&self, place: Option<usize>, heard: &[NewMessage]) -> ChatQuestion {
@@ -116,8 +126,8 @@ impl Exchange<'_> {
                         async move { engine.prompting.chat_memory(&user, id, &asked, *snapshot).await },
                     );
                 match self.in_time(left, recalling).await {
-                    Ok(ChatMemory { block, row }) => {
-                        return (self.found(upto, block, &row), row);
+                    Ok(ChatMemory { block, sources, row }) => {
+                        return (self.found(upto, block, sources, &row), row);
                     }
                     Err(problem) => (question, problem),
                 }
@@ -130,14 +140,20 @@ impl Exchange<'_> {
     }
 
     /// Remembers a block for the rest of the user's turn.
-    fn found(&self, upto: u64, block: Option<String>, row: &RequestMetric) -> Recalled {
+    fn found(
+        &self,
+        upto: u64,
+        block: Option<String>,
+        sources: BlockSources,
+        row: &RequestMetric,
+    ) -> Recalled {
         // Items are counted when they are recorded; a block without items is short.
         let (items, tokens) = match (&block, row.context_items) {
             (None, _) => (0, 0),
             (Some(block), 0) => (0, self.app.engine().prompting.count_tokens(block)),
             (Some(_), items) => (items, row.estimated_tokens),
         };
-        let injected = Injected { upto, block: block.clone(), items, tokens };
+        let injected = Injected { upto, block: block.clone(), items, tokens, sources };
         let sessions = &self.app.proxy().histories;
         sessions.with(&self.user, &self.session, |known| known.injected = Some(injected));
         let why_nothing = block.is_none().then_some(WhyNothing::NothingFound);

@@ -1,15 +1,22 @@
 //! `GET /healthz` and `GET /readyz`: whether the process is alive, and whether it can work.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Serialize;
 use strata_core::store::CheckDepth;
+use tokio::time::timeout;
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::error::ApiError;
 use crate::route::Route;
+
+/// How long the store may take to say whether it works. A monitor gets its answer within a second, also from a disk that
+/// hangs.
+const PATIENCE: Duration = Duration::from_millis(900);
 
 pub(crate) fn routes() -> Vec<Route> {
     // A monitor has no key, and these answers only tell whether the server works.
@@ -37,7 +44,11 @@ async fn alive() -> Json<StatusResponse> {
     responses((status = 200, description = "it can", body = StatusResponse),
         (status = 503, description = "it cannot; the message says why")))]
 async fn ready(State(app): State<App>) -> Result<Json<StatusResponse>, ApiError> {
-    let health = app.engine().store().check(CheckDepth::Quick).await?;
+    let Ok(health) = timeout(PATIENCE, app.engine().store().check(CheckDepth::Quick)).await else {
+        let message = format!("the store has not answered within {} ms", PATIENCE.as_millis());
+        return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message));
+    };
+    let health = health?;
     if health.problems.is_empty() {
         return Ok(Json(StatusResponse { status: "ready" }));
     }

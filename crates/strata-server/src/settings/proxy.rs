@@ -1,6 +1,7 @@
 //! The settings of the proxy.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -29,6 +30,8 @@ pub struct ProxySettings {
     pub max_body_bytes: usize,
     /// Where other programs name the user and the conversation.
     pub names: NameSources,
+    /// The folder for chats that the store cannot take now; `None` keeps them in memory alone.
+    pub spill: Option<PathBuf>,
 }
 
 impl ProxySettings {
@@ -158,6 +161,7 @@ impl Default for ProxySettings {
             compact_tokens: 0,
             max_body_bytes: 64 * 1024 * 1024,
             names: NameSources::default(),
+            spill: None,
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use lru::LruCache;
 use strata_core::{SessionId, UserId};
+use strata_engine::BlockSources;
 
 /// The most sessions that are kept. Above it, the least recently used one is dropped.
 const MAX_SESSIONS: usize = 4_096;
@@ -51,6 +52,8 @@ pub(crate) struct Injected {
     pub(crate) block: Option<String>,
     pub(crate) items: u32,
     pub(crate) tokens: u32,
+    /// What it was made of: it is sent again only as long as nothing of that was forgotten.
+    pub(crate) sources: BlockSources,
 }
 
 impl PromptHistories {
@@ -67,6 +70,18 @@ impl PromptHistories {
             sessions.pop_lru();
         }
         found
+    }
+}
+
+impl PromptHistories {
+    /// Drops the histories of a user.
+    pub(crate) fn forget(&self, user: &UserId) {
+        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_user: Vec<_> =
+            sessions.iter().map(|(key, _)| key).filter(|(of, _)| of == user).cloned().collect();
+        for key in of_user {
+            sessions.pop(&key);
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use super::trace::TraceResponse;
 
 response! {
     /// The items that a search found, the best first.
-    pub SearchResponse of fn(recalled: &Recalled, results: Vec<FoundItem>) {
+    pub SearchResponse of fn(recalled: &Recalled, results: Vec<FoundItem>, unreadable: u64) {
         results: Vec<FoundItem> = results,
         /// The request's id, as in the header `X-Strata-Request-Id`.
         request_id: Uuid = recalled.request_id.0,
@@ -31,6 +31,10 @@ response! {
         tokens: u32 = recalled.tokens,
         /// Whether the budget shortened an item or left one out.
         truncated: bool = recalled.truncated,
+        /// How many damaged items of the user were passed over; `strata doctor` names them.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        unreadable: Option<u64> = (unreadable > 0).then_some(unreadable),
         /// The outcome of each candidate, with `explain`.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(nullable = false)]
@@ -43,7 +47,7 @@ impl SearchResponse {
     pub async fn load(engine: &Engine, user: &UserId, recalled: &Recalled) -> Result<Self> {
         let sources = sources_of(engine, user, recalled).await?;
         let found = recalled.items.iter().map(|found| FoundItem::new(found, &sources)).collect();
-        Ok(Self::new(recalled, found))
+        Ok(Self::new(recalled, found, engine.store().unreadable(user)))
     }
 }
 

@@ -17,7 +17,7 @@ use strata_core::vector::ItemVector;
 use strata_core::{Error, ItemId, SessionId, UserId};
 use uuid::Uuid;
 
-pub(crate) use jobs::lease_job;
+pub(crate) use jobs::{due_job, lease_job};
 
 use super::error::{Fault, Outcome};
 use super::row::{count, follows, json, list, metadata, micros};

@@ -37,6 +37,14 @@ fn copy(source: &Connection, partial: &Path) -> Outcome<()> {
             .retryable()
             .into());
     }
+    // The marks of open processes belong to the file that they have opened.
+    let is_marked: bool =
+        copy.query_row("SELECT count(*) > 0 FROM sqlite_schema WHERE name = 'openings'", [], |row| {
+            row.get(0)
+        })?;
+    if is_marked {
+        copy.execute_batch("DELETE FROM openings")?;
+    }
     // The copy has to be one file: without this, the first process that opens it would create a log beside it.
     copy.pragma_update(None, "journal_mode", "DELETE")?;
     copy.close().map_err(|(_, error)| Fault::from(error))?;

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use rusqlite::Connection;
+use strata_core::Error;
 use strata_core::store::{CheckDepth, Health};
 
 use super::error::Outcome;
-use super::{index, read, schema};
+use super::{index, read, repair, schema};
 
 /// The most problems of one kind that are listed; more would add nothing.
 const NAMED: usize = 20;
@@ -30,6 +31,11 @@ pub(crate) fn check(conn: &Connection, path: &Path, depth: CheckDepth) -> Outcom
     };
     if depth == CheckDepth::Thorough {
         examine(conn, &mut health.problems)?;
+        match repair::damaged_rows(conn, NAMED) {
+            Ok(found) => health.problems.extend(found.into_iter().map(|damage| damage.problem)),
+            // The file itself is damaged, so that not every row can be reached.
+            Err(fault) => health.problems.push(Error::from(fault).to_string()),
+        }
     }
     Ok(health)
 }
@@ -50,7 +56,10 @@ fn examine(conn: &Connection, problems: &mut Vec<String>) -> Outcome<()> {
         while let Some(row) = rows.next()?
             && named < NAMED
         {
-            problems.push(what(&row.get::<_, String>(0)?));
+            // A name may be damaged itself.
+            let found = row.get_ref(0)?;
+            let found = String::from_utf8_lossy(found.as_bytes().unwrap_or_default());
+            problems.push(what(&found));
             named += 1;
         }
         Ok(())

@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 
 use super::error::{Fault, Outcome};
 use super::schema::{self, Found};
+use super::watch::OpenedFile;
 
 /// The prepared statements that a connection keeps: more than the backend has, so that none is prepared twice.
 const STATEMENTS: usize = 128;
@@ -91,6 +92,8 @@ pub(crate) fn open_reader(path: &Path, options: &SqliteOptions) -> Outcome<Conne
     conn.busy_timeout(options.busy_timeout)?;
     set_up(&conn, READER_CACHE_KIB)?;
     conn.pragma_update(None, "query_only", true)?;
+    // Only the writer copies the log into the file: it knows whether the file is still the one that was opened.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !options.read_only)?;
     Ok(conn)
 }
 
@@ -165,12 +168,13 @@ pub(crate) struct Readers {
     options: SqliteOptions,
     free: Arc<Mutex<Vec<Connection>>>,
     permits: Arc<Semaphore>,
+    opened: OpenedFile,
 }
 
 impl Readers {
     pub(crate) fn new(path: PathBuf, options: SqliteOptions) -> Self {
         let permits = Arc::new(Semaphore::new(options.readers.max(1)));
-        Self { path, options, free: Arc::default(), permits }
+        Self { opened: OpenedFile::new(&path), path, options, free: Arc::default(), permits }
     }
 
     /// Runs `read` on a connection, in one snapshot of the database, off the async threads.
@@ -213,10 +217,17 @@ impl Readers {
     ) -> Result<T> {
         let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| closed())?;
         let free = Arc::clone(&self.free);
-        let (path, options) = (self.path.clone(), self.options.clone());
+        let (path, options, opened) = (self.path.clone(), self.options.clone(), self.opened);
         let task = tokio::task::spawn_blocking(move || {
             let waiting = free.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            let conn = waiting.map_or_else(|| open_reader(&path, &options), Ok)?;
+            let conn = match waiting {
+                Some(conn) => conn,
+                None => {
+                    // Another file in its place would answer with another store's data.
+                    opened.check(&path)?;
+                    open_reader(&path, &options)?
+                }
+            };
             let value = read(&conn);
             // The connection goes back before the permit, so that the next holder finds it. After `close` it is dropped.
             if !permit.semaphore().is_closed() {

@@ -3,6 +3,8 @@
 use rusqlite::ErrorCode;
 use strata_core::{Error, ErrorKind};
 
+use super::damage::Place;
+
 /// The result of a function that uses the database.
 pub(crate) type Outcome<T> = Result<T, Fault>;
 
@@ -13,6 +15,13 @@ pub(crate) enum Fault {
     Known(Error),
     /// An error of the driver.
     Driver(rusqlite::Error),
+    /// A row that cannot be read.
+    Damaged {
+        /// Its table and its number.
+        place: Place,
+        /// What is wrong with it.
+        error: Box<Error>,
+    },
 }
 
 impl Fault {
@@ -49,6 +58,7 @@ impl From<Fault> for Error {
         match fault {
             Fault::Known(error) => error,
             Fault::Driver(error) => translate(error),
+            Fault::Damaged { error, .. } => *error,
         }
     }
 }
@@ -60,10 +70,11 @@ pub(crate) fn repeat(error: &Error) -> Error {
 }
 
 /// The error for invalid stored data.
-pub(crate) fn damaged(table: &str, row: i64, detail: impl std::fmt::Display) -> Error {
-    Error::internal(format!(
-        "row `{row}` of table `{table}` cannot be right: {detail}; run `strata doctor` and restore a backup"
-    ))
+pub(crate) fn damaged(table: &'static str, row: i64, detail: impl std::fmt::Display) -> Fault {
+    let error = Error::internal(format!(
+        "row `{row}` of table `{table}` cannot be right: {detail}; `strata doctor --repair` puts it aside"
+    ));
+    Fault::Damaged { place: (table, row), error: Box::new(error) }
 }
 
 fn is_duplicate(error: &rusqlite::Error) -> bool {

@@ -7,13 +7,27 @@ use strata_core::{Error, ItemId, MemoryId, SummaryId, TurnId, UserId};
 
 use super::apply::Writing;
 use super::error::{Outcome, damaged};
-use super::read::{all, user_id};
+use super::read::{all, readable, user_id};
 use super::row::{self, Cells, bound, count};
 
 pub(crate) fn feed(conn: &Connection, user: &UserId, after: u64, limit: u32) -> Outcome<Vec<(u64, Item)>> {
     let Some(user_id) = user_id(conn, user)? else { return Ok(Vec::new()) };
-    let after = bound(after);
-    let last = last_revision(conn, user_id, after, limit)?;
+    let mut after = bound(after);
+    let mut items = Vec::new();
+    // A damaged row must not make the answer shorter, which callers would take for the end.
+    loop {
+        let wanted = limit.saturating_sub(items.len() as u32).max(1);
+        let last = last_revision(conn, user_id, after, wanted)?;
+        items.extend(changed(conn, user_id, after, last)?);
+        if last == i64::MAX || items.len() >= limit as usize {
+            return Ok(items);
+        }
+        after = last;
+    }
+}
+
+/// The items whose last change lies after one revision and not after another.
+fn changed(conn: &Connection, user_id: i64, after: i64, last: i64) -> Outcome<Vec<(u64, Item)>> {
     let range = params![user_id, after, last];
     let revision = |row: &Row<'_>, table, column| Cells::new(table, row).number::<u64>(column);
     let turns = format!(
@@ -21,7 +35,7 @@ pub(crate) fn feed(conn: &Connection, user: &UserId, after: u64, limit: u32) -> 
          WHERE t.user_id = ?1 AND t.revision > ?2 AND t.revision <= ?3 ORDER BY t.revision, t.row",
         row::TURN
     );
-    let mut items = all(conn, &turns, range, |row| {
+    let mut items = readable(conn, &turns, range, |row| {
         Ok((revision(row, "turns", row::AFTER_TURN)?, Item::Turn(row::turn(row)?)))
     })?;
     let memories = format!(
@@ -29,7 +43,7 @@ pub(crate) fn feed(conn: &Connection, user: &UserId, after: u64, limit: u32) -> 
          WHERE m.user_id = ?1 AND m.revision > ?2 AND m.revision <= ?3 ORDER BY m.revision, m.row",
         row::MEMORY
     );
-    items.extend(all(conn, &memories, range, |row| {
+    items.extend(readable(conn, &memories, range, |row| {
         Ok((revision(row, "memories", row::AFTER_MEMORY)?, Item::Memory(row::memory(row)?)))
     })?);
     let summaries = format!(
@@ -38,7 +52,7 @@ pub(crate) fn feed(conn: &Connection, user: &UserId, after: u64, limit: u32) -> 
          ORDER BY m.revision, m.row",
         row::SUMMARY
     );
-    items.extend(all(conn, &summaries, range, |row| {
+    items.extend(readable(conn, &summaries, range, |row| {
         Ok((revision(row, "summaries", 16)?, Item::Summary(row::summary(row)?)))
     })?);
     // A stable merge of three ascending runs.
@@ -79,18 +93,18 @@ pub(crate) fn vectors_since(
                LEFT JOIN summaries s ON v.kind = 2 AND s.row = v.item
                WHERE v.user_id = ?1 AND v.model_id = (SELECT id FROM models WHERE name = ?2) AND v.revision > ?3
                ORDER BY v.revision, v.row";
-    all(conn, sql, params![user_id, model, bound(after)], |row| {
+    readable(conn, sql, params![user_id, model, bound(after)], |row| {
         let cells = Cells::new("vectors", row);
         let id = cells.uuid(5)?;
         let item = match cells.get::<i64>(1)? {
             0 => ItemId::Turn(TurnId(id)),
             1 => ItemId::Memory(MemoryId(id)),
             2 => ItemId::Summary(SummaryId(id)),
-            kind => return Err(damaged("vectors", cells.get(0)?, format!("kind `{kind}` is unknown")).into()),
+            kind => return Err(damaged("vectors", cells.get(0)?, format!("kind `{kind}` is unknown"))),
         };
         let components: Vec<u8> = cells.get(4)?;
         if components.is_empty() {
-            return Err(damaged("vectors", cells.get(0)?, "the vector has no components").into());
+            return Err(damaged("vectors", cells.get(0)?, "the vector has no components"));
         }
         let values = components.into_iter().map(u8::cast_signed).collect();
         let vector = Vector { scale: cells.get::<f64>(3)? as f32, values };

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 use rusqlite::{Connection, OptionalExtension, params};
 use strata_language::text;
 
+use super::damage;
 use super::error::Outcome;
 
 /// Separates a user's number from a term. It is a private-use character: no term holds one, and the tokenizer keeps it.
@@ -40,7 +41,7 @@ pub(crate) enum Kind {
 impl Kind {
     const ALL: [Self; 2] = [Self::Turn, Self::Memory];
 
-    fn table(self) -> &'static str {
+    pub(super) fn table(self) -> &'static str {
         match self {
             Self::Turn => "turns",
             Self::Memory => "memories",
@@ -179,7 +180,8 @@ pub(crate) fn index_batch(conn: &Connection, most: usize) -> Outcome<usize> {
         let mut last = upto;
         while let Some(found) = rows.next()? {
             let (row, user_id) = (found.get(0)?, found.get(1)?);
-            let content = found.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?;
+            // A damaged text has no words, and its row still has its place in the index.
+            let content = found.get_ref(2)?.as_str().unwrap_or_default();
             totals.entry(user_id).or_default().add(insert(conn, user_id, kind, row, content)?);
             last = row;
             left -= 1;
@@ -306,8 +308,13 @@ impl Tail {
             let mut select = conn.prepare_cached(&sql)?;
             let mut rows = select.query([upto, user_id])?;
             while let Some(found) = rows.next()? {
-                let terms = Terms::of(found.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?);
-                items.push((Key::new(kind, found.get(0)?, terms.length), terms));
+                let row = found.get(0)?;
+                let Ok(content) = found.get_ref(1)?.as_str() else {
+                    damage::note((table, row));
+                    continue;
+                };
+                let terms = Terms::of(content);
+                items.push((Key::new(kind, row, terms.length), terms));
             }
         }
         Ok(Self { items })

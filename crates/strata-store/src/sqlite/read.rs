@@ -11,6 +11,7 @@ use strata_core::store::{
 use strata_core::summary::Summary;
 use strata_core::{Memory, MemoryId, Session, SessionId, Turn, TurnId, UserId};
 
+use super::damage::pass_over;
 use super::error::Outcome;
 use super::row::{self, Cells, bound, micros};
 
@@ -26,6 +27,37 @@ pub(super) fn all<T>(
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         found.push(read(row)?);
+    }
+    Ok(found)
+}
+
+/// As [`all`], without the rows that are damaged, which are noted.
+pub(super) fn readable<T>(
+    conn: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl Fn(&Row<'_>) -> Outcome<T>,
+) -> Outcome<Vec<T>> {
+    let found = all(conn, sql, params, |row| pass_over(read(row)))?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// As [`readable`], but at most `most` rows. The query itself has no limit, so that a row that is passed over does not make
+/// the answer shorter, which callers would take for the end.
+fn first_readable<T>(
+    conn: &Connection,
+    sql: &str,
+    params: impl Params,
+    most: u32,
+    read: impl Fn(&Row<'_>) -> Outcome<T>,
+) -> Outcome<Vec<T>> {
+    let mut select = conn.prepare_cached(sql)?;
+    let mut rows = select.query(params)?;
+    let mut found = Vec::new();
+    while found.len() < most as usize
+        && let Some(row) = rows.next()?
+    {
+        found.extend(pass_over(read(row))?);
     }
     Ok(found)
 }
@@ -62,7 +94,7 @@ pub(crate) fn sessions(conn: &Connection, user: &UserId, page: Page) -> Outcome<
         "SELECT {} FROM sessions WHERE user_id = ?1 ORDER BY updated_at DESC, name LIMIT ?2 OFFSET ?3",
         row::SESSION
     );
-    all(conn, &sql, params![user_id, page.limit, bound(page.offset)], row::session)
+    readable(conn, &sql, params![user_id, page.limit, bound(page.offset)], row::session)
 }
 
 pub(crate) fn turns(conn: &Connection, user: &UserId, query: &TurnQuery) -> Outcome<Vec<Turn>> {
@@ -71,11 +103,11 @@ pub(crate) fn turns(conn: &Connection, user: &UserId, query: &TurnQuery) -> Outc
         TurnQuery::Range { session, after, limit } => {
             let sql = format!(
                 "SELECT {} FROM sessions s JOIN turns t ON t.session_id = s.id
-                 WHERE s.user_id = ?1 AND s.name = ?2 AND t.seq > ?3 ORDER BY t.seq LIMIT ?4",
+                 WHERE s.user_id = ?1 AND s.name = ?2 AND t.seq > ?3 ORDER BY t.seq",
                 row::TURN
             );
             let after = after.map_or(-1, bound);
-            all(conn, &sql, params![user_id, session.as_str(), after, limit], row::turn)
+            first_readable(conn, &sql, params![user_id, session.as_str(), after], *limit, row::turn)
         }
         TurnQuery::Ids(ids) => turns_by_id(conn, user_id, ids),
         TurnQuery::Recent { session, as_of, limit } => {
@@ -91,7 +123,7 @@ fn turns_by_id(conn: &Connection, user_id: i64, ids: &[TurnId]) -> Outcome<Vec<T
     );
     let mut turns = Vec::with_capacity(ids.len());
     for id in ids {
-        turns.extend(all(conn, &sql, params![user_id, id.0.as_bytes()], row::turn)?);
+        turns.extend(readable(conn, &sql, params![user_id, id.0.as_bytes()], row::turn)?);
     }
     Ok(turns)
 }
@@ -113,7 +145,7 @@ fn recent_turns(
         row::TURN
     );
     let as_of = as_of.map_or(i64::MAX, micros);
-    all(conn, &sql, params![user_id, as_of, session.map(SessionId::as_str), limit], row::turn)
+    readable(conn, &sql, params![user_id, as_of, session.map(SessionId::as_str), limit], row::turn)
 }
 
 pub(crate) fn memories(conn: &Connection, user: &UserId, query: &MemoryQuery) -> Outcome<Vec<Memory>> {
@@ -168,7 +200,7 @@ fn each_memory(
     let mut select = conn.prepare_cached(sql)?;
     let mut rows = select.query(params)?;
     while let Some(row) = rows.next()? {
-        if !take(row::memory(row)?) {
+        if pass_over(row::memory(row))?.is_some_and(|memory| !take(memory)) {
             break;
         }
     }
@@ -194,7 +226,7 @@ fn history(conn: &Connection, user_id: i64, id: MemoryId) -> Outcome<Vec<Memory>
          ORDER BY m.recorded_at, chain.place",
         row::MEMORY
     );
-    all(conn, &sql, params![user_id, id.0.as_bytes()], row::memory)
+    readable(conn, &sql, params![user_id, id.0.as_bytes()], row::memory)
 }
 
 pub(crate) fn summaries(conn: &Connection, user: &UserId, query: &SummaryQuery) -> Outcome<Vec<Summary>> {
@@ -207,7 +239,8 @@ pub(crate) fn summaries(conn: &Connection, user: &UserId, query: &SummaryQuery) 
     );
     let strategy = query.strategy.map(|strategy| strategy.as_str());
     let status = query.status.map(|status| status.as_str());
-    all(conn, &sql, params![user_id, query.session.as_str(), strategy, status, query.limit], row::summary)
+    let params = params![user_id, query.session.as_str(), strategy, status, query.limit];
+    readable(conn, &sql, params, row::summary)
 }
 
 pub(crate) fn jobs(conn: &Connection, user: &UserId, query: &JobQuery) -> Outcome<Vec<Job>> {
@@ -222,7 +255,7 @@ pub(crate) fn jobs(conn: &Connection, user: &UserId, query: &JobQuery) -> Outcom
     let id = query.id.map(|id| *id.0.as_bytes());
     let status = query.status.map(|status| status.as_str());
     let session = query.session.as_ref().map(SessionId::as_str);
-    all(conn, &sql, params![user_id, id, status, session, query.limit], row::job)
+    readable(conn, &sql, params![user_id, id, status, session, query.limit], row::job)
 }
 
 pub(crate) fn requests(conn: &Connection, user: &UserId, query: &MetricQuery) -> Outcome<Vec<RequestMetric>> {
@@ -232,7 +265,7 @@ pub(crate) fn requests(conn: &Connection, user: &UserId, query: &MetricQuery) ->
                ORDER BY created_at DESC, id DESC LIMIT ?4";
     let id = query.id.map(|id| *id.0.as_bytes());
     let since = query.since.map_or(i64::MIN, micros);
-    all(conn, sql, params![user_id, id, since, query.limit], |row| row::document("requests", row))
+    readable(conn, sql, params![user_id, id, since, query.limit], |row| row::document("requests", row))
 }
 
 pub(crate) fn key_by_hash(conn: &Connection, hash: &KeyHash) -> Outcome<Option<ApiKey>> {

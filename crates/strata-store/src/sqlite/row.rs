@@ -60,10 +60,10 @@ impl<'a> Cells<'a> {
         Self { row, table }
     }
 
-    fn damaged(&self, column: usize, detail: impl std::fmt::Display) -> Fault {
+    pub(super) fn damaged(&self, column: usize, detail: impl std::fmt::Display) -> Fault {
         let number = self.row.get(0).unwrap_or(-1);
         let column = self.row.as_ref().column_name(column).unwrap_or("?");
-        damaged(self.table, number, format!("column `{column}`: {detail}")).into()
+        damaged(self.table, number, format!("column `{column}`: {detail}"))
     }
 
     pub(crate) fn get<T: FromSql>(&self, column: usize) -> Outcome<T> {

@@ -1,10 +1,11 @@
 //! Scrubbing: the bytes of forgotten data are removed from the text index, the free pages of the file and the log.
 //!
 //! Deleting a row only frees its space, and the text index keeps the terms of deleted items until it merges the segment that
-//! has them. So a change set that forgets leaves a mark in the file. After a pause without calls the writer merges the index
-//! in bounded steps, rewrites the file without its free pages, empties the log, and removes the mark. If a crash, a reader
-//! or the end of the process prevents that, the next process that opens the store does it. What is deliberately left alone:
-//! copies of overwritten blocks that the file system or the disk keeps.
+//! has them. So a change set that forgets leaves a mark in the file. Soon afterwards the writer merges the index in bounded
+//! steps, rewrites the file without its free pages, empties the log, and removes the mark. It does so between two groups of
+//! calls and does not wait for a pause: a busy store is scrubbed as soon as an idle one. If a crash, a reader or the end of
+//! the process prevents that, the next process that opens the store does it. What is deliberately left alone: copies of
+//! overwritten blocks that the file system or the disk keeps.
 
 use std::time::{Duration, Instant};
 
@@ -17,18 +18,24 @@ use super::writer::{Flush, Thread};
 /// The mark: a row of `indexed` that belongs to no kind of item and counts how often something was forgotten since.
 const MARK: i64 = -1;
 
-/// The pause without calls before the first step: a client that forgets one thing after the other must not wait each time.
-const PAUSE: Duration = Duration::from_secs(1);
+/// The time between forgetting and the first step. Several calls that forget one thing after the other are scrubbed together.
+const DELAY: Duration = Duration::from_millis(250);
 
-/// The longest pause after a step that failed or that a reader blocked.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// The pause after a step that a reader blocked: reads take milliseconds.
+const HELD_UP: Duration = Duration::from_millis(100);
+
+/// The longest pause after steps that failed or that a reader blocked again and again, as a backup does.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// How long emptying the log waits for readers. Callers wait as long.
+const READERS_PATIENCE: Duration = Duration::from_millis(100);
 
 /// The pages of the index merged at once: a call that arrives during it waits a few milliseconds.
 const MERGED_PAGES: i64 = 256;
 
-/// The largest file that is rewritten as a whole. Rewriting a larger one would make callers wait for more than a second, so
-/// only its free pages are overwritten.
-const SMALL_FILE: i64 = 64 << 20;
+/// The largest file that is rewritten as a whole, which takes about a tenth of a second. Rewriting a larger one would make
+/// callers wait longer, so only its free pages are overwritten.
+const SMALL_FILE: i64 = 16 << 20;
 
 /// The most free pages overwritten in one commit: 64 MiB.
 const OVERWRITTEN_PAGES: i64 = 16_384;
@@ -53,8 +60,8 @@ fn marked(conn: &Connection) -> Outcome<Option<i64>> {
 /// The writer's state of scrubbing.
 #[derive(Debug, Default)]
 pub(super) struct Scrubbing {
-    /// The pause without calls before the next step, if there is one to do.
-    pub(super) wait: Option<Duration>,
+    /// When the next step is due, if there is one to do.
+    pub(super) due: Option<Instant>,
     /// The count of the mark for which the file is clean and only the log is left.
     clean: Option<i64>,
     failures: u32,
@@ -72,15 +79,19 @@ pub(super) enum Step {
 impl Thread {
     /// Checks whether this or another process has forgotten something, and schedules the scrubbing.
     pub(super) fn notice_forgotten(&mut self) {
-        if self.scrubbing.wait.is_none() && marked(&self.conn).is_ok_and(|mark| mark.is_some()) {
-            self.scrubbing.wait = Some(PAUSE);
+        if self.scrubbing.due.is_none() && marked(&self.conn).is_ok_and(|mark| mark.is_some()) {
+            self.scrubbing.due = Some(Instant::now() + DELAY);
         }
     }
 
+    /// Whether a step is due now.
+    pub(super) fn has_to_scrub(&self) -> bool {
+        self.scrubbing.due.is_some_and(|due| due <= Instant::now())
+    }
+
     /// Does one step and decides when the next one is due.
-    pub(super) fn scrub_when_quiet(&mut self) {
-        let step = self.scrub_step();
-        self.scrubbing.wait = match step {
+    pub(super) fn scrub(&mut self) {
+        let pause = match self.scrub_step() {
             Ok(Step::More) => Some(Duration::ZERO),
             Ok(Step::Done) => None,
             Ok(Step::HeldUp) => Some(self.longer_pause()),
@@ -90,14 +101,23 @@ impl Thread {
                 Some(self.longer_pause())
             }
         };
-        if matches!(self.scrubbing.wait, None | Some(Duration::ZERO)) {
+        if matches!(pause, None | Some(Duration::ZERO)) {
             self.scrubbing.failures = 0;
+        }
+        self.scrubbing.due = pause.map(|pause| Instant::now() + pause);
+    }
+
+    /// Waits before the next step, because the file cannot be written now.
+    pub(super) fn put_off_scrubbing(&mut self) {
+        if self.scrubbing.due.is_some() {
+            self.scrubbing.due = Some(Instant::now() + self.longer_pause());
         }
     }
 
     fn longer_pause(&mut self) -> Duration {
-        self.scrubbing.failures = (self.scrubbing.failures + 1).min(6);
-        (PAUSE * (1 << self.scrubbing.failures)).min(LONGEST_PAUSE)
+        self.scrubbing.failures = (self.scrubbing.failures + 1).min(14);
+        // The first retries follow quickly, because most readers need the log for milliseconds only.
+        (HELD_UP * (1 << self.scrubbing.failures.saturating_sub(5))).min(LONGEST_PAUSE)
     }
 
     /// Finishes the scrubbing before the file is closed, within a time limit.
@@ -134,9 +154,7 @@ impl Thread {
             }
             self.scrubbing.clean = Some(count);
         }
-        let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
-        let is_busy: bool = self.conn.query_row(checkpoint, [], |row| row.get(0))?;
-        if is_busy {
+        if !self.empty_log()? {
             return Ok(Step::HeldUp);
         }
         // Unless another process has forgotten something since.
@@ -146,6 +164,17 @@ impl Thread {
         })?;
         self.scrubbing.clean = None;
         Ok(if taken == 0 { Step::More } else { Step::Done })
+    }
+
+    /// Copies the log into the file and truncates it, and returns whether no reader prevented that.
+    fn empty_log(&mut self) -> Outcome<bool> {
+        let patience: i64 = self.conn.query_row("PRAGMA busy_timeout", [], |row| row.get(0))?;
+        let patience = Duration::from_millis(patience.unsigned_abs());
+        self.conn.busy_timeout(patience.min(READERS_PATIENCE))?;
+        let is_busy: Result<bool, _> =
+            self.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
+        self.conn.busy_timeout(patience)?;
+        Ok(!is_busy?)
     }
 
     /// Merges a part of the text index, and returns whether there was something to merge. Merging all segments into one is the

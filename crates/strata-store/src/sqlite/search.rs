@@ -8,6 +8,7 @@ use strata_core::{Memory, UserId};
 use strata_language::text;
 use strata_language::text::SimilarWords;
 
+use super::damage::{self, pass_over};
 use super::error::Outcome;
 use super::index::{self, Key, Kind, Tail, Totals};
 use super::row::{self, micros};
@@ -164,15 +165,16 @@ impl Visible<'_> {
                 let session = self.session.map(|(row, _)| row);
                 let mut rows =
                     select.query(params![row, self.user_id, session, self.query.as_of.map(micros)])?;
-                Ok(rows.next()?.map(row::turn).transpose()?.map(Item::Turn))
+                let turn = rows.next()?.map(|row| pass_over(row::turn(row))).transpose()?;
+                Ok(turn.flatten().map(Item::Turn))
             }
             Kind::Memory => {
                 let sql =
                     format!("SELECT {} FROM memories m WHERE m.row = ?1 AND m.user_id = ?2", row::MEMORY);
                 let mut select = self.conn.prepare_cached(&sql)?;
                 let mut rows = select.query([row, self.user_id])?;
-                let memory = rows.next()?.map(row::memory).transpose()?;
-                Ok(memory.filter(|memory| self.shows(memory)).map(Item::Memory))
+                let memory = rows.next()?.map(|row| pass_over(row::memory(row))).transpose()?;
+                Ok(memory.flatten().filter(|memory| self.shows(memory)).map(Item::Memory))
             }
         }
     }
@@ -294,7 +296,8 @@ fn compare(
     found: &mut Vec<Resembling>,
 ) -> Outcome<()> {
     while let Some(item) = rows.next()? {
-        if let Some(score) = resembles(content(item)?) {
+        let Some(content) = content(item, kind)? else { continue };
+        if let Some(score) = resembles(content) {
             let (row, created_at) = (item.get(0)?, item.get(1)?);
             found.push(Resembling { score, created_at, kind, row });
         }
@@ -310,9 +313,13 @@ struct Resembling {
     row: i64,
 }
 
-/// The content of a row without a copy, because most rows are only compared.
-fn content<'a>(row: &'a rusqlite::Row<'_>) -> Outcome<&'a str> {
-    Ok(row.get_ref("content")?.as_str().map_err(rusqlite::Error::from)?)
+/// The content of a row without a copy, because most rows are only compared. A damaged one is passed over.
+fn content<'a>(row: &'a rusqlite::Row<'_>, kind: Kind) -> Outcome<Option<&'a str>> {
+    let content = row.get_ref("content")?.as_str().ok();
+    if content.is_none() {
+        damage::note((kind.table(), row.get(0)?));
+    }
+    Ok(content)
 }
 
 /// Orders by score, best first; of items with the same score the newest comes first.

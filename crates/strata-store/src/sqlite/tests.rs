@@ -9,6 +9,7 @@ use strata_core::{ErrorKind, SessionId, Store};
 use tempfile::TempDir;
 
 use super::scrub::Step;
+use super::watch::FileWatch;
 use super::writer::{Indexing, PendingWrite, Thread, Writer};
 use super::{SqliteOptions, SqliteStore, connection};
 
@@ -83,7 +84,7 @@ async fn a_set_that_fails_goes_alone_out_of_its_group() {
     let folder = folder();
     let path = folder.path().join("strata.db");
     let conn = connection::open_writer(&path, &SqliteOptions::default()).unwrap();
-    let mut thread = Thread::new(conn, Indexing::Off);
+    let mut thread = Thread::new(conn, Indexing::Off, FileWatch::blind());
     let double = turn("said once");
     let sets = [
         vec![appending("s", vec![turn("first")])],
@@ -115,7 +116,7 @@ async fn a_lease_rides_in_its_group_and_goes_with_it() {
     let folder = folder();
     let options = SqliteOptions { max_bytes: Some(1 << 20), ..SqliteOptions::default() };
     let conn = connection::open_writer(&folder.path().join("strata.db"), &options).unwrap();
-    let mut thread = Thread::new(conn, Indexing::Off);
+    let mut thread = Thread::new(conn, Indexing::Off, FileWatch::blind());
     let mut group = |said: &str, second: i64| {
         let ((applied, was_applied), (leased, was_leased)) =
             (tokio::sync::oneshot::channel(), tokio::sync::oneshot::channel());
@@ -205,13 +206,12 @@ async fn what_cannot_be_right_names_its_table_and_row() {
     let folder = folder();
     let path = folder.path().join("strata.db");
     let store = open(&path, Indexing::Off);
-    let ids = append(&store, &ann(), "s", &["one", "two"]).await;
+    append(&store, &ann(), "s", &["one", "two"]).await;
     let vandal = Connection::open(&path).unwrap();
-    vandal.execute("UPDATE turns SET role = 'oracle' WHERE row = 2", []).unwrap();
-    assert_eq!(store.turns(&ann(), &TurnQuery::Ids(vec![ids[0]])).await.unwrap().len(), 1);
-    let error = store.turns(&ann(), &TurnQuery::Ids(ids)).await.unwrap_err();
+    vandal.execute("UPDATE sessions SET state = '{' WHERE id = 1", []).unwrap();
+    let error = store.session(&ann(), &SessionId::new("s").unwrap()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Internal);
-    for part in ["row `2`", "table `turns`", "column `role`"] {
+    for part in ["row `1`", "table `sessions`", "column `state`"] {
         assert!(error.message().contains(part), "{error}");
     }
 }
@@ -265,7 +265,7 @@ async fn misspelt_words_are_found_beyond_the_newest() {
 async fn an_append_is_flushed_at_its_commit_also_after_indexing() {
     let folder = folder();
     let conn = connection::open_writer(&folder.path().join("strata.db"), &SqliteOptions::default()).unwrap();
-    let mut thread = Thread::new(conn, Indexing::Off);
+    let mut thread = Thread::new(conn, Indexing::Off, FileWatch::blind());
     let level = |thread: &Thread| -> i32 {
         thread.conn.query_row("PRAGMA synchronous", [], |row| row.get(0)).unwrap()
     };
@@ -303,7 +303,7 @@ async fn scrubbing_may_end_after_any_step() {
     let mut steps = 0;
     loop {
         let conn = connection::open_writer(&path, &SqliteOptions::default()).unwrap();
-        let mut thread = Thread::new(conn, Indexing::Off);
+        let mut thread = Thread::new(conn, Indexing::Off, FileWatch::blind());
         let step = thread.scrub_step().unwrap();
         drop(thread);
         let store = open(&path, Indexing::Off);
@@ -323,7 +323,7 @@ async fn pages_that_nothing_uses_are_written_over_in_a_large_file() {
     let folder = folder();
     let path = folder.path().join("strata.db");
     let conn = connection::open_writer(&path, &SqliteOptions::default()).unwrap();
-    let mut thread = Thread::new(conn, Indexing::Off);
+    let mut thread = Thread::new(conn, Indexing::Off, FileWatch::blind());
     let secret = "zanzibarquux ".repeat(20_000);
     thread
         .conn

@@ -4,9 +4,11 @@
 //! flush. Each change set has a savepoint of its own, so that one that fails is rolled back alone.
 //!
 //! When no call waits, the thread brings the text index up to date; under constant load it does so from time to time, so
-//! that the tail which each search has to read stays short. Then it scrubs forgotten data ([`super::scrub`]).
+//! that the tail which each search has to read stays short. When something was forgotten, it scrubs it soon, load or not
+//! ([`super::scrub`]). Without calls and work the thread sleeps.
 
 mod pending;
+mod upkeep;
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,12 +19,14 @@ use rusqlite::{Connection, TransactionBehavior};
 use strata_core::job::Job;
 use strata_core::store::{Applied, ChangeSet, LeaseRequest};
 use strata_core::{Error, Result, UserId};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::connection::closed;
 use super::error::{Outcome, repeat};
 use super::index;
+use super::repair;
 use super::scrub::Scrubbing;
+use super::watch::FileWatch;
 use pending::ServedWrite;
 
 pub(super) use pending::PendingWrite;
@@ -52,6 +56,9 @@ const LOADED_BATCH: usize = 2_048;
 /// The most items in the tail under load. A search reads the user's part of them in a few milliseconds.
 const LONGEST_TAIL: usize = 4_096;
 
+/// For this long after a commit, a probe does not write by itself.
+const PROBED: Duration = Duration::from_millis(500);
+
 /// Whether the index is kept up to date. Tests switch this off to see the state that a crash leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Indexing {
@@ -65,6 +72,7 @@ enum Call {
     Write(PendingWrite),
     Probe { answer: oneshot::Sender<Result<()>> },
     Reindex { answer: oneshot::Sender<Result<()>> },
+    Repair { now: i64, answer: oneshot::Sender<Result<u64>> },
     Close { answer: oneshot::Sender<Result<()>> },
 }
 
@@ -79,12 +87,18 @@ pub(crate) struct Writer {
     calls: Mutex<Option<Sender<Waiting>>>,
     places: Arc<Semaphore>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// Told when a job that is due was committed.
+    enqueued: Arc<Notify>,
 }
 
 impl Writer {
-    pub(crate) fn start(conn: Connection, indexing: Indexing) -> Result<Self> {
-        Self::over(move |calls| Thread::new(conn, indexing).run(&calls))
-            .map_err(|error| Error::unavailable("cannot start the writing thread").with_source(error))
+    pub(crate) fn start(conn: Connection, indexing: Indexing, watch: FileWatch) -> Result<Self> {
+        let enqueued = Arc::new(Notify::new());
+        let thread = Thread { enqueued: Arc::clone(&enqueued), ..Thread::new(conn, indexing, watch) };
+        let mut writer = Self::over(move |calls| thread.run(&calls))
+            .map_err(|error| Error::unavailable("cannot start the writing thread").with_source(error))?;
+        writer.enqueued = enqueued;
+        Ok(writer)
     }
 
     /// Starts a thread that runs `work` with the calls.
@@ -93,7 +107,13 @@ impl Writer {
         let thread =
             std::thread::Builder::new().name("strata-writer".to_owned()).spawn(move || work(receiver))?;
         let places = Arc::new(Semaphore::new(QUEUE));
-        Ok(Self { calls: Mutex::new(Some(sender)), places, thread: Mutex::new(Some(thread)) })
+        let (calls, thread) = (Mutex::new(Some(sender)), Mutex::new(Some(thread)));
+        Ok(Self { calls, places, thread, enqueued: Arc::default() })
+    }
+
+    /// Returns when this process has committed a job that is due.
+    pub(crate) async fn job_enqueued(&self) {
+        self.enqueued.notified().await;
     }
 
     pub(crate) async fn apply(&self, user: UserId, changes: ChangeSet) -> Result<Applied> {
@@ -112,6 +132,11 @@ impl Writer {
     /// Rebuilds the text index; other calls are served in between.
     pub(crate) async fn reindex(&self) -> Result<()> {
         self.call(|answer| Call::Reindex { answer }).await
+    }
+
+    /// Puts damaged rows aside, and returns how many there were.
+    pub(crate) async fn repair(&self, now: i64) -> Result<u64> {
+        self.call(|answer| Call::Repair { now, answer }).await
     }
 
     /// Finishes the accepted calls, and ends the thread.
@@ -184,6 +209,10 @@ pub(super) struct Thread {
     indexed_at: Instant,
     reindexing: Vec<oneshot::Sender<Result<()>>>,
     pub(super) scrubbing: Scrubbing,
+    enqueued: Arc<Notify>,
+    watch: FileWatch,
+    /// When a commit was last durable.
+    written_at: Option<Instant>,
 }
 
 /// Whether the thread continues.
@@ -194,7 +223,7 @@ enum Next {
 }
 
 impl Thread {
-    pub(super) fn new(conn: Connection, indexing: Indexing) -> Self {
+    pub(super) fn new(conn: Connection, indexing: Indexing, watch: FileWatch) -> Self {
         // At least one, so that the thread looks once for items that a crash or another process left unindexed.
         Self {
             conn,
@@ -204,15 +233,17 @@ impl Thread {
             indexed_at: Instant::now(),
             reindexing: Vec::new(),
             scrubbing: Scrubbing::default(),
+            enqueued: Arc::default(),
+            watch,
+            written_at: None,
         }
     }
 
     fn run(mut self, calls: &Receiver<Waiting>) {
-        // With work left, it waits for a call until the pause is over, then indexes and scrubs; otherwise it waits without end.
+        // With work left, it waits for a call until the pause is over; otherwise it waits without end.
         let mut quiet = Duration::ZERO;
         loop {
-            let patience = if self.has_to_index() { Some(quiet) } else { self.scrubbing.wait };
-            let first = match patience {
+            let first = match self.patience(quiet) {
                 Some(patience) => calls.recv_timeout(patience),
                 None => calls.recv().map_err(Into::into),
             };
@@ -229,15 +260,22 @@ impl Thread {
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     quiet = Duration::ZERO;
-                    if self.has_to_index() {
-                        self.index(QUIET_BATCH);
-                    } else {
-                        self.scrub_when_quiet();
+                    if self.has_to_index() && !self.has_to_scrub() {
+                        self.index_when_quiet();
                     }
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
             }
+            self.work_if_due();
         }
+    }
+
+    /// How long the thread may wait for a call before it has something else to do; `None` if it has nothing to do.
+    fn patience(&self, quiet: Duration) -> Option<Duration> {
+        let indexing = self.has_to_index().then_some(quiet);
+        let due = self.scrubbing.due.into_iter().chain(self.watch.mark_due()).min();
+        let due = due.map(|due| due.saturating_duration_since(Instant::now()));
+        indexing.into_iter().chain(due).min()
     }
 
     fn has_to_index(&self) -> bool {
@@ -276,8 +314,11 @@ impl Thread {
         match call {
             Call::Write(pending) => self.commit_group(vec![pending]),
             Call::Probe { answer } => {
-                let probed = self.conn.execute_batch("BEGIN IMMEDIATE; ROLLBACK");
-                let _ = answer.send(probed.map_err(|error| super::error::Fault::from(error).into()));
+                let _ = answer.send(self.probe().map_err(Error::from));
+            }
+            Call::Repair { now, answer } => {
+                let repaired = self.in_transaction(Flush::AtCommit, |conn| repair::repair(conn, now));
+                let _ = answer.send(repaired.map_err(Error::from));
             }
             Call::Reindex { answer } => match self.in_transaction(Flush::AtCommit, index::clear) {
                 Ok(()) => {
@@ -289,21 +330,7 @@ impl Thread {
                 }
             },
             Call::Close { answer } => {
-                self.scrub_at_close();
-                let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
-                if let Err(error) = self.conn.query_row(checkpoint, [], |_| Ok(())) {
-                    // Another process reads the file and will do this when it closes.
-                    tracing::debug!(%error, "the log stays beside the file");
-                }
-                let conn = std::mem::replace(
-                    &mut self.conn,
-                    match Connection::open_in_memory() {
-                        Ok(conn) => conn,
-                        Err(_) => return Next::End,
-                    },
-                );
-                let closing = conn.close().map_err(|(_, error)| super::error::Fault::from(error).into());
-                let _ = answer.send(closing);
+                let _ = answer.send(self.close().map_err(Error::from));
                 return Next::End;
             }
         }
@@ -324,6 +351,7 @@ impl Thread {
         let transaction = self.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let value = work(&transaction)?;
         transaction.commit()?;
+        self.watch.remember();
         Ok(value)
     }
 
@@ -333,14 +361,20 @@ impl Thread {
         if group.is_empty() {
             return;
         }
+        if let Err(error) = self.check_file() {
+            group.into_iter().for_each(|pending| pending.answer_failed(&error));
+            return;
+        }
         let mut served = Vec::with_capacity(group.len());
         let mut waiting = group.into_iter();
         let mut appended = 0;
         let mut forgets = false;
+        let mut enqueues = false;
         let committed = self.in_transaction(Flush::AtCommit, |conn| {
             for pending in waiting.by_ref() {
                 let items = pending.items();
                 forgets |= pending.forgets();
+                enqueues |= pending.enqueues();
                 let one = pending.serve(conn);
                 appended += if one.error().is_none() { items } else { 0 };
                 // A full or broken disk may have ended the whole transaction, and with it the calls before this one.
@@ -352,19 +386,25 @@ impl Thread {
             }
             Ok(())
         });
-        if let Err(fault) = committed {
+        // The file may have gone while the commit was on its way; then nothing is acknowledged.
+        let committed = committed.map_err(Error::from).and_then(|()| self.check_file());
+        if let Err(error) = committed {
             // No call was served, including those that had not been reached.
-            let error = Error::from(fault);
+            self.written_at = None;
             served.into_iter().for_each(|one| one.answer_failed(&error));
             waiting.for_each(|pending| pending.answer_failed(&error));
             return;
         }
+        self.written_at = Some(Instant::now());
         if self.unindexed == 0 {
             self.indexed_at = Instant::now();
         }
         self.unindexed += appended;
         if forgets {
             self.notice_forgotten();
+        }
+        if enqueues {
+            self.enqueued.notify_one();
         }
         served.into_iter().for_each(ServedWrite::answer);
     }

@@ -1,6 +1,7 @@
 //! `strata doctor`: checks the configuration, the file, the index and the disk, and advises what to do.
 
 mod background;
+mod repair;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,6 +31,14 @@ pub(crate) struct Args {
     /// Skip the checks that read the whole store
     #[arg(long)]
     quick: bool,
+    /// Put every row that cannot be read aside, into a table of its own, before the checks
+    ///
+    /// The rows are kept as they are; `--quarantine` shows them.
+    #[arg(long, conflicts_with = "quick")]
+    repair: bool,
+    /// Show the rows that were put aside, one JSON object a line, instead of the checks
+    #[arg(long, conflicts_with_all = ["quick", "repair"])]
+    quarantine: bool,
     #[command(flatten)]
     json: JsonArgs,
 }
@@ -98,7 +107,13 @@ impl Finding {
 }
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
+    if args.quarantine {
+        return repair::show(context, output).await;
+    }
     let mut findings = check_configuration(context);
+    if args.repair {
+        findings.push(repair::run(context).await?);
+    }
     let mut health = None;
     let embedder = strata::embedder(&context.config);
     findings.push(check_embedder(&embedder));

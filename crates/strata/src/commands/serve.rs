@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use strata::config::{Config, StoreUrl};
 use strata_core::key::KeyState;
@@ -86,10 +86,19 @@ pub(crate) async fn run(context: &Context, output: &mut Output) -> Outcome {
         tracing::warn!(%error, "the address cannot be printed");
     }
     let worker = strata::Worker::start(engine.clone(), strata::WorkerSettings::new(config));
-    let app = strata_server::App::new(engine, config.server.clone());
+    let mut settings = config.server.clone();
+    settings.proxy.spill = config.store.path().map(spill_folder);
+    let app = strata_server::App::new(engine, settings);
     let served = strata_server::serve(listener, app, stop).await;
     worker.stop(config.server.drain_timeout).await;
     served.map_err(|error| Failure::Failed(error.into()))
+}
+
+/// The folder beside the store for chats that it cannot take now.
+fn spill_folder(store: &Path) -> PathBuf {
+    let mut folder = store.as_os_str().to_owned();
+    folder.push("-spill");
+    folder.into()
 }
 
 /// Why other machines may reach the server; `None` if they cannot.

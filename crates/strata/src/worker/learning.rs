@@ -8,7 +8,8 @@ use strata_engine::{Ended, Learned};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use super::{REST, REST_AFTER_FAILURE, pause};
+use super::pulse::Pulse;
+use super::{REST_AFTER_FAILURE, pause};
 
 /// While turns are recorded, the pause after a job is this many times as long as the job. Learning then uses a twentieth of a
 /// core, and recording on two cores is slowed down by less than that.
@@ -17,8 +18,8 @@ const PAUSE_FACTOR: u32 = 19;
 /// The longest of these pauses, so that a job that waited for a busy disk does not stop learning for minutes.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// How many times longer the other learners pause than the first, unless they are woken.
-const OTHERS_REST: u32 = 8;
+/// The first learner looks for work at each beat of the pulse. The others are woken, and look at every eighth.
+const OTHERS_BEATS: u64 = 8;
 
 /// Whether learning gives way to recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +36,9 @@ pub(super) struct Learner {
     /// Its name in a lease.
     name: String,
     pace: Pace,
-    rest: Duration,
+    pulse: Pulse,
+    /// It looks for work at each beat whose number is a multiple of this.
+    beats: u64,
     /// A learner that finds a job wakes the next learner, because there may be more jobs.
     found: Arc<Notify>,
     stopped: watch::Receiver<bool>,
@@ -47,6 +50,7 @@ impl Learner {
         engine: &Engine,
         count: usize,
         pace: Pace,
+        pulse: &Pulse,
         stopped: &watch::Receiver<bool>,
     ) -> Vec<Self> {
         let found = Arc::new(Notify::new());
@@ -56,7 +60,8 @@ impl Learner {
             engine: engine.clone(),
             name: format!("{process}-{number}"),
             pace,
-            rest: if number == 0 { REST } else { REST * OTHERS_REST },
+            pulse: pulse.clone(),
+            beats: if number == 0 { 1 } else { OTHERS_BEATS },
             found: Arc::clone(&found),
             stopped: stopped.clone(),
         };
@@ -70,6 +75,7 @@ impl Learner {
             match self.engine.learning.learn_next(&self.name).await {
                 Ok(Some(learned)) => {
                     self.found.notify_one();
+                    self.pulse.found_work();
                     log(&learned);
                     let busy = self.engine.recording.recorded_turns() != recorded;
                     if let Some(rest) = rest_after(start.elapsed(), busy, self.pace) {
@@ -81,7 +87,7 @@ impl Learner {
                     tokio::select! {
                         () = self.found.notified() => {}
                         () = store.job_enqueued() => {}
-                        () = pause(self.rest, &mut self.stopped) => {}
+                        () = self.pulse.wait(self.beats) => {}
                     }
                 }
                 Err(error) => {

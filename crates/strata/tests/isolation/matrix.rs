@@ -79,7 +79,7 @@ pub(crate) fn tempting(name: &str, ann: &Ann) -> Vec<Value> {
         "limit" | "top_k" => vec![json!(1000)],
         "max_tokens" => vec![json!(1_000_000)],
         "threshold" | "mmr_lambda" | "recency_weight" => vec![json!(0.0), json!(1.0)],
-        "explain" | "forget" | "infer" | "rerank" | "memory_rerank" => vec![json!(true), json!(false)],
+        "explain" | "confirmed" | "forget" | "infer" | "rerank" | "memory_rerank" => vec![json!(true), json!(false)],
         "format" => vec![json!("flat"), json!("chat")],
         "filters" => vec![
             json!({}),

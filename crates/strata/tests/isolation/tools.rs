@@ -6,7 +6,7 @@ use crate::matrix::{self, Call};
 use crate::world::Ann;
 
 /// The tools and the scope that each needs. A tool that is missing here fails the test.
-pub(crate) const TOOLS: [(&str, &str); 9] = [
+pub(crate) const TOOLS: [(&str, &str); 10] = [
     ("search_memories", "read"),
     ("add_memory", "write"),
     ("get_memories", "read"),
@@ -14,6 +14,7 @@ pub(crate) const TOOLS: [(&str, &str); 9] = [
     ("update_memory", "write"),
     ("delete_memory", "write"),
     ("delete_all_memories", "write"),
+    ("forget_user", "write"),
     ("get_context", "read"),
     ("explain_recall", "read"),
 ];
@@ -38,6 +39,8 @@ fn tempting(name: &str, ann: &Ann) -> Vec<Value> {
         "kinds" => vec![json!(["turn"]), json!(["memory"])],
         "turns" => vec![json!(1000)],
         "history" => vec![json!(true)],
+        // Only `forget_user` needs it.
+        "user_id" => vec![json!("ann")],
         other => matrix::tempting(other, ann),
     }
 }

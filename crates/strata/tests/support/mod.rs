@@ -31,6 +31,11 @@ impl Random {
     }
 }
 
+/// The number of rounds of a test that repeats itself: `STRATA_TEST_ROUNDS`, or the test's own number.
+pub(crate) fn rounds(usual: u64) -> u64 {
+    std::env::var("STRATA_TEST_ROUNDS").map_or(usual, |rounds| rounds.parse().expect("a number of rounds"))
+}
+
 /// The binary of this build, without the settings of the machine.
 pub(crate) fn strata() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_strata"));
@@ -151,6 +156,11 @@ impl Server {
     /// `127.0.0.1:PORT`.
     pub(crate) fn address(&self) -> &str {
         &self.address
+    }
+
+    /// The number of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// A client of this server.

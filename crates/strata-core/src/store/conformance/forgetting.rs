@@ -7,8 +7,8 @@ use crate::memory::Memory;
 use crate::metric::RequestMetric;
 use crate::state::State;
 use crate::store::{
-    Applied, Change, ChangeSet, Forget, Idempotency, JobQuery, MemorySelect, MetricQuery, Page, Removed,
-    SESSION_PURPOSES, Store, SummaryQuery, TurnQuery, session_space,
+    Applied, Change, ChangeSet, Forget, Idempotency, JobQuery, KeyQuery, MemorySelect, MetricQuery, Page,
+    Removed, SESSION_PURPOSES, Segment, Store, SummaryQuery, TurnQuery, session_space,
 };
 use crate::vector::{ItemVector, Vector};
 
@@ -151,9 +151,23 @@ pub async fn destroys_a_user(store: &dyn Store) {
     add(store, &ann(), memory("known")).await;
     apply(store, &ann(), Change::AddRequest(Box::new(request(1)))).await;
     enqueue(store, vec![job(Some("s"), 0)]).await;
+    let mut state = State::default();
+    state.observed.turns = 1;
+    apply(store, &ann(), Change::PutState { session: session("s"), state: Box::new(state) }).await;
+    apply(store, &ann(), Change::AddKey(Box::new(super::fixture::key(1)))).await;
+    apply(store, &ann(), Change::SetProgress { space: "space".to_owned(), revision: 2 }).await;
+    let head = store.head(&ann()).await.unwrap();
+    let segment = Segment { space: "words".to_owned(), first: 1, last: 2, bytes: vec![7] };
+    apply(store, &ann(), Change::PutSegment { segment, epoch: head.epoch }).await;
 
     let removed = forget(store, Forget::User).await;
     assert_eq!(removed, Removed { sessions: 2, turns: 3, memories: 1, summaries: 1 });
+    assert_eq!(store.progress(&ann(), "space").await.unwrap(), 0);
+    assert_eq!(store.progress(&ann(), "words").await.unwrap(), 0);
+    assert!(store.segments(&ann(), "words", 0).await.unwrap().is_empty());
+    let keys = KeyQuery { id: None, user: None, revoked: true, page: Page::first(9) };
+    assert!(store.keys(&keys).await.unwrap().is_empty());
+    assert_eq!(store.session(&ann(), &session("s")).await.unwrap(), None);
     assert!(store.users(Page::first(9)).await.unwrap().is_empty());
     assert!(store.sessions(&ann(), Page::first(9)).await.unwrap().is_empty());
     assert!(select(store, &ann(), MemorySelect::All).await.is_empty());

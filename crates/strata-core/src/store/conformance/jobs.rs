@@ -372,3 +372,28 @@ pub async fn prunes_finished_jobs(store: &dyn Store) {
     left.sort();
     assert_eq!(left, ids[1..]);
 }
+
+/// A year, in seconds.
+const YEAR: i64 = 365 * 24 * 3_600;
+
+/// A job that was enqueued, put off or leased under a clock that was a year ahead is taken under the right one.
+pub async fn takes_jobs_of_a_clock_that_was_ahead(store: &dyn Store) {
+    let ahead = Job { created_at: at(YEAR), updated_at: at(YEAR), ..job(Some("enqueued"), YEAR) };
+    enqueue(store, vec![ahead]).await;
+    let taken = take(store, 5, 65).await.expect("it is due");
+    apply(store, &ann(), finishing(&taken, JobOutcome::done())).await;
+
+    enqueue(store, vec![job(Some("put off"), 5)]).await;
+    let taken = take(store, YEAR, YEAR + 60).await.unwrap();
+    let later = finishing(&taken, JobOutcome::Later { run_at: at(YEAR + 60) });
+    store.apply(&ann(), ChangeSet::one(at(YEAR), later)).await.unwrap();
+    let taken = take(store, 10, 70).await.expect("it is due");
+    apply(store, &ann(), finishing(&taken, JobOutcome::done())).await;
+
+    enqueue(store, vec![job(Some("leased"), 5), job(Some("leased"), 6)]).await;
+    let first = take(store, YEAR, YEAR + 60).await.unwrap();
+    let again = take(store, 20, 80).await.expect("its lease has ended");
+    assert_eq!(again.id, first.id);
+    assert_ne!(held(&again), held(&first));
+    assert_eq!(take(store, 21, 81).await, None, "the session is held now");
+}

@@ -13,8 +13,8 @@ use crate::memory::Memory;
 use crate::metric::RequestMetric;
 use crate::session::Session;
 use crate::store::{
-    Head, Health, Hit, Item, JobQuery, MemoryQuery, MemorySelect, MetricQuery, Page, Segment, StoredVector,
-    SummaryQuery, TextMatch, TextQuery, TurnQuery,
+    Head, Health, Hit, Item, JobQuery, LeaseRequest, MemoryQuery, MemorySelect, MetricQuery, Page, Segment,
+    StoredVector, SummaryQuery, TextMatch, TextQuery, TurnQuery,
 };
 use crate::summary::{Summary, SummaryStatus};
 use crate::turn::Turn;
@@ -241,14 +241,14 @@ impl UserData {
         jobs.into_iter().take(query.limit as usize).cloned().collect()
     }
 
-    /// The job of this user that has waited longest and may be leased at `now`.
-    pub(super) fn next_job(&self, now: Timestamp) -> Option<&Job> {
+    /// The job of this user that has waited longest and may be leased.
+    pub(super) fn next_job(&self, request: &LeaseRequest) -> Option<&Job> {
         let jobs = self.jobs.rows().values();
-        let is_live = |job: &&Job| job.lease.as_ref().is_some_and(|lease| lease.until > now);
+        let is_live = |job: &&Job| request.is_held(job);
         let held: BTreeSet<&SessionId> =
             jobs.clone().filter(is_live).filter_map(|job| job.session.as_ref()).collect();
         let free = jobs.filter(|job| match job.status {
-            JobStatus::Queued => job.run_at <= now,
+            JobStatus::Queued => request.is_due(job),
             JobStatus::Leased => !is_live(job),
             JobStatus::Done | JobStatus::Dead => false,
         });

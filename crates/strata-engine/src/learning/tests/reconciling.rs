@@ -251,3 +251,27 @@ async fn a_model_is_shown_a_small_neighbourhood() {
     assert!(lines <= 20 + 12, "{lines}");
     assert_eq!(believed(&world).await.len(), 72, "nothing is lost although the model cannot be reached");
 }
+
+#[tokio::test]
+async fn a_fact_that_was_said_under_a_clock_ahead_does_not_beat_a_later_correction() {
+    let world = world();
+    // The clock is a year ahead while the first fact is said and learned, and right again for the second.
+    world.clock.set("2025-06-01");
+    world.say_on("2025-06-01", "s", "I live in Berlin").await;
+    let (engine, _) = with_model(&world, vec![states(&[(BERLIN, 1)])]);
+    engine.learning.learn_all().await.unwrap();
+    world.clock.set("2024-06-10");
+    world.say_on("2024-06-10", "s", "I live in Lisbon now").await;
+    let (engine, _) = with_model(&world, vec![states(&[(LISBON, 1)]), decides(&["UPDATE 2", "ADD"])]);
+    engine.learning.learn_all().await.unwrap();
+    assert_eq!(believed(&world).await, [LISBON]);
+    assert_eq!(saying(&world, BERLIN).await.replaced_by, Some(saying(&world, LISBON).await.id));
+    // The turns themselves are ordered alike.
+    let asked = crate::recall::RecallRequest {
+        kinds: strata_core::store::ItemKinds { turns: true, memories: false, summaries: false },
+        ..crate::recall::RecallRequest::new("Where do I live?")
+    };
+    let found = engine.recall.ask(&world.user, &asked).await.unwrap();
+    let first = found.items.first().map(|found| found.item.content().to_owned());
+    assert_eq!(first.as_deref(), Some("I live in Lisbon now"), "{:?}", found.items);
+}

@@ -52,8 +52,8 @@ pub(super) async fn delete_entity(
     PathName((kind, name)): PathName<(String, String)>,
 ) -> Result<Json<Value>, ApiError> {
     if kind == "user" {
-        let user = caller.user([&Some(name)])?;
-        delete_matching(&app, &user, &Filter::always()).await?;
+        let user = caller.user_to_forget(&name)?;
+        app.forget_user(&user).await?;
     } else {
         let field = match kind.as_str() {
             "agent" => "agent_id",

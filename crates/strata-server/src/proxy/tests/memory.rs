@@ -155,6 +155,40 @@ async fn while_tools_are_called_the_prompt_stays_as_it_was() {
 }
 
 #[tokio::test]
+async fn what_was_forgotten_is_not_sent_again_in_the_next_tool_round() {
+    for way in ["session", "memory", "user"] {
+        let chatting = Chatting::start().await;
+        let memory = json!({"user_id": "ada", "text": "the spare key is under the mat"});
+        let added = chatting.server.post("/memories", memory).await.json();
+        let body =
+            json!({"user_id": "ada", "session_id": "t", "messages": [user("the key hangs in the shed")]});
+        chatting.server.post("/turns", body).await;
+        let calls =
+            json!([{"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}]);
+        let asked = json!({"role": "assistant", "content": null, "tool_calls": calls});
+        chatting.upstream.will(axum::Json(
+            json!({"choices": [{"index": 0, "message": asked, "finish_reason": "tool_calls"}]}),
+        ));
+        let question = user("where is the key");
+        chatting.chat(json!([question])).await;
+        let first = chatting.sent()[0]["content"].as_str().unwrap().to_owned();
+        assert!(first.contains("under the mat") && first.contains("in the shed"), "{first}");
+        let id = added["results"][0]["id"].as_str().unwrap();
+        let (path, gone, kept) = match way {
+            "session" => ("/sessions/t?user_id=ada".to_owned(), "in the shed", Some("under the mat")),
+            "memory" => (format!("/memories/{id}?user_id=ada"), "under the mat", Some("in the shed")),
+            _ => ("/users/ada".to_owned(), "key is under the mat", None),
+        };
+        assert_eq!(chatting.server.delete(&path).await.status, 200, "{path}");
+        let result = json!({"role": "tool", "tool_call_id": "c1", "content": "nothing here"});
+        chatting.chat(json!([question, asked, result])).await;
+        let second = chatting.sent()[0]["content"].as_str().unwrap().to_owned();
+        assert!(!second.contains(gone), "{way}: {second}");
+        assert!(kept.is_none_or(|kept| second.contains(kept)), "{way}: {second}");
+    }
+}
+
+#[tokio::test]
 async fn a_stream_is_recorded_before_its_end_is_passed_on() {
     let chatting = Chatting::start().await;
     let text = stream(&["Hel", "lo"]);

@@ -6,6 +6,7 @@ use strata_core::{MemoryId, SessionId};
 
 use super::super::error::Outcome;
 use super::super::index::{self, Kind};
+use super::super::repair;
 use super::super::scrub;
 use super::{Writing, unknown};
 
@@ -13,7 +14,7 @@ use super::{Writing, unknown};
 /// Ids are stored as bytes and named in a memory's sources as text.
 const SAID_ONLY_HERE: &str = "SELECT m.row FROM memories m
      WHERE m.user_id = ?1 AND m.source_turns IS NOT NULL AND m.session IS NOT ?2
-       AND (SELECT min(t.session_id = ?3) FROM json_each(m.source_turns) source
+       AND (SELECT min(t.session_id = ?3) FROM json_each(iif(json_valid(m.source_turns), m.source_turns, '[]')) source
             JOIN turns t ON t.user_id = ?1 AND t.id = unhex(source.value, '-'))";
 
 impl Writing<'_> {
@@ -57,6 +58,7 @@ impl Writing<'_> {
             self.forget_turns(&turns)?;
             let sql = "SELECT row FROM summaries WHERE user_id = ?1 AND session_id = ?2";
             self.forget_summaries(&self.rows(sql, [self.user_id, session_id])?)?;
+            repair::forget(self.conn, self.user_id, Some(session_id))?;
             self.conn.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([session_id])?;
             self.applied.removed.sessions += 1;
         }
@@ -97,7 +99,7 @@ impl Writing<'_> {
         for table in ["vectors", "segments", "progress", "jobs", "requests", "keys", "idempotency"] {
             self.delete_all(table)?;
         }
-        Ok(())
+        repair::forget(self.conn, self.user_id, None)
     }
 
     fn delete_all(&self, table: &str) -> Outcome<u64> {

@@ -148,23 +148,40 @@ impl Writing<'_> {
     }
 }
 
-/// Leases the job that has waited longest among those that are due or whose lease has ended, and whose session no other
+/// The row of the job that has waited longest among those that are due or whose lease has ended, and whose session no other
 /// worker holds.
+pub(crate) fn due_job(conn: &Connection, request: &LeaseRequest) -> Outcome<Option<i64>> {
+    let mut select = conn.prepare_cached(
+        "SELECT j.row FROM jobs j
+         WHERE j.status IN ('queued', 'leased')
+           AND ((j.status = 'queued' AND (j.run_at <= ?1 OR j.created_at > ?2 OR j.updated_at > ?2))
+             OR (j.status = 'leased' AND (j.lease_until <= ?1 OR j.lease_until > ?3 OR j.updated_at > ?2)))
+           AND NOT EXISTS (SELECT 1 FROM jobs o
+                           WHERE o.status = 'leased' AND o.user_id = j.user_id AND o.session = j.session
+                             AND o.lease_until > ?1 AND o.lease_until <= ?3 AND o.updated_at <= ?2)
+         ORDER BY j.run_at, j.created_at, j.id LIMIT 1",
+    )?;
+    let times = [micros(request.now), micros(request.latest()), micros(request.latest_end())];
+    Ok(select.query_row(times, |row| row.get(0)).optional()?)
+}
+
+/// Leases the job that [`due_job`] finds.
 pub(crate) fn lease_job(conn: &Connection, request: &LeaseRequest) -> Outcome<Option<Job>> {
     let now = micros(request.now);
-    let due: Option<i64> = conn
-        .prepare_cached(
-            "SELECT j.row FROM jobs j
-             WHERE j.status IN ('queued', 'leased')
-               AND ((j.status = 'queued' AND j.run_at <= ?1) OR (j.status = 'leased' AND j.lease_until <= ?1))
-               AND NOT EXISTS (SELECT 1 FROM jobs o
-                               WHERE o.status = 'leased' AND o.user_id = j.user_id AND o.session = j.session
-                                 AND o.lease_until > ?1)
-             ORDER BY j.run_at, j.created_at, j.id LIMIT 1",
+    loop {
+        let Some(due) = due_job(conn, request)? else { return Ok(None) };
+        let leased = lease_row(conn, request, due, now);
+        let Err(Fault::Damaged { error, .. }) = leased else { return leased };
+        // A job that cannot be read would stand in front of all others for ever.
+        tracing::error!(%error, "a damaged job was given up");
+        conn.prepare_cached(
+            "UPDATE jobs SET status = 'dead', lease_id = NULL, updated_at = ?2 WHERE row = ?1",
         )?
-        .query_row([now], |row| row.get(0))
-        .optional()?;
-    let Some(due) = due else { return Ok(None) };
+        .execute([due, now])?;
+    }
+}
+
+fn lease_row(conn: &Connection, request: &LeaseRequest, due: i64, now: i64) -> Outcome<Option<Job>> {
     conn.prepare_cached(
         "UPDATE jobs SET status = 'leased', attempts = attempts + 1, lease_id = ?2, lease_worker = ?3,
              lease_until = ?4, updated_at = ?5

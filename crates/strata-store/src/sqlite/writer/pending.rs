@@ -1,7 +1,7 @@
 //! The writes of one group: a write whose caller waits, and its result until the group is committed.
 
 use rusqlite::Connection;
-use strata_core::job::Job;
+use strata_core::job::{Job, JobStatus};
 use strata_core::store::{Applied, Change, ChangeSet, LeaseRequest};
 use strata_core::{Error, Result, UserId};
 use tokio::sync::oneshot;
@@ -31,6 +31,20 @@ impl PendingWrite {
             Self::Apply { changes, .. } => {
                 changes.changes.iter().any(|change| matches!(change, Change::Forget(_)))
             }
+            Self::Lease { .. } => false,
+        }
+    }
+
+    /// Whether the write enqueues a job that is due.
+    pub(super) fn enqueues(&self) -> bool {
+        match self {
+            Self::Apply { changes, .. } => changes.changes.iter().any(|change| match change {
+                Change::EnqueueJob(job) | Change::EnqueueOnce(job) => {
+                    job.status == JobStatus::Queued && job.run_at <= changes.at
+                }
+                Change::RetryJob { .. } => true,
+                _ => false,
+            }),
             Self::Lease { .. } => false,
         }
     }

@@ -1,0 +1,157 @@
+//! One damaged row stays one damaged row: reads pass over it and count it, the check names it, and a repair puts it aside.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test's own functions")]
+
+use std::path::Path;
+
+use rusqlite::Connection;
+use strata_core::store::conformance::fixture::{
+    add, ann, append, apply, at, bob, enqueue, found, job, key, lease, memory, request, session, summary,
+    words,
+};
+use strata_core::store::{Change, CheckDepth, Forget, Item, MemoryQuery, MemorySelect, Page, TurnQuery};
+use strata_core::{Store, Turn};
+use strata_store::{SqliteOptions, SqliteStore};
+use tempfile::TempDir;
+
+fn open(path: &Path) -> SqliteStore {
+    SqliteStore::open(path, SqliteOptions::default()).unwrap()
+}
+
+/// A store with a bit of everything; ann's fourth turn will be damaged.
+async fn filled(path: &Path) -> SqliteStore {
+    let store = open(path);
+    let said: Vec<String> =
+        (0..9).map(|number| format!("walnut tree number{number} in the garden")).collect();
+    append(&store, &ann(), "s", &said.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    append(&store, &bob(), "s", &["a walnut of his own"]).await;
+    add(&store, &ann(), memory("Grows walnuts")).await;
+    add(&store, &ann(), memory("Owns a ladder")).await;
+    apply(&store, &ann(), Change::PutSummary(Box::new(summary("s", 1)))).await;
+    apply(&store, &ann(), Change::AddRequest(Box::new(request(1)))).await;
+    apply(&store, &ann(), Change::AddKey(Box::new(key(1)))).await;
+    enqueue(&store, vec![job(Some("s"), 1), job(Some("t"), 2)]).await;
+    store
+}
+
+fn damage(path: &Path, sql: &str) {
+    let conn = Connection::open(path).unwrap();
+    assert_eq!(conn.execute(sql, []).unwrap(), 1, "{sql}");
+}
+
+/// Bytes that are no UTF-8.
+const BAD: &str = "CAST(x'77616c6e757420fffe' AS TEXT)";
+
+async fn turns(store: &SqliteStore, limit: u32) -> Vec<Turn> {
+    store.turns(&ann(), &TurnQuery::Range { session: session("s"), after: None, limit }).await.unwrap()
+}
+
+#[tokio::test]
+async fn reads_pass_over_a_damaged_turn_and_say_so() {
+    for indexed in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("strata.db");
+        let store = filled(&path).await;
+        if indexed {
+            store.reindex().await.unwrap();
+        }
+        damage(&path, &format!("UPDATE turns SET content = {BAD} WHERE user_id = 1 AND seq = 3"));
+        assert_eq!(store.unreadable(&ann()), 0);
+        let hits = found(&store, &ann(), &words("walnut")).await;
+        assert_eq!(hits.iter().filter(|hit| hit.contains("number")).count(), 8, "{hits:?}");
+        assert!(store.unreadable(&ann()) > 0);
+        assert_eq!(store.unreadable(&bob()), 0);
+        // Pages are as long as they were asked for, so nobody takes a short one for the end.
+        assert_eq!(turns(&store, 8).await.len(), 8);
+        assert_eq!(turns(&store, 8).await[3].seq, 4);
+        for limit in [1, 3, 20] {
+            let mut after = 0;
+            let mut fed = 0;
+            loop {
+                let batch = store.feed(&ann(), after, limit).await.unwrap();
+                let Some((last, _)) = batch.last() else { break };
+                after = *last;
+                fed += batch.iter().filter(|(_, item)| matches!(item, Item::Turn(_))).count();
+            }
+            assert_eq!(fed, 8, "in steps of {limit}");
+        }
+        let recent = TurnQuery::Recent { session: None, as_of: None, limit: 20 };
+        assert_eq!(store.turns(&ann(), &recent).await.unwrap().len(), 8);
+    }
+}
+
+/// The damages, each of one row, and the table that holds it.
+fn damages() -> Vec<(&'static str, String)> {
+    vec![
+        ("turns", format!("UPDATE turns SET content = {BAD} WHERE user_id = 1 AND seq = 3")),
+        ("turns", "UPDATE turns SET metadata = '{\"a\":' WHERE user_id = 1 AND seq = 4".to_owned()),
+        ("turns", "UPDATE turns SET role = 'wizard' WHERE user_id = 1 AND seq = 5".to_owned()),
+        ("memories", format!("UPDATE memories SET content = {BAD} WHERE content LIKE '%ladder%'")),
+        ("memories", "UPDATE memories SET source_turns = '[' WHERE content LIKE 'Grows%'".to_owned()),
+        ("sessions", "UPDATE sessions SET state = '{' WHERE user_id = 1".to_owned()),
+        ("summaries", format!("UPDATE summaries SET text = {BAD}")),
+        ("requests", "UPDATE requests SET metric = '{}'".to_owned()),
+        ("jobs", "UPDATE jobs SET payload = '{' WHERE session = 's'".to_owned()),
+        ("keys", "UPDATE keys SET scopes = 'everything'".to_owned()),
+    ]
+}
+
+async fn problems(store: &SqliteStore) -> Vec<String> {
+    store.check(CheckDepth::Thorough).await.unwrap().problems
+}
+
+#[tokio::test]
+async fn every_damaged_row_is_named_and_put_aside() {
+    for (table, sql) in damages() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("strata.db");
+        let store = filled(&path).await;
+        assert_eq!(problems(&store).await, Vec::<String>::new());
+        damage(&path, &sql);
+        let named = problems(&store).await;
+        assert!(named.iter().any(|problem| problem.contains(&format!("`{table}`"))), "{sql}: {named:?}");
+        // Rebuilding the index survives it, before the repair and after it.
+        store.reindex().await.unwrap();
+        assert_eq!(store.repair(at(50)).await.unwrap(), 1, "{sql}");
+        assert_eq!(problems(&store).await, Vec::<String>::new(), "{sql}");
+        store.reindex().await.unwrap();
+        let kept = store.quarantined().await.unwrap();
+        assert_eq!(kept.len(), 1, "{sql}");
+        assert_eq!(kept[0].table, table);
+        assert_eq!(store.repair(at(51)).await.unwrap(), 0, "a second time there is nothing to do");
+        assert_eq!(turns(&store, 20).await.len(), 9, "{sql}: no turn is lost");
+        let hits = found(&store, &ann(), &words("number7")).await;
+        assert_eq!(hits.len(), 1, "{sql}: {hits:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_bytes_of_a_damaged_text_are_kept_and_what_is_valid_of_it_stays_readable() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("strata.db");
+    let store = filled(&path).await;
+    damage(&path, &format!("UPDATE turns SET content = {BAD} WHERE user_id = 1 AND seq = 3"));
+    store.repair(at(50)).await.unwrap();
+    assert_eq!(store.quarantined().await.unwrap()[0].content["content"]["hex"], "77616c6e757420fffe");
+    let turn = turns(&store, 20).await.remove(3);
+    assert!(turn.content.starts_with("walnut "), "{}", turn.content);
+    assert!(turn.hidden.is_some(), "it is out of recall");
+    // What is forgotten is forgotten in quarantine, too.
+    apply(&store, &ann(), Change::Forget(Forget::Session(session("s")))).await;
+    assert!(store.quarantined().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_damaged_memory_does_not_stop_forgetting_and_a_damaged_job_no_other() {
+    let folder: TempDir = tempfile::tempdir().unwrap();
+    let path = folder.path().join("strata.db");
+    let store = filled(&path).await;
+    damage(&path, "UPDATE memories SET source_turns = '[' WHERE content LIKE 'Grows%'");
+    damage(&path, "UPDATE jobs SET payload = '{' WHERE session = 's'");
+    let leased = store.lease_job(&lease(9, 10)).await.unwrap().expect("the other job is due");
+    assert_eq!(leased.session.unwrap().as_str(), "t");
+    apply(&store, &ann(), Change::Forget(Forget::Session(session("s")))).await;
+    let all = MemoryQuery::new(MemorySelect::All);
+    assert_eq!(store.memories(&ann(), &all).await.unwrap().len(), 1);
+    assert!(store.sessions(&ann(), Page::first(9)).await.unwrap().is_empty());
+}

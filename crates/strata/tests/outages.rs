@@ -1,0 +1,252 @@
+//! Bad days of the disk and the clock under the real binary: what a client was told is kept, and monitors hear the truth.
+//!
+//! A library that is preloaded into the process makes writes and syncs fail or wait, and moves its clock (`support/shim.c`).
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use support::{Client, Server, Shim, Upstream, reply_to};
+
+/// How long something that has to happen may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn chat(client: &mut Client, session: &str, question: &str) -> support::Answer {
+    let body = json!({
+        "model": "m", "memory_id": session, "messages": [{"role": "user", "content": question}],
+    });
+    client.post("/v1/chat/completions", &body).unwrap()
+}
+
+fn turns(client: &mut Client, session: &str) -> Vec<Value> {
+    let answer = client.get(&format!("/sessions/{session}/turns?limit=1000")).unwrap();
+    if answer.status == 404 {
+        return Vec::new();
+    }
+    answer.json()["turns"].as_array().cloned().unwrap_or_default()
+}
+
+/// Waits until the question and its reply are each recorded once, and fails if either is doubled.
+fn await_recorded(client: &mut Client, session: &str, question: &str) {
+    let began = Instant::now();
+    loop {
+        let turns = turns(client, session);
+        let count = |text: &str| turns.iter().filter(|turn| turn["content"] == text).count();
+        let (asked, replied) = (count(question), count(&reply_to(question)));
+        assert!(
+            asked <= 1 && replied <= 1,
+            "`{question}`: {asked} times, its reply {replied} times: {turns:?}"
+        );
+        if (asked, replied) == (1, 1) {
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "`{question}` was never recorded: {turns:?}");
+        sleep(Duration::from_millis(100));
+    }
+}
+
+fn start(shim: &Shim, file: &Path, upstream: &Upstream) -> Server {
+    let upstream = format!("upstream={}", upstream.url());
+    Server::start_under(shim, file, &[&upstream, "log=warn"])
+}
+
+/// The status of `/readyz`, which has to answer within a second (and what a busy machine adds).
+fn readiness(client: &mut Client) -> u16 {
+    let began = Instant::now();
+    let status = client.get("/readyz").unwrap().status;
+    assert!(began.elapsed() < Duration::from_secs(5), "`/readyz` took {:?}", began.elapsed());
+    status
+}
+
+#[test]
+fn chats_of_a_short_outage_are_recorded_when_it_is_over() {
+    for fault in ["write enospc", "write eio", "sync eio"] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("strata.db");
+        let (shim, upstream) = (Shim::new(&file), Upstream::start());
+        let server = start(&shim, &file, &upstream);
+        let mut client = server.client();
+        assert_eq!(chat(&mut client, "s", "before the outage").status, 200);
+        await_recorded(&mut client, "s", "before the outage");
+        assert_eq!(readiness(&mut client), 200);
+        shim.set(fault);
+        let questions: Vec<String> =
+            (0..4).map(|number| format!("question {number} during {fault}")).collect();
+        for (number, question) in questions.iter().enumerate() {
+            assert_eq!(chat(&mut client, &format!("o{number}"), question).status, 200, "a chat never fails");
+        }
+        assert_eq!(readiness(&mut client), 503, "{fault}");
+        shim.set("");
+        for (number, question) in questions.iter().enumerate() {
+            await_recorded(&mut client, &format!("o{number}"), question);
+        }
+        assert_eq!(readiness(&mut client), 200, "{fault}");
+        server.stop();
+    }
+}
+
+#[test]
+fn a_chat_that_could_not_be_recorded_survives_the_death_of_the_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("strata.db");
+    // Only the log of the store fails, so that there is a place beside it.
+    let (shim, upstream) = (Shim::new(&folder.path().join("strata.db-wal")), Upstream::start());
+    let server = start(&shim, &file, &upstream);
+    let mut client = server.client();
+    chat(&mut client, "s", "before the outage");
+    await_recorded(&mut client, "s", "before the outage");
+    shim.set("write eio");
+    let question = "is this kept";
+    assert_eq!(chat(&mut client, "t", question).status, 200);
+    let kept = || fs::read_dir(folder.path().join("strata.db-spill")).map_or(0, Iterator::count);
+    let began = Instant::now();
+    while kept() == 0 {
+        assert!(began.elapsed() < PATIENCE, "the chat was not kept:\n{}", server.log());
+        sleep(Duration::from_millis(50));
+    }
+    server.kill();
+    shim.set("");
+    let server = start(&shim, &file, &upstream);
+    await_recorded(&mut server.client(), "t", question);
+    assert_eq!(kept(), 0);
+}
+
+#[test]
+fn readiness_never_hangs_on_a_slow_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("strata.db");
+    let (shim, upstream) = (Shim::new(&file), Upstream::start());
+    let server = start(&shim, &file, &upstream);
+    let mut client = server.client();
+    assert_eq!(readiness(&mut client), 200);
+    sleep(Duration::from_secs(1));
+    shim.set("slow 8000");
+    assert_eq!(readiness(&mut client), 503);
+    shim.set("");
+    let began = Instant::now();
+    while readiness(&mut client) != 200 {
+        assert!(began.elapsed() < PATIENCE, "the server is never ready again");
+    }
+}
+
+#[test]
+fn a_moved_store_takes_no_writes_and_is_not_ready() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("strata.db");
+    let server = Server::start(&file);
+    let mut client = server.client();
+    let say = |client: &mut Client, text: &str| {
+        let messages = json!([{"role": "user", "content": text}]);
+        client.post("/turns", &json!({"session_id": "s", "messages": messages})).unwrap()
+    };
+    assert_eq!(say(&mut client, "a plum").status, 201);
+    let aside = folder.path().join("aside.db");
+    fs::rename(&file, &aside).unwrap();
+    let refused = say(&mut client, "into nowhere");
+    assert_eq!(refused.status, 503);
+    assert!(refused.text().contains("strata.db"), "{}", refused.text());
+    assert_eq!(readiness(&mut client), 503);
+    fs::rename(&aside, &file).unwrap();
+    assert_eq!(say(&mut client, "a cherry").status, 201);
+    assert_eq!(readiness(&mut client), 200);
+    assert_eq!(turns(&mut client, "s").len(), 2);
+}
+
+#[test]
+fn jobs_of_a_clock_that_was_a_year_ahead_are_done_under_the_right_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("strata.db");
+    let shim = Shim::new(&file);
+    shim.set("clock 31536000\n");
+    let server = Server::start_under(&shim, &file, &["log=warn", "learn.delay_secs=3600"]);
+    let mut client = server.client();
+    let messages = json!([{"role": "user", "content": "My sister Wanda lives in Tartu."}]);
+    client.post("/turns", &json!({"session_id": "s", "messages": messages})).unwrap();
+    server.kill();
+    shim.set("");
+    let server = Server::start_under(&shim, &file, &["log=warn"]);
+    let mut client = server.client();
+    let began = Instant::now();
+    loop {
+        let jobs = client.get("/jobs?limit=100").unwrap().json();
+        let jobs = jobs["jobs"].as_array().cloned().unwrap_or_default();
+        if !jobs.is_empty() && jobs.iter().all(|job| job["status"] == "done") {
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "jobs are left: {jobs:?}\n{}", server.log());
+        sleep(Duration::from_millis(100));
+    }
+}
+
+/// The voluntary context switches of the writing thread: how often it has waited.
+fn wake_ups(process: u32, thread: &str) -> u64 {
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).unwrap().flatten();
+    let of_thread = |folder: &fs::DirEntry| {
+        fs::read_to_string(folder.path().join("comm")).is_ok_and(|name| name.trim() == thread)
+    };
+    let status = tasks.filter(of_thread).map(|task| fs::read_to_string(task.path().join("status")).unwrap());
+    let count = |status: String| {
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).unwrap();
+        line.trim().parse::<u64>().unwrap()
+    };
+    status.map(count).sum()
+}
+
+#[test]
+fn an_idle_server_does_not_wake_its_writer() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("strata.db"));
+    let mut client = server.client();
+    let messages = json!([{"role": "user", "content": "My sister Wanda lives in Tartu."}]);
+    client.post("/turns", &json!({"session_id": "s", "messages": messages})).unwrap();
+    // Learning, indexing and the mark in the file end first.
+    let began = Instant::now();
+    let idle = Duration::from_secs(5);
+    loop {
+        let before = wake_ups(server.id(), "strata-writer");
+        sleep(idle);
+        let woken = wake_ups(server.id(), "strata-writer") - before;
+        if woken <= idle.as_secs() {
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "the writer of an idle server woke {woken} times in {idle:?}");
+    }
+}
+
+#[test]
+fn forgotten_words_leave_the_files_of_an_idle_server_within_two_seconds() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("strata.db"));
+    let mut client = server.client();
+    for session in ["kept", "gone"] {
+        let content = format!("the {session}zanzibarquux is in the cellar");
+        let messages = json!([{"role": "user", "content": content}]);
+        client.post("/turns", &json!({"session_id": session, "messages": messages})).unwrap();
+    }
+    client.post("/search", &json!({"query": "gonezanzibarquux"})).unwrap();
+    sleep(Duration::from_secs(2));
+    let holding = |word: &str| {
+        let files = fs::read_dir(folder.path()).unwrap().flatten();
+        let files = files.filter(|file| file.file_name() != "strata.log");
+        let is_in = |file: &fs::DirEntry| {
+            let bytes = fs::read(file.path()).unwrap_or_default();
+            bytes.windows(word.len()).any(|window| window == word.as_bytes())
+        };
+        files.filter(is_in).map(|file| file.file_name()).collect::<Vec<_>>()
+    };
+    assert!(!holding("gonezanzibar").is_empty(), "it was never there");
+    assert_eq!(client.send("DELETE", "/sessions/gone", &[], b"").unwrap().status, 200);
+    // The row of the search names no session, so it stays until the user is forgotten.
+    assert_eq!(client.send("DELETE", "/users/default", &[], b"").unwrap().status, 200);
+    let began = Instant::now();
+    while !holding("zanzibarquux").is_empty() {
+        assert!(began.elapsed() < Duration::from_secs(2), "still in {:?}", holding("zanzibarquux"));
+        sleep(Duration::from_millis(20));
+    }
+}
