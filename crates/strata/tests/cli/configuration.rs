@@ -31,6 +31,8 @@ const PAGES: &[&[&str]] = &[
     &["memories", "delete"],
     &["memories", "restore"],
     &["memories", "forget"],
+    &["users"],
+    &["users", "forget"],
     &["learn"],
     &["jobs"],
     &["jobs", "list"],

@@ -8,6 +8,7 @@ mod configuration;
 mod evaluating;
 mod explaining;
 mod files;
+mod forgetting;
 mod harness;
 mod keys;
 mod late_models;
