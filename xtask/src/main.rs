@@ -1,14 +1,17 @@
-//! The project's own tooling: `cargo xtask check`, `tidy`, `deny`, `coverage` and `bench`.
+//! The project's own tooling: `cargo xtask check`, `tidy`, `deny`, `coverage`, `bench`, `book` and `dist`.
 //!
 //! House rules that can be checked are checked here, by code, and continuous integration runs nothing else. Nothing in
 //! here is shipped. Start reading at [`check`]; the rules themselves are in [`tidy`].
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line prints")]
 
 mod bench;
+mod book;
 mod cargo_tools;
 mod check;
 mod coverage;
 mod deny;
+mod dist;
+mod packages;
 mod process;
 mod test_run;
 mod tidy;
@@ -41,6 +44,10 @@ enum Command {
     Coverage(coverage::Arguments),
     /// Measure the release build, print one table and write JSON to target/bench.
     Bench(bench::Arguments),
+    /// Make the book of the documentation in target/book.
+    Book,
+    /// Make the files of a release in target/dist: wheel, npm package, binary and SHA256SUMS.
+    Dist,
 }
 
 fn main() -> ExitCode {
@@ -51,6 +58,8 @@ fn main() -> ExitCode {
         Command::Deny => deny::run(&workspace),
         Command::Coverage(arguments) => coverage::run(&workspace, &arguments),
         Command::Bench(arguments) => bench::run(&workspace, &arguments),
+        Command::Book => book::run(&workspace),
+        Command::Dist => dist::run(&workspace),
     });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
