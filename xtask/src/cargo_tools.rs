@@ -17,17 +17,21 @@ pub(crate) struct CargoTool {
     version: &'static str,
     /// What `cargo install` is told about it.
     flags: &'static [&'static str],
+    opt_level: &'static str,
 }
 
 /// Judges licences, sources, advisories and duplicate versions of dependencies.
-pub(crate) const DENY: CargoTool = CargoTool { name: "cargo-deny", version: "0.20.2", flags: &[] };
+pub(crate) const DENY: CargoTool =
+    CargoTool { name: "cargo-deny", version: "0.20.2", flags: &[], opt_level: "1" };
 
 /// Measures which lines the tests reach.
-pub(crate) const LLVM_COV: CargoTool = CargoTool { name: "cargo-llvm-cov", version: "0.9.1", flags: &[] };
+pub(crate) const LLVM_COV: CargoTool =
+    CargoTool { name: "cargo-llvm-cov", version: "0.9.1", flags: &[], opt_level: "1" };
 
-/// Makes web pages of the documentation. Its server, search and watcher would bring another hundred crates.
+/// Makes web pages of the documentation: it runs for a second, so it is not optimised. Its server, search and watcher would bring
+/// another hundred crates.
 pub(crate) const MDBOOK: CargoTool =
-    CargoTool { name: "mdbook", version: "0.5.4", flags: &["--no-default-features"] };
+    CargoTool { name: "mdbook", version: "0.5.4", flags: &["--no-default-features"], opt_level: "0" };
 
 impl CargoTool {
     /// The program of the pinned version: where the user has it already, else from `target/tools`.
@@ -47,7 +51,7 @@ impl CargoTool {
                 .arg("--root")
                 .arg(&folder)
                 .env("CARGO_PROFILE_DEV_DEBUG", "0")
-                .env("CARGO_PROFILE_DEV_OPT_LEVEL", "1"),
+                .env("CARGO_PROFILE_DEV_OPT_LEVEL", self.opt_level),
         )?;
         Ok(own)
     }

@@ -62,7 +62,7 @@ fn steps(workspace: &Workspace, system: SystemPackages) -> Vec<Step<'_>> {
         ("deny", Box::new(|| deny::run(workspace))),
         ("book", Box::new(|| book::run(workspace))),
         ("clippy", Box::new(|| cargo(workspace, CLIPPY))),
-        ("packages", Box::new(|| packages::check(workspace))),
+        ("packages", Box::new(|| packages::run(workspace, &packages::Arguments::default()))),
         ("tests", Box::new(|| test_run::run(workspace))),
         ("doc tests", Box::new(|| cargo(workspace, &["test", "--quiet", "--workspace", "--doc"]))),
         ("coverage", Box::new(|| coverage::print(workspace))),

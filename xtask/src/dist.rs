@@ -1,7 +1,7 @@
 //! `cargo xtask dist`: the files of a release, for the machine that runs it, with their checksums, in `target/dist`.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -15,11 +15,21 @@ use crate::workspace::Workspace;
 const BESIDE: &[&str] =
     &["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE", "packages/strata.service"];
 
-pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Package this program instead of building one.
+    #[arg(long, value_name = "FILE")]
+    binary: Option<PathBuf>,
+}
+
+pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let target = workspace.target()?;
     tools::make_venv(workspace.root(), &target)?;
     tools::make_node(workspace.root(), &target)?;
-    let binary = packages::built_by(workspace, &["build", "--release", "--locked", "--package", "strata"])?;
+    let binary = match &arguments.binary {
+        Some(binary) => std::path::absolute(binary)?,
+        None => packages::built_by(workspace, &["build", "--release", "--locked", "--package", "strata"])?,
+    };
     let out = target.join("dist");
     clear(&out)?;
     packages::build(workspace, &binary, &out, Compression::Best)?;

@@ -46,8 +46,10 @@ enum Command {
     Bench(bench::Arguments),
     /// Make the book of the documentation in target/book.
     Book,
+    /// Make the wheel and the npm package for the tests, and install them in target/packages.
+    Packages(packages::Arguments),
     /// Make the files of a release in target/dist: wheel, npm package, binary and SHA256SUMS.
-    Dist,
+    Dist(dist::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -59,7 +61,8 @@ fn main() -> ExitCode {
         Command::Coverage(arguments) => coverage::run(&workspace, &arguments),
         Command::Bench(arguments) => bench::run(&workspace, &arguments),
         Command::Book => book::run(&workspace),
-        Command::Dist => dist::run(&workspace),
+        Command::Packages(arguments) => packages::run(&workspace, &arguments),
+        Command::Dist(arguments) => dist::run(&workspace, &arguments),
     });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

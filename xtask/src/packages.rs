@@ -11,7 +11,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use crate::tools::{node_folder, venv};
+use crate::tools::{node_folder, packages_folder, venv};
 use crate::workspace::Workspace;
 use crate::{process, test_run};
 
@@ -23,15 +23,20 @@ pub(crate) enum Compression {
     Best,
 }
 
-/// Where the packages of the check are.
-pub(crate) fn folder(target: &Path) -> PathBuf {
-    target.join("packages")
+#[derive(Default, clap::Args)]
+pub(crate) struct Arguments {
+    /// Package this program instead of the one that the tests use.
+    #[arg(long, value_name = "FILE")]
+    binary: Option<PathBuf>,
 }
 
 /// The check's step: builds the tests, and packages with the binary that they use.
-pub(crate) fn check(workspace: &Workspace) -> Result<()> {
-    let built = built_by(workspace, test_run::BUILD)?;
-    let out = folder(&workspace.target()?);
+pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
+    let built = match &arguments.binary {
+        Some(binary) => binary.clone(),
+        None => built_by(workspace, test_run::BUILD)?,
+    };
+    let out = packages_folder(&workspace.target()?);
     clear(&out)?;
     let binary = stripped(&built, &out)?;
     build(workspace, &binary, &out, Compression::Fast)?;

@@ -4,9 +4,9 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use crate::process;
 use crate::tools::{self, TestModel};
 use crate::workspace::Workspace;
-use crate::{packages, process};
 
 /// The configuration of nextest.
 pub(crate) const NEXTEST_CONFIG: &str = "xtask/nextest.toml";
@@ -37,6 +37,6 @@ pub(crate) fn with_venv<'a>(workspace: &Workspace, command: &'a mut Command) -> 
     }
     let command = command.env("STRATA_TEST_VENV", tools::venv(&target));
     let command = command.env("STRATA_TEST_API_VENV", tools::api_venv(&target));
-    let command = command.env("STRATA_TEST_PACKAGES", packages::folder(&target));
+    let command = command.env("STRATA_TEST_PACKAGES", tools::packages_folder(&target));
     Ok(command.env("STRATA_TEST_NODE", tools::node_folder(&target)))
 }

@@ -35,8 +35,8 @@ fn a_difference_is_found() {
     for (from, to) in [
         ("\"/turns\":", "\"/messages\":"),
         ("\"name\":\"as_of\"", "\"name\":\"at\""),
-        ("\"retrieval_path\":{", "\"path\":{"),
-        ("\"seq\":{\"description\":\"Its place", "\"seq\":{\"type\":\"string\",\"description\":\"Its place"),
+        ("\"turn_count\":{", "\"turns\":{"),
+        ("\"required\":[\"sessions\"]", "\"required\":[]"),
     ] {
         let changed = document.replacen(from, to, 1);
         assert_ne!(changed, document, "the document has {from}");
