@@ -93,7 +93,7 @@ mod tests {
         .map(|(name, page)| (name.to_owned(), page))
         .into();
         assert_eq!(dead_links(&pages), Vec::<String>::new());
-        let mut broken = pages.clone();
+        let mut broken = pages;
         broken.insert("c.html".to_owned(), page("<a href=\"d.html\"></a><a href=\"a.html#gone\"></a>"));
         assert_eq!(dead_links(&broken), ["  c.html: d.html", "  c.html: a.html#gone"]);
     }

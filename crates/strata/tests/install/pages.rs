@@ -31,6 +31,13 @@ fn the_readme_leads_a_newcomer_from_the_package_to_a_backup() {
     assert!(reminded, "the model is asked with memory: {asked:?}");
 }
 
+/// The README's `strata demo` goes on serving; here it ends by itself.
+#[test]
+fn the_demo_needs_nothing() {
+    let page = "```console\n$ strata demo --no-serve\nmessages … weeks … memories\n```\n";
+    Newcomer::with_packages().follow_text("the demo", page, &packages().join("venv"));
+}
+
 #[test]
 fn getting_started_runs() {
     Newcomer::with_packages().follow("docs/getting-started.md", &packages().join("venv"));
@@ -141,6 +148,11 @@ struct Script {
 
 const MARK: &str = "@@ ";
 
+/// Commands that not every build has. They are skipped where the program does not list them.
+const OPTIONAL: [&str; 2] = ["demo", "restore"];
+
+const SKIPPED: &str = "not in this build";
+
 impl Script {
     fn of(page: &str, port: &str) -> Self {
         let stop = "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n";
@@ -187,6 +199,12 @@ impl Script {
         }
         for (command, promised) in commands {
             let number = self.promises.len();
+            let command = match OPTIONAL.iter().find(|name| command.starts_with(&format!("strata {name} "))) {
+                Some(name) => {
+                    format!("if strata help | grep -q '^  {name} '; then\n{command}\nelse echo {SKIPPED}\nfi")
+                }
+                None => command,
+            };
             writeln!(self.text, "echo '{MARK}{number}'\n{{\n{command}\n}} 2>&1\necho\necho '{MARK}end'")
                 .unwrap();
             self.promises.push(promised);
@@ -198,7 +216,10 @@ impl Script {
         let mut unmet = Vec::new();
         for (number, promised) in self.promises.iter().enumerate() {
             let printed = output.split(&format!("{MARK}{number}\n")).nth(1).unwrap_or_default();
-            let mut lines = printed.split(MARK).next().unwrap_or_default().lines();
+            let mut lines = printed.split(MARK).next().unwrap_or_default().lines().peekable();
+            if lines.peek() == Some(&SKIPPED) {
+                continue;
+            }
             for line in promised {
                 if line.trim() != "…" && !lines.any(|printed| has_words(printed, line)) {
                     unmet.push(line.clone());
