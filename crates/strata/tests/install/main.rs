@@ -7,6 +7,7 @@
 mod clients;
 mod deployment;
 mod pages;
+mod rust;
 #[path = "../support/mod.rs"]
 mod support;
 
