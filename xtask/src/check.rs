@@ -8,7 +8,7 @@ use anyhow::{Error, Result, anyhow};
 
 use crate::tools::{self, SystemPackages};
 use crate::workspace::Workspace;
-use crate::{coverage, deny, process, test_run, tidy};
+use crate::{book, coverage, deny, packages, process, test_run, tidy};
 
 /// What `--help` says about the steps; a test compares it with [`steps`].
 const HELP: &str = "\
@@ -18,7 +18,11 @@ The steps run in this order until one fails; a table at the end shows what each 
   tools      the packages and the small model that tests use, into target/venv, venv-apis and node
   deny       licences, sources, duplicate versions and advisories of dependencies (deny.toml);
              builds cargo-deny into target/tools once
+  book       the documentation as web pages in target/book, with links that lead somewhere;
+             builds mdBook into target/tools once
   clippy     all lints, as errors
+  packages   builds all tests; makes the wheel and the npm package with the binary that they use, and
+             installs each into a clean environment, in target/packages
   tests      all tests, with nextest where it is installed
   doc tests  the examples in the documentation
   coverage   which lines the tests of language, core and engine reach: printed, never a failure;
@@ -56,7 +60,9 @@ fn steps(workspace: &Workspace, system: SystemPackages) -> Vec<Step<'_>> {
         ("tidy", Box::new(|| tidy::run(workspace))),
         ("tools", Box::new(move || install(workspace, system))),
         ("deny", Box::new(|| deny::run(workspace))),
+        ("book", Box::new(|| book::run(workspace))),
         ("clippy", Box::new(|| cargo(workspace, CLIPPY))),
+        ("packages", Box::new(|| packages::run(workspace, &packages::Arguments::default()))),
         ("tests", Box::new(|| test_run::run(workspace))),
         ("doc tests", Box::new(|| cargo(workspace, &["test", "--quiet", "--workspace", "--doc"]))),
         ("coverage", Box::new(|| coverage::print(workspace))),

@@ -1,14 +1,17 @@
-//! The project's own tooling: `cargo xtask check`, `tidy`, `deny`, `coverage`, `torture` and `bench`.
+//! The project's own tooling: `cargo xtask check`, `tidy`, `deny`, `coverage`, `torture`, `bench`, `book` and `dist`.
 //!
 //! House rules that can be checked are checked here, by code, and continuous integration runs nothing else. Nothing in
 //! here is shipped. Start reading at [`check`]; the rules themselves are in [`tidy`].
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line prints")]
 
 mod bench;
+mod book;
 mod cargo_tools;
 mod check;
 mod coverage;
 mod deny;
+mod dist;
+mod packages;
 mod process;
 mod test_run;
 mod tidy;
@@ -44,6 +47,12 @@ enum Command {
     Torture(torture::Arguments),
     /// Measure the release build, print one table and write JSON to target/bench.
     Bench(bench::Arguments),
+    /// Make the book of the documentation in target/book.
+    Book,
+    /// Make the wheel and the npm package for the tests, and install them in target/packages.
+    Packages(packages::Arguments),
+    /// Make the files of a release in target/dist: wheel, npm package, binary and SHA256SUMS.
+    Dist(dist::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -55,6 +64,9 @@ fn main() -> ExitCode {
         Command::Coverage(arguments) => coverage::run(&workspace, &arguments),
         Command::Torture(arguments) => torture::run(&workspace, &arguments),
         Command::Bench(arguments) => bench::run(&workspace, &arguments),
+        Command::Book => book::run(&workspace),
+        Command::Packages(arguments) => packages::run(&workspace, &arguments),
+        Command::Dist(arguments) => dist::run(&workspace, &arguments),
     });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

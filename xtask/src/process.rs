@@ -25,6 +25,17 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{shown}` printed invalid UTF-8"))
 }
 
+/// Runs a program and gives what it printed to stdout; what it says on stderr is shown as it comes.
+pub(crate) fn stdout(command: &mut Command) -> Result<String> {
+    let shown = show(command);
+    let output =
+        command.stderr(Stdio::inherit()).output().with_context(|| format!("`{shown}` did not start"))?;
+    if !output.status.success() {
+        bail!("`{shown}` failed ({})", output.status);
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("`{shown}` printed invalid UTF-8"))
+}
+
 /// Whether a program runs and is content, whatever it prints.
 pub(crate) fn succeeds(program: &str, arguments: &[&str]) -> bool {
     Command::new(program)

@@ -11,6 +11,9 @@ use crate::workspace::Workspace;
 /// The configuration of nextest.
 pub(crate) const NEXTEST_CONFIG: &str = "xtask/nextest.toml";
 
+/// The build of [`run`], without running anything: nextest builds with the same command.
+pub(crate) const BUILD: &[&str] = &["test", "--no-run", "--workspace"];
+
 /// Runs all tests except those of the documentation. Nextest gives each test its own process.
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     let mut cargo = workspace.cargo();
@@ -34,5 +37,6 @@ pub(crate) fn with_venv<'a>(workspace: &Workspace, command: &'a mut Command) -> 
     }
     let command = command.env("STRATA_TEST_VENV", tools::venv(&target));
     let command = command.env("STRATA_TEST_API_VENV", tools::api_venv(&target));
+    let command = command.env("STRATA_TEST_PACKAGES", tools::packages_folder(&target));
     Ok(command.env("STRATA_TEST_NODE", tools::node_folder(&target)))
 }

@@ -103,6 +103,11 @@ pub(crate) fn node_folder(target: &Path) -> PathBuf {
     target.join("node")
 }
 
+/// Where the check makes and installs our own packages.
+pub(crate) fn packages_folder(target: &Path) -> PathBuf {
+    target.join("packages")
+}
+
 /// What the virtual environment is made from.
 const PINS: &str = "xtask/requirements.txt";
 

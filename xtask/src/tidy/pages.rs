@@ -1,11 +1,18 @@
-//! What the documentation must have: the pages that a newcomer looks for, an Unreleased section, a way to every page.
+//! What the documentation must have: the pages that a newcomer looks for, an Unreleased section, a book of all pages.
 
 use super::Problem;
 use super::tree::File;
 
 /// Pages that a newcomer looks for.
-const NEEDED: &[&str] =
-    &["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
+const NEEDED: &[&str] = &[
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "LICENSE-MIT",
+    "LICENSE-APACHE",
+    "docs/SUMMARY.md",
+];
 
 pub(super) fn check(files: &[File]) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -22,17 +29,26 @@ pub(super) fn check(files: &[File]) -> Vec<Problem> {
             "add the section at the top",
         ));
     }
-    let entrances = [text("README.md"), text("ARCHITECTURE.md")];
-    for page in files.iter().filter(|file| file.path.starts_with("docs/") && file.path.ends_with(".md")) {
-        if !entrances.iter().flatten().any(|entrance| entrance.contains(&page.path)) {
+    let contents = text("docs/SUMMARY.md").unwrap_or_default();
+    for page in files.iter().filter(|file| is_page(&file.path)) {
+        let name = page.path.trim_start_matches("docs/");
+        if !contents.contains(&format!("]({name})")) {
+            problems.push(Problem::new(&page.path, "is no page of the book", "add it to docs/SUMMARY.md"));
+        }
+        // The book has nothing beside its pages.
+        if page.text.contains("](../") {
             problems.push(Problem::new(
                 &page.path,
-                "is linked from neither README.md nor ARCHITECTURE.md",
-                "link it",
+                "links to a file outside docs",
+                "name the file instead, in backticks",
             ));
         }
     }
     problems
+}
+
+fn is_page(path: &str) -> bool {
+    path.starts_with("docs/") && path.ends_with(".md") && path != "docs/SUMMARY.md"
 }
 
 #[cfg(test)]
@@ -57,8 +73,10 @@ mod tests {
     }
 
     #[test]
-    fn every_page_can_be_reached() {
+    fn every_page_is_in_the_book_and_stays_inside() {
         assert_eq!(problems(&[("docs/a.md", "text")]).len(), 1);
-        assert_eq!(problems(&[("docs/a.md", "text"), ("README.md", "see [a](docs/a.md)")]), []);
+        let contents = ("docs/SUMMARY.md", "- [a](a.md)");
+        assert_eq!(problems(&[("docs/a.md", "text"), contents]), []);
+        assert_eq!(problems(&[("docs/a.md", "see [b](../b.md)"), contents]).len(), 1);
     }
 }

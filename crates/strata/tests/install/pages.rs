@@ -1,0 +1,262 @@
+//! The README and the pages of the book, as a newcomer would follow them: with the package alone, in an empty folder.
+//!
+//! Blocks in `sh` are run, and so are those in `python` and `js`; in `console`, lines after `$` are run, and each line of output has to
+//! come with its words in their order (`…` stands for anything). Blocks in `bash` are not run. Only ports and the model are ours.
+
+use std::fmt::Write as _;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::support::{Apis, show};
+use super::{packages, root, tool};
+
+#[test]
+fn the_readme_leads_a_newcomer_from_the_package_to_a_backup() {
+    let newcomer = Newcomer::with_packages();
+    let wheel = only_file(&packages(), ".whl");
+    std::os::unix::fs::symlink(&wheel, newcomer.folder.path().join(wheel.file_name().unwrap())).unwrap();
+    let environment = newcomer.folder.path().join("environment");
+    let made = Command::new("python3").args(["-m", "venv"]).arg(&environment).output().unwrap();
+    assert!(made.status.success(), "{}", show(&made));
+    newcomer.follow("README.md", &environment);
+    assert!(environment.join("bin/strata").is_file(), "the README installs the program");
+    let asked = newcomer.model.received();
+    let reminded = asked.iter().any(|request| {
+        let text = request.body.to_string();
+        text.contains("What is my canoe called?")
+            && text.contains("<strata_memory>")
+            && text.contains("Heron")
+    });
+    assert!(reminded, "the model is asked with memory: {asked:?}");
+}
+
+/// The README's `strata demo` goes on serving; here it ends by itself.
+#[test]
+fn the_demo_needs_nothing() {
+    let page = "```console\n$ strata demo --no-serve\nmessages … weeks … memories\n```\n";
+    Newcomer::with_packages().follow_text("the demo", page, &packages().join("venv"));
+}
+
+#[test]
+fn getting_started_runs() {
+    Newcomer::with_packages().follow("docs/getting-started.md", &packages().join("venv"));
+}
+
+#[test]
+fn the_page_about_http_runs() {
+    Newcomer::with_packages().follow("docs/http.md", &packages().join("venv"));
+}
+
+#[test]
+fn the_page_about_the_clients_runs() {
+    Newcomer::with_packages().follow("docs/sdk.md", &packages().join("venv"));
+}
+
+#[test]
+fn the_page_about_operations_runs() {
+    Newcomer::with_packages().follow("docs/operations.md", &packages().join("venv"));
+}
+
+#[test]
+fn the_pages_of_the_packages_run() {
+    let newcomer = Newcomer::with_packages();
+    for (page, package) in [("packages/python/README.md", ".whl"), ("packages/npm/README.md", ".tgz")] {
+        let text = std::fs::read_to_string(root().join(page)).unwrap();
+        let (installing, using) = text.split_once("strata serve &").unwrap();
+        assert!(installing.contains(&format!("*{package}")), "{page} says how to install");
+        // The packages are installed already.
+        newcomer.follow_text(page, &format!("```sh\nstrata serve &{using}"), &packages().join("venv"));
+    }
+}
+
+#[test]
+fn a_page_that_promises_too_much_fails() {
+    let check = |block: &str| Script::of(block, "1").unmet(&format!("{MARK}0\none two\nthree\n{MARK}end\n"));
+    assert_eq!(check("```console\n$ x\none … two\nthree\n```\n"), Vec::<String>::new());
+    assert_eq!(check("```console\n$ x\ntwo one\n```\n").len(), 1);
+    assert_eq!(check("```console\n$ x\nthree\none\n```\n").len(), 1, "the order counts");
+    assert_eq!(check("```console\n$ x\n$ y\nthree\n```\n").len(), 1, "each command has its own output");
+}
+
+/// A person with an empty folder, the packages and a model.
+struct Newcomer {
+    folder: tempfile::TempDir,
+    model: Apis,
+}
+
+impl Newcomer {
+    fn with_packages() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let modules = packages().join("node/node_modules");
+        std::os::unix::fs::symlink(modules, folder.path().join("node_modules")).unwrap();
+        Self { folder, model: Apis::start() }
+    }
+
+    fn follow(&self, page: &str, environment: &Path) {
+        self.follow_text(page, &std::fs::read_to_string(root().join(page)).unwrap(), environment);
+    }
+
+    fn follow_text(&self, page: &str, text: &str, environment: &Path) {
+        let port = free_port();
+        let text = text.replace("127.0.0.1:8100", &format!("127.0.0.1:{port}"));
+        let script = Script::of(&text.replace("https://api.openai.com/v1", &self.model.url()), &port);
+        assert!(script.commands > 0, "{page} has something to run");
+        let file = self.folder.path().join("page.sh");
+        std::fs::write(&file, &script.text).unwrap();
+        let output = self.shell(environment, &port).arg(&file).output().unwrap();
+        assert!(output.status.success(), "{page}\n{}\n{}", show(&output), script.text);
+        let unmet = script.unmet(&String::from_utf8_lossy(&output.stdout));
+        assert!(
+            unmet.is_empty(),
+            "{page} promises what does not come:\n{}\n{}",
+            unmet.join("\n"),
+            show(&output)
+        );
+    }
+
+    /// A shell without the settings of the machine.
+    fn shell(&self, environment: &Path, port: &str) -> Command {
+        let mut shell = Command::new("bash");
+        for (name, _) in std::env::vars_os() {
+            let name = name.to_string_lossy().into_owned();
+            if name.starts_with("STRATA_") || name.starts_with("XDG_") || name.starts_with("PYTHON") {
+                shell.env_remove(name);
+            }
+        }
+        let mut path = vec![environment.join("bin")];
+        path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+        shell.current_dir(self.folder.path()).env("HOME", self.folder.path());
+        shell.env("PATH", std::env::join_paths(path).unwrap());
+        shell.env("STRATA_LISTEN", format!("127.0.0.1:{port}"));
+        // A debug build on a busy machine is slower than a chat would wait.
+        shell.env("STRATA_MEMORY_DEADLINE_MS", "60000");
+        shell.env("PIP_NO_INDEX", "1").env("PIP_DISABLE_PIP_VERSION_CHECK", "1");
+        // The application that gets a memory has its own packages.
+        shell.env("OPENAI_API_KEY", "sk-test").env("PYTHONPATH", site_packages());
+        shell
+    }
+}
+
+/// The blocks of a page as one script.
+struct Script {
+    text: String,
+    commands: usize,
+    /// For each command of a `console` block, in order, the lines that it promises.
+    promises: Vec<Vec<String>>,
+}
+
+const MARK: &str = "@@ ";
+
+/// Commands that not every build has. They are skipped where the program does not list them.
+const OPTIONAL: [&str; 2] = ["demo", "restore"];
+
+const SKIPPED: &str = "not in this build";
+
+impl Script {
+    fn of(page: &str, port: &str) -> Self {
+        let stop = "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n";
+        let mut script = Self { text: format!("set -e\n{stop}"), commands: 0, promises: Vec::new() };
+        for block in page.split("\n```").skip(usize::from(!page.starts_with("```"))).step_by(2) {
+            let (language, code) = block.trim_start_matches('`').split_once('\n').unwrap_or((block, ""));
+            script.commands += 1;
+            match language {
+                "sh" => code.lines().for_each(|line| script.add_line(line, port)),
+                "console" => script.add_console(&format!("{code}\n")),
+                "python" => script.add_program("python -", code),
+                "js" => script.add_program("cat > block.mjs && node block.mjs", code),
+                _ => script.commands -= 1,
+            }
+        }
+        script
+    }
+
+    fn add_line(&mut self, line: &str, port: &str) {
+        match line.strip_suffix('&').filter(|line| line.contains("strata serve")) {
+            Some(serve) => write!(
+                self.text,
+                "{serve} > serve.log 2>&1 &\nuntil curl -sf http://127.0.0.1:{port}/readyz > ready.json\n\
+                 do kill -0 $! || {{ cat serve.log; exit 1; }}\nsleep 0.05\ndone\n"
+            )
+            .unwrap(),
+            None => writeln!(self.text, "{line}").unwrap(),
+        }
+    }
+
+    fn add_program(&mut self, run: &str, code: &str) {
+        writeln!(self.text, "{run} <<'END_OF_BLOCK'\n{code}\nEND_OF_BLOCK").unwrap();
+    }
+
+    fn add_console(&mut self, code: &str) {
+        let mut commands: Vec<(String, Vec<String>)> = Vec::new();
+        for line in code.lines() {
+            match (line.strip_prefix("$ "), line.strip_prefix("> "), commands.last_mut()) {
+                (Some(command), ..) => commands.push((command.to_owned(), Vec::new())),
+                (_, Some(more), Some((command, _))) => write!(command, "\n{more}").unwrap(),
+                (.., Some((_, promised))) if !line.trim().is_empty() => promised.push(line.to_owned()),
+                _ => {}
+            }
+        }
+        for (command, promised) in commands {
+            let number = self.promises.len();
+            let command = match OPTIONAL.iter().find(|name| command.starts_with(&format!("strata {name} "))) {
+                Some(name) => {
+                    format!("if strata help | grep -q '^  {name} '; then\n{command}\nelse echo {SKIPPED}\nfi")
+                }
+                None => command,
+            };
+            writeln!(self.text, "echo '{MARK}{number}'\n{{\n{command}\n}} 2>&1\necho\necho '{MARK}end'")
+                .unwrap();
+            self.promises.push(promised);
+        }
+    }
+
+    /// The promised lines that did not come.
+    fn unmet(&self, output: &str) -> Vec<String> {
+        let mut unmet = Vec::new();
+        for (number, promised) in self.promises.iter().enumerate() {
+            let printed = output.split(&format!("{MARK}{number}\n")).nth(1).unwrap_or_default();
+            let mut lines = printed.split(MARK).next().unwrap_or_default().lines().peekable();
+            if lines.peek() == Some(&SKIPPED) {
+                continue;
+            }
+            for line in promised {
+                if line.trim() != "…" && !lines.any(|printed| has_words(printed, line)) {
+                    unmet.push(line.clone());
+                }
+            }
+        }
+        unmet
+    }
+}
+
+/// Whether a line has the words of another one, in their order.
+fn has_words(line: &str, wanted: &str) -> bool {
+    let mut rest = line;
+    wanted.split_whitespace().filter(|word| *word != "…").all(|word| match rest.find(word) {
+        Some(at) => {
+            rest = &rest[at + word.len()..];
+            true
+        }
+        None => false,
+    })
+}
+
+fn only_file(folder: &Path, ending: &str) -> PathBuf {
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut found = files.filter(|path| path.to_string_lossy().ends_with(ending));
+    let file = found.next().unwrap_or_else(|| panic!("no {ending} in {}", folder.display()));
+    assert_eq!(found.next(), None, "one {ending} in {}", folder.display());
+    file
+}
+
+/// Where the packages of the virtual environment with tools are; `openai` is among them.
+fn site_packages() -> PathBuf {
+    let program = "import sysconfig; print(sysconfig.get_path('purelib'))";
+    let output = Command::new(tool("python")).args(["-c", program]).output().unwrap();
+    PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())
+}
+
+fn free_port() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string()
+}
