@@ -11,6 +11,7 @@ mod contexts;
 mod conversation;
 mod engine;
 pub mod filter;
+pub mod hygiene;
 mod imports;
 pub mod index;
 mod jobs;

@@ -1,8 +1,9 @@
 //! `strata doctor`: checks the configuration, the file, the index and the disk, and advises what to do.
 
 mod background;
+mod memories;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -23,13 +24,29 @@ use crate::output::Output;
 
 /// Check the configuration, the store, its index and the disk
 ///
-/// Exits with 1 if there is a problem, and says what to do about it.
+/// Exits with 1 if there is a problem, and says what to do about it. With `--memories`, examines the memories instead and
+/// offers to mend what it finds.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  strata doctor --store sqlite:strata.db")]
+#[command(
+    after_help = "Example:\n  strata doctor --store sqlite:strata.db\n  strata doctor --memories --user ada\n  \
+                  strata doctor --memories --from mem0.json --json"
+)]
 pub(crate) struct Args {
     /// Skip the checks that read the whole store
     #[arg(long)]
     quick: bool,
+    /// Examine the memories: duplicates, missed contradictions, junk, stale todos, memories never recalled, and secrets
+    #[arg(long, conflicts_with = "quick")]
+    memories: bool,
+    /// Examine the memories of this mem0 export instead of the store's
+    #[arg(long, value_name = "FILE", requires = "memories")]
+    from: Option<PathBuf>,
+    /// Mend everything that has a safe remedy without asking
+    #[arg(long, requires = "memories")]
+    yes: bool,
+    /// Only memories of this user [default: all users]
+    #[arg(long, value_name = "USER", requires = "memories")]
+    user: Option<UserId>,
     #[command(flatten)]
     json: JsonArgs,
 }
@@ -98,6 +115,9 @@ impl Finding {
 }
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
+    if args.memories {
+        return Box::pin(memories::run(args, context, output)).await;
+    }
     let mut findings = check_configuration(context);
     let mut health = None;
     let embedder = strata::embedder(&context.config);
