@@ -15,7 +15,23 @@ impl Clock for MicrosecondClock {
     }
 }
 
-/// Truncates a timestamp to the microsecond.
+/// Truncates a timestamp to the microsecond, and in the very last second to that second: its microseconds are no timestamp, so
+/// that a store could not read them back.
 pub(crate) fn to_micros(timestamp: Timestamp) -> Timestamp {
-    Timestamp::from_microsecond(timestamp.as_microsecond()).unwrap_or(timestamp)
+    Timestamp::from_microsecond(timestamp.as_microsecond())
+        .or_else(|_| Timestamp::from_second(timestamp.as_second()))
+        .unwrap_or(timestamp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_timestamp_can_be_read_back() {
+        for timestamp in [Timestamp::MAX, Timestamp::MIN, Timestamp::UNIX_EPOCH] {
+            let stored = to_micros(timestamp).as_microsecond();
+            assert_eq!(Timestamp::from_microsecond(stored).unwrap(), to_micros(timestamp));
+        }
+    }
 }

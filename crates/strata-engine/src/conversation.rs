@@ -32,8 +32,8 @@ use strata_core::id::{RequestId, SessionId, TurnId, UserId};
 use strata_core::metric::ErrorStage;
 use strata_core::ports::{ChatAnswer, ChatMessage, ChatModel, ChatRequest, Spent, Timer};
 use strata_core::scope::Scope;
-use strata_core::turn::NewMessage;
-use strata_core::turn::Role;
+use strata_core::store::TurnQuery;
+use strata_core::turn::{NewMessage, Role, Turn};
 
 /// The most characters of the reason of a failure that are recorded.
 const MAX_REASON_CHARS: usize = 1_000;
@@ -162,9 +162,20 @@ impl Conversation {
             // The message is recorded, and the reply says so. The row says why nothing is recalled.
             tracing::warn!(%error, "memory replies without what it recalls");
         }
-        let (text, recalled) = librarian::reply(message, &learned, items, self.clock.now());
+        let last = self.said_before(user, session, recorded.turns.first().map_or(0, |turn| turn.seq)).await?;
+        let (text, recalled) = librarian::reply(message, &learned, items, last, self.clock.now());
         let status = ReplyStatus::MemoryAlone;
         Ok(ChatReply { text, status, turn, request_id, recalled, learned, spent: Spent::default() })
+    }
+
+    /// The turn right before `seq`, if it is visible.
+    async fn said_before(&self, user: &UserId, session: &SessionId, seq: u64) -> Result<Option<Turn>> {
+        if seq == 0 {
+            return Ok(None);
+        }
+        let query = TurnQuery::Range { session: session.clone(), after: seq.checked_sub(2), limit: 1 };
+        let turns = self.recording.store.turns(user, &query).await?;
+        Ok(turns.into_iter().find(|turn| turn.hidden.is_none()))
     }
 
     /// The messages for the model; only the user's message if the session cannot be read.

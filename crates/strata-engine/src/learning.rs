@@ -10,6 +10,7 @@
 mod as_said;
 mod by_hand;
 mod checked;
+mod compare;
 mod evict;
 mod explain;
 mod extract;

@@ -12,6 +12,7 @@ mod conversation;
 mod engine;
 pub mod filter;
 mod forgetting;
+pub mod hygiene;
 mod imports;
 pub mod index;
 mod jobs;

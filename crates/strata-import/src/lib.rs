@@ -2,13 +2,21 @@
 //!
 //! The source is only read. The id of every turn and summary is derived from the source's own ids. So a second run adds
 //! nothing, a run after a crash continues where the first ended, and a source that has grown adds only its new messages.
-//! Deliberately absent: the meaning of the messages. Start reading at [`sqlite`], then [`source`]. [`transfer()`] moves a whole
-//! store of Strata into another one.
+//! Deliberately absent: the meaning of the messages. Start reading at [`sqlite`], then [`source`]. [`file()`] imports the files
+//! of other programs, [`archive`] writes a store as JSON lines and reads them back, and [`transfer()`] moves a whole store of
+//! Strata into another one.
 
+pub mod archive;
+mod file;
+mod foreign;
+mod formats;
 mod source;
 mod transfer;
 mod values;
 
+pub use file::{FileMemory, FileOptions, FileProgress, file, mem0_memories, recognise};
+pub use foreign::{FileReport, Skips};
+pub use formats::Format;
 pub use transfer::{Transferred, transfer};
 
 use std::collections::{HashMap, HashSet, VecDeque};

@@ -59,7 +59,12 @@ fn real(number: f64) -> Option<Timestamp> {
     number.is_finite().then(|| Timestamp::from_microsecond((number * 1e6).round() as i64).ok()).flatten()
 }
 
-fn written(text: &str) -> Option<Timestamp> {
+/// A time as a number since the epoch.
+pub(super) fn number(number: f64) -> Option<Timestamp> {
+    real(number)
+}
+
+pub(super) fn written(text: &str) -> Option<Timestamp> {
     let zoned = || text.parse::<Timestamp>().ok();
     let civil = || text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp());
     let number = || text.parse::<i64>().ok().and_then(integer);

@@ -9,6 +9,7 @@ pub mod cues;
 pub mod plan;
 pub mod rules;
 mod same;
+pub mod secrets;
 pub mod sentences;
 pub mod statements;
 pub mod text;

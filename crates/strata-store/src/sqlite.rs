@@ -14,6 +14,7 @@ mod feed;
 mod index;
 mod read;
 mod repair;
+mod restore;
 mod row;
 mod schema;
 mod scrub;
@@ -92,6 +93,18 @@ impl SqliteStore {
         let target = target.into();
         // Not in a transaction of its own: the copy makes one.
         self.readers.run_bare(move |conn| backup::backup(conn, &target)).await
+    }
+
+    /// Copies the store in the file at `source`, such as a backup, to `target`, which must not exist and appears whole or not
+    /// at all. A file that is not a store is refused.
+    pub fn copy(source: &Path, target: &Path) -> Result<()> {
+        restore::copy(source, target).map_err(Error::from)
+    }
+
+    /// Gives the store at `from`, which no process uses, the name `store`. A store that is there is kept as `aside`; one that
+    /// another process uses is a conflict, and stays.
+    pub fn replace(from: &Path, store: &Path, aside: &Path) -> Result<()> {
+        restore::replace(from, store, aside).map_err(Error::from)
     }
 
     /// Rebuilds the text index from the turns and memories. Until it is done, searches find everything, more slowly.

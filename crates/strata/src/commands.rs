@@ -3,11 +3,15 @@
 pub(crate) mod add;
 pub(crate) mod backup;
 pub(crate) mod chat;
+pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod context;
+pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod eval;
 pub(crate) mod explain;
+pub(crate) mod export;
+mod ids;
 pub(crate) mod import;
 pub(crate) mod jobs;
 pub(crate) mod keys;
@@ -16,9 +20,11 @@ pub(crate) mod mcp;
 pub(crate) mod memories;
 pub(crate) mod migrate;
 pub(crate) mod models;
+mod progress;
 pub(crate) mod prompt;
 pub(crate) mod record;
 pub(crate) mod reindex;
+pub(crate) mod restore;
 pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod sessions;
@@ -45,6 +51,7 @@ use crate::output::Output;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Serve(serve::Args),
+    Demo(demo::Args),
     Chat(chat::Args),
     Mcp(mcp::Args),
     Record(record::Args),
@@ -60,14 +67,19 @@ pub(crate) enum Command {
     Learn(learn::Args),
     Jobs(jobs::Args),
     Import(import::Args),
+    Export(export::Args),
+    Users(users::Args),
     Keys(keys::Args),
     Doctor(doctor::Args),
     Backup(backup::Args),
+    Restore(restore::Args),
     Migrate(migrate::Args),
     Reindex(reindex::Args),
     Eval(eval::Args),
     Models(models::Args),
     Config(config::Args),
+    Completions(completions::Args),
+    Man(completions::ManArgs),
 }
 
 impl Command {
@@ -95,6 +107,7 @@ pub(crate) async fn run(command: Command, context: &Context, output: &mut Output
 async fn run_alone(command: Command, context: &Context, output: &mut Output) -> Outcome {
     match command {
         Command::Serve(_) => serve::run(context, output).await,
+        Command::Demo(args) => Box::pin(demo::run(args, context, output)).await,
         Command::Chat(args) => chat::run(args, context, output).await,
         Command::Mcp(args) => mcp::run(args, context).await,
         Command::Record(args) => record::run(args, context, output).await,
@@ -109,24 +122,41 @@ async fn run_alone(command: Command, context: &Context, output: &mut Output) -> 
         Command::Users(args) => users::run(args, context, output).await,
         Command::Learn(args) => learn::run(args, context, output).await,
         Command::Jobs(args) => jobs::run(args, context, output).await,
-        Command::Import(args) => import::run(args, context, output).await,
+        Command::Import(args) => Box::pin(import::run(args, context, output)).await,
+        Command::Export(args) => Box::pin(export::run(args, context, output)).await,
+        Command::Users(args) => users::run(args, context, output).await,
         Command::Keys(args) => Box::pin(keys::run(args, context, output)).await,
         Command::Doctor(args) => doctor::run(args, context, output).await,
         Command::Backup(args) => backup::run(args, context, output).await,
+        Command::Restore(args) => Box::pin(restore::run(args, context, output)).await,
         Command::Migrate(args) => migrate::run(args, context, output).await,
         Command::Reindex(args) => reindex::run(args, context, output).await,
         Command::Eval(args) => Box::pin(eval::run(args, context, output)).await,
         Command::Models(args) => models::run(args, context, output).await,
         Command::Config(args) => config::run(&args, context, output),
+        Command::Completions(args) => completions::run(&args, output),
+        Command::Man(args) => completions::man(&args, output),
     }
 }
 
 /// The user whose data a command works on.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct UserArgs {
-    /// The user
-    #[arg(long, value_name = "USER", default_value = "default")]
-    pub(crate) user: UserId,
+    /// The user [default: the setting `user`, else `default`]
+    #[arg(long, value_name = "USER")]
+    user: Option<UserId>,
+}
+
+impl UserArgs {
+    /// The named user, or the user of the settings.
+    pub(crate) fn of(self, context: &Context) -> UserId {
+        self.user.unwrap_or_else(|| context.config.user.clone())
+    }
+
+    /// The user that the command line names.
+    pub(crate) fn named(self) -> Option<UserId> {
+        self.user
+    }
 }
 
 /// A session of a user.
@@ -134,9 +164,16 @@ pub(crate) struct UserArgs {
 pub(crate) struct SessionArgs {
     /// The session
     #[arg(value_name = "SESSION")]
-    pub(crate) session: SessionId,
+    session: SessionId,
     #[command(flatten)]
-    pub(crate) user: UserArgs,
+    user: UserArgs,
+}
+
+impl SessionArgs {
+    /// The session, and its user.
+    pub(crate) fn of(self, context: &Context) -> (SessionId, UserId) {
+        (self.session, self.user.of(context))
+    }
 }
 
 /// The part of a list that is shown.
@@ -196,7 +233,21 @@ impl Context {
     /// The use-cases over a store that must exist, so that a wrong path gives an error and not an empty list.
     pub(crate) async fn engine_to_read(&self) -> Outcome<Engine> {
         self.existing_store()?;
+        if let Some(path) = self.config.store.path().filter(|path| is_read_only(path)) {
+            let store = strata::open_sqlite_to_read(path).await.map_err(|error| self.not_opened(error))?;
+            let store: Arc<dyn Store> = Arc::new(store);
+            self.close_later(Arc::clone(&store));
+            // The engine is not kept, because its request rows cannot be written.
+            return Ok(strata::engine(&self.config, store)?);
+        }
         self.engine().await
+    }
+
+    /// As [`Context::engine_to_read`], with a warning if the store does not know `user`.
+    pub(crate) async fn engine_for(&self, user: &UserId) -> Outcome<Engine> {
+        let engine = self.engine_to_read().await?;
+        users::warn_if_unknown(&engine, user).await?;
+        Ok(engine)
     }
 
     /// The use-cases over the configured store, which may be in memory.
@@ -237,7 +288,8 @@ impl Context {
         }
     }
 
-    fn file(&self) -> Outcome<&Path> {
+    /// The file of the store, whether or not it exists.
+    pub(crate) fn file(&self) -> Outcome<&Path> {
         match &self.config.store {
             StoreUrl::Sqlite(path) => Ok(path),
             StoreUrl::Postgres(_) => Err(Failure::usage(
@@ -307,6 +359,14 @@ pub(crate) fn read_document<T: DeserializeOwned>(file: &Path, most: usize) -> Ou
     };
     serde_json::from_str(&text)
         .map_err(|error| Failure::failed(format!("`{}` is not a valid document: {error}", file.display())))
+}
+
+/// Whether a file exists that this process may read and not write.
+fn is_read_only(path: &Path) -> bool {
+    let opened = std::fs::OpenOptions::new().append(true).open(path);
+    opened.is_err_and(|error| {
+        matches!(error.kind(), std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem)
+    })
 }
 
 fn ends_with_the_process() -> Failure {

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use strata_core::{Error, Result};
+use strata_core::{Error, Result, UserId};
 use strata_engine::Settings;
 use strata_engine::prompt::PromptSettings;
 use strata_models::Tokenizer;
@@ -32,7 +32,7 @@ use strata_server::{Reach, Secret};
 pub use learning::{LearnModel, Learning, ReaderChoice};
 pub use models::{EmbedderChoice, Models, RerankChoice, STRATA_ENCODER};
 pub use postgres::Postgres;
-pub use sources::{DEFAULT_FILE, Flag, Sources, editor};
+pub use sources::{DEFAULT_FILE, Flag, Sources, allows_colour, editor};
 pub use store_url::StoreUrl;
 pub use table::reference;
 
@@ -44,6 +44,8 @@ const DEFAULT_MODEL: &str = "gpt-4.1-mini";
 pub struct Config {
     /// Where data is stored.
     pub store: StoreUrl,
+    /// The user of commands that name none.
+    pub user: UserId,
     /// How a PostgreSQL store is used.
     pub postgres: Postgres,
     /// The address that the server listens on.
@@ -129,6 +131,7 @@ impl Config {
         Self {
             // Always replaced: a configuration without a store is refused, see `given.rs`.
             store: StoreUrl::Memory,
+            user: UserId::default(),
             postgres: Postgres::default(),
             listen: SocketAddr::from(([127, 0, 0, 1], 8100)),
             engine: Settings::default(),

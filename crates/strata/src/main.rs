@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let mut output = Output::new();
     let outcome = run(cli, &mut output).and_then(|()| Ok(output.flush()?));
-    match outcome {
+    let code = match outcome {
         Ok(()) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
         Err(Failure::Failed(error)) => {
             // The output before the failure is still useful.
@@ -35,7 +35,9 @@ fn main() -> ExitCode {
             output::print_error(&error);
             ExitCode::from(2)
         }
-    }
+    };
+    output::print_warnings();
+    code
 }
 
 fn run(cli: Cli, output: &mut Output) -> Outcome {

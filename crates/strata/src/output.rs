@@ -1,10 +1,12 @@
 //! All output of the command line: tables and JSON on stdout, notes and errors on stderr.
 //!
-//! The output has no colour, so that it is the same in a pipe and on a terminal. On a terminal, lines are cut to its width.
+//! The output has no colour, so that it is the same in a pipe and on a terminal; only a chat on a terminal has some, unless
+//! `NO_COLOR` is set. On a terminal, lines are cut to its width, ids are short and times have no seconds.
 //! Control characters of stored texts are replaced, so that a turn cannot control the reader's terminal.
 
 use std::fmt::Display;
 use std::io::{self, BufRead, BufWriter, IsTerminal, Stdout, Write};
+use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -16,6 +18,32 @@ pub(crate) struct Output {
     stdout: BufWriter<Stdout>,
     /// The terminal's width; `None` if stdout is not a terminal.
     width: Option<usize>,
+    /// Whether [`Output::styled`] uses colour.
+    has_colour: bool,
+}
+
+/// A style of a chat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// As the terminal shows text.
+    Plain,
+    /// What memory says about itself.
+    Memory,
+    /// That something is not known.
+    Unknown,
+    /// Less important than the rest.
+    Faint,
+}
+
+impl Style {
+    fn code(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Memory => "\x1b[32m",
+            Self::Unknown => "\x1b[33m",
+            Self::Faint => "\x1b[2m",
+        }
+    }
 }
 
 impl Output {
@@ -24,7 +52,8 @@ impl Output {
         let width = stdout
             .is_terminal()
             .then(|| terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0)));
-        Self { stdout: BufWriter::new(stdout), width }
+        let has_colour = width.is_some() && strata::config::allows_colour();
+        Self { stdout: BufWriter::new(stdout), width, has_colour }
     }
 
     /// Prints one line.
@@ -49,6 +78,25 @@ impl Output {
             write!(self.stdout, "{}", visible(line))?;
         }
         self.stdout.flush()
+    }
+
+    /// Prints a text as it is, for another program.
+    pub(crate) fn raw(&mut self, text: &str) -> io::Result<()> {
+        self.stdout.write_all(text.as_bytes())
+    }
+
+    /// The stdout itself, for a long text that another program reads.
+    pub(crate) fn writer(&mut self) -> &mut (dyn Write + Send) {
+        &mut self.stdout
+    }
+
+    /// Prints a piece of one line in a style, where the terminal has colour.
+    pub(crate) fn styled(&mut self, style: Style, text: &str) -> io::Result<()> {
+        let text = visible(text);
+        match self.has_colour && style != Style::Plain {
+            true => write!(self.stdout, "{}{text}\x1b[0m", style.code()),
+            false => write!(self.stdout, "{text}"),
+        }
     }
 
     /// Prints a JSON document.
@@ -83,6 +131,21 @@ pub(crate) fn note(text: impl Display) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
+/// The warnings that wait for the end of the command.
+static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Prints a warning at the end of the command, after its output or its error.
+pub(crate) fn warn_later(text: impl Display) {
+    WARNINGS.lock().unwrap_or_else(PoisonError::into_inner).push(format!("warning: {text}"));
+}
+
+/// Prints the warnings that wait.
+pub(crate) fn print_warnings() {
+    for warning in WARNINGS.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        note(warning);
+    }
+}
+
 /// Prints an error with all its causes.
 pub(crate) fn print_error(error: &anyhow::Error) {
     let mut text = String::from("error: ");
@@ -96,21 +159,36 @@ pub(crate) fn print_error(error: &anyhow::Error) {
 
 /// Asks for confirmation before data is destroyed. Without a terminal, `--yes` is required.
 pub(crate) fn confirm(what: &str, yes: bool) -> Outcome {
+    confirm_that(&format!("destroys {what}"), yes)
+}
+
+/// Asks for confirmation of something that this command does. Without a terminal, `--yes` is required.
+pub(crate) fn confirm_that(does: &str, yes: bool) -> Outcome {
     if yes {
         return Ok(());
     }
-    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
-        return Err(Failure::usage(format!("this destroys {what}; add `--yes` to confirm")));
+    if !can_ask() {
+        return Err(Failure::usage(format!("this {does}; add `--yes` to confirm")));
     }
-    let mut stderr = io::stderr();
-    write!(stderr, "This destroys {what}. Continue? [y/N] ")?;
-    stderr.flush()?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    match answer.trim().to_lowercase().as_str() {
+    match ask(&format!("This {does}. Continue? [y/N] "))?.to_lowercase().as_str() {
         "y" | "yes" => Ok(()),
         _ => Err(Failure::failed("nothing was changed")),
     }
+}
+
+/// Whether a person can be asked.
+pub(crate) fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks a person, and returns the answer without white space around it.
+pub(crate) fn ask(question: &str) -> io::Result<String> {
+    let mut stderr = io::stderr();
+    write!(stderr, "{question}")?;
+    stderr.flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(answer.trim().to_owned())
 }
 
 /// The minimum width of a readable text column. If the terminal has less room left, the text gets its own line.
@@ -119,7 +197,8 @@ const READABLE: usize = 40;
 /// The lines of a table, within `width` columns if a width is given.
 fn lay_out<const N: usize>(head: [&str; N], rows: &[[String; N]], width: Option<usize>) -> Vec<String> {
     let head = head.map(str::to_owned);
-    let rows: Vec<[String; N]> = rows.iter().map(|row| row.each_ref().map(|cell| visible(cell))).collect();
+    let shown = |cell: &String| if width.is_some() { compact(visible(cell)) } else { visible(cell) };
+    let rows: Vec<[String; N]> = rows.iter().map(|row| row.each_ref().map(shown)).collect();
     let mut widths = [0; N];
     for row in std::iter::once(&head).chain(&rows) {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -145,6 +224,26 @@ fn lay_out<const N: usize>(head: [&str; N], rows: &[[String; N]], width: Option<
     match width {
         Some(width) => lines.iter().map(|line| cut(line, width)).collect(),
         None => lines,
+    }
+}
+
+/// The number of characters of an id that a terminal shows: its end, because it begins with the time.
+const SHORT_ID: usize = 8;
+
+/// A cell of a table as a terminal shows it: an id by its last characters, which every command accepts, and a time without its
+/// seconds.
+fn compact(cell: String) -> String {
+    let is_id = cell.len() == 36 && uuid::Uuid::try_parse(&cell).is_ok();
+    if is_id {
+        return cell[cell.len() - SHORT_ID..].to_owned();
+    }
+    let (before, time) = match cell.split_once(' ') {
+        Some((before, time)) if cell.len() < 48 => (format!("{before} "), time),
+        _ => (String::new(), cell.as_str()),
+    };
+    match time.parse::<jiff::Timestamp>() {
+        Ok(at) if time.ends_with('Z') => format!("{before}{}", at.strftime("%Y-%m-%d %H:%M")),
+        _ => cell,
     }
 }
 
@@ -207,6 +306,22 @@ mod tests {
         check(Some(86), &[&format!("ID{blank}  TEXT"), &cut, &format!("yy{blank}  西湖")]);
         let stacked = "  Ada moved to Lisbon in March, and lik…";
         check(Some(40), &["ID", "  TEXT", &x, stacked, "yy", "  西湖"]);
+    }
+
+    #[test]
+    fn a_terminal_shows_short_ids_and_times() {
+        let rows = [[
+            "0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d8e",
+            "until 2026-01-31T12:05:09.123456Z",
+            "2026-01-31T12:05:09Z",
+        ]
+        .map(str::to_owned)];
+        let head = ["ID", "STATE", "AT"];
+        assert_eq!(lay_out(head, &rows, Some(80))[1], "5b6c7d8e  until 2026-01-31 12:05  2026-01-31 12:05");
+        assert!(lay_out(head, &rows, None)[1].contains("0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d8e"));
+        for text in ["a text 2026", "5b6c7d8e", "", "at noon"] {
+            assert_eq!(compact(text.to_owned()), text);
+        }
     }
 
     #[test]

@@ -29,6 +29,14 @@ pub async fn open_sqlite(path: &Path) -> Result<SqliteStore> {
     opening.await.map_err(|error| Error::internal("opening the store failed").with_source(error))?
 }
 
+/// Opens an existing SQLite file for reading only, as on a read-only disk.
+pub async fn open_sqlite_to_read(path: &Path) -> Result<SqliteStore> {
+    let path = path.to_owned();
+    let options = SqliteOptions { read_only: true, ..SqliteOptions::default() };
+    let opening = tokio::task::spawn_blocking(move || SqliteStore::open(path, options));
+    opening.await.map_err(|error| Error::internal("opening the store failed").with_source(error))?
+}
+
 fn open_file(path: &Path) -> Result<SqliteStore> {
     if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
         create_directory(directory)?;

@@ -18,11 +18,12 @@ use strata_language::text::analyse;
 /// The most items that a reply shows: as many as fit on a screen beside the question.
 const MAX_SHOWN: usize = 5;
 
-/// The reply, and the items that it shows.
+/// The reply, and the items that it shows. `last` is the turn before the message.
 pub(super) fn reply(
     message: &str,
     learned: &[InferredEvent],
     recalled: Vec<RecalledItem>,
+    last: Option<Turn>,
     now: Timestamp,
 ) -> (String, Vec<RecalledItem>) {
     let is_chinese = is_chinese(std::iter::once(message));
@@ -34,11 +35,16 @@ pub(super) fn reply(
         }
         return (lines.join("\n"), Vec::new());
     }
-    let shown = worth_showing(message, recalled);
+    let mut shown = worth_showing(message, recalled);
+    let is_unsure = shown.is_empty();
+    if is_unsure {
+        shown.extend(last.and_then(just_said));
+    }
     // For a question about the session itself, recall may return recent turns, with a relevance of 0.
     let fits = shown.iter().any(|found| found.relevance > 0.0);
     let head = match (shown.is_empty(), fits) {
         (true, _) => words.nothing,
+        (false, _) if is_unsure => words.unsure,
         (false, true) => words.remembered,
         (false, false) => words.recent,
     };
@@ -49,6 +55,13 @@ pub(super) fn reply(
         format!("• {}", item_line(&found.item, content.trim(), days))
     }));
     (lines.join("\n"), shown)
+}
+
+/// The user's statement right before a question, which often belongs to it although no word and no meaning that recall knows
+/// connects them.
+fn just_said(turn: Turn) -> Option<RecalledItem> {
+    let says = turn.role == Role::User && has_content(&turn.content) && !is_question(&turn.content);
+    says.then(|| RecalledItem { item: Item::Turn(turn), shortened: None, score: 0.0, relevance: 0.0 })
 }
 
 /// The changes of memory that the message has caused, one line each.
@@ -123,6 +136,7 @@ struct Words {
     remembered: &'static str,
     recent: &'static str,
     nothing: &'static str,
+    unsure: &'static str,
 }
 
 const ENGLISH: Words = Words {
@@ -135,6 +149,7 @@ const ENGLISH: Words = Words {
     remembered: "This is what I remember:",
     recent: "This is what was said last:",
     nothing: "I don't know. I remember nothing about that yet.",
+    unsure: "I am not sure. You have just said this:",
 };
 
 const CHINESE: Words = Words {
@@ -147,6 +162,7 @@ const CHINESE: Words = Words {
     remembered: "我记得这些：",
     recent: "最近说过这些：",
     nothing: "我不知道。关于这个，我还没有任何记忆。",
+    unsure: "我不确定。你刚才说过：",
 };
 
 #[cfg(test)]
@@ -163,11 +179,36 @@ mod tests {
         for (question, head) in
             [("What did I just say?", ENGLISH.recent), ("我刚才说了什么？", CHINESE.recent)]
         {
-            let (text, shown) = reply(question, &[], recalled.items.clone(), Timestamp::UNIX_EPOCH);
+            let (text, shown) = reply(question, &[], recalled.items.clone(), None, Timestamp::UNIX_EPOCH);
             assert!(text.starts_with(&format!("{head}\n• [")), "{text}");
             assert!(text.ends_with("] The kettle is broken."), "{text}");
             assert_eq!(shown.len(), 1);
         }
-        assert_eq!(reply("qqqq?", &[], Vec::new(), Timestamp::UNIX_EPOCH).0, ENGLISH.nothing);
+        assert_eq!(reply("qqqq?", &[], Vec::new(), None, Timestamp::UNIX_EPOCH).0, ENGLISH.nothing);
+    }
+
+    #[tokio::test]
+    async fn a_statement_right_before_a_question_is_shown() {
+        let world = World::new();
+        for said in ["I sprained my ankle on the stairs.", "Is the kettle broken?", "Thanks!"] {
+            world.say("s", said).await;
+        }
+        let turns = world.recall(&crate::recall::RecallRequest::new("ankle kettle thanks")).await;
+        let turn = |text: &str| {
+            turns.items.iter().find_map(|found| match &found.item {
+                Item::Turn(turn) if turn.content == text => Some(turn.clone()),
+                _ => None,
+            })
+        };
+        let ask = |last: Option<Turn>| reply("Why do I limp?", &[], Vec::new(), last, Timestamp::UNIX_EPOCH);
+        let (text, shown) = ask(turn("I sprained my ankle on the stairs."));
+        assert!(
+            text.starts_with(ENGLISH.unsure) && text.ends_with("I sprained my ankle on the stairs."),
+            "{text}"
+        );
+        assert_eq!(shown.len(), 1);
+        for last in [None, turn("Is the kettle broken?"), turn("Thanks!")] {
+            assert_eq!(ask(last).0, ENGLISH.nothing, "neither a question nor thanks is an answer");
+        }
     }
 }

@@ -88,13 +88,33 @@ pub(crate) fn open_reader(path: &Path, options: &SqliteOptions) -> Outcome<Conne
     // Not opened as read-only: the last process that closes the file may have to recover it after a crash.
     let flags =
         if options.read_only { OpenFlags::SQLITE_OPEN_READ_ONLY } else { OpenFlags::SQLITE_OPEN_READ_WRITE };
-    let conn = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    let mut conn = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     conn.busy_timeout(options.busy_timeout)?;
+    if options.read_only && conn.query_row("PRAGMA schema_version", [], |_| Ok(())).is_err() {
+        conn = open_unchanging(path)?;
+    }
     set_up(&conn, READER_CACHE_KIB)?;
     conn.pragma_update(None, "query_only", true)?;
     // Only the writer copies the log into the file: it knows whether the file is still the one that was opened.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !options.read_only)?;
     Ok(conn)
+}
+
+/// Opens a file on a medium that cannot be written, where SQLite cannot create the files beside a log. Without a log nothing is
+/// missing in the file.
+fn open_unchanging(path: &Path) -> Outcome<Connection> {
+    let log = PathBuf::from(format!("{}-wal", path.display()));
+    if log.metadata().is_ok_and(|log| log.len() > 0) {
+        return Err(Error::unavailable(format!(
+            "`{}` cannot be read without writing, because its log holds the last writes; make the folder writable, or use a backup",
+            path.display()
+        ))
+        .into());
+    }
+    let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    Ok(Connection::open_with_flags(format!("file:{escaped}?immutable=1"), flags)?)
 }
 
 /// Checks whether a read-only store can be read without migrating it.

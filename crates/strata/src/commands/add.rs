@@ -45,7 +45,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
-    let Args { text, kind, user: UserArgs { user }, session, scope, infer, verbatim, json } = args;
+    let Args { text, kind, user, session, scope, infer, verbatim, json } = args;
+    let user = user.of(context);
     let text = text_or_stdin(text, context.config.engine.limits.max_turn_bytes)?;
     if infer {
         return learn_from(text, &user, session, context, json, output).await;

@@ -41,7 +41,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
-    let Args { user: UserArgs { user }, session, .. } = args;
+    let Args { user, session, .. } = args;
+    let user = user.of(context);
     let engine = context.engine().await?;
     let memory = Memory::over(engine, &context.config)?;
     let memory = memory.user(user.as_str())?.session(session.as_str())?;

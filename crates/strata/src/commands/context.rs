@@ -6,7 +6,7 @@ use strata_core::context::ContextData;
 use strata_core::{Error, ErrorKind};
 use strata_engine::IfMatch;
 
-use super::{Context, SessionArgs, UserArgs, read_document};
+use super::{Context, SessionArgs, read_document};
 use crate::failure::Outcome;
 use crate::output::{Output, note};
 
@@ -33,8 +33,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
-    let Args { which: SessionArgs { session, user: UserArgs { user } }, write, allow_removal, compact } =
-        args;
+    let Args { which, write, allow_removal, compact } = args;
+    let (session, user) = which.of(context);
     let mut document = None;
     let engine = match write {
         Some(file) => {
@@ -44,7 +44,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
             document = Some(engine.contexts.put(&user, &session, &new, if_match).await.map_err(with_hint)?);
             engine
         }
-        None => context.engine_to_read().await?,
+        None => context.engine_for(&user).await?,
     };
     if compact {
         let limits = &context.config.engine.compaction;

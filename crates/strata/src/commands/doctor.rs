@@ -2,8 +2,9 @@
 
 mod background;
 mod repair;
+mod memories;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -24,9 +25,13 @@ use crate::output::Output;
 
 /// Check the configuration, the store, its index and the disk
 ///
-/// Exits with 1 if there is a problem, and says what to do about it.
+/// Exits with 1 if there is a problem, and says what to do about it. With `--memories`, examines the memories instead and
+/// offers to mend what it finds.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  strata doctor --store sqlite:strata.db")]
+#[command(
+    after_help = "Example:\n  strata doctor --store sqlite:strata.db\n  strata doctor --memories --user ada\n  \
+                  strata doctor --memories --from mem0.json --json"
+)]
 pub(crate) struct Args {
     /// Skip the checks that read the whole store
     #[arg(long)]
@@ -39,6 +44,18 @@ pub(crate) struct Args {
     /// Show the rows that were put aside, one JSON object a line, instead of the checks
     #[arg(long, conflicts_with_all = ["quick", "repair"])]
     quarantine: bool,
+    /// Examine the memories: duplicates, missed contradictions, junk, stale todos, memories never recalled, and secrets
+    #[arg(long, conflicts_with = "quick")]
+    memories: bool,
+    /// Examine the memories of this mem0 export instead of the store's
+    #[arg(long, value_name = "FILE", requires = "memories")]
+    from: Option<PathBuf>,
+    /// Mend everything that has a safe remedy without asking
+    #[arg(long, requires = "memories")]
+    yes: bool,
+    /// Only memories of this user [default: all users]
+    #[arg(long, value_name = "USER", requires = "memories")]
+    user: Option<UserId>,
     #[command(flatten)]
     json: JsonArgs,
 }
@@ -109,6 +126,9 @@ impl Finding {
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
     if args.quarantine {
         return repair::show(context, output).await;
+    }
+    if args.memories {
+        return Box::pin(memories::run(args, context, output)).await;
     }
     let mut findings = check_configuration(context);
     if args.repair {

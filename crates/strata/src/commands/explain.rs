@@ -6,10 +6,11 @@ use strata_core::metric::{LateStage, RequestMetric};
 use strata_core::scope::Scope;
 use strata_core::store::{MemoryQuery, MemorySelect, TurnQuery};
 use strata_core::trace::{Trace, TraceCandidate};
-use strata_core::{ItemId, RequestId, TurnId, UserId};
+use strata_core::{ItemId, UserId};
 use strata_engine::Engine;
 use strata_server::wire::{ExplanationResponse, TracedRequestResponse};
 
+use super::ids::{self, IdText};
 use super::{Context, JsonArgs, UserArgs};
 use crate::failure::Outcome;
 use crate::output::Output;
@@ -23,12 +24,12 @@ use crate::output::Output;
     after_help = "Example:\n  strata explain 0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d8e\n  strata explain 0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d8e --item 0197f3c1-0a2b-7d4c-8e6f-123456789abc"
 )]
 pub(crate) struct Args {
-    /// The id of the request, from `strata search --json` or `POST /search`
+    /// The id of the request, or its last characters, from `strata search --json` or `POST /search`
     #[arg(value_name = "REQUEST")]
-    request: RequestId,
+    request: IdText,
     /// Explain only this turn or memory
     #[arg(long, value_name = "ID")]
-    item: Option<TurnId>,
+    item: Option<IdText>,
     #[command(flatten)]
     user: UserArgs,
     #[command(flatten)]
@@ -36,10 +37,13 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
-    let Args { request, item, user: UserArgs { user }, json: JsonArgs { json } } = args;
-    let engine = context.engine_to_read().await?;
+    let Args { request, item, user, json: JsonArgs { json } } = args;
+    let user = user.of(context);
+    let engine = context.engine_for(&user).await?;
+    let request = ids::request(&engine, &user, &request).await?;
     if let Some(item) = item {
         // An id is unique across turns, memories and summaries, so the engine finds the item whatever its kind is.
+        let item = ids::item(&engine, &user, request, &item).await?;
         let explanation = engine.requests.explain(&user, request, ItemId::Turn(item)).await?;
         if json {
             output.json(&ExplanationResponse::from(&explanation))?;

@@ -1,22 +1,37 @@
-//! `strata import`: imports the conversations of another program.
+//! `strata import`: imports the conversations and memories of another program, or an export of Strata.
+//!
+//! A format is a subcommand; without one, the content of the file decides ([`files`]).
+
+mod files;
 
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use strata_import::{BadRows, ImportOptions, ImportProgress, ImportReport};
 
-use super::{Context, JsonArgs, UserArgs};
+use super::{Context, JsonArgs, UserArgs, progress};
 use crate::failure::Outcome;
 use crate::output::{Output, note};
+use files::FileArgs;
 
-/// Import the conversations of another program
+/// Import conversations and memories of another program, or an export of Strata
+///
+/// The format is recognised by the content of the file, or named as a subcommand. A file is checked whole before anything is
+/// written, and a conversation is recorded whole or not at all. A second run adds only what is new, so an interrupted run is
+/// simply repeated.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  strata import sqlite conversations.db --user ada")]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Examples:\n  strata import chatgpt-export.zip --user ada\n  strata import strata.jsonl\n  \
+                  strata import notes/ --prefix notes:\n  strata import sqlite conversations.db --user ada"
+)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    format: Format,
+    format: Option<Format>,
+    #[command(flatten)]
+    recognised: FileArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -26,42 +41,77 @@ enum Format {
     /// The file is only read. A second run adds only new messages, and an interrupted run can be repeated. docs/context.md lists
     /// the supported columns.
     #[command(after_help = "Example:\n  strata import sqlite conversations.db --user ada --prefix old:")]
-    Sqlite {
-        /// The database
-        #[arg(value_name = "FILE")]
-        file: PathBuf,
-        #[command(flatten)]
-        user: UserArgs,
-        /// A prefix of the session names, to keep two sources apart
-        #[arg(long, value_name = "TEXT", default_value = "")]
-        prefix: String,
-        /// Skip rows that cannot be imported, and report them
-        #[arg(long)]
-        skip_bad_rows: bool,
-        #[command(flatten)]
-        json: JsonArgs,
-    },
+    Sqlite(SqliteArgs),
+    /// Import an export of Strata, as `strata export` writes it
+    #[command(after_help = "Example:\n  strata import strata strata.jsonl")]
+    Strata(FileArgs),
+    /// Import logs of OpenAI's chat API as JSON lines: messages, lists of messages, or requests with responses
+    #[command(after_help = "Example:\n  strata import openai log.jsonl --user ada")]
+    Openai(FileArgs),
+    /// Import a data export of ChatGPT: the .zip, or its conversations.json
+    #[command(after_help = "Example:\n  strata import chatgpt export.zip")]
+    Chatgpt(FileArgs),
+    /// Import a data export of Claude: the .zip, or its conversations.json
+    #[command(after_help = "Example:\n  strata import claude export.zip")]
+    Claude(FileArgs),
+    /// Import memories of mem0: the answer of `get_all`, or a list of memories
+    #[command(after_help = "Example:\n  strata import mem0 memories.json")]
+    Mem0(FileArgs),
+    /// Import Markdown: a transcript if lines name their speakers, else a turn for each paragraph
+    #[command(after_help = "Example:\n  strata import markdown notes/ --prefix notes:")]
+    Markdown(FileArgs),
+    /// Import plain text: a transcript if lines name their speakers, else a turn for each paragraph
+    #[command(after_help = "Example:\n  strata import text diary.txt")]
+    Text(FileArgs),
+    /// Import the conversations of a benchmark, each as a user
+    #[command(after_help = "Example:\n  strata import neutral own.conversations.jsonl.gz")]
+    Neutral(FileArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct SqliteArgs {
+    /// The database
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    user: UserArgs,
+    /// A prefix of the session names, to keep two sources apart
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    prefix: String,
+    /// Skip rows that cannot be imported, and report them
+    #[arg(long)]
+    skip_bad_rows: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
-    let Format::Sqlite {
-        file,
-        user: UserArgs { user },
-        prefix,
-        skip_bad_rows,
-        json: JsonArgs { json: as_json },
-    } = args.format;
+    use strata_import::Format as Form;
+    let (form, files) = match (args.format, args.recognised) {
+        (Some(Format::Sqlite(args)), _) => return sqlite(args, context, output).await,
+        (Some(Format::Strata(files)), _) => (Some(Form::Strata), files),
+        (Some(Format::Openai(files)), _) => (Some(Form::OpenAi), files),
+        (Some(Format::Chatgpt(files)), _) => (Some(Form::ChatGpt), files),
+        (Some(Format::Claude(files)), _) => (Some(Form::Claude), files),
+        (Some(Format::Mem0(files)), _) => (Some(Form::Mem0), files),
+        (Some(Format::Markdown(files)), _) => (Some(Form::Markdown), files),
+        (Some(Format::Text(files)), _) => (Some(Form::Text), files),
+        (Some(Format::Neutral(files)), _) => (Some(Form::Neutral), files),
+        (None, files) => (None, files),
+    };
+    files::run(form, files, context, output).await
+}
+
+async fn sqlite(args: SqliteArgs, context: &Context, output: &mut Output) -> Outcome {
+    let SqliteArgs { file, user, prefix, skip_bad_rows, json: JsonArgs { json: as_json } } = args;
     let options = ImportOptions {
-        user,
+        user: user.of(context),
         session_prefix: prefix,
         bad_rows: if skip_bad_rows { BadRows::Skip } else { BadRows::Stop },
         recent_exchanges: context.config.prompts.recent_exchanges,
     };
     let engine = context.engine_to_write().await?;
-    let bar = ProgressBar::new(0);
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} {msg} {eta}") {
-        bar.set_style(style);
-    }
+    let bar = progress::bar("{bar:40} {msg} {eta}");
     let report = strata_import::sqlite(&file, &engine, &options, |progress| show(&bar, progress)).await;
     bar.finish_and_clear();
     let report = report?;
@@ -88,7 +138,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     Ok(())
 }
 
-fn show(bar: &ProgressBar, progress: &ImportProgress) {
+fn show(bar: &indicatif::ProgressBar, progress: &ImportProgress) {
     let ImportProgress { conversations, total_conversations, messages, total_messages } = progress;
     bar.set_length(*total_messages);
     bar.set_position(*messages);

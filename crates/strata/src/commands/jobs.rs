@@ -3,10 +3,11 @@
 use clap::Subcommand;
 use strata_core::job::{Job, JobStatus};
 use strata_core::store::{JobQuery, Page};
-use strata_core::{Error, ErrorKind, JobId, SessionId, UserId};
+use strata_core::{Error, ErrorKind, SessionId, UserId};
 use strata_engine::{Engine, MODEL_FAILED, WITHOUT_MODEL};
 use strata_server::wire::{JobResponse, JobsResponse};
 
+use super::ids::{self, IdText};
 use super::{Context, JsonArgs};
 use crate::failure::Outcome;
 use crate::output::{Output, note};
@@ -57,9 +58,9 @@ struct ListArgs {
 
 #[derive(Debug, clap::Args)]
 struct OneArgs {
-    /// The job
+    /// The job, or the last characters of its id
     #[arg(value_name = "ID")]
-    id: JobId,
+    id: IdText,
     /// The user of the job [default: search all users]
     #[arg(long, value_name = "USER")]
     user: Option<UserId>,
@@ -74,20 +75,22 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     let engine = context.engine_to_read().await?;
     match args.action {
         Action::List(args) => list(args, &engine, output).await,
-        Action::Show(OneArgs { id, user, json }) => show(&find(&engine, user, id).await?, json, output),
+        Action::Show(OneArgs { id, user, json }) => show(&find(&engine, user, &id).await?, json, output),
         Action::Retry(OneArgs { id, user, json }) => {
-            let user = find(&engine, user, id).await?.user;
+            let Job { id, user, .. } = find(&engine, user, &id).await?;
             show(&engine.jobs.retry(&user, id).await?, json, output)
         }
     }
 }
 
 /// Finds a job of one user, or of all users if none is named.
-async fn find(engine: &Engine, user: Option<UserId>, id: JobId) -> Outcome<Job> {
-    if let Some(user) = user {
-        return Ok(engine.jobs.get(&user, id).await?);
-    }
-    for user in users(engine).await? {
+async fn find(engine: &Engine, user: Option<UserId>, id: &IdText) -> Outcome<Job> {
+    let users = match user {
+        Some(user) => vec![user],
+        None => users(engine).await?,
+    };
+    let id = ids::job(engine, &users, id).await?;
+    for user in users {
         match engine.jobs.get(&user, id).await {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             found => return Ok(found?),

@@ -18,6 +18,7 @@ use strata_core::{KeyId, UserId};
 use strata_engine::Engine;
 use strata_engine::NewKey;
 
+use super::ids::{self, IdText};
 use super::{Context, JsonArgs, PageArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, note};
@@ -52,9 +53,9 @@ enum Action {
     /// Revoke a key permanently
     #[command(after_help = "Example:\n  strata keys revoke 0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d8e")]
     Revoke {
-        /// The id of the key, from `strata keys list`
+        /// The id of the key, or its last characters, from `strata keys list`
         #[arg(value_name = "ID")]
-        id: KeyId,
+        id: IdText,
         #[command(flatten)]
         json: JsonArgs,
     },
@@ -144,7 +145,10 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
             let keys = engine.keys.list(&query).await?;
             list(&keys, engine.now(), json, output)
         }
-        Action::Revoke { id, json } => revoke(id, &context.engine_to_read().await?, json, output).await,
+        Action::Revoke { id, json } => {
+            let engine = context.engine_to_read().await?;
+            revoke(ids::key(&engine, &id).await?, &engine, json, output).await
+        }
     }
 }
 

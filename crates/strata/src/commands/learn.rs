@@ -46,7 +46,8 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     if let Some(text) = args.explain {
         let text = text_or_stdin(text, context.config.engine.limits.max_turn_bytes)?;
         let session = args.session.unwrap_or_default();
-        return explain(&text, &args.user.user, &session, context, args.json, output).await;
+        let user = args.user.of(context);
+        return explain(&text, &user, &session, context, args.json, output).await;
     }
     context.existing_store()?;
     let engine = eager_engine(context).await?;

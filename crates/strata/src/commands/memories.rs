@@ -1,6 +1,7 @@
 //! `strata memories`: lists, shows, edits, deletes, restores and forgets memories, and shows their history.
 
 mod edit;
+mod export;
 
 use clap::Subcommand;
 use jiff::Timestamp;
@@ -11,7 +12,8 @@ use strata_engine::{Engine, Filter};
 use strata_engine::{HistoryStep, MemoryEdit};
 use strata_server::wire::{MemoriesResponse, MemoryResponse, RemovedResponse, StatementsResponse};
 
-use super::{Context, JsonArgs, PageArgs, text_or_stdin};
+use super::ids::{self, IdText};
+use super::{Context, JsonArgs, PageArgs, UserArgs, text_or_stdin};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, confirm, note};
 
@@ -51,12 +53,13 @@ enum Action {
     /// Restore a deleted or evicted memory
     #[command(after_help = "Example:\n  strata memories restore 0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d8e")]
     Restore(OneArgs),
+    Export(export::Args),
     /// Destroy a memory and its history, or all memories of a user
     #[command(after_help = "Example:\n  strata memories forget 0197f3c2-5b1e-7c3a-9d2e-3f4a5b6c7d8e --yes")]
     Forget {
-        /// The memory
+        /// The memory, or the last characters of its id
         #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
-        id: Option<MemoryId>,
+        id: Option<IdText>,
         /// Destroy all memories of the user; turns stay
         #[arg(long)]
         all: bool,
@@ -73,25 +76,24 @@ enum Action {
 /// The owner of the memories.
 #[derive(Debug, clap::Args)]
 struct OwnerArgs {
-    /// The user
-    #[arg(long, value_name = "USER", default_value = "default")]
-    user: UserId,
+    #[command(flatten)]
+    user: UserArgs,
     /// Use the memories that all users share, instead of a user's
     #[arg(long, conflicts_with = "user")]
     global: bool,
 }
 
 impl OwnerArgs {
-    fn into_user(self) -> UserId {
-        if self.global { UserId::global() } else { self.user }
+    fn of(self, context: &Context) -> UserId {
+        if self.global { UserId::global() } else { self.user.of(context) }
     }
 }
 
 #[derive(Debug, clap::Args)]
 struct OneArgs {
-    /// The memory
+    /// The memory, or the last characters of its id
     #[arg(value_name = "ID")]
-    id: MemoryId,
+    id: IdText,
     #[command(flatten)]
     owner: OwnerArgs,
     #[command(flatten)]
@@ -125,35 +127,21 @@ struct ListArgs {
 }
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
-    let engine = context.engine_to_read().await?;
     match args.action {
-        Action::List(args) => list(args, &engine, output).await,
-        Action::Show(OneArgs { id, owner, json }) => {
-            let user = owner.into_user();
+        Action::List(args) => list(args, context, output).await,
+        Action::Show(one) => {
+            let One { engine, user, id, json } = One::find(one, context).await?;
             let memory = engine.memories.get(&user, id).await?;
             show(&engine, &user, &memory, json, output).await
         }
-        Action::History(OneArgs { id, owner, json }) => {
-            let user = owner.into_user();
+        Action::History(one) => {
+            let One { engine, user, id, json } = One::find(one, context).await?;
             let steps = engine.memories.explain(&user, id).await?;
             print_history(&engine, &user, &steps, json, output).await
         }
-        Action::Edit { one: OneArgs { id, owner, json }, text } => {
-            let user = owner.into_user();
-            let memory = engine.memories.get(&user, id).await?;
-            let content = match text {
-                Some(text) => text_or_stdin(text, context.config.engine.limits.max_turn_bytes)?,
-                None => edit::in_editor(&memory.content)?,
-            };
-            if content == memory.content {
-                note("the statement is unchanged");
-                return show(&engine, &user, &memory, json, output).await;
-            }
-            let memory = engine.memories.revise(&user, id, MemoryEdit { content, metadata: None }).await?;
-            show(&engine, &user, &memory, json, output).await
-        }
-        Action::Delete(OneArgs { id, owner, json }) => {
-            let user = owner.into_user();
+        Action::Edit { one, text } => edit(One::find(one, context).await?, text, context, output).await,
+        Action::Delete(one) => {
+            let One { engine, user, id, json } = One::find(one, context).await?;
             engine.memories.delete(&user, id).await?;
             if json.json {
                 let memory = engine.memories.get(&user, id).await?;
@@ -163,20 +151,68 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
             }
             Ok(())
         }
-        Action::Restore(OneArgs { id, owner, json }) => {
-            let user = owner.into_user();
-            let memory = engine.memories.restore(&user, id).await?;
-            show(&engine, &user, &memory, json, output).await
-        }
+        Action::Restore(one) => restore(One::find(one, context).await?, output).await,
+        Action::Export(args) => export::run(args, context, output).await,
         Action::Forget { id, owner, yes, json, .. } => {
-            forget(&engine, &owner.into_user(), id, yes, json, output).await
+            let user = owner.of(context);
+            let engine = context.engine_for(&user).await?;
+            let id = match id {
+                Some(id) => Some(ids::memory(&engine, &user, &id).await?),
+                None => None,
+            };
+            forget(&engine, &user, id, yes, json, output).await
         }
     }
 }
 
-async fn list(args: ListArgs, engine: &Engine, output: &mut Output) -> Outcome {
+/// One memory of a user.
+pub(super) struct One {
+    engine: Engine,
+    user: UserId,
+    id: MemoryId,
+    json: JsonArgs,
+}
+
+impl One {
+    async fn find(args: OneArgs, context: &Context) -> Outcome<Self> {
+        let OneArgs { id, owner, json } = args;
+        Self::named(&id, owner.of(context), json, context).await
+    }
+
+    /// The memory that an id names.
+    pub(super) async fn named(id: &IdText, user: UserId, json: JsonArgs, context: &Context) -> Outcome<Self> {
+        let engine = context.engine_for(&user).await?;
+        let id = ids::memory(&engine, &user, id).await?;
+        Ok(Self { engine, user, id, json })
+    }
+}
+
+/// Restores a deleted or evicted memory.
+pub(super) async fn restore(one: One, output: &mut Output) -> Outcome {
+    let One { engine, user, id, json } = one;
+    let memory = engine.memories.restore(&user, id).await?;
+    show(&engine, &user, &memory, json, output).await
+}
+
+async fn edit(one: One, text: Option<String>, context: &Context, output: &mut Output) -> Outcome {
+    let One { engine, user, id, json } = one;
+    let memory = engine.memories.get(&user, id).await?;
+    let content = match text {
+        Some(text) => text_or_stdin(text, context.config.engine.limits.max_turn_bytes)?,
+        None => edit::in_editor(&memory.content)?,
+    };
+    if content == memory.content {
+        note("the statement is unchanged");
+        return show(&engine, &user, &memory, json, output).await;
+    }
+    let memory = engine.memories.revise(&user, id, MemoryEdit { content, metadata: None }).await?;
+    show(&engine, &user, &memory, json, output).await
+}
+
+async fn list(args: ListArgs, context: &Context, output: &mut Output) -> Outcome {
     let ListArgs { owner, session, kind, as_of, filter, all, page, json } = args;
-    let user = owner.into_user();
+    let user = owner.of(context);
+    let engine = context.engine_for(&user).await?;
     let select = if all { MemorySelect::All } else { MemorySelect::Current { as_of } };
     let query = MemoryQuery { session, kind, page: page.into(), ..MemoryQuery::new(select) };
     let memories = match filter {
@@ -187,7 +223,7 @@ async fn list(args: ListArgs, engine: &Engine, output: &mut Output) -> Outcome {
         note("no memories match");
         return Ok(());
     }
-    print_list(engine, &user, &memories, json, output).await
+    print_list(&engine, &user, &memories, json, output).await
 }
 
 async fn forget(

@@ -37,10 +37,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
-    let Args { question, session, user: UserArgs { user }, format, max_tokens, json: JsonArgs { json } } =
-        args;
+    let Args { question, session, user, format, max_tokens, json: JsonArgs { json } } = args;
+    let user = user.of(context);
     let question = text_or_stdin(question, context.config.engine.limits.max_turn_bytes)?;
-    let engine = context.engine_to_read().await?;
+    let engine = context.engine_for(&user).await?;
     let request = PromptRequest { format, max_tokens, ..PromptRequest::new(session, question) };
     let prompt = engine.prompting.prompt(&user, &request).await?.prompt;
     if json {

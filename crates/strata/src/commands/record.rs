@@ -1,4 +1,4 @@
-//! `strata record`: records turns from stdin, one JSON object per line.
+//! `strata record`: records turns from stdin, one JSON object or one plain text per line.
 //!
 //! Lines that have arrived together are recorded together, so that a long file is fast and a slow stream is recorded at once.
 //! Reading stops at the first bad line; the lines before it are recorded.
@@ -24,9 +24,11 @@ use crate::output::{self, Output};
 
 /// Record turns from stdin
 ///
-/// Each line is a JSON object with role, content, and optionally name, created_at and metadata.
+/// Each line is a JSON object with role, content, and optionally name, created_at and metadata; or plain text, which the user
+/// says. A line that begins with `{` is always JSON.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  strata record --session trip < turns.jsonl\n  \
+    echo \"My train leaves at nine.\" | strata record --session trip\n  \
     echo '{\"role\": \"user\", \"content\": \"I moved to Lisbon\", \"created_at\": \"2026-03-01\"}' | strata record")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -34,6 +36,9 @@ pub(crate) struct Args {
     /// The session to append to
     #[arg(long, value_name = "SESSION", default_value = "default")]
     session: SessionId,
+    /// Who says plain lines: user, assistant, system or tool
+    #[arg(long, value_name = "ROLE", default_value = "user")]
+    role: Role,
     /// Afterwards, learn from everything in the queue [default: a server or `strata learn` does this]
     #[arg(long)]
     learn: bool,
@@ -104,16 +109,17 @@ struct Line {
 }
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
-    let Args { user: UserArgs { user }, session, learn, json } = args;
+    let Args { user, session, role, learn, json } = args;
+    let user = user.of(context);
     let engine = if learn { eager_engine(context).await? } else { context.engine_to_write().await? };
     if io::stdin().is_terminal() {
-        output::note("reading turns, one JSON object per line; end with Ctrl-D");
+        output::note("reading turns, one text or JSON object per line; end with Ctrl-D");
     }
     let most_bytes = context.config.engine.limits.max_turn_bytes.saturating_mul(16).saturating_add(64 * 1024);
     let batch_turns = BATCH_TURNS.min(context.config.engine.limits.max_turns_per_call);
     let (sender, mut lines) = mpsc::channel(2 * BATCH_TURNS);
     // A thread and not a task, because it may wait for stdin forever, and the runtime waits for its tasks.
-    std::thread::spawn(move || read_lines(BufReader::new(io::stdin()), most_bytes, &sender));
+    std::thread::spawn(move || read_lines(BufReader::new(io::stdin()), most_bytes, role, &sender));
 
     let mut recorder = Recorder { engine, user, session, json, recorded: 0, progress: progress() };
     let mut outcome = Ok(());
@@ -145,7 +151,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
 }
 
 /// Sends each line of `input` with its number, until the input ends, a line is bad, or the receiver is closed.
-fn read_lines(mut input: impl BufRead, most_bytes: usize, sender: &mpsc::Sender<Line>) {
+fn read_lines(mut input: impl BufRead, most_bytes: usize, role: Role, sender: &mpsc::Sender<Line>) {
     for number in 1.. {
         let mut bytes = Vec::new();
         let read = input.by_ref().take(most_bytes as u64 + 1).read_until(b'\n', &mut bytes);
@@ -155,7 +161,7 @@ fn read_lines(mut input: impl BufRead, most_bytes: usize, sender: &mpsc::Sender<
                 "the line is longer than {most_bytes} bytes (16 times the setting `max_turn_bytes`)"
             )),
             Ok(_) if is_blank(&bytes) => continue,
-            Ok(_) => parse_line(&bytes),
+            Ok(_) => parse_line(&bytes, role),
             Err(error) => Err(format!("stdin cannot be read: {error}")),
         };
         let last = message.is_err();
@@ -169,13 +175,20 @@ fn is_blank(line: &[u8]) -> bool {
     line.iter().all(u8::is_ascii_whitespace)
 }
 
-fn parse_line(line: &[u8]) -> Result<NewMessage, String> {
+/// The message of a line; `role` says a plain one.
+fn parse_line(line: &[u8], role: Role) -> Result<NewMessage, String> {
     // Editors on Windows put a byte order mark before the first line.
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
     let line = std::str::from_utf8(line).map_err(|_| "the line is not valid UTF-8".to_owned())?.trim();
-    // `serde` would also accept an array of the values in order.
+    // A list of messages is meant for another command, and nobody says one.
+    if line.starts_with('[') && serde_json::from_str::<Vec<Value>>(line).is_ok() {
+        return Err(
+            "the line is a JSON list; write each message as `{\"role\": …, \"content\": …}` on its own line"
+                .to_owned(),
+        );
+    }
     if !line.starts_with('{') {
-        return Err("the line is not a JSON object; write `{\"role\": …, \"content\": …}`".to_owned());
+        return Ok(NewMessage::new(role, line));
     }
     let line: LineRequest = serde_json::from_str(line).map_err(|error| {
         let error = error.to_string();
@@ -310,25 +323,32 @@ mod tests {
     fn a_line_is_a_message() {
         let line =
             r#"{"role":"user","content":"hi","name":"ada","created_at":"2026-03-01","metadata":{"a":1}}"#;
-        let message = parse_line(line.as_bytes()).unwrap();
+        let message = parse_line(line.as_bytes(), Role::User).unwrap();
         assert_eq!((message.role, message.content.as_str()), (Role::User, "hi"));
         assert_eq!(message.name.as_deref(), Some("ada"));
         assert_eq!(message.created_at.unwrap().to_string(), "2026-03-01T00:00:00Z");
         assert_eq!(message.metadata["a"], 1);
-        let message =
-            parse_line(b"\xef\xbb\xbf{\"role\":\"tool\",\"content\":\"\",\"created_at\":null}\r\n").unwrap();
+        let message = parse_line(
+            b"\xef\xbb\xbf{\"role\":\"tool\",\"content\":\"\",\"created_at\":null}\r\n",
+            Role::User,
+        )
+        .unwrap();
         assert_eq!((message.role, message.created_at), (Role::Tool, None));
+        let message = parse_line("我的猫叫团团。 \n".as_bytes(), Role::User).unwrap();
+        assert_eq!((message.role, message.content.as_str()), (Role::User, "我的猫叫团团。"));
+        let message = parse_line(b"[sic] he said so", Role::Assistant).unwrap();
+        assert_eq!((message.role, message.content.as_str()), (Role::Assistant, "[sic] he said so"));
     }
 
     #[test]
     fn a_bad_line_says_what_is_wrong() {
         let check = |line: &[u8], expected: &str| {
-            let wrong = parse_line(line).unwrap_err();
+            let wrong = parse_line(line, Role::User).unwrap_err();
             assert!(wrong.contains(expected), "{wrong}");
         };
         check(b"{", "at column");
-        check(b"[]", "not a JSON object");
-        check(br#"["user", "hi"]"#, "not a JSON object");
+        check(b"[]", "a JSON list");
+        check(br#"["user", "hi"]"#, "a JSON list");
         check(b"\xff\xfe", "not valid UTF-8");
         check(br#"{"role":"robot","content":"x"}"#, "`robot`");
         check(br#"{"role":"user"}"#, "missing field `content`");

@@ -12,7 +12,7 @@ use strata_server::wire::{SearchResponse, kind_of};
 
 use super::explain::show_trace;
 use super::{Context, JsonArgs, UserArgs};
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::output::{self, Output};
 
 /// Search turns and memories
@@ -79,7 +79,7 @@ fn kinds(named: &[SearchedKind]) -> ItemKinds {
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
     let Args {
         query,
-        user: UserArgs { user },
+        user,
         session,
         scope,
         as_of,
@@ -90,7 +90,11 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         explain,
         json: JsonArgs { json },
     } = args;
-    let engine = context.engine_to_read().await?;
+    if scope == Some(Scope::Session) && session.is_none() {
+        return Err(Failure::usage("scope `session` needs a session; name one with `--session`"));
+    }
+    let user = user.of(context);
+    let engine = context.engine_for(&user).await?;
     let within = (scope == Some(Scope::Session)).then_some(RecallScope::Session);
     let request = RecallRequest {
         session,

@@ -72,6 +72,17 @@ pub(crate) async fn run(context: &Context, output: &mut Output) -> Outcome {
     {
         return Err(Failure::usage(refusal(&exposure)));
     }
+    serve_on(listener, engine, config, stop, output).await
+}
+
+/// Serves an engine until `stop` completes.
+pub(super) async fn serve_on(
+    listener: TcpListener,
+    engine: Engine,
+    config: &Config,
+    stop: impl Future<Output = ()> + Send + 'static,
+    output: &mut Output,
+) -> Outcome {
     let address = listener.local_addr()?;
     let announced = output
         .line(format_args!("strata listens on http://{address}"))

@@ -106,29 +106,36 @@ enum Action {
 const EXPORT_PAGE: u32 = 1_000;
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
-    let engine = context.engine_to_read().await?;
     match args.action {
-        Action::List { user: UserArgs { user }, page, json: JsonArgs { json } } => {
+        Action::List { user, page, json: JsonArgs { json } } => {
+            let user = user.of(context);
+            let engine = context.engine_for(&user).await?;
             let sessions = engine.sessions.list(&user, page.into()).await?;
             list(&user, &sessions, json, output)
         }
         Action::Show { which, limit, summaries: true, json, .. } => {
-            let SessionArgs { session, user: UserArgs { user } } = which;
+            let (session, user) = which.of(context);
+            let engine = context.engine_for(&user).await?;
             let session = engine.sessions.get(&user, &session).await?;
             let report = engine.summaries.report(&user, &session.id, limit).await?;
             show_summaries(&user, &session, &report, json, output)
         }
         Action::Show { which, after, limit, json, .. } => {
-            let SessionArgs { session, user: UserArgs { user } } = which;
+            let (session, user) = which.of(context);
+            let engine = context.engine_for(&user).await?;
             let turns = engine.sessions.turns(&user, &session, after, limit).await?;
             let session = engine.sessions.get(&user, &session).await?;
             show(&user, &session, &turns, json, output)
         }
-        Action::Points { part, session, user: UserArgs { user }, json: JsonArgs { json } } => {
+        Action::Points { part, session, user, json: JsonArgs { json } } => {
+            let user = user.of(context);
+            let engine = context.engine_for(&user).await?;
             let points = engine.summaries.structured(&user, session.as_ref(), part).await?;
             list_points(part, points, json, output)
         }
-        Action::Delete { which: SessionArgs { session, user: UserArgs { user } }, yes, json } => {
+        Action::Delete { which, yes, json } => {
+            let (session, user) = which.of(context);
+            let engine = context.engine_for(&user).await?;
             let count = engine.sessions.get(&user, &session).await?.turn_count;
             confirm(&format!("session `{session}` of user `{user}` with its {count} turns"), yes)?;
             let removed = engine.sessions.delete(&user, &session).await?;
@@ -142,7 +149,9 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
             }
             Ok(())
         }
-        Action::Export { which: SessionArgs { session, user: UserArgs { user } }, output: file } => {
+        Action::Export { which, output: file } => {
+            let (session, user) = which.of(context);
+            let engine = context.engine_for(&user).await?;
             match file {
                 Some(file) => {
                     let count = export_to_file(&engine, &user, &session, &file).await?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use strata_core::state::State;
 
-use super::{Context, SessionArgs, UserArgs, read_document};
+use super::{Context, SessionArgs, read_document};
 use crate::failure::Outcome;
 use crate::output::Output;
 
@@ -38,10 +38,12 @@ enum Action {
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
     let state = match args.action {
-        Action::Show { which: SessionArgs { session, user: UserArgs { user } } } => {
-            context.engine_to_read().await?.sessions.state(&user, &session).await?
+        Action::Show { which } => {
+            let (session, user) = which.of(context);
+            context.engine_for(&user).await?.sessions.state(&user, &session).await?
         }
-        Action::Set { which: SessionArgs { session, user: UserArgs { user } }, file } => {
+        Action::Set { which, file } => {
+            let (session, user) = which.of(context);
             let state: State = read_document(&file, context.config.engine.limits.max_turn_bytes)?;
             context.engine_to_write().await?.sessions.put_state(&user, &session, state).await?
         }

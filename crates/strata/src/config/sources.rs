@@ -79,6 +79,13 @@ pub(super) fn variable(name: &str) -> Option<String> {
     std::env::var_os(name).and_then(|value| value.into_string().ok()).filter(|value| !value.is_empty())
 }
 
+/// Whether the user's terminal may show colour: `NO_COLOR` is unset, and the terminal is not a dumb one.
+pub fn allows_colour() -> bool {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
+    !refused && !dumb
+}
+
 /// The user's text editor: `$VISUAL`, else `$EDITOR`.
 pub fn editor() -> Option<OsString> {
     ["VISUAL", "EDITOR"].into_iter().filter_map(std::env::var_os).find(|editor| !editor.is_empty())

@@ -96,6 +96,8 @@ pub(super) const GROUPS: &[(&str, &[Entry])] = &[
         entry("data_dir", |c| optional_text(&mut c.models.data_dir),
             "the directory of `strata.db` (unless `store` is set) and of installed models")
             .default("the platform's, as in `~/.local/share/strata`"),
+        entry("user", |c| typed(&mut c.user, "a name"),
+            "the user of commands that name none; requests to the server name their own"),
         entry("listen", |c| address(&mut c.listen),
             "the address that the server listens on"),
         entry("allowed_hosts", |c| hosts(&mut c.server.allowed_hosts),

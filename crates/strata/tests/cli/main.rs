@@ -5,6 +5,7 @@
 mod answers;
 mod chatting;
 mod configuration;
+mod daily;
 mod evaluating;
 mod explaining;
 mod files;
@@ -14,6 +15,7 @@ mod keys;
 mod late_models;
 mod learning;
 mod models;
+mod moving;
 mod prompting;
 mod recording;
 mod serving;

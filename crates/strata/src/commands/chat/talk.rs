@@ -8,13 +8,14 @@ use strata_core::trace::{Trace, TraceCandidate};
 use strata_core::{ErrorKind, MemoryId, TurnId};
 use strata_server::wire::kind_of;
 
+use crate::commands::ids::{self, IdText};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Output, note};
+use crate::output::{Output, Style, note};
 
 const HELP: &str = "\
 /why            show what was recalled for the last reply, and why
 /memories       list the current memories
-/forget ID      destroy a memory (its number in /memories, or its id), and hide its source messages from recall
+/forget ID      destroy a memory (its number in /memories, or the end of its id), and hide its source messages from recall
 /forget that    destroy what was learned from your last message, and hide that message from recall
 /new            start a new session; your memories stay
 /help           show this list
@@ -75,8 +76,10 @@ impl<'a> Talk<'a> {
 
     async fn reply(&mut self, message: &str) -> Outcome {
         let (output, mut broken) = (&mut *self.output, None::<io::Error>);
+        let has_model = self.memory.has_model();
         let mut on_text = |piece: &str| {
-            if let Err(error) = output.piece(piece) {
+            let printed = if has_model { output.piece(piece) } else { print_memories(output, piece) };
+            if let Err(error) = printed {
                 broken = Some(error);
             }
         };
@@ -157,10 +160,13 @@ impl<'a> Talk<'a> {
     async fn forget(&mut self, id: &str) -> Outcome {
         let listed =
             id.parse::<usize>().ok().and_then(|number| self.listed.get(number.checked_sub(1)?).copied());
-        let id = match (listed, id.parse::<MemoryId>()) {
-            (Some(id), _) | (None, Ok(id)) => id,
+        let id = match (listed, id.parse::<IdText>()) {
+            (Some(id), _) => id,
+            (None, Ok(id)) => ids::memory(self.memory.engine(), self.memory.user_id(), &id).await?,
             (None, Err(_)) => {
-                note("name what to forget: a number from `/memories`, an id, or `that`");
+                note(
+                    "name what to forget: a number from `/memories`, an id or its last characters, or `that`",
+                );
                 return Ok(());
             }
         };
@@ -232,6 +238,29 @@ impl<'a> Talk<'a> {
         note(format_args!("session `{}`", self.memory.session_id()));
         Ok(())
     }
+}
+
+/// Prints a reply of memory itself, which comes whole: what it says, and the items with their dates.
+fn print_memories(output: &mut Output, text: &str) -> io::Result<()> {
+    for (number, line) in text.split('\n').enumerate() {
+        if number > 0 {
+            output.line("")?;
+        }
+        match line.strip_prefix("• [").and_then(|rest| rest.split_once(']')) {
+            Some((date, item)) => {
+                output.styled(Style::Faint, &format!("• [{date}]"))?;
+                output.styled(Style::Plain, item)?;
+            }
+            None if is_unsure(line) => output.styled(Style::Unknown, line)?,
+            None => output.styled(Style::Memory, line)?,
+        }
+    }
+    output.flush()
+}
+
+/// Whether a line says that memory does not know, or is not sure.
+fn is_unsure(line: &str) -> bool {
+    ["I don't know", "I am not sure", "我不知道", "我不确定"].iter().any(|words| line.starts_with(words))
 }
 
 /// The scope of a recall, in words.

@@ -4,7 +4,8 @@ use strata_core::UserId;
 use strata_server::wire::RemovedResponse;
 
 use super::super::{Context, JsonArgs};
-use crate::failure::Outcome;
+use super::{is_known, similar};
+use crate::failure::{Failure, Outcome};
 use crate::output::{Output, confirm};
 
 /// Destroy everything of a user: turns, memories, summaries, states, requests, keys, vectors and jobs
@@ -26,6 +27,10 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
     let engine = context.engine_to_read().await?;
     let user = args.user;
+    if !is_known(&engine, &user).await? {
+        let names = similar(&engine, &user).await?;
+        return Err(Failure::failed(format!("there is no user `{user}`{names}")));
+    }
     confirm(&format!("everything of user `{user}`, API keys included"), args.yes)?;
     let removed = engine.forgetting.user(&user).await?;
     if args.json.json {

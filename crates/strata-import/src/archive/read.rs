@@ -1,0 +1,472 @@
+//! Reads an export back into a store. The whole file is checked first, so a damaged file changes nothing.
+//!
+//! Nothing is written down about how far an import has come: items that the store has already are left alone. So an import that
+//! was interrupted is simply run again.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use strata_core::error::shown;
+use strata_core::hash::hex;
+use strata_core::job::{Job, JobStatus};
+use strata_core::store::{
+    Change, ChangeSet, JobQuery, MemoryQuery, MemorySelect, SummaryQuery, TurnQuery, session_space,
+};
+use strata_core::turn::NewTurn;
+use strata_core::{Error, JobId, Memory, MemoryId, Result, Session, Store, SummaryId, Turn, UserId};
+
+use super::{ArchiveCounts, Line, SessionLine, VERSION};
+
+/// The turns, and the other items, of one change set.
+const TURNS_A_BATCH: usize = 500;
+const ITEMS_A_BATCH: usize = 200;
+
+/// The options of an import.
+#[derive(Debug, Clone, Default)]
+pub struct ArchiveOptions {
+    /// Imports an export of one user as this user.
+    pub user: Option<UserId>,
+}
+
+/// The result of an import.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct ArchiveReport {
+    /// The items of the file.
+    pub found: ArchiveCounts,
+    /// The items that were added to the store; the others were there.
+    pub added: ArchiveCounts,
+}
+
+/// Imports the export at `path`. `tell` is called with the lines that have been read, of all lines.
+///
+/// A file that is damaged or incomplete, or whose sessions continue differently in the store, is refused before anything is
+/// written. Keys are counted and not imported, because an export has no secrets.
+pub async fn import(
+    store: &dyn Store,
+    path: &Path,
+    options: &ArchiveOptions,
+    mut tell: impl FnMut(u64, u64) + Send,
+) -> Result<ArchiveReport> {
+    let checked = check(store, path, options).await?;
+    let mut writing = Writing::new(store, options.clone());
+    let mut reader = Reader::open(path)?;
+    while let Some(line) = reader.next()? {
+        tell(reader.number, checked.lines);
+        writing.take(line).await?;
+    }
+    writing.flush().await?;
+    Ok(ArchiveReport { found: checked.counts, added: writing.added })
+}
+
+/// A file that can be imported.
+struct Checked {
+    counts: ArchiveCounts,
+    lines: u64,
+}
+
+/// Reads the whole file and compares its sessions with those of the store.
+async fn check(store: &dyn Store, path: &Path, options: &ArchiveOptions) -> Result<Checked> {
+    let mut reader = Reader::open(path)?;
+    let mut order = Order::default();
+    let mut comparing = Comparing { store, turns: Vec::new(), user: None };
+    while let Some(line) = reader.next()? {
+        order.follow(&line).map_err(|wrong| reader.wrong(&wrong))?;
+        comparing.take(&line, options).await.map_err(|error| reader.at_line(error))?;
+    }
+    comparing.compare().await?;
+    let counts = order.finish(&reader)?;
+    if options.user.is_some() && counts.users != 1 {
+        return Err(Error::invalid(format!(
+            "the export has {} users, and `--user` gives one name; leave it out to keep their names",
+            counts.users
+        )));
+    }
+    Ok(Checked { counts, lines: reader.number })
+}
+
+/// The lines of a file, with the digest of those read so far.
+struct Reader {
+    path: PathBuf,
+    input: Box<dyn BufRead + Send>,
+    number: u64,
+    digest: Sha256,
+    ended: Option<super::End>,
+}
+
+impl Reader {
+    fn open(path: &Path) -> Result<Self> {
+        let cannot = |error: std::io::Error| {
+            Error::not_found(format!("file `{}` cannot be read: {error}", path.display())).with_source(error)
+        };
+        let mut file = BufReader::new(File::open(path).map_err(cannot)?);
+        let is_packed = file.fill_buf().map_err(cannot)?.starts_with(&[0x1f, 0x8b]);
+        let input: Box<dyn BufRead + Send> = match is_packed {
+            true => Box::new(BufReader::new(flate2::bufread::MultiGzDecoder::new(file))),
+            false => Box::new(file),
+        };
+        Ok(Self { path: path.to_owned(), input, number: 0, digest: Sha256::new(), ended: None })
+    }
+
+    /// The next line; `None` at the end of the file.
+    fn next(&mut self) -> Result<Option<Line>> {
+        let mut text = Vec::new();
+        let read = self.input.read_until(b'\n', &mut text);
+        let length = read.map_err(|error| {
+            Error::unavailable(format!("file `{}` cannot be read: {error}", self.path.display()))
+        })?;
+        if length == 0 {
+            return Ok(None);
+        }
+        self.number += 1;
+        let line: Line = serde_json::from_slice(&text).map_err(|error| {
+            let reason = error.to_string();
+            let reason = reason.split(" at line ").next().unwrap_or_default();
+            self.wrong(&format!("{reason}, at column {}", error.column()))
+        })?;
+        if self.ended.is_some() {
+            return Err(self.wrong("another line follows the last one of an export"));
+        }
+        match line {
+            Line::End(end) => {
+                let found = hex(&self.digest.clone().finalize());
+                if found != end.sha256 {
+                    return Err(self.wrong("the lines before it are not those that were exported"));
+                }
+                self.ended = Some(end);
+                self.next()
+            }
+            line => {
+                self.digest.update(&text);
+                Ok(Some(line))
+            }
+        }
+    }
+
+    /// The error for the line that was read last.
+    fn wrong(&self, reason: &str) -> Error {
+        Error::invalid(format!(
+            "`{}` is damaged: line {}: {}; nothing was imported",
+            self.path.display(),
+            self.number,
+            shown_reason(reason)
+        ))
+    }
+
+    fn at_line(&self, error: Error) -> Error {
+        let message = format!("line {}: {}; nothing was imported", self.number, error.message());
+        Error::new(error.kind(), message).with_source(error)
+    }
+}
+
+fn shown_reason(reason: &str) -> String {
+    reason.chars().take(300).collect()
+}
+
+/// The order that the lines of an export have.
+#[derive(Debug, Default)]
+struct Order {
+    begun: bool,
+    user: bool,
+    session: Option<(String, u64, u64)>,
+    counts: ArchiveCounts,
+}
+
+impl Order {
+    /// Checks that `line` may follow the lines before it.
+    fn follow(&mut self, line: &Line) -> Result<(), String> {
+        let is_head = matches!(line, Line::Strata(_));
+        if is_head == self.begun {
+            return Err(
+                if is_head { "a second export begins here" } else { "the beginning is missing" }.into()
+            );
+        }
+        self.begun = true;
+        self.counts.count(line);
+        match line {
+            Line::Strata(head) if head.version != VERSION => Err(format!(
+                "the export has version {}, and this Strata reads version {VERSION}",
+                head.version
+            )),
+            Line::Strata(_) => Ok(()),
+            Line::User(name) => {
+                self.session_is_whole()?;
+                (self.user, self.session) = (true, None);
+                UserId::from_stored(name.clone()).map(drop).map_err(|error| error.message().to_owned())
+            }
+            _ if !self.user && !matches!(line, Line::Key(_)) => Err("no user begins before it".to_owned()),
+            Line::Session(line) => {
+                self.session_is_whole()?;
+                self.session = Some((line.session.id.to_string(), line.session.turn_count, 0));
+                Ok(())
+            }
+            Line::Turn(turn) => self.turn(turn),
+            Line::Summary(summary) => self.belongs(summary.session.as_str()),
+            Line::Memory(_) | Line::Job(_) | Line::Key(_) | Line::End(_) => self.session_is_whole(),
+        }
+    }
+
+    fn turn(&mut self, turn: &Turn) -> Result<(), String> {
+        self.belongs(turn.session.as_str())?;
+        let Some((name, _, next)) = &mut self.session else { return Ok(()) };
+        if turn.seq != *next {
+            return Err(format!(
+                "turn {} of session `{name}` stands where turn {next} is expected",
+                turn.seq
+            ));
+        }
+        *next += 1;
+        Ok(())
+    }
+
+    fn belongs(&self, session: &str) -> Result<(), String> {
+        match &self.session {
+            Some((name, ..)) if name == session => Ok(()),
+            _ => Err(format!("it belongs to session `{}`, which does not begin before it", shown(session))),
+        }
+    }
+
+    fn session_is_whole(&self) -> Result<(), String> {
+        match &self.session {
+            Some((name, count, next)) if count != next => {
+                Err(format!("session `{name}` has {count} turns, and {next} of them stand before this line"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn finish(self, reader: &Reader) -> Result<ArchiveCounts> {
+        let Some(end) = &reader.ended else {
+            return Err(reader.wrong("the file ends here, and the last line of an export is missing"));
+        };
+        if end.counts != self.counts {
+            return Err(reader.wrong("the counts of the last line are not those of the lines before it"));
+        }
+        Ok(self.counts)
+    }
+}
+
+/// Compares the turns of a file with those of the store.
+struct Comparing<'a> {
+    store: &'a dyn Store,
+    user: Option<UserId>,
+    turns: Vec<Turn>,
+}
+
+impl Comparing<'_> {
+    async fn take(&mut self, line: &Line, options: &ArchiveOptions) -> Result<()> {
+        match line {
+            Line::Turn(turn) => {
+                self.turns.push((**turn).clone());
+                if self.turns.len() < TURNS_A_BATCH { Ok(()) } else { self.compare().await }
+            }
+            Line::User(name) => {
+                self.compare().await?;
+                self.user = Some(renamed(name, options)?);
+                Ok(())
+            }
+            _ => self.compare().await,
+        }
+    }
+
+    /// Fails if the store has other turns in the places of those that were taken.
+    async fn compare(&mut self) -> Result<()> {
+        let turns = std::mem::take(&mut self.turns);
+        let (Some(user), Some(first)) = (&self.user, turns.first()) else { return Ok(()) };
+        let (session, after) = (first.session.clone(), first.seq.checked_sub(1));
+        let query = TurnQuery::Range { session, after, limit: turns.len() as u32 };
+        let present = self.store.turns(user, &query).await?;
+        match turns.iter().zip(&present).find(|(turn, present)| turn.id != present.id) {
+            None => Ok(()),
+            Some((turn, _)) => Err(Error::conflict(format!(
+                "session `{}` of user `{user}` has another turn {} in the store; import it as another user with `--user`",
+                turn.session, turn.seq
+            ))),
+        }
+    }
+}
+
+fn renamed(name: &str, options: &ArchiveOptions) -> Result<UserId> {
+    options.user.clone().map_or_else(|| UserId::from_stored(name.to_owned()), Ok)
+}
+
+/// The lines that wait to be written, and what the store has of the present user.
+struct Writing<'a> {
+    store: &'a dyn Store,
+    options: ArchiveOptions,
+    user: UserId,
+    session: Option<(SessionLine, Option<Session>)>,
+    turns: Vec<Turn>,
+    memories: Vec<Memory>,
+    jobs: Vec<Job>,
+    summaries: HashSet<SummaryId>,
+    known_memories: HashSet<MemoryId>,
+    known_jobs: HashSet<JobId>,
+    added: ArchiveCounts,
+}
+
+impl<'a> Writing<'a> {
+    fn new(store: &'a dyn Store, options: ArchiveOptions) -> Self {
+        Self {
+            store,
+            options,
+            user: UserId::default(),
+            session: None,
+            turns: Vec::new(),
+            memories: Vec::new(),
+            jobs: Vec::new(),
+            summaries: HashSet::new(),
+            known_memories: HashSet::new(),
+            known_jobs: HashSet::new(),
+            added: ArchiveCounts::default(),
+        }
+    }
+
+    async fn take(&mut self, line: Line) -> Result<()> {
+        match line {
+            Line::User(name) => self.begin_user(&name).await,
+            Line::Session(line) => self.begin_session(*line).await,
+            Line::Turn(turn) => {
+                self.turns.push(*turn);
+                if self.turns.len() < TURNS_A_BATCH { Ok(()) } else { self.write_turns().await }
+            }
+            Line::Summary(summary) => {
+                self.end_session().await?;
+                if self.summaries.insert(summary.id) {
+                    self.added.summaries += 1;
+                    let at = summary.updated_at;
+                    self.store.apply(&self.user, ChangeSet::one(at, Change::PutSummary(summary))).await?;
+                }
+                Ok(())
+            }
+            Line::Memory(memory) => {
+                self.end_session().await?;
+                if self.known_memories.insert(memory.id) {
+                    self.memories.push(*memory);
+                }
+                if self.memories.len() < ITEMS_A_BATCH { Ok(()) } else { self.write_memories().await }
+            }
+            Line::Job(job) => {
+                self.end_session().await?;
+                if self.known_jobs.insert(job.id) {
+                    self.jobs.push(*job);
+                }
+                Ok(())
+            }
+            Line::Strata(_) | Line::Key(_) | Line::End(_) => Ok(()),
+        }
+    }
+
+    async fn begin_user(&mut self, name: &str) -> Result<()> {
+        self.flush().await?;
+        self.user = renamed(name, &self.options)?;
+        if self.store.sessions(&self.user, strata_core::store::Page::first(1)).await?.is_empty()
+            && self.store.head(&self.user).await?.revision == 0
+        {
+            self.added.users += 1;
+        }
+        let all = MemoryQuery::new(MemorySelect::All);
+        self.known_memories =
+            self.store.memories(&self.user, &all).await?.into_iter().map(|memory| memory.id).collect();
+        let jobs = JobQuery { limit: u32::MAX, ..JobQuery::default() };
+        self.known_jobs = self.store.jobs(&self.user, &jobs).await?.into_iter().map(|job| job.id).collect();
+        Ok(())
+    }
+
+    async fn begin_session(&mut self, line: SessionLine) -> Result<()> {
+        self.end_session().await?;
+        let id = line.session.id.clone();
+        let known = self.store.session(&self.user, &id).await?;
+        if known.is_none() {
+            self.added.sessions += 1;
+            let begin = Change::AppendTurns { session: id.clone(), turns: Vec::new() };
+            self.store.apply(&self.user, ChangeSet::one(line.session.created_at, begin)).await?;
+        }
+        let query = SummaryQuery { session: id, strategy: None, status: None, limit: u32::MAX };
+        let summaries = self.store.summaries(&self.user, &query).await?;
+        self.summaries = summaries.into_iter().map(|summary| summary.id).collect();
+        self.session = Some((line, known));
+        Ok(())
+    }
+
+    /// Appends the turns that the session does not have.
+    async fn write_turns(&mut self) -> Result<()> {
+        let mut turns = std::mem::take(&mut self.turns);
+        let Some((line, known)) = &self.session else { return Ok(()) };
+        let present = known.as_ref().map_or(0, |known| known.turn_count);
+        turns.retain(|turn| turn.seq >= present);
+        if turns.is_empty() {
+            return Ok(());
+        }
+        self.added.turns += turns.len() as u64;
+        let turns = turns.into_iter().map(as_new).collect();
+        let append = Change::AppendTurns { session: line.session.id.clone(), turns };
+        self.store.apply(&self.user, ChangeSet::one(line.session.created_at, append)).await?;
+        Ok(())
+    }
+
+    /// Writes the state of a session after its turns. A state that the store has written later stays.
+    async fn end_session(&mut self) -> Result<()> {
+        self.write_turns().await?;
+        let Some((line, known)) = self.session.take() else { return Ok(()) };
+        let SessionLine { session, progress } = line;
+        let is_newer = known.as_ref().is_some_and(|known| {
+            known.updated_at > session.updated_at || known.turn_count > session.turn_count
+        });
+        let is_same = known.as_ref().is_some_and(|known| {
+            known.turn_count == session.turn_count
+                && known.state == session.state
+                && known.updated_at == session.updated_at
+        });
+        if is_newer || is_same {
+            return Ok(());
+        }
+        let state = Box::new(session.state);
+        let mut changes = vec![Change::PutState { session: session.id.clone(), state }];
+        changes.extend(progress_changes(&session.id, progress));
+        self.store.apply(&self.user, ChangeSet::new(session.updated_at, changes)).await?;
+        Ok(())
+    }
+
+    async fn write_memories(&mut self) -> Result<()> {
+        let memories = std::mem::take(&mut self.memories);
+        let Some(at) = memories.iter().map(|memory| memory.recorded_at).max() else { return Ok(()) };
+        self.added.memories += memories.len() as u64;
+        let changes = memories.into_iter().map(|memory| Change::AddMemory(Box::new(memory))).collect();
+        self.store.apply(&self.user, ChangeSet::new(at, changes)).await?;
+        Ok(())
+    }
+
+    /// Writes everything that waits.
+    async fn flush(&mut self) -> Result<()> {
+        self.end_session().await?;
+        self.write_memories().await?;
+        let jobs = std::mem::take(&mut self.jobs);
+        self.added.jobs += jobs.len() as u64;
+        for job in jobs {
+            let at = job.updated_at;
+            // A lease belongs to a worker of the other store.
+            let status = if job.status == JobStatus::Leased { JobStatus::Queued } else { job.status };
+            let job = Job { user: self.user.clone(), lease: None, status, ..job };
+            self.store.apply(&self.user, ChangeSet::one(at, Change::EnqueueJob(Box::new(job)))).await?;
+        }
+        Ok(())
+    }
+}
+
+fn progress_changes(
+    session: &strata_core::SessionId,
+    progress: BTreeMap<String, u64>,
+) -> impl Iterator<Item = Change> {
+    progress
+        .into_iter()
+        .map(|(purpose, revision)| Change::SetProgress { space: session_space(&purpose, session), revision })
+}
+
+fn as_new(turn: Turn) -> NewTurn {
+    let Turn { id, role, name, content, created_at, token_count, metadata, notes, hidden, .. } = turn;
+    NewTurn { id, role, name, content, created_at, token_count, metadata, notes, hidden }
+}

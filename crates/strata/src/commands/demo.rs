@@ -1,0 +1,291 @@
+//! `strata demo`: plays a conversation of several weeks, shows what memory makes of it, and serves it for a look.
+//!
+//! The conversation (`demo/story.txt`) is written for this purpose, in English and Chinese, with facts that change. Everything
+//! happens in a temporary store on this machine: no key, no network.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use jiff::civil::Time;
+use jiff::tz::TimeZone;
+use jiff::{Span, Timestamp};
+use serde::Serialize;
+use serde_json::json;
+use strata::config::{Config, StoreUrl};
+use strata_core::store::{Item, TurnQuery};
+use strata_core::turn::NewMessage;
+use strata_core::{Role, SessionId, UserId};
+use strata_engine::prompt::PromptFormat;
+use strata_engine::recall::{RecallRequest, RecalledItem};
+use strata_engine::{Engine, PromptRequest};
+use strata_server::wire::kind_of;
+use tokio::net::TcpListener;
+
+use super::learn::{Report, drain};
+use super::settle::settle_all;
+use super::{Context, JsonArgs, progress, serve};
+use crate::failure::{Failure, Outcome};
+use crate::output::{Output, note};
+
+/// Play a bundled conversation, show what memory makes of it, and serve it
+///
+/// The demo needs no key and no network. It records six weeks of a conversation in English and Chinese in a temporary store,
+/// learns from it, and asks some questions. Then it serves the store until Ctrl-C, and the store is removed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  strata demo\n  strata demo --no-serve --json")]
+pub(crate) struct Args {
+    /// End after the questions instead of serving the store
+    #[arg(long)]
+    no_serve: bool,
+    #[command(flatten)]
+    json: JsonArgs,
+}
+
+const STORY: &str = include_str!("demo/story.txt");
+const QUESTIONS: &str = include_str!("demo/questions.txt");
+
+/// The user of the demo.
+const USER: &str = "meilin";
+
+/// The session of the questions, which has no turns.
+const NOW: &str = "today";
+
+/// The number of sources that are shown for a question.
+const SHOWN: usize = 2;
+
+/// A relevance below this is no answer.
+const RELEVANT: f32 = 0.0;
+
+/// A message of the story.
+#[derive(Debug, PartialEq)]
+struct Line {
+    days: i64,
+    time: Time,
+    session: &'static str,
+    role: Role,
+    text: &'static str,
+}
+
+/// A question with its costs and sources.
+#[derive(Debug, Serialize)]
+struct Answer {
+    question: &'static str,
+    /// The tokens of the whole conversation, as a client without memory sends it.
+    raw_tokens: u64,
+    /// The tokens of Strata's prompt.
+    tokens: u32,
+    ms: f64,
+    sources: Vec<Source>,
+}
+
+#[derive(Debug, Serialize)]
+struct Source {
+    kind: &'static str,
+    day: String,
+    text: String,
+}
+
+pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
+    let Args { no_serve, json: JsonArgs { json } } = args;
+    let begun = Instant::now();
+    // The signal is handled first, so that the folder is removed in any case.
+    let stop = serve::stop_signal()?;
+    let folder = tempfile::Builder::new()
+        .prefix("strata-demo-")
+        .tempdir()
+        .context("no temporary folder can be created")?;
+    let mut config: Config = context.config.clone();
+    config.store = StoreUrl::Sqlite(folder.path().join("strata.db"));
+    let store = strata::open_store(&config.store).await?;
+    context.close_later(store.clone());
+    let engine = strata::engine(&config, store)?;
+    let user = UserId::new(USER)?;
+    let lines = story()?;
+    record(&engine, &user, &lines).await?;
+    let mut learned = Report::default();
+    drain(&engine, config.learning.workers(), &mut learned).await?;
+    settle_all(&engine).await?;
+    let answers = ask_all(&engine, &user).await?;
+    let seconds = begun.elapsed().as_secs_f64();
+    let memories = engine.memories.list(&user, &current()).await?.len();
+    if json {
+        output.json(
+            &json!({ "turns": lines.len(), "memories": memories, "seconds": seconds, "questions": answers }),
+        )?;
+    } else {
+        let weeks = lines.first().map_or(0, |line| -line.days / 7);
+        output.line(format_args!(
+            "{} messages of {weeks} weeks in English and Chinese: {memories} memories now, in {seconds:.1} s, on this machine alone.\n",
+            lines.len()
+        ))?;
+        show(&answers, output)?;
+    }
+    output.flush()?;
+    if no_serve {
+        return Ok(());
+    }
+    let listener = listener(config.listen).await?;
+    output.line("")?;
+    output.line(format_args!(
+        "Look at it at http://{}/ (user `{USER}`); Ctrl-C ends the demo and removes its store.",
+        listener.local_addr()?
+    ))?;
+    serve::serve_on(listener, engine, &config, stop, output).await
+}
+
+fn current() -> strata_core::store::MemoryQuery {
+    strata_core::store::MemoryQuery::new(strata_core::store::MemorySelect::Current { as_of: None })
+}
+
+/// Reads the story: `@ DAYS TIME SESSION` begins a conversation, `U:` and `A:` a message.
+fn story() -> Outcome<Vec<Line>> {
+    let wrong = |number: usize| Failure::failed(format!("line {number} of the story cannot be read"));
+    let mut place: Option<(i64, Time, &'static str)> = None;
+    let mut lines: Vec<Line> = Vec::new();
+    for (number, text) in STORY.lines().enumerate() {
+        if let Some(head) = text.strip_prefix("@ ") {
+            let parts: Vec<&'static str> = head.split(' ').collect();
+            let [days, time, session] = parts[..] else { return Err(wrong(number + 1)) };
+            let days = days.parse().map_err(|_| wrong(number + 1))?;
+            let time = time.parse().map_err(|_| wrong(number + 1))?;
+            place = Some((days, time, session));
+            continue;
+        }
+        let (role, text) = match (text.strip_prefix("U: "), text.strip_prefix("A: ")) {
+            (Some(text), _) => (Role::User, text),
+            (_, Some(text)) => (Role::Assistant, text),
+            _ => return Err(wrong(number + 1)),
+        };
+        let (days, time, session) = place.ok_or_else(|| wrong(number + 1))?;
+        lines.push(Line { days, time, session, role, text });
+    }
+    Ok(lines)
+}
+
+/// Records the story as if it had been told up to today.
+async fn record(engine: &Engine, user: &UserId, lines: &[Line]) -> Outcome {
+    let today = engine.now().to_zoned(TimeZone::UTC).date();
+    let bar = progress::bar("recording {bar:40} {pos}/{len} messages {eta}");
+    bar.set_length(lines.len() as u64);
+    for (minute, Line { days, time, session, role, text }) in (0..).zip(lines) {
+        let date = today.checked_add(Span::new().days(*days)).map_err(anyhow::Error::from)?;
+        let at: Timestamp =
+            date.to_datetime(*time).to_zoned(TimeZone::UTC).map_err(anyhow::Error::from)?.timestamp();
+        // Messages of one conversation are a few seconds apart.
+        let at = at.checked_add(jiff::SignedDuration::from_secs(minute)).unwrap_or(at);
+        let message = NewMessage { created_at: Some(at), ..NewMessage::new(*role, *text) };
+        engine.recording.record(user, &SessionId::new(*session)?, vec![message], None).await?;
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+async fn ask_all(engine: &Engine, user: &UserId) -> Outcome<Vec<Answer>> {
+    let recent = TurnQuery::Recent { session: None, as_of: None, limit: u32::MAX };
+    let turns = engine.store().turns(user, &recent).await?;
+    let raw: u64 = turns.iter().map(|turn| u64::from(turn.token_count)).sum();
+    let mut answers = Vec::new();
+    for question in QUESTIONS.lines() {
+        let session = SessionId::new(NOW)?;
+        let begun = Instant::now();
+        let request = PromptRequest { format: PromptFormat::Chat, ..PromptRequest::new(session, question) };
+        let prompt = engine.prompting.prompt(user, &request).await?.prompt;
+        let ms = Duration::as_secs_f64(&begun.elapsed()) * 1_000.0;
+        let recalled = engine
+            .recall
+            .ask(user, &RecallRequest { limit: Some(8), ..RecallRequest::new(question) })
+            .await?;
+        let sources = sources(recalled.items);
+        answers.push(Answer { question, raw_tokens: raw, tokens: prompt.tokens, ms, sources });
+    }
+    Ok(answers)
+}
+
+/// The best items, without messages that a memory tells again.
+fn sources(mut items: Vec<RecalledItem>) -> Vec<Source> {
+    items.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
+    items.retain(|found| found.relevance > RELEVANT);
+    let told: Vec<_> = items
+        .iter()
+        .filter_map(|found| match &found.item {
+            Item::Memory(memory) => Some(memory.source_turns.clone()),
+            Item::Turn(_) | Item::Summary(_) => None,
+        })
+        .flatten()
+        .collect();
+    items.retain(|found| !matches!(&found.item, Item::Turn(turn) if told.contains(&turn.id)));
+    items.iter().take(SHOWN).map(source).collect()
+}
+
+fn source(found: &RecalledItem) -> Source {
+    let text = found.shortened.as_deref().unwrap_or_else(|| found.item.content());
+    let at = match &found.item {
+        Item::Memory(memory) => memory.valid_from,
+        other => other.created_at(),
+    };
+    Source { kind: kind_of(&found.item), day: at.strftime("%Y-%m-%d").to_string(), text: text.to_owned() }
+}
+
+fn show(answers: &[Answer], output: &mut Output) -> Outcome {
+    let rows: Vec<_> = answers
+        .iter()
+        .map(|answer| {
+            let share = 100.0 - 100.0 * f64::from(answer.tokens) / answer.raw_tokens.max(1) as f64;
+            [
+                answer.raw_tokens.to_string(),
+                answer.tokens.to_string(),
+                format!("{share:.0} %"),
+                format!("{:.0} ms", answer.ms),
+                answer.question.to_owned(),
+            ]
+        })
+        .collect();
+    output.table(["RAW TOKENS", "STRATA", "SAVED", "TIME", "QUESTION"], &rows)?;
+    for answer in answers {
+        output.line("")?;
+        output.line(answer.question)?;
+        if answer.sources.is_empty() {
+            output.line("  nothing is known about this, and Strata says so")?;
+        }
+        for Source { kind, day, text } in &answer.sources {
+            output.text(&format!("{day} {kind}: {text}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Listens on the address of the settings, or on a free port if another program uses it.
+async fn listener(listen: SocketAddr) -> Outcome<TcpListener> {
+    match TcpListener::bind(listen).await {
+        Ok(listener) => Ok(listener),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            note(format_args!("`{listen}` is in use, so the demo takes a free port"));
+            Ok(TcpListener::bind((listen.ip(), 0)).await?)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_story_is_told_in_order() {
+        let lines = story().unwrap();
+        assert!(lines.len() > 40);
+        assert!(
+            lines.is_sorted_by_key(|line| line.days),
+            "{:?}",
+            lines.iter().map(|line| line.days).collect::<Vec<_>>()
+        );
+        assert!(lines.iter().all(|line| line.days < 0 && !line.text.is_empty()));
+        assert!(lines.first().unwrap().days <= -42, "it takes six weeks");
+        let chinese = |text: &str| text.chars().any(|c| ('\u{4e00}'..='\u{9fff}').contains(&c));
+        assert!(lines.iter().filter(|line| chinese(line.text)).count() >= 8);
+        assert!(QUESTIONS.lines().any(chinese) && !QUESTIONS.lines().any(|line| line.trim().is_empty()));
+    }
+}

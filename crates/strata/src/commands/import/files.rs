@@ -1,0 +1,213 @@
+//! Imports files whose format is recognised or named, and folders of notes.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use strata_core::UserId;
+use strata_engine::Engine;
+use strata_import::archive::{self, ArchiveOptions, ArchiveReport};
+use strata_import::{FileOptions, FileReport, Format};
+
+use crate::commands::{Context, JsonArgs, UserArgs, progress};
+use crate::failure::{Failure, Outcome};
+use crate::output::{Output, note};
+
+/// Files to import.
+#[derive(Debug, clap::Args)]
+pub(super) struct FileArgs {
+    /// The files; of a folder, its Markdown and text files
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    user: UserArgs,
+    /// A prefix of the session names, to keep two sources apart
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    prefix: String,
+    /// Leave out conversations and lines that cannot be understood, and report them
+    #[arg(long)]
+    skip_bad: bool,
+    #[command(flatten)]
+    json: JsonArgs,
+}
+
+/// What a database of SQLite begins with.
+const SQLITE: &[u8] = b"SQLite format 3\0";
+
+pub(super) async fn run(
+    form: Option<Format>,
+    args: FileArgs,
+    context: &Context,
+    output: &mut Output,
+) -> Outcome {
+    let FileArgs { files, user, prefix, skip_bad, json } = args;
+    let user = user.named();
+    let files = expanded(&files)?;
+    let mut parts = Vec::new();
+    // Every file is recognised before the first one is imported.
+    for file in files {
+        let form = match form {
+            Some(form) => form,
+            None => recognise(&file)?,
+        };
+        parts.push((file, form));
+    }
+    let engine = context.engine_to_write().await?;
+    let options = FileOptions {
+        format: None,
+        user: user.clone(),
+        default_user: context.config.user.clone(),
+        session_prefix: prefix,
+        skip_bad,
+    };
+    let count = parts.len();
+    for (file, form) in parts {
+        let named = if count > 1 { format!("{}: ", file.display()) } else { String::new() };
+        if form == Format::Strata {
+            let report = restore(&file, &engine, user.clone()).await?;
+            show_archive(&named, &report, json, output)?;
+        } else {
+            let options = FileOptions { format: Some(form), ..options.clone() };
+            let report = import(&file, &engine, &options).await?;
+            show(&named, &report, json, output)?;
+        }
+    }
+    Ok(())
+}
+
+fn recognise(file: &Path) -> Outcome<Format> {
+    let mut head = Vec::new();
+    let opened = std::fs::File::open(file).and_then(|file| file.take(16).read_to_end(&mut head));
+    if opened.is_ok() && head == SQLITE {
+        let file = file.display();
+        return Err(Failure::usage(format!(
+            "`{file}` is a SQLite database; for one with the tables conversations and messages, use `strata import sqlite {file}`"
+        )));
+    }
+    Ok(strata_import::recognise(file).map_err(failed)?)
+}
+
+/// An error about the content of a file, which is a failure and not wrong usage.
+fn failed(error: strata_core::Error) -> anyhow::Error {
+    anyhow::Error::from(error)
+}
+
+/// The files; a folder stands for the Markdown and text files in it, unless it is an unpacked data export.
+fn expanded(files: &[PathBuf]) -> Outcome<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for file in files {
+        if !file.is_dir() || file.join("conversations.json").is_file() {
+            all.push(file.clone());
+            continue;
+        }
+        let before = all.len();
+        notes_in(file, &mut all)?;
+        if all.len() == before {
+            return Err(Failure::failed(format!(
+                "`{}` holds no Markdown and no text file; name the files to import",
+                file.display()
+            )));
+        }
+    }
+    Ok(all)
+}
+
+/// Adds the Markdown and text files of a folder and of its folders, by name. Hidden ones are left out.
+fn notes_in(folder: &Path, all: &mut Vec<PathBuf>) -> Outcome {
+    let cannot = || format!("folder `{}` cannot be read", folder.display());
+    let entries = std::fs::read_dir(folder).with_context(cannot)?;
+    let mut entries: Vec<PathBuf> = entries
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<_, _>>()
+        .with_context(cannot)?;
+    entries.sort();
+    for path in entries {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let extension = path.extension().map(|end| end.to_string_lossy().to_lowercase());
+        if name.starts_with('.') || path.is_symlink() {
+            continue;
+        }
+        if path.is_dir() {
+            notes_in(&path, all)?;
+        } else if matches!(extension.as_deref(), Some("md" | "markdown" | "txt")) {
+            all.push(path);
+        }
+    }
+    Ok(())
+}
+
+async fn import(file: &Path, engine: &Engine, options: &FileOptions) -> Outcome<FileReport> {
+    let bar = progress::bar("{bar:40} {msg} {eta}");
+    let report = strata_import::file(file, engine, options, |progress| {
+        let ((done, all), (items, total)) = (progress.conversations, progress.items);
+        bar.set_length(total);
+        bar.set_position(items);
+        bar.set_message(format!("{done}/{all} conversations, {items}/{total} messages and memories"));
+    });
+    let report = report.await;
+    bar.finish_and_clear();
+    Ok(report.map_err(failed)?)
+}
+
+async fn restore(file: &Path, engine: &Engine, user: Option<UserId>) -> Outcome<ArchiveReport> {
+    let bar = progress::bar("{bar:40} {pos}/{len} lines {eta}");
+    let options = ArchiveOptions { user };
+    let imported = archive::import(engine.store().as_ref(), file, &options, |done, all| {
+        bar.set_length(all);
+        bar.set_position(done);
+    });
+    let imported = imported.await;
+    bar.finish_and_clear();
+    Ok(imported.map_err(failed)?)
+}
+
+fn show(named: &str, report: &FileReport, json: JsonArgs, output: &mut Output) -> Outcome {
+    if json.json {
+        output.json(report)?;
+        return Ok(());
+    }
+    let FileReport { format, conversations, turns_added, turns_present, .. } = report;
+    if *conversations > 0 || report.memories_added + report.memories_present == 0 {
+        output.line(format_args!(
+            "{named}{format}, {conversations} conversations: {turns_added} new turns, {turns_present} already imported"
+        ))?;
+    }
+    if report.memories_added + report.memories_present > 0 {
+        output.line(format_args!(
+            "{named}{format}: {} new memories, {} already imported",
+            report.memories_added, report.memories_present
+        ))?;
+    }
+    for (reason, count) in report.skipped.iter() {
+        note(format_args!("{named}left out: {count} {reason}"));
+    }
+    if *turns_added > 0 {
+        note("a running server learns from the new turns; `strata learn` does it now");
+    }
+    Ok(())
+}
+
+fn show_archive(named: &str, report: &ArchiveReport, json: JsonArgs, output: &mut Output) -> Outcome {
+    if json.json {
+        output.json(report)?;
+        return Ok(());
+    }
+    let ArchiveReport { found, added } = report;
+    output.line(format_args!(
+        "{named}{} of {} turns, {} of {} memories and {} of {} summaries were new, of {} users",
+        added.turns,
+        found.turns,
+        added.memories,
+        found.memories,
+        added.summaries,
+        found.summaries,
+        found.users
+    ))?;
+    if found.keys > 0 {
+        note(format_args!(
+            "{} keys are not imported, because an export has no secrets; `strata keys create` makes new ones",
+            found.keys
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! Daily use: the default user, short ids, plain lines, shells, hygiene and the demo.
+
+use serde_json::{Value, json};
+
+use crate::harness::Machine;
+
+#[test]
+fn the_default_user_is_a_setting() {
+    let machine = Machine::new();
+    let by_variable = |args: &[&str]| {
+        let output = machine.command(args).env("STRATA_USER", "vera").output().unwrap();
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    by_variable(&["add", "Vera collects stamps"]);
+    assert!(by_variable(&["search", "stamps"]).0.contains("collects"));
+    let ran = machine.run(&["search", "stamps"]);
+    assert!(
+        ran.stderr.contains("nothing of user `default`") && ran.stderr.contains("`vera`"),
+        "{}",
+        ran.stderr
+    );
+    machine.write("strata.toml", "user = \"vera\"\n");
+    assert!(machine.run(&["memories", "list"]).ok().contains("stamps"));
+    let ran = machine.run(&["memories", "list", "--user", "vero"]);
+    assert!(ran.stderr.contains("`vero`; it has `vera`"), "{}", ran.stderr);
+    let users = machine.run(&["users", "list", "--json"]).json();
+    assert_eq!(
+        (&users["users"][0]["user"], &users["users"][0]["memories"], &users["default"]),
+        (&json!("vera"), &json!(1), &json!("vera"))
+    );
+    assert!(machine.run(&["users", "forget", "nobody", "--yes"]).failed(1).contains("no user `nobody`"));
+    machine.run(&["users", "forget", "vera", "--yes"]).ok();
+    assert_eq!(machine.run(&["users", "list", "--json"]).json()["users"], json!([]));
+    assert!(machine.run(&["add", "x", "--user", "*"]).code == 2);
+}
+
+#[test]
+fn the_end_of_an_id_is_enough() {
+    let machine = Machine::new();
+    let id = machine.add(&["The anvil weighs ninety kilos"]);
+    let end = &id[id.len() - 8..];
+    assert!(machine.run(&["memories", "show", end]).ok().contains(&id));
+    assert!(
+        machine
+            .run(&["memories", "edit", end, "The anvil weighs ninety-two kilos"])
+            .ok()
+            .contains("ninety-two")
+    );
+    assert!(machine.run(&["memories", "history", end]).ok().contains("ninety kilos"));
+    let found = machine.run(&["search", "anvil", "--json", "--explain"]).json();
+    let request = found["request_id"].as_str().unwrap();
+    assert!(machine.run(&["explain", &request[request.len() - 8..]]).ok().contains("anvil"));
+    assert!(machine.run(&["explain", request, "--item", end]).ok().contains("served"));
+    // The edit has archived the first statement: ids made in one moment begin alike.
+    let error = machine.run(&["memories", "show", &id[..6]]).failed(2);
+    assert!(error.contains("2 ids") && error.contains("ninety-two"), "{error}");
+    assert!(machine.run(&["memories", "show", "0000"]).failed(1).contains("no memory"));
+    assert_eq!(machine.run(&["memories", "show", "zzzz"]).code, 2);
+    let key = machine.run(&["keys", "create", "--user", "ivo", "--json"]).json();
+    let key = key["id"].as_str().unwrap();
+    assert!(machine.run(&["keys", "revoke", &key[key.len() - 8..]]).ok().starts_with("revoked"));
+    machine.run(&["memories", "forget", end, "--yes"]).ok();
+}
+
+#[test]
+fn plain_lines_are_what_the_user_says() {
+    let machine = Machine::new();
+    let lines = "The kiln fires at 1,200 degrees.\n窑要烧十二个小时。\n{\"role\":\"assistant\",\"content\":\"Noted.\"}\n";
+    assert_eq!(
+        machine.feed(&["record", "--session", "kiln"], lines).ok(),
+        "recorded 3 turns in session `kiln`\n"
+    );
+    machine.feed(&["record", "--session", "kiln", "--role", "assistant"], "Shall I remind you?\n").ok();
+    let shown = machine.run(&["sessions", "show", "kiln", "--json"]).json();
+    let roles: Vec<&str> =
+        shown["turns"].as_array().unwrap().iter().map(|turn| turn["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["user", "user", "assistant", "assistant"]);
+    let dated = "{\"role\":\"user\",\"content\":\"late\",\"created_at\":\"2026-01-31T12:00:00\"}\n{\"role\":\"user\",\"content\":\"last\",\"created_at\":\"9999-12-31\"}\n";
+    machine.feed(&["record", "--session", "dated", "--learn"], dated).ok();
+    assert!(machine.run(&["search", "late", "--as-of", "2026-02-01 10:00"]).ok().contains("late"));
+    assert!(machine.run(&["search", "last"]).ok().contains("last"));
+    let error = machine.run(&["search", "late", "--scope", "session"]).failed(2);
+    assert!(error.contains("--session"), "{error}");
+}
+
+#[test]
+fn shells_and_manuals_know_every_command() {
+    let machine = Machine::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let text = machine.run(&["completions", shell]).ok();
+        assert!(text.contains("strata") && text.contains("memories") && text.contains("restore"), "{shell}");
+    }
+    assert_eq!(machine.run(&["completions", "nosuch"]).code, 2);
+    assert!(machine.run(&["man"]).ok().contains(".TH strata 1"));
+    machine.run(&["man", "--dir", "man1"]).ok();
+    let pages = std::fs::read_dir(machine.home().join("man1")).unwrap().count();
+    assert!(pages > 30, "{pages}");
+}
+
+#[test]
+fn the_doctor_examines_and_mends_memories() {
+    let machine = Machine::new();
+    for text in
+        ["Noa rents a boat in Kiel", "Noa rents a boat in Emden", "noa paints icons.", "Noa paints icons"]
+    {
+        machine.add(&[text, "--verbatim"]);
+    }
+    machine.add(&["What time is it?", "--verbatim"]);
+    machine.add(&["保险箱的密码是 haishui77", "--verbatim"]);
+    let report = machine.run(&["doctor", "--memories", "--json"]).json();
+    let kinds = |report: &Value| -> Vec<String> {
+        report["problems"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["kind"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(report["examined"], 6);
+    assert_eq!(kinds(&report), ["secret", "contradiction", "duplicate", "junk"]);
+    assert!(!report.to_string().contains("haishui77"), "a report does not repeat a secret: {report}");
+    let contradiction = &report["problems"][1];
+    assert!(contradiction["memory"].as_str().unwrap().contains("Kiel"), "{contradiction}");
+    let ran = machine.run(&["doctor", "--memories"]);
+    assert!(ran.stderr.contains("nothing was changed"), "{}", ran.stderr);
+    assert!(ran.ok().ends_with("1 secret, 1 contradiction, 1 duplicate, 1 junk\n"));
+    assert!(machine.run(&["doctor", "--memories", "--yes"]).ok().contains("mended 3 of 4"));
+    let left = machine.run(&["doctor", "--memories", "--json"]).json();
+    assert_eq!(
+        kinds(&left),
+        ["contradiction"],
+        "a person has to look at a contradiction that words alone show"
+    );
+    let left = machine.run(&["memories", "list"]).ok();
+    assert!(left.contains("Emden") && left.contains("icons") && left.contains("Kiel"), "{left}");
+    let history = machine.run(&["memories", "list", "--all"]).ok();
+    assert!(history.contains("What time") && !history.contains("haishui77"), "{history}");
+    machine.write(
+        "mem0.json",
+        "[{\"id\":\"a\",\"memory\":\"Bo's card is 4539 5787 6362 1486\",\"user_id\":\"bo\"}]",
+    );
+    let report = machine.run(&["doctor", "--memories", "--from", "mem0.json", "--json"]).json();
+    assert_eq!(kinds(&report), ["secret"]);
+    assert_eq!(machine.run(&["doctor", "--yes"]).code, 2);
+}
+
+#[test]
+fn the_demo_needs_nothing() {
+    let machine = Machine::new();
+    let shown = machine.run(&["demo", "--no-serve", "--json"]).json();
+    let questions = shown["questions"].as_array().unwrap();
+    assert!(questions.len() >= 6 && shown["turns"].as_u64().unwrap() > 40, "{shown}");
+    for question in questions {
+        assert!(question["tokens"].as_u64() < question["raw_tokens"].as_u64(), "{question}");
+    }
+    let sources = |word: &str| {
+        let question = questions.iter().find(|one| one["question"].as_str().unwrap().contains(word)).unwrap();
+        question["sources"].to_string()
+    };
+    assert!(sources("birthday").contains("ninth of May") && sources("爸妈").contains("七月"), "{shown}");
+    assert_eq!(sources("blood"), "[]", "what nobody has said is not known");
+    assert!(!machine.store().exists(), "the demo leaves the user's store alone");
+}

@@ -1,0 +1,118 @@
+//! Moving in and out: export, import, restore.
+
+use serde_json::{Value, json};
+
+use crate::harness::Machine;
+
+#[test]
+fn a_store_moves_to_another_machine_without_loss() {
+    let (old, new) = (Machine::new(), Machine::new());
+    old.record("orchard", &["We planted six pear trees.", "果园里有六棵梨树。"]);
+    old.add(&["Tilda prunes in February", "--user", "tilda"]);
+    let target = new.home().join("all.jsonl");
+    let said = old.run(&["export", target.to_str().unwrap()]).ok();
+    assert!(said.contains("2 users") && said.contains("2 turns"), "{said}");
+    let report = new.run(&["import", "all.jsonl", "--json"]).json();
+    assert_eq!((&report["added"]["turns"], &report["added"]["memories"]), (&json!(2), &json!(1)));
+    assert_eq!(new.run(&["import", "all.jsonl", "--json"]).json()["added"]["turns"], 0);
+    let lines = |machine: &Machine| -> Vec<String> {
+        let text = machine.run(&["export", "-"]).ok();
+        text.lines()
+            .filter(|line| !line.starts_with("{\"strata\"") && !line.starts_with("{\"end\""))
+            .map(str::to_owned)
+            .collect()
+    };
+    assert_eq!(lines(&old), lines(&new));
+    assert!(old.run(&["export", target.to_str().unwrap()]).failed(1).contains("cannot be written"));
+    let one = old.run(&["export", "-", "--user", "tilda"]).ok();
+    assert!(one.contains("prunes") && !one.contains("pear"), "{one}");
+    // A cut file changes nothing.
+    let text = std::fs::read_to_string(&target).unwrap();
+    let empty = Machine::new();
+    empty.write("cut.jsonl", &text[..text.len() - 30]);
+    let error = empty.run(&["import", "cut.jsonl"]).failed(1);
+    assert!(error.contains("is damaged: line ") && error.contains("nothing was imported"), "{error}");
+}
+
+#[test]
+fn files_of_other_programs_are_recognised() {
+    let machine = Machine::new();
+    machine.write("log.jsonl", "{\"messages\":[{\"role\":\"user\",\"content\":\"My canoe leaks.\"}]}\n");
+    let ran = machine.run(&["import", "log.jsonl", "--user", "odd"]);
+    assert!(ran.stderr.contains("strata learn"), "{}", ran.stderr);
+    assert!(ran.ok().starts_with("openai, 1 conversations: 1 new turns"));
+    assert!(machine.run(&["search", "canoe", "--user", "odd"]).ok().contains("leaks"));
+    machine.write("mem0.json", "{\"results\":[{\"id\":\"1\",\"memory\":\"Odd builds canoes\",\"user_id\":\"odd\"},{\"id\":\"2\",\"memory\":\"\"}]}");
+    let ran = machine.run(&["import", "mem0", "mem0.json"]);
+    assert!(ran.stderr.contains("left out: 1 empty memories"), "{}", ran.stderr);
+    assert_eq!(ran.ok(), "mem0: 1 new memories, 0 already imported\n");
+    std::fs::create_dir_all(machine.home().join("notes/sub")).unwrap();
+    machine.write("notes/a.md", "# Boat\n\nThe hull is cedar.\n");
+    machine.write("notes/sub/b.txt", "桨是白蜡木做的。\n");
+    machine.write("notes/c.png", "no");
+    let said = machine.run(&["import", "notes", "--prefix", "n:"]).ok();
+    assert_eq!(said.lines().count(), 2, "{said}");
+    assert!(machine.run(&["sessions", "list"]).ok().contains("n:b.txt"));
+    machine.write("odd.json", "{\"what\": 1}");
+    assert!(machine.run(&["import", "odd.json"]).failed(1).contains("no form that Strata knows"));
+    assert!(machine.run(&["import", "gone.json"]).failed(1).contains("cannot be read"));
+    let database = machine.store();
+    let error = machine.run(&["import", database.to_str().unwrap()]).failed(2);
+    assert!(error.contains("strata import sqlite"), "{error}");
+}
+
+#[test]
+fn memories_are_exported_for_other_programs() {
+    let machine = Machine::new();
+    machine.add(&["The ladder is in the barn"]);
+    machine.add(&["梯子在谷仓里", "--kind", "work"]);
+    let lines = machine.run(&["memories", "export"]).ok();
+    let first: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    assert_eq!((lines.lines().count(), first["memory"].as_str()), (2, Some("The ladder is in the barn")));
+    let all: Value =
+        serde_json::from_str(&machine.run(&["memories", "export", "--format", "mem0"]).ok()).unwrap();
+    assert_eq!(all["results"].as_array().unwrap().len(), 2);
+    // Both forms can be imported, with the same ids.
+    let other = Machine::new();
+    other.write("m.jsonl", &lines);
+    other.write("m.json", &all.to_string());
+    assert!(other.run(&["import", "m.jsonl"]).ok().contains("2 new memories"));
+    assert!(other.run(&["import", "m.json"]).ok().contains("0 new memories, 2 already imported"));
+    assert!(other.run(&["memories", "list", "--kind", "work"]).ok().contains("谷仓"));
+}
+
+#[test]
+fn a_backup_is_restored_and_the_former_store_kept() {
+    let machine = Machine::new();
+    machine.record("s", &["first"]);
+    machine.run(&["backup", "copy.db"]).ok();
+    machine.record("s", &["second"]);
+    let error = machine.run(&["restore", "copy.db"]).failed(2);
+    assert!(error.contains("--yes"), "{error}");
+    let server = machine.serve(&[]);
+    let error = machine.run(&["restore", "copy.db", "--yes"]).failed(1);
+    assert!(error.contains("another process uses"), "{error}");
+    server.stop("TERM");
+    let restored = machine.run(&["restore", "copy.db", "--yes", "--json"]).json();
+    assert_eq!(restored["turns"], 1);
+    assert_eq!(machine.run(&["sessions", "show", "s", "--json"]).json()["turn_count"], 1);
+    let kept = format!("sqlite:{}", restored["kept"].as_str().unwrap());
+    assert_eq!(machine.run(&["sessions", "show", "s", "--json", "--store", &kept]).json()["turn_count"], 2);
+    // A file that is not a store, or damaged, changes nothing.
+    machine.write("not.db", "nothing");
+    machine.run(&["restore", "not.db", "--yes"]).failed(1);
+    assert_eq!(machine.run(&["sessions", "show", "s", "--json"]).json()["turn_count"], 1);
+    let rest: Vec<_> = std::fs::read_dir(machine.store().parent().unwrap())
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
+    assert!(!rest.iter().any(|name| name.to_string_lossy().contains("restoring")), "{rest:?}");
+    // A fresh machine needs no confirmation.
+    let fresh = Machine::new();
+    let copy = machine.home().join("copy.db");
+    fresh.run(&["restore", copy.to_str().unwrap()]).ok();
+    assert!(fresh.run(&["search", "first"]).ok().contains("first"));
+    let id = machine.add(&["Ivo likes figs"]);
+    machine.run(&["memories", "delete", &id]).ok();
+    assert!(machine.run(&["restore", &id[id.len() - 8..]]).ok().contains("current"));
+}
