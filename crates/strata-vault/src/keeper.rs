@@ -43,7 +43,9 @@ pub(crate) async fn keep(vault: Arc<Vault>, mut calls: mpsc::UnboundedReceiver<C
                     match (answer, synced) {
                         // A caller that no longer waits is not an error.
                         (Some(answer), synced) => drop(answer.send(synced)),
-                        (None, Err(error)) => tracing::warn!(%error, "changes in the vault could not be taken in"),
+                        (None, Err(error)) => {
+                            tracing::warn!(%error, "changes in the vault could not be taken in")
+                        }
                         (None, Ok(())) => {}
                     }
                 }

@@ -111,7 +111,13 @@ fn folder(folders: &[&str]) -> Folder {
 }
 
 impl Place {
-    fn of(user_folder: Option<String>, conversation: Option<&str>, deleted: bool, folder: Folder, file: FileKind) -> Self {
+    fn of(
+        user_folder: Option<String>,
+        conversation: Option<&str>,
+        deleted: bool,
+        folder: Folder,
+        file: FileKind,
+    ) -> Self {
         let conversation = conversation.map(|name| match name {
             ESCAPED_DELETED => DELETED.to_owned(),
             name => match read_stem(name) {
@@ -235,7 +241,13 @@ mod tests {
         check("entries/deleted/a/facts/x.md", "a", true, Folder::Facts);
         check("entries/%64eleted/facts/x.md", "deleted", false, Folder::Facts);
         check("users/bo/entries/a%2Fb/note.MD", "a/b", false, Folder::Other);
-        for foreign in ["README.md", "entries/a/facts/.x.md", "entries/a/facts/x.md~", "entries/a/facts/x.txt", ".strata/x.md"] {
+        for foreign in [
+            "README.md",
+            "entries/a/facts/.x.md",
+            "entries/a/facts/x.md~",
+            "entries/a/facts/x.txt",
+            ".strata/x.md",
+        ] {
             assert_eq!(place(foreign), None, "{foreign}");
         }
     }

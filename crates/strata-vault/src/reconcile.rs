@@ -72,14 +72,16 @@ impl Vault {
     async fn reconcile_sessions(self: &Arc<Self>, user: &UserId, dirty: &mut Dirty) -> Result<()> {
         for session in self.index.sessions(user, Page::first(u32::MAX)).await? {
             let summaries = self.index.summaries(user, &all_summaries(&session.id)).await?;
-            let rows = summaries.into_iter().map(|summary| Row::new(user, Content::Summary(Box::new(summary))));
+            let rows =
+                summaries.into_iter().map(|summary| Row::new(user, Content::Summary(Box::new(summary))));
             for row in self.stale(rows.collect()).await? {
                 dirty.note_row(&row);
             }
             let Some(row) = self.session_row(user, &session.id).await? else { continue };
             let Content::Session(file) = &row.content else { continue };
             // The turns of a session without a state tell all about it.
-            let is_told = session.turn_count > 0 && file.state == State::default() && file.progress.is_empty();
+            let is_told =
+                session.turn_count > 0 && file.state == State::default() && file.progress.is_empty();
             if !is_told && self.is_stale(row.clone()).await? {
                 dirty.note_row(&row);
             }

@@ -161,7 +161,8 @@ impl Snapshot {
     /// The files that cannot be used.
     pub(crate) fn problems(&self) -> Result<Vec<Problem>> {
         let read = || -> rusqlite::Result<Vec<Problem>> {
-            let mut statement = self.conn.prepare_cached("SELECT path, line, reason FROM problems ORDER BY path")?;
+            let mut statement =
+                self.conn.prepare_cached("SELECT path, line, reason FROM problems ORDER BY path")?;
             let rows = statement.query_map([], |row| {
                 let line: Option<i64> = row.get(1)?;
                 let fault = Fault { line: line.map(i64::cast_unsigned), reason: row.get(2)? };

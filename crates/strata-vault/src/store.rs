@@ -112,7 +112,8 @@ impl VaultStore {
         let vault = Arc::clone(&self.vault);
         let problems = blocking(move || vault.snapshot().problems()).await?;
         let more = problems.len().saturating_sub(LISTED_PROBLEMS);
-        let mut listed: Vec<String> = problems.iter().take(LISTED_PROBLEMS).map(ToString::to_string).collect();
+        let mut listed: Vec<String> =
+            problems.iter().take(LISTED_PROBLEMS).map(ToString::to_string).collect();
         if more > 0 {
             listed.push(format!("{more} further files cannot be used"));
         }

@@ -80,7 +80,13 @@ impl Vault {
     }
 
     /// Notes in the snapshot what a look has found. `looked_at` is `None` for all paths.
-    fn note_look(&self, entries: &[Entry], forgotten: &[String], problems: &[Problem], looked_at: Option<&Vec<String>>) -> Result<()> {
+    fn note_look(
+        &self,
+        entries: &[Entry],
+        forgotten: &[String],
+        problems: &[Problem],
+        looked_at: Option<&Vec<String>>,
+    ) -> Result<()> {
         let mut snapshot = self.snapshot();
         let broken: HashSet<&str> = problems.iter().map(|problem| problem.path.as_str()).collect();
         let solved: Vec<String> = match looked_at {

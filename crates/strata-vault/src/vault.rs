@@ -184,7 +184,9 @@ fn wipe(private: &Path) -> Result<()> {
 }
 
 /// Runs `work` on a thread that may wait for the disk.
-pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
     let work = tokio::task::spawn_blocking(work);
     work.await.map_err(|error| Error::internal("work on the vault's files broke off").with_source(error))?
 }

@@ -75,7 +75,11 @@ impl Watch {
     }
 }
 
-fn watch_folder(watcher: &std::sync::Mutex<RecommendedWatcher>, folder: &Path, mode: RecursiveMode) -> Result<()> {
+fn watch_folder(
+    watcher: &std::sync::Mutex<RecommendedWatcher>,
+    folder: &Path,
+    mode: RecursiveMode,
+) -> Result<()> {
     let mut watcher = watcher.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     watcher.watch(folder, mode).map_err(|error| unwatched(&error))
 }
@@ -90,7 +94,9 @@ fn hints_of(event: notify::Result<notify::Event>) -> Vec<Hint> {
     match event {
         Ok(event) if event.need_rescan() => vec![Hint::Everything],
         // Reading a file, and changes of its times or rights, are no changes of its content.
-        Ok(event) if matches!(event.kind, EventKind::Access(_) | EventKind::Modify(ModifyKind::Metadata(_))) => {
+        Ok(event)
+            if matches!(event.kind, EventKind::Access(_) | EventKind::Modify(ModifyKind::Metadata(_))) =>
+        {
             Vec::new()
         }
         Ok(event) => event.paths.into_iter().map(Hint::Path).collect(),
@@ -177,7 +183,11 @@ impl Follower {
         }
         if layout::place(&relative).is_some() {
             gathered.paths.insert(relative);
-        } else if relative.rsplit('/').next().is_some_and(|name| !name.starts_with('.') && !name.contains('.')) {
+        } else if relative
+            .rsplit('/')
+            .next()
+            .is_some_and(|name| !name.starts_with('.') && !name.contains('.'))
+        {
             // A folder that came or went; its files have no events of their own.
             gathered.everything = true;
         }
@@ -195,7 +205,8 @@ impl Follower {
                 missing.entry(path).or_insert(now + MISSING);
             }
         }
-        let due: Vec<String> = missing.iter().filter(|(_, due)| **due <= now).map(|(path, _)| path.clone()).collect();
+        let due: Vec<String> =
+            missing.iter().filter(|(_, due)| **due <= now).map(|(path, _)| path.clone()).collect();
         for path in due {
             missing.remove(&path);
             gathered.paths.insert(path);

@@ -7,7 +7,9 @@ mod support;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use strata_core::store::{Change, ChangeSet, CheckDepth, MemoryQuery, MemorySelect, TextMatch, TextQuery, ItemKinds};
+use strata_core::store::{
+    Change, ChangeSet, CheckDepth, ItemKinds, MemoryQuery, MemorySelect, TextMatch, TextQuery,
+};
 use strata_core::turn::HiddenReason;
 use strata_core::{Memory, MemoryKind, Store, UserId};
 use strata_vault::VaultStore;
@@ -123,7 +125,11 @@ async fn an_edit_is_a_new_version() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_of_the_front_matter_can_be_edited() {
     let (folder, store) = vault().await;
-    let path = write(folder.path(), "entries/global/facts/a.md", "---\nid: a\ncreated_at: 2026-05-01\n---\nPays rent\n");
+    let path = write(
+        folder.path(),
+        "entries/global/facts/a.md",
+        "---\nid: a\ncreated_at: 2026-05-01\n---\nPays rent\n",
+    );
     store.sync().await.unwrap();
     let edit = |from: &str, to: &str| {
         let text = fs::read_to_string(&path).unwrap();
@@ -197,7 +203,11 @@ async fn an_edit_is_not_lost_when_strata_writes_the_same_file() {
     let id = all(&store).await[0].id;
     fs::write(&a, fs::read_to_string(&a).unwrap().replace("Mondays", "Fridays")).unwrap();
     // Strata closes the memory without having seen the edit.
-    let close = Change::CloseMemory { id, valid_to: jiff::Timestamp::from_second(1_900_000_000).unwrap(), replaced_by: None };
+    let close = Change::CloseMemory {
+        id,
+        valid_to: jiff::Timestamp::from_second(1_900_000_000).unwrap(),
+        replaced_by: None,
+    };
     store.apply(&UserId::default(), ChangeSet::one(jiff::Timestamp::UNIX_EPOCH, close)).await.unwrap();
     let texts: Vec<String> = all(&store).await.into_iter().map(|memory| memory.content).collect();
     assert_eq!(texts, ["Works on Fridays", "Works on Mondays"]);
@@ -254,12 +264,22 @@ async fn a_hostile_vault_neither_escapes_nor_crashes() {
     fs::write(folder.path().join(std::ffi::OsStr::from_bytes(b"entries/s/facts/\xff.md")), "odd").unwrap();
     write(folder.path(), "entries/s/facts/utf16.md", "x");
     fs::write(folder.path().join("entries/s/facts/utf16.md"), [0xff, 0xfe, 0x41, 0x00]).unwrap();
-    write(folder.path(), "entries/s/facts/far.md", "---\nid: f\nrole: user\nseq: 18446744073709551615\nconversation_id: \"../../up\"\n---\nhi\n");
+    write(
+        folder.path(),
+        "entries/s/facts/far.md",
+        "---\nid: f\nrole: user\nseq: 18446744073709551615\nconversation_id: \"../../up\"\n---\nhi\n",
+    );
     fs::remove_file(&known).unwrap();
     fs::create_dir(&known).unwrap();
     store.sync().await.unwrap();
     let listed = problems(&store).await.join("\n");
-    for expected in ["link.md`: it is a symbolic link", "entries/out`: it is a symbolic link", "entries/loop`", "not UTF-8; rename", "utf16.md`, line 1: the file is not UTF-8"] {
+    for expected in [
+        "link.md`: it is a symbolic link",
+        "entries/out`: it is a symbolic link",
+        "entries/loop`",
+        "not UTF-8; rename",
+        "utf16.md`, line 1: the file is not UTF-8",
+    ] {
         assert!(listed.contains(expected), "{expected} in\n{listed}");
     }
     assert!(found(&store, "secret outside").await.is_empty());
@@ -271,7 +291,10 @@ async fn a_hostile_vault_neither_escapes_nor_crashes() {
         content: "goes out".to_owned(),
         ..all(&store).await.remove(0)
     };
-    let add = ChangeSet::one(jiff::Timestamp::UNIX_EPOCH, Change::AddMemory(Box::new(Memory { hidden: None, ..memory })));
+    let add = ChangeSet::one(
+        jiff::Timestamp::UNIX_EPOCH,
+        Change::AddMemory(Box::new(Memory { hidden: None, ..memory })),
+    );
     let error = store.apply(&UserId::default(), add).await.unwrap_err();
     assert!(error.message().contains("not a folder"), "{error}");
     assert_eq!(files(outside.path()).len(), 1);
@@ -285,7 +308,11 @@ async fn a_hostile_vault_neither_escapes_nor_crashes() {
 async fn many_files_at_once_are_taken_in() {
     let (folder, store) = vault().await;
     for number in 0..200 {
-        write(folder.path(), &format!("entries/global/facts/{number}.md"), &format!("Fact number {number}\n"));
+        write(
+            folder.path(),
+            &format!("entries/global/facts/{number}.md"),
+            &format!("Fact number {number}\n"),
+        );
     }
     store.sync().await.unwrap();
     assert_eq!(current(&store).await.len(), 200);
@@ -314,7 +341,10 @@ async fn the_watcher_follows_edits_and_leaves_its_own_writes_alone() {
     let watching = strata_vault::VaultOptions { watch: true, ..options() };
     let store = VaultStore::open(folder.path(), watching).await.unwrap();
     let a = write(folder.path(), "entries/global/facts/a.md", "Runs at noon\n");
-    eventually(|| async { current(&store).await == ["Runs at noon"] && fs::read_to_string(&a).unwrap().contains("id:") }).await;
+    eventually(|| async {
+        current(&store).await == ["Runs at noon"] && fs::read_to_string(&a).unwrap().contains("id:")
+    })
+    .await;
     // An editor that writes a temporary file and renames it.
     let temporary = folder.path().join("entries/global/facts/.a.md.swp");
     fs::write(&temporary, fs::read_to_string(&a).unwrap().replace("noon", "dawn")).unwrap();

@@ -13,9 +13,7 @@ use strata_core::state::State;
 use strata_core::store::{Change, ChangeSet, Forget, Idempotency, TurnQuery, session_space};
 use strata_core::summary::{Strategy, Summary, SummaryStatus};
 use strata_core::turn::{Follows, Hidden, HiddenReason, Metadata, NewTurn, Role, TurnNotes};
-use strata_core::{
-    KeyId, Memory, MemoryId, MemoryKind, SessionId, Store, SummaryId, TurnId, UserId,
-};
+use strata_core::{KeyId, Memory, MemoryId, MemoryKind, SessionId, Store, SummaryId, TurnId, UserId};
 use support::{content, open};
 use uuid::Uuid;
 
@@ -92,47 +90,108 @@ fn append(session: &str, turns: Vec<NewTurn>) -> Change {
 /// Fills a store with everything that has a file.
 async fn fill(store: &dyn Store) {
     let (me, bo, all) = (UserId::default(), UserId::new("Bo/ß").unwrap(), UserId::global());
-    let notes = TurnNotes { follows: Follows::Turn(0), interrupted: true, tool_calls: vec![json!({"f": 1})], ..TurnNotes::default() };
-    let second = NewTurn { role: Role::Assistant, name: Some("Bot: 1".to_owned()), notes, ..turn(2, "Use compost.\r\n---\nid: x\n") };
+    let notes = TurnNotes {
+        follows: Follows::Turn(0),
+        interrupted: true,
+        tool_calls: vec![json!({"f": 1})],
+        ..TurnNotes::default()
+    };
+    let second = NewTurn {
+        role: Role::Assistant,
+        name: Some("Bot: 1".to_owned()),
+        notes,
+        ..turn(2, "Use compost.\r\n---\nid: x\n")
+    };
     apply(store, &me, 30, vec![append("garden", vec![turn(1, "My roses wilt"), second])]).await;
     let keyed = ChangeSet {
         idempotency: Some(Idempotency { key: "k 1".to_owned(), fingerprint: u64::MAX }),
         ..ChangeSet::one(at(31), append("garden", vec![turn(3, ""), turn(4, "  spaced  \n\n")]))
     };
     store.apply(&me, keyed).await.unwrap();
-    apply(store, &me, 32, vec![Change::HideTurns {
-        ids: vec![TurnId(id(3))],
-        hidden: Some(Hidden { reason: HiddenReason::Evicted, at: at(32) }),
-    }])
+    apply(
+        store,
+        &me,
+        32,
+        vec![Change::HideTurns {
+            ids: vec![TurnId(id(3))],
+            hidden: Some(Hidden { reason: HiddenReason::Evicted, at: at(32) }),
+        }],
+    )
     .await;
     let mut state = State::default();
     state.system_state.insert("n".to_owned(), json!(0.1));
     let garden = SessionId::new("garden").unwrap();
-    apply(store, &me, 33, vec![
-        Change::PutState { session: garden.clone(), state: Box::new(state) },
-        Change::SetProgress { space: session_space("learn", &garden), revision: 4 },
-    ])
+    apply(
+        store,
+        &me,
+        33,
+        vec![
+            Change::PutState { session: garden.clone(), state: Box::new(state) },
+            Change::SetProgress { space: session_space("learn", &garden), revision: 4 },
+        ],
+    )
     .await;
-    let bound = Memory { session: Some(garden), kind: MemoryKind::Todo, agent: Some("a".to_owned()), ..memory(2, "Buy mulch") };
-    apply(store, &me, 34, vec![Change::AddMemory(Box::new(memory(1, "Likes roses"))), Change::AddMemory(Box::new(bound))]).await;
-    apply(store, &me, 35, vec![Change::ReviseMemory {
-        id: MemoryId(id(1_001)),
-        archive_as: MemoryId(id(1_003)),
-        content: "喜欢玫瑰".to_owned(),
-        metadata: None,
-    }])
+    let bound = Memory {
+        session: Some(garden),
+        kind: MemoryKind::Todo,
+        agent: Some("a".to_owned()),
+        ..memory(2, "Buy mulch")
+    };
+    apply(
+        store,
+        &me,
+        34,
+        vec![Change::AddMemory(Box::new(memory(1, "Likes roses"))), Change::AddMemory(Box::new(bound))],
+    )
     .await;
-    apply(store, &me, 36, vec![
-        Change::AddMemory(Box::new(memory(4, "Has a greenhouse"))),
-        Change::CloseMemory { id: MemoryId(id(1_002)), valid_to: at(36), replaced_by: Some(MemoryId(id(1_004))) },
-    ])
+    apply(
+        store,
+        &me,
+        35,
+        vec![Change::ReviseMemory {
+            id: MemoryId(id(1_001)),
+            archive_as: MemoryId(id(1_003)),
+            content: "喜欢玫瑰".to_owned(),
+            metadata: None,
+        }],
+    )
+    .await;
+    apply(
+        store,
+        &me,
+        36,
+        vec![
+            Change::AddMemory(Box::new(memory(4, "Has a greenhouse"))),
+            Change::CloseMemory {
+                id: MemoryId(id(1_002)),
+                valid_to: at(36),
+                replaced_by: Some(MemoryId(id(1_004))),
+            },
+        ],
+    )
     .await;
     for (number, level) in [(1, 1), (2, 1), (3, 2), (4, 3), (5, 0), (6, 3)] {
-        apply(store, &me, 37, vec![Change::PutSummary(Box::new(summary(number, level, "About roses")))]).await;
+        apply(store, &me, 37, vec![Change::PutSummary(Box::new(summary(number, level, "About roses")))])
+            .await;
     }
-    apply(store, &bo, 38, vec![append("garden", vec![turn(1, "mine")]), append("deleted", vec![turn(9, "odd")])]).await;
-    let shared = Memory { session: Some(SessionId::new("global").unwrap()), ..memory(7, "bound to a session named global") };
-    apply(store, &all, 39, vec![Change::AddMemory(Box::new(memory(8, "shared"))), Change::AddMemory(Box::new(shared))]).await;
+    apply(
+        store,
+        &bo,
+        38,
+        vec![append("garden", vec![turn(1, "mine")]), append("deleted", vec![turn(9, "odd")])],
+    )
+    .await;
+    let shared = Memory {
+        session: Some(SessionId::new("global").unwrap()),
+        ..memory(7, "bound to a session named global")
+    };
+    apply(
+        store,
+        &all,
+        39,
+        vec![Change::AddMemory(Box::new(memory(8, "shared"))), Change::AddMemory(Box::new(shared))],
+    )
+    .await;
     let secret = KeySecret::parse(&format!("strata_{}", "a".repeat(32))).unwrap();
     let key = ApiKey {
         id: KeyId(id(3_000)),

@@ -73,7 +73,10 @@ pub(crate) fn read(document: &Document, place: &Place, id: Uuid, now: Timestamp)
         "summary" => Given::Summary(Box::new(keys.summary(id, at)?)),
         other => {
             let role: Role = other.parse().map_err(|_| {
-                document.fault("role", format!("role `{other}` is unknown; use memory, user, assistant or summary"))
+                document.fault(
+                    "role",
+                    format!("role `{other}` is unknown; use memory, user, assistant or summary"),
+                )
             })?;
             keys.turn(id, role, at, hidden)?
         }
@@ -144,12 +147,16 @@ impl Keys<'_> {
     }
 
     fn number(&self, key: &str) -> Result<Option<u64>, Fault> {
-        self.value(key).map(|value| value.as_u64().ok_or_else(|| self.fault(key, "a whole number"))).transpose()
+        self.value(key)
+            .map(|value| value.as_u64().ok_or_else(|| self.fault(key, "a whole number")))
+            .transpose()
     }
 
     fn small(&self, key: &str) -> Result<Option<u32>, Fault> {
         let number = self.number(key)?;
-        number.map(|number| u32::try_from(number).map_err(|_| self.fault(key, "a number below 4294967296"))).transpose()
+        number
+            .map(|number| u32::try_from(number).map_err(|_| self.fault(key, "a number below 4294967296")))
+            .transpose()
     }
 
     fn time(&self, key: &str) -> Result<Option<Timestamp>, Fault> {

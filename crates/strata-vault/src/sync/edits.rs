@@ -85,7 +85,12 @@ impl Intake<'_> {
         Ok(rows)
     }
 
-    async fn known_turns(&self, user: &UserId, items: impl Iterator<Item = &Item>, rows: &mut HashMap<ItemKey, Row>) -> Result<()> {
+    async fn known_turns(
+        &self,
+        user: &UserId,
+        items: impl Iterator<Item = &Item>,
+        rows: &mut HashMap<ItemKey, Row>,
+    ) -> Result<()> {
         let ids: Vec<TurnId> = ids(items, Kind::Turn);
         for ids in ids.chunks(IDS_A_QUERY) {
             for turn in self.vault.index.turns(user, &TurnQuery::Ids(ids.to_vec())).await? {
@@ -96,7 +101,12 @@ impl Intake<'_> {
         Ok(())
     }
 
-    async fn known_memories(&self, user: &UserId, items: impl Iterator<Item = &Item>, rows: &mut HashMap<ItemKey, Row>) -> Result<()> {
+    async fn known_memories(
+        &self,
+        user: &UserId,
+        items: impl Iterator<Item = &Item>,
+        rows: &mut HashMap<ItemKey, Row>,
+    ) -> Result<()> {
         let ids: Vec<MemoryId> = ids(items, Kind::Memory);
         for ids in ids.chunks(IDS_A_QUERY) {
             let query = MemoryQuery::new(MemorySelect::Ids(ids.to_vec()));
@@ -108,7 +118,12 @@ impl Intake<'_> {
         Ok(())
     }
 
-    async fn known_others(&self, user: &UserId, items: impl Iterator<Item = &Item>, rows: &mut HashMap<ItemKey, Row>) -> Result<()> {
+    async fn known_others(
+        &self,
+        user: &UserId,
+        items: impl Iterator<Item = &Item>,
+        rows: &mut HashMap<ItemKey, Row>,
+    ) -> Result<()> {
         let mut summarised: BTreeSet<&SessionId> = BTreeSet::new();
         for item in items {
             match &item.what {
@@ -122,8 +137,12 @@ impl Intake<'_> {
                     rows.extend(row.map(|row| (row.key(), row)));
                 }
                 What::Key(key) => {
-                    let query =
-                        KeyQuery { id: Some(key.id), user: Some(user.clone()), revoked: true, page: Page::first(1) };
+                    let query = KeyQuery {
+                        id: Some(key.id),
+                        user: Some(user.clone()),
+                        revoked: true,
+                        page: Page::first(1),
+                    };
                     for key in self.vault.index.keys(&query).await? {
                         let row = Row::new(user, Content::Key(Box::new(key)));
                         rows.insert(row.key(), row);
@@ -177,7 +196,8 @@ impl Intake<'_> {
         };
         let same_text = given.content == memory.content && given.metadata == memory.metadata;
         // The file as it would be with the old text.
-        let frame = Memory { content: memory.content.clone(), metadata: memory.metadata.clone(), ..given.clone() };
+        let frame =
+            Memory { content: memory.content.clone(), metadata: memory.metadata.clone(), ..given.clone() };
         if frame == *memory {
             return Ok(if same_text { Difference::None } else { Difference::Changes(vec![revise(given)]) });
         }
@@ -211,10 +231,9 @@ impl Intake<'_> {
         let query = MemoryQuery::new(MemorySelect::History(id));
         let history = self.vault.index.memories(&item.user, &query).await?;
         let mut former: HashSet<MemoryId> = HashSet::from([id]);
-        while let Some(next) = history
-            .iter()
-            .find(|other| !former.contains(&other.id) && other.replaced_by.is_some_and(|by| former.contains(&by)))
-        {
+        while let Some(next) = history.iter().find(|other| {
+            !former.contains(&other.id) && other.replaced_by.is_some_and(|by| former.contains(&by))
+        }) {
             former.insert(next.id);
         }
         former.remove(&id);
@@ -231,7 +250,8 @@ impl Intake<'_> {
             && (reading.bare || given.session == turn.session)
             && (reading.timeless || given.created_at == turn.created_at);
         if !same {
-            let reason = "a turn is what was said and does not change; undo the edit, or edit a memory instead";
+            let reason =
+                "a turn is what was said and does not change; undo the edit, or edit a memory instead";
             return Difference::Refused(reason.to_owned());
         }
         let hidden = match given.hidden {
@@ -310,7 +330,8 @@ impl Intake<'_> {
             }
             Kind::Key => {
                 let Ok(id) = id.parse() else { return Ok(Vec::new()) };
-                let query = KeyQuery { id: Some(id), user: Some(user.clone()), revoked: false, page: Page::first(1) };
+                let query =
+                    KeyQuery { id: Some(id), user: Some(user.clone()), revoked: false, page: Page::first(1) };
                 let live = !self.vault.index.keys(&query).await?.is_empty();
                 if live { vec![Change::RevokeKey { id }] } else { Vec::new() }
             }
@@ -377,7 +398,11 @@ fn summary_difference(reading: &Reading, summary: &Summary) -> Difference {
     if reading.timeless {
         (given.created_at, given.updated_at) = (summary.created_at, summary.updated_at);
     }
-    if given == *summary { Difference::None } else { Difference::Changes(vec![Change::PutSummary(Box::new(given))]) }
+    if given == *summary {
+        Difference::None
+    } else {
+        Difference::Changes(vec![Change::PutSummary(Box::new(given))])
+    }
 }
 
 fn session_difference(file: &SessionFile, session: &SessionFile) -> Difference {

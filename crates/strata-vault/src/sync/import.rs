@@ -69,14 +69,19 @@ impl Intake<'_> {
         Ok(())
     }
 
-    async fn import_session(&mut self, user: &UserId, session: &SessionId, items: SessionItems) -> Result<()> {
+    async fn import_session(
+        &mut self,
+        user: &UserId,
+        session: &SessionId,
+        items: SessionItems,
+    ) -> Result<()> {
         let SessionItems { file, turns, summaries } = items;
         let known = self.vault.index.session(user, session).await?;
         if known.is_none() {
-            let said = turns.iter().map(TurnItem::recorded_at);
-            let made = file.iter().map(|(_, file)| file.created_at);
-            let summarised = summaries.iter().map(|(_, summary)| summary.created_at);
-            let at = said.chain(made).chain(summarised).min().unwrap_or(self.now);
+            let said = turns.iter().map(TurnItem::recorded_at).min();
+            let summarised = || summaries.iter().map(|(_, summary)| summary.created_at).min();
+            let made = file.as_ref().map(|(_, file)| file.created_at);
+            let at = made.or(said).or_else(summarised).unwrap_or(self.now);
             let begin = Change::AppendTurns { session: session.clone(), turns: Vec::new() };
             self.vault.index.apply(user, ChangeSet::one(at, begin)).await?;
         }
@@ -120,7 +125,13 @@ impl Intake<'_> {
         Ok(())
     }
 
-    async fn append(&mut self, user: &UserId, session: &SessionId, batch: Vec<TurnItem>, idempotency: Option<Idempotency>) -> Result<()> {
+    async fn append(
+        &mut self,
+        user: &UserId,
+        session: &SessionId,
+        batch: Vec<TurnItem>,
+        idempotency: Option<Idempotency>,
+    ) -> Result<()> {
         let at = batch.iter().map(TurnItem::recorded_at).max().unwrap_or(self.now);
         let new = batch.iter().map(|item| again(&item.turn)).collect();
         let change = Change::AppendTurns { session: session.clone(), turns: new };
@@ -164,12 +175,17 @@ impl Intake<'_> {
         self.adopt(&item.found, &Row::new(user, Content::Turn(Box::new(turn), extra)))
     }
 
-    async fn import_memories(&mut self, user: &UserId, memories: Vec<(Item, Memory, Option<Keyed>)>) -> Result<()> {
+    async fn import_memories(
+        &mut self,
+        user: &UserId,
+        memories: Vec<(Item, Memory, Option<Keyed>)>,
+    ) -> Result<()> {
         let begun: BTreeMap<MemoryId, Timestamp> =
             memories.iter().map(|(_, memory, _)| (memory.id, memory.valid_from)).collect();
         let mut memories = memories;
         memories.iter_mut().for_each(|(_, memory, _)| close_replaced(memory, &begun));
-        let (keyed, plain): (Vec<_>, Vec<_>) = memories.into_iter().partition(|(_, _, keyed)| keyed.is_some());
+        let (keyed, plain): (Vec<_>, Vec<_>) =
+            memories.into_iter().partition(|(_, _, keyed)| keyed.is_some());
         let mut sets = Vec::with_capacity(plain.len());
         for (item, memory, _) in &plain {
             let change = Change::AddMemory(Box::new(memory.clone()));
@@ -178,7 +194,9 @@ impl Intake<'_> {
         let mut applied = self.apply(user, sets).await?;
         for (item, memory, key) in &keyed {
             let set = ChangeSet::one(memory.recorded_at, Change::AddMemory(Box::new(memory.clone())));
-            let idempotency = key.as_ref().map(|keyed| Idempotency { key: keyed.key.clone(), fingerprint: keyed.fingerprint });
+            let idempotency = key
+                .as_ref()
+                .map(|keyed| Idempotency { key: keyed.key.clone(), fingerprint: keyed.fingerprint });
             match self.vault.index.apply(user, ChangeSet { idempotency, ..set }).await {
                 Ok(_) => drop(applied.insert(item.found.path.clone())),
                 Err(error) => self.report(&item.found.path, error.message().to_owned()),
@@ -201,7 +219,9 @@ impl Intake<'_> {
     async fn import_summaries(&mut self, user: &UserId, summaries: Vec<(Item, Summary)>) -> Result<()> {
         for (item, summary) in summaries {
             let put = |summary: Summary| {
-                self.vault.index.apply(user, ChangeSet::one(summary.updated_at, Change::PutSummary(Box::new(summary))))
+                self.vault
+                    .index
+                    .apply(user, ChangeSet::one(summary.updated_at, Change::PutSummary(Box::new(summary))))
             };
             let mut outcome = put(summary.clone()).await;
             if outcome.is_err() && summary.status == SummaryStatus::Processing {
@@ -248,7 +268,8 @@ impl UserItems {
                 Given::Memory(memory) => {
                     let (mut memory, keyed) = ((**memory).clone(), reading.keyed.clone());
                     if reading.tombstone {
-                        memory.hidden = Some(Hidden { reason: HiddenReason::Deleted, at: memory.recorded_at });
+                        memory.hidden =
+                            Some(Hidden { reason: HiddenReason::Deleted, at: memory.recorded_at });
                     }
                     self.memories.push((item, memory, keyed));
                 }
@@ -276,7 +297,9 @@ fn placed(user: &UserId, session: &SessionId, turns: Vec<TurnItem>, next: u64) -
     let mut others = Vec::new();
     for turn in turns {
         match turn.seq {
-            Some(seq) if seq >= next && seq < most && !at_place.contains_key(&seq) => drop(at_place.insert(seq, turn)),
+            Some(seq) if seq >= next && seq < most && !at_place.contains_key(&seq) => {
+                drop(at_place.insert(seq, turn))
+            }
             _ => others.push(turn),
         }
     }

@@ -101,7 +101,8 @@ impl Vault {
                 let walk = self.disk.walk(&[layout::ENTRIES, layout::USERS, layout::KEYS]);
                 let walk = walk.map_err(|error| unwritten(&error))?;
                 problems = walk.problems;
-                let known = self.snapshot().all()?.into_iter().map(|entry| (entry.path.clone(), entry)).collect();
+                let known =
+                    self.snapshot().all()?.into_iter().map(|entry| (entry.path.clone(), entry)).collect();
                 (walk.files.into_iter().map(|(path, _)| path).collect(), known)
             }
         };
@@ -133,8 +134,13 @@ impl Vault {
             }
             looked
         });
-        let mut look =
-            Look { items: Vec::new(), gone: Vec::new(), problems: Vec::new(), seen_again: Vec::new(), whole: None };
+        let mut look = Look {
+            items: Vec::new(),
+            gone: Vec::new(),
+            problems: Vec::new(),
+            seen_again: Vec::new(),
+            whole: None,
+        };
         for (path, looked) in files.iter().zip(looked) {
             match looked? {
                 Looked::Same => {}
@@ -149,7 +155,9 @@ impl Vault {
 
     fn read_one(&self, path: &str, before: Option<&Entry>, now: i64, scope: &Scope) -> Result<Looked> {
         let Some(place) = layout::place(path) else { return Ok(Looked::Same) };
-        let Some(stat) = self.disk.stat(path).map_err(|error| unwritten(&error))? else { return Ok(Looked::Gone) };
+        let Some(stat) = self.disk.stat(path).map_err(|error| unwritten(&error))? else {
+            return Ok(Looked::Gone);
+        };
         let same_times = before.is_some_and(|before| before.stat == stat);
         let is_racy = before.is_some_and(|before| before.racy);
         match scope {
@@ -175,7 +183,14 @@ impl Vault {
         }
     }
 
-    fn understand(&self, path: &str, place: Place, before: Option<&Entry>, seen: Seen, racy: bool) -> std::result::Result<Item, Fault> {
+    fn understand(
+        &self,
+        path: &str,
+        place: Place,
+        before: Option<&Entry>,
+        seen: Seen,
+        racy: bool,
+    ) -> std::result::Result<Item, Fault> {
         let user = self.user_of(&place)?;
         let (user, kind, id, what) = match place.file {
             FileKind::Entry => {
@@ -201,14 +216,8 @@ impl Vault {
             }
         };
         let key = ItemKey { user: user.clone(), kind, id };
-        let found = Found {
-            path: path.to_owned(),
-            place,
-            elsewhere: None,
-            hash: seen.hash,
-            stat: seen.stat,
-            racy,
-        };
+        let found =
+            Found { path: path.to_owned(), place, elsewhere: None, hash: seen.hash, stat: seen.stat, racy };
         Ok(Item { found, user, key, what })
     }
 
@@ -229,7 +238,10 @@ impl Vault {
             (own == format!("{}/{folder}/", layout::USERS)).then_some(user)
         };
         place.user().or_else(named).ok_or_else(|| {
-            Fault::new(format!("the folder `{}/{folder}` names no user; rename it to the user's name", layout::USERS))
+            Fault::new(format!(
+                "the folder `{}/{folder}` names no user; rename it to the user's name",
+                layout::USERS
+            ))
         })
     }
 
@@ -271,7 +283,8 @@ impl Vault {
 /// among them.
 fn is_leftover(item: &Item, other: &Entry) -> bool {
     let path = &item.found.path;
-    path != &other.path && (layout::moved(&other.path, true) == *path || layout::moved(&other.path, false) == *path)
+    path != &other.path
+        && (layout::moved(&other.path, true) == *path || layout::moved(&other.path, false) == *path)
 }
 
 fn twice(path: &str, other: &str) -> Problem {

@@ -31,7 +31,9 @@ static NEXT: AtomicU64 = AtomicU64::new(1);
 
 impl IdSource for Counted {
     fn next(&self) -> Uuid {
-        Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0000 + u128::from(NEXT.fetch_add(1, Ordering::Relaxed)))
+        Uuid::from_u128(
+            0x0190_0000_0000_7000_8000_0000_0000_0000 + u128::from(NEXT.fetch_add(1, Ordering::Relaxed)),
+        )
     }
 }
 
@@ -61,7 +63,8 @@ pub(crate) async fn content(store: &dyn Store) -> String {
             for turn in store.turns(&user, &query).await.unwrap() {
                 text.push_str(&format!("{turn:?}\n"));
             }
-            let query = SummaryQuery { session: session.id.clone(), strategy: None, status: None, limit: u32::MAX };
+            let query =
+                SummaryQuery { session: session.id.clone(), strategy: None, status: None, limit: u32::MAX };
             let mut summaries = store.summaries(&user, &query).await.unwrap();
             summaries.sort_by_key(|summary| summary.id);
             summaries.iter().for_each(|summary| text.push_str(&format!("{summary:?}\n")));
