@@ -33,6 +33,9 @@ pub(crate) struct NewFile {
     pub(crate) bytes: Vec<u8>,
     /// A file that this one replaces under another path.
     pub(crate) replaces: Option<String>,
+    /// What the file that this one replaces, under the same or another path, was like when it was read. If it is different now,
+    /// nothing is written.
+    pub(crate) expects: Option<Stat>,
 }
 
 /// The vault's folder.
@@ -235,6 +238,11 @@ impl Disk {
 
     fn put(&self, temporary: &Path, file: &NewFile) -> io::Result<Stat> {
         let target = self.absolute(&file.path);
+        let former = file.replaces.as_deref().unwrap_or(&file.path);
+        if file.expects.is_some() && self.stat(former)? != file.expects {
+            let _ = fs::remove_file(temporary);
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, "the file has changed meanwhile"));
+        }
         if let Err(error) = fs::rename(temporary, &target) {
             let _ = fs::remove_file(temporary);
             return Err(error);

@@ -139,57 +139,43 @@ impl Vault {
         let mut snapshot = self.snapshot();
         let mut written = Written::default();
         let mut taken = HashSet::new();
-        let (mut files, mut entries) = (Vec::new(), Vec::new());
+        let (mut files, mut noted, mut entries) = (Vec::new(), Vec::new(), Vec::new());
         for row in rows {
             match self.plan(row, over, &snapshot, &mut taken)? {
                 Planned::Nothing => {}
                 Planned::Foreign(path) => written.foreign.push(path),
                 Planned::Note(entry) => entries.push(entry),
-                Planned::Write(file, digest) => files.push((row, file, digest)),
+                Planned::Write(file, digest) => {
+                    files.push(file);
+                    noted.push((row, digest));
+                }
             }
         }
         if !written.foreign.is_empty() {
             return Ok(written);
         }
-        let users: BTreeSet<&UserId> = files.iter().map(|(row, ..)| &row.user).collect();
-        let new: Vec<NewFile> = files
-            .iter_mut()
-            .map(|(_, file, _)| NewFile {
-                path: file.path.clone(),
-                bytes: std::mem::take(&mut file.bytes),
-                replaces: file.replaces.clone(),
-            })
-            .collect();
-        let mut all = new;
+        let users: BTreeSet<&UserId> = noted.iter().map(|(row, _)| &row.user).collect();
         for user in users {
-            all.extend(self.user_file(user)?);
+            files.extend(self.user_file(user)?);
         }
-        for file in &all {
+        for file in &files {
             self.retire(&file.path, &mut snapshot)?;
         }
-        let outcomes = self.disk.write(&all);
-        for ((row, file, digest), (outcome, new)) in files.iter().zip(outcomes.into_iter().zip(&all)) {
+        let outcomes = self.disk.write(&files);
+        for ((row, digest), (outcome, file)) in noted.into_iter().zip(outcomes.into_iter().zip(files)) {
             match outcome {
                 Ok(stat) => {
                     written.count += 1;
-                    let hash = hash(&new.bytes);
-                    entries.push(Entry {
-                        path: file.path.clone(),
-                        item: row.key(),
-                        hash,
-                        stat,
-                        racy: true,
-                        row: *digest,
-                    });
+                    let (item, hash) = (row.key(), hash(&file.bytes));
+                    entries.push(Entry { path: file.path, item, hash, stat, racy: true, row: digest });
+                }
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                    written.foreign.push(file.replaces.unwrap_or(file.path));
                 }
                 Err(error) => written.failed.push((row.key(), error)),
             }
         }
-        let moved = files.iter().filter_map(|(_, file, _)| file.replaces.as_deref());
-        snapshot.write(|snapshot| {
-            moved.into_iter().try_for_each(|path| snapshot.remove(path))?;
-            entries.iter().try_for_each(|entry| snapshot.put(entry))
-        })?;
+        snapshot.write(|snapshot| entries.iter().try_for_each(|entry| snapshot.put(entry)))?;
         Ok(written)
     }
 
@@ -225,12 +211,13 @@ impl Vault {
         let bytes = row.render(&document)?.into_bytes();
         let path =
             if row.is_markdown() { layout::moved(&entry.path, row.is_deleted()) } else { entry.path.clone() };
-        if let Some(seen) = seen.filter(|seen| seen.bytes == bytes && path == entry.path) {
+        if let Some(seen) = seen.as_ref().filter(|seen| seen.bytes == bytes && path == entry.path) {
             return Ok(Planned::Note(Entry { hash: seen.hash, stat: seen.stat, row: digest, ..entry }));
         }
+        let expects = seen.filter(|_| !over).map(|seen| seen.stat);
         let path = if path == entry.path { path } else { self.free(path, taken)? };
         let replaces = (path != entry.path).then_some(entry.path);
-        Ok(Planned::Write(NewFile { path, bytes, replaces }, digest))
+        Ok(Planned::Write(NewFile { path, bytes, replaces, expects }, digest))
     }
 
     /// A row without a file. A file that a crash has left without its note is taken over.
@@ -259,7 +246,7 @@ impl Vault {
         let is_root =
             matches!(&row.content, Content::Summary(summary) if summary.is_root() && !row.is_deleted());
         let path = if is_root { row.new_path(0)? } else { self.free(path, taken)? };
-        Ok(Planned::Write(NewFile { path, bytes, replaces: None }, digest))
+        Ok(Planned::Write(NewFile { path, bytes, replaces: None, expects: None }, digest))
     }
 
     /// Moves the former root of a tree among the deleted files, if a new one is about to take its name.
@@ -275,6 +262,7 @@ impl Vault {
             path: format!("{folder}{}.md", entry.item.id),
             bytes: seen.bytes,
             replaces: Some(path.to_owned()),
+            expects: None,
         };
         let former = Entry { path: file.path.clone(), ..entry };
         let stat = self.disk.write(&[file]).pop().transpose().map_err(|error| unwritten(&error))?;
@@ -306,7 +294,7 @@ impl Vault {
             return Ok(None);
         }
         let bytes = serde_json::json!({ "user": user.as_str() }).to_string().into_bytes();
-        Ok(Some(NewFile { path, bytes, replaces: None }))
+        Ok(Some(NewFile { path, bytes, replaces: None, expects: None }))
     }
 
     /// Removes the files of a user's items that are gone, and notes the memories that may have lost a source with them.

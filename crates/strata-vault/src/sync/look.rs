@@ -279,12 +279,13 @@ impl Vault {
     }
 }
 
-/// Whether a file is the second step of a move that a crash has cut short: the same file among the deleted ones, or no longer
-/// among them.
+/// Whether a file takes the place of another one of the same item: as the second step of a move that a crash has cut short, or
+/// because a person has brought back an item that Strata has moved among the deleted ones.
 fn is_leftover(item: &Item, other: &Entry) -> bool {
     let path = &item.found.path;
-    path != &other.path
-        && (layout::moved(&other.path, true) == *path || layout::moved(&other.path, false) == *path)
+    let was_deleted = layout::place(&other.path).is_some_and(|place| place.deleted);
+    let is_step = layout::moved(&other.path, true) == *path || layout::moved(&other.path, false) == *path;
+    is_step || was_deleted && !item.found.place.deleted
 }
 
 fn twice(path: &str, other: &str) -> Problem {
