@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use strata_core::key::ApiKey;
 use strata_core::store::{
-    KeyQuery, MemoryQuery, MemorySelect, Page, SESSION_PURPOSES, SummaryQuery, TurnQuery, session_space,
+    KeyQuery, MemoryQuery, MemorySelect, Page, SESSION_PURPOSES, TurnQuery, session_space,
 };
 use strata_core::{Error, MemoryId, Result, SessionId, Store, SummaryId, TurnId, UserId};
 
@@ -16,9 +16,9 @@ use super::form::{SessionFile, TurnExtra};
 use super::front::Document;
 use super::layout;
 use super::row::{Content, Row, hash};
+use super::scope::Scope;
 use super::snapshot::{Entry, ItemKey, Kind, Snapshot};
-use super::sync::Scope;
-use super::vault::{Vault, blocking};
+use super::vault::{Vault, all_summaries, blocking, unwritten};
 
 /// The ids of one query.
 const IDS_A_QUERY: usize = 500;
@@ -369,20 +369,10 @@ enum Planned {
     Write(NewFile, u64),
 }
 
-/// All summaries of a session.
-pub(crate) fn all_summaries(session: &SessionId) -> SummaryQuery {
-    SummaryQuery { session: session.clone(), strategy: None, status: None, limit: u32::MAX }
-}
-
 fn by_user<'a, T>(items: impl Iterator<Item = (&'a UserId, T)>) -> BTreeMap<&'a UserId, Vec<T>> {
     let mut grouped: BTreeMap<&UserId, Vec<T>> = BTreeMap::new();
     for (user, item) in items {
         grouped.entry(user).or_default().push(item);
     }
     grouped
-}
-
-/// A failure of the file system.
-pub(crate) fn unwritten(error: &io::Error) -> Error {
-    Error::unavailable(format!("a file of the vault cannot be used: {error}; check the folder and the disk"))
 }

@@ -16,11 +16,9 @@ use strata_core::{Memory, SessionId, Turn};
 use uuid::Uuid;
 
 use super::front::{Document, Field, text};
+use super::layout::GLOBAL;
 
 pub(crate) use read::{Given, Reading, derived, read, timestamp};
-
-/// The name under which the design keeps what holds for all conversations.
-pub(crate) const GLOBAL: &str = "global";
 
 /// The answer to a keyed write, noted on the first item that the write has made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -166,6 +164,3 @@ fn metadata(metadata: &Metadata) -> Option<String> {
 fn noted<T: Serialize + PartialEq>(notes: &T, none: &T) -> Option<String> {
     (notes != none).then(|| serde_json::to_string(notes).ok()).flatten().map(|notes| text(&notes))
 }
-
-#[cfg(test)]
-mod tests;

@@ -150,7 +150,7 @@ impl Git {
         }
         let ignore = self.root.join(".gitignore");
         if std::fs::symlink_metadata(&ignore).is_err() {
-            std::fs::write(&ignore, IGNORED).map_err(|error| super::flush::unwritten(&error))?;
+            std::fs::write(&ignore, IGNORED).map_err(|error| super::vault::unwritten(&error))?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use strata_core::{Error, Result};
 use tokio::sync::{mpsc, oneshot};
 
 use super::dirty::Dirty;
-use super::sync::Scope;
+use super::scope::Scope;
 use super::vault::{Vault, blocking};
 
 /// The most change sets whose files are written together, which bounds how long the first one waits.

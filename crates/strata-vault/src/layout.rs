@@ -9,8 +9,8 @@ use strata_core::summary::{Strategy, Summary};
 use strata_core::turn::Role;
 use strata_core::{KeyId, Memory, Result, SessionId, Turn, UserId};
 
-use super::form::GLOBAL;
-
+/// The name under which the design keeps what holds for all conversations.
+pub(crate) const GLOBAL: &str = "global";
 /// The folder of Strata's own data: the index, the snapshot and the locks.
 pub(crate) const PRIVATE: &str = ".strata";
 /// The folder of the API keys.

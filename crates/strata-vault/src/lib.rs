@@ -17,6 +17,7 @@ mod keeper;
 mod layout;
 mod reconcile;
 mod row;
+mod scope;
 mod snapshot;
 mod store;
 mod sync;

@@ -7,10 +7,9 @@ use strata_core::store::{Item, KeyQuery, Page};
 use strata_core::{Result, Store, UserId};
 
 use super::dirty::Dirty;
-use super::flush::all_summaries;
 use super::form::TurnExtra;
 use super::row::{Content, Row};
-use super::vault::{Vault, blocking};
+use super::vault::{Vault, all_summaries, blocking};
 
 /// The items of one query.
 const ITEMS_A_QUERY: u32 = 2_000;

@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::dirty::Dirty;
 use super::git::{Committer, Git};
 use super::keeper::{self, Call};
-use super::sync::Scope;
+use super::scope::Scope;
 use super::vault::{BUILT, CLEAN, Progress, Vault, blocking};
 use super::watch::Watch;
 

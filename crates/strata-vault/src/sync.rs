@@ -19,11 +19,10 @@ use super::form::{Given, Reading};
 use super::front::Fault;
 use super::layout::FileKind;
 use super::row::Row;
+use super::scope::Scope;
 use super::snapshot::{Entry, ItemKey, Kind, Problem};
 use super::vault::{Vault, blocking};
 use look::{Found, Look};
-
-pub(crate) use look::Scope;
 
 /// Changes of one change set.
 const CHANGES_A_SET: usize = 200;

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use strata_core::ports::{Clock, IdSource};
-use strata_core::{Error, Result};
+use strata_core::store::SummaryQuery;
+use strata_core::{Error, Result, SessionId};
 use strata_store::{SqliteOptions, SqliteStore};
 use tokio::sync::watch;
 
@@ -189,4 +190,14 @@ pub(crate) async fn blocking<T: Send + 'static>(
 ) -> Result<T> {
     let work = tokio::task::spawn_blocking(work);
     work.await.map_err(|error| Error::internal("work on the vault's files broke off").with_source(error))?
+}
+
+/// All summaries of a session.
+pub(crate) fn all_summaries(session: &SessionId) -> SummaryQuery {
+    SummaryQuery { session: session.clone(), strategy: None, status: None, limit: u32::MAX }
+}
+
+/// A failure of the file system.
+pub(crate) fn unwritten(error: &io::Error) -> Error {
+    Error::unavailable(format!("a file of the vault cannot be used: {error}; check the folder and the disk"))
 }

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::keeper::Call;
 use super::layout;
-use super::sync::Scope;
+use super::scope::Scope;
 use super::vault::Vault;
 
 /// The pause without events after which files are looked at: longer than an editor takes to save one.

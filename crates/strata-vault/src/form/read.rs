@@ -12,9 +12,9 @@ use strata_core::turn::{Hidden, HiddenReason, Metadata, Role};
 use strata_core::{Memory, MemoryId, SessionId, SummaryId, Turn, TurnId};
 use uuid::Uuid;
 
-use super::{GLOBAL, Keyed, TurnExtra};
+use super::{Keyed, TurnExtra};
 use crate::front::{Document, Fault};
-use crate::layout::{Folder, Place};
+use crate::layout::{Folder, GLOBAL, Place};
 
 /// What a file holds.
 #[derive(Debug, Clone, PartialEq)]

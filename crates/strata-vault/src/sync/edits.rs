@@ -12,11 +12,11 @@ use strata_core::{Memory, MemoryId, Result, SessionId, Store, Turn, TurnId, User
 use super::look::Found;
 use super::{Intake, Item, What};
 use crate::dirty::Dirty;
-use crate::flush::{all_summaries, unwritten};
 use crate::form::{Given, Reading, SessionFile, TurnExtra};
 use crate::layout;
 use crate::row::{Content, Row};
 use crate::snapshot::{Entry, ItemKey, Kind};
+use crate::vault::{all_summaries, unwritten};
 
 /// The ids of one query.
 const IDS_A_QUERY: usize = 500;

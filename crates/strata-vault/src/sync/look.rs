@@ -5,43 +5,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Deserialize;
 use strata_core::key::ApiKey;
-use strata_core::{Error, Result, UserId};
+use strata_core::{Result, UserId};
 
 use super::{Item, What};
 use crate::disk::{Seen, in_parallel};
-use crate::flush::unwritten;
 use crate::form::{self, Given, SessionFile};
 use crate::front::{Document, Fault};
 use crate::layout::{self, FileKind, Place};
+use crate::scope::Scope;
 use crate::snapshot::{Entry, ItemKey, Kind, Problem, Stat};
-use crate::vault::Vault;
+use crate::vault::{Vault, unwritten};
 
 /// A file that was looked at less than this after its last change may change again within the same tick of its clock.
 const RACY_NANOS: i64 = 2_000_000_000;
 
 /// Files between two reports of progress.
 const FILES_A_REPORT: usize = 500;
-
-/// Where to look.
-#[derive(Debug, Clone)]
-pub(crate) enum Scope {
-    /// At all files.
-    All,
-    /// At these paths, which a watcher has named: a file with the times of the snapshot is unchanged.
-    Hinted(Vec<String>),
-    /// At these paths, by their bytes.
-    Named(Vec<String>),
-}
-
-impl Scope {
-    /// The paths; `None` for all.
-    fn paths(&self) -> Option<&Vec<String>> {
-        match self {
-            Self::All => None,
-            Self::Hinted(paths) | Self::Named(paths) => Some(paths),
-        }
-    }
-}
 
 /// What a look has found.
 pub(super) struct Look {
@@ -298,10 +277,4 @@ fn from_json<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> std::result::Resul
         line: Some(error.line() as u64),
         reason: format!("it cannot be read: {error}"),
     })
-}
-
-impl From<Fault> for Error {
-    fn from(fault: Fault) -> Self {
-        Self::invalid(fault.reason)
-    }
 }
