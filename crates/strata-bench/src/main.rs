@@ -22,6 +22,7 @@ mod report;
 mod search;
 mod served;
 mod server;
+mod vault;
 mod vectors;
 
 use std::path::PathBuf;
@@ -77,6 +78,11 @@ const GROUPS: &[Group] = &[
         reading::measure,
     ),
     ("postgres", "the PostgreSQL store beside the embedded one: appends, recall, bytes", postgres::measure),
+    (
+        "vault",
+        "the vault beside the embedded store: appends, saved files, recall, building the index",
+        vault::measure,
+    ),
     ("serve", "the binary: start to ready, idle memory", served::measure),
 ];
 

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use strata_core::context::ContextData;
+use strata_core::file_name::{Named, file_stem, read_stem};
 use strata_core::{Error, ErrorKind, Result, hash};
 
 use super::Version;
-use super::name::{Named, file_stem, read_stem};
 
 const ENDING: &str = ".json";
 const VERSIONS: &str = "versions";

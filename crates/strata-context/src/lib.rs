@@ -13,13 +13,13 @@
 //! [`ContextManager`], then [`folder`].
 
 mod folder;
-mod name;
 
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use strata_core::context::ContextData;
 pub use strata_core::context::MemoryError;
+use strata_core::file_name::file_stem;
 use strata_core::{Error, Result};
 
 use folder::Folder;
@@ -60,7 +60,7 @@ impl ContextManager {
 
     /// The path of a session's file, which need not exist.
     pub fn path(&self, session_id: &str) -> Result<PathBuf> {
-        Ok(self.folder().document(&name::file_stem(session_id)?))
+        Ok(self.folder().document(&file_stem(session_id)?))
     }
 
     /// Creates the folder if it does not exist.

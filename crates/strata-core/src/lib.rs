@@ -7,6 +7,7 @@
 pub mod context;
 pub mod dot;
 pub mod error;
+pub mod file_name;
 pub mod hash;
 pub mod id;
 pub mod job;

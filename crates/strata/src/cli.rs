@@ -40,7 +40,7 @@ Examples:
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Settings")]
 pub(crate) struct SettingArgs {
-    /// The store: `sqlite:PATH` or `memory:`
+    /// The store: `sqlite:PATH`, `vault:DIR`, `postgres://USER@HOST/DATABASE` or `memory:`
     #[arg(long, global = true, value_name = "URL")]
     store: Option<String>,
     /// The directory of `strata.db` (unless `--store` is set) and of installed models

@@ -31,6 +31,7 @@ pub(crate) mod sessions;
 mod settle;
 pub(crate) mod state;
 pub(crate) mod users;
+pub(crate) mod vault;
 
 use std::io::Read;
 use std::path::Path;
@@ -75,6 +76,7 @@ pub(crate) enum Command {
     Restore(restore::Args),
     Migrate(migrate::Args),
     Reindex(reindex::Args),
+    Vault(vault::Args),
     Eval(eval::Args),
     Models(models::Args),
     Config(config::Args),
@@ -131,6 +133,7 @@ async fn run_alone(command: Command, context: &Context, output: &mut Output) -> 
         Command::Restore(args) => Box::pin(restore::run(args, context, output)).await,
         Command::Migrate(args) => migrate::run(args, context, output).await,
         Command::Reindex(args) => reindex::run(args, context, output).await,
+        Command::Vault(args) => vault::run(args, context, output).await,
         Command::Eval(args) => Box::pin(eval::run(args, context, output)).await,
         Command::Models(args) => models::run(args, context, output).await,
         Command::Config(args) => config::run(&args, context, output),
@@ -268,6 +271,12 @@ impl Context {
     pub(crate) fn existing_store(&self) -> Outcome {
         match &self.config.store {
             StoreUrl::Sqlite(_) => self.existing_file().map(drop),
+            StoreUrl::Vault(vault) if !vault.path.exists() => Err(Failure::failed(format!(
+                "there is no vault at `{}` (from {}); create one with `strata record`, `strata add` or `strata serve`",
+                vault.path.display(),
+                self.config.origin("store"),
+            ))),
+            StoreUrl::Vault(_) => Ok(()),
             StoreUrl::Postgres(_) | StoreUrl::Memory => self.lasting(),
         }
     }
@@ -295,6 +304,9 @@ impl Context {
             StoreUrl::Postgres(_) => Err(Failure::usage(
                 "this command works on a file, and the store is a PostgreSQL database; use PostgreSQL's own tools, such as `pg_dump` and `REINDEX`",
             )),
+            StoreUrl::Vault(_) => Err(Failure::usage(
+                "this command works on a file, and the store is a vault; copy its folder, or delete `.strata` in it to build the index again",
+            )),
             StoreUrl::Memory => Err(ends_with_the_process()),
         }
     }
@@ -302,7 +314,7 @@ impl Context {
     /// Fails if the store ends with the process.
     fn lasting(&self) -> Outcome {
         match &self.config.store {
-            StoreUrl::Sqlite(_) | StoreUrl::Postgres(_) => Ok(()),
+            StoreUrl::Sqlite(_) | StoreUrl::Postgres(_) | StoreUrl::Vault(_) => Ok(()),
             StoreUrl::Memory => Err(ends_with_the_process()),
         }
     }

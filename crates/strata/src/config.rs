@@ -33,11 +33,25 @@ pub use learning::{LearnModel, Learning, ReaderChoice};
 pub use models::{EmbedderChoice, Models, RerankChoice, STRATA_ENCODER};
 pub use postgres::Postgres;
 pub use sources::{DEFAULT_FILE, Flag, Sources, allows_colour, editor};
-pub use store_url::StoreUrl;
+pub use store_url::{StoreUrl, VaultFolder};
 pub use table::reference;
 
 /// The model that is asked for when no other is named; the sliding-window design names it.
 const DEFAULT_MODEL: &str = "gpt-4.1-mini";
+
+/// The endpoint of an `embedding_model` if no other is set.
+const OPENAI: &str = "https://api.openai.com/v1";
+
+/// How a vault is used.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Vault {
+    /// The vault's folder, if `store` is not set.
+    pub path: Option<PathBuf>,
+    /// Whether changes of a person are followed while a server runs.
+    pub watch: bool,
+    /// Whether changes are committed to git.
+    pub git: bool,
+}
 
 /// The effective configuration.
 #[derive(Debug, Clone)]
@@ -48,6 +62,8 @@ pub struct Config {
     pub user: UserId,
     /// How a PostgreSQL store is used.
     pub postgres: Postgres,
+    /// How a vault is used.
+    pub vault: Vault,
     /// The address that the server listens on.
     pub listen: SocketAddr,
     /// Limits of the use-cases, and how recall and learning work.
@@ -133,6 +149,7 @@ impl Config {
             store: StoreUrl::Memory,
             user: UserId::default(),
             postgres: Postgres::default(),
+            vault: Vault::default(),
             listen: SocketAddr::from(([127, 0, 0, 1], 8100)),
             engine: Settings::default(),
             tokenizer: Tokenizer::default(),
@@ -154,6 +171,7 @@ impl Config {
     fn complete(mut self) -> Result<Self> {
         self.server.reach = if self.listen.ip().is_loopback() { Reach::Loopback } else { Reach::Network };
         self.store = self.store_at(self.store.clone())?;
+        self.use_embedding_model();
         self.engine.recall.rerank = self.models.rerank != RerankChoice::Off;
         let limits = &self.engine.compaction;
         if limits.keep_recent_history > limits.max_recent_history {
@@ -170,7 +188,28 @@ impl Config {
             StoreUrl::Postgres(options) => {
                 Ok(StoreUrl::Postgres(Box::new(self.postgres.options(&options.address)?)))
             }
+            StoreUrl::Vault(VaultFolder { path, .. }) => {
+                Ok(StoreUrl::Vault(VaultFolder { path, watch: self.vault.watch, git: self.vault.git }))
+            }
             other => Ok(other),
+        }
+    }
+
+    /// The embedder that the memory-proxy design's `embedding_model` names: a folder, or a model of the endpoint that learning
+    /// uses. The setting `embedder` goes before it.
+    fn use_embedding_model(&mut self) {
+        let Some(model) = self.models.embedding_model.clone() else { return };
+        if self.models.embedder != EmbedderChoice::default() {
+            return;
+        }
+        let base = || self.learning.base_url.clone().unwrap_or_else(|| OPENAI.to_owned());
+        self.models.embedder = match model.parse() {
+            Ok(choice) => choice,
+            Err(_) if std::path::Path::new(&model).is_dir() => EmbedderChoice::Onnx(model.into()),
+            Err(_) => EmbedderChoice::Remote { url: base(), model },
+        };
+        if self.models.embedder_key.is_none() {
+            self.models.embedder_key.clone_from(&self.learning.key);
         }
     }
 

@@ -8,8 +8,10 @@ use strata_core::store::InMemoryStore;
 use strata_core::{Error, Result, Store};
 use strata_postgres::PostgresStore;
 use strata_store::{SqliteOptions, SqliteStore};
+use strata_vault::{Progress, VaultOptions, VaultStore};
 
-use crate::config::StoreUrl;
+use crate::config::{StoreUrl, VaultFolder};
+use crate::{SystemClock, SystemIds};
 
 /// Opens the store at `url`. A SQLite file that does not exist is created, with its directory, and
 /// the tables of an empty database are made.
@@ -17,8 +19,16 @@ pub async fn open_store(url: &StoreUrl) -> Result<Arc<dyn Store>> {
     match url {
         StoreUrl::Sqlite(path) => Ok(Arc::new(open_sqlite(path).await?)),
         StoreUrl::Postgres(options) => Ok(Arc::new(PostgresStore::open((**options).clone()).await?)),
+        StoreUrl::Vault(vault) => Ok(Arc::new(open_vault(vault, None).await?)),
         StoreUrl::Memory => Ok(Arc::new(InMemoryStore::new())),
     }
+}
+
+/// Opens a vault, for operations that only a vault supports. `progress` is told how far its files have been read.
+pub async fn open_vault(vault: &VaultFolder, progress: Option<Progress>) -> Result<VaultStore> {
+    let options = VaultOptions::new(Arc::new(SystemClock), Arc::new(SystemIds::default()));
+    let options = VaultOptions { progress, watch: vault.watch, git: vault.git, ..options };
+    VaultStore::open(&vault.path, options).await
 }
 
 /// Opens the SQLite file at `path` as a [`SqliteStore`], for operations that only a file supports: backups and reindexing.

@@ -53,6 +53,12 @@ const BOUNDARIES: &[Boundary] = &[
         siblings: &["strata-language", "strata-core"],
         never: &[MODELS, SETTINGS, WEB, WEB_FRAMEWORKS],
     },
+    // The vault keeps its derived index in a SQLite store.
+    Boundary {
+        name: "strata-vault",
+        siblings: &["strata-core", "strata-store"],
+        never: &[MODELS, SETTINGS, WEB, WEB_FRAMEWORKS],
+    },
     Boundary {
         name: "strata-context",
         siblings: &["strata-core"],
@@ -86,6 +92,7 @@ const BOUNDARIES: &[Boundary] = &[
             "strata-engine",
             "strata-store",
             "strata-postgres",
+            "strata-vault",
             "strata-import",
             "strata-models",
             "strata-server",
@@ -106,6 +113,7 @@ const BOUNDARIES: &[Boundary] = &[
             "strata-engine",
             "strata-store",
             "strata-postgres",
+            "strata-vault",
             "strata-context",
             "strata-models",
             "strata-weights",

@@ -138,7 +138,9 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     let embedder = strata::embedder(&context.config);
     findings.push(check_embedder(&embedder));
     if let Some(path) = context.config.store.path() {
-        findings.push(check_file(path));
+        if !matches!(context.config.store, StoreUrl::Vault(_)) {
+            findings.push(check_file(path));
+        }
         findings.extend(check_disk(path));
     }
     if context.config.store == StoreUrl::Memory {

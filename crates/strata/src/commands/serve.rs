@@ -135,7 +135,9 @@ pub(super) fn refusal(exposure: &str) -> String {
 pub(super) fn has_store(config: &Config) -> bool {
     match &config.store {
         StoreUrl::Postgres(_) => true,
-        StoreUrl::Sqlite(_) | StoreUrl::Memory => config.store.path().is_some_and(Path::exists),
+        StoreUrl::Sqlite(_) | StoreUrl::Vault(_) | StoreUrl::Memory => {
+            config.store.path().is_some_and(Path::exists)
+        }
     }
 }
 

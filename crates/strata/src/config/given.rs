@@ -112,6 +112,12 @@ fn with_default_store(mut values: Values, sources: &Sources) -> Result<Values> {
         let default = || given(directory.to_string_lossy().as_ref(), DEFAULT);
         values.entry("data_dir").or_insert_with(default);
     }
+    if !values.contains_key("store")
+        && let Some(path) = values.get("memory_path")
+    {
+        let store = given(format!("vault:{}", shown(&path.value)), "`memory_path`");
+        values.insert("store", store);
+    }
     if !values.contains_key("store") {
         let advice = "no home directory was found for the data; set `--data-dir` or `--store`";
         let directory = values.get("data_dir").ok_or_else(|| Error::invalid(advice))?;

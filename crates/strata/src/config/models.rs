@@ -22,6 +22,8 @@ pub struct Models {
     pub data_dir: Option<PathBuf>,
     /// What makes vectors.
     pub embedder: EmbedderChoice,
+    /// The model that makes vectors, as the memory-proxy design names it.
+    pub embedding_model: Option<String>,
     /// The API key of a remote embedder.
     pub embedder_key: Option<Secret>,
     /// How long a remote embedder may take.
@@ -67,6 +69,7 @@ impl Default for Models {
         Self {
             data_dir: None,
             embedder: EmbedderChoice::default(),
+            embedding_model: None,
             embedder_key: None,
             embedder_timeout: Duration::from_secs(10),
             rerank: RerankChoice::default(),

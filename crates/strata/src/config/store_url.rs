@@ -15,17 +15,38 @@ pub enum StoreUrl {
     Sqlite(PathBuf),
     /// A PostgreSQL database.
     Postgres(Box<PostgresOptions>),
+    /// A folder of Markdown files.
+    Vault(VaultFolder),
     /// A store in memory, which ends with the process.
     Memory,
 }
 
+/// A vault's folder, and how it is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VaultFolder {
+    /// The folder.
+    pub path: PathBuf,
+    /// Whether changes of a person are followed while the vault is open.
+    pub watch: bool,
+    /// Whether changes are committed to git.
+    pub git: bool,
+}
+
+impl VaultFolder {
+    /// A vault without watcher and git.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), watch: false, git: false }
+    }
+}
+
 /// The forms of an address.
-const FORMS: &str = "a store is written as `sqlite:PATH`, `postgres://USER@HOST/DATABASE` or `memory:`";
+const FORMS: &str =
+    "a store is written as `sqlite:PATH`, `vault:DIR`, `postgres://USER@HOST/DATABASE` or `memory:`";
 
 impl FromStr for StoreUrl {
     type Err = Error;
 
-    /// Reads `sqlite:PATH`, `postgres://…` or `memory:`. Errors never repeat the address, because the address of a database server may hold
+    /// Reads `sqlite:PATH`, `vault:DIR`, `postgres://…` or `memory:`. Errors never repeat the address, because the address of a database server may hold
     /// a password.
     fn from_str(text: &str) -> Result<Self> {
         if text == "memory:" || text == "memory" {
@@ -53,7 +74,14 @@ impl FromStr for StoreUrl {
                 Ok(Self::Postgres(Box::new(PostgresOptions::new(address))))
             }
             "vault" => {
-                Err(Error::invalid(format!("`{scheme}:` stores are not in this version; use `sqlite:PATH`")))
+                let path = rest.strip_prefix("//").unwrap_or(rest);
+                if path.is_empty() {
+                    return Err(Error::invalid("the folder is missing; write `vault:DIR`"));
+                }
+                if path.holds_nul() {
+                    return Err(Error::invalid("the path holds a NUL character; remove it"));
+                }
+                Ok(Self::Vault(VaultFolder::new(path)))
             }
             _ => Err(Error::invalid(FORMS)),
         }
@@ -61,10 +89,11 @@ impl FromStr for StoreUrl {
 }
 
 impl StoreUrl {
-    /// The file of a SQLite store.
+    /// The file of a SQLite store, or the folder of a vault.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::Sqlite(path) => Some(path),
+            Self::Vault(vault) => Some(&vault.path),
             Self::Postgres(_) | Self::Memory => None,
         }
     }
@@ -75,6 +104,7 @@ impl fmt::Display for StoreUrl {
         match self {
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
             Self::Postgres(options) => options.address.fmt(f),
+            Self::Vault(vault) => write!(f, "vault:{}", vault.path.display()),
             Self::Memory => f.write_str("memory:"),
         }
     }
@@ -101,6 +131,7 @@ mod tests {
         check("sqlite:/var/lib/a b.db", sqlite("/var/lib/a b.db"));
         check("sqlite:///var/lib/a.db", sqlite("/var/lib/a.db"));
         check("sqlite:C:\\strata.db", sqlite("C:\\strata.db"));
+        check("vault:notes", StoreUrl::Vault(VaultFolder::new("notes")));
     }
 
     #[test]
@@ -125,7 +156,7 @@ mod tests {
         };
         check("postgres://me:secret@:port/db", "cannot be read");
         check("postgresql:///secret", "no host");
-        check("vault:notes", "not in this version");
+        check("vault:", "folder is missing");
         check("sqlite:", "path is missing");
         check("sqlite::memory:", "`memory:`");
         check("strata.db", "`sqlite:PATH`");

@@ -90,7 +90,7 @@ pub(super) fn nearest(name: &str) -> Option<&'static Entry> {
 #[rustfmt::skip]
 pub(super) const GROUPS: &[(&str, &[Entry])] = &[
     ("Data and server", &[
-        entry("store", |c| typed(&mut c.store, "`sqlite:PATH`, `postgres://USER@HOST/DATABASE` or `memory:`"),
+        entry("store", |c| typed(&mut c.store, "`sqlite:PATH`, `vault:DIR`, `postgres://USER@HOST/DATABASE` or `memory:`"),
             "where data is stored")
             .default("`strata.db` in the data directory"),
         entry("data_dir", |c| optional_text(&mut c.models.data_dir),
@@ -122,6 +122,14 @@ pub(super) const GROUPS: &[(&str, &[Entry])] = &[
             "maximum number of requests that are handled at once"),
         entry("max_connections", |c| number(&mut c.server.max_connections, 1..=65_536),
             "maximum number of open connections"),
+    ]),
+    ("Vault", &[
+        entry("memory_path", |c| optional_text(&mut c.vault.path),
+            "the folder of a vault, in which memory is kept as Markdown files; `store` goes before it; see docs/vault.md"),
+        entry("start_watcher", |c| switch(&mut c.vault.watch),
+            "whether edits in the vault are followed while Strata runs; otherwise they are taken in when it starts"),
+        entry("enable_git_versioning", |c| switch(&mut c.vault.git),
+            "whether changes in the vault are committed to a git repository in it"),
     ]),
     ("PostgreSQL", &[
         entry("postgres.password", |c| secret(&mut c.postgres.password),
@@ -316,6 +324,9 @@ pub(super) const GROUPS: &[(&str, &[Entry])] = &[
     ("Models", &[
         entry("embedder", |c| typed(&mut c.models.embedder, "`builtin`, `words`, `onnx:DIR` or `URL#MODEL`"),
             "what makes vectors; see «Embedders»"),
+        entry("embedding_model", |c| optional(&mut c.models.embedding_model, "", "a model's name or folder",
+            |text| (!text.is_empty()).then(|| text.to_owned())),
+            "the model that makes vectors, if `embedder` is not set: a model of `openai_base_url`, or a folder with an ONNX model"),
         entry("embedder_key", |c| secret(&mut c.models.embedder_key),
             "the API key of a remote embedder"),
         entry("embedder_timeout_secs", |c| duration(&mut c.models.embedder_timeout, SECOND, 1..=3_600),

@@ -199,8 +199,8 @@ fn a_wrong_value_names_its_origin_and_what_is_possible() {
     check("embed", "some", "use `auto`, `derived` or `all`");
     check("tokenizer", "words", "use `o200k`, `cl100k` or `estimate`");
     let message =
-        refused(&Sources { environment: vec![("STRATA_STORE".into(), "vault:notes".into())], ..sources() });
-    assert!(message.contains("from STRATA_STORE") && message.contains("not in this version"), "{message}");
+        refused(&Sources { environment: vec![("STRATA_STORE".into(), "vault:".into())], ..sources() });
+    assert!(message.contains("from STRATA_STORE") && message.contains("folder is missing"), "{message}");
 }
 
 #[test]

@@ -1,12 +1,13 @@
-//! File names for session ids: readable, safe on every file system, and different for different ids.
+//! File names for the ids of sessions and users: readable, safe on every file system, and different for different ids.
 //!
 //! An unsafe character is written as its UTF-8 bytes, as in `%2F` for a slash. A name that would be too long consists of its
 //! beginning, `%~` and a digest; no escaped character begins with `%~`. If the file system ignores case or the composition of
 //! letters, capitals and composed letters are escaped too.
 
 use sha2::{Digest, Sha256};
-use strata_core::hash::hex;
-use strata_core::{Error, Result};
+
+use crate::error::{Error, Result};
+use crate::hash::hex;
 
 /// The maximum length of a name without its ending, in bytes. With the longest ending, `.json.damaged-` and a time, the name
 /// stays below the 255 bytes that file systems allow.
@@ -43,18 +44,18 @@ const NAMES: Names = if cfg!(windows) {
     Names::Exact
 };
 
-/// The name of a session's file, without its ending.
-pub(super) fn file_stem(session_id: &str) -> Result<String> {
+/// The name of the file or folder of an id, without an ending.
+pub fn file_stem(session_id: &str) -> Result<String> {
     if session_id.is_empty() {
         return Err(Error::invalid("session id is empty; give it at least one character"));
     }
     Ok(stem(session_id, NAMES))
 }
 
-/// The session that a file's name stands for.
+/// The id that a file's name stands for.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Named {
-    /// The session's id.
+pub enum Named {
+    /// The id.
     Session(String),
     /// The id was too long for the name; it is in the document.
     Digest,
@@ -63,7 +64,7 @@ pub(super) enum Named {
 }
 
 /// Reads a name without its ending.
-pub(super) fn read_stem(text: &str) -> Named {
+pub fn read_stem(text: &str) -> Named {
     if let Some((_, digest)) = text.split_once(DIGEST_MARK) {
         let ours =
             digest.len() == DIGEST_CHARS && digest.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));

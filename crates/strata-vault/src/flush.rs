@@ -1,0 +1,378 @@
+//! Bringing files up to date with their items: read the items, write the files, note them in the snapshot.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::io;
+use std::sync::Arc;
+
+use strata_core::key::ApiKey;
+use strata_core::store::{
+    KeyQuery, MemoryQuery, MemorySelect, Page, SESSION_PURPOSES, TurnQuery, session_space,
+};
+use strata_core::{Error, MemoryId, Result, SessionId, Store, SummaryId, TurnId, UserId};
+
+use super::dirty::Dirty;
+use super::disk::NewFile;
+use super::form::{SessionFile, TurnExtra};
+use super::front::Document;
+use super::layout;
+use super::row::{Content, Row, hash};
+use super::scope::Scope;
+use super::snapshot::{Entry, ItemKey, Kind, Snapshot};
+use super::vault::{Vault, all_summaries, blocking, unwritten};
+
+/// The ids of one query.
+const IDS_A_QUERY: usize = 500;
+
+/// How often a person's own changes are taken in before a file is written over them.
+const ROUNDS: usize = 4;
+
+/// What came of writing files.
+#[derive(Debug, Default)]
+struct Written {
+    /// Files that a person has changed since they were last seen.
+    foreign: Vec<String>,
+    /// The items whose files could not be written.
+    failed: Vec<(ItemKey, io::Error)>,
+    /// How many files were written.
+    count: usize,
+}
+
+impl Vault {
+    /// Brings the files of these items up to date. A change that a person has made to one of them is taken in first. Returns the
+    /// items whose files could not be written.
+    pub(crate) async fn flush(self: &Arc<Self>, dirty: &Dirty) -> Result<Vec<(ItemKey, Error)>> {
+        if dirty.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut dirty = dirty.clone();
+        for user in std::mem::take(&mut dirty.forgetting) {
+            self.sweep(&user, &mut dirty).await?;
+        }
+        let mut foreign: BTreeSet<String> = BTreeSet::new();
+        for round in 1..=ROUNDS {
+            let rows = self.rows(&dirty).await?;
+            let vault = Arc::clone(self);
+            let written = blocking(move || vault.write_rows(&rows, round == ROUNDS)).await?;
+            self.git_notice(written.count);
+            if written.foreign.is_empty() {
+                let failed = written.failed.into_iter();
+                return Ok(failed.map(|(key, error)| (key, unwritten(&error))).collect());
+            }
+            foreign.extend(written.foreign);
+            let paths = foreign.iter().cloned().collect();
+            let found = Box::pin(self.take_in(Scope::Named(paths))).await?;
+            dirty.merge(found);
+            for user in std::mem::take(&mut dirty.forgetting) {
+                self.sweep(&user, &mut dirty).await?;
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// Reads items as they are now. Those that are gone are left out.
+    async fn rows(&self, dirty: &Dirty) -> Result<Vec<Row>> {
+        let mut rows = Vec::with_capacity(dirty.len());
+        for (user, turns) in by_user(dirty.turns.iter().map(|((user, id), extra)| (user, (*id, extra)))) {
+            let ids: Vec<TurnId> = turns.iter().map(|(id, _)| *id).collect();
+            let extras: BTreeMap<TurnId, &TurnExtra> = turns.into_iter().collect();
+            for ids in ids.chunks(IDS_A_QUERY) {
+                for turn in self.index.turns(user, &TurnQuery::Ids(ids.to_vec())).await? {
+                    let extra =
+                        extras.get(&turn.id).map_or_else(TurnExtra::default, |extra| (*extra).clone());
+                    rows.push(Row::new(user, Content::Turn(Box::new(turn), extra)));
+                }
+            }
+        }
+        for (user, memories) in by_user(dirty.memories.iter().map(|((user, id), keyed)| (user, (*id, keyed))))
+        {
+            let ids: Vec<MemoryId> = memories.iter().map(|(id, _)| *id).collect();
+            let keyed: BTreeMap<MemoryId, _> = memories.into_iter().collect();
+            for ids in ids.chunks(IDS_A_QUERY) {
+                let query = MemoryQuery::new(MemorySelect::Ids(ids.to_vec()));
+                for memory in self.index.memories(user, &query).await? {
+                    let key = keyed.get(&memory.id).copied().cloned().flatten();
+                    rows.push(Row::new(user, Content::Memory(Box::new(memory), key)));
+                }
+            }
+        }
+        self.add_summaries(dirty, &mut rows).await?;
+        for (user, session) in &dirty.sessions {
+            rows.extend(self.session_row(user, session).await?);
+        }
+        for (user, id) in &dirty.keys {
+            let query =
+                KeyQuery { id: Some(*id), user: Some(user.clone()), revoked: true, page: Page::first(1) };
+            let keys: Vec<ApiKey> = self.index.keys(&query).await?;
+            rows.extend(keys.into_iter().map(|key| Row::new(user, Content::Key(Box::new(key)))));
+        }
+        Ok(rows)
+    }
+
+    async fn add_summaries(&self, dirty: &Dirty, rows: &mut Vec<Row>) -> Result<()> {
+        let mut wanted: BTreeMap<(&UserId, &SessionId), HashSet<SummaryId>> = BTreeMap::new();
+        for (user, session, id) in &dirty.summaries {
+            wanted.entry((user, session)).or_default().insert(*id);
+        }
+        for ((user, session), ids) in wanted {
+            let summaries = self.index.summaries(user, &all_summaries(session)).await?;
+            let changed = summaries.into_iter().filter(|summary| ids.contains(&summary.id));
+            rows.extend(changed.map(|summary| Row::new(user, Content::Summary(Box::new(summary)))));
+        }
+        Ok(())
+    }
+
+    /// A session's own file; `None` if the session is gone.
+    pub(crate) async fn session_row(&self, user: &UserId, session: &SessionId) -> Result<Option<Row>> {
+        let Some(session) = self.index.session(user, session).await? else { return Ok(None) };
+        let mut progress = BTreeMap::new();
+        for purpose in SESSION_PURPOSES {
+            let revision = self.index.progress(user, &session_space(purpose, &session.id)).await?;
+            if revision > 0 {
+                progress.insert(purpose.to_owned(), revision);
+            }
+        }
+        Ok(Some(Row::new(user, Content::Session(Box::new(SessionFile::new(session, progress))))))
+    }
+
+    /// Writes the files of rows. With `over`, also those that a person has changed in the meantime.
+    fn write_rows(&self, rows: &[Row], over: bool) -> Result<Written> {
+        let mut snapshot = self.snapshot();
+        let mut written = Written::default();
+        let mut taken = HashSet::new();
+        let (mut files, mut noted, mut entries) = (Vec::new(), Vec::new(), Vec::new());
+        for row in rows {
+            match self.plan(row, over, &snapshot, &mut taken)? {
+                Planned::Nothing => {}
+                Planned::Foreign(path) => written.foreign.push(path),
+                Planned::Note(entry) => entries.push(entry),
+                Planned::Write(file, digest) => {
+                    files.push(file);
+                    noted.push((row, digest));
+                }
+            }
+        }
+        if !written.foreign.is_empty() {
+            return Ok(written);
+        }
+        let users: BTreeSet<&UserId> = noted.iter().map(|(row, _)| &row.user).collect();
+        for user in users {
+            files.extend(self.user_file(user)?);
+        }
+        for file in &files {
+            self.retire(&file.path, &mut snapshot)?;
+        }
+        let outcomes = self.disk.write(&files);
+        for ((row, digest), (outcome, file)) in noted.into_iter().zip(outcomes.into_iter().zip(files)) {
+            match outcome {
+                Ok(stat) => {
+                    written.count += 1;
+                    let (item, hash) = (row.key(), hash(&file.bytes));
+                    entries.push(Entry { path: file.path, item, hash, stat, racy: true, row: digest });
+                }
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                    written.foreign.push(file.replaces.unwrap_or(file.path));
+                }
+                Err(error) => written.failed.push((row.key(), error)),
+            }
+        }
+        snapshot.write(|snapshot| entries.iter().try_for_each(|entry| snapshot.put(entry)))?;
+        Ok(written)
+    }
+
+    /// What has to be done for one row.
+    fn plan(
+        &self,
+        row: &Row,
+        over: bool,
+        snapshot: &Snapshot,
+        taken: &mut HashSet<String>,
+    ) -> Result<Planned> {
+        let (key, digest) = (row.key(), row.digest()?);
+        let Some(entry) = snapshot.of(&key)? else {
+            return self.plan_new(row, &key, digest, snapshot, taken);
+        };
+        if entry.row == digest {
+            return Ok(Planned::Nothing);
+        }
+        let seen = match self.disk.read(&entry.path).map_err(|error| unwritten(&error))? {
+            Some(Ok(seen)) if seen.hash == entry.hash || over => Some(seen),
+            None if over => None,
+            // A file that cannot be read is left alone; it is among the problems.
+            Some(Err(_)) => return Ok(Planned::Nothing),
+            Some(Ok(_)) | None => return Ok(Planned::Foreign(entry.path)),
+        };
+        let document = match &seen {
+            Some(seen) if row.is_markdown() => match Document::parse(&seen.bytes) {
+                Ok(document) => document,
+                Err(_) => return Ok(Planned::Nothing),
+            },
+            _ => Document::default(),
+        };
+        let bytes = row.render(&document)?.into_bytes();
+        let path =
+            if row.is_markdown() { layout::moved(&entry.path, row.is_deleted()) } else { entry.path.clone() };
+        if let Some(seen) = seen.as_ref().filter(|seen| seen.bytes == bytes && path == entry.path) {
+            return Ok(Planned::Note(Entry { hash: seen.hash, stat: seen.stat, row: digest, ..entry }));
+        }
+        let expects = seen.filter(|_| !over).map(|seen| seen.stat);
+        let path = if path == entry.path { path } else { self.free(path, taken)? };
+        let replaces = (path != entry.path).then_some(entry.path);
+        Ok(Planned::Write(NewFile { path, bytes, replaces, expects }, digest))
+    }
+
+    /// A row without a file. A file that a crash has left without its note is taken over.
+    fn plan_new(
+        &self,
+        row: &Row,
+        key: &ItemKey,
+        digest: u64,
+        snapshot: &Snapshot,
+        taken: &mut HashSet<String>,
+    ) -> Result<Planned> {
+        let number = match &row.content {
+            Content::Summary(summary) => snapshot.count_in(&layout::summary_folder(&row.user, summary)?)?,
+            _ => 0,
+        };
+        let path = row.new_path(number)?;
+        let bytes = row.render(&Document::default())?.into_bytes();
+        if let Some(Ok(seen)) = self.disk.read(&path).map_err(|error| unwritten(&error))?
+            && seen.bytes == bytes
+        {
+            let entry =
+                Entry { path, item: key.clone(), hash: seen.hash, stat: seen.stat, racy: true, row: digest };
+            return Ok(Planned::Note(entry));
+        }
+        // A tree has one root. The root before it gives its place up, see `retire`.
+        let is_root =
+            matches!(&row.content, Content::Summary(summary) if summary.is_root() && !row.is_deleted());
+        let path = if is_root { row.new_path(0)? } else { self.free(path, taken)? };
+        Ok(Planned::Write(NewFile { path, bytes, replaces: None, expects: None }, digest))
+    }
+
+    /// Moves the former root of a tree among the deleted files, if a new one is about to take its name.
+    fn retire(&self, path: &str, snapshot: &mut Snapshot) -> Result<()> {
+        if !path.ends_with("/L3/final.md") {
+            return Ok(());
+        }
+        let Some(entry) = snapshot.at(path)? else { return Ok(()) };
+        let Some(Ok(seen)) = self.disk.read(path).map_err(|error| unwritten(&error))? else { return Ok(()) };
+        let folder = layout::moved(path, true);
+        let folder = folder.strip_suffix("final.md").unwrap_or(&folder);
+        let file = NewFile {
+            path: format!("{folder}{}.md", entry.item.id),
+            bytes: seen.bytes,
+            replaces: Some(path.to_owned()),
+            expects: None,
+        };
+        let former = Entry { path: file.path.clone(), ..entry };
+        let stat = self.disk.write(&[file]).pop().transpose().map_err(|error| unwritten(&error))?;
+        let former = Entry { stat: stat.unwrap_or(former.stat), ..former };
+        snapshot.write(|snapshot| snapshot.put(&former))
+    }
+
+    /// The path, or one like it if something else has its place.
+    fn free(&self, path: String, taken: &mut HashSet<String>) -> Result<String> {
+        let stem = path.rsplit_once('.').map_or(path.as_str(), |(stem, _)| stem);
+        let ending = &path[stem.len()..];
+        for number in 0..10_000 {
+            let candidate = if number == 0 { path.clone() } else { format!("{stem}-{number}{ending}") };
+            let is_there = std::fs::symlink_metadata(self.disk.absolute(&candidate)).is_ok();
+            if !is_there && taken.insert(candidate.clone()) {
+                return Ok(candidate);
+            }
+        }
+        Err(Error::unavailable(format!("there is no free name for `{path}` in the vault")))
+    }
+
+    /// The file that names a user whose folder does not.
+    fn user_file(&self, user: &UserId) -> Result<Option<NewFile>> {
+        if !layout::needs_user_file(user)? {
+            return Ok(None);
+        }
+        let path = format!("{}{}", layout::user_folder(user)?, layout::USER_FILE);
+        if self.disk.stat(&path).map_err(|error| unwritten(&error))?.is_some() {
+            return Ok(None);
+        }
+        let bytes = serde_json::json!({ "user": user.as_str() }).to_string().into_bytes();
+        Ok(Some(NewFile { path, bytes, replaces: None, expects: None }))
+    }
+
+    /// Removes the files of a user's items that are gone, and notes the memories that may have lost a source with them.
+    pub(crate) async fn sweep(self: &Arc<Self>, user: &UserId, dirty: &mut Dirty) -> Result<()> {
+        let entries = {
+            let (vault, user) = (Arc::clone(self), user.clone());
+            blocking(move || vault.snapshot().of_user(&user)).await?
+        };
+        let present = self.present(user, &entries).await?;
+        let gone: Vec<String> = entries
+            .into_iter()
+            .filter(|entry| !present.contains(&entry.item))
+            .map(|entry| entry.path)
+            .collect();
+        for key in present {
+            if let (Kind::Memory, Ok(id)) = (key.kind, key.id.parse()) {
+                dirty.note_memory(user, id);
+            }
+        }
+        self.git_notice(gone.len());
+        let vault = Arc::clone(self);
+        blocking(move || {
+            gone.iter().try_for_each(|path| vault.disk.remove(path)).map_err(|error| unwritten(&error))?;
+            vault.disk.sync_folders_of(gone.iter().map(String::as_str)).map_err(|error| unwritten(&error))?;
+            vault.snapshot().write(|snapshot| gone.iter().try_for_each(|path| snapshot.remove(path)))
+        })
+        .await
+    }
+
+    /// Which of the items exist.
+    async fn present(&self, user: &UserId, entries: &[Entry]) -> Result<HashSet<ItemKey>> {
+        let mut present = HashSet::new();
+        let mut add = |kind, id: String| {
+            present.insert(ItemKey { user: user.clone(), kind, id });
+        };
+        let turns: Vec<TurnId> = entries
+            .iter()
+            .filter(|entry| entry.item.kind == Kind::Turn)
+            .filter_map(|entry| entry.item.id.parse().ok())
+            .collect();
+        for ids in turns.chunks(IDS_A_QUERY) {
+            for turn in self.index.turns(user, &TurnQuery::Ids(ids.to_vec())).await? {
+                add(Kind::Turn, turn.id.to_string());
+            }
+        }
+        for memory in self.index.memories(user, &MemoryQuery::new(MemorySelect::All)).await? {
+            add(Kind::Memory, memory.id.to_string());
+        }
+        for session in self.index.sessions(user, Page::first(u32::MAX)).await? {
+            for summary in self.index.summaries(user, &all_summaries(&session.id)).await? {
+                add(Kind::Summary, summary.id.to_string());
+            }
+            add(Kind::Session, session.id.to_string());
+        }
+        let keys =
+            KeyQuery { id: None, user: Some(user.clone()), revoked: true, page: Page::first(u32::MAX) };
+        for key in self.index.keys(&keys).await? {
+            add(Kind::Key, key.id.to_string());
+        }
+        Ok(present)
+    }
+}
+
+/// What has to be done for a row.
+enum Planned {
+    Nothing,
+    /// A person has changed the file.
+    Foreign(String),
+    /// The file is right; only the snapshot is not.
+    Note(Entry),
+    /// The file has to be written, for an item with this digest.
+    Write(NewFile, u64),
+}
+
+fn by_user<'a, T>(items: impl Iterator<Item = (&'a UserId, T)>) -> BTreeMap<&'a UserId, Vec<T>> {
+    let mut grouped: BTreeMap<&UserId, Vec<T>> = BTreeMap::new();
+    for (user, item) in items {
+        grouped.entry(user).or_default().push(item);
+    }
+    grouped
+}

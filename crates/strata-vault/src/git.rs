@@ -1,0 +1,334 @@
+//! The history of a vault in git. The `git` program runs as a process of its own beside the store and never makes a request wait.
+//!
+//! Only the vault's own folders are added and committed. Hooks of the repository are not run, because they could wait for a
+//! person or change files; a lock that a killed process has left behind is removed after a while.
+
+mod message;
+
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use strata_core::ports::Clock;
+use strata_core::{Error, Result};
+use tokio::process::Command;
+use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
+
+use super::layout;
+
+/// The pause without writes after which they are committed. A learning step writes its files within it.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// The longest time for which a stream of writes may delay a commit.
+const LATEST: Duration = Duration::from_secs(15);
+
+/// How long a command of git may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The age of a lock in seconds after which nobody holds it any more: longer than a command may take.
+const STALE_LOCK_SECS: i64 = 180;
+
+/// How often a repository that is busy is asked again.
+const BUSY: Duration = Duration::from_secs(5);
+
+/// Files that git leaves out: Strata's own data, keys, and what the memory-proxy design derives.
+const IGNORED: &str = ".strata/\nkeys/\nchroma/\nmemory_index.json\n.strata-*.tmp\n";
+
+/// States of a repository in which a person is in the middle of something.
+const IN_PROGRESS: [&str; 6] =
+    ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG"];
+
+/// The git repository of a vault.
+#[derive(Clone)]
+pub struct Git {
+    root: PathBuf,
+    clock: Arc<dyn Clock>,
+}
+
+/// What came of a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Committed {
+    /// Nothing had changed.
+    Nothing,
+    /// A commit with this first line.
+    Commit(String),
+    /// The repository is in the middle of something, such as a merge.
+    Busy(String),
+}
+
+impl Git {
+    /// The repository of the vault at `root`.
+    pub fn new(root: impl AsRef<Path>, clock: Arc<dyn Clock>) -> Result<Self> {
+        Ok(Self { root: super::vault::make_root(root.as_ref())?, clock })
+    }
+
+    /// Commits what has changed in the vault's folders. The repository and its ignore file are made if they are missing.
+    pub async fn commit(&self) -> Result<Committed> {
+        self.set_up().await?;
+        if let Some(what) = self.in_progress() {
+            return Ok(Committed::Busy(format!("the repository has `.git/{what}`; finish that first")));
+        }
+        self.remove_stale_lock();
+        let paths = self.paths().await?;
+        self.run(&[&["add", "--all", "--"], paths.as_slice()].concat()).await?;
+        let listing = ["diff", "--cached", "--name-status", "--no-renames", "-z", "--"];
+        let staged = self.text(&[&listing, paths.as_slice()].concat()).await?;
+        if staged.is_empty() {
+            return Ok(Committed::Nothing);
+        }
+        let (subject, body) = message::describe(&self.root, &staged);
+        let mut arguments: Vec<String> = self.identity().await?;
+        arguments.extend(["commit", "--quiet", "--no-verify", "--only", "-m"].map(str::to_owned));
+        arguments.extend([subject.clone()]);
+        if !body.is_empty() {
+            arguments.extend(["-m".to_owned(), body]);
+        }
+        arguments.push("--".to_owned());
+        // Git refuses a folder without any file that it knows.
+        let is_staged = |path: &&str| staged.split('\0').any(|name| name.starts_with(*path));
+        let arguments: Vec<&str> =
+            arguments.iter().map(String::as_str).chain(paths.into_iter().filter(is_staged)).collect();
+        self.run(&arguments).await?;
+        Ok(Committed::Commit(subject))
+    }
+
+    /// The commits of the vault, newest first, one line each.
+    pub async fn log(&self, limit: u32) -> Result<String> {
+        self.expect_repository()?;
+        let count = format!("--max-count={limit}");
+        self.text(&["log", &count, "--date=format:%Y-%m-%d %H:%M", "--format=%h  %ad  %s", "--", "."]).await
+    }
+
+    /// What a commit has changed; without one, what has changed since the last commit.
+    pub async fn diff(&self, commit: Option<&str>) -> Result<String> {
+        self.expect_repository()?;
+        match commit {
+            Some(commit) => {
+                let commit = self.commit_id(commit).await?;
+                self.text(&[
+                    "show",
+                    "--no-ext-diff",
+                    "--format=%h  %ad  %s%n%b",
+                    "--date=iso",
+                    &commit,
+                    "--",
+                    ".",
+                ])
+                .await
+            }
+            None => self.text(&["diff", "--no-ext-diff", "HEAD", "--", "."]).await,
+        }
+    }
+
+    /// Takes a commit back with a commit of its own; without a name, the last one. Returns the first line of the commit that was
+    /// taken back. If later changes are in the way, nothing happens.
+    pub async fn undo(&self, commit: Option<&str>) -> Result<String> {
+        self.expect_repository()?;
+        if let Committed::Busy(what) = self.commit().await? {
+            return Err(Error::conflict(what));
+        }
+        let commit = self.commit_id(commit.unwrap_or("HEAD")).await?;
+        let subject = self.text(&["show", "--no-patch", "--format=%s", &commit]).await?;
+        let mut arguments = self.identity().await?;
+        arguments.extend(["revert", "--no-edit", &commit].map(str::to_owned));
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        if let Err(error) = self.run(&arguments).await {
+            let _ = self.run(&["revert", "--abort"]).await;
+            let message =
+                format!("commit `{commit}` cannot be taken back, because later ones change the same files");
+            return Err(Error::conflict(message).with_source(error));
+        }
+        Ok(subject.trim().to_owned())
+    }
+
+    /// Makes the repository and its ignore file if they are missing.
+    async fn set_up(&self) -> Result<()> {
+        if std::fs::symlink_metadata(self.root.join(".git")).is_err() {
+            self.run(&["-c", "init.defaultBranch=main", "init", "--quiet"]).await?;
+        }
+        let ignore = self.root.join(".gitignore");
+        if std::fs::symlink_metadata(&ignore).is_err() {
+            std::fs::write(&ignore, IGNORED).map_err(|error| super::vault::unwritten(&error))?;
+        }
+        Ok(())
+    }
+
+    fn expect_repository(&self) -> Result<()> {
+        if self.root.join(".git").exists() {
+            return Ok(());
+        }
+        Err(Error::not_found(format!(
+            "the vault `{}` has no history yet; set `enable_git_versioning` to true",
+            self.root.display()
+        )))
+    }
+
+    /// The vault's folders that are there, or that git knows.
+    async fn paths(&self) -> Result<Vec<&'static str>> {
+        let mut paths = Vec::new();
+        for name in [layout::ENTRIES, layout::USERS, ".gitignore"] {
+            let is_there = std::fs::symlink_metadata(self.root.join(name)).is_ok();
+            if is_there || !self.text(&["ls-files", "--", name]).await?.is_empty() {
+                paths.push(name);
+            }
+        }
+        Ok(paths)
+    }
+
+    fn in_progress(&self) -> Option<&'static str> {
+        let folder = self.root.join(".git");
+        IN_PROGRESS.into_iter().find(|name| folder.join(name).exists())
+    }
+
+    /// Removes a lock that is so old that its process has died.
+    fn remove_stale_lock(&self) {
+        let lock = self.root.join(".git").join("index.lock");
+        let Ok(changed) = std::fs::symlink_metadata(&lock).and_then(|metadata| metadata.modified()) else {
+            return;
+        };
+        let Ok(changed) = jiff::Timestamp::try_from(changed) else { return };
+        if self.clock.now().duration_since(changed).as_secs() >= STALE_LOCK_SECS {
+            tracing::warn!("git's lock in the vault was left behind and is removed");
+            let _ = std::fs::remove_file(lock);
+        }
+    }
+
+    /// The full name of a commit, which a person may have written in any way.
+    async fn commit_id(&self, name: &str) -> Result<String> {
+        if name.starts_with('-') {
+            return Err(Error::invalid(format!("`{name}` is no commit")));
+        }
+        let spec = format!("{name}^{{commit}}");
+        let id = self.text(&["rev-parse", "--verify", "--quiet", "--end-of-options", &spec]).await;
+        let id = id.map_err(|_| Error::not_found(format!("there is no commit `{name}` in the vault")))?;
+        Ok(id.trim().to_owned())
+    }
+
+    /// The author, where the person has set none.
+    async fn identity(&self) -> Result<Vec<String>> {
+        if self.text(&["config", "user.email"]).await.is_ok_and(|email| !email.trim().is_empty()) {
+            return Ok(Vec::new());
+        }
+        Ok(["-c", "user.name=Strata", "-c", "user.email=strata@localhost"].map(str::to_owned).to_vec())
+    }
+
+    async fn text(&self, arguments: &[&str]) -> Result<String> {
+        let output = self.run(arguments).await?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Runs git in the vault, without hooks, prompts, pagers or settings of the caller's own repository.
+    async fn run(&self, arguments: &[&str]) -> Result<Output> {
+        let mut command = Command::new("git");
+        let safe = [
+            "core.hooksPath=/dev/null",
+            "core.fsmonitor=false",
+            "commit.gpgSign=false",
+            "core.quotePath=false",
+            "gc.auto=0",
+            "core.autocrlf=false",
+        ];
+        for setting in safe {
+            command.args(["-c", setting]);
+        }
+        command.arg("--no-pager").args(arguments);
+        for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_NAMESPACE"] {
+            command.env_remove(variable);
+        }
+        command
+            .current_dir(&self.root)
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_EDITOR", "true")
+            .env("GIT_CEILING_DIRECTORIES", self.root.parent().unwrap_or(&self.root))
+            .env("LC_ALL", "C")
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
+        let output = tokio::time::timeout(PATIENCE, command.output()).await;
+        let output = output.map_err(|_| Error::unavailable("git takes too long"))?;
+        let output = output.map_err(|error| {
+            Error::unavailable("git cannot be run; install it, or set `enable_git_versioning` to false")
+                .with_source(error)
+        })?;
+        if output.status.success() {
+            return Ok(output);
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("no reason given").to_owned();
+        Err(Error::unavailable(format!(
+            "git {}: {said}",
+            arguments.iter().find(|word| !word.starts_with('-')).unwrap_or(&"")
+        )))
+    }
+}
+
+/// Commits in the background while the vault is open.
+pub(crate) struct Committer {
+    stop: oneshot::Sender<()>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Committer {
+    pub(crate) fn start(git: Git, changes: watch::Receiver<u64>) -> Self {
+        let (stop, stopped) = oneshot::channel();
+        Self { stop, task: tokio::spawn(commit_in_background(git, changes, stopped)) }
+    }
+
+    /// Commits what is left, and ends.
+    pub(crate) async fn finish(self) {
+        let _ = self.stop.send(());
+        let _ = self.task.await;
+    }
+}
+
+async fn commit_in_background(git: Git, mut changes: watch::Receiver<u64>, mut stop: oneshot::Receiver<()>) {
+    // What a person or an earlier process has left is committed at once.
+    let mut due = Some(Instant::now());
+    let mut latest = Instant::now() + LATEST;
+    loop {
+        let stopping = tokio::select! {
+            _ = &mut stop => true,
+            changed = changes.changed() => {
+                if due.is_none() {
+                    latest = Instant::now() + LATEST;
+                }
+                due = Some((Instant::now() + QUIET).min(latest));
+                changed.is_err()
+            }
+            () = until(due) => {
+                due = None;
+                if !commit_once(&git).await {
+                    due = Some(Instant::now() + BUSY);
+                }
+                false
+            }
+        };
+        if stopping {
+            commit_once(&git).await;
+            return;
+        }
+    }
+}
+
+/// Commits, and says whether nothing is left to do.
+async fn commit_once(git: &Git) -> bool {
+    match git.commit().await {
+        Ok(Committed::Busy(reason)) => {
+            tracing::info!(reason, "the vault is committed later");
+            false
+        }
+        Ok(_) => true,
+        Err(error) => {
+            tracing::warn!(%error, "the vault cannot be committed now");
+            false
+        }
+    }
+}
+
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,29 @@
+//! The vault: memory as a folder of Markdown files that a person can read, edit and version.
+//!
+//! The files are the truth. A SQLite index inside the vault answers questions; it is derived from the files and can be deleted
+//! at any time. A write goes to the index first, which numbers it and refuses conflicts, then its files are written and
+//! flushed, and only then is it acknowledged. After a crash the missing files are written when the vault is opened next.
+//!
+//! What a person changes is found by comparing the files with a snapshot of them ([`sync`]). Deliberately absent: the
+//! meaning of memories, HTTP, settings. Start reading at [`store`], then [`flush`] and [`sync`]; [`form`] says what a file holds.
+
+mod dirty;
+mod disk;
+mod flush;
+mod form;
+mod front;
+mod git;
+mod keeper;
+mod layout;
+mod reconcile;
+mod row;
+mod scope;
+mod snapshot;
+mod store;
+mod sync;
+mod vault;
+mod watch;
+
+pub use git::{Committed, Git};
+pub use store::{VaultOptions, VaultStore};
+pub use vault::Progress;

@@ -1,0 +1,265 @@
+//! The store: the index answers questions, and a write is acknowledged when its files are on the disk.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use strata_core::job::Job;
+use strata_core::key::{ApiKey, KeyHash};
+use strata_core::metric::RequestMetric;
+use strata_core::ports::{Clock, IdSource};
+use strata_core::store::{
+    Applied, ChangeSet, CheckDepth, Head, Health, Hit, Item, JobQuery, KeyQuery, LeaseRequest, MemoryQuery,
+    MetricQuery, Page, Segment, SegmentSize, StoredVector, SummaryQuery, TextQuery, TurnQuery,
+};
+use strata_core::summary::Summary;
+use strata_core::{Error, Memory, MemoryId, Result, Session, SessionId, Store, Turn, UserId};
+use tokio::sync::{mpsc, oneshot};
+
+use super::dirty::Dirty;
+use super::git::{Committer, Git};
+use super::keeper::{self, Call};
+use super::scope::Scope;
+use super::vault::{BUILT, CLEAN, Progress, Vault, blocking};
+use super::watch::Watch;
+
+/// The most problems of single files that a check lists.
+const LISTED_PROBLEMS: usize = 50;
+
+/// How a vault is used.
+#[derive(Clone)]
+pub struct VaultOptions {
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Ids for items that a person makes.
+    pub ids: Arc<dyn IdSource>,
+    /// Told how far the files have been read when the vault is opened.
+    pub progress: Option<Progress>,
+    /// Whether changes of a person are followed while the vault is open.
+    pub watch: bool,
+    /// Whether changes are committed to a git repository in the vault.
+    pub git: bool,
+}
+
+impl VaultOptions {
+    /// A vault without watcher and git.
+    pub fn new(clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>) -> Self {
+        Self { clock, ids, progress: None, watch: false, git: false }
+    }
+}
+
+/// Stores everything as files in a folder.
+pub struct VaultStore {
+    vault: Arc<Vault>,
+    calls: mpsc::UnboundedSender<Call>,
+    watch: Mutex<Option<Watch>>,
+    committer: Mutex<Option<Committer>>,
+}
+
+impl VaultStore {
+    /// Opens the vault in the folder at `root`, which is made if it does not exist. What a person has changed since the last time
+    /// is taken in; an index that is missing is built from the files.
+    pub async fn open(root: impl AsRef<Path>, options: VaultOptions) -> Result<Self> {
+        let root = root.as_ref().to_owned();
+        let (watches, commits) = (options.watch, options.git);
+        let vault = blocking(move || open_parts(&root, options)).await?;
+        let (vault, lock) = vault;
+        let (built, clean) = {
+            let vault = Arc::clone(&vault);
+            blocking(move || {
+                let mut snapshot = vault.snapshot();
+                let marks = (snapshot.mark(BUILT)?.is_some(), snapshot.mark(CLEAN)?.as_deref() == Some("1"));
+                snapshot.write(|snapshot| snapshot.set_mark(CLEAN, "0"))?;
+                Ok(marks)
+            })
+            .await?
+        };
+        let dirty = vault.take_in(Scope::All).await?;
+        vault.flush(&dirty).await?;
+        if built && !clean {
+            let dirty = vault.reconcile().await?;
+            vault.flush(&dirty).await?;
+        }
+        let marking = Arc::clone(&vault);
+        blocking(move || marking.snapshot().write(|snapshot| snapshot.set_mark(BUILT, "1"))).await?;
+        drop(lock);
+        let (calls, received) = mpsc::unbounded_channel();
+        tokio::spawn(keeper::keep(Arc::clone(&vault), received));
+        let watch = if watches { Some(Watch::start(&vault, calls.clone())?) } else { None };
+        let committer = match commits {
+            true => {
+                let git = Git::new(&vault.root, Arc::clone(&vault.clock))?;
+                Some(Committer::start(git, vault.changes.subscribe()))
+            }
+            false => None,
+        };
+        Ok(Self { vault, calls, watch: Mutex::new(watch), committer: Mutex::new(committer) })
+    }
+
+    /// Takes in what a person has changed since the vault was opened.
+    pub async fn sync(&self) -> Result<()> {
+        let (answer, answered) = oneshot::channel();
+        self.call(Call::Sync { scope: Scope::All, answer: Some(answer) })?;
+        answered.await.map_err(|_| stopped())?
+    }
+
+    fn call(&self, call: Call) -> Result<()> {
+        self.calls.send(call).map_err(|_| stopped())
+    }
+
+    /// The files that cannot be used, each with its reason.
+    async fn problems(&self) -> Result<Vec<String>> {
+        let vault = Arc::clone(&self.vault);
+        let problems = blocking(move || vault.snapshot().problems()).await?;
+        let more = problems.len().saturating_sub(LISTED_PROBLEMS);
+        let mut listed: Vec<String> =
+            problems.iter().take(LISTED_PROBLEMS).map(ToString::to_string).collect();
+        if more > 0 {
+            listed.push(format!("{more} further files cannot be used"));
+        }
+        Ok(listed)
+    }
+}
+
+fn open_parts(root: &Path, options: VaultOptions) -> Result<(Arc<Vault>, std::fs::File)> {
+    let VaultOptions { clock, ids, progress, .. } = options;
+    // The lock comes first: another process may be building the index.
+    let root: PathBuf = super::vault::make_root(root)?;
+    super::vault::make_private(&root.join(super::layout::PRIVATE))?;
+    let lock = super::vault::lock(&root)?;
+    let vault = Vault::open(&root, clock, ids, progress)?;
+    Ok((Arc::new(vault), lock))
+}
+
+fn stopped() -> Error {
+    Error::unavailable("the vault is closed; open it again")
+}
+
+/// Applies a change set to the index and has its files written.
+async fn apply(
+    vault: Arc<Vault>,
+    calls: mpsc::UnboundedSender<Call>,
+    user: UserId,
+    changes: ChangeSet,
+) -> Result<Applied> {
+    let dirty = Dirty::of(&user, &changes);
+    let applied = vault.index.apply(&user, changes).await?;
+    let dirty = if applied.replayed { Dirty::replayed(&user, &applied) } else { dirty };
+    if dirty.is_empty() {
+        return Ok(applied);
+    }
+    let (answer, answered) = oneshot::channel();
+    calls.send(Call::Write { dirty, answer }).map_err(|_| stopped())?;
+    answered.await.map_err(|_| stopped())??;
+    Ok(applied)
+}
+
+#[async_trait]
+impl Store for VaultStore {
+    async fn apply(&self, user: &UserId, changes: ChangeSet) -> Result<Applied> {
+        // A task of its own: a caller that no longer waits must not leave an item without its file.
+        let task = tokio::spawn(apply(Arc::clone(&self.vault), self.calls.clone(), user.clone(), changes));
+        task.await.map_err(|error| Error::internal("a write to the vault broke off").with_source(error))?
+    }
+
+    async fn head(&self, user: &UserId) -> Result<Head> {
+        self.vault.index.head(user).await
+    }
+
+    async fn session(&self, user: &UserId, session: &SessionId) -> Result<Option<Session>> {
+        self.vault.index.session(user, session).await
+    }
+
+    async fn sessions(&self, user: &UserId, page: Page) -> Result<Vec<Session>> {
+        self.vault.index.sessions(user, page).await
+    }
+
+    async fn turns(&self, user: &UserId, query: &TurnQuery) -> Result<Vec<Turn>> {
+        self.vault.index.turns(user, query).await
+    }
+
+    async fn memories(&self, user: &UserId, query: &MemoryQuery) -> Result<Vec<Memory>> {
+        self.vault.index.memories(user, query).await
+    }
+
+    async fn owner_of(&self, id: MemoryId) -> Result<Option<UserId>> {
+        self.vault.index.owner_of(id).await
+    }
+
+    async fn summaries(&self, user: &UserId, query: &SummaryQuery) -> Result<Vec<Summary>> {
+        self.vault.index.summaries(user, query).await
+    }
+
+    async fn search(&self, user: &UserId, query: &TextQuery) -> Result<Vec<Hit>> {
+        self.vault.index.search(user, query).await
+    }
+
+    async fn feed(&self, user: &UserId, after: u64, limit: u32) -> Result<Vec<(u64, Item)>> {
+        self.vault.index.feed(user, after, limit).await
+    }
+
+    async fn vectors_since(&self, user: &UserId, model: &str, after: u64) -> Result<Vec<StoredVector>> {
+        self.vault.index.vectors_since(user, model, after).await
+    }
+
+    async fn segments(&self, user: &UserId, space: &str, from: u64) -> Result<Vec<Segment>> {
+        self.vault.index.segments(user, space, from).await
+    }
+
+    async fn segment_sizes(&self, user: &UserId, space: &str) -> Result<Vec<SegmentSize>> {
+        self.vault.index.segment_sizes(user, space).await
+    }
+
+    async fn progress(&self, user: &UserId, space: &str) -> Result<u64> {
+        self.vault.index.progress(user, space).await
+    }
+
+    async fn behind(&self, space: &str, gap: u64, limit: u32) -> Result<Vec<UserId>> {
+        self.vault.index.behind(space, gap, limit).await
+    }
+
+    async fn jobs(&self, user: &UserId, query: &JobQuery) -> Result<Vec<Job>> {
+        self.vault.index.jobs(user, query).await
+    }
+
+    async fn lease_job(&self, request: &LeaseRequest) -> Result<Option<Job>> {
+        self.vault.index.lease_job(request).await
+    }
+
+    async fn requests(&self, user: &UserId, query: &MetricQuery) -> Result<Vec<RequestMetric>> {
+        self.vault.index.requests(user, query).await
+    }
+
+    async fn key_by_hash(&self, hash: &KeyHash) -> Result<Option<ApiKey>> {
+        self.vault.index.key_by_hash(hash).await
+    }
+
+    async fn keys(&self, query: &KeyQuery) -> Result<Vec<ApiKey>> {
+        self.vault.index.keys(query).await
+    }
+
+    async fn users(&self, page: Page) -> Result<Vec<UserId>> {
+        self.vault.index.users(page).await
+    }
+
+    async fn check(&self, depth: CheckDepth) -> Result<Health> {
+        let mut health = self.vault.index.check(depth).await?;
+        health.location = format!("vault:{}", self.vault.root.display());
+        health.problems.extend(self.problems().await?);
+        Ok(health)
+    }
+
+    async fn close(&self) -> Result<()> {
+        drop(self.watch.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let (answer, answered) = oneshot::channel();
+        if self.call(Call::Close { answer }).is_ok() {
+            // A task that has ended has nothing left to write.
+            let _ = answered.await;
+        }
+        let committer = self.committer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(committer) = committer {
+            committer.finish().await;
+        }
+        self.vault.index.close().await
+    }
+}

@@ -1,0 +1,280 @@
+//! Comparing the files with the snapshot.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde::Deserialize;
+use strata_core::key::ApiKey;
+use strata_core::{Result, UserId};
+
+use super::{Item, What};
+use crate::disk::{Seen, in_parallel};
+use crate::form::{self, Given, SessionFile};
+use crate::front::{Document, Fault};
+use crate::layout::{self, FileKind, Place};
+use crate::scope::Scope;
+use crate::snapshot::{Entry, ItemKey, Kind, Problem, Stat};
+use crate::vault::{Vault, unwritten};
+
+/// A file that was looked at less than this after its last change may change again within the same tick of its clock.
+const RACY_NANOS: i64 = 2_000_000_000;
+
+/// Files between two reports of progress.
+const FILES_A_REPORT: usize = 500;
+
+/// What a look has found.
+pub(super) struct Look {
+    /// New and changed files.
+    pub(super) items: Vec<Item>,
+    /// Files that are no longer there.
+    pub(super) gone: Vec<Entry>,
+    pub(super) problems: Vec<Problem>,
+    /// Files whose times have changed and nothing else.
+    pub(super) seen_again: Vec<Entry>,
+    /// The paths that were looked at; `None` for all.
+    pub(super) whole: Option<Vec<String>>,
+}
+
+/// A new or changed file.
+pub(super) struct Found {
+    pub(super) path: String,
+    pub(super) place: Place,
+    /// The file of the same item at another path, which may be gone.
+    pub(super) elsewhere: Option<Entry>,
+    pub(super) hash: [u8; 32],
+    stat: Stat,
+    racy: bool,
+}
+
+impl Found {
+    /// The file for the snapshot.
+    pub(super) fn entry(&self, item: ItemKey, row: u64) -> Entry {
+        Entry { path: self.path.clone(), item, hash: self.hash, stat: self.stat, racy: self.racy, row }
+    }
+}
+
+/// What came of reading one file.
+enum Looked {
+    Same,
+    Again(Entry),
+    Item(Box<Item>),
+    Problem(Problem),
+    Gone,
+}
+
+impl Vault {
+    /// Looks at these paths, or at everything.
+    pub(super) fn look(&self, scope: &Scope) -> Result<Look> {
+        let mut problems = Vec::new();
+        let paths = scope.paths();
+        let (files, known): (Vec<String>, HashMap<String, Entry>) = match paths {
+            Some(paths) => {
+                let snapshot = self.snapshot();
+                let mut known = HashMap::new();
+                for path in paths {
+                    known.extend(snapshot.at(path)?.map(|entry| (path.clone(), entry)));
+                }
+                (paths.clone(), known)
+            }
+            None => {
+                let walk = self.disk.walk(&[layout::ENTRIES, layout::USERS, layout::KEYS]);
+                let walk = walk.map_err(|error| unwritten(&error))?;
+                problems = walk.problems;
+                let known =
+                    self.snapshot().all()?.into_iter().map(|entry| (entry.path.clone(), entry)).collect();
+                (walk.files.into_iter().map(|(path, _)| path).collect(), known)
+            }
+        };
+        let mut look = self.read_all(&files, &known, scope)?;
+        look.problems.append(&mut problems);
+        if paths.is_none() {
+            let there: HashSet<&str> = files.iter().map(String::as_str).collect();
+            let gone = known.into_values().filter(|entry| !there.contains(entry.path.as_str()));
+            look.gone.extend(gone);
+        }
+        // A path that is a link now is reported and otherwise left alone.
+        let broken: HashSet<&str> = look.problems.iter().map(|problem| problem.path.as_str()).collect();
+        look.gone.retain(|entry| !broken.contains(entry.path.as_str()));
+        look.whole = paths.cloned();
+        self.pair(&mut look)?;
+        Ok(look)
+    }
+
+    fn read_all(&self, files: &[String], known: &HashMap<String, Entry>, scope: &Scope) -> Result<Look> {
+        let now = i64::try_from(self.clock.now().as_nanosecond()).unwrap_or(i64::MAX);
+        let done = AtomicUsize::new(0);
+        let looked = in_parallel(files, |path| {
+            let looked = self.read_one(path, known.get(path), now, scope);
+            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+            if let Some(progress) = &self.progress
+                && (done.is_multiple_of(FILES_A_REPORT) || done == files.len())
+            {
+                progress(done, files.len());
+            }
+            looked
+        });
+        let mut look = Look {
+            items: Vec::new(),
+            gone: Vec::new(),
+            problems: Vec::new(),
+            seen_again: Vec::new(),
+            whole: None,
+        };
+        for (path, looked) in files.iter().zip(looked) {
+            match looked? {
+                Looked::Same => {}
+                Looked::Again(entry) => look.seen_again.push(entry),
+                Looked::Item(item) => look.items.push(*item),
+                Looked::Problem(problem) => look.problems.push(problem),
+                Looked::Gone => look.gone.extend(known.get(path).cloned()),
+            }
+        }
+        Ok(look)
+    }
+
+    fn read_one(&self, path: &str, before: Option<&Entry>, now: i64, scope: &Scope) -> Result<Looked> {
+        let Some(place) = layout::place(path) else { return Ok(Looked::Same) };
+        let Some(stat) = self.disk.stat(path).map_err(|error| unwritten(&error))? else {
+            return Ok(Looked::Gone);
+        };
+        let same_times = before.is_some_and(|before| before.stat == stat);
+        let is_racy = before.is_some_and(|before| before.racy);
+        match scope {
+            Scope::All if same_times && !is_racy => return Ok(Looked::Same),
+            Scope::Hinted(_) if same_times => return Ok(Looked::Same),
+            _ => {}
+        }
+        let problem = |fault| Ok(Looked::Problem(Problem { path: path.to_owned(), fault }));
+        let seen = match self.disk.read(path).map_err(|error| unwritten(&error))? {
+            None => return Ok(Looked::Gone),
+            Some(Err(fault)) => return problem(fault),
+            Some(Ok(seen)) => seen,
+        };
+        let racy = now.saturating_sub(seen.stat.changed).abs() < RACY_NANOS;
+        if let Some(before) = before
+            && before.hash == seen.hash
+        {
+            return Ok(Looked::Again(Entry { stat: seen.stat, racy, ..before.clone() }));
+        }
+        match self.understand(path, place, before, seen, racy) {
+            Ok(item) => Ok(Looked::Item(Box::new(item))),
+            Err(fault) => problem(fault),
+        }
+    }
+
+    fn understand(
+        &self,
+        path: &str,
+        place: Place,
+        before: Option<&Entry>,
+        seen: Seen,
+        racy: bool,
+    ) -> std::result::Result<Item, Fault> {
+        let user = self.user_of(&place)?;
+        let (user, kind, id, what) = match place.file {
+            FileKind::Entry => {
+                let document = Document::parse(&seen.bytes)?;
+                // A file without an id is the item that it was.
+                let known = before.and_then(|before| before.item.id.parse().ok());
+                let id = known.unwrap_or_else(|| self.ids.next());
+                let reading = form::read(&document, &place, id, self.clock.now())?;
+                let kind = match &reading.given {
+                    Given::Turn { .. } => Kind::Turn,
+                    Given::Memory(_) => Kind::Memory,
+                    Given::Summary(_) => Kind::Summary,
+                };
+                (user, kind, reading.given.uuid().to_string(), What::Entry(Box::new(reading)))
+            }
+            FileKind::Session => {
+                let session: SessionFile = from_json(&seen.bytes)?;
+                (user, Kind::Session, session.session.to_string(), What::Session(Box::new(session)))
+            }
+            FileKind::Key => {
+                let key: ApiKey = from_json(&seen.bytes)?;
+                (key.user.clone(), Kind::Key, key.id.to_string(), What::Key(Box::new(key)))
+            }
+        };
+        let key = ItemKey { user: user.clone(), kind, id };
+        let found =
+            Found { path: path.to_owned(), place, elsewhere: None, hash: seen.hash, stat: seen.stat, racy };
+        Ok(Item { found, user, key, what })
+    }
+
+    /// The user whose file this is.
+    fn user_of(&self, place: &Place) -> std::result::Result<UserId, Fault> {
+        #[derive(Deserialize)]
+        struct UserFile {
+            user: String,
+        }
+        let folder = place.user_folder.as_deref().unwrap_or_default();
+        let named = || -> Option<UserId> {
+            let path = format!("{}/{folder}/{}", layout::USERS, layout::USER_FILE);
+            let seen = self.disk.read(&path).ok()??.ok()?;
+            let file: UserFile = serde_json::from_slice(&seen.bytes).ok()?;
+            let user = UserId::from_stored(file.user).ok()?;
+            // A folder belongs to one user only, whatever its file says.
+            let own = layout::user_folder(&user).ok()?;
+            (own == format!("{}/{folder}/", layout::USERS)).then_some(user)
+        };
+        place.user().or_else(named).ok_or_else(|| {
+            Fault::new(format!(
+                "the folder `{}/{folder}` names no user; rename it to the user's name",
+                layout::USERS
+            ))
+        })
+    }
+
+    /// Finds for each item where it was before, and reports those that two files claim to be.
+    fn pair(&self, look: &mut Look) -> Result<()> {
+        let snapshot = self.snapshot();
+        let gone: HashSet<String> = look.gone.iter().map(|entry| entry.path.clone()).collect();
+        // Of two files with one id, that among the deleted ones is the later step of an interrupted move.
+        look.items.sort_by_key(|item| !item.found.place.deleted);
+        let mut claimed: HashMap<ItemKey, String> = HashMap::new();
+        let mut kept = Vec::with_capacity(look.items.len());
+        let mut moved = HashSet::new();
+        for mut item in std::mem::take(&mut look.items) {
+            if let Some(other) = claimed.get(&item.key) {
+                look.problems.push(twice(&item.found.path, other));
+                continue;
+            }
+            let elsewhere = snapshot.of(&item.key)?.filter(|entry| entry.path != item.found.path);
+            if let Some(entry) = &elsewhere {
+                let there = !gone.contains(&entry.path)
+                    && self.disk.stat(&entry.path).map_err(|error| unwritten(&error))?.is_some();
+                if there && item.is_entry() && !is_leftover(&item, entry) {
+                    look.problems.push(twice(&item.found.path, &entry.path));
+                    continue;
+                }
+                moved.insert(entry.path.clone());
+            }
+            claimed.insert(item.key.clone(), item.found.path.clone());
+            item.found.elsewhere = elsewhere;
+            kept.push(item);
+        }
+        look.items = kept;
+        look.gone.retain(|entry| !moved.contains(&entry.path));
+        Ok(())
+    }
+}
+
+/// Whether a file takes the place of another one of the same item: as the second step of a move that a crash has cut short, or
+/// because a person has brought back an item that Strata has moved among the deleted ones.
+fn is_leftover(item: &Item, other: &Entry) -> bool {
+    let path = &item.found.path;
+    let was_deleted = layout::place(&other.path).is_some_and(|place| place.deleted);
+    let is_step = layout::moved(&other.path, true) == *path || layout::moved(&other.path, false) == *path;
+    is_step || was_deleted && !item.found.place.deleted
+}
+
+fn twice(path: &str, other: &str) -> Problem {
+    let reason = format!("it has the id of `{other}`; remove its `id` line to make it an item of its own");
+    Problem { path: path.to_owned(), fault: Fault::new(reason) }
+}
+
+fn from_json<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> std::result::Result<T, Fault> {
+    serde_json::from_slice(bytes).map_err(|error| Fault {
+        line: Some(error.line() as u64),
+        reason: format!("it cannot be read: {error}"),
+    })
+}

@@ -1,0 +1,122 @@
+//! A memory folder of the memory-proxy design's program is opened as it is.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test's own functions")]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use strata_core::store::{Change, ChangeSet, CheckDepth, MemoryQuery, MemorySelect, SummaryQuery, TurnQuery};
+use strata_core::summary::Strategy;
+use strata_core::turn::{Hidden, HiddenReason, Metadata, NewTurn, Role, TurnNotes};
+use strata_core::{Memory, SessionId, Store, TurnId, UserId};
+use support::{content, open};
+
+/// The files below a folder with their bytes, without Strata's own.
+fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    fn walk(root: &Path, folder: &Path, files: &mut BTreeMap<String, Vec<u8>>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(root).unwrap().to_string_lossy().into_owned();
+            if path.is_dir() && name != ".strata" {
+                walk(root, &path, files);
+            } else if path.is_file() {
+                files.insert(name, fs::read(&path).unwrap());
+            }
+        }
+    }
+    let mut found = BTreeMap::new();
+    walk(root, root, &mut found);
+    found
+}
+
+fn copy_of_the_folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agent_cli");
+    for (name, bytes) in files(&source) {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    folder
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_folder_is_read_without_a_change() {
+    let folder = copy_of_the_folder();
+    let before = files(folder.path());
+    let store = open(folder.path()).await;
+    let me = UserId::default();
+    let kitchen = SessionId::new("kitchen").unwrap();
+    let query = TurnQuery::Range { session: kitchen.clone(), after: None, limit: 9 };
+    let turns = store.turns(&me, &query).await.unwrap();
+    assert_eq!(
+        turns.iter().map(|turn| (turn.seq, turn.role)).collect::<Vec<_>>(),
+        [(0, Role::User), (1, Role::Assistant), (2, Role::User)]
+    );
+    assert_eq!(turns[2].content, "The oven door hinge broke,\nand the spare part takes two weeks.");
+    let memories = store.memories(&me, &MemoryQuery::new(MemorySelect::All)).await.unwrap();
+    let of = |text: &str| memories.iter().find(|memory| memory.content.contains(text)).unwrap();
+    assert_eq!(memories.len(), 5);
+    assert_eq!(of("bread").session, None, "`global` holds for all sessions");
+    assert_eq!(of("sage").session.as_ref(), Some(&kitchen));
+    assert_eq!(of("sage").source_turns, [turns[0].id]);
+    let white = of("white");
+    assert_eq!((white.replaced_by, white.valid_to), (Some(of("sage").id), Some(of("sage").valid_from)));
+    assert_eq!(of("gas stove").hidden.unwrap().reason, HiddenReason::Deleted);
+    let query = SummaryQuery { session: kitchen, strategy: Some(Strategy::Tree), status: None, limit: 9 };
+    let mut levels: Vec<u8> =
+        store.summaries(&me, &query).await.unwrap().iter().map(|summary| summary.level).collect();
+    levels.sort_unstable();
+    assert_eq!(levels, [1, 1, 2, 3]);
+    assert!(store.check(CheckDepth::Quick).await.unwrap().problems.is_empty());
+    store.close().await.unwrap();
+    assert_eq!(files(folder.path()), before, "nothing is written without need");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_folder_is_extended() {
+    let folder = copy_of_the_folder();
+    let before = files(folder.path());
+    let store = open(folder.path()).await;
+    let me = UserId::default();
+    let at = jiff::Timestamp::from_second(1_790_000_000).unwrap();
+    let turn = NewTurn {
+        id: TurnId(uuid::Uuid::from_u128(5)),
+        role: Role::User,
+        name: None,
+        content: "The hinge arrived.".to_owned(),
+        created_at: at,
+        token_count: 4,
+        metadata: Metadata::new(),
+        notes: TurnNotes::default(),
+        hidden: None,
+    };
+    let session = SessionId::new("kitchen").unwrap();
+    let append = Change::AppendTurns { session, turns: vec![turn] };
+    let applied = store.apply(&me, ChangeSet::one(at, append)).await.unwrap();
+    assert_eq!(applied.turns[0].seq, 3);
+    let memories = store.memories(&me, &MemoryQuery::new(MemorySelect::All)).await.unwrap();
+    let oven: &Memory = memories.iter().find(|memory| memory.content.contains("oven")).unwrap();
+    let hidden = Some(Hidden { reason: HiddenReason::Evicted, at });
+    store.apply(&me, ChangeSet::one(at, Change::HideMemory { id: oven.id, hidden })).await.unwrap();
+    let after = files(folder.path());
+    let changed: Vec<&String> =
+        before.iter().filter(|(name, bytes)| after.get(*name) != Some(bytes)).map(|(name, _)| name).collect();
+    assert_eq!(changed.len(), 1, "only the evicted fact has moved: {changed:?}");
+    let moved = changed[0].replace("kitchen/facts", "kitchen/deleted/facts");
+    let text = String::from_utf8(after[&moved].clone()).unwrap();
+    assert!(
+        text.contains("hidden: evicted\n")
+            && text.contains(&format!("source_id: {}\n", oven.source_turns[0])),
+        "{text}"
+    );
+    let all = content(&store).await;
+    store.close().await.unwrap();
+    fs::remove_dir_all(folder.path().join(".strata")).unwrap();
+    let store = open(folder.path()).await;
+    assert_eq!(content(&store).await, all);
+    store.close().await.unwrap();
+}

@@ -1,0 +1,367 @@
+//! What a person does to the files is what Strata remembers: made, edited, moved and removed files.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test's own functions")]
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use strata_core::store::{
+    Change, ChangeSet, CheckDepth, ItemKinds, MemoryQuery, MemorySelect, TextMatch, TextQuery,
+};
+use strata_core::turn::HiddenReason;
+use strata_core::{Memory, MemoryKind, Store, UserId};
+use strata_vault::VaultStore;
+use support::{content, open, options};
+use tempfile::TempDir;
+
+fn write(root: &Path, path: &str, text: &str) -> PathBuf {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, text).unwrap();
+    path
+}
+
+async fn all(store: &VaultStore) -> Vec<Memory> {
+    let mut all = store.memories(&UserId::default(), &MemoryQuery::new(MemorySelect::All)).await.unwrap();
+    all.sort_by(|a, b| a.content.cmp(&b.content));
+    all
+}
+
+async fn current(store: &VaultStore) -> Vec<String> {
+    all(store).await.into_iter().filter(Memory::is_current).map(|memory| memory.content).collect()
+}
+
+async fn found(store: &VaultStore, words: &str) -> Vec<String> {
+    let query = TextQuery {
+        text: words.to_owned(),
+        matching: TextMatch::Words,
+        session: None,
+        kinds: ItemKinds::ALL,
+        as_of: None,
+        limit: 9,
+    };
+    let hits = store.search(&UserId::default(), &query).await.unwrap();
+    hits.into_iter().map(|hit| hit.item.content().to_owned()).collect()
+}
+
+async fn problems(store: &VaultStore) -> Vec<String> {
+    store.check(CheckDepth::Quick).await.unwrap().problems
+}
+
+/// All Markdown files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let Ok(entries) = fs::read_dir(folder) else { return files };
+    for entry in entries {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(self::files(&path));
+        } else {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+async fn vault() -> (TempDir, VaultStore) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    (folder, store)
+}
+
+/// The content is the same when the index is built from the files alone.
+async fn expect_rebuild(folder: &TempDir, store: VaultStore) {
+    let before = content(&store).await;
+    store.close().await.unwrap();
+    fs::remove_dir_all(folder.path().join(".strata")).unwrap();
+    let store = open(folder.path()).await;
+    assert_eq!(content(&store).await, before);
+    store.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_without_front_matter_becomes_a_memory() {
+    let (folder, store) = vault().await;
+    let path = write(folder.path(), "entries/global/facts/tea.md", "I drink green tea in the morning.\n");
+    store.sync().await.unwrap();
+    assert_eq!(found(&store, "green tea").await, ["I drink green tea in the morning."]);
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains("id: ") && text.ends_with("I drink green tea in the morning.\n"), "{text}");
+    store.sync().await.unwrap();
+    assert_eq!(all(&store).await.len(), 1);
+    expect_rebuild(&folder, store).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_edit_is_a_new_version() {
+    let (folder, store) = vault().await;
+    let path = write(
+        folder.path(),
+        "entries/global/facts/a.md",
+        "---\nid: note-1\ncreated_at: 2026-05-01\nkind: event\nmood: good   # mine\ntags: [x, y]\n---\nMoved to Porto\n",
+    );
+    store.sync().await.unwrap();
+    let first = all(&store).await.remove(0);
+    assert_eq!(first.kind, MemoryKind::Event);
+    fs::write(&path, fs::read_to_string(&path).unwrap().replace("Porto", "Braga")).unwrap();
+    store.sync().await.unwrap();
+    assert_eq!(current(&store).await, ["Moved to Braga"]);
+    let versions = all(&store).await;
+    assert_eq!(versions.len(), 2);
+    let old = versions.iter().find(|memory| memory.content == "Moved to Porto").unwrap();
+    assert_eq!((old.replaced_by, old.valid_to.is_some()), (Some(first.id), true));
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains("id: note-1\n") && text.contains("mood: good   # mine\ntags: [x, y]\n"), "{text}");
+    let deleted = files(&folder.path().join("entries/global/deleted"));
+    assert_eq!(deleted.len(), 1);
+    assert!(fs::read_to_string(&deleted[0]).unwrap().contains(&format!("replaced_by: {}", first.id)));
+    assert!(found(&store, "Porto").await.is_empty());
+    expect_rebuild(&folder, store).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_of_the_front_matter_can_be_edited() {
+    let (folder, store) = vault().await;
+    let path = write(
+        folder.path(),
+        "entries/global/facts/a.md",
+        "---\nid: a\ncreated_at: 2026-05-01\n---\nPays rent\n",
+    );
+    store.sync().await.unwrap();
+    let edit = |from: &str, to: &str| {
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "{text}");
+        fs::write(&path, text.replace(from, to)).unwrap();
+    };
+    edit("id: a\n", "id: a\nkind: schedule\nconfidence: 0.5\n");
+    store.sync().await.unwrap();
+    let memory = all(&store).await.remove(0);
+    assert_eq!((memory.kind, memory.confidence), (MemoryKind::Schedule, 0.5));
+    edit("confidence: 0.5\n", "confidence: 0.5\nvalid_to: 2026-06-01\n");
+    store.sync().await.unwrap();
+    assert!(current(&store).await.is_empty());
+    assert_eq!(files(&folder.path().join("entries/global/facts")), Vec::<PathBuf>::new());
+    expect_rebuild(&folder, store).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_removed_file_leaves_a_tombstone_and_a_moved_one_stays_itself() {
+    let (folder, store) = vault().await;
+    let a = write(folder.path(), "entries/global/facts/a.md", "Plays chess\n");
+    let b = write(folder.path(), "entries/global/facts/b.md", "Plays the violin\n");
+    store.sync().await.unwrap();
+    let before: Vec<_> = all(&store).await.iter().map(|memory| memory.id).collect();
+    fs::remove_file(&a).unwrap();
+    let moved = folder.path().join("entries/music/facts/renamed.md");
+    fs::create_dir_all(moved.parent().unwrap()).unwrap();
+    fs::rename(&b, &moved).unwrap();
+    store.sync().await.unwrap();
+    assert_eq!(current(&store).await, ["Plays the violin"]);
+    let after = all(&store).await;
+    assert_eq!(after.iter().map(|memory| memory.id).collect::<Vec<_>>(), before);
+    assert_eq!(after[0].hidden.unwrap().reason, HiddenReason::Deleted);
+    let tombstones = files(&folder.path().join("entries/global/deleted/facts"));
+    assert_eq!(tombstones.len(), 1);
+    // Moving the tombstone back brings the memory back.
+    fs::create_dir_all(folder.path().join("entries/global/facts")).unwrap();
+    fs::rename(&tombstones[0], folder.path().join("entries/global/facts/back.md")).unwrap();
+    store.sync().await.unwrap();
+    assert_eq!(current(&store).await, ["Plays chess", "Plays the violin"]);
+    // Moving a file among the deleted ones takes it out of recall; removing it there destroys it.
+    let grave = folder.path().join("entries/music/deleted/facts/renamed.md");
+    fs::create_dir_all(grave.parent().unwrap()).unwrap();
+    fs::rename(&moved, &grave).unwrap();
+    store.sync().await.unwrap();
+    assert_eq!(current(&store).await, ["Plays chess"]);
+    fs::remove_file(&grave).unwrap();
+    store.sync().await.unwrap();
+    assert_eq!(all(&store).await.len(), 1);
+    expect_rebuild(&folder, store).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_while_strata_was_off_are_taken_in() {
+    let (folder, store) = vault().await;
+    let a = write(folder.path(), "entries/global/facts/a.md", "Has a cat\n");
+    store.sync().await.unwrap();
+    store.close().await.unwrap();
+    fs::write(&a, fs::read_to_string(&a).unwrap().replace("cat", "dog")).unwrap();
+    write(folder.path(), "entries/global/facts/new.md", "Has a bicycle\n");
+    let store = open(folder.path()).await;
+    assert_eq!(current(&store).await, ["Has a bicycle", "Has a dog"]);
+    expect_rebuild(&folder, store).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_edit_is_not_lost_when_strata_writes_the_same_file() {
+    let (folder, store) = vault().await;
+    let a = write(folder.path(), "entries/global/facts/a.md", "Works on Mondays\n");
+    store.sync().await.unwrap();
+    let id = all(&store).await[0].id;
+    fs::write(&a, fs::read_to_string(&a).unwrap().replace("Mondays", "Fridays")).unwrap();
+    // Strata closes the memory without having seen the edit.
+    let close = Change::CloseMemory {
+        id,
+        valid_to: jiff::Timestamp::from_second(1_900_000_000).unwrap(),
+        replaced_by: None,
+    };
+    store.apply(&UserId::default(), ChangeSet::one(jiff::Timestamp::UNIX_EPOCH, close)).await.unwrap();
+    let texts: Vec<String> = all(&store).await.into_iter().map(|memory| memory.content).collect();
+    assert_eq!(texts, ["Works on Fridays", "Works on Mondays"]);
+    expect_rebuild(&folder, store).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_cannot_be_read_is_left_alone_and_reported() {
+    let (folder, store) = vault().await;
+    let a = write(folder.path(), "entries/global/facts/a.md", "Knows Ana\n");
+    store.sync().await.unwrap();
+    let text = fs::read_to_string(&a).unwrap();
+    let broken = text.replacen("role:", "role: [", 1);
+    fs::write(&a, &broken).unwrap();
+    let odd = write(folder.path(), "entries/global/facts/odd.md", "---\nconfidence: 7\n---\nx\n");
+    store.sync().await.unwrap();
+    let listed = problems(&store).await;
+    assert_eq!(listed.len(), 2, "{listed:?}");
+    assert!(listed[0].contains("`entries/global/facts/a.md`, line "), "{listed:?}");
+    assert!(listed[1].contains("line 2: `confidence` is not a number from 0 to 1"), "{listed:?}");
+    assert_eq!(fs::read_to_string(&a).unwrap(), broken);
+    assert_eq!(current(&store).await, ["Knows Ana"]);
+    fs::write(&a, text).unwrap();
+    fs::remove_file(odd).unwrap();
+    store.sync().await.unwrap();
+    assert!(problems(&store).await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_with_the_same_id_is_reported() {
+    let (folder, store) = vault().await;
+    let a = write(folder.path(), "entries/global/facts/a.md", "Knows Ana\n");
+    store.sync().await.unwrap();
+    fs::copy(&a, folder.path().join("entries/global/facts/copy.md")).unwrap();
+    store.sync().await.unwrap();
+    assert!(problems(&store).await[0].contains("it has the id of `entries/global/facts/a.md`"));
+    assert_eq!(all(&store).await.len(), 1);
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hostile_vault_neither_escapes_nor_crashes() {
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::symlink;
+
+    let (folder, store) = vault().await;
+    let outside = tempfile::tempdir().unwrap();
+    write(outside.path(), "facts/secret.md", "Secret outside\n");
+    let known = write(folder.path(), "entries/s/facts/known.md", "Known inside\n");
+    store.sync().await.unwrap();
+    symlink(outside.path().join("facts/secret.md"), folder.path().join("entries/s/facts/link.md")).unwrap();
+    symlink(outside.path(), folder.path().join("entries/out")).unwrap();
+    symlink(folder.path().join("entries"), folder.path().join("entries/loop")).unwrap();
+    fs::write(folder.path().join(std::ffi::OsStr::from_bytes(b"entries/s/facts/\xff.md")), "odd").unwrap();
+    write(folder.path(), "entries/s/facts/utf16.md", "x");
+    fs::write(folder.path().join("entries/s/facts/utf16.md"), [0xff, 0xfe, 0x41, 0x00]).unwrap();
+    write(
+        folder.path(),
+        "entries/s/facts/far.md",
+        "---\nid: f\nrole: user\nseq: 18446744073709551615\nconversation_id: \"../../up\"\n---\nhi\n",
+    );
+    fs::remove_file(&known).unwrap();
+    fs::create_dir(&known).unwrap();
+    store.sync().await.unwrap();
+    let listed = problems(&store).await.join("\n");
+    for expected in [
+        "link.md`: it is a symbolic link",
+        "entries/out`: it is a symbolic link",
+        "entries/loop`",
+        "not UTF-8; rename",
+        "utf16.md`, line 1: the file is not UTF-8",
+    ] {
+        assert!(listed.contains(expected), "{expected} in\n{listed}");
+    }
+    assert!(found(&store, "secret outside").await.is_empty());
+    assert_eq!(all(&store).await.len(), 1, "the memory whose file became a folder is deleted, not lost");
+    // A session whose folder is a link out of the vault cannot be written.
+    let memory = Memory {
+        id: strata_core::MemoryId(uuid::Uuid::from_u128(77)),
+        session: Some(strata_core::SessionId::new("out").unwrap()),
+        content: "goes out".to_owned(),
+        ..all(&store).await.remove(0)
+    };
+    let add = ChangeSet::one(
+        jiff::Timestamp::UNIX_EPOCH,
+        Change::AddMemory(Box::new(Memory { hidden: None, ..memory })),
+    );
+    let error = store.apply(&UserId::default(), add).await.unwrap_err();
+    assert!(error.message().contains("not a folder"), "{error}");
+    assert_eq!(files(outside.path()).len(), 1);
+    // The others can still be written.
+    write(folder.path(), "entries/s/facts/fine.md", "Fine\n");
+    store.sync().await.unwrap();
+    assert_eq!(found(&store, "fine").await, ["Fine"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_files_at_once_are_taken_in() {
+    let (folder, store) = vault().await;
+    for number in 0..200 {
+        write(
+            folder.path(),
+            &format!("entries/global/facts/{number}.md"),
+            &format!("Fact number {number}\n"),
+        );
+    }
+    store.sync().await.unwrap();
+    assert_eq!(current(&store).await.len(), 200);
+    for number in 0..200 {
+        let path = folder.path().join(format!("entries/global/facts/{number}.md"));
+        fs::write(&path, fs::read_to_string(&path).unwrap().replace("Fact", "Statement")).unwrap();
+    }
+    store.sync().await.unwrap();
+    assert!(current(&store).await.iter().all(|content| content.starts_with("Statement")));
+}
+
+/// Waits until a condition holds.
+async fn eventually<F: Future<Output = bool>>(mut condition: impl FnMut() -> F) {
+    for _ in 0..400 {
+        if condition().await {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(25)).await;
+    }
+    panic!("the watcher did not follow");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_watcher_follows_edits_and_leaves_its_own_writes_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let watching = strata_vault::VaultOptions { watch: true, ..options() };
+    let store = VaultStore::open(folder.path(), watching).await.unwrap();
+    let a = write(folder.path(), "entries/global/facts/a.md", "Runs at noon\n");
+    eventually(|| async {
+        current(&store).await == ["Runs at noon"] && fs::read_to_string(&a).unwrap().contains("id:")
+    })
+    .await;
+    // An editor that writes a temporary file and renames it.
+    let temporary = folder.path().join("entries/global/facts/.a.md.swp");
+    fs::write(&temporary, fs::read_to_string(&a).unwrap().replace("noon", "dawn")).unwrap();
+    fs::rename(&temporary, &a).unwrap();
+    eventually(|| async { current(&store).await == ["Runs at dawn"] }).await;
+    // An editor that removes the file and writes it anew.
+    let text = fs::read_to_string(&a).unwrap();
+    fs::remove_file(&a).unwrap();
+    fs::write(&a, text.replace("dawn", "dusk")).unwrap();
+    eventually(|| async { current(&store).await == ["Runs at dusk"] }).await;
+    fs::remove_file(&a).unwrap();
+    eventually(|| async { current(&store).await.is_empty() }).await;
+    // The tombstone that Strata wrote is no change of a person.
+    tokio::time::sleep(std::time::Duration::from_millis(600)).await;
+    let head = store.head(&UserId::default()).await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(600)).await;
+    assert_eq!(store.head(&UserId::default()).await.unwrap(), head);
+    assert_eq!(all(&store).await.len(), 3);
+    store.close().await.unwrap();
+}

@@ -1,0 +1,154 @@
+//! The vault's history: commits that a person understands, and commits that are taken back.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test's own functions")]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use strata_core::ports::Clock;
+use strata_core::store::{MemoryQuery, MemorySelect};
+use strata_core::{Memory, Store, UserId};
+use strata_vault::{Committed, Git, VaultOptions, VaultStore};
+use support::{open, options};
+
+/// The time of the machine, which the ages of files are compared with.
+struct Now;
+
+impl Clock for Now {
+    #[allow(clippy::disallowed_methods, reason = "ages of real files")]
+    fn now(&self) -> Timestamp {
+        Timestamp::from_microsecond(Timestamp::now().as_microsecond()).unwrap()
+    }
+}
+
+fn git_at(root: &Path) -> Git {
+    Git::new(root, Arc::new(Now)).unwrap()
+}
+
+fn run(root: &Path, arguments: &[&str]) -> String {
+    let identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"];
+    let output = Command::new("git").args(identity).args(arguments).current_dir(root).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn write(root: &Path, path: &str, text: &str) {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+async fn current(store: &dyn Store) -> Vec<String> {
+    let all = store.memories(&UserId::default(), &MemoryQuery::new(MemorySelect::All)).await.unwrap();
+    let mut current: Vec<String> =
+        all.into_iter().filter(Memory::is_current).map(|memory| memory.content).collect();
+    current.sort();
+    current
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_says_what_it_adds_and_can_be_taken_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let git = git_at(root);
+    let store = open(root).await;
+    write(root, "entries/global/facts/a.md", "Owns a sailing boat\n");
+    store.sync().await.unwrap();
+    assert_eq!(git.commit().await.unwrap(), Committed::Commit("Add 1 memory".to_owned()));
+    assert_eq!(git.commit().await.unwrap(), Committed::Nothing);
+    write(root, "entries/global/facts/b.md", "Is afraid of storms\n");
+    store.sync().await.unwrap();
+    git.commit().await.unwrap();
+    assert!(run(root, &["log", "-1", "--format=%B"]).contains("+ Is afraid of storms"));
+    assert!(
+        run(root, &["ls-files"]).lines().all(|line| line.starts_with("entries/") || line == ".gitignore")
+    );
+    assert_eq!(current(&store).await, ["Is afraid of storms", "Owns a sailing boat"]);
+    let log = git.log(9).await.unwrap();
+    assert_eq!(log.lines().count(), 2);
+    assert!(git.diff(Some("HEAD")).await.unwrap().contains("+Is afraid of storms"));
+    assert_eq!(git.undo(None).await.unwrap(), "Add 1 memory");
+    store.sync().await.unwrap();
+    assert_eq!(current(&store).await, ["Owns a sailing boat"]);
+    // A person may do the same with git alone.
+    git.commit().await.unwrap();
+    run(root, &["revert", "--no-edit", "HEAD~3"]);
+    store.sync().await.unwrap();
+    assert!(current(&store).await.is_empty());
+    git.commit().await.unwrap();
+    assert!(git.undo(Some("no-such-commit")).await.unwrap_err().message().contains("no commit"));
+    assert!(git.undo(Some("--hard")).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reverted_edit_brings_the_old_statement_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let git = git_at(root);
+    let store = open(root).await;
+    write(root, "entries/global/facts/a.md", "Lives in Oslo\n");
+    store.sync().await.unwrap();
+    git.commit().await.unwrap();
+    let path = root.join("entries/global/facts/a.md");
+    fs::write(&path, fs::read_to_string(&path).unwrap().replace("Oslo", "Bergen")).unwrap();
+    store.sync().await.unwrap();
+    git.commit().await.unwrap();
+    git.undo(None).await.unwrap();
+    store.sync().await.unwrap();
+    assert_eq!(current(&store).await, ["Lives in Oslo"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_repository_in_use_is_respected() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let git = git_at(root);
+    write(root, "entries/global/facts/a.md", "One\n");
+    git.commit().await.unwrap();
+    // A hook that fails, and one that would write outside.
+    write(root, ".git/hooks/pre-commit", "#!/bin/sh\nexit 1\n");
+    write(root, ".git/hooks/post-commit", "#!/bin/sh\ntouch ../hooked\n");
+    for hook in ["pre-commit", "post-commit"] {
+        let path = root.join(".git/hooks").join(hook);
+        Command::new("chmod").arg("755").arg(path).status().unwrap();
+    }
+    // Files of the person, staged and not, stay as they are.
+    write(root, "notes.md", "mine\n");
+    write(root, "draft.md", "mine too\n");
+    run(root, &["add", "notes.md"]);
+    write(root, "entries/global/facts/b.md", "Two\n");
+    assert!(matches!(git.commit().await.unwrap(), Committed::Commit(_)));
+    assert_eq!(run(root, &["status", "--porcelain"]), "A  notes.md\n?? draft.md\n");
+    assert!(!root.join("hooked").exists() && !root.parent().unwrap().join("hooked").exists());
+    // A merge in progress is not disturbed.
+    write(root, ".git/MERGE_HEAD", &run(root, &["rev-parse", "HEAD"]));
+    write(root, "entries/global/facts/c.md", "Three\n");
+    assert!(matches!(git.commit().await.unwrap(), Committed::Busy(_)));
+    fs::remove_file(root.join(".git/MERGE_HEAD")).unwrap();
+    // A lock that a living process holds is waited for; one that is old was left behind.
+    write(root, ".git/index.lock", "");
+    assert!(git.commit().await.is_err());
+    Command::new("touch").args(["-d", "10 minutes ago"]).arg(root.join(".git/index.lock")).status().unwrap();
+    assert!(matches!(git.commit().await.unwrap(), Committed::Commit(_)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_are_committed_in_the_background() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let committing = VaultOptions { git: true, clock: Arc::new(Now), ..options() };
+    let store = VaultStore::open(root, committing).await.unwrap();
+    for number in 0..20 {
+        write(root, &format!("entries/global/facts/{number}.md"), &format!("Fact {number}\n"));
+        store.sync().await.unwrap();
+    }
+    store.close().await.unwrap();
+    assert_eq!(run(root, &["status", "--porcelain"]), "");
+    let commits = run(root, &["log", "--oneline"]).lines().count();
+    assert!((1..20).contains(&commits), "{commits} commits for 20 changes");
+}

@@ -1,0 +1,349 @@
+//! The files alone bring everything back: the index is deleted and built again, with equal content.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test's own functions")]
+
+mod support;
+
+use jiff::Timestamp;
+use proptest::prelude::*;
+use serde_json::json;
+use strata_core::key::{ApiKey, KeyLimits, KeySecret, Scopes};
+use strata_core::memory::MemoryNotes;
+use strata_core::state::State;
+use strata_core::store::{Change, ChangeSet, Forget, Idempotency, TurnQuery, session_space};
+use strata_core::summary::{Strategy, Summary, SummaryStatus};
+use strata_core::turn::{Follows, Hidden, HiddenReason, Metadata, NewTurn, Role, TurnNotes};
+use strata_core::{KeyId, Memory, MemoryId, MemoryKind, SessionId, Store, SummaryId, TurnId, UserId};
+use support::{content, open};
+use uuid::Uuid;
+
+fn id(number: u128) -> Uuid {
+    Uuid::from_u128(0x0190_1111_0000_7000_8000_0000_0000_0000 + number)
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_790_000_000 + second).unwrap()
+}
+
+fn turn(number: u128, text: &str) -> NewTurn {
+    NewTurn {
+        id: TurnId(id(number)),
+        role: Role::User,
+        name: None,
+        content: text.to_owned(),
+        created_at: at(number as i64),
+        token_count: 3,
+        metadata: Metadata::new(),
+        notes: TurnNotes::default(),
+        hidden: None,
+    }
+}
+
+fn memory(number: u128, text: &str) -> Memory {
+    Memory {
+        id: MemoryId(id(1_000 + number)),
+        session: None,
+        agent: None,
+        kind: MemoryKind::Preference,
+        content: text.to_owned(),
+        confidence: 0.85,
+        valid_from: at(5),
+        valid_to: None,
+        recorded_at: at(6),
+        replaced_by: None,
+        source_turns: vec![TurnId(id(1))],
+        source_summary: None,
+        metadata: Metadata::from_text(r#"{"z":1.0,"a":"x: y"}"#).unwrap(),
+        notes: MemoryNotes::default(),
+        hidden: None,
+    }
+}
+
+fn summary(number: u128, level: u8, text: &str) -> Summary {
+    Summary {
+        id: SummaryId(id(2_000 + number)),
+        session: SessionId::new("garden").unwrap(),
+        strategy: if level > 0 { Strategy::Tree } else { Strategy::Window },
+        level,
+        start_seq: 0,
+        end_seq: 1,
+        base_id: None,
+        status: SummaryStatus::Completed,
+        text: text.to_owned(),
+        structured: Some(json!({"facts": ["a: b"], "n": 1.5})),
+        input_tokens: 10,
+        output_tokens: 4,
+        generation_ms: Some(7),
+        created_at: at(20),
+        updated_at: at(21),
+    }
+}
+
+async fn apply(store: &dyn Store, user: &UserId, second: i64, changes: Vec<Change>) {
+    store.apply(user, ChangeSet::new(at(second), changes)).await.unwrap();
+}
+
+fn append(session: &str, turns: Vec<NewTurn>) -> Change {
+    Change::AppendTurns { session: SessionId::new(session).unwrap(), turns }
+}
+
+/// Fills a store with everything that has a file.
+async fn fill(store: &dyn Store) {
+    let (me, bo, all) = (UserId::default(), UserId::new("Bo/ß").unwrap(), UserId::global());
+    let notes = TurnNotes {
+        follows: Follows::Turn(0),
+        interrupted: true,
+        tool_calls: vec![json!({"f": 1})],
+        ..TurnNotes::default()
+    };
+    let second = NewTurn {
+        role: Role::Assistant,
+        name: Some("Bot: 1".to_owned()),
+        notes,
+        ..turn(2, "Use compost.\r\n---\nid: x\n")
+    };
+    apply(store, &me, 30, vec![append("garden", vec![turn(1, "My roses wilt"), second])]).await;
+    let keyed = ChangeSet {
+        idempotency: Some(Idempotency { key: "k 1".to_owned(), fingerprint: u64::MAX }),
+        ..ChangeSet::one(at(31), append("garden", vec![turn(3, ""), turn(4, "  spaced  \n\n")]))
+    };
+    store.apply(&me, keyed).await.unwrap();
+    apply(
+        store,
+        &me,
+        32,
+        vec![Change::HideTurns {
+            ids: vec![TurnId(id(3))],
+            hidden: Some(Hidden { reason: HiddenReason::Evicted, at: at(32) }),
+        }],
+    )
+    .await;
+    let mut state = State::default();
+    state.system_state.insert("n".to_owned(), json!(0.1));
+    let garden = SessionId::new("garden").unwrap();
+    apply(
+        store,
+        &me,
+        33,
+        vec![
+            Change::PutState { session: garden.clone(), state: Box::new(state) },
+            Change::SetProgress { space: session_space("learn", &garden), revision: 4 },
+        ],
+    )
+    .await;
+    let bound = Memory {
+        session: Some(garden),
+        kind: MemoryKind::Todo,
+        agent: Some("a".to_owned()),
+        ..memory(2, "Buy mulch")
+    };
+    apply(
+        store,
+        &me,
+        34,
+        vec![Change::AddMemory(Box::new(memory(1, "Likes roses"))), Change::AddMemory(Box::new(bound))],
+    )
+    .await;
+    apply(
+        store,
+        &me,
+        35,
+        vec![Change::ReviseMemory {
+            id: MemoryId(id(1_001)),
+            archive_as: MemoryId(id(1_003)),
+            content: "喜欢玫瑰".to_owned(),
+            metadata: None,
+        }],
+    )
+    .await;
+    apply(
+        store,
+        &me,
+        36,
+        vec![
+            Change::AddMemory(Box::new(memory(4, "Has a greenhouse"))),
+            Change::CloseMemory {
+                id: MemoryId(id(1_002)),
+                valid_to: at(36),
+                replaced_by: Some(MemoryId(id(1_004))),
+            },
+        ],
+    )
+    .await;
+    for (number, level) in [(1, 1), (2, 1), (3, 2), (4, 3), (5, 0), (6, 3)] {
+        apply(store, &me, 37, vec![Change::PutSummary(Box::new(summary(number, level, "About roses")))])
+            .await;
+    }
+    apply(
+        store,
+        &bo,
+        38,
+        vec![append("garden", vec![turn(1, "mine")]), append("deleted", vec![turn(9, "odd")])],
+    )
+    .await;
+    let shared = Memory {
+        session: Some(SessionId::new("global").unwrap()),
+        ..memory(7, "bound to a session named global")
+    };
+    apply(
+        store,
+        &all,
+        39,
+        vec![Change::AddMemory(Box::new(memory(8, "shared"))), Change::AddMemory(Box::new(shared))],
+    )
+    .await;
+    let secret = KeySecret::parse(&format!("strata_{}", "a".repeat(32))).unwrap();
+    let key = ApiKey {
+        id: KeyId(id(3_000)),
+        user: bo.clone(),
+        name: Some("phone".to_owned()),
+        scopes: Scopes::default(),
+        hash: secret.hash(),
+        prefix: secret.prefix(),
+        created_at: at(40),
+        expires_at: None,
+        revoked_at: None,
+        limits: KeyLimits::default(),
+        recall_scope: None,
+    };
+    apply(store, &bo, 40, vec![Change::AddKey(Box::new(key))]).await;
+    apply(store, &bo, 41, vec![Change::RevokeKey { id: KeyId(id(3_000)) }]).await;
+}
+
+fn delete_index(root: &std::path::Path) {
+    for entry in std::fs::read_dir(root.join(".strata")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.file_name().unwrap().to_string_lossy().starts_with("index.db") {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deleted_index_is_built_again_with_equal_content() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    fill(&store).await;
+    let before = content(&store).await;
+    store.close().await.unwrap();
+    delete_index(folder.path());
+    let store = open(folder.path()).await;
+    assert_eq!(content(&store).await, before);
+    // The answer to a keyed write is known again.
+    let again = ChangeSet {
+        idempotency: Some(Idempotency { key: "k 1".to_owned(), fingerprint: u64::MAX }),
+        ..ChangeSet::one(at(50), append("garden", vec![turn(3, ""), turn(4, "  spaced  \n\n")]))
+    };
+    let applied = store.apply(&UserId::default(), again).await.unwrap();
+    assert!(applied.replayed);
+    assert_eq!(applied.turns.iter().map(|turn| turn.seq).collect::<Vec<_>>(), [2, 3]);
+    assert!(store.check(strata_core::store::CheckDepth::Quick).await.unwrap().problems.is_empty());
+    store.close().await.unwrap();
+    // The whole private folder may go as well.
+    std::fs::remove_dir_all(folder.path().join(".strata")).unwrap();
+    let store = open(folder.path()).await;
+    assert_eq!(content(&store).await, before);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn opening_again_changes_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    fill(&store).await;
+    store.close().await.unwrap();
+    let files = |root: &std::path::Path| {
+        let output = std::process::Command::new("sh")
+            .args(["-c", "find . -path ./.strata -prune -o -type f -exec sha256sum {} + | sort"])
+            .current_dir(root)
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let before = files(folder.path());
+    let store = open(folder.path()).await;
+    store.sync().await.unwrap();
+    store.close().await.unwrap();
+    assert_eq!(files(folder.path()), before);
+    delete_index(folder.path());
+    open(folder.path()).await.close().await.unwrap();
+    assert_eq!(files(folder.path()), before, "building the index writes nothing into the vault");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn forgetting_removes_the_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    fill(&store).await;
+    apply(&store, &UserId::default(), 60, vec![Change::Forget(Forget::User)]).await;
+    assert!(!folder.path().join("entries/garden").exists());
+    let left = content(&store).await;
+    store.close().await.unwrap();
+    delete_index(folder.path());
+    let store = open(folder.path()).await;
+    assert_eq!(content(&store).await, left);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_missing_turn_leaves_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    let turns: Vec<NewTurn> = (1..=4).map(|number| turn(number, &format!("turn {number}"))).collect();
+    apply(&store, &UserId::default(), 1, vec![append("s", turns)]).await;
+    store.close().await.unwrap();
+    let user = folder.path().join("entries/s/turns/user");
+    let second = std::fs::read_dir(&user).unwrap().map(|entry| entry.unwrap().path());
+    let second = second.into_iter().find(|path| path.to_string_lossy().contains(&id(2).to_string())).unwrap();
+    std::fs::remove_file(second).unwrap();
+    std::fs::remove_dir_all(folder.path().join(".strata")).unwrap();
+    let store = open(folder.path()).await;
+    let query = TurnQuery::Range { session: SessionId::new("s").unwrap(), after: None, limit: 9 };
+    let read = store.turns(&UserId::default(), &query).await.unwrap();
+    let contents: Vec<&str> = read.iter().map(|turn| turn.content.as_str()).collect();
+    assert_eq!(contents, ["turn 1", "", "turn 3", "turn 4"]);
+    assert!(read[1].hidden.is_some());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn any_text_and_name_comes_back(
+        texts in proptest::collection::vec("(?s)[^\0]{0,80}", 1..4),
+        name in "[^\0-\u{1f}\u{7f}-\u{9f}]{1,20}",
+        lines in proptest::collection::vec("(---|\\.\\.\\.|id: x|# h|\r|)", 0..6),
+    ) {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        runtime.block_on(async {
+            let folder = tempfile::tempdir().unwrap();
+            let store = open(folder.path()).await;
+            let user = if name == "*" { UserId::default() } else { UserId::new(name.clone()).unwrap() };
+            let mut texts = texts.clone();
+            texts.push(lines.join("\n"));
+            for (number, text) in texts.iter().enumerate() {
+                let number = number as u128;
+                let said = NewTurn { name: Some(text.clone()), ..turn(number, text) };
+                let known = Memory { session: Some(SessionId::new(name.clone()).unwrap()), ..memory(number, text) };
+                apply(&store, &user, 1, vec![append(&name, vec![said]), Change::AddMemory(Box::new(known))]).await;
+            }
+            let before = content(&store).await;
+            store.close().await.unwrap();
+            delete_index(folder.path());
+            let store = open(folder.path()).await;
+            assert_eq!(content(&store).await, before);
+            store.close().await.unwrap();
+        });
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_of_a_megabyte_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    let large = "表 --- \r\n".repeat(120_000);
+    apply(&store, &UserId::default(), 1, vec![append("s", vec![turn(1, &large)])]).await;
+    let before = content(&store).await;
+    store.close().await.unwrap();
+    delete_index(folder.path());
+    let store = open(folder.path()).await;
+    assert!(content(&store).await == before);
+}

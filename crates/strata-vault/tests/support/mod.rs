@@ -1,0 +1,81 @@
+//! A vault with a clock and ids of its own, and its content as one text.
+
+#![allow(dead_code, reason = "not every test file uses all of it")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use jiff::Timestamp;
+use strata_core::ports::{Clock, IdSource};
+use strata_core::store::{
+    KeyQuery, MemoryQuery, MemorySelect, Page, SESSION_PURPOSES, SummaryQuery, TurnQuery, session_space,
+};
+use strata_core::{Session, Store};
+use strata_vault::{VaultOptions, VaultStore};
+use uuid::Uuid;
+
+/// A clock that starts at a fixed time and moves by a second with each look.
+pub(crate) struct Ticking(AtomicI64);
+
+impl Clock for Ticking {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_second(1_800_000_000 + self.0.fetch_add(1, Ordering::Relaxed)).unwrap()
+    }
+}
+
+/// Ids that never repeat in one test process.
+pub(crate) struct Counted;
+
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+impl IdSource for Counted {
+    fn next(&self) -> Uuid {
+        Uuid::from_u128(
+            0x0190_0000_0000_7000_8000_0000_0000_0000 + u128::from(NEXT.fetch_add(1, Ordering::Relaxed)),
+        )
+    }
+}
+
+pub(crate) fn options() -> VaultOptions {
+    VaultOptions::new(Arc::new(Ticking(AtomicI64::new(0))), Arc::new(Counted))
+}
+
+pub(crate) async fn open(root: &Path) -> VaultStore {
+    VaultStore::open(root, options()).await.unwrap()
+}
+
+/// Everything that a rebuild has to bring back, as text.
+pub(crate) async fn content(store: &dyn Store) -> String {
+    let mut text = String::new();
+    for user in store.users(Page::first(u32::MAX)).await.unwrap() {
+        text.push_str(&format!("user {user}\n"));
+        let mut sessions = store.sessions(&user, Page::first(u32::MAX)).await.unwrap();
+        sessions.sort_by(|a, b| a.id.cmp(&b.id));
+        for session in sessions {
+            // The version counts writes to the index.
+            text.push_str(&format!("{:?}\n", Session { version: 0, ..session.clone() }));
+            for purpose in SESSION_PURPOSES {
+                let progress = store.progress(&user, &session_space(purpose, &session.id)).await.unwrap();
+                text.push_str(&format!("{purpose} {progress}\n"));
+            }
+            let query = TurnQuery::Range { session: session.id.clone(), after: None, limit: u32::MAX };
+            for turn in store.turns(&user, &query).await.unwrap() {
+                text.push_str(&format!("{turn:?}\n"));
+            }
+            let query =
+                SummaryQuery { session: session.id.clone(), strategy: None, status: None, limit: u32::MAX };
+            let mut summaries = store.summaries(&user, &query).await.unwrap();
+            summaries.sort_by_key(|summary| summary.id);
+            summaries.iter().for_each(|summary| text.push_str(&format!("{summary:?}\n")));
+        }
+        let mut memories = store.memories(&user, &MemoryQuery::new(MemorySelect::All)).await.unwrap();
+        memories.sort_by_key(|memory| memory.id);
+        memories.iter().for_each(|memory| text.push_str(&format!("{memory:?}\n")));
+    }
+    let query = KeyQuery { revoked: true, ..KeyQuery::unrevoked(Page::first(u32::MAX)) };
+    let mut keys = store.keys(&query).await.unwrap();
+    keys.sort_by_key(|key| key.id);
+    keys.iter().for_each(|key| text.push_str(&format!("{}\n", serde_json::to_string(key).unwrap())));
+    text
+}

@@ -1,0 +1,227 @@
+//! `strata vault`: the history of a vault, its index, and copies of a store as a vault.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Subcommand;
+use indicatif::{ProgressBar, ProgressStyle};
+use strata::SystemClock;
+use strata::config::{StoreUrl, VaultFolder};
+use strata_core::Store;
+use strata_core::store::CheckDepth;
+use strata_import::Transferred;
+use strata_vault::{Git, Progress};
+
+use super::{Context, JsonArgs};
+use crate::failure::{Failure, Outcome};
+use crate::output::Output;
+
+/// Look at a vault's history, undo a change, or copy a store as a vault
+///
+/// A vault keeps memory as Markdown files in a folder (`--store vault:DIR`). The history needs `enable_git_versioning`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  strata vault log --store vault:notes\n  strata vault undo --store vault:notes\n  strata vault export notes --store sqlite:strata.db"
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the commits of the vault, newest first
+    Log {
+        /// The maximum number of commits
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        limit: u32,
+    },
+    /// Show what a commit has changed, or what has changed since the last one
+    Diff {
+        /// The commit, as `strata vault log` names it
+        #[arg(value_name = "COMMIT")]
+        commit: Option<String>,
+    },
+    /// Take a commit back, and with it what it has added to memory
+    Undo {
+        /// The commit, as `strata vault log` names it; the last one if none is given
+        #[arg(value_name = "COMMIT")]
+        commit: Option<String>,
+    },
+    /// Take in what has been edited, and report the files that cannot be read
+    Sync,
+    /// Build the index again from the files
+    Rebuild,
+    /// Copy the whole store into a new vault
+    Export(CopyArgs),
+    /// Copy a vault into the store
+    Import(CopyArgs),
+}
+
+/// A vault to copy from or into.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CopyArgs {
+    /// The vault's folder
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+}
+
+pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
+    match args.action {
+        Action::Export(args) => export(args, context, output).await,
+        Action::Import(args) => import(args, context, output).await,
+        Action::Log { limit } => print(output, &git(context)?.log(limit).await?),
+        Action::Diff { commit } => print(output, &git(context)?.diff(commit.as_deref()).await?),
+        Action::Undo { commit } => undo(commit.as_deref(), context, output).await,
+        Action::Sync => look(context, output).await,
+        Action::Rebuild => rebuild(context, output).await,
+    }
+}
+
+/// The configured vault.
+fn vault(context: &Context) -> Outcome<&VaultFolder> {
+    match &context.config.store {
+        StoreUrl::Vault(vault) => Ok(vault),
+        other => {
+            Err(Failure::usage(format!("the store `{other}` is no vault; name one with `--store vault:DIR`")))
+        }
+    }
+}
+
+fn git(context: &Context) -> Outcome<Git> {
+    context.existing_store()?;
+    Ok(Git::new(&vault(context)?.path, Arc::new(SystemClock))?)
+}
+
+fn print(output: &mut Output, text: &str) -> Outcome {
+    for line in text.lines() {
+        output.line(format_args!("{line}"))?;
+    }
+    Ok(())
+}
+
+async fn undo(commit: Option<&str>, context: &Context, output: &mut Output) -> Outcome {
+    let undone = git(context)?.undo(commit).await?;
+    // Opening the vault takes the change in.
+    let store = open(context, None).await?;
+    store.check(CheckDepth::Quick).await?;
+    output.line(format_args!("taken back: {undone}"))?;
+    Ok(())
+}
+
+async fn look(context: &Context, output: &mut Output) -> Outcome {
+    context.existing_store()?;
+    let (bar, progress) = progress_bar();
+    let store = open(context, Some(progress)).await;
+    bar.finish_and_clear();
+    report(store?.as_ref(), output).await
+}
+
+async fn rebuild(context: &Context, output: &mut Output) -> Outcome {
+    context.existing_store()?;
+    remove_index(&vault(context)?.path)?;
+    look(context, output).await
+}
+
+/// Removes the index and the snapshot. A process that has the vault open keeps its own until it closes.
+fn remove_index(vault: &Path) -> Outcome {
+    for name in ["index.db", "index.db-wal", "index.db-shm"] {
+        match std::fs::remove_file(vault.join(".strata").join(name)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Failure::Failed(error.into()));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+async fn open(context: &Context, progress: Option<Progress>) -> Outcome<Arc<dyn Store>> {
+    let opened = strata::open_vault(vault(context)?, progress).await;
+    let store: Arc<dyn Store> = Arc::new(opened.map_err(|error| context.not_opened(error))?);
+    context.close_later(Arc::clone(&store));
+    Ok(store)
+}
+
+async fn report(store: &dyn Store, output: &mut Output) -> Outcome {
+    let health = store.check(CheckDepth::Quick).await?;
+    output.line(format_args!(
+        "{} turns and {} memories in {} sessions",
+        health.turns, health.memories, health.sessions
+    ))?;
+    for problem in &health.problems {
+        output.line(format_args!("{problem}"))?;
+    }
+    match health.problems.len() {
+        0 => Ok(()),
+        count => Err(Failure::failed(format!("{count} files cannot be used"))),
+    }
+}
+
+/// Copies the store into a vault.
+pub(crate) async fn export(args: CopyArgs, context: &Context, output: &mut Output) -> Outcome {
+    context.existing_store()?;
+    let target = StoreUrl::Vault(VaultFolder::new(args.folder));
+    copy(&context.config.store, &target, &args.json, context, output).await
+}
+
+/// Copies a vault into the store.
+pub(crate) async fn import(args: CopyArgs, context: &Context, output: &mut Output) -> Outcome {
+    if !args.folder.is_dir() {
+        return Err(Failure::failed(format!("there is no vault at `{}`", args.folder.display())));
+    }
+    let source = StoreUrl::Vault(VaultFolder::new(args.folder));
+    copy(&source, &context.config.store, &args.json, context, output).await
+}
+
+async fn copy(
+    from: &StoreUrl,
+    to: &StoreUrl,
+    json: &JsonArgs,
+    context: &Context,
+    output: &mut Output,
+) -> Outcome {
+    if from.path().is_some() && from.path() == to.path() {
+        return Err(Failure::usage("both stores are the same; name two"));
+    }
+    let source = strata::open_store(from).await?;
+    let target = strata::open_store(to).await?;
+    let embedder = strata::embedder(&context.config).ok().flatten();
+    let models: Vec<String> = embedder.iter().map(|embedder| embedder.model().to_owned()).collect();
+    let bar = ProgressBar::new_spinner();
+    let tell = |done: &Transferred| {
+        bar.set_message(format!("{} users, {} turns, {} memories", done.users, done.turns, done.memories));
+        bar.tick();
+    };
+    let moved = strata_import::transfer(source.as_ref(), target.as_ref(), &models, tell).await;
+    bar.finish_and_clear();
+    let closed = (source.close().await, target.close().await);
+    let moved = moved?;
+    closed.0.and(closed.1)?;
+    if json.json {
+        output.json(&moved)?;
+        return Ok(());
+    }
+    let Transferred { users, sessions, turns, memories, summaries, .. } = moved;
+    output.line(format_args!(
+        "{users} users, {sessions} sessions, {turns} turns, {memories} memories and {summaries} summaries are in `{to}`; \
+         counts and digests agree"
+    ))?;
+    Ok(())
+}
+
+/// A bar that shows how many files have been read; it is hidden if stderr is not a terminal.
+fn progress_bar() -> (ProgressBar, Progress) {
+    let bar = ProgressBar::new(0);
+    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} files {per_sec} {eta}") {
+        bar.set_style(style);
+    }
+    let shown = bar.clone();
+    let progress: Progress = Arc::new(move |done, all| {
+        shown.set_length(all as u64);
+        shown.set_position(done as u64);
+    });
+    (bar, progress)
+}
