@@ -25,6 +25,8 @@ pub mod prompt;
 mod prompting;
 pub mod recall;
 mod recording;
+pub mod report;
+mod reporting;
 mod requests;
 mod sessions;
 mod summaries;
@@ -44,9 +46,10 @@ pub use learning::{
 pub use limits::Limits;
 pub use maintenance::{EmbedItems, EmbeddingProgress, Maintenance};
 pub use memories::{HistoryStep, Memories, MemoryEdit, NewMemory, Quote};
-pub use prompting::{ChatMemory, ChatQuestion, ChatSnapshot, PromptRequest, Prompted, Prompting};
+pub use prompting::{ChatMemory, ChatQuestion, ChatSnapshot, Preview, PromptRequest, Prompted, Prompting};
 pub use recall::Recall;
 pub use recording::{Ending, Exchange, Recorded, Recording, align};
+pub use reporting::{REPORT_DAYS, Reporting};
 pub use requests::{CLIENTS_SPACE, Requests};
 pub use sessions::Sessions;
 pub use summaries::{

@@ -15,6 +15,7 @@ mod learning;
 mod models;
 mod prompting;
 mod recording;
+mod reporting;
 mod serving;
 
 #[path = "../support/model.rs"]
