@@ -40,6 +40,12 @@ const TOOLS: &[Tool] = &[
         probe: &["sh", "-c", "ls /usr/lib/postgresql/*/bin/initdb || initdb --version"],
         packages: &["postgresql"],
     },
+    Tool {
+        name: "Chromium",
+        why: "the tests open the inspector in a browser",
+        probe: &["chromium", "--version"],
+        packages: &["chromium", "chromium-driver"],
+    },
 ];
 
 /// Whether system packages may be installed.

@@ -12,6 +12,7 @@ mod corpus;
 mod encoder;
 mod engine;
 mod fill;
+mod inspector;
 mod learn;
 mod postgres;
 mod prompt;
@@ -77,6 +78,7 @@ const GROUPS: &[Group] = &[
         "reading: messages a second, from recorded to believed, long sessions, recall meanwhile",
         reading::measure,
     ),
+    ("inspector", "the inspector's pages over a large store: time and bytes", inspector::measure),
     ("postgres", "the PostgreSQL store beside the embedded one: appends, recall, bytes", postgres::measure),
     (
         "vault",

@@ -137,6 +137,15 @@ impl Client {
         serde_json::from_slice(&self.read_answer()?).context("the answer is no JSON")
     }
 
+    /// Loads a page. Returns the milliseconds from the first byte of the request to the last of the answer, and its bytes.
+    pub(crate) fn page(&mut self, path: &str) -> Result<(f64, usize)> {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nAccept: text/html\r\n\r\n", self.host);
+        let start = Instant::now();
+        self.stream.get_mut().write_all(request.as_bytes())?;
+        let bytes = self.read_answer()?.len();
+        Ok((start.elapsed().as_secs_f64() * 1000.0, bytes))
+    }
+
     fn read_answer(&mut self) -> Result<Vec<u8>> {
         let mut line = String::new();
         self.stream.read_line(&mut line)?;

@@ -4,7 +4,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::error::Error;
 use crate::id::{ItemId, RequestId, SessionId};
+use crate::names::{Named, unknown};
 use crate::scope::Scope;
 use crate::trace::{RetrievalPath, Trace};
 
@@ -50,6 +52,65 @@ impl LateStage {
     }
 }
 
+/// The prompt that a model was shown for a request, in tokens. A figure that is not known is missing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PromptUse {
+    /// The tokens of all turns of the session: the size of a prompt that sends everything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw_tokens: Option<u64>,
+    /// The tokens that the model read, as it reports them, or else as Strata counts them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    /// The tokens that the model wrote.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    /// The share of the prompt that equals the beginning of the session's last prompt, from 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stable_share: Option<f32>,
+}
+
+impl PromptUse {
+    fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What a person says about a request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
+#[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown::<FeedbackKind>)]
+pub enum FeedbackKind {
+    /// It forgot something that was known.
+    #[default]
+    Forgot,
+    /// It forgot something that shares no words with the question: only its meaning could find it.
+    Meaning,
+}
+
+impl FeedbackKind {
+    /// The name that stores and clients use.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
+impl Named for FeedbackKind {
+    const WHAT: &'static str = "kind of feedback";
+}
+
+/// A complaint about a request, filed by a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Feedback {
+    /// What went wrong.
+    pub kind: FeedbackKind,
+    /// The time at which it was filed.
+    pub at: Timestamp,
+    /// The person's own words; they may be empty.
+    pub text: String,
+}
+
 /// The result and the cost of one request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestMetric {
@@ -92,6 +153,16 @@ pub struct RequestMetric {
     /// The stage that was too late to be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late: Option<LateStage>,
+    /// Whether recall did not run, because the caller asked for none, or because a chat goes on with the memory of the
+    /// request before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unasked: bool,
+    /// The prompt that a model was shown.
+    #[serde(default, skip_serializing_if = "PromptUse::is_unknown")]
+    pub prompt: PromptUse,
+    /// Complaints about the request, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub feedback: Vec<Feedback>,
     /// The full trace if the request asked for one; for a chat, the items that it was given
     /// ([`RequestMetric::served`]).
     pub trace: Option<Value>,

@@ -48,6 +48,9 @@ pub struct Observed {
     /// Tokens sent to the model since its last reply. The usage that the model reports with the next reply may replace
     /// them.
     pub unanswered_tokens: u64,
+    /// The tokens of the turns that have been read: the size of a prompt that sends everything.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub tokens: u64,
     /// The number of turns whose sentences the reader has judged. It follows `turns`, because the reader works in the
     /// background.
     #[serde(skip_serializing_if = "is_zero")]

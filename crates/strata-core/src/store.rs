@@ -150,6 +150,11 @@ pub trait Store: Send + Sync + 'static {
     /// API keys of all users, the newest first.
     async fn keys(&self, query: &KeyQuery) -> Result<Vec<ApiKey>>;
 
+    /// How much of each kind the user has, in any state, and how much of it came on each day since a moment: turns by the
+    /// time at which they were said, memories by the time at which they were recorded. Days are counted from the moment,
+    /// 24 hours each, oldest first; days on which nothing came are left out.
+    async fn growth(&self, user: &UserId, since: Timestamp) -> Result<Growth>;
+
     /// The users that have anything stored, by name, [`UserId::global`] included. A user who has only API keys is not among
     /// them.
     async fn users(&self, page: Page) -> Result<Vec<UserId>>;
@@ -166,6 +171,48 @@ pub trait Store: Send + Sync + 'static {
     /// Finishes the accepted writes and releases files and locks. Later calls fail as unavailable.
     async fn close(&self) -> Result<()>;
 }
+
+/// How much a user has, and when it came.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Growth {
+    /// Sessions.
+    pub sessions: u64,
+    /// Turns.
+    pub turns: u64,
+    /// Memories in any state.
+    pub memories: u64,
+    /// The days on which something came, oldest first.
+    pub days: Vec<GrowthDay>,
+}
+
+impl Growth {
+    /// Makes the list of days from counts of turns and of memories by day.
+    pub fn with_days(mut self, turns: Vec<(u32, u64)>, memories: Vec<(u32, u64)>) -> Self {
+        let mut days = std::collections::BTreeMap::<u32, GrowthDay>::new();
+        for (day, count) in turns {
+            days.entry(day).or_insert(GrowthDay { day, ..GrowthDay::default() }).turns += count;
+        }
+        for (day, count) in memories {
+            days.entry(day).or_insert(GrowthDay { day, ..GrowthDay::default() }).memories += count;
+        }
+        self.days = days.into_values().collect();
+        self
+    }
+}
+
+/// What came on one day.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct GrowthDay {
+    /// The number of whole days since the moment that was asked for.
+    pub day: u32,
+    /// Turns that were said on that day.
+    pub turns: u64,
+    /// Memories that were recorded on that day.
+    pub memories: u64,
+}
+
+/// The microseconds of a day, for [`Store::growth`].
+pub const DAY_MICROS: i64 = 86_400_000_000;
 
 /// How much [`Store::check`] reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

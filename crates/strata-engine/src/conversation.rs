@@ -133,6 +133,10 @@ impl Conversation {
         if matches!(status, ReplyStatus::Failed { .. }) {
             row.error_stage = Some(ErrorStage::LlmReply);
         }
+        if spent.calls > 0 {
+            row.prompt.input_tokens = Some(spent.input_tokens);
+            row.prompt.output_tokens = Some(spent.output_tokens);
+        }
         let request_id = row.id;
         self.prompting.recall.log.note(user, row);
         self.recording.close_exchange(user, exchange, ending).await?;

@@ -29,6 +29,7 @@ use crate::prompt::{PromptRules, PromptSettings};
 use crate::prompting::Prompting;
 use crate::recall::{Recall, RecallSettings, RequestLog};
 use crate::recording::{Queues, Recording};
+use crate::reporting::Reporting;
 use crate::requests::Requests;
 use crate::sessions::Sessions;
 use crate::summaries::Summaries;
@@ -57,6 +58,8 @@ pub struct Engine {
     pub recall: Recall,
     /// The rows and traces of recalls.
     pub requests: Requests,
+    /// Reports over a period, growth, and complaints.
+    pub reporting: Reporting,
     /// Makes prompts, and the memory block of a chat.
     pub prompting: Prompting,
     /// Answers a message through a model, or from memory alone.
@@ -226,14 +229,20 @@ impl Wiring {
         let prompting = self.prompting(recall.clone(), recording.clone(), *limits);
         let contexts = self.contexts(&sessions, &recording, &memories);
         let learning = self.learning(learn, &recall, &recording, &summaries, &contexts);
+        let requests = Requests { store: self.store.clone(), recall: recall.clone(), log: log.clone() };
         Engine {
             forgetting: Forgetting {
                 store: self.store.clone(),
                 clock: self.clock.clone(),
-                log: log.clone(),
+                log,
                 indexes: self.indexes.clone(),
             },
-            requests: Requests { store: self.store.clone(), recall: recall.clone(), log },
+            reporting: Reporting {
+                store: self.store.clone(),
+                clock: self.clock.clone(),
+                requests: requests.clone(),
+            },
+            requests,
             conversation: Conversation {
                 clock: self.clock.clone(),
                 ids: self.ids.clone(),

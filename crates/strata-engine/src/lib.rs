@@ -27,6 +27,8 @@ pub mod prompt;
 mod prompting;
 pub mod recall;
 mod recording;
+pub mod report;
+mod reporting;
 mod requests;
 mod sessions;
 mod summaries;
@@ -48,10 +50,11 @@ pub use limits::Limits;
 pub use maintenance::{EmbedItems, EmbeddingProgress, Maintenance};
 pub use memories::{HistoryStep, Memories, MemoryEdit, NewMemory, Quote};
 pub use prompting::{
-    BlockSources, ChatMemory, ChatQuestion, ChatSnapshot, PromptRequest, Prompted, Prompting,
+    BlockSources, ChatMemory, ChatQuestion, ChatSnapshot, Preview, PromptRequest, Prompted, Prompting,
 };
 pub use recall::Recall;
 pub use recording::{Ending, Exchange, Recorded, Recording, align};
+pub use reporting::{REPORT_DAYS, Reporting};
 pub use requests::{CLIENTS_SPACE, Requests};
 pub use sessions::Sessions;
 pub use summaries::{

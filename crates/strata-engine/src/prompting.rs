@@ -23,6 +23,7 @@ use strata_core::ports::{Clock, IdSource, TokenCounter};
 use crate::prompt::{ChatLayers, Prompt, PromptFormat, PromptRules, PromptSettings, filter_content_with};
 use strata_core::error::{Error, Result};
 use strata_core::id::{ItemId, RequestId, SessionId, UserId};
+use strata_core::metric::PromptUse;
 use strata_core::ports::ChatMessage;
 use strata_core::scope::{RecallScope, Scope};
 use strata_core::session::Session;
@@ -75,6 +76,8 @@ struct Prepared {
     unfolded: Unfolded,
     /// The text for the turns before those of `unfolded`.
     history: String,
+    /// The tokens of all turns of the session and of the question.
+    raw_tokens: u64,
 }
 
 /// A prompt, and the id of the recall that was made for it.
@@ -84,6 +87,15 @@ pub struct Prompted {
     pub prompt: Prompt,
     /// The id of the recall that found a chat's memories.
     pub request_id: Option<RequestId>,
+}
+
+/// The prompt that a chat would be shown now, beside the size of sending everything.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Preview {
+    /// The prompt.
+    pub prompt: Prompt,
+    /// The tokens of all turns of the session and of the question.
+    pub raw_tokens: u64,
 }
 
 /// Makes prompts, and the block of memory that goes into a chat.
@@ -118,6 +130,13 @@ impl Prompting {
         problem.map_or(Ok(Prompted { prompt, request_id }), Err)
     }
 
+    /// The prompt that a chat in the session would be shown now. Nothing is recorded, and no row is logged.
+    pub async fn preview(&self, user: &UserId, request: &PromptRequest) -> Result<Preview> {
+        let (prompt, remembered) = self.prompt_of_chat(user, request).await?;
+        let raw_tokens = remembered.row.prompt.raw_tokens.unwrap_or_default();
+        remembered.problem.map_or(Ok(Preview { prompt, raw_tokens }), Err)
+    }
+
     /// The messages of a chat whose conversation Strata keeps. The recall's row is not logged yet, and a failing
     /// recall is not an error.
     pub(super) async fn prompt_of_chat(
@@ -149,11 +168,14 @@ impl Prompting {
         // A client may record the question before it requests the prompt.
         let is_question =
             |turn: &Turn| turn.role == Role::User && turn.content.trim() == request.question.trim();
+        let mut raw_tokens = state.observed.tokens;
         if unfolded.turns.last().is_some_and(is_question) {
             unfolded.turns.pop();
+        } else {
+            raw_tokens = raw_tokens.saturating_add(u64::from(self.tokens.count(&request.question)));
         }
         let history = self.history(user, &request.session, &mut unfolded, request.messages.is_none()).await?;
-        Ok(Prepared { turn_count, state, unfolded, history })
+        Ok(Prepared { turn_count, state, unfolded, history, raw_tokens })
     }
 
     async fn chat_prompt(
@@ -163,7 +185,7 @@ impl Prompting {
         prepared: Prepared,
         scope: Option<Scope>,
     ) -> (Prompt, Remembered) {
-        let Prepared { turn_count, state, unfolded, history } = prepared;
+        let Prepared { turn_count, state, unfolded, history, raw_tokens } = prepared;
         let PromptRules { settings, rules } = &*self.prompts;
         let (messages, shown, covers_all) = match &request.messages {
             Some(messages) => {
@@ -179,7 +201,7 @@ impl Prompting {
             }
         };
         let gathering = Gathering::of_prompt(request, shown, scope);
-        let remembered = self.gather(user, RequestId(self.ids.next()), &gathering).await;
+        let mut remembered = self.gather(user, RequestId(self.ids.next()), &gathering).await;
         let max_tokens = match (request.max_tokens, &request.messages) {
             (None, Some(_)) => None,
             (given, _) => Some(given.unwrap_or(settings.max_tokens)),
@@ -190,6 +212,11 @@ impl Prompting {
         let layers =
             ChatLayers { messages: &messages, state: &state, summary: &summary, memories, max_tokens, now };
         let prompt = crate::prompt::chat(layers, rules, settings, self.tokens.as_ref());
+        remembered.row.prompt = PromptUse {
+            raw_tokens: Some(raw_tokens),
+            input_tokens: Some(u64::from(prompt.tokens)),
+            ..PromptUse::default()
+        };
         (prompt, remembered)
     }
 

@@ -91,6 +91,11 @@ impl Recall {
         recalled
     }
 
+    /// Like [`Recall::ask`], without a row in the log: for a person who tries questions out.
+    pub async fn rehearse(&self, user: &UserId, request: &RecallRequest) -> Result<Recalled> {
+        self.ask_unnoted(user, request, RequestId(self.ids.next())).await
+    }
+
     /// Like [`Recall::ask`], with the id of an earlier request and without a new row in the log.
     pub(crate) async fn ask_unnoted(
         &self,

@@ -1,10 +1,12 @@
 //! All reads except search. Every statement names the user, except those that serve the process itself.
 
+use jiff::Timestamp;
 use strata_core::job::Job;
 use strata_core::key::{ApiKey, KeyHash};
 use strata_core::metric::RequestMetric;
 use strata_core::store::{
-    Head, JobQuery, KeyQuery, MemoryQuery, MemorySelect, MetricQuery, Page, SummaryQuery, TurnQuery,
+    DAY_MICROS, Growth, Head, JobQuery, KeyQuery, MemoryQuery, MemorySelect, MetricQuery, Page, SummaryQuery,
+    TurnQuery,
 };
 use strata_core::summary::Summary;
 use strata_core::{Memory, MemoryId, Session, SessionId, Turn, UserId};
@@ -13,7 +15,7 @@ use uuid::Uuid;
 
 use crate::error::Outcome;
 use crate::row::{self, Cells, bound, micros};
-use crate::sql::{all, args, first};
+use crate::sql::{all, args, first, one};
 
 pub(crate) async fn head(client: &Client, user: &UserId) -> Outcome<Head> {
     let sql = "SELECT user_id, revision, epoch, vectors FROM users WHERE user_id = $1";
@@ -254,6 +256,39 @@ pub(crate) async fn owner_of(client: &Client, id: MemoryId) -> Outcome<Option<Us
     let sql = "SELECT user_id FROM memories WHERE id = $1 AND user_id <> $2 ORDER BY user_id LIMIT 1";
     let row = first(client, sql, args![id.0, UserId::global().as_str()]).await?;
     row.map(|row| Cells::new("memories", &row).user(0)).transpose()
+}
+
+pub(crate) async fn growth(client: &Client, user: &UserId, since: Timestamp) -> Outcome<Growth> {
+    let sql = "SELECT (SELECT count(*) FROM sessions WHERE user_id = $1),
+                      (SELECT count(*) FROM turns WHERE user_id = $1),
+                      (SELECT count(*) FROM memories WHERE user_id = $1)";
+    let row = one(client, sql, args![user.as_str()]).await?;
+    let cells = Cells::new("users", &row);
+    let growth = Growth {
+        sessions: cells.number(0)?,
+        turns: cells.number(1)?,
+        memories: cells.number(2)?,
+        days: Vec::new(),
+    };
+    let turns = by_day(client, user, since, ("turns", "created_at")).await?;
+    let memories = by_day(client, user, since, ("memories", "recorded_at")).await?;
+    Ok(growth.with_days(turns, memories))
+}
+
+async fn by_day(
+    client: &Client,
+    user: &UserId,
+    since: Timestamp,
+    (table, time): (&'static str, &str),
+) -> Outcome<Vec<(u32, u64)>> {
+    let sql = format!(
+        "SELECT ({time} - $2) / {DAY_MICROS}, count(*) FROM {table} WHERE user_id = $1 AND {time} >= $2 GROUP BY 1"
+    );
+    all(client, &sql, args![user.as_str(), micros(since)], |row| {
+        let cells = Cells::new(table, row);
+        Ok((cells.number(0)?, cells.number(1)?))
+    })
+    .await
 }
 
 /// The condition for users that have anything stored. A forgotten user keeps an empty row, and a key alone does not count.

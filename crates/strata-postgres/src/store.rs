@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use strata_core::job::Job;
 use strata_core::key::{ApiKey, KeyHash};
 use strata_core::metric::RequestMetric;
 use strata_core::store::{
-    Applied, ChangeSet, CheckDepth, Head, Health, Hit, Item, JobQuery, KeyQuery, LeaseRequest, MemoryQuery,
-    MetricQuery, Page, Segment, SegmentSize, StoredVector, SummaryQuery, TextQuery, TurnQuery,
+    Applied, ChangeSet, CheckDepth, Growth, Head, Health, Hit, Item, JobQuery, KeyQuery, LeaseRequest,
+    MemoryQuery, MetricQuery, Page, Segment, SegmentSize, StoredVector, SummaryQuery, TextQuery, TurnQuery,
 };
 use strata_core::summary::Summary;
 use strata_core::{Memory, MemoryId, Result, Session, SessionId, Store, Turn, UserId};
@@ -155,6 +156,10 @@ impl Store for PostgresStore {
 
     async fn keys(&self, query: &KeyQuery) -> Result<Vec<ApiKey>> {
         self.primary.read(|client| async move { read::keys(&client, query).await }).await
+    }
+
+    async fn growth(&self, user: &UserId, since: Timestamp) -> Result<Growth> {
+        self.primary.read(|client| async move { read::growth(&client, user, since).await }).await
     }
 
     async fn users(&self, page: Page) -> Result<Vec<UserId>> {

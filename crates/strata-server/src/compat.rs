@@ -19,7 +19,7 @@ use crate::route::Dialect;
 /// Strata's failure, written in a dialect. `answer` is the same failure in Strata's own shape.
 pub(crate) fn failure(dialect: Dialect, error: ErrorDetail, answer: Response) -> Response {
     let body = match dialect {
-        Dialect::Strata => return answer,
+        Dialect::Strata | Dialect::Page => return answer,
         Dialect::Mem0 => {
             let detail = Some(error.message.clone());
             Json(ErrorResponse { error, detail }).into_response()

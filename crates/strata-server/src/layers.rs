@@ -10,8 +10,10 @@ use axum::response::{IntoResponse, Response};
 
 use crate::app::App;
 use crate::compat;
+use crate::cookies::with_cookie_key;
 use crate::error::{ApiError, ErrorDetail};
-use crate::route::{Rules, RulesByPath};
+use crate::inspect;
+use crate::route::{Access, Dialect, Rules, RulesByPath};
 pub(crate) use guarded::guarded;
 pub(crate) use observed::observed;
 
@@ -22,6 +24,7 @@ pub(crate) async fn translated(State(rules): State<RulesByPath>, request: Reques
     let dialect = Rules::of(&request, rules).dialect;
     let mut response = next.run(request).await;
     match response.extensions_mut().remove::<ErrorDetail>() {
+        Some(error) if dialect == Dialect::Page => inspect::failure_page(error, response),
         Some(error) => compat::failure(dialect, error, response),
         None => response,
     }
@@ -34,11 +37,19 @@ pub(crate) async fn admitted(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let Some(needed) = Rules::of(&request, rules).access.needed(request.method()) else {
+    let access = Rules::of(&request, rules).access;
+    let Some(needed) = access.needed(request.method()) else {
         return next.run(request).await;
     };
     let parts = (app.engine(), app.settings());
-    match app.keys().admit(parts, needed, request.headers()).await {
+    let admitted = match access {
+        Access::Inspector => {
+            let headers = with_cookie_key(request.headers());
+            app.keys().admit(parts, needed, &headers).await
+        }
+        _ => app.keys().admit(parts, needed, request.headers()).await,
+    };
+    match admitted {
         Ok((identity, permit)) => {
             request.extensions_mut().insert(identity);
             let response = next.run(request).await;
@@ -47,7 +58,7 @@ pub(crate) async fn admitted(
                 None => response,
             }
         }
-        Err(error) => error.into_response(),
+        Err(error) => inspect::refused(access, (request.method(), request.uri(), request.headers()), error),
     }
 }
 

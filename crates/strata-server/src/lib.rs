@@ -11,9 +11,11 @@
 
 mod app;
 mod compat;
+mod cookies;
 mod error;
 mod extract;
 mod identity;
+mod inspect;
 mod keys;
 mod layers;
 mod mcp;

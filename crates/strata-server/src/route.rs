@@ -49,6 +49,8 @@ pub(crate) enum Access {
     Chat,
     /// As by method, or the scope `chat`.
     Passed,
+    /// As by method. A browser may send the key as the inspector's cookie, and is led to the form for signing in.
+    Inspector,
     /// No key is needed.
     Open,
 }
@@ -67,6 +69,8 @@ pub(crate) enum Dialect {
     Anthropic,
     /// The shape that Ollama's clients read.
     Ollama,
+    /// A page for a person.
+    Page,
 }
 
 impl Dialect {
@@ -133,6 +137,12 @@ impl Route {
         self
     }
 
+    /// The route is a page of the inspector.
+    pub(crate) fn inspects(mut self) -> Self {
+        (self.rules.access, self.rules.dialect) = (Access::Inspector, Dialect::Page);
+        self
+    }
+
     pub(crate) fn speaks(mut self, dialect: Dialect) -> Self {
         self.rules.dialect = dialect;
         self
@@ -164,8 +174,8 @@ impl Access {
             Self::Open => return None,
             Self::Scopes(scopes) => scopes,
             Self::Chat => &[KeyScope::Read, KeyScope::Write],
-            Self::ByMethod | Self::Passed if is_reading => &[KeyScope::Read],
-            Self::ByMethod | Self::Passed => &[KeyScope::Write],
+            Self::ByMethod | Self::Passed | Self::Inspector if is_reading => &[KeyScope::Read],
+            Self::ByMethod | Self::Passed | Self::Inspector => &[KeyScope::Write],
         };
         let is_proxied = matches!(self, Self::Chat | Self::Passed);
         Some(Needed { scopes, instead: is_proxied.then_some(KeyScope::Chat) })

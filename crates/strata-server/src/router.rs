@@ -19,11 +19,14 @@ use crate::layers::{admitted, guarded, limited, observed, translated};
 use crate::route::{Route, Rules};
 use crate::routes::openapi::{Document, document};
 use crate::telemetry::REQUEST_ID;
-use crate::{mcp, proxy, routes};
+use crate::{inspect, mcp, proxy, routes};
 
 /// Every route of the server.
 pub(crate) fn all() -> Vec<Route> {
-    [routes::routes(), mem0::routes(), mcp::routes(), proxy::routes()].into_iter().flatten().collect()
+    [routes::routes(), inspect::routes(), mem0::routes(), mcp::routes(), proxy::routes()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 static RULES: LazyLock<HashMap<String, Rules>> =

@@ -11,6 +11,7 @@ pub(crate) mod openapi;
 pub(crate) mod params;
 pub(crate) mod points;
 pub(crate) mod prompt;
+pub(crate) mod report;
 pub(crate) mod requests;
 pub(crate) mod search;
 pub(crate) mod sessions;
@@ -34,6 +35,7 @@ pub(crate) fn routes() -> Vec<Route> {
         memory::routes,
         search::routes,
         requests::routes,
+        report::routes,
         jobs::routes,
         users::routes,
         index::routes,

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::header::{
-    ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TE, TRAILER, TRANSFER_ENCODING,
-    UPGRADE,
+    ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, HOST, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE,
 };
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
@@ -19,6 +19,7 @@ use hyper::body::Incoming;
 
 use tokio::sync::Semaphore;
 
+use crate::cookies::without_cookies;
 use crate::error::{ApiError, chain};
 use crate::keys::{API_KEY, AZURE_KEY, Identity};
 use crate::settings::{ProxySettings, Secret, UpstreamApi, UpstreamSettings, UpstreamUrl};
@@ -159,6 +160,11 @@ impl Upstream {
         let ours: Vec<HeaderName> = sent.keys().filter(|name| is_ours(name)).cloned().collect();
         for name in ours {
             sent.remove(name);
+        }
+        let cookies: Vec<HeaderValue> = sent.get_all(COOKIE).iter().filter_map(without_cookies).collect();
+        sent.remove(COOKIE);
+        for cookie in cookies {
+            sent.append(COOKIE, cookie);
         }
         if let Some(key) = &self.key {
             KeyHeader::of(self.api, parts).insert(key, &mut sent);

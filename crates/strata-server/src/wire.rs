@@ -39,6 +39,7 @@ pub(crate) mod job;
 pub(crate) mod memory;
 pub(crate) mod names;
 pub(crate) mod prompt;
+pub(crate) mod report;
 pub(crate) mod search;
 pub(crate) mod session;
 pub(crate) mod summary;
@@ -48,12 +49,13 @@ pub use history::StatementsResponse;
 pub use job::{JobResponse, JobsResponse};
 pub use memory::{AddResponse, MemoriesResponse, MemoryResponse};
 pub use prompt::PromptResponse;
+pub use report::ReportResponse;
 pub use search::{SearchResponse, kind_of};
 pub use session::{
     NotesResponse, RecordedTurn, RemovedResponse, SessionResponse, SessionsResponse, TurnResponse, Usage,
 };
 pub use summary::{PointsResponse, SummariesResponse};
-pub use trace::{ExplanationResponse, TracedRequestResponse};
+pub use trace::{ExplanationResponse, RequestResponse, TracedRequestResponse};
 
 #[cfg(test)]
 mod tests;

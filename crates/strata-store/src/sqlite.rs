@@ -33,8 +33,9 @@ use strata_core::job::Job;
 use strata_core::key::{ApiKey, KeyHash};
 use strata_core::metric::RequestMetric;
 use strata_core::store::{
-    Applied, ChangeSet, CheckDepth, Head, Health, Hit, Item, JobQuery, KeyQuery, LeaseRequest, MemoryQuery,
-    MemorySelect, MetricQuery, Page, Segment, SegmentSize, StoredVector, SummaryQuery, TextQuery, TurnQuery,
+    Applied, ChangeSet, CheckDepth, Growth, Head, Health, Hit, Item, JobQuery, KeyQuery, LeaseRequest,
+    MemoryQuery, MemorySelect, MetricQuery, Page, Segment, SegmentSize, StoredVector, SummaryQuery,
+    TextQuery, TurnQuery,
 };
 use strata_core::summary::Summary;
 use strata_core::{Error, Memory, MemoryId, Result, Session, SessionId, Store, Turn, UserId};
@@ -276,6 +277,11 @@ impl Store for SqliteStore {
 
     async fn owner_of(&self, id: MemoryId) -> Result<Option<UserId>> {
         self.read(move |conn| read::owner_of(conn, id)).await
+    }
+
+    async fn growth(&self, user: &UserId, since: Timestamp) -> Result<Growth> {
+        let user = user.clone();
+        self.read(move |conn| read::growth(conn, &user, since)).await
     }
 
     async fn users(&self, page: Page) -> Result<Vec<UserId>> {

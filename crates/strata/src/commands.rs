@@ -11,6 +11,7 @@ pub(crate) mod doctor;
 pub(crate) mod eval;
 pub(crate) mod explain;
 pub(crate) mod export;
+pub(crate) mod feedback;
 mod ids;
 pub(crate) mod import;
 pub(crate) mod jobs;
@@ -24,6 +25,7 @@ mod progress;
 pub(crate) mod prompt;
 pub(crate) mod record;
 pub(crate) mod reindex;
+pub(crate) mod report;
 pub(crate) mod restore;
 pub(crate) mod search;
 pub(crate) mod serve;
@@ -59,6 +61,8 @@ pub(crate) enum Command {
     Add(add::Args),
     Search(search::Args),
     Explain(explain::Args),
+    Report(report::Args),
+    Feedback(feedback::Args),
     Prompt(prompt::Args),
     Context(context::Args),
     State(state::Args),
@@ -116,6 +120,8 @@ async fn run_alone(command: Command, context: &Context, output: &mut Output) -> 
         Command::Add(args) => add::run(args, context, output).await,
         Command::Search(args) => search::run(args, context, output).await,
         Command::Explain(args) => explain::run(args, context, output).await,
+        Command::Report(args) => Box::pin(report::run(args, context, output)).await,
+        Command::Feedback(args) => Box::pin(feedback::run(args, context, output)).await,
         Command::Prompt(args) => prompt::run(args, context, output).await,
         Command::Context(args) => context::run(args, context, output).await,
         Command::State(args) => Box::pin(state::run(args, context, output)).await,

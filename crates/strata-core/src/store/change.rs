@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use super::Head;
 use crate::error::Error;
-use crate::id::{JobId, KeyId, LeaseId, MemoryId, SessionId, TurnId};
+use crate::id::{JobId, KeyId, LeaseId, MemoryId, RequestId, SessionId, TurnId};
 use crate::job::{Job, JobOutcome};
 use crate::key::ApiKey;
 use crate::memory::{Memory, MemoryNotes};
-use crate::metric::RequestMetric;
+use crate::metric::{Feedback, RequestMetric};
 use crate::session::Session;
 use crate::state::State;
 use crate::summary::Summary;
@@ -242,6 +242,13 @@ pub enum Change {
     },
     /// Appends a request's row.
     AddRequest(Box<RequestMetric>),
+    /// Adds a complaint to a request's row, after those that it has.
+    AddFeedback {
+        /// The request.
+        id: RequestId,
+        /// The complaint.
+        feedback: Feedback,
+    },
     /// Removes request rows that were created before a moment.
     PruneRequests {
         /// The moment.

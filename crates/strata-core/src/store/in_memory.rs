@@ -16,11 +16,12 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 
 use super::{
-    Applied, Change, ChangeSet, CheckDepth, Head, Health, Hit, Item, JobQuery, KeyQuery, LeaseRequest,
-    MemoryQuery, MetricQuery, Page, Segment, SegmentSize, Store, StoredVector, SummaryQuery, TextQuery,
-    TurnQuery,
+    Applied, Change, ChangeSet, CheckDepth, Growth, Head, Health, Hit, Item, JobQuery, KeyQuery,
+    LeaseRequest, MemoryQuery, MetricQuery, Page, Segment, SegmentSize, Store, StoredVector, SummaryQuery,
+    TextQuery, TurnQuery,
 };
 use crate::error::{Error, Result};
 use crate::id::{MemoryId, SessionId, UserId};
@@ -209,6 +210,10 @@ impl Store for InMemoryStore {
         let inner = self.lock()?;
         let users = inner.users.iter().filter(|(_, data)| !data.is_empty()).map(|(user, _)| user.clone());
         Ok(part(users, page).collect())
+    }
+
+    async fn growth(&self, user: &UserId, since: Timestamp) -> Result<Growth> {
+        self.read(user, |data| data.growth(since))
     }
 
     async fn check(&self, depth: CheckDepth) -> Result<Health> {

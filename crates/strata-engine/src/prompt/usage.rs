@@ -29,6 +29,7 @@ pub(crate) fn count_usage(
     if role == Role::Tool {
         count_call(name, content, notes.failed, state);
     }
+    state.observed.tokens = state.observed.tokens.saturating_add(u64::from(token_count));
     let (usage, unanswered) = (&mut state.token_usage, &mut state.observed.unanswered_tokens);
     if role != Role::Assistant {
         *unanswered = unanswered.saturating_add(u64::from(token_count));
@@ -125,5 +126,6 @@ mod tests {
         assert_eq!(usage(&state), (115, 27, 142));
         count(&mut state, Role::Assistant, Usage { input: Some(1), output: None }, 2);
         assert_eq!(usage(&state), (116, 29, 145));
+        assert_eq!(state.observed.tokens, 10 + 5 + 7 + 10 + 7 + 2, "each turn once, as it was counted");
     }
 }

@@ -103,6 +103,7 @@ impl Prompting {
             return Err(problem);
         }
         row.created_at = taken_at;
+        row.prompt.raw_tokens = (state.observed.tokens > 0).then_some(state.observed.tokens);
         let PromptRules { settings, rules } = &*self.prompts;
         rules.observe_turn(Role::User, &question.question, turn_count, &settings.filter, &mut state);
         let summary = match shows_all {
@@ -175,7 +176,7 @@ impl Prompting {
         let elapsed = SignedDuration::try_from(elapsed).unwrap_or_default();
         let mut row = self.recall.log.row(&request, id, None, elapsed);
         row.keep_served(std::iter::empty());
-        RequestMetric { error_stage: row.error_stage.filter(|_| failed), ..row }
+        RequestMetric { error_stage: row.error_stage.filter(|_| failed), unasked: !failed, ..row }
     }
 
     /// A block with a summary of messages that did not fit a budget. It has at most `max_tokens` tokens, and is the

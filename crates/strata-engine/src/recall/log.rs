@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use strata_core::error::{ErrorKind, Result};
 use strata_core::id::{RequestId, UserId};
-use strata_core::metric::{ErrorStage, RequestMetric};
+use strata_core::metric::{ErrorStage, PromptUse, RequestMetric};
 use strata_core::ports::Clock;
 use strata_core::scope::Scope;
 use strata_core::store::{Change, ChangeSet, Store};
@@ -133,6 +133,9 @@ impl RequestLog {
             latency_llm_us: None,
             error_stage: recalled.map_or(Some(ErrorStage::Retrieval), |recalled| recalled.error_stage),
             late: recalled.and_then(|recalled| recalled.late),
+            unasked: false,
+            prompt: PromptUse::default(),
+            feedback: Vec::new(),
             trace: recalled
                 .and_then(|recalled| recalled.trace.as_ref())
                 .and_then(|trace| serde_json::to_value(trace).ok()),

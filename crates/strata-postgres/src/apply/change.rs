@@ -33,6 +33,7 @@ pub(super) fn items_changed(change: &Change) -> usize {
         | Change::FinishJob { .. }
         | Change::RetryJob { .. }
         | Change::AddRequest(_)
+        | Change::AddFeedback { .. }
         | Change::PruneRequests { .. }
         | Change::PruneIdempotency { .. }
         | Change::AddKey(_)
@@ -70,6 +71,7 @@ impl Writing<'_> {
             Change::RetryJob { id } => self.retry_job(*id).await,
             Change::PruneJobs { before } => self.prune_jobs(*before).await,
             Change::AddRequest(request) => self.add_request(request).await,
+            Change::AddFeedback { id, feedback } => self.add_feedback(*id, feedback).await,
             Change::PruneRequests { before } => self.prune("requests", *before).await,
             Change::PruneIdempotency { before } => self.prune("idempotency", *before).await,
             Change::AddKey(key) => self.add_key(key).await,

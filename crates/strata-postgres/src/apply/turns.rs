@@ -1,17 +1,17 @@
 //! Writing turns, states, summaries and request rows.
 
 use jiff::Timestamp;
-use strata_core::metric::RequestMetric;
+use strata_core::metric::{Feedback, RequestMetric};
 use strata_core::state::State;
 use strata_core::store::AppendedTurn;
 use strata_core::summary::Summary;
 use strata_core::turn::{Hidden, NewTurn};
-use strata_core::{Error, SessionId, TurnId};
+use strata_core::{Error, RequestId, SessionId, TurnId};
 use uuid::Uuid;
 
 use super::{Writing, unknown};
 use crate::error::Outcome;
-use crate::row::{count, follows, json, list, metadata, micros};
+use crate::row::{self, count, follows, json, list, metadata, micros};
 use crate::sql::{args, execute, first, one, rows};
 use crate::terms::Terms;
 
@@ -207,6 +207,17 @@ impl Writing<'_> {
         execute(self.client, sql, args)
             .await
             .map_err(|fault| fault.or_conflict(|| format!("request `{}` exists already", request.id)))?;
+        Ok(())
+    }
+
+    pub(super) async fn add_feedback(&self, id: RequestId, feedback: &Feedback) -> Outcome<()> {
+        let sql = "SELECT id, metric FROM requests WHERE user_id = $1 AND id = $2 FOR UPDATE";
+        let found = first(self.client, sql, args![self.name(), id.0]).await?;
+        let row = found.ok_or_else(|| unknown("request", id))?;
+        let mut request: RequestMetric = row::document("requests", &row)?;
+        request.feedback.push(feedback.clone());
+        let sql = "UPDATE requests SET metric = $3 WHERE user_id = $1 AND id = $2";
+        execute(self.client, sql, args![self.name(), id.0, json(&request)?]).await?;
         Ok(())
     }
 

@@ -101,11 +101,7 @@ impl Exchange<'_> {
             let (user, session, is_kept) = (user.clone(), session.clone(), body.is_kept_upstream());
             ExchangeRecorder::start(app, ExchangeStart { user, session, messages: heard, is_kept })
         });
-        let (recalled, row) = self.remembered(id, remembering, began, deadline).await;
-        match &mut recorder {
-            Some(recorder) => recorder.recalled(row),
-            None => app.engine().prompting.note_chat(user, row).await,
-        }
+        let (recalled, mut row) = self.remembered(id, remembering, began, deadline).await;
 
         let compacted = compact(app, user, session, body);
         let mut blocks = Vec::new();
@@ -115,6 +111,11 @@ impl Exchange<'_> {
         let stable = app.proxy().histories.with(user, session, |known| known.stable_share(sent.prompt()));
         if let Some(share) = stable {
             app.meters().prompt_stayed(share);
+        }
+        row.prompt.stable_share = stable.map(|share| share as f32);
+        match &mut recorder {
+            Some(recorder) => recorder.recalled(row),
+            None => app.engine().prompting.note_chat(user, row).await,
         }
         let mut response = self.answer(sent.text, recorder).await;
         set_request_id(&mut response, id.0);

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use strata_core::metric::{ErrorStage, RequestMetric};
-use strata_core::turn::NewMessage;
+use strata_core::turn::{NewMessage, Usage};
 use strata_core::{Role, SessionId, UserId};
 use strata_engine::Engine;
 use strata_engine::{Ending, Exchange};
@@ -142,6 +142,11 @@ async fn run(
     });
     let failed = matches!(ending, Ending::Failed(_));
     count(&app, row.as_ref(), &ending);
+    if let (Some(row), Ending::Complete(reply) | Ending::Interrupted(reply)) = (&mut row, &ending) {
+        let Usage { input, output } = reply.notes.usage;
+        row.prompt.input_tokens = input.map(u64::from);
+        row.prompt.output_tokens = output.map(u64::from);
+    }
     if let Some(row) = row.as_mut().filter(|_| failed) {
         row.error_stage = row.error_stage.or(Some(ErrorStage::LlmReply));
     }

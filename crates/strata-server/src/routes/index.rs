@@ -1,10 +1,14 @@
-//! `GET /`: the list of routes.
+//! `GET /`: the inspector for a browser, the list of routes for a program.
 
+use axum::http::HeaderMap;
+use axum::http::header::{ACCEPT, VARY};
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::{Extension, Json};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::openapi::Document;
+use crate::inspect::prefers_html;
 use crate::route::Route;
 
 pub(crate) fn routes() -> Vec<Route> {
@@ -23,11 +27,18 @@ pub(crate) struct IndexResponse {
 }
 
 /// List the routes
+///
+/// A client that accepts HTML before JSON, as browsers do, is led to the inspector at `/inspect` instead.
 #[utoipa::path(get, path = "/", tag = "operations",
-    responses((status = 200, description = "the routes", body = IndexResponse)))]
-async fn index(Extension(document): Extension<Document>) -> Json<IndexResponse> {
+    responses((status = 200, description = "the routes", body = IndexResponse),
+        (status = 303, description = "a browser is led to the inspector")))]
+async fn index(headers: HeaderMap, Extension(document): Extension<Document>) -> Response {
+    if prefers_html(&headers) {
+        return ([(VARY, ACCEPT)], Redirect::to("/inspect")).into_response();
+    }
     let routes = document.operations().into_iter().map(|(method, path)| format!("{method} {path}")).collect();
-    Json(IndexResponse { name: "strata", version: env!("CARGO_PKG_VERSION"), routes })
+    let index = IndexResponse { name: "strata", version: env!("CARGO_PKG_VERSION"), routes };
+    ([(VARY, ACCEPT)], Json(index)).into_response()
 }
 
 #[cfg(test)]

@@ -183,7 +183,7 @@ fn error_schema(dialect: Dialect) -> &'static str {
         Dialect::OpenAi => "ChatErrorResponse",
         Dialect::Anthropic => "MessagesErrorResponse",
         Dialect::Ollama => "OllamaErrorResponse",
-        Dialect::Strata | Dialect::Mem0 => "ErrorResponse",
+        Dialect::Strata | Dialect::Mem0 | Dialect::Page => "ErrorResponse",
     }
 }
 

@@ -2,23 +2,27 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
+use serde::Deserialize;
 use strata_core::{ItemId, RequestId, TurnId};
+use utoipa::ToSchema;
 
 use super::params::{IdPath, Limit, Named, UserName, UserParams, query};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::numbers::limit;
-use crate::extract::{Params, PathName};
+use crate::extract::{JsonBody, Params, PathName};
 use crate::identity::Caller;
 use crate::moment::Moment;
 use crate::route::Route;
-use crate::wire::trace::{ExplanationResponse, RequestsResponse, TracedRequestResponse};
+use crate::wire::trace::{ExplanationResponse, RequestResponse, RequestsResponse, TracedRequestResponse};
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new(__path_list_requests, list_requests),
         Route::new(__path_get_request, get_request),
         Route::new(__path_explain_request, explain_request),
+        Route::new(__path_file_feedback, file_feedback),
     ]
 }
 
@@ -81,6 +85,41 @@ async fn explain_request(
     // Ids are unique across kinds, so the engine finds the item of any kind.
     let item = ItemId::Turn(item.parse::<TurnId>()?);
     Ok(Json((&app.engine().requests.explain(&user, id.parse()?, item).await?).into()))
+}
+
+/// A complaint about a request.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FeedbackRequest {
+    /// The complaint in your own words, as in «it forgot my sister's name»; at most 2,000 characters.
+    #[serde(default)]
+    #[schema(max_length = 2000)]
+    text: String,
+    /// What went wrong: `forgot`, or `meaning` if the forgotten item shares no words with the question.
+    #[schema(pattern = "^(forgot|meaning)$")]
+    kind: Option<String>,
+    /// The user of the request. Defaults to the user `default`.
+    #[schema(min_length = 1, max_length = 256, pattern = r"^(?!\*$)[^\x00-\x1f\x7f-\x9f]+$")]
+    user_id: Option<String>,
+}
+
+/// File that it forgot something
+///
+/// The complaint stays with the row of the request and counts in the report.
+#[utoipa::path(post, path = "/requests/{id}/feedback", tag = "requests",
+    params(IdPath), request_body = FeedbackRequest,
+    responses((status = 201, description = "filed", body = RequestResponse),
+        (status = 404, description = "the user has made no such request")))]
+async fn file_feedback(
+    State(app): State<App>,
+    caller: Caller,
+    PathName(id): PathName,
+    JsonBody(request): JsonBody<FeedbackRequest>,
+) -> Result<(StatusCode, Json<RequestResponse>), ApiError> {
+    let user = caller.user([&request.user_id])?;
+    let kind = request.kind.as_deref().map(str::parse).transpose()?.unwrap_or_default();
+    let row = app.engine().reporting.complain(&user, id.parse()?, kind, &request.text).await?;
+    Ok((StatusCode::CREATED, Json(RequestResponse::new(&user, &row))))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
-use strata_core::metric::{ErrorStage, LateStage, RequestMetric, TraceSource};
+use strata_core::metric::{ErrorStage, Feedback, LateStage, RequestMetric, TraceSource};
 use strata_core::trace::{Explanation, Outcome, Trace, TraceCandidate};
 use strata_core::{ItemId, UserId};
 use utoipa::ToSchema;
@@ -153,7 +153,7 @@ fn is_served(explanation: &Explanation) -> bool {
 
 response! {
     /// The result and cost of one request.
-    pub(crate) RequestResponse of fn(user: &UserId, row: &RequestMetric) {
+    pub RequestResponse of pub fn(user: &UserId, row: &RequestMetric) {
         /// Its id, as in the answer's `request_id`.
         id: Uuid = row.id.0,
         /// The user whose memory was searched.
@@ -195,6 +195,28 @@ response! {
         /// The stage that came after the deadline, so that recall answered without it: `embedding` (the items were ranked
         /// by their words) or `reranking` (they stayed in the order before the cross-encoder).
         late: Option<&'static str> = row.late.map(LateStage::as_str),
+        /// The tokens of all turns of the session: the size of a prompt that sends everything.
+        raw_tokens: Option<u64> = row.prompt.raw_tokens,
+        /// The tokens that the model read.
+        input_tokens: Option<u64> = row.prompt.input_tokens,
+        /// The tokens that the model wrote.
+        output_tokens: Option<u64> = row.prompt.output_tokens,
+        /// The share of the prompt that equals the beginning of the session's last prompt.
+        stable_share: Option<f32> = row.prompt.stable_share,
+        /// Complaints about the request, the oldest first.
+        feedback: Vec<FeedbackResponse> = row.feedback.iter().map(FeedbackResponse::from).collect(),
+    }
+}
+
+response! {
+    /// A complaint about a request.
+    pub(crate) FeedbackResponse from (feedback: Feedback) {
+        /// What went wrong: `forgot` or `meaning`.
+        kind: &'static str = feedback.kind.as_str(),
+        /// When it was filed.
+        created_at: Timestamp = feedback.at,
+        /// The person's own words.
+        text: String = feedback.text.clone(),
     }
 }
 

@@ -8,18 +8,19 @@ mod memories;
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
-use strata_core::metric::RequestMetric;
+use strata_core::metric::{Feedback, RequestMetric};
 use strata_core::state::State;
-use strata_core::store::{AppendedTurn, Applied, Change, ChangeSet, Idempotency};
+use strata_core::store::{AppendedTurn, Applied, Change, ChangeSet, Idempotency, MetricQuery};
 use strata_core::summary::{Summary, SummaryStatus};
 use strata_core::turn::{Hidden, NewTurn};
 use strata_core::vector::ItemVector;
-use strata_core::{Error, ItemId, SessionId, UserId};
+use strata_core::{Error, ItemId, RequestId, SessionId, UserId};
 use uuid::Uuid;
 
 pub(crate) use jobs::{due_job, lease_job};
 
 use super::error::{Fault, Outcome};
+use super::read;
 use super::row::{count, follows, json, list, metadata, micros};
 
 /// Checks the expectations and applies all of `changes`. If it fails, the caller rolls back.
@@ -89,6 +90,7 @@ fn items_changed(change: &Change) -> usize {
         | Change::FinishJob { .. }
         | Change::RetryJob { .. }
         | Change::AddRequest(_)
+        | Change::AddFeedback { .. }
         | Change::PruneRequests { .. }
         | Change::PruneIdempotency { .. }
         | Change::AddKey(_)
@@ -178,6 +180,7 @@ impl<'a> Writing<'a> {
             Change::RetryJob { id } => self.retry_job(id),
             Change::PruneJobs { before } => self.prune_jobs(before),
             Change::AddRequest(request) => self.add_request(&request),
+            Change::AddFeedback { id, feedback } => self.add_feedback(id, feedback),
             Change::PruneRequests { before } => self.prune_requests(before),
             Change::PruneIdempotency { before } => self.prune_idempotency(before),
             Change::AddKey(key) => self.add_key(&key),
@@ -411,6 +414,17 @@ impl<'a> Writing<'a> {
             .map_err(|error| {
                 Fault::from(error).or_conflict(|| format!("request `{}` exists already", request.id))
             })?;
+        Ok(())
+    }
+
+    fn add_feedback(&self, id: RequestId, feedback: Feedback) -> Outcome<()> {
+        let query = MetricQuery { id: Some(id), since: None, limit: 1 };
+        let found = read::requests(self.conn, self.user, &query)?.pop();
+        let mut request = found.ok_or_else(|| unknown("request", id))?;
+        request.feedback.push(feedback);
+        self.conn
+            .prepare_cached("UPDATE requests SET metric = ?3 WHERE user_id = ?1 AND id = ?2")?
+            .execute(params![self.user_id, id.0.as_bytes(), json(&request)?])?;
         Ok(())
     }
 

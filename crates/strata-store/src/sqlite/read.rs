@@ -6,7 +6,8 @@ use strata_core::job::Job;
 use strata_core::key::{ApiKey, KeyHash};
 use strata_core::metric::RequestMetric;
 use strata_core::store::{
-    Head, JobQuery, KeyQuery, MemoryQuery, MemorySelect, MetricQuery, Page, SummaryQuery, TurnQuery,
+    DAY_MICROS, Growth, Head, JobQuery, KeyQuery, MemoryQuery, MemorySelect, MetricQuery, Page, SummaryQuery,
+    TurnQuery,
 };
 use strata_core::summary::Summary;
 use strata_core::{Memory, MemoryId, Session, SessionId, Turn, TurnId, UserId};
@@ -292,6 +293,32 @@ pub(crate) fn owner_of(conn: &Connection, id: MemoryId) -> Outcome<Option<UserId
     let owners =
         all(conn, sql, params![id.0.as_bytes(), global.as_str()], |row| Cells::new("users", row).user(1))?;
     Ok(owners.into_iter().next())
+}
+
+pub(crate) fn growth(conn: &Connection, user: &UserId, since: Timestamp) -> Outcome<Growth> {
+    let user_id = user_or_nobody(conn, user)?;
+    let since = micros(since);
+    let count = |table: &str| -> Outcome<u64> {
+        let sql = format!("SELECT 0, count(*) FROM {table} WHERE user_id = ?1");
+        let counts: Vec<u64> = all(conn, &sql, [user_id], |row| Cells::new("users", row).number(1))?;
+        Ok(counts.into_iter().sum())
+    };
+    let by_day = |table: &'static str, time: &str| -> Outcome<Vec<(u32, u64)>> {
+        let sql = format!(
+            "SELECT 0, ({time} - ?2) / {DAY_MICROS}, count(*) FROM {table} WHERE user_id = ?1 AND {time} >= ?2 GROUP BY 2"
+        );
+        all(conn, &sql, [user_id, since], |row| {
+            let cells = Cells::new(table, row);
+            Ok((cells.number(1)?, cells.number(2)?))
+        })
+    };
+    let growth = Growth {
+        sessions: count("sessions")?,
+        turns: count("turns")?,
+        memories: count("memories")?,
+        days: Vec::new(),
+    };
+    Ok(growth.with_days(by_day("turns", "created_at")?, by_day("memories", "recorded_at")?))
 }
 
 /// The condition for users that have anything stored. A forgotten user keeps an empty row, and a key alone does not count.

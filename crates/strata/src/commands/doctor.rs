@@ -1,8 +1,8 @@
 //! `strata doctor`: checks the configuration, the file, the index and the disk, and advises what to do.
 
 mod background;
-mod repair;
 mod memories;
+mod repair;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

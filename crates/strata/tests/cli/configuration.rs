@@ -12,6 +12,8 @@ const PAGES: &[&[&str]] = &[
     &["add"],
     &["search"],
     &["explain"],
+    &["report"],
+    &["feedback"],
     &["prompt"],
     &["context"],
     &["state"],

@@ -18,6 +18,7 @@ mod models;
 mod moving;
 mod prompting;
 mod recording;
+mod reporting;
 mod serving;
 
 #[path = "../support/model.rs"]

@@ -74,12 +74,15 @@ pub(crate) fn tempting(name: &str, ann: &Ann) -> Vec<Value> {
         "status" => vec![json!("dead"), json!("queued")],
         "kinds" => vec![json!(["turns"]), json!(["memories"]), json!(["turns", "memories"])],
         "as_of" => vec![json!("2000-01-01T00:00:00Z"), json!("2999-01-01T00:00:00Z")],
+        "days" => vec![json!(3_650)],
         "since" => vec![json!("2000-01-01T00:00:00Z")],
         "after" | "offset" => vec![json!(0), json!(1)],
         "limit" | "top_k" => vec![json!(1000)],
         "max_tokens" => vec![json!(1_000_000)],
         "threshold" | "mmr_lambda" | "recency_weight" => vec![json!(0.0), json!(1.0)],
-        "explain" | "confirmed" | "forget" | "infer" | "rerank" | "memory_rerank" => vec![json!(true), json!(false)],
+        "explain" | "confirmed" | "forget" | "infer" | "rerank" | "memory_rerank" => {
+            vec![json!(true), json!(false)]
+        }
         "format" => vec![json!("flat"), json!("chat")],
         "filters" => vec![
             json!({}),
@@ -120,6 +123,7 @@ fn plain_body(schema: &str) -> Value {
     match schema {
         "RecordRequest" => json!({ "messages": [{ "role": "user", "content": "a garden of my own" }] }),
         "AddRequest" | "ReviseRequest" => json!({ "text": "a garden of my own" }),
+        "FeedbackRequest" => json!({ "text": "it forgot a garden" }),
         "SearchRequest" => json!({ "query": "which garden" }),
         "PromptBodyRequest" => json!({ "question": "which garden" }),
         "ChatRequest" => {

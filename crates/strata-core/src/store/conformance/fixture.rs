@@ -10,7 +10,7 @@ use crate::id::{ItemId, JobId, KeyId, LeaseId, MemoryId, RequestId, SessionId, S
 use crate::job::{Job, JobStatus};
 use crate::key::{ApiKey, KeyHash, KeyLimits, Scopes};
 use crate::memory::{Memory, MemoryKind, MemoryNotes};
-use crate::metric::RequestMetric;
+use crate::metric::{PromptUse, RequestMetric};
 use crate::scope::Scope;
 use crate::store::{
     Applied, Change, ChangeSet, Hit, ItemKinds, LeaseRequest, MemoryQuery, MemorySelect, Store, TextMatch,
@@ -171,6 +171,9 @@ pub fn request(second: i64) -> RequestMetric {
         latency_llm_us: None,
         error_stage: None,
         late: None,
+        unasked: false,
+        prompt: PromptUse::default(),
+        feedback: Vec::new(),
         trace: None,
     }
 }

@@ -6,7 +6,7 @@ use crate::id::{ItemId, JobId, LeaseId, MemoryId, RequestId, TurnId, UserId};
 use crate::job::{Job, JobOutcome};
 use crate::memory::Memory;
 use crate::store::{
-    Change, ChangeSet, Forget, Head, JobQuery, MemoryQuery, MemorySelect, MetricQuery, Page, Removed,
+    Change, ChangeSet, Forget, Growth, Head, JobQuery, MemoryQuery, MemorySelect, MetricQuery, Page, Removed,
     Segment, Store, SummaryQuery, TurnQuery,
 };
 use crate::turn::NewTurn;
@@ -41,7 +41,7 @@ fn vector(item: ItemId) -> ItemVector {
 }
 
 /// The number of reads in [`seen_by`].
-const READS: usize = 26;
+const READS: usize = 27;
 
 /// All of ann's data that a user sees, by every read that names a user.
 async fn seen_by(store: &dyn Store, user: &UserId, anns: &Anns) -> Vec<String> {
@@ -53,6 +53,7 @@ async fn seen_by(store: &dyn Store, user: &UserId, anns: &Anns) -> Vec<String> {
     };
     see("head", usize::from(store.head(user).await.unwrap() != Head::default()));
     see("session", usize::from(store.session(user, &session("s")).await.unwrap().is_some()));
+    see("growth", usize::from(store.growth(user, at(0)).await.unwrap() != Growth::default()));
     see("sessions", store.sessions(user, Page::first(9)).await.unwrap().len());
     see("range", all_turns(store, user, "s").await.len());
     see("ids", store.turns(user, &TurnQuery::Ids(vec![anns.turn])).await.unwrap().len());

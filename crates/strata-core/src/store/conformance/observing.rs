@@ -5,13 +5,15 @@ use serde_json::json;
 use super::fixture::*;
 use crate::error::ErrorKind;
 use crate::id::{LeaseId, RequestId, UserId};
-use crate::metric::{ErrorStage, LateStage, RequestMetric};
+use crate::memory::Memory;
+use crate::metric::{ErrorStage, Feedback, FeedbackKind, LateStage, PromptUse, RequestMetric};
 use crate::scope::Scope;
 use crate::store::{
-    Change, ChangeSet, CheckDepth, JobQuery, KeyQuery, LeaseRequest, MemoryQuery, MemorySelect, MetricQuery,
-    Page, Store, SummaryQuery, TurnQuery,
+    Change, ChangeSet, CheckDepth, Growth, GrowthDay, JobQuery, KeyQuery, LeaseRequest, MemoryQuery,
+    MemorySelect, MetricQuery, Page, Store, SummaryQuery, TurnQuery,
 };
 use crate::trace::RetrievalPath;
+use crate::turn::NewTurn;
 
 async fn log(store: &dyn Store, request: RequestMetric) -> RequestId {
     let id = request.id;
@@ -51,6 +53,14 @@ pub async fn keeps_everything_of_a_request(store: &dyn Store) {
             latency_llm_us: Some(7),
             error_stage: stage,
             late: Some(LateStage::Reranking),
+            unasked: true,
+            prompt: PromptUse {
+                raw_tokens: Some(u64::MAX),
+                input_tokens: Some(8),
+                output_tokens: Some(9),
+                stable_share: Some(0.1),
+            },
+            feedback: vec![complaint(2, FeedbackKind::Meaning)],
             trace: Some(json!({"stages": [{"n": 0.5}]})),
             ..request(1)
         };
@@ -93,6 +103,56 @@ pub async fn refuses_a_request_id_that_exists(store: &dyn Store) {
     let again = RequestMetric { query: "other".to_owned(), ..first.clone() };
     assert_eq!(refuse(store, &ann(), Change::AddRequest(Box::new(again))).await, ErrorKind::Conflict);
     assert_eq!(store.requests(&ann(), &all()).await.unwrap(), [first]);
+}
+
+fn complaint(second: i64, kind: FeedbackKind) -> Feedback {
+    Feedback { kind, at: at(second), text: format!("第 {second} 次: it forgot the \"lake\"") }
+}
+
+/// Complaints are added to a request's row in their order. The rest of the row stays as it is, and no other row changes.
+pub async fn keeps_the_complaints_about_a_request(store: &dyn Store) {
+    let full = RequestMetric { trace: Some(json!({"stages": [0.5]})), late: None, ..request(1) };
+    let (first, other) = (log(store, full.clone()).await, log(store, request(2)).await);
+    let complaints = [complaint(3, FeedbackKind::Forgot), complaint(4, FeedbackKind::Meaning)];
+    for feedback in complaints.clone() {
+        apply(store, &ann(), Change::AddFeedback { id: first, feedback }).await;
+    }
+    let read = async |id| store.requests(&ann(), &MetricQuery { id: Some(id), ..all() }).await.unwrap();
+    assert_eq!(read(first).await, [RequestMetric { feedback: complaints.to_vec(), ..full }]);
+    assert_eq!(read(other).await[0].feedback, []);
+}
+
+/// A complaint about a request that the user has not made is *not found*, and changes nothing.
+pub async fn refuses_a_complaint_about_an_unknown_request(store: &dyn Store) {
+    let id = log(store, request(1)).await;
+    let complain = |id| Change::AddFeedback { id, feedback: complaint(2, FeedbackKind::Forgot) };
+    assert_eq!(refuse(store, &ann(), complain(RequestId(fresh()))).await, ErrorKind::NotFound);
+    assert_eq!(refuse(store, &bob(), complain(id)).await, ErrorKind::NotFound);
+    let both = vec![complain(id), complain(RequestId(fresh()))];
+    assert!(store.apply(&ann(), ChangeSet::new(at(3), both)).await.is_err());
+    assert_eq!(store.requests(&ann(), &all()).await.unwrap()[0].feedback, []);
+}
+
+/// What a user has is counted in any state, and by the days on which it came, from the moment asked for.
+pub async fn counts_what_a_user_has_and_when_it_came(store: &dyn Store) {
+    const DAY: i64 = 86_400;
+    assert_eq!(store.growth(&ann(), at(0)).await.unwrap(), Growth::default());
+    let said = |second| NewTurn { created_at: at(second), ..turn("said") };
+    let turns = vec![said(0), said(2 * DAY - 1), said(2 * DAY), said(5 * DAY)];
+    apply(store, &ann(), appending("s", turns)).await;
+    append(store, &bob(), "s", &["of another user"]).await;
+    let learned = |second| Memory { recorded_at: at(second), ..memory("learned") };
+    for second in [DAY, 5 * DAY + 1] {
+        add(store, &ann(), learned(second)).await;
+    }
+    let gone = add(store, &ann(), learned(5 * DAY + 2)).await;
+    apply(store, &ann(), Change::HideMemory { id: gone, hidden: deleted(9) }).await;
+    let day = |day, turns, memories| GrowthDay { day, turns, memories };
+    let days = vec![day(0, 1, 1), day(1, 1, 0), day(4, 1, 2)];
+    let expected = Growth { sessions: 1, turns: 4, memories: 3, days };
+    assert_eq!(store.growth(&ann(), at(DAY)).await.unwrap(), expected);
+    let later = store.growth(&ann(), at(6 * DAY)).await.unwrap();
+    assert_eq!(later, Growth { days: Vec::new(), ..expected });
 }
 
 /// Users that have anything stored are listed by name, the shared bucket included, in pages.
@@ -157,6 +217,7 @@ pub async fn refuses_calls_after_close(store: &dyn Store) {
         ("requests", kind(store.requests(&user, &all()).await)),
         ("key_by_hash", kind(store.key_by_hash(&key(0).hash).await)),
         ("keys", kind(store.keys(&KeyQuery::unrevoked(Page::first(1))).await)),
+        ("growth", kind(store.growth(&user, at(0)).await)),
         ("users", kind(store.users(Page::first(1)).await)),
         ("check", kind(store.check(CheckDepth::Quick).await)),
         ("close", kind(store.close().await)),

@@ -13,8 +13,8 @@ use crate::memory::Memory;
 use crate::metric::RequestMetric;
 use crate::session::Session;
 use crate::store::{
-    Head, Health, Hit, Item, JobQuery, LeaseRequest, MemoryQuery, MemorySelect, MetricQuery, Page, Segment,
-    StoredVector, SummaryQuery, TextMatch, TextQuery, TurnQuery,
+    DAY_MICROS, Growth, Head, Health, Hit, Item, JobQuery, LeaseRequest, MemoryQuery, MemorySelect,
+    MetricQuery, Page, Segment, StoredVector, SummaryQuery, TextMatch, TextQuery, TurnQuery,
 };
 use crate::summary::{Summary, SummaryStatus};
 use crate::turn::Turn;
@@ -264,6 +264,23 @@ impl UserData {
         });
         requests.sort_by_key(|request| Reverse((request.created_at, request.id)));
         requests.into_iter().take(query.limit as usize).cloned().collect()
+    }
+
+    pub(super) fn growth(&self, since: Timestamp) -> Growth {
+        let day = |at: &Timestamp| {
+            let micros = at.as_microsecond() - since.as_microsecond();
+            (micros >= 0).then(|| u32::try_from(micros / DAY_MICROS).ok()).flatten()
+        };
+        let turns = self.turns.rows().values().filter_map(|turn| Some((day(&turn.created_at)?, 1)));
+        let memories =
+            self.memories.rows().values().filter_map(|memory| Some((day(&memory.recorded_at)?, 1)));
+        let growth = Growth {
+            sessions: self.sessions.rows().len() as u64,
+            turns: self.turns.rows().len() as u64,
+            memories: self.memories.rows().len() as u64,
+            days: Vec::new(),
+        };
+        growth.with_days(turns.collect(), memories.collect())
     }
 
     pub(super) fn count_into(&self, health: &mut Health) {

@@ -11,7 +11,7 @@ use crate::id::{ItemId, JobId, KeyId, MemoryId, RequestId, SessionId, SummaryId,
 use crate::job::{Job, JobStatus};
 use crate::key::ApiKey;
 use crate::memory::{Memory, MemoryNotes};
-use crate::metric::RequestMetric;
+use crate::metric::{Feedback, RequestMetric};
 use crate::session::Session;
 use crate::state::State;
 use crate::store::{
@@ -219,6 +219,7 @@ impl UserData {
                 Ok(())
             }
             Change::AddRequest(request) => self.add_request(*request),
+            Change::AddFeedback { id, feedback } => self.add_feedback(id, feedback),
             Change::PruneRequests { before } => {
                 self.requests.remove_where(|_, request| request.created_at < before);
                 Ok(())
@@ -453,6 +454,13 @@ impl UserData {
             return Err(Error::conflict(format!("request `{}` exists already", request.id)));
         }
         self.requests.put(request.id, request);
+        Ok(())
+    }
+
+    fn add_feedback(&mut self, id: RequestId, feedback: Feedback) -> Result<()> {
+        let mut request = self.requests.get(&id).cloned().ok_or_else(|| unknown("request", id))?;
+        request.feedback.push(feedback);
+        self.requests.put(id, request);
         Ok(())
     }
 

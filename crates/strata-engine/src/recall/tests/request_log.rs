@@ -4,7 +4,7 @@ use super::fixture::*;
 use crate::recall::{Budget, RecallRequest, Recalled};
 use strata_core::error::ErrorKind;
 use strata_core::id::{ItemId, MemoryId, RequestId, TurnId};
-use strata_core::metric::{ErrorStage, RequestMetric};
+use strata_core::metric::{ErrorStage, PromptUse, RequestMetric};
 use strata_core::scope::Scope;
 use strata_core::store::conformance::fixture::request as row;
 use strata_core::store::{Change, Store};
@@ -57,6 +57,9 @@ async fn every_column_of_a_row_is_filled() {
         latency_llm_us: None,
         error_stage: None,
         late: None,
+        unasked: false,
+        prompt: PromptUse::default(),
+        feedback: Vec::new(),
         trace: Some(serde_json::to_value(recalled.trace.unwrap()).unwrap()),
     };
     assert_eq!(found, expected);

@@ -1,0 +1,191 @@
+//! The pages of the inspector, of a user with 100,000 turns and 50,000 memories: the time at the server, and the bytes sent.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use jiff::{SignedDuration, Timestamp};
+use strata_core::memory::{Memory, MemoryKind, MemoryNotes};
+use strata_core::metric::{PromptUse, RequestMetric};
+use strata_core::scope::Scope;
+use strata_core::store::{Change, ChangeSet, Store};
+use strata_core::trace::RetrievalPath;
+use strata_core::turn::Metadata;
+use strata_core::{MemoryId, RequestId};
+
+use crate::Bench;
+use crate::corpus::{Corpus, Random};
+use crate::fill::{self, measured_user};
+use crate::report::{Report, Target, median, p99};
+use crate::server::{Client, Served};
+
+/// The items of one change set.
+const BATCH: usize = 500;
+
+/// The number of loads of each page that are measured, after some that are not.
+const LOADS: usize = 20;
+
+pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
+    let (turns, memories) = (bench.size(100_000, 2_000), bench.size(50_000, 1_000));
+    let requests = bench.size(5_000, 200);
+    let store = bench.runtime.block_on(filled(bench, turns, memories, requests))?;
+    let served = Served::start_with(&bench.binary, &store, "words", &["learn.reader=off".to_owned()])?;
+    served.wait_until_ready()?;
+    let mut client = served.connect()?;
+    let mut largest = 0;
+    for (name, path, is_judged) in pages(&mut client)? {
+        let mut times = Vec::new();
+        for load in 0..LOADS + 3 {
+            let (time, bytes) = client.page(&path).with_context(|| format!("loading {path}"))?;
+            if load >= 3 {
+                times.push(time);
+                largest = largest.max(bytes);
+            }
+        }
+        let target = is_judged.then_some(Target::AtMost(50.0));
+        report.add(format!("{name}, median"), median(&mut times), "ms", target);
+        report.add(format!("{name}, p99"), p99(&mut times), "ms", None);
+    }
+    report.add("the largest page", largest as f64 / 1e3, "kB", Some(Target::AtMost(100.0)));
+    Ok(())
+}
+
+/// Every page: its name, its path, and whether its time is judged. Trying a question ranks all of the user's items, which the
+/// group `recall` judges.
+fn pages(client: &mut Client) -> Result<Vec<(&'static str, String, bool)>> {
+    let text =
+        |value: &serde_json::Value| value.as_str().map(str::to_owned).context("the answer has no such field");
+    let user = "user_id=measured";
+    let turn = text(&client.get(&format!("/sessions/session-3/turns?limit=1&{user}"))?["turns"][0]["id"])?;
+    let memory = client.get(&format!("/memories?limit=1&{user}"))?;
+    let (memory, content) = (text(&memory["results"][0]["id"])?, text(&memory["results"][0]["memory"])?);
+    let request = text(&client.get(&format!("/requests?limit=1&{user}"))?["requests"][0]["id"])?;
+    let word: String = content.split_whitespace().max_by_key(|word| word.len()).unwrap_or("x").to_owned();
+    let part: String = word.chars().skip(1).take(5).filter(char::is_ascii_alphanumeric).collect();
+    let question = content.split_whitespace().take(6).collect::<Vec<_>>().join("+");
+    let page = |name, path: String, is_judged| {
+        let separator = if path.contains('?') { '&' } else { '?' };
+        (name, format!("{path}{separator}user=measured"), is_judged)
+    };
+    Ok(vec![
+        page("overview", "/inspect".to_owned(), true),
+        page("sessions", "/inspect/sessions".to_owned(), true),
+        page("sessions, page 20", "/inspect/sessions?page=20".to_owned(), true),
+        page("session", "/inspect/sessions/session-3".to_owned(), true),
+        page("state", "/inspect/sessions/session-3/state".to_owned(), true),
+        page("summaries", "/inspect/sessions/session-3/summaries".to_owned(), true),
+        page("prompt", "/inspect/sessions/session-3/prompt".to_owned(), false),
+        page("turn", format!("/inspect/turns/{turn}"), true),
+        page("memories", "/inspect/memories".to_owned(), true),
+        page("memories, the last", "/inspect/memories?after=49900".to_owned(), true),
+        page("memories, past", "/inspect/memories?state=past".to_owned(), true),
+        page("memories, a word", format!("/inspect/memories?q={word}"), true),
+        page("memories, a part of a word", format!("/inspect/memories?q={part}"), true),
+        page("memory", format!("/inspect/memories/{memory}"), true),
+        page("requests", "/inspect/requests".to_owned(), true),
+        page("request", format!("/inspect/requests/{request}"), false),
+        page("try it", "/inspect/try".to_owned(), true),
+        page("try it, a question", format!("/inspect/try?q={question}"), false),
+        page("report", "/inspect/report".to_owned(), true),
+        page("report, 90 days", "/inspect/report?days=90".to_owned(), true),
+    ])
+}
+
+#[allow(clippy::disallowed_methods, reason = "the charts and the report show the last days")]
+fn now() -> Timestamp {
+    Timestamp::now()
+}
+
+/// A store with the turns, memories and requests of one user, at rest and closed.
+async fn filled(bench: &Bench, turns: usize, memories: usize, requests: usize) -> Result<PathBuf> {
+    eprintln!("  filling a store with {turns} turns and {memories} memories");
+    let path = bench.stores.fresh("inspector");
+    let store = fill::open(&path).await?;
+    fill::fill(&store, turns, turns).await?;
+    let now = now();
+    let mut random = Random::new(5);
+    let corpus = Corpus::new();
+    let new = |number: usize, random: &mut Random| {
+        Change::AddMemory(Box::new(memory(number, corpus.turn(random), now)))
+    };
+    write(&store, now, memories, |number| new(number, &mut random)).await?;
+    let mut random = Random::new(6);
+    let mut questions = Random::new(7);
+    write(&store, now, requests, |number| {
+        Change::AddRequest(Box::new(request(number, corpus.question(&mut questions), &mut random, now)))
+    })
+    .await?;
+    fill::wait_for_index(&store).await?;
+    store.close().await?;
+    Ok(path)
+}
+
+async fn write(
+    store: &Arc<dyn Store>,
+    now: Timestamp,
+    count: usize,
+    mut change: impl FnMut(usize) -> Change,
+) -> Result<()> {
+    for first in (0..count).step_by(BATCH) {
+        let changes = (first..count.min(first + BATCH)).map(&mut change).collect();
+        store.apply(&measured_user()?, ChangeSet::new(now, changes)).await?;
+    }
+    Ok(())
+}
+
+/// A memory of the last thirty days; every tenth is closed.
+fn memory(number: usize, content: String, now: Timestamp) -> Memory {
+    let kinds = [MemoryKind::Fact, MemoryKind::Preference, MemoryKind::Todo, MemoryKind::Event];
+    let recorded_at = now - SignedDuration::from_secs(number as i64 * 50);
+    Memory {
+        id: MemoryId(fill::id(9, number as u64).0),
+        session: None,
+        agent: None,
+        kind: kinds[number % kinds.len()],
+        content,
+        confidence: 0.9,
+        valid_from: recorded_at,
+        valid_to: number.is_multiple_of(10).then_some(now),
+        recorded_at,
+        replaced_by: None,
+        source_turns: vec![fill::id(0, number as u64)],
+        source_summary: None,
+        metadata: Metadata::new(),
+        notes: MemoryNotes::default(),
+        hidden: None,
+    }
+}
+
+/// A request of the last six days.
+fn request(number: usize, query: String, random: &mut Random, now: Timestamp) -> RequestMetric {
+    RequestMetric {
+        id: RequestId(fill::id(10, number as u64).0),
+        session: None,
+        created_at: now - SignedDuration::from_secs(number as i64 * 100),
+        query,
+        fts_hits: (random.next() % 9) as u32,
+        trgm_hits: 0,
+        vector_hits: 0,
+        used_fallback: random.next().is_multiple_of(8),
+        retrieval_path: RetrievalPath::Fts,
+        scope: Scope::User,
+        scope_used: Scope::User,
+        expansion: None,
+        context_items: (random.next() % 6) as u32,
+        estimated_tokens: (random.next() % 900) as u32,
+        truncated: random.next().is_multiple_of(5),
+        latency_retrieval_us: random.next() % 9_000,
+        latency_llm_us: Some(random.next() % 2_000_000),
+        error_stage: None,
+        late: None,
+        unasked: false,
+        prompt: PromptUse {
+            raw_tokens: Some(9_000),
+            input_tokens: Some(1_500),
+            output_tokens: Some(90),
+            stable_share: Some(0.8),
+        },
+        feedback: Vec::new(),
+        trace: None,
+    }
+}

@@ -1,0 +1,112 @@
+//! The report: how well memory works, computed from the rows of a period, and what to change where it does not.
+//!
+//! All functions are pure. [`crate::Reporting`] reads the rows. The thresholds and their meaning come from the evolution
+//! plan's table of upgrade triggers; [`triggers`] has one function for each of its rows. A figure is missing if the period
+//! has too few rows to compute it. Start reading at [`Report::of`].
+
+mod figures;
+#[cfg(test)]
+mod tests;
+mod triggers;
+
+use jiff::Timestamp;
+use strata_core::job::Job;
+use strata_core::metric::RequestMetric;
+
+pub use figures::{
+    CostFigures, DayFigures, FailureFigures, Latencies, RecallFigures, Spending, TokenFigures,
+};
+pub use triggers::{Trigger, Unit, Verdict};
+
+/// The fewest requests that a share or a percentile is computed from. With fewer, one request more or less moves a share
+/// by more than five points, which is the distance between most of the plan's thresholds.
+pub const MIN_REQUESTS: usize = 20;
+
+/// A span of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Period {
+    /// Its beginning.
+    pub since: Timestamp,
+    /// Its end.
+    pub until: Timestamp,
+}
+
+impl Period {
+    /// Its length in days, at least a minute.
+    pub fn days(&self) -> f64 {
+        self.until.duration_since(self.since).as_secs_f64().max(60.0) / 86_400.0
+    }
+}
+
+/// The rows that a report is computed from.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ReportRows {
+    /// The requests of the period.
+    pub requests: Vec<RequestMetric>,
+    /// The jobs whose last change is in the period.
+    pub jobs: Vec<Job>,
+    /// Whether there were more rows than were read. Then the oldest are missing.
+    pub is_cut: bool,
+}
+
+/// How well memory works in a period.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// The period. If rows are missing, it begins with the oldest row that was read.
+    pub period: Period,
+    /// The number of requests that asked recall.
+    pub requests: usize,
+    /// Whether there were more rows than were read.
+    pub is_cut: bool,
+    /// Shares of the requests, and the time that recall takes.
+    pub recall: RecallFigures,
+    /// The requests of each day of the period, oldest first. Days are counted from its beginning, 24 hours each.
+    pub days: Vec<DayFigures>,
+    /// Tokens shown to models, against sending everything.
+    pub tokens: TokenFigures,
+    /// What failed.
+    pub failures: FailureFigures,
+    /// What models cost.
+    pub cost: CostFigures,
+    /// The rows of the evolution plan's table.
+    pub triggers: Vec<Trigger>,
+}
+
+impl Report {
+    /// Computes the report of a period.
+    pub fn of(rows: &ReportRows, asked: Period) -> Self {
+        let oldest = rows.requests.iter().map(|row| row.created_at).min();
+        let since = oldest.filter(|_| rows.is_cut).unwrap_or(asked.since).max(asked.since);
+        let period = Period { since, ..asked };
+        let asking: Vec<&RequestMetric> = rows.requests.iter().filter(|row| has_asked(row)).collect();
+        let mut report = Self {
+            period,
+            requests: asking.len(),
+            is_cut: rows.is_cut,
+            recall: RecallFigures::of(&asking),
+            days: figures::by_day(&asking, period),
+            tokens: TokenFigures::of(&rows.requests),
+            failures: FailureFigures::of(&rows.requests, &rows.jobs),
+            cost: CostFigures::of(&rows.requests, &rows.jobs, period),
+            triggers: Vec::new(),
+        };
+        report.triggers = triggers::all(&report, &asking);
+        report
+    }
+
+    /// The triggers whose threshold is passed.
+    pub fn passed(&self) -> impl Iterator<Item = &Trigger> {
+        self.triggers.iter().filter(|trigger| trigger.verdict == Verdict::Act)
+    }
+}
+
+/// Whether a row is of a request that asked recall in words.
+fn has_asked(row: &RequestMetric) -> bool {
+    !row.unasked && !row.query.trim().is_empty()
+}
+
+/// The share of the rows that `is_so` holds for; `None` if there are too few rows.
+fn share(rows: &[&RequestMetric], is_so: impl Fn(&RequestMetric) -> bool) -> Option<f64> {
+    let enough = rows.len() >= MIN_REQUESTS;
+    enough.then(|| rows.iter().filter(|row| is_so(row)).count() as f64 / rows.len() as f64)
+}

@@ -1,0 +1,218 @@
+//! The figures of a report, against figures computed by hand.
+
+use serde_json::json;
+use strata_core::job::{Job, JobStatus};
+use strata_core::metric::{ErrorStage, Feedback, FeedbackKind, PromptUse, RequestMetric};
+use strata_core::store::conformance::fixture::{at, job, request};
+use strata_core::trace::RetrievalPath;
+
+use super::*;
+use crate::summaries::WITHOUT_MODEL;
+
+const DAY: i64 = 86_400;
+
+fn week() -> Period {
+    Period { since: at(0), until: at(7 * DAY) }
+}
+
+/// 25 requests, and beside them one that did not ask recall and one without words.
+fn requests() -> Vec<RequestMetric> {
+    let row = |number: u32| {
+        let has_items = !number.is_multiple_of(5);
+        RequestMetric {
+            fts_hits: number % 5,
+            used_fallback: !has_items,
+            retrieval_path: if number < 5 { RetrievalPath::SummariesOnly } else { RetrievalPath::Fts },
+            context_items: if has_items { 2 } else { 0 },
+            estimated_tokens: if has_items { 100 } else { 0 },
+            truncated: number < 11,
+            latency_retrieval_us: u64::from(number + 1) * 1_000,
+            latency_llm_us: (number < 3).then_some(900_000),
+            ..request(100 + i64::from(number))
+        }
+    };
+    let mut rows: Vec<RequestMetric> = (0..25).map(row).collect();
+    for row in &mut rows[..4] {
+        row.prompt = PromptUse {
+            raw_tokens: Some(1_000),
+            input_tokens: Some(250),
+            output_tokens: Some(50),
+            stable_share: None,
+        };
+    }
+    rows[8].prompt.stable_share = Some(0.5);
+    rows[9].prompt.stable_share = Some(1.0);
+    // A figure without its counterpart does not count.
+    rows[9].prompt.raw_tokens = Some(77_777);
+    rows[5].error_stage = Some(ErrorStage::Embedding);
+    rows[6].error_stage = Some(ErrorStage::Retrieval);
+    rows[7].error_stage = Some(ErrorStage::Retrieval);
+    let complaint = |kind| Feedback { kind, at: at(DAY), text: String::new() };
+    rows[0].feedback = vec![complaint(FeedbackKind::Forgot), complaint(FeedbackKind::Forgot)];
+    for row in &mut rows[1..4] {
+        row.feedback = vec![complaint(FeedbackKind::Meaning)];
+    }
+    let unasked = RequestMetric { unasked: true, fts_hits: 0, truncated: true, ..request(500) };
+    let wordless = RequestMetric { query: " ".to_owned(), fts_hits: 0, truncated: true, ..request(501) };
+    rows.extend([unasked, wordless]);
+    rows
+}
+
+fn jobs() -> Vec<Job> {
+    let of = |kind: &str, status| Job { kind: kind.to_owned(), status, ..job(None, 0) };
+    let spent = |calls: u32, input: u32, output: u32| {
+        Some(json!({"spent": {"calls": calls, "input_tokens": input, "output_tokens": output}}))
+    };
+    let failed =
+        |second, error: &str, job| Job { last_error: Some(error.to_owned()), updated_at: at(second), ..job };
+    vec![
+        Job { result: spent(2, 300, 100), ..of("summarise", JobStatus::Done) },
+        Job { result: Some(json!({WITHOUT_MODEL: "refused"})), ..of("summarise", JobStatus::Done) },
+        Job { result: spent(1, 250, 150), ..of("extract", JobStatus::Done) },
+        failed(10, "cut off", of("summarise", JobStatus::Dead)),
+        failed(30, "no answer", of("extract", JobStatus::Dead)),
+        failed(20, "busy", of("state", JobStatus::Queued)),
+        // It has succeeded after a failure.
+        failed(99, "at first", of("state", JobStatus::Done)),
+    ]
+}
+
+fn report() -> Report {
+    Report::of(&ReportRows { requests: requests(), jobs: jobs(), is_cut: false }, week())
+}
+
+#[track_caller]
+fn close(value: Option<f64>, expected: f64) {
+    assert!(value.is_some_and(|value| (value - expected).abs() < 1e-9), "{value:?} is not {expected}");
+}
+
+#[test]
+fn shares_and_percentiles_are_as_computed_by_hand() {
+    let report = report();
+    assert_eq!(report.requests, 25);
+    let recall = &report.recall;
+    close(recall.hit_rate, 20.0 / 25.0);
+    close(recall.fts_hit_rate, 20.0 / 25.0);
+    close(recall.few_hits, 15.0 / 25.0);
+    close(recall.fallback, 5.0 / 25.0);
+    close(recall.summaries_only, 5.0 / 25.0);
+    close(recall.truncation, 11.0 / 25.0);
+    close(recall.items, 40.0 / 25.0);
+    close(recall.item_tokens, 2_000.0 / 25.0);
+    // Nearest rank: the 13th and the 24th of 25.
+    assert_eq!(recall.latency, Latencies { p50: Some(13_000), p95: Some(24_000), p99: None });
+    assert_eq!(recall.model_latency, Latencies::default(), "three values are too few");
+}
+
+#[test]
+fn tokens_failures_and_costs_are_as_computed_by_hand() {
+    let report = report();
+    let tokens = report.tokens;
+    assert_eq!((tokens.requests, tokens.raw, tokens.shown, tokens.saved()), (4, 4_000, 1_000, 3_000));
+    close(tokens.saved_share, 0.75);
+    close(tokens.prefix_stability, 0.75);
+    let failures = &report.failures;
+    assert_eq!(json!(failures.requests), json!({"embedding": 1, "retrieval": 2}));
+    assert_eq!(json!(failures.dead_jobs), json!({"extract": 1, "summarise": 1}));
+    assert_eq!((failures.retried_jobs, failures.summaries), (1, 2));
+    assert_eq!((failures.complaints, failures.meaning), (5, 3));
+    assert_eq!(failures.last_error, Some((at(30), "no answer".to_owned())));
+    let cost = report.cost;
+    assert_eq!(cost.chats, Spending { calls: 4, input_tokens: 1_000, output_tokens: 200 });
+    assert_eq!((cost.learning.tokens(), cost.summaries.tokens(), cost.total().tokens()), (400, 400, 2_000));
+    close(Some(cost.tokens_a_day()), 2_000.0 / 7.0);
+    close(cost.summary_share(), 0.2);
+    // 1,550 tokens in at 2 a million, 450 out at 10 a million.
+    close(Some(cost.total().price(2.0, 10.0)), 0.0031 + 0.0045);
+}
+
+#[test]
+fn every_row_of_the_table_is_judged_against_its_threshold() {
+    let report = report();
+    let judged: Vec<_> = report
+        .triggers
+        .iter()
+        .map(|row| (row.name, row.value.unwrap(), row.threshold, row.verdict))
+        .collect();
+    use Verdict::{Act, Fine};
+    let expected = [
+        ("few_fts_hits", 0.6, 0.3, Act),
+        ("fallback", 0.2, 0.5, Fine),
+        ("summaries_only", 0.2, 0.2, Fine),
+        ("truncation", 0.44, 0.4, Act),
+        ("embedding_needed", 0.12, 0.1, Act),
+        ("complaints", 5.0, 3.0, Act),
+        ("p95_latency", 0.024, 3.0, Fine),
+        ("summary_cost", 0.2, 0.25, Fine),
+    ];
+    for (judged, expected) in judged.iter().zip(&expected) {
+        assert!((judged.1 - expected.1).abs() < 1e-9, "{judged:?} {expected:?}");
+        assert_eq!((judged.0, judged.2, judged.3), (expected.0, expected.2, expected.3));
+    }
+    assert_eq!(judged.len(), expected.len());
+    assert_eq!(report.passed().count(), 4);
+    // 11 questions in 7 days, 2,000 tokens each.
+    assert!(report.triggers[3].cost.contains("up to 3143 a day"), "{}", report.triggers[3].cost);
+    assert!(report.triggers[7].cost.contains("about 29 tokens a day"), "{}", report.triggers[7].cost);
+    assert!(report.triggers.iter().all(|row| row.missing.is_none() && !row.change.is_empty()));
+}
+
+#[test]
+fn too_little_data_is_said_to_be_so() {
+    let rows: Vec<RequestMetric> = (0..19).map(request).collect();
+    let report = Report::of(&ReportRows { requests: rows.clone(), ..ReportRows::default() }, week());
+    assert_eq!((report.recall.hit_rate, report.recall.latency), (None, Latencies::default()));
+    for row in &report.triggers {
+        assert_eq!((row.value, row.verdict), (None, Verdict::NotEnoughData), "{row:?}");
+        assert!(row.missing.as_ref().is_some_and(|missing| !missing.is_empty()), "{row:?}");
+    }
+    assert_eq!((report.tokens.saved_share, report.tokens.prefix_stability), (None, None));
+    // The 20th request is enough for shares. Nobody has judged it, and no model was called.
+    let rows = rows.into_iter().chain([request(50)]).collect();
+    let report = Report::of(&ReportRows { requests: rows, ..ReportRows::default() }, week());
+    let unknown: Vec<_> =
+        report.triggers.iter().filter(|row| row.value.is_none()).map(|row| row.name).collect();
+    assert_eq!(unknown, ["embedding_needed", "summary_cost"]);
+    // A single complaint counts also among few requests.
+    let feedback = vec![Feedback { kind: FeedbackKind::Forgot, at: at(1), text: "the name".to_owned() }];
+    let rows = vec![RequestMetric { feedback, ..request(1) }];
+    let report = Report::of(&ReportRows { requests: rows, ..ReportRows::default() }, week());
+    assert_eq!(report.triggers[5].value, Some(1.0));
+}
+
+#[test]
+fn the_99th_percentile_needs_a_hundred_values() {
+    let row = |number: i64| RequestMetric { latency_retrieval_us: number as u64, ..request(number) };
+    let of = |count: i64| {
+        let requests = (1..=count).map(row).collect();
+        Report::of(&ReportRows { requests, ..ReportRows::default() }, week()).recall.latency
+    };
+    assert_eq!(of(99).p99, None);
+    assert_eq!(of(100), Latencies { p50: Some(50), p95: Some(95), p99: Some(99) });
+}
+
+#[test]
+fn a_period_whose_rows_were_not_all_read_begins_with_the_oldest_read() {
+    let rows =
+        ReportRows { requests: vec![request(3 * DAY), request(5 * DAY)], jobs: Vec::new(), is_cut: true };
+    let report = Report::of(&rows, week());
+    assert_eq!(report.period.since, at(3 * DAY));
+    assert_eq!((report.period.days(), report.cost.days), (4.0, 4.0));
+}
+
+#[test]
+fn each_day_of_the_period_has_its_figures() {
+    let row = |second, items, micros| RequestMetric {
+        context_items: items,
+        latency_retrieval_us: micros,
+        ..request(second)
+    };
+    let requests = vec![row(5, 1, 10), row(6, 0, 30), row(DAY, 2, 7), row(7 * DAY - 1, 0, 5)];
+    let report = Report::of(&ReportRows { requests, ..ReportRows::default() }, week());
+    let days: Vec<_> = report.days.iter().map(|day| (day.requests, day.hit_rate, day.p50, day.p95)).collect();
+    let none = (0, None, None, None);
+    let one = |rate, micros| (1, Some(rate), Some(micros), Some(micros));
+    let first = (2, Some(0.5), Some(10), Some(30));
+    assert_eq!(days, [first, one(1.0, 7), none, none, none, none, one(0.0, 5)]);
+    assert_eq!(report.days[1].since, at(DAY));
+}

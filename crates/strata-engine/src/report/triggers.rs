@@ -1,0 +1,268 @@
+//! The rows of the evolution plan's table of upgrade triggers: the value, the threshold, and the setting that helps.
+
+use strata_core::metric::RequestMetric;
+
+use super::{MIN_REQUESTS, Report};
+
+/// What a trigger says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum Verdict {
+    /// The value is within its threshold.
+    Fine,
+    /// The threshold is passed: change the setting.
+    Act,
+    /// The period has too little data to tell.
+    NotEnoughData,
+}
+
+impl Verdict {
+    /// The name that clients use.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+
+    /// The verdict in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Fine => "fine",
+            Self::Act => "act",
+            Self::NotEnoughData => "not enough data",
+        }
+    }
+}
+
+/// What a value counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum Unit {
+    /// A share, from 0 to 1.
+    Share,
+    /// A number for each week.
+    PerWeek,
+    /// Seconds.
+    Seconds,
+}
+
+impl Unit {
+    /// The name that clients use.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+
+    /// A value of this unit in words.
+    pub fn words(self, value: f64) -> String {
+        match self {
+            Self::Share => format!("{:.1} %", value * 100.0),
+            Self::PerWeek => format!("{value:.1} a week"),
+            Self::Seconds if value < 1.0 => format!("{:.1} ms", value * 1_000.0),
+            Self::Seconds => format!("{value:.1} s"),
+        }
+    }
+}
+
+/// One row of the table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trigger {
+    /// Its name, for programs.
+    pub name: &'static str,
+    /// The metric, in words.
+    pub metric: &'static str,
+    /// What the value counts.
+    pub unit: Unit,
+    /// The value; `None` if there is too little data.
+    pub value: Option<f64>,
+    /// A larger value passes the threshold.
+    pub threshold: f64,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// What it means if the threshold is passed.
+    pub meaning: &'static str,
+    /// The setting to change.
+    pub setting: &'static str,
+    /// How to change it.
+    pub change: String,
+    /// What the change costs.
+    pub cost: String,
+    /// Why there is too little data.
+    pub missing: Option<String>,
+}
+
+/// All rows of the table, in its order.
+pub(super) fn all(report: &Report, asking: &[&RequestMetric]) -> Vec<Trigger> {
+    vec![
+        few_hits(report),
+        fallback(report),
+        summaries_only(report),
+        truncation(report, asking),
+        embedding_needed(report),
+        complaints(report),
+        latency(report),
+        summary_cost(report),
+    ]
+}
+
+/// The parts of a trigger that are known without its value.
+struct Row {
+    name: &'static str,
+    metric: &'static str,
+    unit: Unit,
+    threshold: f64,
+    meaning: &'static str,
+    setting: &'static str,
+    change: String,
+    cost: String,
+}
+
+impl Row {
+    fn judge(self, value: Option<f64>, missing: impl FnOnce() -> String) -> Trigger {
+        let Self { name, metric, unit, threshold, meaning, setting, change, cost } = self;
+        let verdict = match value {
+            Some(value) if value > threshold => Verdict::Act,
+            Some(_) => Verdict::Fine,
+            None => Verdict::NotEnoughData,
+        };
+        let missing = value.is_none().then(missing);
+        Trigger { name, metric, unit, value, threshold, verdict, meaning, setting, change, cost, missing }
+    }
+}
+
+fn too_few(report: &Report) -> String {
+    format!("{} requests in the period; {MIN_REQUESTS} are needed", report.requests)
+}
+
+fn few_hits(report: &Report) -> Trigger {
+    Row {
+        name: "few_fts_hits",
+        metric: "questions with fewer than 3 full-text hits",
+        unit: Unit::Share,
+        threshold: 0.3,
+        meaning: "the words of questions and answers differ too often for lexical retrieval",
+        setting: "embedder",
+        change: "`embedder = \"builtin\"` compares by meaning; with it already set, `recall.rerank = \"reader\"`".to_owned(),
+        cost: "5 to 15 ms of one core for a question and about 30 ms for a turn; with the reader, 5 to 40 ms for each of 20 candidates"
+            .to_owned(),
+    }
+    .judge(report.recall.few_hits, || too_few(report))
+}
+
+fn fallback(report: &Report) -> Trigger {
+    Row {
+        name: "fallback",
+        metric: "questions answered by trigrams or by the most recent turns",
+        unit: Unit::Share,
+        threshold: 0.5,
+        meaning: "full text is no longer the main path",
+        setting: "embedder",
+        change: "`embedder = \"builtin\"`, or a model of your own as `URL#MODEL`".to_owned(),
+        cost:
+            "5 to 15 ms of one core for a question; a remote model costs its price for each turn and question"
+                .to_owned(),
+    }
+    .judge(report.recall.fallback, || too_few(report))
+}
+
+fn summaries_only(report: &Report) -> Trigger {
+    Row {
+        name: "summaries_only",
+        metric: "questions whose context is summaries alone",
+        unit: Unit::Share,
+        threshold: 0.2,
+        meaning: "summaries are not structured enough to be found by what they say",
+        setting: "learn.model",
+        change: "`learn.model = \"URL#MODEL\"` writes structured summaries and more memories".to_owned(),
+        cost: "one call of the model for every 4 turns of the user (`learn.model_batch`), and one for each summary"
+            .to_owned(),
+    }
+    .judge(report.recall.summaries_only, || too_few(report))
+}
+
+fn truncation(report: &Report, asking: &[&RequestMetric]) -> Trigger {
+    let cut = asking.iter().filter(|row| row.truncated).count();
+    let a_day = cut as f64 * 2_000.0 / report.period.days();
+    Row {
+        name: "truncation",
+        metric: "questions from which the budget excluded something",
+        unit: Unit::Share,
+        threshold: 0.4,
+        meaning: "the context budget is too small for what is found",
+        setting: "max_context_tokens",
+        change: "`max_context_tokens = 4000` and `max_context_turns = 12`".to_owned(),
+        cost: format!("at most 2,000 input tokens more for each such question: up to {a_day:.0} a day"),
+    }
+    .judge(report.recall.truncation, || too_few(report))
+}
+
+fn embedding_needed(report: &Report) -> Trigger {
+    let judged = report.failures.complaints > 0;
+    let share = report.failures.meaning as f64 / report.requests.max(1) as f64;
+    Row {
+        name: "embedding_needed",
+        metric: "questions that a person marked as findable by meaning only",
+        unit: Unit::Share,
+        threshold: 0.1,
+        meaning: "recall by words and by the present embedder is insufficient",
+        setting: "embedder",
+        change: "a larger encoder: `embedder = \"onnx:DIR\"` or `URL#MODEL`, and `embed = \"all\"`"
+            .to_owned(),
+        cost: "all items are embedded again: about 30 ms of one core a turn, or the remote model's price"
+            .to_owned(),
+    }
+    .judge((judged && report.requests >= MIN_REQUESTS).then_some(share), || match judged {
+        true => too_few(report),
+        false => {
+            "nobody has filed a complaint; `strata feedback REQUEST --kind meaning` files one".to_owned()
+        }
+    })
+}
+
+fn complaints(report: &Report) -> Trigger {
+    let weekly = report.failures.complaints as f64 * 7.0 / report.period.days();
+    // A complaint counts however few requests there are. Their absence says something only if there were requests.
+    let known = report.failures.complaints > 0 || report.requests >= MIN_REQUESTS;
+    Row {
+        name: "complaints",
+        metric: "complaints that it forgot",
+        unit: Unit::PerWeek,
+        threshold: 3.0,
+        meaning: "people notice that it forgets; the traces of the requests say where",
+        setting: "score_threshold",
+        change: "read the traces first; if items were «not relevant enough», `score_threshold = 0.25`; if «others were better», \
+                 `default_top_k = 10`"
+            .to_owned(),
+        cost: "more items of lower relevance, up to the budget of `max_context_tokens`".to_owned(),
+    }
+    .judge(known.then_some(weekly), || too_few(report))
+}
+
+fn latency(report: &Report) -> Trigger {
+    let seconds = report.recall.latency.p95.map(|micros| micros as f64 / 1_000_000.0);
+    Row {
+        name: "p95_latency",
+        metric: "95th percentile of the time that recall takes",
+        unit: Unit::Seconds,
+        threshold: 3.0,
+        meaning: "recall needs caching or splitting",
+        setting: "index_bytes",
+        change: "`index_bytes = 1073741824` keeps more users in memory; `recall.rerank = \"off\"` if it is on; several processes on \
+                 PostgreSQL"
+            .to_owned(),
+        cost: "1.7 kB of memory for each item of a user that asks".to_owned(),
+    }
+    .judge(seconds, || too_few(report))
+}
+
+fn summary_cost(report: &Report) -> Trigger {
+    let halved = report.cost.summaries.tokens() as f64 / report.cost.days / 2.0;
+    Row {
+        name: "summary_cost",
+        metric: "share of summaries in all tokens of models",
+        unit: Unit::Share,
+        threshold: 0.25,
+        meaning: "summaries are made too often or are too long",
+        setting: "summarise_every_user_turns",
+        change: "`summarise_every_user_turns = 14` and `memory_summarize_after_seq = 0` halve the number of summaries".to_owned(),
+        cost: format!("saves about {halved:.0} tokens a day; the newest turns wait longer for their summary"),
+    }
+    .judge(report.cost.summary_share(), || "no model was called in the period".to_owned())
+}

@@ -1,0 +1,97 @@
+//! Reports over a period, read from the rows of requests and jobs, and complaints about requests.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use strata_core::error::{Error, ErrorKind, Result};
+use strata_core::id::{RequestId, UserId};
+use strata_core::metric::{Feedback, FeedbackKind, RequestMetric};
+use strata_core::ports::Clock;
+use strata_core::store::{Change, ChangeSet, Growth, JobQuery, Store};
+
+use crate::report::{Period, Report, ReportRows};
+use crate::requests::Requests;
+
+/// The most characters of a complaint.
+const MAX_FEEDBACK_CHARS: usize = 2_000;
+
+/// The most complaints about one request.
+const MAX_FEEDBACK: usize = 20;
+
+/// The days of a report that does not name its period: the evolution plan's week.
+pub const REPORT_DAYS: u32 = 7;
+
+/// Reports, growth, and complaints.
+#[derive(Clone)]
+pub struct Reporting {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) requests: Requests,
+}
+
+impl Reporting {
+    /// The report of some users since a moment. At most `limit` of the newest rows of each kind and user are read.
+    pub async fn report(&self, users: &[UserId], since: Timestamp, limit: u32) -> Result<Report> {
+        let until = self.clock.now();
+        if since >= until {
+            return Err(Error::invalid(format!(
+                "the period begins at `{since}`, which is not in the past; choose an earlier time"
+            )));
+        }
+        let mut rows = ReportRows::default();
+        for user in users {
+            let requests = self.requests.list(user, Some(since), limit).await?;
+            let mut jobs = self.store.jobs(user, &JobQuery { limit, ..JobQuery::default() }).await?;
+            rows.is_cut |= requests.len() >= limit as usize || jobs.len() >= limit as usize;
+            jobs.retain(|job| job.updated_at >= since);
+            rows.requests.extend(requests);
+            rows.jobs.extend(jobs);
+        }
+        Ok(Report::of(&rows, Period { since, until }))
+    }
+
+    /// The moment so many days before now.
+    pub fn days_ago(&self, days: u32) -> Timestamp {
+        let ago = SignedDuration::from_hours(24 * i64::from(days));
+        self.clock.now().checked_sub(ago).unwrap_or(Timestamp::UNIX_EPOCH)
+    }
+
+    /// How much a user has, and what came on each of the last `days` days.
+    pub async fn growth(&self, user: &UserId, days: u32) -> Result<Growth> {
+        self.store.growth(user, self.days_ago(days)).await
+    }
+
+    /// Files a complaint about a request; *not found* if the user has made no such request.
+    pub async fn complain(
+        &self,
+        user: &UserId,
+        id: RequestId,
+        kind: FeedbackKind,
+        text: &str,
+    ) -> Result<RequestMetric> {
+        let text = text.trim().replace('\0', "");
+        if text.chars().count() > MAX_FEEDBACK_CHARS {
+            return Err(Error::invalid(format!(
+                "the complaint has more than {MAX_FEEDBACK_CHARS} characters; shorten it"
+            )));
+        }
+        // The row may still wait to be written.
+        let row = self.requests.get(user, id).await?;
+        if row.feedback.len() >= MAX_FEEDBACK {
+            return Err(Error::conflict(format!(
+                "request `{id}` has {MAX_FEEDBACK} complaints already; read them instead of adding another"
+            )));
+        }
+        let at = self.clock.now();
+        let feedback = Feedback { kind, at, text };
+        let filed = self.store.apply(user, ChangeSet::one(at, Change::AddFeedback { id, feedback })).await;
+        match filed {
+            // A worker has taken the row from the queue and not written it yet.
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(Error::unavailable("the request is still being written; try again").retryable());
+            }
+            filed => filed?,
+        };
+        self.requests.get(user, id).await
+    }
+}

@@ -1,0 +1,243 @@
+//! The list of memories, with search, kinds and states.
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::get;
+use strata_core::UserId;
+use strata_core::memory::{Memory, MemoryKind};
+use strata_core::store::{Item, ItemKinds, MemoryQuery, MemorySelect, Page, TextMatch, TextQuery};
+use strata_core::turn::HiddenReason;
+use strum::VariantArray;
+
+use super::clip::{Clipped, Room};
+use super::frame::{Asked, Frame, Section, Visitor, day, encode};
+use crate::app::App;
+use crate::error::ApiError;
+use crate::route::Route;
+
+/// The memories on one page.
+const PER_PAGE: u32 = 40;
+
+/// The most memories that are looked through for those of a state.
+const MAX_LOOK: u32 = 1_000;
+
+/// The memories that are read at once while they are looked through.
+const CHUNK: u32 = 250;
+
+/// The least trigram similarity of a search for parts of words.
+const MIN_SIMILARITY: f32 = 0.4;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![Route::undocumented("/inspect/memories", get(show)).inspects()]
+}
+
+/// Which memories a list shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Listing {
+    Current,
+    Past,
+    Deleted,
+    Disputed,
+    All,
+}
+
+impl Listing {
+    const ALL: [(Self, &'static str, &'static str); 5] = [
+        (Self::Current, "current", "Believed now"),
+        (Self::Past, "past", "No longer true"),
+        (Self::Disputed, "disputed", "Disputed"),
+        (Self::Deleted, "deleted", "Deleted"),
+        (Self::All, "all", "All"),
+    ];
+
+    fn parse(name: &str) -> Self {
+        Self::ALL.iter().find(|(_, known, _)| *known == name).map_or(Self::Current, |(state, ..)| *state)
+    }
+
+    fn fits(self, memory: &Memory) -> bool {
+        match self {
+            Self::Current => memory.is_current(),
+            Self::Past => memory.valid_to.is_some(),
+            Self::Deleted => memory.hidden.is_some(),
+            Self::Disputed => memory.is_current() && memory.notes.disputed.is_some(),
+            Self::All => true,
+        }
+    }
+}
+
+/// A memory in a list.
+pub(super) struct MemoryRow {
+    pub(super) href: String,
+    pub(super) text: Clipped,
+    pub(super) kind: &'static str,
+    pub(super) since: String,
+    pub(super) until: Option<String>,
+    pub(super) badge: Option<(&'static str, &'static str)>,
+}
+
+impl MemoryRow {
+    pub(super) fn new(frame: &Frame, memory: &Memory, room: &mut Room) -> Self {
+        Self {
+            href: frame.href(&format!("/inspect/memories/{}", memory.id)),
+            text: room.line(&memory.content, 320),
+            kind: memory.kind.as_str(),
+            since: day(memory.valid_from),
+            until: memory.valid_to.map(day),
+            badge: badge(memory),
+        }
+    }
+}
+
+/// The state of a memory that is not simply believed: a class of the style sheet, and words.
+pub(super) fn badge(memory: &Memory) -> Option<(&'static str, &'static str)> {
+    match (memory.hidden.map(|hidden| hidden.reason), memory.valid_to, memory.replaced_by) {
+        (Some(HiddenReason::Evicted), ..) => Some(("unknown", "evicted")),
+        (Some(HiddenReason::Abandoned), ..) => Some(("unknown", "taken back")),
+        (Some(_), ..) => Some(("act", "deleted")),
+        (None, Some(_), Some(_)) => Some(("unknown", "replaced")),
+        (None, Some(_), None) => Some(("unknown", "ended")),
+        (None, None, _) if memory.notes.disputed.is_some() => Some(("act", "disputed")),
+        _ => None,
+    }
+}
+
+#[derive(Template)]
+#[template(path = "memories.html")]
+struct MemoriesPage {
+    frame: Frame,
+    q: String,
+    kinds: Vec<(&'static str, bool)>,
+    states: Vec<(&'static str, &'static str, bool)>,
+    memories: Vec<MemoryRow>,
+    newest: Option<String>,
+    older: Option<String>,
+    is_filtered: bool,
+}
+
+async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, ApiError> {
+    let Visitor { user, frame, asked, .. } = visitor;
+    let frame = frame.titled(Section::Memories, "Memories");
+    let listing = Listing::parse(&asked.state);
+    let kind: Option<MemoryKind> = asked.kind.parse().ok();
+    let offset = asked.after.parse().unwrap_or(0_u64);
+    let (found, next) = match (asked.q.trim(), listing) {
+        ("", Listing::Current | Listing::All) => listed(&app, &user, listing, kind, offset).await?,
+        ("", _) => looked_for(&app, &user, kind, offset, |memory| listing.fits(memory)).await?,
+        (words, Listing::Current) => (searched(&app, &user, words, kind).await?, None),
+        (words, _) => {
+            let words = words.to_lowercase();
+            let fits =
+                |memory: &Memory| listing.fits(memory) && memory.content.to_lowercase().contains(&words);
+            looked_for(&app, &user, kind, offset, fits).await?
+        }
+    };
+    let link = |more: &str| {
+        let filter =
+            format!("q={}&kind={}&state={}", encode(&asked.q), encode(&asked.kind), encode(&asked.state));
+        frame.href_with("/inspect/memories", &(filter + more))
+    };
+    let mut room = Room::new();
+    let page = MemoriesPage {
+        q: asked.q.chars().take(200).collect(),
+        kinds: MemoryKind::VARIANTS.iter().map(|known| (known.as_str(), Some(*known) == kind)).collect(),
+        states: Listing::ALL.iter().map(|(known, name, label)| (*name, *label, *known == listing)).collect(),
+        memories: found.iter().map(|memory| MemoryRow::new(&frame, memory, &mut room)).collect(),
+        newest: (offset > 0).then(|| link("")),
+        older: next.map(|next| link(&format!("&after={next}"))),
+        is_filtered: is_filtered(&asked),
+        frame,
+    };
+    page.frame.answer(&page)
+}
+
+fn is_filtered(asked: &Asked) -> bool {
+    !(asked.q.trim().is_empty() && asked.kind.is_empty() && matches!(asked.state.as_str(), "" | "current"))
+}
+
+/// Memories, and where the rest of the list begins.
+type Part = (Vec<Memory>, Option<u64>);
+
+/// One page of a list that the store can select.
+async fn listed(
+    app: &App,
+    user: &UserId,
+    listing: Listing,
+    kind: Option<MemoryKind>,
+    offset: u64,
+) -> Result<Part, ApiError> {
+    let select = match listing {
+        Listing::Current => MemorySelect::Current { as_of: None },
+        _ => MemorySelect::All,
+    };
+    // One more than shown tells whether more follow.
+    let query = MemoryQuery { kind, page: Page { offset, limit: PER_PAGE + 1 }, ..MemoryQuery::new(select) };
+    let mut found = app.engine().memories.list(user, &query).await?;
+    let next = (found.len() > PER_PAGE as usize).then_some(offset + u64::from(PER_PAGE));
+    found.truncate(PER_PAGE as usize);
+    Ok((found, next))
+}
+
+/// One page of a list that the store cannot select: the memories are looked through, the newest first, until the page is
+/// full or many have been looked at.
+async fn looked_for(
+    app: &App,
+    user: &UserId,
+    kind: Option<MemoryKind>,
+    offset: u64,
+    fits: impl Fn(&Memory) -> bool,
+) -> Result<Part, ApiError> {
+    let mut found = Vec::new();
+    let mut place = offset;
+    while place < offset + u64::from(MAX_LOOK) {
+        let query = MemoryQuery {
+            kind,
+            page: Page { offset: place, limit: CHUNK },
+            ..MemoryQuery::new(MemorySelect::All)
+        };
+        let chunk = app.engine().memories.list(user, &query).await?;
+        let is_last = chunk.len() < CHUNK as usize;
+        for memory in chunk {
+            if fits(&memory) {
+                if found.len() == PER_PAGE as usize {
+                    return Ok((found, Some(place)));
+                }
+                found.push(memory);
+            }
+            place += 1;
+        }
+        if is_last {
+            return Ok((found, None));
+        }
+    }
+    Ok((found, Some(place)))
+}
+
+/// The current memories that hold the words, or else parts of words.
+async fn searched(
+    app: &App,
+    user: &UserId,
+    words: &str,
+    kind: Option<MemoryKind>,
+) -> Result<Vec<Memory>, ApiError> {
+    let text: String = words.chars().take(200).collect();
+    let query = |matching| TextQuery {
+        text: text.clone(),
+        matching,
+        session: None,
+        kinds: ItemKinds::MEMORIES,
+        as_of: None,
+        limit: PER_PAGE * 3,
+    };
+    let store = app.engine().store();
+    let mut hits = store.search(user, &query(TextMatch::Words)).await?;
+    if hits.is_empty() && text.chars().count() > 2 {
+        hits = store.search(user, &query(TextMatch::Similar { min_similarity: MIN_SIMILARITY })).await?;
+    }
+    let memories = hits.into_iter().filter_map(|hit| match hit.item {
+        Item::Memory(memory) => Some(memory),
+        Item::Turn(_) | Item::Summary(_) => None,
+    });
+    let fitting = memories.filter(|memory| kind.is_none_or(|kind| memory.kind == kind));
+    Ok(fitting.take(PER_PAGE as usize).collect())
+}

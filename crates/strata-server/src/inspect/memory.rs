@@ -1,0 +1,275 @@
+//! One memory: its statement, its validity, its history, and the forms to edit, delete, restore and destroy it.
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::{get, post};
+use jiff::Timestamp;
+use strata_core::memory::Memory;
+use strata_core::store::{MemoryQuery, MemorySelect};
+use strata_core::{MemoryId, UserId};
+use strata_engine::{HistoryStep, MemoryEdit};
+
+use super::clip::{Clipped, Room};
+use super::frame::{Frame, Section, Visitor, day, moment};
+use super::guard::Form;
+use super::memories::{MemoryRow, badge};
+use super::sessions;
+use crate::app::App;
+use crate::error::ApiError;
+use crate::extract::PathName;
+use crate::route::Route;
+
+/// The most steps of a history on the page.
+const STEPS: usize = 30;
+
+/// The width of the timeline's drawing.
+const TIMELINE: f64 = 600.0;
+
+pub(super) fn routes() -> Vec<Route> {
+    let form = |path: &str, handler| Route::undocumented(path, handler).inspects();
+    vec![
+        Route::undocumented("/inspect/memories/{id}", get(show)).inspects(),
+        form("/inspect/memories/{id}/edit", post(edit)),
+        form("/inspect/memories/{id}/delete", post(delete)),
+        form("/inspect/memories/{id}/restore", post(restore)),
+        form("/inspect/memories/{id}/forget", post(forget)),
+    ]
+}
+
+/// A statement on the timeline.
+struct Span {
+    x: String,
+    width: String,
+    y: usize,
+    /// The place of the label above the bar.
+    label_y: usize,
+    label: String,
+    is_this: bool,
+    is_open: bool,
+}
+
+/// A step of the history.
+struct StepView {
+    href: Option<String>,
+    text: Clipped,
+    period: String,
+    sentence: Clipped,
+    said: Vec<(String, String, String)>,
+}
+
+#[derive(Template)]
+#[template(path = "memory.html")]
+struct MemoryPage {
+    frame: Frame,
+    actions: Actions,
+    text: Clipped,
+    /// The whole statement for the form; `None` if it is too long to be edited here.
+    whole: Option<String>,
+    kind: &'static str,
+    badge: Option<(&'static str, &'static str)>,
+    facts: Vec<(&'static str, String)>,
+    session: Option<(String, String)>,
+    dispute: Option<Dispute>,
+    steps: Vec<StepView>,
+    spans: Vec<Span>,
+    timeline_height: usize,
+    ends: (String, String),
+    is_hidden: bool,
+    is_current: bool,
+    metadata: Option<Clipped>,
+}
+
+/// The addresses of the forms.
+struct Actions {
+    edit: String,
+    delete: String,
+    restore: String,
+    forget: String,
+}
+
+/// The memory that this one may contradict.
+struct Dispute {
+    other: MemoryRow,
+    certainty: Option<u8>,
+}
+
+async fn show(
+    State(app): State<App>,
+    visitor: Visitor,
+    PathName(id): PathName,
+) -> Result<Response, ApiError> {
+    let Visitor { user, frame, .. } = visitor;
+    let id: MemoryId = id.parse()?;
+    let memories = &app.engine().memories;
+    let memory = memories.get(&user, id).await?;
+    let steps = memories.explain(&user, id).await?;
+    let mut room = Room::new();
+    let text = room.clip(&memory.content, 8_000);
+    let frame = frame.titled(Section::Memories, room.line(&memory.content, 60).text);
+    let dispute = dispute(&app, &user, &frame, &memory, &mut room).await?;
+    let from = steps.len().saturating_sub(STEPS);
+    let spans = timeline(&steps[from..], id, app.engine().now(), &mut room);
+    let page = MemoryPage {
+        actions: Actions {
+            edit: frame.href(&format!("/inspect/memories/{id}/edit")),
+            delete: frame.href(&format!("/inspect/memories/{id}/delete")),
+            restore: frame.href(&format!("/inspect/memories/{id}/restore")),
+            forget: frame.href(&format!("/inspect/memories/{id}/forget")),
+        },
+        whole: (text.more == 0 && text.text == memory.content).then(|| text.text.clone()),
+        text,
+        kind: memory.kind.as_str(),
+        badge: badge(&memory),
+        facts: facts(&memory),
+        session: memory.session.as_ref().map(|session| {
+            (frame.href(&sessions::path(session.as_str())), room.line(session.as_str(), 120).text)
+        }),
+        dispute,
+        steps: steps[from..].iter().map(|step| step_view(&frame, step, id, &mut room)).collect(),
+        timeline_height: spans.1.len() * 44 + 10,
+        ends: spans.0,
+        spans: spans.1,
+        is_hidden: memory.hidden.is_some(),
+        is_current: memory.is_current(),
+        metadata: (!memory.metadata.is_empty())
+            .then(|| room.clip(&serde_json::to_string_pretty(&memory.metadata).unwrap_or_default(), 3_000)),
+        frame,
+    };
+    page.frame.answer(&page)
+}
+
+fn facts(memory: &Memory) -> Vec<(&'static str, String)> {
+    let mut facts = vec![
+        ("Believed since", moment(memory.valid_from)),
+        ("Learned", moment(memory.first_recorded_at())),
+        ("Confidence", format!("{:.0} %", f64::from(memory.confidence) * 100.0)),
+    ];
+    facts.extend(memory.valid_to.map(|end| ("Until", moment(end))));
+    facts.extend(memory.todo().map(|todo| ("Todo", todo.as_str().to_owned())));
+    facts.extend(memory.hidden.map(|hidden| ("Out of recall since", moment(hidden.at))));
+    facts
+}
+
+/// The memory that this one may contradict, if it still exists.
+async fn dispute(
+    app: &App,
+    user: &UserId,
+    frame: &Frame,
+    memory: &Memory,
+    room: &mut Room,
+) -> Result<Option<Dispute>, ApiError> {
+    let Some(other) = memory.notes.disputed.filter(|_| memory.is_current()) else { return Ok(None) };
+    let query = MemoryQuery::new(MemorySelect::Ids(vec![other]));
+    let other = app.engine().memories.list(user, &query).await?.pop();
+    let other = other.map(|other| MemoryRow::new(frame, &other, room));
+    Ok(other.map(|other| Dispute { other, certainty: memory.notes.certainty }))
+}
+
+fn step_view(frame: &Frame, step: &HistoryStep, shown: MemoryId, room: &mut Room) -> StepView {
+    let memory = &step.memory;
+    let period = match memory.valid_to {
+        Some(end) => format!("{} – {}", day(memory.valid_from), day(end)),
+        None => format!("since {}", day(memory.valid_from)),
+    };
+    StepView {
+        href: (memory.id != shown).then(|| frame.href(&format!("/inspect/memories/{}", memory.id))),
+        text: room.line(&memory.content, 300),
+        period,
+        sentence: room.clip(&step.to_string(), 900),
+        said: step
+            .said
+            .iter()
+            .take(4)
+            .map(|quote| {
+                let href = frame.href(&format!("/inspect/turns/{}", quote.turn));
+                (href, day(quote.said_at), room.line(&quote.text, 160).text)
+            })
+            .collect(),
+    }
+}
+
+/// The statements of a history as bars over time, and both ends of the drawing.
+fn timeline(
+    steps: &[HistoryStep],
+    shown: MemoryId,
+    now: Timestamp,
+    room: &mut Room,
+) -> ((String, String), Vec<Span>) {
+    let starts = steps.iter().map(|step| step.memory.valid_from);
+    let start = starts.min().unwrap_or(now);
+    let ends = steps.iter().filter_map(|step| step.memory.valid_to);
+    let end = ends.chain([now]).max().unwrap_or(now);
+    let whole = end.duration_since(start).as_secs_f64().max(1.0);
+    let place = |at: Timestamp| (at.duration_since(start).as_secs_f64() / whole).clamp(0.0, 1.0) * TIMELINE;
+    let spans = steps.iter().enumerate().map(|(number, step)| {
+        let memory = &step.memory;
+        let (from, to) = (place(memory.valid_from), memory.valid_to.map_or(TIMELINE, place));
+        // A statement that held for a moment is still seen.
+        let from = from.min(TIMELINE - 6.0);
+        Span {
+            x: format!("{from:.1}"),
+            width: format!("{:.1}", (to - from).max(6.0)),
+            y: number * 44 + 22,
+            label_y: number * 44 + 15,
+            label: room.line(&memory.content, 60).text,
+            is_this: memory.id == shown,
+            is_open: memory.valid_to.is_none(),
+        }
+    });
+    ((day(start), day(end)), spans.collect())
+}
+
+async fn edit(
+    State(app): State<App>,
+    visitor: Visitor,
+    PathName(id): PathName,
+    form: Form,
+) -> Result<Response, ApiError> {
+    let Visitor { user, frame, .. } = visitor;
+    let id: MemoryId = id.parse()?;
+    let edit = MemoryEdit { content: form.field("content").trim().to_owned(), metadata: None };
+    app.engine().memories.revise(&user, id, edit).await?;
+    Ok(frame.go(&format!("/inspect/memories/{id}"), "edited"))
+}
+
+async fn delete(
+    State(app): State<App>,
+    visitor: Visitor,
+    PathName(id): PathName,
+    _form: Form,
+) -> Result<Response, ApiError> {
+    let Visitor { user, frame, .. } = visitor;
+    let id: MemoryId = id.parse()?;
+    app.engine().memories.delete(&user, id).await?;
+    Ok(frame.go(&format!("/inspect/memories/{id}"), "deleted"))
+}
+
+async fn restore(
+    State(app): State<App>,
+    visitor: Visitor,
+    PathName(id): PathName,
+    _form: Form,
+) -> Result<Response, ApiError> {
+    let Visitor { user, frame, .. } = visitor;
+    let id: MemoryId = id.parse()?;
+    app.engine().memories.restore(&user, id).await?;
+    Ok(frame.go(&format!("/inspect/memories/{id}"), "restored"))
+}
+
+async fn forget(
+    State(app): State<App>,
+    visitor: Visitor,
+    PathName(id): PathName,
+    form: Form,
+) -> Result<Response, ApiError> {
+    let Visitor { user, frame, .. } = visitor;
+    let id: MemoryId = id.parse()?;
+    if form.field("sure") != "yes" {
+        return Err(ApiError::invalid(
+            "nothing was destroyed; tick the box to confirm that it is to be destroyed",
+        ));
+    }
+    app.engine().memories.forget(&user, id).await?;
+    Ok(frame.go("/inspect/memories", "forgotten"))
+}

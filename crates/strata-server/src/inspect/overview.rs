@@ -1,0 +1,149 @@
+//! The first page: what is stored, how it grows, how well recall works, and what failed.
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::get;
+use jiff::SignedDuration;
+use strata_core::job::JobStatus;
+use strata_core::store::{Growth, GrowthDay, JobQuery, Page};
+use strata_engine::REPORT_DAYS;
+use strata_engine::report::{Report, Unit};
+
+use super::charts::{Chart, DayValue, chart};
+use super::clip::Room;
+use super::frame::{Frame, Section, Visitor, day, grouped, moment};
+use super::report::TriggerView;
+use super::sessions::SessionRow;
+use crate::app::App;
+use crate::error::ApiError;
+use crate::route::Route;
+
+/// The days of the growth charts.
+const DAYS: u32 = 30;
+
+/// The rows that the report of the page reads: enough for its shares, and quickly read.
+pub(super) const PAGE_ROWS: u32 = 2_000;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![Route::undocumented("/inspect", get(show)).inspects()]
+}
+
+#[derive(Template)]
+#[template(path = "overview.html")]
+struct OverviewPage {
+    frame: Frame,
+    tiles: Vec<(&'static str, String, String)>,
+    charts: Vec<Chart>,
+    triggers: Vec<TriggerView>,
+    failures: Vec<String>,
+    sessions: Vec<SessionRow>,
+    is_new: bool,
+}
+
+async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, ApiError> {
+    let Visitor { user, frame, .. } = visitor;
+    let frame = frame.titled(Section::Overview, "Overview");
+    let engine = app.engine();
+    let growth = engine.reporting.growth(&user, DAYS).await?;
+    let since = engine.reporting.days_ago(REPORT_DAYS);
+    let report = engine.reporting.report(std::slice::from_ref(&user), since, PAGE_ROWS).await?;
+    let waiting = JobQuery { status: Some(JobStatus::Queued), limit: 1_000, ..JobQuery::default() };
+    let waiting = engine.jobs.list(&user, &waiting).await?.len();
+    let sessions = engine.sessions.list(&user, Page::first(5)).await?;
+    let mut room = Room::new();
+    let sessions = sessions.iter().map(|session| SessionRow::new(&frame, session, &mut room)).collect();
+    let start = engine.reporting.days_ago(DAYS);
+    let dates: Vec<String> =
+        (0..DAYS).map(|number| day(start + SignedDuration::from_hours(24 * i64::from(number)))).collect();
+    let mut charts = growth_charts(&growth, &dates);
+    charts.extend(recall_charts(&report));
+    let page = OverviewPage {
+        is_new: growth.turns == 0 && growth.memories == 0,
+        tiles: tiles(&growth, &report, waiting),
+        charts,
+        triggers: report.triggers.iter().map(TriggerView::new).collect(),
+        failures: failures(&report, &mut room),
+        sessions,
+        frame,
+    };
+    page.frame.answer(&page)
+}
+
+fn tiles(growth: &Growth, report: &Report, waiting: usize) -> Vec<(&'static str, String, String)> {
+    let new = |count: fn(&GrowthDay) -> u64| -> u64 { growth.days.iter().map(count).sum() };
+    let recent = |count| format!("{} in {DAYS} days", grouped(new(count)));
+    let hit_rate = report.recall.hit_rate.map(|rate| format!("{} got an item", Unit::Share.words(rate)));
+    vec![
+        ("Sessions", grouped(growth.sessions), String::new()),
+        ("Turns", grouped(growth.turns), recent(|day| day.turns)),
+        ("Memories", grouped(growth.memories), recent(|day| day.memories)),
+        (
+            "Requests this week",
+            grouped(report.requests as u64),
+            hit_rate.unwrap_or_else(|| "not enough for a hit rate".to_owned()),
+        ),
+        ("Jobs waiting", grouped(waiting as u64), String::new()),
+    ]
+}
+
+fn growth_charts(growth: &Growth, dates: &[String]) -> Vec<Chart> {
+    let values = |count: fn(&GrowthDay) -> u64| -> Vec<DayValue> {
+        let value = |number: usize| {
+            let day = growth.days.iter().find(|day| day.day as usize == number);
+            Some(day.map_or(0.0, |day| count(day) as f64))
+        };
+        dates
+            .iter()
+            .enumerate()
+            .map(|(number, day)| DayValue { day: day.clone(), value: value(number) })
+            .collect()
+    };
+    let words = |value: f64| grouped(value as u64);
+    vec![
+        chart("Turns a day", &values(|day| day.turns), None, words),
+        chart("Memories a day", &values(|day| day.memories), None, words),
+    ]
+}
+
+fn recall_charts(report: &Report) -> Vec<Chart> {
+    let rates: Vec<DayValue> = report
+        .days
+        .iter()
+        .map(|figures| DayValue { day: day(figures.since), value: figures.hit_rate })
+        .collect();
+    let seconds = |micros: u64| micros as f64 / 1_000_000.0;
+    let times: Vec<DayValue> = report
+        .days
+        .iter()
+        .map(|figures| DayValue { day: day(figures.since), value: figures.p95.map(seconds) })
+        .collect();
+    vec![
+        chart("Hit rate a day", &rates, Some(1.0), |value| Unit::Share.words(value)),
+        chart("Recall, 95th percentile a day", &times, None, |value| Unit::Seconds.words(value)),
+    ]
+}
+
+/// What failed in the last days, a sentence each.
+fn failures(report: &Report, room: &mut Room) -> Vec<String> {
+    let failures = &report.failures;
+    let mut sentences = Vec::new();
+    for (kind, count) in &failures.dead_jobs {
+        sentences.push(format!(
+            "{count} jobs of the kind “{kind}” were given up; “strata jobs list --status dead” shows them."
+        ));
+    }
+    if failures.retried_jobs > 0 {
+        sentences.push(format!("{} jobs have failed and will be tried again.", failures.retried_jobs));
+    }
+    if failures.summaries > 0 {
+        sentences.push(format!("{} summaries failed or were made without their model.", failures.summaries));
+    }
+    for (stage, count) in &failures.requests {
+        sentences.push(format!("{count} requests had a failure at the stage “{stage}”."));
+    }
+    if let Some((at, error)) = &failures.last_error {
+        sentences.push(format!("The last error of a job, {}: {}", moment(*at), room.line(error, 300).text));
+    }
+    sentences
+}

@@ -1,0 +1,79 @@
+//! The list of sessions.
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::get;
+use strata_core::Session;
+use strata_core::store::Page;
+
+use super::clip::Room;
+use super::frame::{Frame, Section, Visitor, encode, grouped, moment};
+use crate::app::App;
+use crate::error::ApiError;
+use crate::route::Route;
+
+/// The sessions on one page.
+const PER_PAGE: u32 = 40;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![Route::undocumented("/inspect/sessions", get(show)).inspects()]
+}
+
+/// A session in a list.
+pub(super) struct SessionRow {
+    pub(super) href: String,
+    pub(super) name: String,
+    pub(super) turns: String,
+    pub(super) updated: String,
+    pub(super) status: Option<&'static str>,
+}
+
+impl SessionRow {
+    pub(super) fn new(frame: &Frame, session: &Session, room: &mut Room) -> Self {
+        use strata_core::state::DiagnosticStatus::{Idle, Investigating, Resolved};
+        Self {
+            href: frame.href(&path(session.id.as_str())),
+            name: room.line(session.id.as_str(), 120).text,
+            turns: grouped(session.turn_count),
+            updated: moment(session.updated_at),
+            status: match session.state.diagnostic.status {
+                Idle => None,
+                Investigating => Some("investigating"),
+                Resolved => Some("resolved"),
+            },
+        }
+    }
+}
+
+/// The path of a session's page.
+pub(super) fn path(session: &str) -> String {
+    format!("/inspect/sessions/{}", encode(session))
+}
+
+#[derive(Template)]
+#[template(path = "sessions.html")]
+struct SessionsPage {
+    frame: Frame,
+    sessions: Vec<SessionRow>,
+    page: u64,
+    earlier: Option<String>,
+    later: Option<String>,
+}
+
+async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, ApiError> {
+    let Visitor { user, frame, asked, .. } = visitor;
+    let frame = frame.titled(Section::Sessions, "Sessions");
+    let page = asked.page();
+    let offset = (page - 1) * u64::from(PER_PAGE);
+    // One more than shown tells whether more follow.
+    let found = app.engine().sessions.list(&user, Page { offset, limit: PER_PAGE + 1 }).await?;
+    let link = |page: u64| frame.href_with("/inspect/sessions", &format!("page={page}"));
+    let later = (found.len() > PER_PAGE as usize).then(|| link(page + 1));
+    let earlier = (page > 1).then(|| link(page - 1));
+    let mut room = Room::new();
+    let shown = found.iter().take(PER_PAGE as usize);
+    let sessions = shown.map(|session| SessionRow::new(&frame, session, &mut room)).collect();
+    let page = SessionsPage { frame, sessions, page, earlier, later };
+    page.frame.answer(&page)
+}

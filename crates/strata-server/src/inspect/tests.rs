@@ -1,0 +1,327 @@
+//! The pages in process: what they show, what they refuse, and how large they are.
+
+use axum::body::Body;
+use axum::http::Method;
+use serde_json::{Value, json};
+use strata_core::UserId;
+use strata_core::key::{SECRET_BYTES, Scopes, SecretSource};
+use strata_engine::NewKey;
+
+use crate::testing::{Answer, TestServer, request};
+
+/// Random bytes that count up.
+struct Counted(std::sync::atomic::AtomicU8);
+
+impl SecretSource for Counted {
+    fn fill(&self, bytes: &mut [u8; SECRET_BYTES]) -> strata_core::Result<()> {
+        bytes.fill(self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+        Ok(())
+    }
+}
+
+async fn key(server: &TestServer, user: &str, scopes: &str) -> String {
+    static SOURCE: Counted = Counted(std::sync::atomic::AtomicU8::new(1));
+    let user = if user == "*" { UserId::global() } else { UserId::new(user).unwrap() };
+    let new = NewKey { scopes: scopes.parse::<Scopes>().unwrap(), ..NewKey::new(user) };
+    let (_, secret) = server.app.engine().keys.create(new, &SOURCE).await.unwrap();
+    secret.reveal().to_owned()
+}
+
+async fn page(server: &TestServer, uri: &str, headers: &[(&str, &str)]) -> Answer {
+    let request = headers
+        .iter()
+        .fold(request(Method::GET, uri), |request, (name, value)| request.header(*name, *value));
+    server.send(request.header("accept", "text/html").body(Body::empty()).unwrap()).await
+}
+
+async fn submit(server: &TestServer, uri: &str, form: &str, headers: &[(&str, &str)]) -> Answer {
+    let request = headers
+        .iter()
+        .fold(request(Method::POST, uri), |request, (name, value)| request.header(*name, *value));
+    let request = request.header("content-type", "application/x-www-form-urlencoded");
+    server.send(request.body(Body::from(form.to_owned())).unwrap()).await
+}
+
+/// The headers with which a browser sends a form of this server, with a token of its own choice.
+const FORM: [(&str, &str); 2] = [("origin", "http://localhost:8100"), ("cookie", "strata_form=t1")];
+
+/// A server with a session and a memory of `ada`, and the memory's id.
+async fn filled() -> (TestServer, String) {
+    let server = TestServer::new();
+    let said = json!([
+        {"role": "user", "content": "the boat is called Möwe <b>& co</b>"},
+        {"role": "assistant", "content": "A fine name."},
+    ]);
+    server.post("/turns", json!({"user_id": "ada", "session_id": "har/bour", "messages": said})).await;
+    let added =
+        server.post("/memories", json!({"text": "<script>alert(1)</script> rows", "user_id": "ada"})).await;
+    let id = added.json()["results"][0]["id"].as_str().unwrap().to_owned();
+    (server, id)
+}
+
+#[tokio::test]
+async fn a_browser_gets_pages_and_a_program_the_list_of_routes() {
+    let (server, _) = filled().await;
+    let browser = page(&server, "/", &[]).await;
+    assert_eq!((browser.status.as_u16(), browser.header("location")), (303, Some("/inspect")));
+    assert_eq!(server.get("/").await.json()["name"], "strata");
+    let json = server
+        .send(request(Method::GET, "/").header("accept", "application/json").body(Body::empty()).unwrap());
+    assert_eq!(json.await.json()["name"], "strata");
+}
+
+#[tokio::test]
+async fn every_page_renders_with_a_strict_policy() {
+    let (server, memory) = filled().await;
+    server.post("/search", json!({"user_id": "ada", "query": "what is the boat called"})).await;
+    let rows = server.get("/requests?user_id=ada").await.json();
+    let request = rows["requests"][0]["id"].as_str().unwrap().to_owned();
+    let turns = server.get("/sessions/har%2Fbour/turns?user_id=ada").await.json();
+    let turn = turns["turns"][0]["id"].as_str().unwrap().to_owned();
+    for (path, expected) in [
+        ("/inspect".to_owned(), "Turns a day"),
+        ("/inspect/sessions".to_owned(), "har/bour"),
+        ("/inspect/sessions/har%2Fbour".to_owned(), "the boat is called Möwe"),
+        ("/inspect/sessions/har%2Fbour/state".to_owned(), "Turns read"),
+        ("/inspect/sessions/har%2Fbour/summaries".to_owned(), "No summaries yet"),
+        ("/inspect/sessions/har%2Fbour/prompt".to_owned(), "Everything raw"),
+        (format!("/inspect/turns/{turn}"), "Turn 0"),
+        ("/inspect/memories".to_owned(), "rows"),
+        (format!("/inspect/memories/{memory}"), "Destroy it for good"),
+        ("/inspect/requests".to_owned(), "what is the boat called"),
+        (format!("/inspect/requests/{request}"), "What became of the candidates"),
+        ("/inspect/try".to_owned(), "Nothing asked yet"),
+        ("/inspect/try?q=what+is+the+boat+called".to_owned(), "Recalled"),
+        ("/inspect/report".to_owned(), "not enough data"),
+        ("/inspect/report?days=30".to_owned(), "Upgrade triggers"),
+    ] {
+        let separator = if path.contains('?') { '&' } else { '?' };
+        let shown = page(&server, &format!("{path}{separator}user=ada"), &[]).await;
+        assert_eq!(shown.status, 200, "{path}: {}", shown.body);
+        assert!(shown.body.contains(expected), "{path}: {}", shown.body);
+        assert!(!shown.body.contains("<script>alert") && !shown.body.contains("<b>"), "{path}");
+        assert!(!shown.body.contains(" style=") && !shown.body.contains("onclick"), "{path}");
+        let policy = shown.header("content-security-policy").unwrap();
+        assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+        assert_eq!(shown.header("x-content-type-options"), Some("nosniff"));
+        assert!(shown.body.len() < 100_000, "{path}: {}", shown.body.len());
+    }
+}
+
+#[tokio::test]
+async fn a_user_is_chosen_and_an_empty_store_is_no_error() {
+    let (server, _) = filled().await;
+    let first = page(&server, "/inspect", &[]).await;
+    assert!(
+        first.body.contains("<span class=\"quiet\">User</span> ada"),
+        "the only user is shown: {}",
+        first.body
+    );
+    let other = page(&server, "/inspect?user=eve", &[]).await;
+    assert!(other.body.contains("Nothing is stored for “eve” yet"), "{}", other.body);
+    assert!(
+        other.body.contains("<option selected>eve</option>") && other.body.contains("<option>ada</option>")
+    );
+    let empty = TestServer::new();
+    for path in ["/inspect", "/inspect/sessions", "/inspect/memories", "/inspect/requests", "/inspect/report"]
+    {
+        assert_eq!(page(&empty, path, &[]).await.status, 200, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_failure_is_a_page() {
+    let (server, memory) = filled().await;
+    for (path, status) in [
+        ("/inspect/sessions/none", 404),
+        (&format!("/inspect/memories/{memory}?user=eve"), 404),
+        ("/inspect/memories/x", 400),
+        ("/inspect/turns/00000000-0000-0000-0000-00000000ffff", 404),
+        ("/inspect?user=*", 400),
+    ] {
+        let shown = page(&server, path, &[]).await;
+        assert_eq!(shown.status, status, "{path}");
+        assert!(shown.body.starts_with("<!doctype html>"), "{path}: {}", shown.body);
+        assert!(shown.header("content-security-policy").is_some(), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_memory_is_searched_edited_deleted_restored_and_forgotten() {
+    let (server, id) = filled().await;
+    let found =
+        async |query: &str| page(&server, &format!("/inspect/memories?user=ada&{query}"), &[]).await.body;
+    assert!(found("q=rows").await.contains("alert(1)"));
+    assert!(found("q=glacier").await.contains("Nothing fits"));
+    assert!(found("q=rows&kind=todo").await.contains("Nothing fits"));
+    let path = |action: &str| format!("/inspect/memories/{id}{action}?user=ada");
+    let edited = submit(&server, &path("/edit"), "form_token=t1&content=rows+at+dawn", &FORM).await;
+    assert_eq!(edited.status, 303, "{}", edited.body);
+    let shown = page(&server, edited.header("location").unwrap(), &[]).await;
+    assert!(
+        shown.body.contains("The memory was edited") && shown.body.contains("rows at dawn"),
+        "{}",
+        shown.body
+    );
+    assert!(found("state=past&q=ROWS").await.contains("alert(1)"), "the former statement");
+    assert_eq!(submit(&server, &path("/delete"), "form_token=t1", &FORM).await.status, 303);
+    assert!(
+        found("state=deleted").await.contains("rows at dawn") && !found("").await.contains("rows at dawn")
+    );
+    assert_eq!(submit(&server, &path("/restore"), "form_token=t1", &FORM).await.status, 303);
+    assert!(found("").await.contains("rows at dawn"));
+    assert_eq!(
+        submit(&server, &path("/forget"), "form_token=t1", &FORM).await.status,
+        400,
+        "without the box"
+    );
+    assert_eq!(submit(&server, &path("/forget"), "form_token=t1&sure=yes", &FORM).await.status, 303);
+    assert_eq!(page(&server, &path(""), &[]).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_form_of_another_page_changes_nothing() {
+    let (server, id) = filled().await;
+    let before = server.heads().await;
+    let path = format!("/inspect/memories/{id}/delete?user=ada");
+    let own = ("origin", "http://localhost:8100");
+    for (form, headers) in [
+        ("form_token=t1", &[("cookie", "strata_form=t1")][..]),
+        ("form_token=t1", &[("origin", "http://localhost:3000"), ("cookie", "strata_form=t1")]),
+        ("form_token=t1", &[("origin", "null"), ("cookie", "strata_form=t1")]),
+        ("form_token=t2", &[own, ("cookie", "strata_form=t1")]),
+        ("form_token=", &[own, ("cookie", "strata_form=")]),
+        ("", &[own]),
+        ("form_token=t1", &[own, ("cookie", "strata_form=t1"), ("sec-fetch-site", "same-site")]),
+    ] {
+        assert_eq!(submit(&server, &path, form, headers).await.status, 403, "{form} {headers:?}");
+    }
+    assert_eq!(server.heads().await, before);
+}
+
+#[tokio::test]
+async fn with_keys_a_person_signs_in_and_sees_what_the_key_may_read() {
+    let (server, id) = filled().await;
+    let ada = key(&server, "ada", "read,write").await;
+    let (eve, reader, collector) = (
+        key(&server, "eve", "read,write").await,
+        key(&server, "ada", "read").await,
+        key(&server, "ada", "write").await,
+    );
+    let refused = page(&server, "/inspect/memories?kind=fact", &[]).await;
+    assert_eq!(refused.header("location"), Some("/inspect/sign-in?next=%2Finspect%2Fmemories%3Fkind%3Dfact"));
+    assert_eq!(page(&server, "/", &[]).await.status, 303);
+    assert_eq!(server.get("/").await.status, 401, "a program still needs its key");
+    let form = page(&server, "/inspect/sign-in", &[]).await;
+    assert_eq!(form.status, 200);
+    assert!(form.header("set-cookie").unwrap().contains("HttpOnly; SameSite=Strict"));
+    let sign_in = async |key: &str| {
+        submit(&server, "/inspect/sign-in", &format!("form_token=t1&next=/inspect/report&key={key}"), &FORM)
+            .await
+    };
+    for wrong in ["", "x", "strata_00000000000000000000000000000000", &collector] {
+        let answer = sign_in(wrong).await;
+        assert!(answer.status == 401 && answer.header("set-cookie").is_none(), "{wrong}: {}", answer.body);
+    }
+    let signed_in = sign_in(&ada).await;
+    assert_eq!((signed_in.status.as_u16(), signed_in.header("location")), (303, Some("/inspect/report")));
+    let cookie = signed_in.header("set-cookie").unwrap();
+    assert!(
+        cookie.starts_with("strata_inspector=strata_") && cookie.contains("HttpOnly; SameSite=Strict"),
+        "{cookie}"
+    );
+    assert!(cookie.contains("Path=/inspect;"), "{cookie}");
+    let with = |key: &str| format!("strata_inspector={key}; strata_form=t1");
+    let (ada, eve, reader) = (with(&ada), with(&eve), with(&reader));
+    let memory = format!("/inspect/memories/{id}");
+    let shown = page(&server, &memory, &[("cookie", &ada)]).await;
+    assert!(
+        shown.status == 200 && shown.body.contains("Sign out") && shown.body.contains("Destroy it"),
+        "{}",
+        shown.body
+    );
+    assert_eq!(page(&server, &memory, &[("cookie", &eve)]).await.status, 404);
+    assert_eq!(page(&server, "/inspect?user=eve", &[("cookie", &ada)]).await.status, 403);
+    let read = page(&server, &memory, &[("cookie", &reader)]).await;
+    assert!(read.status == 200 && !read.body.contains("Destroy it"), "{}", read.body);
+    let delete = format!("{memory}/delete");
+    let submit_as =
+        async |cookie: &str| submit(&server, &delete, "form_token=t1", &[FORM[0], ("cookie", cookie)]).await;
+    assert_eq!(submit_as(&reader).await.status, 403, "a key that only reads");
+    assert_eq!(submit_as(&eve).await.status, 404, "a key of another user");
+    assert_eq!(submit_as(&ada).await.status, 303);
+    // The cookie opens the inspector and nothing else.
+    let api = server
+        .send(request(Method::GET, "/memories").header("cookie", &ada).body(Body::empty()).unwrap())
+        .await;
+    assert_eq!(api.status, 401);
+    let out = submit(&server, "/inspect/sign-out", "form_token=t1", &[FORM[0], ("cookie", &ada)]).await;
+    assert!(
+        out.header("set-cookie").unwrap().contains("strata_inspector=; ")
+            && out.header("set-cookie").unwrap().contains("Max-Age=0")
+    );
+}
+
+#[tokio::test]
+async fn a_megabyte_is_shown_in_parts() {
+    let server = TestServer::new();
+    let long = "<西湖>".repeat(80_000);
+    let said = json!([{"role": "user", "content": long}]);
+    server.post("/turns", json!({"user_id": "ada", "session_id": "s", "messages": said})).await;
+    let list = page(&server, "/inspect/sessions/s?user=ada", &[]).await;
+    assert!(
+        list.body.len() < 100_000 && list.body.contains("Read the other 318400 characters"),
+        "{}",
+        list.body.len()
+    );
+    let turns = server.get("/sessions/s/turns?user_id=ada").await.json();
+    let turn = turns["turns"][0]["id"].as_str().unwrap().to_owned();
+    let part = page(&server, &format!("/inspect/turns/{turn}?user=ada&page=2"), &[]).await;
+    assert!(part.body.contains("Part 2 of 23") && part.body.len() < 100_000, "{}", part.body.len());
+    for path in [
+        "/inspect",
+        "/inspect/sessions/s/prompt",
+        "/inspect/sessions/s/summaries",
+        "/inspect/sessions/s/state",
+    ] {
+        let shown = page(&server, &format!("{path}?user=ada"), &[]).await;
+        assert!(shown.status == 200 && shown.body.len() < 100_000, "{path}: {}", shown.body.len());
+    }
+}
+
+#[tokio::test]
+async fn long_lists_have_pages() {
+    let server = TestServer::new();
+    for number in 0..45 {
+        let body = json!({"user_id": "ada", "session_id": format!("s{number:02}"), "messages": [{"role": "user", "content": "hello"}]});
+        server.post("/turns", body).await;
+        server.post("/memories", json!({"user_id": "ada", "text": format!("fact number {number:02}")})).await;
+    }
+    let body = async |path: &str| page(&server, path, &[]).await.body;
+    let first = body("/inspect/sessions?user=ada").await;
+    assert!(first.contains("s44") && !first.contains("s03<") && first.contains("page=2"), "{first}");
+    assert!(body("/inspect/sessions?user=ada&page=2").await.contains("s03<"));
+    let first = body("/inspect/memories?user=ada").await;
+    assert!(
+        first.contains("number 44") && !first.contains("number 04") && first.contains("after=40"),
+        "{first}"
+    );
+    assert!(body("/inspect/memories?user=ada&after=40").await.contains("number 04"));
+}
+
+#[tokio::test]
+async fn a_complaint_is_filed_on_the_page_of_its_request() {
+    let (server, _) = filled().await;
+    server.post("/search", json!({"user_id": "ada", "query": "what is the boat called"})).await;
+    let rows: Value = server.get("/requests?user_id=ada").await.json();
+    let path = format!("/inspect/requests/{}", rows["requests"][0]["id"].as_str().unwrap());
+    let form = "form_token=t1&text=it+forgot+the+harbour&meaning=yes";
+    let filed = submit(&server, &format!("{path}/feedback?user=ada"), form, &FORM).await;
+    assert_eq!(filed.status, 303, "{}", filed.body);
+    let shown = page(&server, filed.header("location").unwrap(), &[]).await.body;
+    assert!(shown.contains("it forgot the harbour") && shown.contains("Your complaint was filed"), "{shown}");
+    assert_eq!(server.get("/report?user_id=ada").await.json()["failures"]["complaints"], 1);
+    // A rehearsal leaves no row.
+    page(&server, "/inspect/try?user=ada&q=boat", &[]).await;
+    assert_eq!(server.get("/requests?user_id=ada").await.json()["requests"].as_array().unwrap().len(), 1);
+}

@@ -1,0 +1,166 @@
+//! The inspector in a real browser, with the real binary. `inspector.mjs` drives the browser; screenshots go to
+//! `target/screenshots`.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+use support::{Client, Server, node_folder, show};
+
+/// Where Debian's package puts the browser.
+const CHROMIUM: &str = "/usr/bin/chromium";
+
+#[test]
+fn every_page_works_in_a_browser() {
+    let folder = node_folder();
+    assert!(
+        folder.join("node_modules/playwright-core").is_dir() && Path::new(CHROMIUM).is_file(),
+        "no browser at {CHROMIUM} or no packages at {}; `cargo xtask check` installs them",
+        folder.display()
+    );
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(&directory.path().join("inspected.db"));
+    let mut client = server.client();
+    let pages = fill(&mut client);
+    let screenshots: PathBuf = [env!("CARGO_MANIFEST_DIR"), "../../target/screenshots"].iter().collect();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/inspector.mjs");
+    let output = Command::new("node")
+        .arg(&script)
+        .arg(format!("http://{}", server.address()))
+        .args([folder.canonicalize().unwrap(), screenshots, CHROMIUM.into()])
+        .arg(pages.to_string())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}\n{}", show(&output), server.log());
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
+}
+
+fn post(client: &mut Client, path: &str, body: &Value) -> Value {
+    let answer = client.post(path, body).unwrap();
+    assert!(answer.status < 300, "{path}: {}", answer.text());
+    answer.json()
+}
+
+#[allow(clippy::disallowed_methods, reason = "the charts show the last weeks")]
+fn now() -> jiff::Timestamp {
+    jiff::Timestamp::now()
+}
+
+/// Fills the store with a few weeks of a person's conversations, and returns the pages to open.
+fn fill(client: &mut Client) -> Value {
+    let now = now();
+    let at = |days: i64| (now - jiff::SignedDuration::from_hours(24 * days)).to_string();
+    for day in (0..28).rev() {
+        let messages: Vec<Value> = (0..(day * 7) % 5 + 1)
+            .flat_map(|number| {
+                [
+                    json!({"role": "user", "content": format!("Day {day}, note {number}: the tide was high at {}:30 and the wind came from the west.", 6 + number), "created_at": at(day)}),
+                    json!({"role": "assistant", "content": "Noted. Shall I put it into the log of the harbour?", "created_at": at(day)}),
+                ]
+            })
+            .collect();
+        post(
+            client,
+            "/turns",
+            &json!({"session_id": format!("harbour log {:02}", 28 - day), "messages": messages}),
+        );
+    }
+    let pump = json!([
+        {"role": "user", "content": "The bilge pump of the Petrel runs all night. What could it be?"},
+        {"role": "assistant", "content": "Found: the float switch sticks. I suspect that the hull has a leak.\n\n- [ ] dry the bilge\n- [x] check the fuse\n- [ ] look at the stern gland"},
+        {"role": "user", "content": "The stern gland drips, about a drop a second."},
+        {"role": "assistant", "content": "Root cause: the packing of the stern gland is worn. We decided to replace it on Saturday.\n\n```\nbilge: 12 mm\npump: 4.2 A\n```"},
+        {"role": "user", "content": "船尾的水泵周六修好了，谢谢。"},
+        {"role": "assistant", "content": "太好了，水泵已经修好，我记下来了。"},
+    ]);
+    post(client, "/turns", &json!({"session_id": "petrel: bilge pump", "messages": pump}));
+    let hostile = "<script>globalThis.hacked = 1</script><img src=x onerror=\"globalThis.hacked = 2\">";
+    let long =
+        format!("A log of the engine. {hostile} {}", "rpm 1800, oil 3.1 bar, water 71 °C; ".repeat(28_000));
+    let odd =
+        json!([{"role": "user", "content": hostile}, {"role": "tool", "name": "read_log", "content": long}]);
+    let odd = post(client, "/turns", &json!({"session_id": "odd <b>session</b>", "messages": odd}));
+    let huge_turn = text(&odd["turns"][1]["id"]);
+    let mut add = |statement: &str, kind: &str| -> String {
+        let added = post(
+            client,
+            "/memories",
+            &json!({"text": statement, "metadata": {"kind": kind}, "infer": false}),
+        );
+        text(&added["results"][0]["id"])
+    };
+    for statement in [
+        "Lives aboard the Petrel in the outer harbour",
+        "Prefers to be answered in short sentences",
+        "The sister Ilse moved to Trieste in spring",
+        "Has to renew the radio licence before June",
+        "每周三晚上去合唱团",
+        "Keeps a kayak under the pier",
+    ] {
+        add(statement, "fact");
+    }
+    let choir = add("Sings in the choir on Tuesdays", "fact");
+    let hostile_memory = add(hostile, "fact");
+    drop(add);
+    let path = format!("/memories/{choir}");
+    let edited = json!({"text": "Sings in the choir on Thursdays"}).to_string();
+    let edited =
+        client.send("PUT", &path, &[("Content-Type", "application/json")], edited.as_bytes()).unwrap();
+    assert_eq!(edited.status, 200, "{}", edited.text());
+    let mut request = String::new();
+    for number in 0..26 {
+        let questions = [
+            "Which day is the choir?",
+            "Where does Ilse live?",
+            "What is wrong with the bilge pump?",
+            "水泵修好了吗？",
+        ];
+        let body = json!({"query": questions[number % questions.len()], "explain": number < 4});
+        let answer = post(client, "/search", &body);
+        if number == 0 {
+            request = text(&answer["request_id"]);
+        }
+    }
+    let pump = "/inspect/sessions/petrel%3A%20bilge%20pump";
+    json!({
+        "paths": {
+            "overview": "/inspect",
+            "empty": "/inspect?user=nobody",
+            "sessions": "/inspect/sessions",
+            "session": pump,
+            "state": format!("{pump}/state"),
+            "summaries": format!("{pump}/summaries"),
+            "prompt": format!("{pump}/prompt"),
+            "odd-session": "/inspect/sessions/odd%20%3Cb%3Esession%3C%2Fb%3E",
+            "turn": format!("/inspect/turns/{huge_turn}"),
+            "memories": "/inspect/memories",
+            "memories-past": "/inspect/memories?state=past",
+            "memories-nothing": "/inspect/memories?q=zeppelin",
+            "memory": format!("/inspect/memories/{choir}"),
+            "requests": "/inspect/requests",
+            "request": format!("/inspect/requests/{request}"),
+            "try": "/inspect/try?q=Which+day+is+the+choir%3F+My+brother+lives+in+Bergen.",
+            "try-empty": "/inspect/try",
+            "report": "/inspect/report",
+            "sign-in": "/inspect/sign-in",
+        },
+        "hostile": [
+            "/inspect", "/inspect/memories", format!("/inspect/memories/{hostile_memory}"),
+            "/inspect/sessions", "/inspect/sessions/odd%20%3Cb%3Esession%3C%2Fb%3E", format!("/inspect/turns/{huge_turn}"),
+            "/inspect/sessions/odd%20%3Cb%3Esession%3C%2Fb%3E/prompt", "/inspect/try?q=%3Cscript%3EglobalThis.hacked%3D3%3C%2Fscript%3E",
+            "/inspect/memories?q=%22%3E%3Cscript%3EglobalThis.hacked%3D4%3C%2Fscript%3E",
+        ],
+        "huge": [
+            format!("/inspect/turns/{huge_turn}"), format!("/inspect/turns/{huge_turn}?page=3"),
+            "/inspect/sessions/odd%20%3Cb%3Esession%3C%2Fb%3E", "/inspect/sessions/odd%20%3Cb%3Esession%3C%2Fb%3E/prompt",
+        ],
+        "memory": format!("/inspect/memories/{choir}"),
+        "request": format!("/inspect/requests/{request}"),
+    })
+}
