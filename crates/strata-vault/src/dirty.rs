@@ -80,6 +80,7 @@ impl Dirty {
             | Change::RetryJob { .. }
             | Change::PruneJobs { .. }
             | Change::AddRequest(_)
+            | Change::AddFeedback { .. }
             | Change::PruneRequests { .. }
             | Change::PruneIdempotency { .. } => {}
         }

@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use strata_core::job::Job;
 use strata_core::key::{ApiKey, KeyHash};
 use strata_core::metric::RequestMetric;
 use strata_core::ports::{Clock, IdSource};
 use strata_core::store::{
-    Applied, ChangeSet, CheckDepth, Head, Health, Hit, Item, JobQuery, KeyQuery, LeaseRequest, MemoryQuery,
-    MetricQuery, Page, Segment, SegmentSize, StoredVector, SummaryQuery, TextQuery, TurnQuery,
+    Applied, ChangeSet, CheckDepth, Growth, Head, Health, Hit, Item, JobQuery, KeyQuery, LeaseRequest,
+    MemoryQuery, MetricQuery, Page, Segment, SegmentSize, StoredVector, SummaryQuery, TextQuery, TurnQuery,
 };
 use strata_core::summary::Summary;
 use strata_core::{Error, Memory, MemoryId, Result, Session, SessionId, Store, Turn, UserId};
@@ -224,6 +225,18 @@ impl Store for VaultStore {
 
     async fn lease_job(&self, request: &LeaseRequest) -> Result<Option<Job>> {
         self.vault.index.lease_job(request).await
+    }
+
+    async fn job_enqueued(&self) {
+        self.vault.index.job_enqueued().await;
+    }
+
+    async fn growth(&self, user: &UserId, since: Timestamp) -> Result<Growth> {
+        self.vault.index.growth(user, since).await
+    }
+
+    fn unreadable(&self, user: &UserId) -> u64 {
+        self.vault.index.unreadable(user)
     }
 
     async fn requests(&self, user: &UserId, query: &MetricQuery) -> Result<Vec<RequestMetric>> {

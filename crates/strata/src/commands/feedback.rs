@@ -1,9 +1,9 @@
 //! `strata feedback`: files that a request forgot something.
 
-use strata_core::RequestId;
 use strata_core::metric::FeedbackKind;
 use strata_server::wire::RequestResponse;
 
+use super::ids::{self, IdText};
 use super::{Context, JsonArgs, UserArgs};
 use crate::failure::Outcome;
 use crate::output::Output;
@@ -18,7 +18,7 @@ use crate::output::Output;
 pub(crate) struct Args {
     /// The id of the request, from `strata search --json`, or from the header `X-Strata-Request-Id`
     #[arg(value_name = "REQUEST")]
-    request: RequestId,
+    request: IdText,
     /// The complaint in your own words
     #[arg(value_name = "TEXT", default_value = "")]
     text: String,
@@ -32,9 +32,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
-    let Args { request, text, kind, user: UserArgs { user }, json: JsonArgs { json } } = args;
+    let Args { request, text, kind, user, json: JsonArgs { json } } = args;
+    let user = user.of(context);
     context.existing_store()?;
     let engine = context.engine_to_write().await?;
+    let request = ids::request(&engine, &user, &request).await?;
     let row = engine.reporting.complain(&user, request, kind, &text).await?;
     if json {
         output.json(&RequestResponse::new(&user, &row))?;
