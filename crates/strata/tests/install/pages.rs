@@ -152,11 +152,6 @@ struct Script {
 
 const MARK: &str = "@@ ";
 
-/// Commands that not every build has. They are skipped where the program does not list them.
-const OPTIONAL: [&str; 2] = ["demo", "restore"];
-
-const SKIPPED: &str = "not in this build";
-
 impl Script {
     fn of(page: &str, port: &str) -> Self {
         let stop = "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n";
@@ -203,12 +198,6 @@ impl Script {
         }
         for (command, promised) in commands {
             let number = self.promises.len();
-            let command = match OPTIONAL.iter().find(|name| command.starts_with(&format!("strata {name} "))) {
-                Some(name) => {
-                    format!("if strata help | grep -q '^  {name} '; then\n{command}\nelse echo {SKIPPED}\nfi")
-                }
-                None => command,
-            };
             writeln!(self.text, "echo '{MARK}{number}'\n{{\n{command}\n}} 2>&1\necho\necho '{MARK}end'")
                 .unwrap();
             self.promises.push(promised);
@@ -220,10 +209,7 @@ impl Script {
         let mut unmet = Vec::new();
         for (number, promised) in self.promises.iter().enumerate() {
             let printed = output.split(&format!("{MARK}{number}\n")).nth(1).unwrap_or_default();
-            let mut lines = printed.split(MARK).next().unwrap_or_default().lines().peekable();
-            if lines.peek() == Some(&SKIPPED) {
-                continue;
-            }
+            let mut lines = printed.split(MARK).next().unwrap_or_default().lines();
             for line in promised {
                 if line.trim() != "…" && !lines.any(|printed| has_words(printed, line)) {
                     unmet.push(line.clone());
