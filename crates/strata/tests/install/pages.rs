@@ -63,6 +63,17 @@ fn the_page_about_operations_runs() {
 }
 
 #[test]
+fn the_examples_of_the_proxy_and_of_mem0_run() {
+    for page in ["docs/proxy.md", "docs/mem0.md"] {
+        let newcomer = Newcomer::with_packages();
+        let serve = "```sh\nstrata serve --upstream https://api.openai.com/v1 &\n```\n";
+        let text = serve.to_owned() + &std::fs::read_to_string(root().join(page)).unwrap();
+        newcomer.follow_text(page, &text, &packages().join("venv"));
+        assert_eq!(newcomer.model.received().len(), usize::from(page == "docs/proxy.md"));
+    }
+}
+
+#[test]
 fn the_pages_of_the_packages_run() {
     let newcomer = Newcomer::with_packages();
     for (page, package) in [("packages/python/README.md", ".whl"), ("packages/npm/README.md", ".tgz")] {
@@ -138,6 +149,7 @@ impl Newcomer {
         shell.env("PIP_NO_INDEX", "1").env("PIP_DISABLE_PIP_VERSION_CHECK", "1");
         // The application that gets a memory has its own packages.
         shell.env("OPENAI_API_KEY", "sk-test").env("PYTHONPATH", site_packages());
+        shell.env("MEM0_TELEMETRY", "False");
         shell
     }
 }
