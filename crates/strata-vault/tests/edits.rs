@@ -47,7 +47,8 @@ async fn found(store: &VaultStore, words: &str) -> Vec<String> {
 }
 
 async fn problems(store: &VaultStore) -> Vec<String> {
-    store.check(CheckDepth::Quick).await.unwrap().problems
+    assert!(store.check(CheckDepth::Quick).await.unwrap().problems.is_empty(), "the store can serve");
+    store.check(CheckDepth::Thorough).await.unwrap().problems
 }
 
 /// All Markdown files below a folder.

@@ -16,6 +16,7 @@ mod models;
 mod prompting;
 mod recording;
 mod serving;
+mod vault;
 
 #[path = "../support/model.rs"]
 mod model;
