@@ -79,20 +79,3 @@ fn a_change_is_taken_back() {
     let found = machine.run(&["search", "what does Uri collect"]).ok();
     assert!(found.contains("stamps") && !found.contains("clocks"), "{found}");
 }
-
-#[test]
-fn the_designs_embedding_model_names_an_embedder() {
-    let machine = Machine::new();
-    let ran = machine.run(&[
-        "doctor",
-        "--quick",
-        "--setting",
-        "embedding_model=text-embedding-3-small",
-        "--setting",
-        "openai_base_url=http://127.0.0.1:9/v1",
-    ]);
-    assert!(ran.stdout.contains("`text-embedding-3-small`"), "{}", ran.stdout);
-    let ran =
-        machine.run(&["doctor", "--quick", "--setting", "embedding_model=x", "--setting", "embedder=words"]);
-    assert!(ran.stdout.contains("the built-in word vectors alone"), "{}", ran.stdout);
-}
