@@ -279,7 +279,7 @@ mod tests {
         let patched =
             parse("---\n{id: a, mine: [1, 2]}\n---\nx\n").with(&[("id", Some("b".to_owned()))], "x");
         let read = parse(&patched);
-        assert_eq!(Value::Object(read.fields.clone()), json!({"id": "b", "mine": [1, 2]}), "{patched}");
+        assert_eq!(Value::Object(read.fields), json!({"id": "b", "mine": [1, 2]}), "{patched}");
     }
 
     #[test]
@@ -323,7 +323,7 @@ mod tests {
         fn any_text_comes_back(body in "(?s)[^\0]{0,200}", value in "(?s)[^\0]{0,60}") {
             let written = Document::default().with(&[("key", Some(text(&value)))], &body);
             let read = parse(&written);
-            prop_assert_eq!(read.body(), body.clone());
+            prop_assert_eq!(&read.body(), &body);
             prop_assert_eq!(read.fields["key"].as_str(), Some(value.as_str()));
             // A later change of a key leaves the text alone.
             let changed = parse(&read.with(&[("key", Some("other".to_owned()))], &body));

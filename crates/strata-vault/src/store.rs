@@ -108,8 +108,8 @@ impl VaultStore {
         self.calls.send(call).map_err(|_| stopped())
     }
 
-    /// The files that cannot be used, each with its reason.
-    async fn problems(&self) -> Result<Vec<String>> {
+    /// The files that cannot be used, each with its line and reason.
+    pub async fn problems(&self) -> Result<Vec<String>> {
         let vault = Arc::clone(&self.vault);
         let problems = blocking(move || vault.snapshot().problems()).await?;
         let more = problems.len().saturating_sub(LISTED_PROBLEMS);
@@ -258,7 +258,10 @@ impl Store for VaultStore {
     async fn check(&self, depth: CheckDepth) -> Result<Health> {
         let mut health = self.vault.index.check(depth).await?;
         health.location = format!("vault:{}", self.vault.root.display());
-        health.problems.extend(self.problems().await?);
+        // A file that a person has to correct does not make the store unfit to serve.
+        if depth == CheckDepth::Thorough {
+            health.problems.extend(self.problems().await?);
+        }
         Ok(health)
     }
 

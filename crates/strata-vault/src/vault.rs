@@ -56,8 +56,10 @@ impl Vault {
         let presence = open_lock(&private.join("open.lock"))?;
         let alone = presence.try_lock().is_ok();
         let has_both = [INDEX, SNAPSHOT].iter().all(|name| private.join(name).exists());
-        if !has_both && alone {
-            wipe(&private)?;
+        match (has_both, alone) {
+            (true, _) => {}
+            (false, true) => wipe(&private)?,
+            (false, false) => return Err(in_use()),
         }
         let mut snapshot = Snapshot::open(&private.join(SNAPSHOT))?;
         if alone && snapshot.mark(BUILT)?.is_none() {
@@ -119,8 +121,29 @@ impl Vault {
     }
 }
 
+/// Removes the index of a vault, so that it is built again from the files when the vault is opened next. Fails while a process
+/// has the vault open.
+pub fn remove_index(root: &Path) -> Result<()> {
+    let private = root.join(PRIVATE);
+    if !private.is_dir() {
+        return Ok(());
+    }
+    let _lock = lock(root)?;
+    let presence = open_lock(&private.join("open.lock"))?;
+    presence.try_lock().map_err(|_| in_use())?;
+    wipe(&private)
+}
+
+fn in_use() -> Error {
+    Error::unavailable(
+        "another Strata process has this vault open; stop it first, so that the index can be built again",
+    )
+}
+
 /// Locks the files of a vault.
 pub(crate) fn lock(root: &Path) -> Result<File> {
+    // The folder may have been deleted while the vault was open.
+    make_private(&root.join(PRIVATE))?;
     let lock = open_lock(&root.join(PRIVATE).join("files.lock"))?;
     lock.lock().map_err(|error| unlocked(&error))?;
     Ok(lock)

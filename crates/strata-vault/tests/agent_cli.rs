@@ -71,7 +71,7 @@ async fn the_folder_is_read_without_a_change() {
         store.summaries(&me, &query).await.unwrap().iter().map(|summary| summary.level).collect();
     levels.sort_unstable();
     assert_eq!(levels, [1, 1, 2, 3]);
-    assert!(store.check(CheckDepth::Quick).await.unwrap().problems.is_empty());
+    assert!(store.check(CheckDepth::Thorough).await.unwrap().problems.is_empty());
     store.close().await.unwrap();
     assert_eq!(files(folder.path()), before, "nothing is written without need");
 }

@@ -11,10 +11,11 @@ mod support;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use strata_core::memory::MemoryNotes;
 use strata_core::ports::IdSource;
@@ -27,6 +28,9 @@ use uuid::Uuid;
 
 /// The variable that makes this test program a writer, and the folder that it writes to.
 const CHILD: &str = "STRATA_VAULT_CHILD";
+
+/// A moment to kill at may pass unseen.
+const LONGEST_WAIT: Duration = Duration::from_millis(1_500);
 
 /// Ids that differ between processes.
 struct Ids(u64, std::sync::atomic::AtomicU64);
@@ -133,13 +137,14 @@ fn spawn(mode: &str, root: &Path) -> Child {
         .env(CHILD, format!("{mode} {}", root.display()))
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
+        .process_group(0)
         .spawn()
         .unwrap()
 }
 
-/// Lets a child work until it has acknowledged `acks` lines and some milliseconds more, kills it, and returns what it has
-/// acknowledged.
-fn kill_after(mut child: Child, acks: usize, wait: Duration) -> Vec<String> {
+/// Lets a child work until it has acknowledged `acks` lines and `until` holds, kills it with everything that it has started, and
+/// returns what it has acknowledged.
+fn kill_after(mut child: Child, acks: usize, until: impl Fn() -> bool) -> Vec<String> {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut seen = Vec::new();
     while seen.len() < acks {
@@ -150,8 +155,12 @@ fn kill_after(mut child: Child, acks: usize, wait: Duration) -> Vec<String> {
             seen.push(line[at + 4..].to_owned());
         }
     }
-    std::thread::sleep(wait);
-    child.kill().unwrap();
+    let start = Instant::now();
+    while !until() && start.elapsed() < LONGEST_WAIT && child.try_wait().unwrap().is_none() {
+        std::thread::yield_now();
+    }
+    let group = rustix::process::Pid::from_child(&child);
+    let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     child.wait().unwrap();
     for line in lines.map_while(Result::ok) {
         // The last line may be cut off.
@@ -212,9 +221,9 @@ async fn a_kill_during_writes_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let mut acknowledged = Vec::new();
     for round in 0..rounds() {
-        let wait = Duration::from_millis(10 + round * 37 % 150);
         let child = spawn("write", folder.path());
-        acknowledged.extend(kill_after(child, 12, wait).into_iter().filter(|line| line.contains(' ')));
+        let acks = 5 + round as usize * 17 % 60;
+        acknowledged.extend(kill_after(child, acks, || true).into_iter().filter(|line| line.contains(' ')));
         let store = check(folder.path()).await;
         expect_acknowledged(&store, &acknowledged).await;
         store.close().await.unwrap();
@@ -238,7 +247,11 @@ async fn a_kill_during_a_look_at_edited_files_loses_nothing() {
             fs::write(&file, text.replace(&format!("version {round}"), &format!("version {}", round + 1)))
                 .unwrap();
         }
-        kill_after(spawn("open", folder.path()), 1, Duration::from_millis(round * 53 % 250));
+        // Each edit that was taken in leaves a former version among the deleted files.
+        let deleted = folder.path().join("entries/global/deleted");
+        let before = files(&deleted).len();
+        let some = round as usize * 11 % 60;
+        kill_after(spawn("open", folder.path()), 1, || files(&deleted).len() >= before + some);
         let store = check(folder.path()).await;
         let query = MemoryQuery::new(MemorySelect::Current { as_of: None });
         let current = store.memories(&UserId::default(), &query).await.unwrap();
@@ -257,12 +270,13 @@ async fn a_kill_during_a_commit_loses_nothing() {
     let git = Git::new(folder.path(), options().clock).unwrap();
     let mut acknowledged = Vec::new();
     for round in 0..rounds() {
-        // The first commit begins when the vault is opened, the next ones after a second.
-        let wait = Duration::from_millis(round * 331 % 1_300);
+        // A commit begins when the vault is opened, and holds this lock; later ones follow after a second of writes.
+        let lock = folder.path().join(".git/index.lock");
         let child = spawn("git", folder.path());
-        acknowledged.extend(kill_after(child, 4, wait).into_iter().filter(|line| line.contains(' ')));
-        // Git goes on for a moment without its parent; a lock that it leaves is old by the test's clock.
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        let acks = if round % 2 == 0 { 3 } else { 60 };
+        acknowledged
+            .extend(kill_after(child, acks, || lock.exists()).into_iter().filter(|line| line.contains(' ')));
+        // A lock that was left behind is old by the test's clock.
         let store = check(folder.path()).await;
         expect_acknowledged(&store, &acknowledged).await;
         store.close().await.unwrap();

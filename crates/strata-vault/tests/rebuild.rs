@@ -237,7 +237,7 @@ async fn a_deleted_index_is_built_again_with_equal_content() {
     let applied = store.apply(&UserId::default(), again).await.unwrap();
     assert!(applied.replayed);
     assert_eq!(applied.turns.iter().map(|turn| turn.seq).collect::<Vec<_>>(), [2, 3]);
-    assert!(store.check(strata_core::store::CheckDepth::Quick).await.unwrap().problems.is_empty());
+    assert!(store.check(strata_core::store::CheckDepth::Thorough).await.unwrap().problems.is_empty());
     store.close().await.unwrap();
     // The whole private folder may go as well.
     std::fs::remove_dir_all(folder.path().join(".strata")).unwrap();
@@ -281,6 +281,51 @@ async fn forgetting_removes_the_files() {
     delete_index(folder.path());
     let store = open(folder.path()).await;
     assert_eq!(content(&store).await, left);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_in_use_is_not_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    apply(&store, &UserId::default(), 1, vec![append("s", vec![turn(1, "still here")])]).await;
+    let before = content(&store).await;
+    let error = strata_vault::remove_index(folder.path()).unwrap_err();
+    assert!(error.message().contains("another Strata process"), "{error}");
+    // If a person deletes it nevertheless, no other process opens half of it.
+    delete_index(folder.path());
+    assert!(strata_vault::VaultStore::open(folder.path(), support::options()).await.is_err());
+    let _ = store.close().await;
+    drop(store);
+    let store = open(folder.path()).await;
+    assert_eq!(content(&store).await, before);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_share_a_vault() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, two) = (open(folder.path()).await, open(folder.path()).await);
+    for number in 0..6 {
+        let store = if number % 2 == 0 { &one } else { &two };
+        apply(store, &UserId::default(), 1, vec![append("s", vec![turn(number, "said")])]).await;
+    }
+    apply(
+        &two,
+        &UserId::default(),
+        2,
+        vec![Change::HideTurns {
+            ids: vec![TurnId(id(0))],
+            hidden: Some(Hidden { reason: HiddenReason::Deleted, at: at(2) }),
+        }],
+    )
+    .await;
+    apply(&one, &UserId::default(), 3, vec![Change::HideTurns { ids: vec![TurnId(id(0))], hidden: None }])
+        .await;
+    let before = content(&one).await;
+    one.close().await.unwrap();
+    two.close().await.unwrap();
+    delete_index(folder.path());
+    let store = open(folder.path()).await;
+    assert_eq!(content(&store).await, before);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -199,7 +199,7 @@ impl Config {
     /// uses. The setting `embedder` goes before it.
     fn use_embedding_model(&mut self) {
         let Some(model) = self.models.embedding_model.clone() else { return };
-        if self.models.embedder != EmbedderChoice::default() {
+        if self.origin("embedder") != given::DEFAULT {
             return;
         }
         let base = || self.learning.base_url.clone().unwrap_or_else(|| OPENAI.to_owned());

@@ -1,6 +1,6 @@
 //! `strata vault`: the history of a vault, its index, and copies of a store as a vault.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Subcommand;
@@ -10,7 +10,7 @@ use strata::config::{StoreUrl, VaultFolder};
 use strata_core::Store;
 use strata_core::store::CheckDepth;
 use strata_import::Transferred;
-use strata_vault::{Git, Progress};
+use strata_vault::{Git, Progress, VaultStore};
 
 use super::{Context, JsonArgs};
 use crate::failure::{Failure, Outcome};
@@ -121,40 +121,28 @@ async fn look(context: &Context, output: &mut Output) -> Outcome {
 
 async fn rebuild(context: &Context, output: &mut Output) -> Outcome {
     context.existing_store()?;
-    remove_index(&vault(context)?.path)?;
+    strata_vault::remove_index(&vault(context)?.path)?;
     look(context, output).await
 }
 
-/// Removes the index and the snapshot. A process that has the vault open keeps its own until it closes.
-fn remove_index(vault: &Path) -> Outcome {
-    for name in ["index.db", "index.db-wal", "index.db-shm"] {
-        match std::fs::remove_file(vault.join(".strata").join(name)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Failure::Failed(error.into()));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-async fn open(context: &Context, progress: Option<Progress>) -> Outcome<Arc<dyn Store>> {
+async fn open(context: &Context, progress: Option<Progress>) -> Outcome<Arc<VaultStore>> {
     let opened = strata::open_vault(vault(context)?, progress).await;
-    let store: Arc<dyn Store> = Arc::new(opened.map_err(|error| context.not_opened(error))?);
-    context.close_later(Arc::clone(&store));
+    let store = Arc::new(opened.map_err(|error| context.not_opened(error))?);
+    context.close_later(store.clone());
     Ok(store)
 }
 
-async fn report(store: &dyn Store, output: &mut Output) -> Outcome {
+async fn report(store: &VaultStore, output: &mut Output) -> Outcome {
     let health = store.check(CheckDepth::Quick).await?;
     output.line(format_args!(
         "{} turns and {} memories in {} sessions",
         health.turns, health.memories, health.sessions
     ))?;
-    for problem in &health.problems {
+    let problems = store.problems().await?;
+    for problem in &problems {
         output.line(format_args!("{problem}"))?;
     }
-    match health.problems.len() {
+    match problems.len() {
         0 => Ok(()),
         count => Err(Failure::failed(format!("{count} files cannot be used"))),
     }

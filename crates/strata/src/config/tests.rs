@@ -140,6 +140,33 @@ fn the_data_directory_moves_the_default_store_only() {
 }
 
 #[test]
+fn a_memory_path_is_a_vault_unless_a_store_is_named() {
+    let flags = [("memory_path", "notes"), ("start_watcher", "true"), ("enable_git_versioning", "true")];
+    let config = with_flags(&flags).unwrap();
+    let vault = VaultFolder { path: "notes".into(), watch: true, git: true };
+    assert_eq!(config.store, StoreUrl::Vault(vault));
+    assert_eq!(config.origin("store"), "`memory_path`");
+    let config = with_flags(&[("memory_path", "notes"), ("store", "vault:other")]).unwrap();
+    assert_eq!(config.store, StoreUrl::Vault(VaultFolder::new("other")));
+}
+
+#[test]
+fn an_embedding_model_names_an_embedder_unless_one_is_set() {
+    let remote =
+        |url: &str, model: &str| EmbedderChoice::Remote { url: url.to_owned(), model: model.to_owned() };
+    let check = |flags: &[(&str, &str)], expected| {
+        assert_eq!(with_flags(flags).unwrap().models.embedder, expected, "{flags:?}");
+    };
+    let small = ("embedding_model", "text-embedding-3-small");
+    check(&[small], remote("https://api.openai.com/v1", "text-embedding-3-small"));
+    check(&[small, ("openai_base_url", "http://h/v1")], remote("http://h/v1", "text-embedding-3-small"));
+    check(&[small, ("embedder", "words")], EmbedderChoice::Words);
+    check(&[small, ("embedder", "builtin")], EmbedderChoice::Builtin);
+    check(&[("embedding_model", "onnx:models/e5")], EmbedderChoice::Onnx("models/e5".into()));
+    check(&[("embedding_model", ".")], EmbedderChoice::Onnx(".".into()));
+}
+
+#[test]
 fn without_a_home_a_store_must_be_named() {
     let mut sources = Sources::default();
     assert!(refused(&sources).contains("--data-dir"));

@@ -225,8 +225,9 @@ fn an_unknown_setting_names_the_nearest() {
 }
 
 #[test]
-fn other_stores_are_not_in_this_version() {
+fn a_vault_that_does_not_exist_is_not_made_by_a_question() {
     let machine = Machine::new();
-    let error = machine.run(&["search", "x", "--store", "vault:notes"]).failed(2);
-    assert!(error.contains("from --store") && error.contains("not in this version"), "{error}");
+    let error = machine.run(&["search", "x", "--store", "vault:notes"]).failed(1);
+    assert!(error.contains("from --store") && error.contains("there is no vault"), "{error}");
+    assert!(!machine.home().join("notes").exists());
 }

@@ -20,6 +20,7 @@ mod prompting;
 mod recording;
 mod reporting;
 mod serving;
+mod vault;
 
 #[path = "../support/model.rs"]
 mod model;

@@ -1,0 +1,81 @@
+//! A vault at the command line: memory as files, edits, the doctor, copies and history.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::harness::Machine;
+
+/// All files below a folder whose path holds `part`.
+fn files(folder: &Path, part: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path, part));
+        } else if path.to_string_lossy().contains(part) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn memory_is_files_that_can_be_edited() {
+    let machine = Machine::new();
+    let notes = machine.home().join("notes");
+    machine.write("strata.toml", "memory_path = 'notes'\nlearn.enabled = false\n");
+    machine.run(&["add", "Rosa keeps bees on the roof"]).ok();
+    let facts = files(&notes.join("entries"), "/facts/");
+    assert_eq!(facts.len(), 1);
+    let text = fs::read_to_string(&facts[0]).unwrap();
+    assert!(text.ends_with("---\nRosa keeps bees on the roof\n"), "{text}");
+    fs::write(&facts[0], text.replace("bees", "pigeons")).unwrap();
+    let found = machine.run(&["search", "what does Rosa keep on the roof", "--limit", "1"]).ok();
+    assert!(found.contains("pigeons") && !found.contains("bees"), "{found}");
+
+    machine.write("notes/entries/global/facts/broken.md", "---\nkind: mood\n---\nx\n");
+    let ran = machine.run(&["doctor"]);
+    assert!(
+        ran.stdout.contains("`entries/global/facts/broken.md`, line 2: `kind` is not a kind"),
+        "{}",
+        ran.stdout
+    );
+    ran.failed(1);
+    assert!(machine.run(&["vault", "sync"]).failed(1).contains("1 files cannot be used"));
+    fs::remove_file(notes.join("entries/global/facts/broken.md")).unwrap();
+    machine.run(&["vault", "rebuild"]).ok();
+    let found = machine.run(&["search", "what does Rosa keep on the roof", "--limit", "1"]).ok();
+    assert!(found.contains("pigeons"), "{found}");
+    assert!(machine.run(&["backup", "copy.db"]).failed(2).contains("the store is a vault"));
+}
+
+#[test]
+fn a_store_is_copied_into_a_vault_and_back() {
+    let machine = Machine::new();
+    machine.record("trip", &["I moved to Lisbon", "Welcome"]);
+    machine.run(&["add", "Sails on Sundays", "--user", "ana maria"]).ok();
+    let out = machine.run(&["vault", "export", "copy"]).ok();
+    assert!(out.contains("counts and digests agree"), "{out}");
+    assert_eq!(files(&machine.home().join("copy/users/ana maria"), "/facts/").len(), 1);
+    fs::remove_dir_all(machine.home().join("copy/.strata")).unwrap();
+    machine.run(&["vault", "import", "copy", "--store", "sqlite:again.db"]).ok();
+    let found = machine.run(&["search", "Lisbon", "--store", "sqlite:again.db", "--limit", "1"]).ok();
+    assert!(found.contains("I moved to Lisbon"), "{found}");
+    assert!(machine.run(&["vault", "log"]).failed(2).contains("is no vault"));
+}
+
+#[test]
+fn a_change_is_taken_back() {
+    let machine = Machine::new();
+    let settings =
+        "memory_path = 'notes'\nenable_git_versioning = true\nstart_watcher = true\nlearn.enabled = false\n";
+    machine.write("strata.toml", settings);
+    machine.run(&["add", "Uri collects stamps"]).ok();
+    machine.run(&["add", "Uri collects clocks"]).ok();
+    let log = machine.run(&["vault", "log"]).ok();
+    assert!(log.contains("Add 1 memory"), "{log}");
+    assert!(machine.run(&["vault", "diff", "HEAD"]).ok().contains("+Uri collects clocks"));
+    assert!(machine.run(&["vault", "undo"]).ok().contains("taken back: "));
+    let found = machine.run(&["search", "what does Uri collect"]).ok();
+    assert!(found.contains("stamps") && !found.contains("clocks"), "{found}");
+}
