@@ -31,6 +31,10 @@ response! {
         tokens: u32 = recalled.tokens,
         /// Whether the budget shortened an item or left one out.
         truncated: bool = recalled.truncated,
+        /// What the request left out although its answer depends on it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        warning: Option<&'static str> = None,
         /// The outcome of each candidate, with `explain`.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(nullable = false)]
@@ -44,6 +48,11 @@ impl SearchResponse {
         let sources = sources_of(engine, user, recalled).await?;
         let found = recalled.items.iter().map(|found| FoundItem::new(found, &sources)).collect();
         Ok(Self::new(recalled, found))
+    }
+
+    /// The same answer with a warning.
+    pub(crate) fn warning(self, warning: Option<&'static str>) -> Self {
+        Self { warning, ..self }
     }
 }
 
