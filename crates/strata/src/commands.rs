@@ -141,8 +141,8 @@ async fn run_alone(command: Command, context: &Context, output: &mut Output) -> 
         Command::Eval(args) => Box::pin(eval::run(args, context, output)).await,
         Command::Models(args) => models::run(args, context, output).await,
         Command::Config(args) => config::run(&args, context, output),
-        Command::Completions(args) => completions::run(&args, output),
-        Command::Man(args) => completions::man(&args, output),
+        Command::Completions(args) => completions::run(&args, context, output),
+        Command::Man(args) => completions::man(&args, context, output),
     }
 }
 
@@ -211,6 +211,8 @@ pub(crate) struct JsonArgs {
 /// The configuration, and the store once a command has opened it.
 pub(crate) struct Context {
     pub(crate) config: Config,
+    /// The description of the whole command line, for completions and manual pages.
+    pub(crate) command_line: fn() -> clap::Command,
     opened: Mutex<Option<Opened>>,
 }
 
@@ -222,8 +224,8 @@ struct Opened {
 }
 
 impl Context {
-    pub(crate) fn new(config: Config) -> Self {
-        Self { config, opened: Mutex::new(None) }
+    pub(crate) fn new(config: Config, command_line: fn() -> clap::Command) -> Self {
+        Self { config, command_line, opened: Mutex::new(None) }
     }
 
     /// The use-cases over a store that a command writes to. A file that does not exist is created.

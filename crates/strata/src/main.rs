@@ -11,7 +11,7 @@ mod output;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use strata::config::{Config, Sources};
 
 use cli::Cli;
@@ -54,7 +54,7 @@ fn run(cli: Cli, output: &mut Output) -> Outcome {
     };
     logging::start(&config, command.default_log())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let context = Context::new(config);
+    let context = Context::new(config, Cli::command);
     let outcome = runtime.block_on(async {
         let outcome = Box::pin(commands::run(command, &context, output)).await;
         let closed = context.close().await;

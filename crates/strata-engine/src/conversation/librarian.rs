@@ -61,7 +61,7 @@ pub(super) fn reply(
 /// connects them.
 fn just_said(turn: Turn) -> Option<RecalledItem> {
     let says = turn.role == Role::User && has_content(&turn.content) && !is_question(&turn.content);
-    says.then(|| RecalledItem { item: Item::Turn(turn), shortened: None, score: 0.0, relevance: 0.0 })
+    says.then_some(RecalledItem { item: Item::Turn(turn), shortened: None, score: 0.0, relevance: 0.0 })
 }
 
 /// The changes of memory that the message has caused, one line each.
@@ -169,6 +169,7 @@ const CHINESE: Words = Words {
 mod tests {
     use super::*;
     use crate::recall::tests::fixture::{World, contents};
+    use strata_core::store::conformance::fixture;
 
     #[tokio::test]
     async fn recent_turns_that_stand_in_are_told_as_such() {
@@ -187,19 +188,9 @@ mod tests {
         assert_eq!(reply("qqqq?", &[], Vec::new(), None, Timestamp::UNIX_EPOCH).0, ENGLISH.nothing);
     }
 
-    #[tokio::test]
-    async fn a_statement_right_before_a_question_is_shown() {
-        let world = World::new();
-        for said in ["I sprained my ankle on the stairs.", "Is the kettle broken?", "Thanks!"] {
-            world.say("s", said).await;
-        }
-        let turns = world.recall(&crate::recall::RecallRequest::new("ankle kettle thanks")).await;
-        let turn = |text: &str| {
-            turns.items.iter().find_map(|found| match &found.item {
-                Item::Turn(turn) if turn.content == text => Some(turn.clone()),
-                _ => None,
-            })
-        };
+    #[test]
+    fn a_statement_right_before_a_question_is_shown() {
+        let turn = |text: &str| Some(fixture::turn(text).at(fixture::session("s"), 0));
         let ask = |last: Option<Turn>| reply("Why do I limp?", &[], Vec::new(), last, Timestamp::UNIX_EPOCH);
         let (text, shown) = ask(turn("I sprained my ankle on the stairs."));
         assert!(

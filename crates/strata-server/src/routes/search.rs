@@ -30,6 +30,9 @@ use crate::wire::names::Scope;
 /// The most tokens that a request may ask for, as in the setting `max_context_tokens`.
 pub(crate) const MAX_TOKENS: u32 = 10_000_000;
 
+/// The warning for a search of one session that names none.
+const NO_SESSION: &str = "`scope` is `session` and the request names no session, so the session `default` was searched; name one in `session_id`";
+
 pub(crate) fn routes() -> Vec<Route> {
     // The body is a question. Nothing is written.
     vec![Route::new(__path_search, search).needs(&[KeyScope::Read]).speaks(Dialect::Mem0)]
@@ -61,7 +64,7 @@ pub(crate) struct SearchRequest {
     /// all users share. By default recall searches the session if one is named, and goes beyond it if it finds too
     /// little there or if the question refers to other sessions. Without a session it searches all items of the user.
     /// In both cases it includes the memories that all users share. With `session` and no session named, the session
-    /// is `default`. A session that is named without a user is always searched alone, with the memories that all users
+    /// is `default`, and the answer has a `warning`. A session that is named without a user is always searched alone, with the memories that all users
     /// share; so is each session with a key, or by default with the setting, whose recall scope is `session`. The
     /// answer's `scope` says where recall searched.
     scope: Option<Scope>,
@@ -196,11 +199,15 @@ async fn search(
 ) -> Result<Response, ApiError> {
     let filter = request.filter()?;
     let user = user_of(&caller, [&request.user_id, &request.user], filter.as_ref())?;
+    let is_session = matches!(request.scope, Some(Scope::Session));
+    let named = caller.session([&request.session_id, &request.memory_id, &request.run_id])?;
+    let warning = (is_session && named.is_none()).then_some(NO_SESSION);
     let request = request.into_recall(&caller, &app.engine().settings().recall, filter)?;
     let recalled = app.engine().recall.ask(&user, &request).await?;
     app.meters().searched(recalled.path.as_str());
 
-    let mut response = Json(SearchResponse::load(app.engine(), &user, &recalled).await?).into_response();
+    let found = SearchResponse::load(app.engine(), &user, &recalled).await?.warning(warning);
+    let mut response = Json(found).into_response();
     set_request_id(&mut response, recalled.request_id.0);
     Ok(response)
 }
@@ -360,6 +367,8 @@ mod tests {
             body.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
             let answer = server.post("/search", body).await;
             assert_eq!(found(&answer.json()), expected, "{extra}");
+            let is_nameless = extra == json!({"scope": "session"});
+            assert_eq!(answer.json()["warning"].is_string(), is_nameless, "{extra}");
         }
         let wider = json!({"query": "tea", "user_id": "ada", "session_id": "t"});
         let wider = server.post("/search", wider).await.json();

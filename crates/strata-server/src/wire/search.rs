@@ -35,6 +35,10 @@ response! {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(nullable = false)]
         unreadable: Option<u64> = (unreadable > 0).then_some(unreadable),
+        /// What the request left out although its answer depends on it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        warning: Option<&'static str> = None,
         /// The outcome of each candidate, with `explain`.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(nullable = false)]
@@ -48,6 +52,11 @@ impl SearchResponse {
         let sources = sources_of(engine, user, recalled).await?;
         let found = recalled.items.iter().map(|found| FoundItem::new(found, &sources)).collect();
         Ok(Self::new(recalled, found, engine.store().unreadable(user)))
+    }
+
+    /// The same answer with a warning.
+    pub(crate) fn warning(self, warning: Option<&'static str>) -> Self {
+        Self { warning, ..self }
     }
 }
 

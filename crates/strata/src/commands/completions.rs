@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::cli::Cli;
+use super::Context;
 use crate::failure::Outcome;
 use crate::output::{Output, note};
 
@@ -22,9 +21,9 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
-pub(crate) fn run(args: &Args, output: &mut Output) -> Outcome {
+pub(crate) fn run(args: &Args, context: &Context, output: &mut Output) -> Outcome {
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "strata", &mut text);
+    clap_complete::generate(args.shell, &mut (context.command_line)(), "strata", &mut text);
     output.raw(&String::from_utf8_lossy(&text))?;
     Ok(())
 }
@@ -38,16 +37,16 @@ pub(crate) struct ManArgs {
     dir: Option<PathBuf>,
 }
 
-pub(crate) fn man(args: &ManArgs, output: &mut Output) -> Outcome {
+pub(crate) fn man(args: &ManArgs, context: &Context, output: &mut Output) -> Outcome {
     let Some(dir) = &args.dir else {
         let mut text = Vec::new();
-        clap_mangen::Man::new(Cli::command()).render(&mut text)?;
+        clap_mangen::Man::new((context.command_line)()).render(&mut text)?;
         output.raw(&String::from_utf8_lossy(&text))?;
         return Ok(());
     };
     let cannot = || format!("the pages cannot be written to `{}`", dir.display());
     std::fs::create_dir_all(dir).with_context(cannot)?;
-    clap_mangen::generate_to(Cli::command(), dir).with_context(cannot)?;
+    clap_mangen::generate_to((context.command_line)(), dir).with_context(cannot)?;
     note(format_args!("the manual pages are in `{}`", dir.display()));
     Ok(())
 }

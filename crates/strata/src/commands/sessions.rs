@@ -133,22 +133,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
             let points = engine.summaries.structured(&user, session.as_ref(), part).await?;
             list_points(part, points, json, output)
         }
-        Action::Delete { which, yes, json } => {
-            let (session, user) = which.of(context);
-            let engine = context.engine_for(&user).await?;
-            let count = engine.sessions.get(&user, &session).await?.turn_count;
-            confirm(&format!("session `{session}` of user `{user}` with its {count} turns"), yes)?;
-            let removed = engine.sessions.delete(&user, &session).await?;
-            if json.json {
-                output.json(&RemovedResponse::from(&removed))?;
-            } else {
-                output.line(format_args!(
-                    "destroyed {} turns and {} memories",
-                    removed.turns, removed.memories
-                ))?;
-            }
-            Ok(())
-        }
+        Action::Delete { which, yes, json } => delete(which, yes, json, context, output).await,
         Action::Export { which, output: file } => {
             let (session, user) = which.of(context);
             let engine = context.engine_for(&user).await?;
@@ -165,6 +150,26 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
             }
         }
     }
+}
+
+async fn delete(
+    which: SessionArgs,
+    yes: bool,
+    json: JsonArgs,
+    context: &Context,
+    output: &mut Output,
+) -> Outcome {
+    let (session, user) = which.of(context);
+    let engine = context.engine_for(&user).await?;
+    let count = engine.sessions.get(&user, &session).await?.turn_count;
+    confirm(&format!("session `{session}` of user `{user}` with its {count} turns"), yes)?;
+    let removed = engine.sessions.delete(&user, &session).await?;
+    if json.json {
+        output.json(&RemovedResponse::from(&removed))?;
+    } else {
+        output.line(format_args!("destroyed {} turns and {} memories", removed.turns, removed.memories))?;
+    }
+    Ok(())
 }
 
 /// A session with its turns or its summaries.

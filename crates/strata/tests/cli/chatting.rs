@@ -54,6 +54,21 @@ fn a_newcomer_talks_with_memory_alone() {
 }
 
 #[test]
+fn a_statement_right_before_a_question_is_found() {
+    let machine = Machine::new();
+    for (statement, question) in [
+        ("The sourdough starter lives in the cellar.", "Why does it smell down there?"),
+        ("酵头放在地窖里。", "为什么楼下有味道？"),
+    ] {
+        let said = chat(&machine, &["--session", statement], &[statement, question]).ok();
+        assert!(said.lines().last().unwrap().contains(statement.trim_end_matches(['.', '。'])), "{said}");
+    }
+    // In another session nothing was said right before.
+    let said = chat(&machine, &["--session", "other"], &["Which colour has the roof?"]).ok();
+    assert_eq!(said, "I don't know. I remember nothing about that yet.\n");
+}
+
+#[test]
 fn a_model_replies_with_what_memory_knows() {
     let (machine, upstream) = (Machine::new(), Upstream::start());
     machine.add(&["Ada is allergic to peanuts"]);
