@@ -132,7 +132,7 @@ pub trait Store: Send + Sync + 'static {
     /// lease has ended. Its attempts rise by one. `None` when nothing is due.
     ///
     /// A clock may have been ahead: a job whose times lie more than [`CLOCK_SLACK`] after the present is due, and a lease
-    /// that ends more than [`LONGEST_LEASE`] after it has ended.
+    /// that ends more than a day after it has ended.
     async fn lease_job(&self, request: &LeaseRequest) -> Result<Option<Job>>;
 
     /// Returns when another call, of any process, has enqueued a job that is due. It is a hint, for workers that also look from
@@ -252,7 +252,7 @@ pub struct LeaseRequest {
 pub const CLOCK_SLACK: SignedDuration = SignedDuration::from_hours(1);
 
 /// A lease that ends further after the present than this was taken under a clock that was ahead.
-pub const LONGEST_LEASE: SignedDuration = SignedDuration::from_hours(24);
+const LONGEST_LEASE: SignedDuration = SignedDuration::from_hours(24);
 
 impl LeaseRequest {
     /// Later times were written under a clock that was ahead.

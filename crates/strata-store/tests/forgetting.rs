@@ -188,7 +188,7 @@ async fn left_after(folder: &TempDir, since: Instant) -> Vec<String> {
         if holding.is_empty() || since.elapsed() > SOON {
             return holding;
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::task::yield_now().await;
     }
 }
 
@@ -210,7 +210,7 @@ async fn a_busy_store_is_scrubbed_as_soon_as_an_idle_one() {
                         append(&*store, &bob(), &format!("s{number}"), &["one more word"]).await;
                         found(&*store, &bob(), &words("salt")).await;
                     } else {
-                        tokio::time::sleep(Duration::from_millis(10)).await;
+                        tokio::task::yield_now().await;
                     }
                 }
             });

@@ -4,7 +4,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use strata_core::store::conformance::fixture::{ann, append, appending, at, found, turn, words};
 use strata_core::store::{ChangeSet, CheckDepth};
@@ -35,7 +34,7 @@ async fn refuses(store: &SqliteStore, file: &str) {
 async fn marked(path: &Path) {
     let conn = rusqlite::Connection::open(path).unwrap();
     while conn.query_row("SELECT count(*) FROM openings", [], |row| row.get::<_, i64>(0)).unwrap_or(0) == 0 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::task::yield_now().await;
     }
 }
 

@@ -26,7 +26,7 @@ use crate::recall::{Order, RecallRequest};
 use strata_core::error::Result;
 use strata_core::id::{MemoryId, RequestId, SessionId, TurnId, UserId};
 use strata_core::memory::{Memory, MemoryNotes, TodoState};
-use strata_core::ports::Spent;
+use strata_core::ports::{Clock, Spent};
 use strata_core::scope::{RecallScope, Scope};
 use strata_core::store::{CLOCK_SLACK, Change, Expectation, Item, ItemKinds};
 use strata_core::turn::Owner;
@@ -398,13 +398,13 @@ impl Reconciler<'_> {
         let mut memory = self.memory(dated);
         let id = memory.id;
         // The later statement wins, whichever session was read first.
-        let now = self.learning.clock.now();
-        let later = ended.iter().filter(|(old, _)| is_later(old, dated.at, now));
+        let clock = &self.learning.clock;
+        let later = ended.iter().filter(|(old, _)| is_later(old, dated.at, clock.as_ref()));
         if let Some((later, _)) = later.min_by_key(|(old, _)| old.recorded_at) {
             memory.valid_to = Some(later.valid_from.max(later.recorded_at));
             memory.replaced_by = Some(later.id);
         }
-        let ended = ended.iter().filter(|(old, _)| !is_later(old, dated.at, now));
+        let ended = ended.iter().filter(|(old, _)| !is_later(old, dated.at, clock.as_ref()));
         let ended: Vec<&(Memory, Fate)> = ended.collect();
         // A replacement of a memory that is bound to no session is bound to no session either.
         if ended.iter().any(|(old, _)| old.session.is_none()) {
@@ -475,9 +475,9 @@ impl Reconciler<'_> {
 
 /// Whether a memory was said after `at`. A memory from a time that is still to come was said under a clock that was ahead,
 /// and so before anything that is said now.
-pub(super) fn is_later(memory: &Memory, at: Timestamp, now: Timestamp) -> bool {
-    let latest = now.checked_add(CLOCK_SLACK).unwrap_or(Timestamp::MAX);
-    memory.recorded_at > at && memory.recorded_at <= latest
+pub(super) fn is_later(memory: &Memory, at: Timestamp, clock: &dyn Clock) -> bool {
+    let latest = || clock.now().checked_add(CLOCK_SLACK).unwrap_or(Timestamp::MAX);
+    memory.recorded_at > at && memory.recorded_at <= latest()
 }
 
 /// The note of how a todo ended.

@@ -266,8 +266,8 @@ impl Reconciler<'_> {
 
     /// Closes memories, keeps what still holds of them, and adds the statement if it is to be kept.
     fn change(&mut self, one: &DatedStatement, ended: &[Ended], certainty: f32, keep: bool) {
-        let now = self.learning.clock.now();
-        let is_earlier = ended.iter().any(|old| is_later(&old.memory, one.at, now));
+        let clock = self.learning.clock.as_ref();
+        let is_earlier = ended.iter().any(|old| is_later(&old.memory, one.at, clock));
         // A statement from before the memory ends nothing, and becomes history if it says something.
         if is_earlier && !keep {
             return;

@@ -17,7 +17,7 @@ use crate::filter::Subject;
 use crate::index::TextFingerprint;
 use strata_core::error::Result;
 use strata_core::id::{ItemId, RequestId, UserId};
-use strata_core::store::{Item, MemoryQuery, MemorySelect, TurnQuery};
+use strata_core::store::{CLOCK_SLACK, Item, MemoryQuery, MemorySelect, TurnQuery};
 use strata_core::trace::Outcome;
 use strata_core::trace::RetrievalPath;
 use strata_core::turn::Turn;
@@ -29,6 +29,9 @@ use strata_language::cues;
 const GENERAL_THRESHOLD: f32 = 0.6;
 
 const MICROS_A_DAY: f32 = 86_400_000_000.0;
+
+/// The age of an item whose time cannot be right: old enough to get nothing for being recent.
+const UNKNOWN_AGE_DAYS: f32 = 36_500.0;
 
 /// The fallback reads this many times the wanted number of recent turns, because some turns have no text.
 const BLANK_TIMES: u32 = 4;
@@ -107,7 +110,12 @@ impl Recall {
         };
         let relevant: Vec<&Candidate> =
             found.candidates.iter().filter(|candidate| candidate.relevance >= least).collect();
-        let age_days = |candidate: &Candidate| (now - candidate.created_at) as f32 / MICROS_A_DAY;
+        // An item of a time that is still to come was recorded under a clock that was ahead: its age is unknown.
+        let latest = now.saturating_add(CLOCK_SLACK.as_micros() as i64);
+        let age_days = |candidate: &Candidate| match candidate.created_at > latest {
+            true => UNKNOWN_AGE_DAYS,
+            false => (now - candidate.created_at) as f32 / MICROS_A_DAY,
+        };
         // A question that names a time asks for items of that time, not for the latest ones.
         let weight = if found.names_time { 0.0 } else { plan.recency_weight };
         let scores: Vec<f32> = relevant

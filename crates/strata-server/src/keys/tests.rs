@@ -379,3 +379,32 @@ async fn refusals_for_mem0s_clients_are_in_detail() {
     told(get(&server, "/memories", &shown).await, 429);
     assert!(get(&server, "/sessions", &[]).await.json().get("detail").is_none());
 }
+
+#[tokio::test]
+async fn a_key_forgets_its_own_user_and_only_administrators_forget_others() {
+    let server = server();
+    let anybody = |scopes: &str| NewKey { scopes: scopes.parse().unwrap(), ..NewKey::new(UserId::global()) };
+    let (_, admin) = make(&server, 1, anybody("read,write,admin")).await;
+    let (_, gateway) = make(&server, 2, anybody("read,write")).await;
+    let (_, own) = make(&server, 3, bound("mira")).await;
+    let (_, reader) = make(&server, 4, NewKey { scopes: "read".parse().unwrap(), ..bound("mira") }).await;
+    make(&server, 5, bound("jon")).await;
+    let forget = async |secret: &str, user: &str| {
+        code(
+            &call(&server, Method::DELETE, &format!("/users/{user}"), &[("x-api-key", secret)], Value::Null)
+                .await,
+        )
+    };
+    let mem0 = async |secret: &str| {
+        let uri = "/v2/entities/user/jon/";
+        call(&server, Method::DELETE, uri, &[("x-api-key", secret)], Value::Null).await.status.as_u16()
+    };
+    assert_eq!(forget(&gateway, "mira").await, (403, "insufficient_scope".to_owned()));
+    assert_eq!(mem0(&gateway).await, 403);
+    assert_eq!(forget(&reader, "mira").await, (403, "insufficient_scope".to_owned()));
+    assert_eq!(forget(&own, "jon").await, (403, "forbidden_user".to_owned()));
+    assert_eq!(forget(&own, "mira").await.0, 200);
+    assert_eq!(forget(&own, "mira").await.0, 401, "the user's keys are gone");
+    assert_eq!(forget(&admin, "jon").await.0, 200);
+    assert_eq!(mem0(&admin).await, 404, "nothing is left of a user who only had a key");
+}

@@ -73,9 +73,11 @@ impl Spill {
         Self { folder, ..Self::default() }
     }
 
-    /// Whether the spill has overflowed, so that nothing more can be kept.
+    /// Whether the spill has overflowed, so that nothing more can be kept. A spill without chats is never full, although a
+    /// single chat may be too large for it.
     pub(crate) fn is_full(&self) -> bool {
-        self.is_full.load(Ordering::Relaxed)
+        let kept = self.in_memory.load(Ordering::Relaxed) + self.in_files.load(Ordering::Relaxed);
+        kept > 0 && self.is_full.load(Ordering::Relaxed)
     }
 
     /// Keeps a chat; `None` if there is no room for it.
@@ -220,6 +222,8 @@ mod tests {
         drop(kept);
         assert!(!spill.is_full());
         assert!(spill.keep("c", &large).is_some());
+        assert!(spill.keep("d", &chat(MEMORY_BYTES)).is_none());
+        assert!(!spill.is_full(), "nothing is kept");
     }
 
     #[test]

@@ -57,9 +57,7 @@ fn examine(conn: &Connection, problems: &mut Vec<String>) -> Outcome<()> {
             && named < NAMED
         {
             // A name may be damaged itself.
-            let found = row.get_ref(0)?;
-            let found = String::from_utf8_lossy(found.as_bytes().unwrap_or_default());
-            problems.push(what(&found));
+            problems.push(what(&String::from_utf8_lossy(row.get_ref(0)?.as_bytes().unwrap_or_default())));
             named += 1;
         }
         Ok(())

@@ -39,6 +39,7 @@ pub struct Quarantined {
 /// Reads one row of a table, as the rest of this backend does.
 type ReadRow = fn(&Row<'_>) -> Outcome<()>;
 
+// long: one entry for each table.
 /// Every table, with a query whose first column is the row's number, and the function that reads it.
 fn tables() -> [(&'static str, String, ReadRow); 12] {
     [

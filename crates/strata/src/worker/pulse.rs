@@ -111,7 +111,7 @@ mod tests {
         pulse.found_work();
         pulse.wait(1).await;
         // The quick beats end when there was no work for a while.
-        tokio::time::sleep(FAST.busy).await;
+        beats_in(&mut pulse, FAST.busy).await;
         let idle = beats_in(&mut pulse, FAST.slow * 10).await;
         assert!((1..=11).contains(&idle), "{idle} beats");
         stop.send_replace(true);

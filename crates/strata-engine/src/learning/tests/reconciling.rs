@@ -266,12 +266,4 @@ async fn a_fact_that_was_said_under_a_clock_ahead_does_not_beat_a_later_correcti
     engine.learning.learn_all().await.unwrap();
     assert_eq!(believed(&world).await, [LISBON]);
     assert_eq!(saying(&world, BERLIN).await.replaced_by, Some(saying(&world, LISBON).await.id));
-    // The turns themselves are ordered alike.
-    let asked = crate::recall::RecallRequest {
-        kinds: strata_core::store::ItemKinds { turns: true, memories: false, summaries: false },
-        ..crate::recall::RecallRequest::new("Where do I live?")
-    };
-    let found = engine.recall.ask(&world.user, &asked).await.unwrap();
-    let first = found.items.first().map(|found| found.item.content().to_owned());
-    assert_eq!(first.as_deref(), Some("I live in Lisbon now"), "{:?}", found.items);
 }

@@ -477,3 +477,14 @@ async fn each_question_of_a_message_is_answered() {
         contents(&world.recall(&by_relevance("When has Ann her birthday? Likes she some tea?")).await);
     assert_eq!(answers[..2], ["Ann has her birthday in June", "Ann likes tea every rainy morning"]);
 }
+
+#[tokio::test]
+async fn a_statement_of_a_clock_ahead_counts_as_older_than_what_was_said_after_it() {
+    let world = World::new();
+    world.say_on("2024-02-01", "a", "The lamp is new").await;
+    // The clock was a year ahead when this was said.
+    let wrong = world.say_on("2025-05-01", "b", "My rent is 900 dollars").await;
+    let right = world.say_on("2024-05-10", "c", "My rent is 950 dollars").await;
+    let recalled = world.recall(&by_relevance("How much is my rent?")).await;
+    assert_eq!(ids(&recalled)[..2], [ItemId::Turn(right), ItemId::Turn(wrong)]);
+}

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
+use strata_core::turn::NewMessage;
+
 use super::upstream::stream;
 use super::*;
 
@@ -152,6 +154,28 @@ async fn while_tools_are_called_the_prompt_stays_as_it_was() {
     let call = json!([{"id": "c1", "name": "look", "arguments": "{}"}]);
     assert_eq!(chatting.turn(1).await["tool_calls"], call);
     assert!(chatting.server.get("/metrics").await.body.contains("strata_chat_stable_prefix_ratio_count 1"));
+}
+
+#[tokio::test]
+async fn a_chat_that_could_not_be_kept_says_so_and_goes_without_memory() {
+    let chatting = Chatting::start().await;
+    let large = crate::upstream::SpilledExchange {
+        user: strata_core::UserId::default(),
+        session: strata_core::SessionId::default(),
+        messages: vec![NewMessage::new(strata_core::Role::User, "word ".repeat(8 << 20))],
+        is_kept: false,
+        ending: strata_engine::Ending::Complete(NewMessage::new(strata_core::Role::Assistant, "fine")),
+    };
+    let spill = &chatting.server.app.proxy().spill;
+    let kept = spill.keep("one", &large).expect("there is room for one");
+    assert!(spill.keep("two", &large).is_none());
+    let answer = chatting.chat(json!([user("is this remembered")])).await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.header("x-strata-memory-recorded"), Some("false"));
+    assert_eq!(answer.header("x-strata-memory-reason"), Some("store-fails"));
+    kept.done();
+    let answer = chatting.chat(json!([user("is this remembered")])).await;
+    assert_eq!(answer.header("x-strata-memory-recorded"), Some("true"));
 }
 
 #[tokio::test]

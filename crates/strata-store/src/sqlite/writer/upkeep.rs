@@ -9,6 +9,9 @@ use strata_core::{Error, Result};
 use super::super::error::{Fault, Outcome};
 use super::{Flush, PROBED, QUIET_BATCH, Thread};
 
+/// The row of `indexed` that counts probes. It belongs to no kind of item.
+const PROBES: i64 = -2;
+
 impl Thread {
     /// Scrubs and leaves the mark of an open file, if either is due. A file that was moved or replaced is left alone.
     pub(super) fn work_if_due(&mut self) {
@@ -76,7 +79,10 @@ impl Thread {
             return Ok(());
         }
         self.in_transaction(Flush::AtCommit, |conn| {
-            Ok(conn.prepare_cached("UPDATE indexed SET upto = upto WHERE kind = 0")?.execute([])?)
+            // SQLite writes no page if nothing in it changes, so a row of its own counts the probes.
+            let sql = "INSERT INTO indexed (kind, upto) VALUES (?1, 1)
+                       ON CONFLICT (kind) DO UPDATE SET upto = upto + 1";
+            Ok(conn.prepare_cached(sql)?.execute([PROBES])?)
         })?;
         self.written_at = Some(Instant::now());
         Ok(())
