@@ -20,7 +20,7 @@ pub use triggers::{Trigger, Unit, Verdict};
 
 /// The fewest requests that a share or a percentile is computed from. With fewer, one request more or less moves a share
 /// by more than five points, which is the distance between most of the plan's thresholds.
-pub const MIN_REQUESTS: usize = 20;
+pub(crate) const MIN_REQUESTS: usize = 20;
 
 /// A span of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
