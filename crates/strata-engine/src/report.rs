@@ -20,7 +20,7 @@ pub use triggers::{Trigger, Unit, Verdict};
 
 /// The fewest requests that a share or a percentile is computed from. With fewer, one request more or less moves a share
 /// by more than five points, which is the distance between most of the plan's thresholds.
-pub const MIN_REQUESTS: usize = 20;
+pub(crate) const MIN_REQUESTS: usize = 20;
 
 /// A span of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub struct Report {
     pub is_cut: bool,
     /// Shares of the requests, and the time that recall takes.
     pub recall: RecallFigures,
-    /// The requests of each day of the period, oldest first. Days are counted from its beginning, 24 hours each.
+    /// The requests of each day (UTC) of the period, oldest first. The first and the last day may be parts of days.
     pub days: Vec<DayFigures>,
     /// Tokens shown to models, against sending everything.
     pub tokens: TokenFigures,
@@ -98,6 +98,12 @@ impl Report {
     pub fn passed(&self) -> impl Iterator<Item = &Trigger> {
         self.triggers.iter().filter(|trigger| trigger.verdict == Verdict::Act)
     }
+}
+
+/// The first moment of a day in UTC.
+pub(crate) fn day_start(at: Timestamp) -> Timestamp {
+    let seconds = at.as_second();
+    Timestamp::from_second(seconds - seconds.rem_euclid(86_400)).unwrap_or(at)
 }
 
 /// Whether a row is of a request that asked recall in words.

@@ -9,7 +9,7 @@ use strata_core::metric::{Feedback, FeedbackKind, RequestMetric};
 use strata_core::ports::Clock;
 use strata_core::store::{Change, ChangeSet, Growth, JobQuery, Store};
 
-use crate::report::{Period, Report, ReportRows};
+use crate::report::{Period, Report, ReportRows, day_start};
 use crate::requests::Requests;
 
 /// The most characters of a complaint.
@@ -56,9 +56,14 @@ impl Reporting {
         self.clock.now().checked_sub(ago).unwrap_or(Timestamp::UNIX_EPOCH)
     }
 
-    /// How much a user has, and what came on each of the last `days` days.
-    pub async fn growth(&self, user: &UserId, days: u32) -> Result<Growth> {
-        self.store.growth(user, self.days_ago(days)).await
+    /// The first moment of the day (UTC) that is so many days before today.
+    pub fn day_start(&self, days: u32) -> Timestamp {
+        day_start(self.days_ago(days))
+    }
+
+    /// How much a user has, and what came on each day since a moment.
+    pub async fn growth(&self, user: &UserId, since: Timestamp) -> Result<Growth> {
+        self.store.growth(user, since).await
     }
 
     /// Files a complaint about a request; *not found* if the user has made no such request.

@@ -15,6 +15,10 @@ const { paths, hostile, huge, memory, request } = JSON.parse(pages);
 mkdirSync(screenshots, { recursive: true });
 
 const problems = [];
+process.on("uncaughtException", (error) => {
+  console.error([...problems, String(error.stack)].join("\n"));
+  process.exit(1);
+});
 const check = (holds, what) => {
   if (!holds) problems.push(what);
 };
@@ -26,6 +30,8 @@ const browser = await chromium.launch({ executablePath, headless: true, args, en
 /// A page whose errors are collected.
 async function open(context) {
   const page = await context.newPage();
+  // An unoptimised build on a busy machine takes its time.
+  page.setDefaultTimeout(240_000);
   page.on("console", (message) => check(message.type() !== "error", `${page.url()}: console: ${message.text()}`));
   page.on("pageerror", (error) => check(false, `${page.url()}: ${error}`));
   page.on("dialog", async (dialog) => {
@@ -70,7 +76,7 @@ check(page.url().includes("q=kayak"), `the address follows the search: ${page.ur
 await page.getByLabel("Search").fill("kaya");
 await page.waitForFunction(() => document.querySelector("#found li")?.textContent.includes("kayak"));
 await page.locator("#found a").first().click();
-await page.getByLabel("Statement").fill("keeps the kayak in the boathouse");
+await page.getByLabel("Statement", { exact: true }).fill("keeps the kayak in the boathouse");
 await page.getByRole("button", { name: "Save" }).click();
 await page.getByText("The memory was edited").waitFor();
 check((await page.locator("h1").textContent()).includes("boathouse"), "the edited statement is shown");
@@ -116,7 +122,7 @@ await bare.getByLabel("Search").fill("choir");
 await bare.getByRole("button", { name: "Search" }).click();
 check((await bare.locator("#found li").count()) >= 1, "search works without a script");
 await bare.goto(root + memory);
-await bare.getByLabel("Statement").fill("sings in the choir on Wednesdays");
+await bare.getByLabel("Statement", { exact: true }).fill("sings in the choir on Wednesdays");
 await bare.getByRole("button", { name: "Save" }).click();
 check((await bare.locator("h1").textContent()).includes("Wednesdays"), "editing works without a script");
 

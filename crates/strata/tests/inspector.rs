@@ -22,7 +22,7 @@ fn every_page_works_in_a_browser() {
         folder.display()
     );
     let directory = tempfile::tempdir().unwrap();
-    let server = Server::start(&directory.path().join("inspected.db"));
+    let server = Server::start_with(&directory.path().join("inspected.db"), &["request_timeout_secs=300"]);
     let mut client = server.client();
     let pages = fill(&mut client);
     let screenshots: PathBuf = [env!("CARGO_MANIFEST_DIR"), "../../target/screenshots"].iter().collect();
@@ -85,7 +85,12 @@ fn fill(client: &mut Client) -> Value {
         format!("A log of the engine. {hostile} {}", "rpm 1800, oil 3.1 bar, water 71 °C; ".repeat(28_000));
     let odd =
         json!([{"role": "user", "content": hostile}, {"role": "tool", "name": "read_log", "content": long}]);
-    let odd = post(client, "/turns", &json!({"session_id": "odd <b>session</b>", "messages": odd}));
+    // A user of its own, so that no question has to rank a megabyte.
+    let odd = post(
+        client,
+        "/turns",
+        &json!({"user_id": "odd", "session_id": "odd <b>session</b>", "messages": odd}),
+    );
     let huge_turn = text(&odd["turns"][1]["id"]);
     let mut add = |statement: &str, kind: &str| -> String {
         let added = post(
@@ -127,6 +132,7 @@ fn fill(client: &mut Client) -> Value {
             request = text(&answer["request_id"]);
         }
     }
+    let odd_session = "/inspect/sessions/odd%20%3Cb%3Esession%3C%2Fb%3E?user=odd";
     let pump = "/inspect/sessions/petrel%3A%20bilge%20pump";
     json!({
         "paths": {
@@ -137,8 +143,8 @@ fn fill(client: &mut Client) -> Value {
             "state": format!("{pump}/state"),
             "summaries": format!("{pump}/summaries"),
             "prompt": format!("{pump}/prompt"),
-            "odd-session": "/inspect/sessions/odd%20%3Cb%3Esession%3C%2Fb%3E",
-            "turn": format!("/inspect/turns/{huge_turn}"),
+            "odd-session": odd_session,
+            "turn": format!("/inspect/turns/{huge_turn}?user=odd"),
             "memories": "/inspect/memories",
             "memories-past": "/inspect/memories?state=past",
             "memories-nothing": "/inspect/memories?q=zeppelin",
@@ -151,14 +157,19 @@ fn fill(client: &mut Client) -> Value {
             "sign-in": "/inspect/sign-in",
         },
         "hostile": [
-            "/inspect", "/inspect/memories", format!("/inspect/memories/{hostile_memory}"),
-            "/inspect/sessions", "/inspect/sessions/odd%20%3Cb%3Esession%3C%2Fb%3E", format!("/inspect/turns/{huge_turn}"),
-            "/inspect/sessions/odd%20%3Cb%3Esession%3C%2Fb%3E/prompt", "/inspect/try?q=%3Cscript%3EglobalThis.hacked%3D3%3C%2Fscript%3E",
+            "/inspect",
+            "/inspect/memories",
+            format!("/inspect/memories/{hostile_memory}"),
+            "/inspect/sessions?user=odd",
+            odd_session,
+            format!("/inspect/turns/{huge_turn}?user=odd"),
+            "/inspect/try?q=%3Cscript%3EglobalThis.hacked%3D3%3C%2Fscript%3E",
             "/inspect/memories?q=%22%3E%3Cscript%3EglobalThis.hacked%3D4%3C%2Fscript%3E",
         ],
         "huge": [
-            format!("/inspect/turns/{huge_turn}"), format!("/inspect/turns/{huge_turn}?page=3"),
-            "/inspect/sessions/odd%20%3Cb%3Esession%3C%2Fb%3E", "/inspect/sessions/odd%20%3Cb%3Esession%3C%2Fb%3E/prompt",
+            format!("/inspect/turns/{huge_turn}?user=odd"),
+            format!("/inspect/turns/{huge_turn}?user=odd&page=3"),
+            odd_session,
         ],
         "memory": format!("/inspect/memories/{choir}"),
         "request": format!("/inspect/requests/{request}"),

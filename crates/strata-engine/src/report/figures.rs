@@ -8,7 +8,7 @@ use strata_core::metric::{FeedbackKind, RequestMetric};
 use strata_core::ports::Spent;
 use strata_core::trace::RetrievalPath;
 
-use super::{MIN_REQUESTS, Period, share};
+use super::{MIN_REQUESTS, Period, day_start, share};
 use crate::jobs::JobKind;
 use crate::summaries::WITHOUT_MODEL;
 
@@ -83,26 +83,27 @@ const MAX_DAYS: i64 = 366;
 pub(super) fn by_day(rows: &[&RequestMetric], period: Period) -> Vec<DayFigures> {
     const DAY: SignedDuration = SignedDuration::from_hours(24);
     let mut days: BTreeMap<i64, Vec<&RequestMetric>> = BTreeMap::new();
+    let first = day_start(period.since);
     for row in rows {
-        let day = row.created_at.duration_since(period.since).as_secs() / DAY.as_secs();
+        let day = row.created_at.duration_since(first).as_secs() / DAY.as_secs();
         days.entry(day).or_default().push(row);
     }
-    let count = (period.days().ceil() as i64).clamp(1, MAX_DAYS);
+    let last = period.until.duration_since(first).as_secs() / DAY.as_secs();
     let day = |number: i64| {
         let rows = days.get(&number).map(Vec::as_slice).unwrap_or_default();
         let hits = rows.iter().filter(|row| row.context_items > 0).count();
         let mut times: Vec<u64> = rows.iter().map(|row| row.latency_retrieval_us).collect();
         times.sort_unstable();
-        let since = DAY.checked_mul(number as i32).and_then(|ago| period.since.checked_add(ago).ok());
+        let since = DAY.checked_mul(number as i32).and_then(|later| first.checked_add(later).ok());
         DayFigures {
-            since: since.unwrap_or(period.since),
+            since: since.unwrap_or(first),
             requests: rows.len(),
             hit_rate: (!rows.is_empty()).then(|| hits as f64 / rows.len() as f64),
             p50: rank(&times, 50),
             p95: rank(&times, 95),
         }
     };
-    (0..count).map(day).collect()
+    (0..=last.clamp(0, MAX_DAYS)).map(day).collect()
 }
 
 /// A percentile of sorted values, by nearest rank.

@@ -207,12 +207,14 @@ fn each_day_of_the_period_has_its_figures() {
         latency_retrieval_us: micros,
         ..request(second)
     };
-    let requests = vec![row(5, 1, 10), row(6, 0, 30), row(DAY, 2, 7), row(7 * DAY - 1, 0, 5)];
+    // The period begins at 22:13:20 and touches eight days.
+    let midnight = 6_400;
+    let requests = vec![row(5, 1, 10), row(6, 0, 30), row(midnight, 2, 7), row(7 * DAY - 1, 0, 5)];
     let report = Report::of(&ReportRows { requests, ..ReportRows::default() }, week());
     let days: Vec<_> = report.days.iter().map(|day| (day.requests, day.hit_rate, day.p50, day.p95)).collect();
     let none = (0, None, None, None);
     let one = |rate, micros| (1, Some(rate), Some(micros), Some(micros));
     let first = (2, Some(0.5), Some(10), Some(30));
-    assert_eq!(days, [first, one(1.0, 7), none, none, none, none, one(0.0, 5)]);
-    assert_eq!(report.days[1].since, at(DAY));
+    assert_eq!(days, [first, one(1.0, 7), none, none, none, none, none, one(0.0, 5)]);
+    assert_eq!(report.days[1].since, at(midnight));
 }

@@ -41,9 +41,6 @@ pub(super) fn routes() -> Vec<Route> {
 struct Span {
     x: String,
     width: String,
-    y: usize,
-    /// The place of the label above the bar.
-    label_y: usize,
     label: String,
     is_this: bool,
     is_open: bool,
@@ -73,7 +70,6 @@ struct MemoryPage {
     dispute: Option<Dispute>,
     steps: Vec<StepView>,
     spans: Vec<Span>,
-    timeline_height: usize,
     ends: (String, String),
     is_hidden: bool,
     is_current: bool,
@@ -127,7 +123,6 @@ async fn show(
         }),
         dispute,
         steps: steps[from..].iter().map(|step| step_view(&frame, step, id, &mut room)).collect(),
-        timeline_height: spans.1.len() * 44 + 10,
         ends: spans.0,
         spans: spans.1,
         is_hidden: memory.hidden.is_some(),
@@ -202,7 +197,7 @@ fn timeline(
     let end = ends.chain([now]).max().unwrap_or(now);
     let whole = end.duration_since(start).as_secs_f64().max(1.0);
     let place = |at: Timestamp| (at.duration_since(start).as_secs_f64() / whole).clamp(0.0, 1.0) * TIMELINE;
-    let spans = steps.iter().enumerate().map(|(number, step)| {
+    let spans = steps.iter().map(|step| {
         let memory = &step.memory;
         let (from, to) = (place(memory.valid_from), memory.valid_to.map_or(TIMELINE, place));
         // A statement that held for a moment is still seen.
@@ -210,8 +205,6 @@ fn timeline(
         Span {
             x: format!("{from:.1}"),
             width: format!("{:.1}", (to - from).max(6.0)),
-            y: number * 44 + 22,
-            label_y: number * 44 + 15,
             label: room.line(&memory.content, 60).text,
             is_this: memory.id == shown,
             is_open: memory.valid_to.is_none(),

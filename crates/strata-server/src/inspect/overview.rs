@@ -45,7 +45,8 @@ async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, ApiE
     let Visitor { user, frame, .. } = visitor;
     let frame = frame.titled(Section::Overview, "Overview");
     let engine = app.engine();
-    let growth = engine.reporting.growth(&user, DAYS).await?;
+    let start = engine.reporting.day_start(DAYS - 1);
+    let growth = engine.reporting.growth(&user, start).await?;
     let since = engine.reporting.days_ago(REPORT_DAYS);
     let report = engine.reporting.report(std::slice::from_ref(&user), since, PAGE_ROWS).await?;
     let waiting = JobQuery { status: Some(JobStatus::Queued), limit: 1_000, ..JobQuery::default() };
@@ -53,7 +54,6 @@ async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, ApiE
     let sessions = engine.sessions.list(&user, Page::first(5)).await?;
     let mut room = Room::new();
     let sessions = sessions.iter().map(|session| SessionRow::new(&frame, session, &mut room)).collect();
-    let start = engine.reporting.days_ago(DAYS);
     let dates: Vec<String> =
         (0..DAYS).map(|number| day(start + SignedDuration::from_hours(24 * i64::from(number)))).collect();
     let mut charts = growth_charts(&growth, &dates);

@@ -7,6 +7,7 @@ use strata_core::UserId;
 use strata_core::key::{SECRET_BYTES, Scopes, SecretSource};
 use strata_engine::NewKey;
 
+use crate::Settings;
 use crate::testing::{Answer, TestServer, request};
 
 /// Random bytes that count up.
@@ -47,7 +48,9 @@ const FORM: [(&str, &str); 2] = [("origin", "http://localhost:8100"), ("cookie",
 
 /// A server with a session and a memory of `ada`, and the memory's id.
 async fn filled() -> (TestServer, String) {
-    let server = TestServer::new();
+    // Keys that are made later are looked for at once.
+    let settings = Settings { keys_remembered: std::time::Duration::ZERO, ..Settings::default() };
+    let server = TestServer::with(settings, Default::default());
     let said = json!([
         {"role": "user", "content": "the boat is called Möwe <b>& co</b>"},
         {"role": "assistant", "content": "A fine name."},
