@@ -11,6 +11,7 @@
 
 mod app;
 mod compat;
+mod connections;
 mod error;
 mod extract;
 mod identity;

@@ -208,6 +208,7 @@ fn stage_name(stage: ErrorStage) -> &'static str {
         ErrorStage::Embedding => "embedding",
         ErrorStage::LlmReply => "llm_reply",
         ErrorStage::Summary => "summary",
+        ErrorStage::Recording => "recording",
     }
 }
 

@@ -125,7 +125,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
             show(&user, &session, &turns, json, output)
         }
         Action::Points { part, session, user: UserArgs { user }, json: JsonArgs { json } } => {
-            let points = engine.summaries.structured(&user, session.as_ref(), part).await?;
+            let points = engine.summaries.structured(&user, session.as_ref(), part, usize::MAX).await?;
             list_points(part, points, json, output)
         }
         Action::Delete { which: SessionArgs { session, user: UserArgs { user } }, yes, json } => {

@@ -4,6 +4,7 @@
 mod apis;
 mod client;
 pub(crate) mod model;
+mod shim;
 mod upstream;
 
 use std::fs::File;
@@ -14,6 +15,7 @@ use std::process::{Child, Command, Output, Stdio};
 pub(crate) use apis::Apis;
 pub(crate) use client::{Answer, Client, Framing};
 use serde_json::Value;
+pub(crate) use shim::Shim;
 pub(crate) use upstream::{Upstream, reply_to};
 
 /// A small seeded generator (SplitMix64), so that a failing run can be reproduced.
@@ -116,9 +118,25 @@ impl Server {
 
     /// As [`Server::start_with`], on any store.
     pub(crate) fn start_on(store: &str, log: &Path, settings: &[&str]) -> Self {
+        Self::start_as(strata(), store, log, settings)
+    }
+
+    /// As [`Server::start_with`], with faults of the disk and the clock.
+    pub(crate) fn start_under(shim: &Shim, file: &Path, settings: &[&str]) -> Self {
+        Self::start_on_under(shim, file, &file.with_extension("log"), settings)
+    }
+
+    /// As [`Server::start_under`], with this log.
+    pub(crate) fn start_on_under(shim: &Shim, file: &Path, log: &Path, settings: &[&str]) -> Self {
+        let mut command = strata();
+        command.envs(shim.variables());
+        Self::start_as(command, &store_url(file), log, settings)
+    }
+
+    fn start_as(mut command: Command, store: &str, log: &Path, settings: &[&str]) -> Self {
         let log = log.to_owned();
         let settings = settings.iter().flat_map(|setting| ["--setting", setting]);
-        let mut child = strata()
+        let mut child = command
             .args(["serve", "--listen", "127.0.0.1:0", "--store", store])
             .args(settings)
             .current_dir(log.parent().expect("the log is in a directory"))
@@ -133,6 +151,11 @@ impl Server {
             panic!("the server ended without saying where it listens:\n{}", read(&log));
         };
         Self { child, address, log }
+    }
+
+    /// The number of the process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// `127.0.0.1:PORT`.
