@@ -379,12 +379,9 @@ mod tests {
         let running = Running::start(Settings { write_timeout: soon, ..Settings::default() }).await;
         record_much(&running).await;
         let mut stream = ask_without_reading(&running).await;
-        // The other end is gone once a write fails.
-        let gone = async {
-            while stream.write_all(b"\r\n").await.is_ok() {
-                tokio::time::sleep(soon).await;
-            }
-        };
+        // While the client does not read, the server does not either: a write waits until the connection is cut.
+        let more = vec![b'\n'; 64 * 1024];
+        let gone = async { while stream.write_all(&more).await.is_ok() {} };
         timeout(Duration::from_secs(120), gone).await.unwrap();
     }
 

@@ -1,7 +1,7 @@
 /* Faults of a disk and of a clock for the tests: a library that is preloaded (LD_PRELOAD) into the real binary.
  *
- * STRATA_SHIM_CONTROL names a file that is read before each call, so a test switches faults on and off while the
- * process runs. STRATA_SHIM_PATH is the beginning of the paths whose writes may fail; other files are left alone.
+ * SHIM_CONTROL names a file that is read before each call, so a test switches faults on and off while the
+ * process runs. SHIM_PATH is the beginning of the paths whose writes may fail; other files are left alone.
  * Each line of the control file is one fault:
  *
  *   write enospc | write eio     writing, growing and allocating fails
@@ -36,7 +36,7 @@ static int error_named(const char *name) {
 
 static struct faults read_faults(void) {
     struct faults faults = {0, 0, 0, 0};
-    const char *path = getenv("STRATA_SHIM_CONTROL");
+    const char *path = getenv("SHIM_CONTROL");
     if (path == NULL) return faults;
     int kept = errno;
     /* Plain system calls: the functions of the C library with these names may be the ones below. */
@@ -60,7 +60,7 @@ static struct faults read_faults(void) {
 }
 
 static int is_watched(int fd) {
-    const char *prefix = getenv("STRATA_SHIM_PATH");
+    const char *prefix = getenv("SHIM_PATH");
     if (prefix == NULL) return 0;
     char link[32], path[4096];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);

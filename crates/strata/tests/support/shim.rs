@@ -33,8 +33,8 @@ impl Shim {
     pub(crate) fn variables(&self) -> Vec<(&'static str, PathBuf)> {
         vec![
             ("LD_PRELOAD", library().to_owned()),
-            ("STRATA_SHIM_CONTROL", self.control.clone()),
-            ("STRATA_SHIM_PATH", self.store.clone()),
+            ("SHIM_CONTROL", self.control.clone()),
+            ("SHIM_PATH", self.store.clone()),
         ]
     }
 }
