@@ -24,6 +24,8 @@ pub enum ErrorStage {
     Summary,
     /// Embedding the question.
     Embedding,
+    /// Recording the reply: its end was passed on before it was recorded.
+    Recording,
 }
 
 impl ErrorStage {

@@ -3,8 +3,9 @@
 //! It returns only the data of each event. It is pure, and it is in this crate because the proxy and the client of chat
 //! models both use it.
 
-/// An event longer than this is no part of a reply. The parser skips it, so that a stream cannot fill the memory.
-const MAX_EVENT_BYTES: usize = 4 * 1024 * 1024;
+/// An event longer than this is no part of a reply. The parser skips it, so that a stream cannot fill the memory. Some
+/// APIs repeat the whole reply in the last event.
+const MAX_EVENT_BYTES: usize = 64 * 1024 * 1024;
 
 /// Assembles events from chunks of bytes.
 #[derive(Debug, Default)]
@@ -139,7 +140,7 @@ mod tests {
     fn an_endless_event_is_passed_over() {
         let long = vec![b'x'; 1024 * 1024];
         let mut pieces: Vec<&[u8]> = vec![b"data: "];
-        pieces.extend((0..6).map(|_| long.as_slice()));
+        pieces.extend((0..66).map(|_| long.as_slice()));
         pieces.push(b"\n\ndata: after\n\n");
         assert_eq!(read(&pieces), ["after"]);
     }

@@ -23,6 +23,7 @@ mod limits;
 mod line;
 mod maintenance;
 mod memories;
+mod neutral;
 pub mod prompt;
 mod prompting;
 pub mod recall;
@@ -49,11 +50,12 @@ pub use learning::{
 pub use limits::Limits;
 pub use maintenance::{EmbedItems, EmbeddingProgress, Maintenance};
 pub use memories::{HistoryStep, Memories, MemoryEdit, NewMemory, Quote};
+pub use neutral::neutral;
 pub use prompting::{
     BlockSources, ChatMemory, ChatQuestion, ChatSnapshot, Preview, PromptRequest, Prompted, Prompting,
 };
 pub use recall::Recall;
-pub use recording::{Ending, Exchange, Recorded, Recording, align};
+pub use recording::{Ending, Exchange, ExchangeIds, Keeper, Recorded, Recording, align};
 pub use reporting::{REPORT_DAYS, Reporting};
 pub use requests::{CLIENTS_SPACE, Requests};
 pub use sessions::Sessions;

@@ -42,7 +42,7 @@ pub(crate) use flat::speaks_of_device;
 pub use flat::{BuiltPrompt, FlatLayers, build_prompt, build_prompt_with, flat};
 pub(crate) use items::{Likeness, likeness, one_line};
 pub use layers::is_device;
-pub(crate) use layers::{plain, recent_start};
+pub(crate) use layers::recent_start;
 pub use profile::{Field, Profile, Rule, Status, StatusRule};
 pub(crate) use rules::PromptRules;
 pub use steps::{Compaction, MessageSize, compacted, summary_share};

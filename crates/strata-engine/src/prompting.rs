@@ -13,6 +13,7 @@ mod tests;
 
 use crate::limits::Limits;
 use crate::line::{Days, day, turn_head};
+use crate::neutral::{neutral, neutral_tags};
 use crate::recall::Recall;
 use crate::recording::Recording;
 use jiff::civil::Date;
@@ -230,9 +231,9 @@ impl Prompting {
         let is_earlier = turn.role == Role::User && day(turn.created_at) != today;
         let content = match turn.role {
             Role::User | Role::Assistant if turn.name.is_some() || is_earlier => {
-                format!("{} {content}", turn_head(turn, Days::Absolute))
+                format!("{} {}", neutral_tags(&turn_head(turn, Days::Absolute)), neutral(&content))
             }
-            _ => content,
+            _ => neutral_tags(&content).into_owned(),
         };
         match turn.role {
             Role::Tool => ChatMessage { role: Role::Assistant, content: format!("Tool: {content}") },

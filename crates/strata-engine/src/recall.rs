@@ -13,6 +13,7 @@ mod deadline;
 mod diversity;
 mod exclusions;
 mod filtered;
+mod identifiers;
 mod index_candidates;
 mod lexical;
 mod likeness;

@@ -24,7 +24,7 @@ use crate::limits::Limits;
 use crate::prompt::PromptRules;
 
 pub(crate) use append::{MAX_TRIES, session_now};
-pub use exchange::{Ending, Exchange};
+pub use exchange::{Ending, Exchange, ExchangeIds, Keeper};
 pub(crate) use fold::Unfolded;
 pub(crate) use leave::left_space;
 pub(crate) use queue::Queues;

@@ -5,12 +5,15 @@ use std::sync::Arc;
 use strata_core::UserId;
 use strata_core::store::Removed;
 use strata_engine::Engine;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::keys::Keys;
 use crate::settings::Settings;
 use crate::telemetry::Meters;
 use crate::upstream::ProxyState;
+
+/// Bodies are counted in units of this many bytes.
+const UNIT: usize = 1024;
 
 /// The state of a server, shared by all its requests. Cloning it is cheap.
 #[derive(Clone)]
@@ -21,6 +24,7 @@ struct Parts {
     settings: Settings,
     meters: Meters,
     permits: Semaphore,
+    bodies: Arc<Semaphore>,
     keys: Keys,
     proxy: ProxyState,
 }
@@ -29,9 +33,11 @@ impl App {
     /// A server over `engine`.
     pub fn new(engine: Engine, settings: Settings) -> Self {
         let permits = Semaphore::new(settings.max_concurrent_requests.clamp(1, Semaphore::MAX_PERMITS));
+        let bodies = Semaphore::new((settings.max_bytes_under_way / UNIT).clamp(1, u32::MAX as usize));
+        let bodies = Arc::new(bodies);
         let proxy = ProxyState::new(&settings.proxy);
         let (meters, keys) = (Meters::new(), Keys::default());
-        Self(Arc::new(Parts { engine, settings, meters, permits, keys, proxy }))
+        Self(Arc::new(Parts { engine, settings, meters, permits, bodies, keys, proxy }))
     }
 
     /// The use-cases.
@@ -68,5 +74,14 @@ impl App {
 
     pub(crate) fn permits(&self) -> &Semaphore {
         &self.0.permits
+    }
+
+    /// Waits until there is room for the body of a chat beside those that are under way. A body that is larger than all
+    /// the room takes all of it.
+    pub(crate) async fn room_for(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        let all = (self.0.settings.max_bytes_under_way / UNIT).clamp(1, u32::MAX as usize);
+        let units = bytes.div_ceil(UNIT).min(all) as u32;
+        // The semaphore is never closed.
+        Arc::clone(&self.0.bodies).acquire_many_owned(units).await.ok()
     }
 }

@@ -137,9 +137,10 @@ async fn read_body(request: Request, limit: usize, setting: &str) -> Result<Byte
     // A client that waits for `100 Continue` has not begun to send, so there is nothing to discard.
     let waits = request.headers().contains_key(header::EXPECT);
     let mut body = request.into_body();
-    let mut bytes = Vec::new();
-    let declared = body.size_hint().lower();
-    let mut too_large = usize::try_from(declared).map_or(true, |declared| declared > limit);
+    let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    let mut too_large = declared > limit;
+    // A buffer that grows would be copied, and takes up to three times the memory.
+    let mut bytes = Vec::with_capacity(if too_large { 0 } else { declared });
     while !too_large && let Some(frame) = body.frame().await {
         let frame =
             frame.map_err(|_| ApiError::invalid("the body ended before it was complete; send it again"))?;

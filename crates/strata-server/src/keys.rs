@@ -76,6 +76,12 @@ pub(crate) struct Needed {
 }
 
 impl Needed {
+    /// Whether a key may call the route without the right to see what is stored: the route writes, and is no chat. The
+    /// tools of MCP check their scopes themselves.
+    pub(crate) fn shows_nothing(self) -> bool {
+        !self.scopes.is_empty() && !self.scopes.contains(&KeyScope::Read) && self.instead.is_none()
+    }
+
     fn check(self, identity: &Identity) -> Result<(), ApiError> {
         match self.instead.map(|scope| identity.require(scope)) {
             Some(Ok(())) => Ok(()),

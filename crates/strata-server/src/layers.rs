@@ -2,11 +2,13 @@
 
 mod guarded;
 mod observed;
+mod withheld;
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use strata_core::key::KeyScope;
 
 use crate::app::App;
 use crate::compat;
@@ -16,6 +18,7 @@ use crate::inspect;
 use crate::route::{Access, Dialect, Rules, RulesByPath};
 pub(crate) use guarded::guarded;
 pub(crate) use observed::observed;
+pub(crate) use withheld::withhold;
 
 /// Writes a failure in the shape that the clients of its route expect. This layer is outside of all layers that may
 /// refuse a request, so a missing key or an exceeded limit is reported in that shape too. Failures of an upstream
@@ -31,7 +34,7 @@ pub(crate) async fn translated(State(rules): State<RulesByPath>, request: Reques
 }
 
 /// Lets a request pass with its identity, or answers with the reason of the refusal. The rules of its route name the
-/// scopes that the key needs.
+/// scopes that the key needs. A key without `read` gets no stored content in the answer of a call that writes.
 pub(crate) async fn admitted(
     State((app, rules)): State<(App, RulesByPath)>,
     mut request: Request,
@@ -51,8 +54,12 @@ pub(crate) async fn admitted(
     };
     match admitted {
         Ok((identity, permit)) => {
+            let withholds = needed.shows_nothing() && identity.require(KeyScope::Read).is_err();
             request.extensions_mut().insert(identity);
-            let response = next.run(request).await;
+            let mut response = next.run(request).await;
+            if withholds {
+                response = withheld::withheld(response).await;
+            }
             match permit {
                 Some(permit) => permit.hold(response),
                 None => response,

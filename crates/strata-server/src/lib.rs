@@ -11,6 +11,7 @@
 
 mod app;
 mod compat;
+mod connections;
 mod cookies;
 mod error;
 mod extract;

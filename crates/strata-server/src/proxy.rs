@@ -5,12 +5,13 @@
 //! on and reads them, [`recorder`] records. The wire formats are in [`compat::chat`](crate::compat::chat) and beside
 //! it, the connections to the upstream are in [`upstream`](crate::upstream).
 //!
-//! Two rules always hold. Memory that fails or is slow never makes a chat fail, and delays it by at most
+//! Two rules always hold. Recall that fails or is slow never makes a chat fail, and delays it by at most
 //! [`ProxySettings::memory_deadline`](crate::ProxySettings::memory_deadline). A reply is recorded before its end is
-//! sent to the client.
+//! sent to the client, unless the store fails or a setting says otherwise ([`recorder`]).
 
 mod chat;
 mod compaction;
+mod decoding;
 mod doors;
 mod forward;
 mod housekeeping;

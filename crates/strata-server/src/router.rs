@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use axum::extract::Request;
 use axum::http::HeaderValue;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn_with_state, map_request};
 use axum::{Extension, Router};
 use serde_json::Value;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -19,6 +19,7 @@ use crate::layers::{admitted, guarded, limited, observed, translated};
 use crate::route::{Route, Rules};
 use crate::routes::openapi::{Document, document};
 use crate::telemetry::REQUEST_ID;
+use crate::upstream::with_plain_path;
 use crate::{inspect, mcp, proxy, routes};
 
 /// Every route of the server.
@@ -49,7 +50,7 @@ pub(crate) fn router(app: App) -> Router {
     let ids = app.clone();
     let next_id = move |_: &Request| HeaderValue::from_str(&ids.engine().next_id().to_string()).ok();
     // The last layer added is the outermost.
-    collect(with_limits)
+    let routes = collect(with_limits)
         .layer(from_fn_with_state(app.clone(), limited))
         .merge(collect(without))
         .fallback(unknown_route)
@@ -63,7 +64,9 @@ pub(crate) fn router(app: App) -> Router {
         // A client's own id is overwritten: ids are unique, and the log contains nothing that a client wrote.
         .layer(SetRequestHeaderLayer::overriding(REQUEST_ID, next_id))
         .layer(from_fn_with_state(app.clone(), observed))
-        .with_state(app)
+        .with_state(app);
+    // A path is made plain before it is matched, so that the same path means the same here and at the upstream.
+    Router::new().fallback_service(routes).layer(map_request(|request| async { with_plain_path(request) }))
 }
 
 fn collect(routes: Vec<Route>) -> Router<App> {

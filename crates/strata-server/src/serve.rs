@@ -14,11 +14,12 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use strata_core::{Error, Result};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::app::App;
+use crate::connections::{Connections, Held};
 use crate::proxy::record_left;
 use crate::router::router;
 use crate::settings::Reach;
@@ -52,6 +53,8 @@ pub async fn serve(listener: TcpListener, app: App, shutdown: impl Future<Output
     let service = router(app.clone());
     let connections =
         Arc::new(Semaphore::new(app.settings().max_connections.clamp(1, Semaphore::MAX_PERMITS)));
+    let open = Connections::new(app.settings().max_connections_per_peer);
+    let mut number = 0_u64;
     let (stop, stopping) = watch::channel(());
     let mut tasks = JoinSet::new();
     tasks.spawn(record_left(app.clone()));
@@ -59,18 +62,19 @@ pub async fn serve(listener: TcpListener, app: App, shutdown: impl Future<Output
     upkeep.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut shutdown = pin!(shutdown);
     loop {
-        let accepted = async {
-            // The semaphore is never closed.
-            let permit = Arc::clone(&connections).acquire_owned().await;
-            (permit, listener.accept().await)
-        };
+        let accepted = async { (free_place(&connections, &open).await, listener.accept().await) };
         tokio::select! {
             () = &mut shutdown => break,
             _ = upkeep.tick() => app.meters().upkeep(),
             Some(_) = tasks.join_next() => {}
             (permit, accepted) = accepted => match accepted {
-                Ok((stream, _)) => {
-                    let connection = connection(stream, service.clone(), app.clone(), stopping.clone());
+                Ok((stream, peer)) => {
+                    number += 1;
+                    let Some(held) = open.admit(number, peer.ip()) else {
+                        refuse(&stream);
+                        continue;
+                    };
+                    let connection = connection(stream, held, service.clone(), app.clone(), stopping.clone());
                     tasks.spawn(async move {
                         connection.await;
                         drop(permit);
@@ -96,8 +100,36 @@ pub async fn serve(listener: TcpListener, app: App, shutdown: impl Future<Output
     Ok(())
 }
 
+/// Waits until there is room for another connection. Meanwhile connections whose clients do not read are cut off.
+async fn free_place(
+    places: &Arc<Semaphore>,
+    open: &Connections,
+) -> std::result::Result<OwnedSemaphorePermit, AcquireError> {
+    loop {
+        // The semaphore is never closed.
+        match timeout(ACCEPT_PAUSE, Arc::clone(places).acquire_owned()).await {
+            Ok(place) => return place,
+            Err(_) => _ = open.cut_stalled(None),
+        }
+    }
+}
+
+/// Tells a peer with too many connections that this one is not served.
+fn refuse(stream: &TcpStream) {
+    tracing::debug!("a peer has too many connections");
+    let answer = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    // The buffer of a new connection takes it at once.
+    let _ = stream.try_write(answer);
+}
+
 /// Serves one connection to its end, or to the end of the running request after `stopping` has fired.
-async fn connection(stream: TcpStream, service: Router, app: App, mut stopping: watch::Receiver<()>) {
+async fn connection(
+    stream: TcpStream,
+    held: Held,
+    service: Router,
+    app: App,
+    mut stopping: watch::Receiver<()>,
+) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "could not switch off the delay of small packets");
     }
@@ -106,13 +138,20 @@ async fn connection(stream: TcpStream, service: Router, app: App, mut stopping: 
         .timer(TokioTimer::new())
         .header_read_timeout(app.settings().header_timeout)
         .max_header_size(MAX_HEADER_BYTES)
+        // A client may close its half of the connection once it has sent its request, and still read the answer.
+        .half_close(true)
         .keep_alive(true);
+    let stream = held.timed(stream, app.settings().write_timeout);
     let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
     // A WebSocket of the proxy leaves HTTP.
     let connection = connection.with_upgrades();
     let mut connection = pin!(connection);
     let result = tokio::select! {
         result = connection.as_mut() => result,
+        () = held.cut() => {
+            tracing::debug!("a connection whose client does not read makes room for another");
+            return;
+        }
         // The sender sends nothing; dropping it is the signal.
         _ = stopping.changed() => {
             connection.as_mut().graceful_shutdown();
@@ -319,6 +358,79 @@ mod tests {
             .unwrap();
         drop(first);
         assert!(read_all(&mut second).await.starts_with("HTTP/1.1 200"));
+    }
+
+    /// Records a session whose turns are a large answer.
+    async fn record_much(running: &Running) {
+        let message = json!({"role": "user", "content": "x".repeat(900_000)});
+        let body = json!({"session_id": "s", "messages": vec![message; 7]});
+        assert_eq!(running.server.post("/turns", body).await.status, 201);
+    }
+
+    /// Asks for more answers than the buffers of both ends have room for, and does not read them.
+    async fn ask_without_reading(running: &Running) -> TcpStream {
+        let mut stream = running.connect().await;
+        let request = b"GET /sessions/s/turns HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(4);
+        stream.write_all(&request).await.unwrap();
+        stream
+    }
+
+    #[tokio::test]
+    async fn a_client_that_never_reads_is_cut_off() {
+        let soon = Duration::from_millis(300);
+        let running = Running::start(Settings { write_timeout: soon, ..Settings::default() }).await;
+        record_much(&running).await;
+        let mut stream = ask_without_reading(&running).await;
+        // While the client does not read, the server does not either: a write waits until the connection is cut.
+        let more = vec![b'\n'; 64 * 1024];
+        let gone = async { while stream.write_all(&more).await.is_ok() {} };
+        timeout(Duration::from_secs(120), gone).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn clients_that_never_read_leave_room_for_others() {
+        let settings = Settings { max_connections: 4, max_connections_per_peer: 4, ..Settings::default() };
+        let running = Running::start(settings).await;
+        record_much(&running).await;
+        let mut unread = Vec::new();
+        for _ in 0..4 {
+            unread.push(ask_without_reading(&running).await);
+        }
+        let request = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        let answer = timeout(Duration::from_secs(25), running.exchange(request)).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn a_peer_has_a_limit_of_its_own() {
+        let running = Running::start(Settings { max_connections_per_peer: 2, ..Settings::default() }).await;
+        let mut open = Vec::new();
+        for _ in 0..2 {
+            let mut stream = running.connect().await;
+            stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+            read_until(&mut stream, "}").await;
+            open.push(stream);
+        }
+        let mut third = running.connect().await;
+        assert!(read_all(&mut third).await.starts_with("HTTP/1.1 503"));
+        drop(open);
+        let request = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        loop {
+            let answer = running.exchange(request).await;
+            if answer.starts_with("HTTP/1.1 200") {
+                return;
+            }
+            assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_may_close_its_half() {
+        let running = Running::start(Settings::default()).await;
+        let mut stream = running.connect().await;
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+        stream.shutdown().await.unwrap();
+        assert!(read_all(&mut stream).await.starts_with("HTTP/1.1 200"));
     }
 
     #[tokio::test]

@@ -26,6 +26,12 @@ pub struct Settings {
     pub max_concurrent_requests: usize,
     /// The most open connections. Others wait in the listener's queue.
     pub max_connections: usize,
+    /// The most open connections of one address. Others are refused.
+    pub max_connections_per_peer: usize,
+    /// How long a client may read nothing of an answer that is sent to it.
+    pub write_timeout: Duration,
+    /// The most bytes of the bodies of chats that are read and passed on at once. Others wait.
+    pub max_bytes_under_way: usize,
     /// The upstream of chats, and how they are passed on.
     pub proxy: ProxySettings,
     /// From where the server can be reached.
@@ -66,6 +72,11 @@ impl Default for Settings {
             drain_timeout: Duration::from_secs(10),
             max_concurrent_requests: 256,
             max_connections: 1024,
+            // Half of them: one peer cannot take them all, and a gateway in front of many clients has enough.
+            max_connections_per_peer: 512,
+            write_timeout: Duration::from_secs(30),
+            // Four of the largest bodies.
+            max_bytes_under_way: 256 * 1024 * 1024,
             reach: Reach::default(),
             allowed_hosts: Vec::new(),
             cors_origins: Vec::new(),

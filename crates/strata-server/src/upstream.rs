@@ -1,6 +1,8 @@
 //! The state of the proxy: the connections to the upstream, and the data kept for sessions between two requests.
 
 mod choice;
+mod paths;
+mod secrets;
 mod sessions;
 mod spill;
 mod unnamed;
@@ -24,7 +26,9 @@ use crate::error::{ApiError, chain};
 use crate::keys::{API_KEY, AZURE_KEY, Identity};
 use crate::settings::{ProxySettings, Secret, UpstreamApi, UpstreamSettings, UpstreamUrl};
 pub(crate) use choice::{Asked, Upstreams};
-pub(crate) use sessions::{Injected, PromptHistories, hash};
+pub(crate) use paths::with_plain_path;
+use secrets::{remove_keys, without_keys};
+pub(crate) use sessions::{Injected, PromptHistories, PromptPrint, hash};
 pub(crate) use spill::{Spill, SpilledExchange};
 pub(crate) use unnamed::UnnamedClients;
 
@@ -117,7 +121,8 @@ impl Upstream {
         headers: HeaderMap,
         body: Body,
     ) -> Result<Response<Incoming>, ApiError> {
-        let Some(target) = self.url.target(uri.path(), uri.query()) else {
+        let query = uri.query().map(without_keys).filter(|query| !query.is_empty());
+        let Some(target) = self.url.target(&paths::plain(uri.path())?, query.as_deref()) else {
             return Err(ApiError::invalid("the path cannot be passed on; check how it is encoded"));
         };
         let mut request = Request::new(body);
@@ -166,7 +171,9 @@ impl Upstream {
         for cookie in cookies {
             sent.append(COOKIE, cookie);
         }
-        if let Some(key) = &self.key {
+        remove_keys(&mut sent);
+        // Elsewhere the key would give every client the rights of its owner.
+        if let Some(key) = self.key.as_ref().filter(|_| paths::is_known(parts.uri.path())) {
             KeyHeader::of(self.api, parts).insert(key, &mut sent);
         }
         if answer == AnswerUse::Read {

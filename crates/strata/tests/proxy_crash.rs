@@ -3,26 +3,32 @@
 //!
 //! After the last death the same file is served again and read completely. A reply that a client received completely is recorded
 //! word for word. For every other reply that had begun, the question is recorded, and either the reply or the fact that it was
-//! interrupted.
+//! interrupted. The same holds on a disk whose commits take longer than a chat waits for memory, and for several servers on
+//! one file.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use support::{Apis, Random, Server, reply_to};
+use support::{Apis, Random, Server, Shim, reply_to};
 
 const ROUNDS: u64 = 12;
 const CLIENTS: u64 = 6;
 /// The maximum number of complete replies before a death.
 const MOST_RECEIVED: u64 = 40;
 const SEED: u64 = 20_261_116;
+/// The rounds on a slow disk, and the complete replies before each death there.
+const SLOW_ROUNDS: u64 = 3;
+const SLOW_RECEIVED: u64 = 20;
+/// The servers on one file, and the chats of each client with them.
+const SERVERS: u64 = 3;
+const CHATS: u64 = 6;
 /// The lease in seconds. After that time, the replies of a dead process are marked as interrupted.
 const LEASE_SECS: u32 = 5;
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -55,17 +61,80 @@ fn what_a_client_saw_the_end_of_is_recorded_and_the_rest_is_marked() {
     let mut random = Random(SEED);
     let mut chats = Vec::new();
     for round in 0..support::rounds(ROUNDS) {
-        let server = start(&file, &upstream);
+        let server = Server::start_with(&file, &settings(&upstream, Begun::IsRecorded));
         let deadly = 1 + random.below(MOST_RECEIVED);
         chats.extend(run_until_killed(server, round, deadly));
     }
-    let server = start(&file, &upstream);
+    let server = Server::start_with(&file, &settings(&upstream, Begun::IsRecorded));
     let ended = chats.iter().filter(|chat| chat.has_ended).count();
     let cut = chats.iter().filter(|chat| chat.has_begun && !chat.has_ended).count();
     assert!(ended as u64 > ROUNDS && cut > 0, "{ended} ends and {cut} cuts prove little");
-    await_the_awaited(&server);
+    check_all(&server, &chats, Begun::IsRecorded);
+}
+
+/// With commits of 300 ms, a reply is recorded after the time that a chat waits for memory.
+#[test]
+fn a_slow_disk_neither_doubles_nor_loses_a_reply() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("slow.db");
+    let upstream = Apis::start();
+    let shim = Shim::new(&file);
+    let mut chats = Vec::new();
+    for round in 0..SLOW_ROUNDS {
+        shim.set("");
+        let server = Server::start_under(&shim, &file, &settings(&upstream, Begun::MayBeLost));
+        shim.set("slow 300");
+        chats.extend(run_until_killed(server, round, SLOW_RECEIVED));
+    }
+    let server = Server::start_with(&file, &settings(&upstream, Begun::MayBeLost));
+    let ended = chats.iter().filter(|chat| chat.has_ended).count() as u64;
+    assert!(ended >= SLOW_ROUNDS * SLOW_RECEIVED, "{ended} ends prove little");
+    check_all(&server, &chats, Begun::MayBeLost);
+}
+
+/// A client sends each request to another server than the one before.
+#[test]
+fn several_servers_on_a_slow_disk_double_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("several.db");
+    let upstream = Apis::start();
+    let shim = Shim::new(&file);
+    let servers: Vec<Server> = (0..SERVERS)
+        .map(|number| {
+            let log = directory.path().join(format!("{number}.log"));
+            Server::start_on_under(&shim, &file, &log, &settings(&upstream, Begun::IsRecorded))
+        })
+        .collect();
+    shim.set("slow 100");
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|client| {
+            let addresses: Vec<String> = servers.iter().map(|server| server.address().to_owned()).collect();
+            thread::spawn(move || {
+                let next =
+                    |number: u64| (number < CHATS).then(|| addresses[(number % SERVERS) as usize].clone());
+                chat_with(next, &mpsc::channel().0, 0, client)
+            })
+        })
+        .collect();
+    let chats: Vec<Chat> = clients.into_iter().flat_map(|client| client.join().unwrap()).collect();
+    shim.set("");
+    assert_eq!(chats.iter().filter(|chat| chat.has_ended).count() as u64, CLIENTS * CHATS);
+    check_all(&servers[0], &chats, Begun::IsRecorded);
+}
+
+/// What holds for a reply of which a client has seen the beginning.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Begun {
+    IsRecorded,
+    /// On a slow disk, the beginning of a reply does not wait for the question.
+    MayBeLost,
+}
+
+#[track_caller]
+fn check_all(server: &Server, chats: &[Chat], begun: Begun) {
+    await_the_awaited(server);
     let wrong: Vec<String> =
-        sessions(&server, &chats).into_iter().flat_map(|(of, turns)| check(&of, &turns)).collect();
+        sessions(server, chats).into_iter().flat_map(|(of, turns)| check(&of, &turns, begun)).collect();
     assert!(wrong.is_empty(), "{} of {} chats:\n{}", wrong.len(), chats.len(), wrong.join("\n"));
 }
 
@@ -84,11 +153,15 @@ fn await_the_awaited(server: &Server) {
     }
 }
 
-fn start(file: &Path, upstream: &Apis) -> Server {
-    // On a busy machine a write may take longer than the default deadline of a chat, so the deadline is long here.
+fn settings(upstream: &Apis, begun: Begun) -> Vec<&'static str> {
     let upstream = format!("upstream={}", upstream.url());
     let lease = format!("learn.lease_secs={LEASE_SECS}");
-    Server::start_with(file, &[&upstream, &lease, "memory_deadline_ms=60000", "log=warn"])
+    let mut settings = vec![&*upstream.leak(), lease.leak(), "log=warn"];
+    if begun == Begun::IsRecorded {
+        // On a busy machine a write may take longer than the beginning of a reply waits by default.
+        settings.push("memory_deadline_ms=60000");
+    }
+    settings
 }
 
 fn run_until_killed(server: Server, round: u64, deadly: u64) -> Vec<Chat> {
@@ -107,17 +180,28 @@ fn run_until_killed(server: Server, round: u64, deadly: u64) -> Vec<Chat> {
 
 /// Chats in its own session, with the whole history each time, until the server is dead.
 fn chat_until_cut(address: &str, received: &mpsc::Sender<()>, round: u64, client: u64) -> Vec<Chat> {
+    chat_with(|_| Some(address.to_owned()), received, round, client)
+}
+
+/// Chats as [`chat_until_cut`] does, with the server that `next` names for each chat, until it names none.
+fn chat_with(
+    next: impl Fn(u64) -> Option<String>,
+    received: &mpsc::Sender<()>,
+    round: u64,
+    client: u64,
+) -> Vec<Chat> {
     let session = format!("session {client} of round {round}");
     let mut history: Vec<Value> = Vec::new();
     let mut chats = Vec::new();
     for number in 0.. {
+        let Some(address) = next(number) else { break };
         let question = format!("question {number} of {session} with some words to stream");
         history.push(json!({"role": "user", "content": question}));
         let is_stream = !(number + client).is_multiple_of(3);
         let (path, field, end) = APIS[client as usize % APIS.len()];
         let mut body = json!({"model": "m", "max_tokens": 50, "stream": is_stream, "memory_id": session});
         body[field] = json!(history);
-        let bytes = exchange(address, path, &body.to_string()).unwrap_or_default();
+        let bytes = exchange(&address, path, &body.to_string()).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         let has_ended = match is_stream {
             true => text.ends_with("0\r\n\r\n") && text.contains(end),
@@ -132,9 +216,11 @@ fn chat_until_cut(address: &str, received: &mpsc::Sender<()>, round: u64, client
             has_begun: !text.is_empty(),
             has_ended,
         });
-        if !has_ended || received.send(()).is_err() {
+        if !has_ended {
             return chats;
         }
+        // Nobody may count any more.
+        let _ = received.send(());
         history.push(json!({"role": "assistant", "content": reply_to(&question)}));
     }
     chats
@@ -175,7 +261,7 @@ fn sessions<'a>(server: &Server, chats: &'a [Chat]) -> Vec<(Vec<&'a Chat>, Vec<V
 }
 
 /// The problems of a session.
-fn check(chats: &[&Chat], turns: &[Value]) -> Vec<String> {
+fn check(chats: &[&Chat], turns: &[Value], begun: Begun) -> Vec<String> {
     let mut wrong = Vec::new();
     for Chat { question, has_begun, has_ended, .. } in chats {
         let asked: Vec<&Value> = turns.iter().filter(|turn| turn["content"] == **question).collect();
@@ -183,7 +269,7 @@ fn check(chats: &[&Chat], turns: &[Value]) -> Vec<String> {
             wrong.push(format!("`{question}` is stored {} times", asked.len()));
         }
         let Some(asked) = asked.first() else {
-            if *has_begun {
+            if *has_ended || *has_begun && begun == Begun::IsRecorded {
                 wrong.push(format!("`{question}` was answered and is not recorded"));
             }
             continue;

@@ -4,6 +4,7 @@
 //! for «last Friday»), but it may not invent them.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use jiff::Timestamp;
 
@@ -180,11 +181,37 @@ impl SaidValues {
     }
 }
 
+/// English words with which many memories are told. Two sentences that share only such words, or [`TOLD_CHINESE`], speak
+/// about different things.
+const TOLD_ENGLISH: &str = "user users speaker person someone like likes love loves enjoy enjoys prefer prefers hate hates \
+    live lives work works have has had own owns want wants need needs use uses go goes know knows new";
+
 /// Whether two sentences share a word with content.
 pub(crate) fn share_content(one: &str, other: &str) -> bool {
-    const EMPTY: [&str; 4] = ["user", "users", "用户", "speaker"];
-    let known = query_terms(other);
-    query_terms(one).into_iter().any(|term| !EMPTY.contains(&term.as_str()) && known.contains(&term))
+    !shared_content(one, other).is_empty()
+}
+
+/// The words with content that two sentences share.
+pub(crate) fn shared_content(one: &str, other: &str) -> Vec<String> {
+    let known = content_terms(other);
+    let mut shared = content_terms(one);
+    shared.retain(|term| known.contains(term));
+    shared
+}
+
+/// The terms of a text without the words with which many memories are told.
+fn content_terms(text: &str) -> Vec<String> {
+    static TOLD: LazyLock<BTreeSet<String>> =
+        LazyLock::new(|| query_terms(TOLD_ENGLISH).into_iter().collect());
+    let rest = TOLD_CHINESE.iter().fold(text.to_owned(), |rest, word| rest.replace(word, " "));
+    let mut terms = query_terms(&rest);
+    terms.retain(|term| !TOLD.contains(term));
+    terms
+}
+
+/// Whether a text has a term.
+pub(crate) fn has_term(text: &str, term: &str) -> bool {
+    query_terms(text).iter().any(|other| other == term)
 }
 
 /// A run of letters or of digits.
@@ -332,5 +359,11 @@ mod tests {
     fn content_is_shared_by_a_word_that_says_something() {
         assert!(share_content("The user's cat is ill", "The user has a cat"));
         assert!(!share_content("The user moved to Graz", "The user likes tea"));
+        assert!(
+            !share_content("The user likes rowing", "The user likes tea"),
+            "only the way of telling is shared"
+        );
+        assert!(!share_content("用户喜欢划船", "用户喜欢喝茶"));
+        assert!(share_content("用户不再喝茶", "用户喜欢喝茶"));
     }
 }

@@ -48,7 +48,8 @@ impl Learning {
         let alone = Self { model: None, ..self.clone() };
         let mut overtaken = None;
         for _ in 0..TRIES {
-            let dated = DatedStatement { statement: statement.clone(), at: self.clock.now() };
+            let heard = statement.content.clone();
+            let dated = DatedStatement { statement: statement.clone(), at: self.clock.now(), heard };
             // Boxed, because the futures of all callers hold it.
             let work = Box::pin(alone.reconcile(user, &target, vec![dated])).await?;
             let set = ChangeSet { expect: work.expect, ..ChangeSet::new(self.clock.now(), work.changes) };

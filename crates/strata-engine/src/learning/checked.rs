@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Learning;
 use super::reconcile::{DatedStatement, Target};
-use crate::learn::checks::{SaidValues, share_content};
+use crate::learn::checks::{SaidValues, has_term, share_content, shared_content};
 use crate::learn::{Fate, Novelty, Plan, Said, Statement, rules};
 use strata_core::id::{SessionId, TurnId, UserId};
 use strata_core::memory::Memory;
 use strata_core::ports::{PairReading, SentencePair};
+use strata_language::sentences::ends;
 use strata_language::statements::has_new_values;
 
 /// The probability of a change from which the reader supports a model's plan. A model has read both sentences too, so
@@ -18,6 +19,13 @@ use strata_language::statements::has_new_values;
 const SUPPORTED: f32 = 0.3;
 /// The same for sentences that share a word with content.
 const SUPPORTED_WITH_WORDS: f32 = 0.05;
+
+/// The probability from which a change is sure. A statement that changes several memories needs it for each of them with
+/// which the message shares no word, except for the surest.
+const SURE: f32 = 0.9;
+
+/// The most sentences of a message that the reader compares with a memory.
+const MAX_SENTENCES: usize = 8;
 
 /// The number of nearest memories whose values a statement may name.
 const NEAR: usize = 3;
@@ -108,30 +116,98 @@ impl Learning {
                 plan.new[place] = Novelty::Add;
             }
         }
-        let changes: Vec<(usize, usize)> = plan
+        let changes: Vec<ProposedChange> = plan
             .known
             .iter()
             .enumerate()
-            .filter_map(|(place, fate)| fate.because_of().map(|by| (place, by)))
+            .filter_map(|(place, fate)| {
+                fate.because_of().map(|by| ProposedChange { place, by, sureness: 0.0 })
+            })
             .collect();
-        let pair = |(place, by): &(usize, usize)| SentencePair {
-            remembered: known[*place].content.clone(),
-            before: String::new(),
-            new: dated[*by].statement.content.clone(),
-        };
-        let pairs: Vec<SentencePair> = changes.iter().map(pair).collect();
-        let readings = match &self.reader {
-            Some(reader) if !pairs.is_empty() => reader.relations(&pairs).await.ok(),
-            _ => None,
-        };
-        for (number, (place, by)) in changes.into_iter().enumerate() {
-            let reading = readings.as_ref().and_then(|readings| readings.get(number));
-            if !is_supported(&known[place], &dated[by].statement, reading) {
+        let spoken = self.spoken_about(&changes, dated, known).await;
+        for ProposedChange { place, .. } in changes {
+            if !spoken.iter().any(|kept| kept.place == place) {
                 plan.known[place] = Fate::Keep;
                 self.counts.0.refused_changes.fetch_add(1, Ordering::Relaxed);
             }
         }
     }
+
+    /// The changes of memories that their messages speak about.
+    async fn spoken_about(
+        &self,
+        changes: &[ProposedChange],
+        dated: &[DatedStatement],
+        known: &[Memory],
+    ) -> Vec<ProposedChange> {
+        let pair = |change: &ProposedChange| {
+            (known[change.place].content.clone(), dated[change.by].statement.content.clone())
+        };
+        let readings = self.readings(changes.iter().map(pair)).await;
+        let mut spoken = Vec::new();
+        for (number, change) in changes.iter().enumerate() {
+            let (memory, one) = (&known[change.place], &dated[change.by]);
+            let reading = readings.as_ref().and_then(|readings| readings.get(number));
+            if is_supported(memory, &one.statement, reading) && self.is_heard(memory, one).await {
+                let by_rules = || if rules_end(memory, &one.statement) { 1.0 } else { 0.0 };
+                let sureness = reading.map_or_else(by_rules, PairReading::change);
+                spoken.push(ProposedChange { sureness, ..*change });
+            }
+        }
+        without_bystanders(spoken, dated, known)
+    }
+
+    /// Whether the words by which a statement touches a memory were heard: a model may repeat the memory itself in its
+    /// statement. If none of them was, the reader compares the message with the memory.
+    async fn is_heard(&self, memory: &Memory, one: &DatedStatement) -> bool {
+        let shared = shared_content(&one.statement.content, &memory.content);
+        if shared.is_empty() || shared.iter().any(|term| has_term(&one.heard, term)) {
+            return true;
+        }
+        let sentences = sentences(&one.heard).take(MAX_SENTENCES);
+        let pairs = sentences.map(|sentence| (memory.content.clone(), sentence.to_owned()));
+        let readings = self.readings(pairs).await.unwrap_or_default();
+        readings.iter().any(|reading| reading.change() >= SUPPORTED)
+    }
+
+    /// How the reader relates pairs of a memory and a new sentence; `None` without a usable reader.
+    async fn readings(&self, pairs: impl Iterator<Item = (String, String)>) -> Option<Vec<PairReading>> {
+        let pair = |(remembered, new)| SentencePair { remembered, before: String::new(), new };
+        let pairs: Vec<SentencePair> = pairs.map(pair).collect();
+        match &self.reader {
+            Some(reader) if !pairs.is_empty() => reader.relations(&pairs).await.ok(),
+            _ => None,
+        }
+    }
+}
+
+/// A change in a model's plan.
+#[derive(Debug, Clone, Copy)]
+struct ProposedChange {
+    /// The memory.
+    place: usize,
+    /// The statement.
+    by: usize,
+    sureness: f32,
+}
+
+/// The changes without those of bystanders. A statement mostly changes one memory, so the others that it changes have to
+/// share a word with the message, or the change has to be sure.
+fn without_bystanders(
+    changes: Vec<ProposedChange>,
+    dated: &[DatedStatement],
+    known: &[Memory],
+) -> Vec<ProposedChange> {
+    let surest = |by: usize| {
+        let of_statement = changes.iter().filter(|change| change.by == by);
+        of_statement.max_by(|a, b| a.sureness.total_cmp(&b.sureness)).map(|change| change.place)
+    };
+    let is_meant = |change: &&ProposedChange| {
+        change.sureness >= SURE
+            || surest(change.by) == Some(change.place)
+            || share_content(&dated[change.by].heard, &known[change.place].content)
+    };
+    changes.iter().filter(is_meant).copied().collect()
 }
 
 /// What a model's statements are drawn from.
@@ -181,6 +257,13 @@ fn is_supported(memory: &Memory, statement: &Statement, reading: Option<&PairRea
         Some(change) => change >= SUPPORTED || change >= SUPPORTED_WITH_WORDS && shares(),
         None => shares() || rules_end(memory, statement),
     }
+}
+
+/// The sentences of a text.
+fn sentences(text: &str) -> impl Iterator<Item = &str> {
+    let mut from = 0;
+    let sentence = move |end| text[std::mem::replace(&mut from, end)..end].trim();
+    ends(text).chain([text.len()]).map(sentence).filter(|sentence| !sentence.is_empty())
 }
 
 fn rules_end(memory: &Memory, statement: &Statement) -> bool {

@@ -86,7 +86,8 @@ impl Learning {
             let statement = match statement(&sentence, &said) {
                 None => None,
                 Some(statement) => {
-                    let dated = [DatedStatement { statement, at: now }];
+                    let heard = statement.content.clone();
+                    let dated = [DatedStatement { statement, at: now, heard }];
                     let (known, _) = self.neighbourhood(user, &target, &dated).await?;
                     let DatedStatement { statement, .. } = &dated[0];
                     // What was said in the same words is known without a reader.

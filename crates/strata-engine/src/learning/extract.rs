@@ -317,6 +317,20 @@ impl Batch {
         self.earlier.iter().map(|turn| (line(turn), turn.text.as_str())).collect()
     }
 
+    /// The messages of these turns, each after the turn before it, which it may answer or go on with.
+    fn heard(&self, turns: &[TurnId]) -> String {
+        let mut heard = String::new();
+        for (turn, before) in self.said.iter().zip(&self.before) {
+            if turns.contains(&turn.id) {
+                for text in [before.as_str(), &strip_injected(&turn.content)] {
+                    heard.push_str(text);
+                    heard.push('\n');
+                }
+            }
+        }
+        heard
+    }
+
     /// Whether a turn lies in the batch or before it.
     pub(super) fn covers(&self, seq: u64) -> bool {
         self.to > seq
@@ -359,5 +373,6 @@ fn dated(statement: &Statement, batch: &Batch, now: Timestamp) -> Option<DatedSt
     }
     let turns = batch.said.iter().filter(|turn| statement.turns.contains(&turn.id));
     let at = turns.map(|turn| turn.created_at).max()?.min(now);
-    Some(DatedStatement { statement, at })
+    let heard = batch.heard(&statement.turns);
+    Some(DatedStatement { statement, at, heard })
 }

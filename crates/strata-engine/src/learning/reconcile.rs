@@ -47,6 +47,8 @@ const MAX_SHOWN_STATEMENTS: usize = 4;
 pub(super) struct DatedStatement {
     pub(super) statement: Statement,
     pub(super) at: Timestamp,
+    /// What was heard when it was said: its messages, each with the turn that it answers.
+    pub(super) heard: String,
 }
 
 /// The owner and the session of new memories.
@@ -446,7 +448,7 @@ impl Reconciler<'_> {
     }
 
     fn memory(&self, dated: &DatedStatement) -> Memory {
-        let DatedStatement { statement, at } = dated;
+        let DatedStatement { statement, at, .. } = dated;
         Memory {
             id: MemoryId(self.learning.ids.next()),
             session: self.target.session.clone(),

@@ -10,8 +10,8 @@
 //! message is never cut and does not count.
 
 use super::extract::Rules;
-use super::layers::{Context, layer, plain};
-use super::summary::condense;
+use super::layers::{Context, layer};
+use super::summary::{condense, neutral_summary};
 use super::{Cut, Layer, Prompt, PromptBody, PromptSettings, count_all, note_cut, replace_cut};
 use crate::line::{Days, is_chinese, item_line};
 use crate::recall::RecalledItem;
@@ -115,11 +115,11 @@ impl Recollection {
         };
         let line = |recalled: &RecalledItem| {
             let content = recalled.shortened.as_deref().unwrap_or_else(|| recalled.item.content());
-            plain(&item_line(&recalled.item, content.trim(), days))
+            item_line(&recalled.item, content.trim(), days)
         };
         Self {
             contexts: Context::all(rules, layers.state),
-            summary: plain(layers.summary),
+            summary: neutral_summary(layers.summary),
             memories: layers.memories.iter().map(line).collect(),
         }
     }

@@ -8,12 +8,13 @@
 
 use super::covered::summary_before;
 use super::extract::Rules;
-use super::layers::{Context, device_address, layer, plain, recent_start};
-use super::summary::{build_summary_with, condense};
+use super::layers::{Context, device_address, layer, recent_start};
+use super::summary::{build_summary_with, condense, neutral_summary};
 use super::{
     Cut, Message, Prompt, PromptBody, PromptSettings, count_all, filter_content_with, is_device, note_cut,
     replace_cut,
 };
+use crate::neutral::{neutral, neutral_tags};
 use strata_core::ports::{EstimatedTokens, TokenCounter};
 use strata_core::state::State;
 use strata_core::turn::Role;
@@ -161,7 +162,7 @@ impl<'a> FlatDraft<'a> {
         });
         let recent = messages.iter().filter_map(|message| {
             let content = filter_content_with(&message.content, &settings.filter);
-            let text = format!("{} {}", plain(&message.head()), plain(content.trim_end()));
+            let text = format!("{} {}", neutral_tags(&message.head()), neutral(content.trim_end()));
             let tokens = tokens.count(&text) + 1;
             (!content.trim().is_empty()).then_some(RecentLine { text, tokens, message })
         });
@@ -170,7 +171,7 @@ impl<'a> FlatDraft<'a> {
             question,
             contexts,
             notes: notes.collect(),
-            summary: counted_summary(plain(summary), tokens),
+            summary: counted_summary(neutral_summary(summary), tokens),
             recent: recent.collect(),
             settings,
             tokens,
@@ -230,7 +231,7 @@ impl<'a> FlatDraft<'a> {
         let (filter, settings) = (&self.settings.filter, &self.settings.summary);
         let oldest = std::slice::from_ref(oldest.message);
         let summary = build_summary_with(&self.summary.0, oldest, 0, filter, settings);
-        self.summary = counted_summary(plain(&summary), self.tokens);
+        self.summary = counted_summary(neutral_summary(&summary), self.tokens);
     }
 
     fn shorten_context(&mut self) -> Option<(String, usize)> {

@@ -1,14 +1,12 @@
 //! The layers that both renderers share: the choice of recent messages, and the profiles' fields as text.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::extract::{Rules, fields_of};
 use super::profile::Profile;
 use super::tasks::shown_tasks;
 use super::{Layer, Message};
+use crate::neutral::{neutral_tags, quote_lines};
 use strata_core::state::{DiagnosticState, DiagnosticStatus, State};
 use strata_core::turn::Role;
 
@@ -86,13 +84,13 @@ impl Context {
     /// The lines as text.
     pub(super) fn text(&self) -> String {
         let lines = self.lines.iter().map(|line| match line {
-            ContextLine::Value(line) => line.clone(),
-            ContextLine::Names(label, names) => format!("{label}: {}", names.join(", ")),
-            ContextLine::Items(label, items) => {
-                items.iter().fold(format!("{label}:"), |text, item| text + "\n  - " + item)
-            }
+            ContextLine::Value(line) => on_one_line(line),
+            ContextLine::Names(label, names) => on_one_line(&format!("{label}: {}", names.join(", "))),
+            ContextLine::Items(label, items) => items
+                .iter()
+                .fold(format!("{label}:"), |text, item| text + "\n  - " + &quote_lines(&on_one_line(item))),
         });
-        plain(&lines.collect::<Vec<_>>().join("\n"))
+        neutral_tags(&lines.collect::<Vec<_>>().join("\n")).into_owned()
     }
 
     /// Removes the older half of the longest list. Returns the number of removed items; 0 if all lists are short
@@ -178,16 +176,9 @@ fn profile_lines(profile: &Profile, fields: &Map<String, Value>) -> Vec<ContextL
     lines
 }
 
-/// Escapes the tags of layers, so that a message cannot imitate a layer.
-pub(crate) fn plain(text: &str) -> String {
-    static TAGS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        let tags = r"<(/?(?:[A-Za-z0-9_-]{1,40}_context|note|conversation_summary|recent_conversation|strata_memory)>)";
-        Regex::new(tags).ok()
-    });
-    match TAGS.as_ref() {
-        Some(tags) if text.contains('<') => tags.replace_all(text, "&lt;$1").into_owned(),
-        _ => text.to_owned(),
-    }
+/// A value on one line, so that it cannot imitate the next one.
+fn on_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// A layer's entry, if it has any text.

@@ -11,6 +11,7 @@ use jiff::civil::Date;
 
 use super::filter::{FilterSettings, RawLogs, strip};
 use super::{Message, SummarySettings};
+use crate::neutral::{neutral_tags, quote_lines};
 use strata_core::turn::Role;
 use strata_language::sentences::{beginning, ending, first_sentence};
 
@@ -126,6 +127,11 @@ pub(crate) fn with_entries<'a>(summary: &'a str, change: impl Fn(&'a str) -> Cow
     }
     entries.list = changed;
     entries.text()
+}
+
+/// A summary whose entries imitate neither a layer nor another entry.
+pub(super) fn neutral_summary(summary: &str) -> String {
+    with_entries(&neutral_tags(summary), quote_lines)
 }
 
 /// Condenses a summary to at most `max_chars` characters.

@@ -3,8 +3,9 @@
 
 use super::{Gathering, Prepared, PromptRequest, Prompted, Prompting, Remembered};
 use crate::line::{Days, item_line};
+use crate::neutral::neutral;
 use crate::prompt::{
-    FlatLayers, Layer, Message, Prompt, PromptBody, PromptRules, PromptSettings, build_prompt_with, plain,
+    FlatLayers, Layer, Message, Prompt, PromptBody, PromptRules, PromptSettings, build_prompt_with,
     speaks_of_device,
 };
 use crate::recall::RecalledItem;
@@ -34,12 +35,12 @@ impl Prompting {
         let PromptRules { settings, rules } = &*self.prompts;
         let most = request.max_tokens.unwrap_or(settings.max_tokens);
         let standing = self.standing(user, &request.session).await;
-        let lines = standing.iter().map(|memory| format!("- {}", plain(&one_line(&memory.content))));
+        let lines = standing.iter().map(|memory| format!("- {}", neutral(&one_line(&memory.content))));
         let standing = self.block(STANDING, lines, most / STANDING_SHARE);
         let (found, request_id) = self.found_for(user, request, &unfolded).await;
         let lines = found.iter().map(|found| {
             let content = found.shortened.as_deref().unwrap_or_else(|| found.item.content());
-            plain(&item_line(&found.item, content.trim(), Days::Absolute))
+            item_line(&found.item, content.trim(), Days::Absolute)
         });
         let relevant = self.block(RELEVANT, lines, most / RELEVANT_SHARE);
         let beside = self.tokens.count(&standing).saturating_add(self.tokens.count(&relevant));

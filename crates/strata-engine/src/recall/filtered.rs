@@ -10,10 +10,10 @@ use super::request::RecallRequest;
 use crate::filter::{Filter, Subject};
 use strata_core::error::Result;
 use strata_core::id::{ItemId, UserId};
-use strata_core::store::{Hit, Item, MemoryQuery, MemorySelect};
+use strata_core::store::{Hit, Item, MemoryQuery, MemorySelect, Page};
 
-/// The number of items in one read.
-const READ_AT_ONCE: u32 = 5_000;
+/// The number of items in one read. Items may be as long as a turn may be, and only their ids are kept.
+const READ_AT_ONCE: u32 = 500;
 
 /// With a filter, this many hits of a store's own index, or recent turns, are searched for accepted ones.
 pub(super) const FILTER_SCAN_LIMIT: u32 = 10_000;
@@ -30,10 +30,7 @@ impl Recall {
         };
         let mut passed = HashSet::new();
         if !request.kinds.turns {
-            let all = MemoryQuery::new(MemorySelect::All);
-            let memories = self.store.memories(owner, &all).await?;
-            let memories = memories.iter().filter(|memory| filter.matches(Subject::Memory(owner, memory)));
-            passed.extend(memories.map(|memory| ItemId::Memory(memory.id)));
+            self.accepted_memories(owner, filter, &mut passed).await?;
             return Ok(Some(passed));
         }
         let mut after = 0;
@@ -43,6 +40,27 @@ impl Recall {
             after = *last;
             let items = items.iter().filter(|(_, item)| passes(filter, owner, item));
             passed.extend(items.map(|(_, item)| item.id()));
+        }
+    }
+
+    /// Adds the memories that a filter accepts, read page by page.
+    async fn accepted_memories(
+        &self,
+        owner: &UserId,
+        filter: &Filter,
+        passed: &mut HashSet<ItemId>,
+    ) -> Result<()> {
+        let mut offset = 0;
+        loop {
+            let page = Page { offset, limit: READ_AT_ONCE };
+            let query = MemoryQuery { page, ..MemoryQuery::new(MemorySelect::All) };
+            let memories = self.store.memories(owner, &query).await?;
+            let accepted = memories.iter().filter(|memory| filter.matches(Subject::Memory(owner, memory)));
+            passed.extend(accepted.map(|memory| ItemId::Memory(memory.id)));
+            if memories.len() < READ_AT_ONCE as usize {
+                return Ok(());
+            }
+            offset += u64::from(READ_AT_ONCE);
         }
     }
 }

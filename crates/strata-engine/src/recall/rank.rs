@@ -9,6 +9,7 @@ use std::cmp::Ordering;
 use super::best::Scores;
 use super::calibration::{self, QuestionShape};
 use super::exclusions::{Excluded, ExclusionRules};
+use super::identifiers::identified;
 use super::lexical::Lexical;
 use super::likeness::{ItemLikeness, MAX_COMPARED};
 use super::multi_question;
@@ -94,6 +95,8 @@ pub(crate) struct ScoreParts {
     pub(crate) timely: bool,
     /// Whether it is from the session in which the question is asked.
     pub(crate) in_session: bool,
+    /// The bonus for having the question's identifiers.
+    pub(crate) identified: f32,
     /// The bonus for similarity to the best answers.
     pub(crate) likeness: f32,
     /// How many positions the item moved up because it is newer than a similar statement; negative if it moved down.
@@ -179,7 +182,10 @@ fn rank_one(inputs: &RankingInputs<'_>, lexical: &Lexical, limit: usize) -> Rank
     let encoder = EncoderScores::new(inputs);
     let unread = encoder.is_used();
     let weight = lexical_weight(question.words.len());
+    let identified = identified(index, question);
+    let bonus = |doc: Doc| identified.get(&doc).copied().unwrap_or(0.0);
     let parts = |doc: Doc, encoder: Option<f32>| ScoreParts {
+        identified: bonus(doc),
         terms: lexical.terms[doc as usize],
         words: lexical.words[doc as usize],
         encoder,
@@ -194,7 +200,7 @@ fn rank_one(inputs: &RankingInputs<'_>, lexical: &Lexical, limit: usize) -> Rank
         docs.map(|doc| if visible.contains(doc) { score(doc) } else { f32::NEG_INFINITY }).collect()
     } else {
         let lexical = lexical.terms.iter().zip(&lexical.words);
-        lexical.zip(docs).map(|((terms, words), _)| terms + words).collect()
+        lexical.zip(docs).map(|((terms, words), doc)| terms + words + bonus(doc)).collect()
     };
     let scores = Scores { index, visible, values };
     let mut term_hits = scores.count(|doc| lexical.has_term[doc as usize]);
@@ -240,7 +246,7 @@ impl ScoreParts {
             None => lexical + MEAN_WEIGHT * self.mean,
         };
         let bonus = |applies: bool, weight: f32| if applies { 1.0 + weight } else { 1.0 };
-        score * bonus(self.timely, TIME_WEIGHT) * bonus(self.in_session, SESSION_WEIGHT)
+        score * bonus(self.timely, TIME_WEIGHT) * bonus(self.in_session, SESSION_WEIGHT) + self.identified
     }
 }
 

@@ -126,6 +126,9 @@ fn prefer(mut found: CandidateSet, in_session: CandidateSet, pool: usize) -> Can
     found
 }
 
+/// How many times as many hits are read if a filter has accepted too few.
+const SCAN_GROWTH: u32 = 8;
+
 /// The terms of a question, to be found in the texts of hits.
 struct AskedTerms {
     terms: HashSet<TermHash>,
@@ -187,17 +190,13 @@ impl Recall {
     async fn search_in(
         &self,
         owners: &[UserId],
-        mut query: TextQuery,
+        query: TextQuery,
         request: &RecallRequest,
     ) -> Result<Vec<FoundHit>> {
         let wanted = query.limit as usize;
-        if request.filter.is_some() {
-            query.limit = query.limit.max(FILTER_SCAN_LIMIT);
-        }
         let mut hits: Vec<FoundHit> = Vec::new();
         for (place, owner) in owners.iter().enumerate() {
-            let mut found = self.store.search(owner, &query).await?;
-            retain_accepted(request, owner, &mut found);
+            let found = self.accepted_hits(owner, query.clone(), request).await?;
             hits.extend(found.into_iter().map(|hit| FoundHit { hit, own: place == 0 }));
         }
         if hits.iter().any(|found| !found.own) {
@@ -208,6 +207,26 @@ impl Recall {
         }
         hits.truncate(wanted);
         Ok(hits)
+    }
+
+    /// The hits of a search that the request's filter accepts. More hits are read only while too few are accepted.
+    async fn accepted_hits(
+        &self,
+        owner: &UserId,
+        mut query: TextQuery,
+        request: &RecallRequest,
+    ) -> Result<Vec<Hit>> {
+        let wanted = query.limit as usize;
+        let most = query.limit.max(FILTER_SCAN_LIMIT);
+        loop {
+            let mut found = self.store.search(owner, &query).await?;
+            let is_all = (found.len() as u64) < u64::from(query.limit) || query.limit >= most;
+            retain_accepted(request, owner, &mut found);
+            if request.filter.is_none() || is_all || found.len() >= wanted {
+                return Ok(found);
+            }
+            query.limit = query.limit.saturating_mul(SCAN_GROWTH).min(most);
+        }
     }
 }
 

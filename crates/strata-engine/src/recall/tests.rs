@@ -5,6 +5,7 @@ mod deadlines;
 mod exclusions;
 mod filtering;
 pub(crate) mod fixture;
+mod identifiers;
 mod models;
 mod pipeline;
 mod request_log;

@@ -5,6 +5,13 @@
 //! job. Each is one change set. The job is under a lease: if the process dies in between, a worker finds the job
 //! later and records that the reply was interrupted ([`JobKind::Reply`]). So every reply is recorded, as complete or
 //! as interrupted.
+//!
+//! Both steps may be repeated if the store fails, also if it has written and could not say so. The ids of an exchange
+//! ([`ExchangeIds`]) are made before the first attempt, so a repeated attempt finds what an earlier one has written. A
+//! client that is faster than the disk sends the reply back with its next question before the reply is recorded; then
+//! the reply is there already, and is not recorded a second time.
+
+mod closing;
 
 use std::sync::atomic::Ordering;
 
@@ -15,14 +22,14 @@ use serde_json::Value;
 use super::Recording;
 use super::align::{Alignment, Heard, Stored, align, key};
 use super::{MAX_TRIES, session_now};
-use crate::jobs::{Ended, JobKind, Work, was_overtaken};
-use strata_core::error::{Error, ErrorKind, Result};
+use crate::jobs::{JobKind, was_overtaken};
+use strata_core::error::{ErrorKind, Result};
 use strata_core::id::{JobId, LeaseId, SessionId, TurnId, UserId};
 use strata_core::job::{Job, JobOutcome, JobStatus, Lease};
 use strata_core::nul::MayHoldNul;
 use strata_core::session::Session;
-use strata_core::store::{AppendedTurn, Change, ChangeSet, Expectation, TurnQuery};
-use strata_core::turn::{Follows, Hidden, HiddenReason, Metadata, NewMessage, NewTurn, Role, Turn};
+use strata_core::store::{AppendedTurn, Change, ChangeSet, Expectation, JobQuery, TurnQuery};
+use strata_core::turn::{Follows, Hidden, HiddenReason, Metadata, NewMessage, NewTurn, Turn};
 
 /// How long a reply is awaited without a renewal by the process that awaits it, unless leases are shorter.
 const REPLY_LEASE: SignedDuration = SignedDuration::from_secs(30);
@@ -40,16 +47,47 @@ pub struct Exchange {
     /// The turn that the reply follows.
     question: Option<AppendedTurn>,
     reply: TurnId,
+    late: TurnId,
     job: Job,
 }
 
+/// The ids of an exchange. They are made before the first attempt to open it, so that an attempt that seemed to fail is
+/// recognised.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct ExchangeIds {
+    reply: TurnId,
+    /// The id of a reply that comes after it has been given up.
+    late: TurnId,
+    job: JobId,
+    lease: LeaseId,
+    is_tried: bool,
+}
+
+impl ExchangeIds {
+    /// Ids for the first attempt.
+    pub fn new(next: impl Fn() -> uuid::Uuid) -> Self {
+        Self {
+            reply: TurnId(next()),
+            late: TurnId(next()),
+            job: JobId(next()),
+            lease: LeaseId(next()),
+            is_tried: false,
+        }
+    }
+
+    /// The same ids, for an attempt after one whose outcome is not known.
+    pub fn tried(self) -> Self {
+        Self { is_tried: true, ..self }
+    }
+}
+
 /// Who keeps the conversation.
-#[derive(Debug, Clone, Copy)]
-enum History {
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub enum Keeper {
     /// The client, which sends it with every request.
-    Sent,
+    Client,
     /// The provider: the client sends new messages only.
-    Kept,
+    Provider,
 }
 
 /// The payload of the job that awaits a reply.
@@ -92,27 +130,73 @@ impl Recording {
         session: &SessionId,
         messages: &[NewMessage],
     ) -> Result<Exchange> {
-        self.exchange(user, session, messages, History::Sent).await
+        self.exchange(self.exchange_ids(), user, session, messages, Keeper::Client).await
     }
 
-    /// As [`Recording::open_exchange`], for a client that leaves the conversation to its provider and sends only new
-    /// messages. They follow the session's last turn. If they are the session's last turns already, without a reply,
-    /// the client has repeated its request, and nothing is stored twice.
-    pub async fn continue_exchange(
+    /// The ids of a new exchange.
+    pub fn exchange_ids(&self) -> ExchangeIds {
+        ExchangeIds::new(|| self.ids.next())
+    }
+
+    /// As [`Recording::open_exchange`], with ids that were made before: an exchange that an earlier attempt has opened is
+    /// returned as it is. If the provider keeps the conversation ([`Keeper::Provider`]), the client sends only new messages,
+    /// which follow the session's last turn. If they are the session's last turns already, without a reply, the client
+    /// has repeated its request, and nothing is stored twice.
+    pub async fn open_exchange_as(
         &self,
+        ids: ExchangeIds,
         user: &UserId,
         session: &SessionId,
         messages: &[NewMessage],
+        keeper: Keeper,
     ) -> Result<Exchange> {
-        self.exchange(user, session, messages, History::Kept).await
+        if !ids.is_tried {
+            return self.exchange(ids, user, session, messages, keeper).await;
+        }
+        if let Some(opened) = self.opened_before(ids, user, session).await? {
+            return Ok(opened);
+        }
+        match self.exchange(ids, user, session, messages, keeper).await {
+            // The earlier attempt was still under way.
+            Err(error) if error.kind() == ErrorKind::Conflict => {
+                self.opened_before(ids, user, session).await?.ok_or(error)
+            }
+            opened => opened,
+        }
+    }
+
+    /// The exchange that an earlier attempt with the same ids has opened.
+    async fn opened_before(
+        &self,
+        ids: ExchangeIds,
+        user: &UserId,
+        session: &SessionId,
+    ) -> Result<Option<Exchange>> {
+        let query = JobQuery { id: Some(ids.job), limit: 1, ..JobQuery::default() };
+        let job = self.store.jobs(user, &query).await?.pop();
+        let awaited = job.as_ref().and_then(|job| serde_json::from_value(job.payload.clone()).ok());
+        let (job, question) = match (job, awaited) {
+            (Some(job), Some(AwaitedReply { question, .. })) => (job, question),
+            _ => {
+                // A worker may have given the reply up meanwhile.
+                let is_given_up = !self.store.turns(user, &TurnQuery::Ids(vec![ids.reply])).await?.is_empty();
+                let awaited = AwaitedReply { session: session.clone(), question: None, reply: ids.reply };
+                let job = self.reply_job(ids, user, &awaited, self.clock.now());
+                return Ok(is_given_up.then(|| Exchange::new(ids, session.clone(), None, job)));
+            }
+        };
+        // A worker may hold it under another lease; then this one has ended.
+        let lease = job.lease.clone().map(|lease| Lease { id: ids.lease, ..lease });
+        Ok(Some(Exchange::new(ids, session.clone(), question, Job { lease, ..job })))
     }
 
     async fn exchange(
         &self,
+        ids: ExchangeIds,
         user: &UserId,
         session: &SessionId,
         messages: &[NewMessage],
-        history: History,
+        keeper: Keeper,
     ) -> Result<Exchange> {
         let now = self.clock.now();
         let messages = messages.iter().map(|message| self.fitted(message.clone())).collect();
@@ -125,9 +209,9 @@ impl Recording {
         let mut tried = 0;
         loop {
             let found = session_now(self.store.as_ref(), self.clock.as_ref(), user, session).await?;
-            let (stored, alignment) = match history {
-                History::Sent => self.aligned(user, session, found.turn_count, &heard).await?,
-                History::Kept => {
+            let (stored, alignment) = match keeper {
+                Keeper::Client => self.aligned(user, session, found.turn_count, &heard).await?,
+                Keeper::Provider => {
                     let stored = self.last_turns(user, session, found.turn_count, FIRST_LOOK).await?;
                     let alignment = after_all(&stored, &heard);
                     (stored, alignment)
@@ -139,7 +223,7 @@ impl Recording {
             let most = self.limits.max_turns_per_call;
             turns.drain(..turns.len().saturating_sub(most));
             let opening = Opening { session: &found, stored: &stored, alignment: &alignment };
-            match self.open(user, opening, turns, now).await {
+            match self.open(ids, user, opening, turns, now).await {
                 Err(error) if was_overtaken(&error) && tried < MAX_TRIES => tried += 1,
                 result => return result,
             }
@@ -156,6 +240,7 @@ impl Recording {
     ) -> Result<Exchange> {
         let now = self.clock.now();
         let turn = self.new_turn(message, now)?;
+        let ids = self.exchange_ids();
         let _place = self.queues.enter(user, session).await;
         let mut tried = 0;
         loop {
@@ -164,7 +249,7 @@ impl Recording {
             let after = stored.last().map(|turn| turn.seq);
             let alignment = Alignment { after, known: 0, abandoned: Vec::new(), is_certain: true };
             let opening = Opening { session: &found, stored: &stored, alignment: &alignment };
-            match self.open(user, opening, vec![turn.clone()], now).await {
+            match self.open(ids, user, opening, vec![turn.clone()], now).await {
                 Err(error) if was_overtaken(&error) && tried < MAX_TRIES => tried += 1,
                 result => return result,
             }
@@ -175,6 +260,7 @@ impl Recording {
     /// abandoned branch are taken back.
     async fn open(
         &self,
+        ids: ExchangeIds,
         user: &UserId,
         opening: Opening<'_>,
         mut turns: Vec<NewTurn>,
@@ -182,7 +268,7 @@ impl Recording {
     ) -> Result<Exchange> {
         let Opening { session, stored, alignment } = opening;
         let left: Vec<&Turn> = stored.iter().filter(|turn| alignment.abandoned.contains(&turn.seq)).collect();
-        let (exchange, mut first) = self.opened(user, opening, &mut turns, now);
+        let (exchange, mut first) = self.opened(ids, user, opening, &mut turns, now);
         self.unlearn_into(&mut first, user, &session.id, &left).await?;
         let applied = self.append_after(user, &session.id, first, turns).await?;
         self.recorded.fetch_add(applied.turns.len() as u64, Ordering::Relaxed);
@@ -232,6 +318,7 @@ impl Recording {
     /// The exchange, and the change set that opens it, still without the turns.
     fn opened(
         &self,
+        ids: ExchangeIds,
         user: &UserId,
         opening: Opening<'_>,
         turns: &mut [NewTurn],
@@ -257,21 +344,20 @@ impl Recording {
                 .find(|turn| Some(turn.seq) == alignment.after)
                 .map(|turn| AppendedTurn { id: turn.id, seq: turn.seq }),
         };
-        let awaited = AwaitedReply { session: session.id.clone(), question, reply: TurnId(self.ids.next()) };
-        let job = self.reply_job(user, &awaited, now);
+        let awaited = AwaitedReply { session: session.id.clone(), question, reply: ids.reply };
+        let job = self.reply_job(ids, user, &awaited, now);
         let mut first = ChangeSet::one(now, Change::EnqueueJob(Box::new(job.clone())))
             .expecting(Expectation::unchanged(session));
         if !left.is_empty() {
             let hidden = Some(Hidden { reason: HiddenReason::Abandoned, at: now });
             first.changes.push(Change::HideTurns { ids: left, hidden });
         }
-        let AwaitedReply { session, question, reply } = awaited;
-        (Exchange { session, question, reply, job }, first)
+        (Exchange::new(ids, awaited.session, question, job), first)
     }
 
-    fn reply_job(&self, user: &UserId, awaited: &AwaitedReply, now: Timestamp) -> Job {
+    fn reply_job(&self, ids: ExchangeIds, user: &UserId, awaited: &AwaitedReply, now: Timestamp) -> Job {
         Job {
-            id: JobId(self.ids.next()),
+            id: ids.job,
             user: user.clone(),
             // The job locks no session: learning from the session continues while a reply arrives.
             session: None,
@@ -281,7 +367,7 @@ impl Recording {
             attempts: 0,
             run_at: now,
             lease: Some(Lease {
-                id: LeaseId(self.ids.next()),
+                id: ids.lease,
                 worker: JobKind::Reply.as_str().to_owned(),
                 until: later(now, self.reply_lease()),
             }),
@@ -312,94 +398,6 @@ impl Recording {
         self.store.apply(user, ChangeSet::new(now, changes)).await?;
         exchange.job = job;
         Ok(())
-    }
-
-    /// Stores a reply; when the call returns, the reply is durable. An interrupted reply is marked. A failed reply,
-    /// and an interrupted reply without text, are hidden from recall.
-    pub async fn close_exchange(&self, user: &UserId, exchange: Exchange, ending: Ending) -> Result<()> {
-        let now = self.clock.now();
-        let session = &exchange.session;
-        if !self.question_exists(user, &exchange).await? {
-            tracing::info!("the question of a reply was forgotten meanwhile; the reply is not recorded");
-            let changes = exchange.finishing(JobOutcome::Dropped).into_iter().collect();
-            // The job may have been deleted together with the question.
-            let _ = self.store.apply(user, ChangeSet::new(now, changes)).await;
-            return Ok(());
-        }
-        let turn = self.reply_turn(&exchange, ending, now)?;
-        let first = ChangeSet::new(now, exchange.finishing(JobOutcome::Dropped).into_iter().collect());
-        let gave_up = |error: &Error| match error.kind() {
-            ErrorKind::Conflict => !error.is_retryable(),
-            kind => kind == ErrorKind::NotFound,
-        };
-        match self.append_after(user, session, first, vec![turn.clone()]).await {
-            Ok(_) => Ok(()),
-            // A worker has assumed that this process is dead, and has recorded that the reply was interrupted.
-            Err(error) if gave_up(&error) => {
-                let there = self.store.turns(user, &TurnQuery::Ids(vec![turn.id])).await?;
-                if there.iter().any(|there| there.content == turn.content) {
-                    // The reply had been written, though the store returned an error.
-                    return Ok(());
-                }
-                tracing::warn!(
-                    "a reply came after it had been given up; it is recorded beside the note of that"
-                );
-                let turn = NewTurn { id: TurnId(self.ids.next()), ..turn };
-                self.append(user, session, vec![turn], None, now).await.map(drop)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Whether the question still exists.
-    async fn question_exists(&self, user: &UserId, exchange: &Exchange) -> Result<bool> {
-        let Some(question) = exchange.question else { return Ok(true) };
-        Ok(!self.store.turns(user, &TurnQuery::Ids(vec![question.id])).await?.is_empty())
-    }
-
-    fn reply_turn(&self, exchange: &Exchange, ending: Ending, now: Timestamp) -> Result<NewTurn> {
-        let error = Some(Hidden { reason: HiddenReason::Error, at: now });
-        let mut message = match ending {
-            Ending::Complete(message) => message,
-            Ending::Interrupted(mut message) => {
-                message.notes.interrupted = true;
-                if message.content.trim().is_empty() {
-                    message.hidden = error;
-                }
-                message
-            }
-            Ending::Failed(mut message) => {
-                message.hidden = error;
-                message
-            }
-        };
-        if let Some(question) = exchange.question {
-            message.notes.follows = Follows::Turn(question.seq);
-        }
-        let turn = self.new_turn(self.fitted(message), now)?;
-        Ok(NewTurn { id: exchange.reply, ..turn })
-    }
-
-    /// Records that a reply was interrupted because its process has died.
-    pub(crate) async fn settle_reply(&self, job: &Job, lease: LeaseId) -> Result<(Ended, Work)> {
-        let now = self.clock.now();
-        let finish = Change::FinishJob { id: job.id, lease, outcome: JobOutcome::Dropped };
-        let mut changes = vec![finish];
-        if let Ok(awaited) = serde_json::from_value::<AwaitedReply>(job.payload.clone()) {
-            let AwaitedReply { session, question, reply } = awaited;
-            let ids: Vec<TurnId> = question.iter().map(|question| question.id).chain([reply]).collect();
-            let found = self.store.turns(&job.user, &TurnQuery::Ids(ids)).await?;
-            // The question may have been forgotten meanwhile. Then no reply is recorded.
-            let is_awaited = question.is_none_or(|question| found.iter().any(|turn| turn.id == question.id));
-            if is_awaited && !found.iter().any(|turn| turn.id == reply) {
-                let message = NewMessage::new(Role::Assistant, "");
-                let exchange = Exchange { session: session.clone(), question, reply, job: job.clone() };
-                let turn = self.reply_turn(&exchange, Ending::Interrupted(message), now)?;
-                changes.push(Change::AppendTurns { session, turns: vec![turn] });
-            }
-        }
-        self.store.apply(&job.user, ChangeSet::new(now, changes)).await?;
-        Ok((Ended::Done, Work::default()))
     }
 
     /// Makes a message of any client or model storable: its content has no NUL character and is not longer than a
@@ -434,6 +432,10 @@ struct Opening<'a> {
 }
 
 impl Exchange {
+    fn new(ids: ExchangeIds, session: SessionId, question: Option<AppendedTurn>, job: Job) -> Self {
+        Self { session, question, reply: ids.reply, late: ids.late, job }
+    }
+
     /// The turn that the reply follows.
     pub fn question(&self) -> Option<AppendedTurn> {
         self.question

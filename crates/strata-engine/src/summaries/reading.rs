@@ -19,6 +19,10 @@ const MAX_COUNTED: u32 = 1_000;
 /// The number of sessions in one read.
 const SESSIONS: u32 = 500;
 
+/// How much larger the next page is, and the largest.
+const PAGE_GROWTH: u32 = 4;
+const MAX_SESSIONS: u32 = 10_000;
+
 /// The versions of a session's summaries, and statistics about them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SummaryReport {
@@ -96,30 +100,40 @@ impl Summaries {
     }
 
     /// One field of the current summaries of a session, or of all of a user's sessions: for instance all open todos.
-    /// The session with the last write comes first. A point that several sessions share is listed once.
+    /// The session with the last write comes first. A point that several sessions share is listed once. At most `most`
+    /// points are returned; no more sessions are read than that needs.
     pub async fn structured(
         &self,
         user: &UserId,
         session: Option<&SessionId>,
         field: Field,
+        most: usize,
     ) -> Result<Vec<StructuredPoint>> {
         if let Some(session) = session {
             self.sessions.get(user, session).await?;
-            return self.points(user, session, field).await;
+            let mut points = self.points(user, session, field).await?;
+            points.truncate(most);
+            return Ok(points);
         }
         let mut points: Vec<StructuredPoint> = Vec::new();
         let mut seen = std::collections::HashSet::new();
-        let mut offset = 0;
+        let (mut offset, mut limit) = (0, SESSIONS);
         loop {
-            let sessions = self.store.sessions(user, Page { offset, limit: SESSIONS }).await?;
+            let sessions = self.store.sessions(user, Page { offset, limit }).await?;
             for session in &sessions {
                 let found = self.points(user, &session.id, field).await?;
                 points.extend(found.into_iter().filter(|point| seen.insert(fold(&point.text))));
+                if points.len() >= most {
+                    points.truncate(most);
+                    return Ok(points);
+                }
             }
-            if sessions.len() < SESSIONS as usize {
+            if sessions.len() < limit as usize {
                 return Ok(points);
             }
-            offset += u64::from(SESSIONS);
+            offset += u64::from(limit);
+            // The store sorts all sessions for each page.
+            limit = limit.saturating_mul(PAGE_GROWTH).min(MAX_SESSIONS);
         }
     }
 

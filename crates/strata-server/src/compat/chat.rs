@@ -11,8 +11,14 @@ mod schemas;
 pub(crate) mod splice;
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::ops::Range;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
+use axum::body::{Body, Bytes, HttpBody};
+use hyper::body::{Frame, SizeHint};
 use serde_json::{Map, Value};
 use strata_core::Role;
 use strata_core::turn::NewMessage;
@@ -21,7 +27,7 @@ use options::EXTRAS;
 pub(crate) use options::{Options, OwnNames, name};
 use reply::Reply;
 pub(crate) use schemas::schemas;
-use splice::{Edits, Object};
+use splice::{Edits, Object, Piece};
 
 use crate::error::ApiError;
 
@@ -64,7 +70,8 @@ pub(crate) struct Message {
     pub(crate) slot: Option<Slot>,
     /// `None` for an item that belongs to nobody: it is passed on, but not recorded.
     pub(crate) role: Option<Role>,
-    /// Its text, or the texts of its parts joined.
+    /// Its text, or the texts of its parts joined; empty if its one turn has the same text. Read it with
+    /// [`Message::said`].
     pub(crate) said: String,
     /// The number of its parts that are not text.
     pub(crate) other_parts: u32,
@@ -97,6 +104,22 @@ impl Slot {
 }
 
 impl Message {
+    /// The message with its text once: long conversations would take the memory twice.
+    pub(crate) fn once(mut self) -> Self {
+        if matches!(self.turns.as_slice(), [turn] if turn.content == self.said) {
+            self.said = String::new();
+        }
+        self
+    }
+
+    /// Its text, or the texts of its parts joined.
+    pub(crate) fn said(&self) -> &str {
+        match self.turns.as_slice() {
+            [turn] if self.said.is_empty() => &turn.content,
+            _ => &self.said,
+        }
+    }
+
     /// The number of bytes that it takes in the body. Images count with their full size.
     pub(crate) fn bytes(&self) -> usize {
         self.place.len()
@@ -112,17 +135,58 @@ pub(crate) struct ChatBody<'a> {
     pub(crate) options: Options,
 }
 
-/// A body for the upstream.
+/// A body for the upstream: pieces of the client's body, and the blocks between them. The client's bytes are not
+/// copied, because a body may be large.
 pub(crate) struct Forwarded {
-    pub(crate) text: String,
-    /// Where the messages are.
+    pieces: Vec<Piece>,
+    /// Where the messages are, in the forwarded body.
     prompt: Range<usize>,
 }
 
 impl Forwarded {
-    /// The messages, as the model will be shown them.
-    pub(crate) fn prompt(&self) -> &[u8] {
-        self.text.as_bytes().get(self.prompt.clone()).unwrap_or_default()
+    /// The messages, as the model will be shown them, in pieces of the client's `body` and blocks.
+    pub(crate) fn prompt<'p>(&'p self, body: &'p [u8]) -> impl Iterator<Item = &'p [u8]> {
+        let mut at = 0;
+        self.pieces.iter().map(move |piece| {
+            let bytes = piece.bytes(body);
+            let begins = at;
+            at += bytes.len();
+            let from = self.prompt.start.saturating_sub(begins).min(bytes.len());
+            let to = self.prompt.end.saturating_sub(begins).min(bytes.len());
+            &bytes[from..to.max(from)]
+        })
+    }
+
+    /// The pieces as a body. `body` is the client's.
+    pub(crate) fn into_body(self, body: &Bytes) -> Body {
+        let pieces = self.pieces.into_iter().map(|piece| match piece {
+            Piece::Kept(range) => body.slice(range),
+            Piece::New(text) => Bytes::from(text),
+        });
+        Body::new(PiecesBody(pieces.filter(|piece| !piece.is_empty()).collect()))
+    }
+}
+
+/// A body that is known in pieces.
+struct PiecesBody(VecDeque<Bytes>);
+
+impl HttpBody for PiecesBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.pop_front().map(|piece| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.iter().map(|piece| piece.len() as u64).sum())
     }
 }
 
@@ -200,7 +264,22 @@ impl<'a> ChatBody<'a> {
         }
         let Range { start, end } = self.prompt.place;
         let prompt = edits.moved(start)..edits.moved(end);
-        Forwarded { text: edits.apply(text), prompt }
+        Forwarded { pieces: edits.pieces(text.len()), prompt }
+    }
+}
+
+#[cfg(test)]
+impl ChatBody<'_> {
+    /// The body for the upstream as one text.
+    pub(crate) fn forwarded_text(
+        &self,
+        blocks: &[(usize, String)],
+        is_gone: impl Fn(usize) -> bool,
+    ) -> String {
+        let forwarded = self.forwarded(blocks, is_gone);
+        let text = self.object.text().as_bytes();
+        let bytes: Vec<u8> = forwarded.pieces.iter().flat_map(|piece| piece.bytes(text).to_vec()).collect();
+        String::from_utf8(bytes).unwrap()
     }
 }
 

@@ -63,7 +63,7 @@ impl ChatApi for Generate {
         let turns = if is_question { turns } else { Vec::new() };
         let message =
             Message { place: place.clone(), slot, role: Some(Role::User), said, other_parts, turns };
-        Ok(Prompt { messages: vec![message], place, is_list: false })
+        Ok(Prompt { messages: vec![message.once()], place, is_list: false })
     }
 
     fn read_document(&self, document: &Value, reply: &mut Reply) {

@@ -1,11 +1,12 @@
 //! The answers of the tools: shorter forms of the wire types, without fields that cost a model tokens and are of no
-//! use to it.
+//! use to it. Stored text is neutralised, because a model reads it.
 
 use rmcp::schemars::{self, JsonSchema};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use strata_core::trace::TraceCandidate;
 use strata_core::{Memory, UserId};
+use strata_engine::neutral;
 use strata_engine::recall::RecalledItem;
 
 use crate::wire::MemoryResponse;
@@ -62,7 +63,7 @@ impl MemoryAnswer {
         let memory = MemoryResponse::new(owner, memory, &Sources::default());
         Self {
             id: memory.id.to_string(),
-            memory: memory.memory,
+            memory: neutral(&memory.memory),
             kind: memory.kind,
             scope: memory.scope,
             session_id: memory.run_id,
@@ -100,7 +101,7 @@ pub(crate) struct AddedMemoryAnswer {
 
 impl From<&AddedMemory> for AddedMemoryAnswer {
     fn from(added: &AddedMemory) -> Self {
-        Self { id: added.id.to_string(), memory: added.memory.clone(), event: added.event.as_str() }
+        Self { id: added.id.to_string(), memory: neutral(&added.memory), event: added.event.as_str() }
     }
 }
 
@@ -160,7 +161,7 @@ impl FoundAnswer {
         Self {
             id: found.id.to_string(),
             kind: found.kind,
-            memory: found.memory,
+            memory: neutral(&found.memory),
             // A turn's metadata is of no use to a model.
             metadata: if found.role.is_some() { Map::new() } else { found.metadata.fields().clone() },
             role: found.role,

@@ -5,6 +5,7 @@ use rmcp::model::{CallToolResult, ContentBlock, ErrorData, JsonObject};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Number, Value};
+use strata_core::key::KeyScope;
 use strata_core::scope::{RecallScope, Scope};
 use strata_core::store::{ItemKinds, MemoryQuery, MemorySelect, Page, Removed, TurnQuery};
 use strata_core::trace::RetrievalPath;
@@ -28,6 +29,7 @@ use crate::error::ApiError;
 use crate::extract::numbers::{MAX_LIMIT, count, share};
 use crate::identity::Caller;
 use crate::identity::memories::{checked_agent, filter, names_user, present, user_of};
+use crate::layers::withhold;
 use crate::moment::Moment;
 use crate::wire::AddResponse;
 use crate::wire::search::sources_of;
@@ -63,7 +65,12 @@ pub(super) async fn call(
         Err(error) => Err(error),
     };
     Ok(match answer {
-        Ok(answer) => CallToolResult::structured(answer),
+        Ok(mut answer) => {
+            if caller.require(KeyScope::Read).is_err() {
+                withhold(&mut answer);
+            }
+            CallToolResult::structured(answer)
+        }
         Err(error) => CallToolResult::error(vec![ContentBlock::text(told(&error))]),
     })
 }

@@ -8,6 +8,7 @@ use serde_json::json;
 use strata_core::key::KeyScope;
 use strata_core::store::{MemoryQuery, MemorySelect, Page};
 use strata_core::{Memory, MemoryId};
+use strata_engine::neutral;
 
 use super::answers::MemoryAnswer;
 use super::calls::visible;
@@ -81,8 +82,9 @@ pub(super) async fn read(app: &App, caller: &Caller, uri: &str) -> Result<ReadRe
 }
 
 fn resource(memory: &Memory) -> Resource {
-    let mut title: String = memory.content.chars().take(MAX_TITLE_CHARS).collect();
-    if title.len() < memory.content.len() {
+    let content = neutral(&memory.content);
+    let mut title: String = content.chars().take(MAX_TITLE_CHARS).collect();
+    if title.len() < content.len() {
         title.push('…');
     }
     Resource::new(format!("{PREFIX}{}", memory.id), memory.id.to_string())

@@ -2,32 +2,40 @@
 
 use std::time::Instant;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use strata_core::scope::RecallScope;
 use strata_core::turn::NewMessage;
 use strata_core::{RequestId, SessionId, UserId};
-use strata_engine::Ending;
+use strata_engine::{Ending, Keeper};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::compaction::compact;
 use super::forward::{IdleTimeoutBody, unread};
 use super::housekeeping::is_housekeeping;
 use super::names::Asker;
-use super::recalled::{Recalled, WhyNothing, tell_stable};
+use super::recalled::{Recalled, Recorded, WhyNothing, tell_stable};
 use super::recorder::{ExchangeRecorder, ExchangeStart};
 use super::relay::Relay;
 use super::switch::MemoryUse;
 use crate::app::App;
-use crate::compat::chat::reply::{Framing, failure};
+use crate::compat::chat::reply::failure;
 use crate::compat::chat::{ChatApi, ChatBody};
 use crate::error::ApiError;
 use crate::extract::read_body_in_time;
 use crate::identity::Caller;
 use crate::telemetry::set_request_id;
-use crate::upstream::{AnswerUse, Asked, Upstream, answer_headers};
+use crate::upstream::{AnswerUse, Asked, PromptPrint, Upstream, answer_headers};
+
+/// The most text of a client's messages that is compared with its session and recorded. It is more than the context
+/// window of any model holds. Older messages were recorded when they were the last ones.
+const MAX_HEARD_BYTES: usize = 4 * 1024 * 1024;
+
+/// What a body of unknown length counts until it is read.
+const UNDECLARED_BYTES: usize = 256 * 1024;
 
 /// Serves a chat in one of the APIs.
 pub(crate) async fn chat(
@@ -39,9 +47,15 @@ pub(crate) async fn chat(
     let (parts, body) = request.into_parts();
     let uses = MemoryUse::of(&parts.headers, &caller)?;
     let settings = app.settings();
+    let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX).max(UNDECLARED_BYTES);
+    let _room = room(app, declared).await?;
     let bytes = {
         let limit = (settings.proxy.max_body_bytes, "proxy.max_body_bytes");
         read_body_in_time(Request::from_parts(parts.clone(), body), limit, settings.body_timeout).await?
+    };
+    let _more_room = match bytes.len().saturating_sub(declared) {
+        0 => None,
+        more => room(app, more).await?,
     };
     let body = ChatBody::read(api, &bytes)?;
     let asker = Asker::read(&settings.proxy.names, &caller, &parts.headers, &body)?;
@@ -53,17 +67,29 @@ pub(crate) async fn chat(
         false => (!uses.is_asked && is_housekeeping(&body)).then_some(WhyNothing::Housekeeping),
     };
     if let Some(why) = why_bare {
-        let sent = Body::from(body.forwarded(&[], |_| false).text);
+        let sent = body.forwarded(&[], |_| false).into_body(&bytes);
         let headers = upstream.headers(&parts, AnswerUse::Pass);
         let answer = upstream.send(parts.method, &parts.uri, headers, sent).await?;
         let mut response = unread(answer, upstream.timeout());
-        Recalled::nothing(why).tell(false, &mut response);
+        Recalled::nothing(why).tell(Recorded::Never, &mut response);
         return Ok(response);
     }
     asker.warn_if_shared(app, &parts.headers);
     let scope = caller.recall_scope(asker.names_user, Some(&asker.session), body.options.scope);
     let Asker { user, session, .. } = asker;
-    Exchange { app, upstream, user, session, scope, uses, parts, body }.run().await
+    Exchange { app, upstream, user, session, scope, uses, parts, bytes: &bytes, body }.run().await
+}
+
+/// Waits until there is room for a body, as long as a client may take to send one.
+async fn room(app: &App, bytes: usize) -> Result<Option<OwnedSemaphorePermit>, ApiError> {
+    tokio::time::timeout(app.settings().body_timeout, app.room_for(bytes)).await.map_err(|_| {
+        ApiError::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "busy",
+            "too many large chats are under way (setting `max_bytes_under_way`); try again",
+        )
+        .retryable()
+    })
 }
 
 /// The upstream that serves a chat. A chat stays with the upstream that it begins with.
@@ -84,6 +110,8 @@ pub(super) struct Exchange<'a> {
     pub(super) scope: Option<RecallScope>,
     pub(super) uses: MemoryUse,
     parts: Parts,
+    /// The client's body, as it came.
+    bytes: &'a Bytes,
     pub(super) body: ChatBody<'a>,
 }
 
@@ -98,8 +126,9 @@ impl Exchange<'_> {
         // from then on concurrently with recall.
         let remembering = self.remember(&heard, deadline).await;
         let mut recorder = self.uses.records.then(|| {
-            let (user, session, is_kept) = (user.clone(), session.clone(), body.is_kept_upstream());
-            ExchangeRecorder::start(app, ExchangeStart { user, session, messages: heard, is_kept })
+            let keeper = if body.is_kept_upstream() { Keeper::Provider } else { Keeper::Client };
+            let (user, session) = (user.clone(), session.clone());
+            ExchangeRecorder::start(app, ExchangeStart { user, session, messages: heard, keeper })
         });
         let (recalled, mut row) = self.remembered(id, remembering, began, deadline).await;
 
@@ -108,7 +137,8 @@ impl Exchange<'_> {
         blocks.extend(compacted.block.clone());
         blocks.extend(body.question().zip(recalled.block.clone()));
         let sent = body.forwarded(&blocks, |place| compacted.is_gone(body, place));
-        let stable = app.proxy().histories.with(user, session, |known| known.stable_share(sent.prompt()));
+        let print = PromptPrint::of(sent.prompt(self.bytes));
+        let stable = app.proxy().histories.with(user, session, |known| known.stable_share(print));
         if let Some(share) = stable {
             app.meters().prompt_stayed(share);
         }
@@ -117,20 +147,20 @@ impl Exchange<'_> {
             Some(recorder) => recorder.recalled(row),
             None => app.engine().prompting.note_chat(user, row).await,
         }
-        let mut response = self.answer(sent.text, recorder).await;
+        let mut response = self.answer(sent.into_body(self.bytes), recorder).await;
         set_request_id(&mut response, id.0);
-        recalled.tell(self.uses.records, &mut response);
+        recalled.tell(self.recorded(), &mut response);
         // For a first prompt there is nothing to compare with.
         tell_stable(stable.unwrap_or(0.0), &mut response);
         Ok(response)
     }
 
     /// Passes the request on, and the answer back.
-    async fn answer(&self, sent: String, mut recorder: Option<ExchangeRecorder>) -> Response {
+    async fn answer(&self, sent: Body, mut recorder: Option<ExchangeRecorder>) -> Response {
         let Self { app, upstream, parts, body, .. } = self;
         let deadline = app.settings().proxy.memory_deadline;
         let (method, headers) = (parts.method.clone(), upstream.headers(parts, AnswerUse::Read));
-        let sending = upstream.send(method, &parts.uri, headers, Body::from(sent));
+        let sending = upstream.send(method, &parts.uri, headers, sent);
         let opened = async {
             if let Some(recorder) = &mut recorder {
                 recorder.opened(deadline).await;
@@ -141,11 +171,10 @@ impl Exchange<'_> {
         match answer {
             Ok(answer) => {
                 let (head, passing) = answer.into_parts();
-                let kind = head.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
                 let passing = IdleTimeoutBody::new(passing, upstream.timeout());
                 let relay = Relay::new(
                     passing,
-                    (head.status, Framing::of(kind)),
+                    (head.status, &head.headers),
                     body.api(),
                     recorder,
                     ((*app).clone(), upstream.number),
@@ -159,22 +188,57 @@ impl Exchange<'_> {
                 let (status, detail) = error.detail();
                 let ending = Ending::Failed(failure(Some(status.as_u16()), b"", &detail.message));
                 if let Some(recorder) = recorder {
-                    // The client gets the answer even if it could not be recorded.
-                    let _ = tokio::time::timeout(deadline, recorder.end(ending)).await;
+                    recorder.end(ending).await;
                 }
                 error.into_response()
             }
         }
     }
 
-    /// The client's messages in the form that is recorded. Memories that are learned behind a wall stay behind it.
+    /// When the chat is recorded.
+    fn recorded(&self) -> Recorded {
+        match (self.uses.records, self.app.settings().proxy.reply_wait) {
+            (false, _) => Recorded::Never,
+            (true, None) => Recorded::BeforeTheEnd,
+            (true, Some(_)) => Recorded::Later,
+        }
+    }
+
+    /// The client's messages in the form that is recorded: the last ones, up to [`MAX_HEARD_BYTES`]. Memories that are
+    /// learned behind a wall stay behind it.
     fn heard(&self) -> Vec<NewMessage> {
-        let messages = self.body.messages().iter();
-        let mut heard: Vec<_> = messages.flat_map(|message| message.turns.iter().cloned()).collect();
+        let longest = self.app.engine().settings().limits.max_turn_bytes;
+        let turns = self.body.messages().iter().flat_map(|message| &message.turns);
+        let mut left = MAX_HEARD_BYTES;
+        let mut heard = Vec::new();
+        for turn in turns.rev() {
+            let turn = shortened(turn, longest);
+            if turn.content.len() > left && !heard.is_empty() {
+                break;
+            }
+            left = left.saturating_sub(turn.content.len());
+            heard.push(turn);
+        }
+        heard.reverse();
         for message in &mut heard {
             let is_behind = self.scope == Some(RecallScope::Session);
             (message.notes.owner.in_session, message.notes.owner.apart) = (is_behind, is_behind);
         }
         heard
+    }
+}
+
+/// A copy of a message with at most `longest` bytes of its text and a few more, by which the engine sees that it is too
+/// long.
+fn shortened(message: &NewMessage, longest: usize) -> NewMessage {
+    let NewMessage { role, name, content, created_at, metadata, notes, hidden } = message;
+    let content = &content[..content.floor_char_boundary(longest.saturating_add(4))];
+    NewMessage {
+        name: name.clone(),
+        created_at: *created_at,
+        metadata: metadata.clone(),
+        notes: notes.clone(),
+        hidden: *hidden,
+        ..NewMessage::new(*role, content)
     }
 }

@@ -49,8 +49,8 @@ pub(crate) fn compact(app: &App, user: &UserId, session: &SessionId, body: &Chat
                 if Some(place) == question {
                     return MessageSize { role, tokens: 0 };
                 }
-                let content = known.tokens(hash(message.said.as_bytes()), || {
-                    app.engine().prompting.count_tokens(&message.said)
+                let content = known.tokens(hash(message.said().as_bytes()), || {
+                    app.engine().prompting.count_tokens(message.said())
                 });
                 let tokens = content.saturating_add(MESSAGE_TOKENS + PART_TOKENS * message.other_parts);
                 MessageSize { role, tokens }
@@ -66,7 +66,7 @@ pub(crate) fn compact(app: &App, user: &UserId, session: &SessionId, body: &Chat
         let most = summary_share(budget).min(freed);
         let gone = body.messages()[..first_kept].iter().filter(|message| message.role != Some(Role::System));
         let gone: Vec<SaidMessage> =
-            gone.filter_map(|message| Some(SaidMessage::new(message.role?, message.said.clone()))).collect();
+            gone.filter_map(|message| Some(SaidMessage::new(message.role?, message.said()))).collect();
         let mut all = String::new();
         for message in &gone {
             all.push_str(message.role.as_str());

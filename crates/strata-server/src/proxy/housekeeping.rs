@@ -22,7 +22,7 @@ pub(crate) fn is_housekeeping(body: &ChatBody<'_>) -> bool {
     let messages = body.messages();
     let asked = messages.iter().rfind(|message| message.role == Some(Role::User));
     let has_replies = messages.iter().any(|message| message.role == Some(Role::Assistant));
-    let Some(asked) = asked.map(|message| message.said.as_str()) else { return false };
+    let Some(asked) = asked.map(|message| message.said()) else { return false };
     if Traits::of(asked).are_housekeeping(has_replies) {
         return true;
     }
@@ -31,8 +31,7 @@ pub(crate) fn is_housekeeping(body: &ChatBody<'_>) -> bool {
     let mut apart = ["instructions", "system"].into_iter().filter_map(|name| body.fields().string(name));
     // A chat whose instructions are housekeeping has nothing but the conversation that they are about.
     !has_replies
-        && (in_messages.map(|message| message.said.as_str()).any(instructed)
-            || apart.any(|text| instructed(&text)))
+        && (in_messages.map(|message| message.said()).any(instructed) || apart.any(|text| instructed(&text)))
 }
 
 /// The traits of a prompt that matter.

@@ -55,9 +55,9 @@ async fn record_file(engine: &Engine, file: &Path) -> strata_core::Result<()> {
         return Ok(());
     };
     if !is_recorded(engine, &kept).await? {
-        let SpilledExchange { user, session, messages, is_kept, ending } = kept;
-        let start = ExchangeStart { user, session, messages, is_kept };
-        let exchange = start.open(engine).await?;
+        let SpilledExchange { user, session, messages, keeper, ids, ending } = kept;
+        let start = ExchangeStart { user, session, messages, keeper };
+        let exchange = start.open(engine, ids.tried()).await?;
         engine.recording.close_exchange(&start.user, exchange, ending).await?;
     }
     let _ = fs::remove_file(file);

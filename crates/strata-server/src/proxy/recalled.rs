@@ -27,13 +27,34 @@ impl Recalled {
     }
 
     /// Tells the outcome in the headers of an answer.
-    pub(crate) fn tell(&self, is_recorded: bool, response: &mut Response) {
+    pub(crate) fn tell(&self, recorded: Recorded, response: &mut Response) {
         let headers = response.headers_mut();
         headers.insert(ITEMS, self.items.into());
         headers.insert(TOKENS, self.tokens.into());
-        headers.insert(RECORDED, HeaderValue::from_static(if is_recorded { "true" } else { "false" }));
+        headers.insert(RECORDED, HeaderValue::from_static(recorded.as_str()));
         if let Some(why) = self.why_nothing {
             headers.insert(REASON, HeaderValue::from_static(why.as_str()));
+        }
+    }
+}
+
+/// Whether a chat is recorded, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Recorded {
+    /// It is not recorded.
+    Never,
+    /// Before its end is passed on.
+    BeforeTheEnd,
+    /// Perhaps after its end is passed on, as the settings say.
+    Later,
+}
+
+impl Recorded {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Never => "false",
+            Self::BeforeTheEnd => "true",
+            Self::Later => "later",
         }
     }
 }

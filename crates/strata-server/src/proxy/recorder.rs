@@ -1,14 +1,24 @@
 //! Records an exchange in a task of its own, so that it is recorded even if the client disconnects or the disk is
 //! slow.
+//!
+//! Recording is tried until it succeeds or the process ends. The end of a reply waits for it, so a reply whose end a
+//! client has seen is durable. There are two exceptions. If the store *fails*, the end waits no longer than
+//! [`memory_deadline`](crate::ProxySettings::memory_deadline), because memory that fails must not make a chat fail. If
+//! [`reply_wait`](crate::ProxySettings::reply_wait) is set, the end waits no longer than that. The row of the request
+//! says so then.
 
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use strata_core::metric::{ErrorStage, RequestMetric};
 use strata_core::turn::{NewMessage, Usage};
 use strata_core::{Role, SessionId, UserId};
 use strata_engine::Engine;
-use strata_engine::{Ending, Exchange};
-use tokio::sync::oneshot;
+use strata_engine::{Ending, Exchange, ExchangeIds, Keeper};
+use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
 use crate::app::App;
@@ -18,13 +28,31 @@ use crate::upstream::SpilledExchange;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
+/// Resolves when the end of a reply may be passed on.
+pub(crate) type MayPass = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// How far recording has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// The store works on it.
+    Working,
+    /// The store has failed; recording is tried again.
+    Failing,
+    /// It is durable, or can never be.
+    Ended,
+}
+
 /// An exchange that is being recorded. If it is dropped without an ending, the exchange was interrupted.
 pub(crate) struct ExchangeRecorder {
     opened: Option<oneshot::Receiver<()>>,
     /// Receives the row of the request after recall.
     row: Option<oneshot::Sender<(RequestMetric, Instant)>>,
     ending: oneshot::Sender<Ending>,
-    closed: oneshot::Receiver<()>,
+    progress: watch::Receiver<Progress>,
+    /// Set if the end is passed on before the reply is durable.
+    is_early: Arc<AtomicBool>,
+    /// How long the end waits for a store that fails, and for one that is slow.
+    patience: (Duration, Option<Duration>),
 }
 
 /// The data known when an exchange starts.
@@ -32,29 +60,27 @@ pub(crate) struct ExchangeStart {
     pub(crate) user: UserId,
     pub(crate) session: SessionId,
     pub(crate) messages: Vec<NewMessage>,
-    /// Whether the provider keeps the conversation, so that all messages are new.
-    pub(crate) is_kept: bool,
+    /// Who keeps the conversation.
+    pub(crate) keeper: Keeper,
 }
 
 impl ExchangeStart {
     /// The exchange as it is kept until the store works.
-    fn spilled(&self, ending: &Ending) -> SpilledExchange {
-        let Self { user, session, messages, is_kept } = self;
+    fn spilled(&self, ids: ExchangeIds, ending: &Ending) -> SpilledExchange {
+        let Self { user, session, messages, keeper } = self;
         SpilledExchange {
             user: user.clone(),
             session: session.clone(),
             messages: messages.clone(),
-            is_kept: *is_kept,
+            keeper: *keeper,
+            ids,
             ending: ending.clone(),
         }
     }
 
-    pub(super) async fn open(&self, engine: &Engine) -> strata_core::Result<Exchange> {
-        let Self { user, session, messages, is_kept } = self;
-        match is_kept {
-            true => engine.recording.continue_exchange(user, session, messages).await,
-            false => engine.recording.open_exchange(user, session, messages).await,
-        }
+    pub(super) async fn open(&self, engine: &Engine, ids: ExchangeIds) -> strata_core::Result<Exchange> {
+        let Self { user, session, messages, keeper } = self;
+        engine.recording.open_exchange_as(ids, user, session, messages, *keeper).await
     }
 }
 
@@ -62,6 +88,7 @@ impl ExchangeStart {
 struct RecorderInputs {
     row: oneshot::Receiver<(RequestMetric, Instant)>,
     ended: oneshot::Receiver<Ending>,
+    is_early: Arc<AtomicBool>,
 }
 
 impl ExchangeRecorder {
@@ -70,9 +97,13 @@ impl ExchangeRecorder {
         let (opened_sender, opened) = oneshot::channel();
         let (row_sender, row) = oneshot::channel();
         let (ending, ended) = oneshot::channel();
-        let (closed_sender, closed) = oneshot::channel();
-        tokio::spawn(run(app.clone(), start, opened_sender, RecorderInputs { row, ended }, closed_sender));
-        Self { opened: Some(opened), row: Some(row_sender), ending, closed }
+        let (reports, progress) = watch::channel(Progress::Working);
+        let is_early = Arc::<AtomicBool>::default();
+        let inputs = RecorderInputs { row, ended, is_early: Arc::clone(&is_early) };
+        tokio::spawn(run(app.clone(), start, opened_sender, inputs, reports));
+        let settings = &app.settings().proxy;
+        let patience = (settings.memory_deadline, settings.reply_wait);
+        Self { opened: Some(opened), row: Some(row_sender), ending, progress, is_early, patience }
     }
 
     /// Hands over the row of recall. From now on the time counts as the model's.
@@ -91,27 +122,50 @@ impl ExchangeRecorder {
         }
     }
 
-    /// Reports how the reply ended. The receiver resolves when the reply is durable, and fails if it cannot be
-    /// recorded.
-    pub(crate) fn end(self, ending: Ending) -> oneshot::Receiver<()> {
+    /// Reports how the reply ended. The result resolves when the end may be passed on.
+    pub(crate) fn end(self, ending: Ending) -> MayPass {
         // The task waits for this message only, so it receives it.
         let _ = self.ending.send(ending);
-        self.closed
+        let Self { mut progress, is_early, patience: (with_failing, with_slow), .. } = self;
+        Box::pin(async move {
+            let recorded = until_recorded(&mut progress, with_failing);
+            let is_recorded = match with_slow {
+                None => recorded.await,
+                Some(most) => timeout(most, recorded).await.unwrap_or(false),
+            };
+            if !is_recorded {
+                is_early.store(true, Ordering::Relaxed);
+                tracing::warn!("the end of a reply is passed on before the reply is recorded");
+            }
+        })
     }
+}
+
+/// Waits until a reply is durable, as long as the store works on it. Returns whether it is; `false` if the store has
+/// failed for `patience`.
+async fn until_recorded(progress: &mut watch::Receiver<Progress>, patience: Duration) -> bool {
+    // The sender lives as long as the task.
+    let is_settled = |progress: &Progress| *progress != Progress::Working;
+    if progress.wait_for(is_settled).await.is_ok_and(|now| *now == Progress::Ended) {
+        return true;
+    }
+    let ended = progress.wait_for(|progress| *progress == Progress::Ended);
+    timeout(patience, ended).await.is_ok_and(|ended| ended.is_ok())
 }
 
 async fn run(
     app: App,
     start: ExchangeStart,
     opened: oneshot::Sender<()>,
-    RecorderInputs { row, mut ended }: RecorderInputs,
-    closed: oneshot::Sender<()>,
+    RecorderInputs { row, mut ended, is_early }: RecorderInputs,
+    reports: watch::Sender<Progress>,
 ) {
     // The semaphore is never closed, and more requests than permits would not fit into memory.
     let _recording = app.proxy().recordings.clone().try_acquire_owned();
     let user = &start.user;
     let engine = app.engine();
-    let mut exchange = match start.open(engine).await {
+    let ids = engine.recording.exchange_ids();
+    let mut exchange = match start.open(engine, ids).await {
         Ok(exchange) => {
             let _ = opened.send(());
             Some(exchange)
@@ -150,12 +204,14 @@ async fn run(
     if let Some(row) = row.as_mut().filter(|_| failed) {
         row.error_stage = row.error_stage.or(Some(ErrorStage::LlmReply));
     }
-    let recorded = record(&app, &start, exchange, ending).await;
-    match recorded {
-        Ok(()) => drop(closed.send(())),
-        Err(error) => tracing::error!(%error, "a chat could not be recorded"),
+    if let Err(error) = record(&app, (&start, ids), exchange, ending, &reports).await {
+        tracing::error!(%error, "a chat could not be recorded");
     }
-    if let Some(row) = row {
+    reports.send_replace(Progress::Ended);
+    if let Some(mut row) = row {
+        if is_early.load(Ordering::Relaxed) {
+            row.error_stage = row.error_stage.or(Some(ErrorStage::Recording));
+        }
         engine.prompting.note_chat(user, row).await;
     }
 }
@@ -176,12 +232,13 @@ fn count(app: &App, row: Option<&RequestMetric>, ending: &Ending) {
 }
 
 /// Records a reply, and before it the client's messages if they are not recorded yet. If the store fails, the exchange is
-/// kept in the spill, and recording is tried again until it succeeds.
+/// kept in the spill, and recording is tried again until it succeeds. What the store refuses for good is given up.
 async fn record(
     app: &App,
-    start: &ExchangeStart,
+    (start, ids): (&ExchangeStart, ExchangeIds),
     mut exchange: Option<Exchange>,
     ending: Ending,
+    reports: &watch::Sender<Progress>,
 ) -> strata_core::Result<()> {
     let (engine, spill) = (app.engine(), &app.proxy().spill);
     let (mut kept, mut pause) = (None, FIRST_PAUSE);
@@ -193,16 +250,18 @@ async fn record(
         let recorded = async {
             let open = match exchange.take() {
                 Some(open) => open,
-                None => start.open(engine).await?,
+                // The first attempt has failed, or could not say that it succeeded.
+                None => start.open(engine, ids.tried()).await?,
             };
             exchange = Some(open.clone());
             engine.recording.close_exchange(&start.user, open, ending.clone()).await
         };
         match recorded.await {
             Err(error) if error.is_retryable() => {
+                reports.send_replace(Progress::Failing);
                 if kept.is_none() {
                     tracing::warn!(%error, "a chat could not be recorded yet");
-                    kept = spill.keep(&engine.next_id().to_string(), &start.spilled(&ending));
+                    kept = spill.keep(&engine.next_id().to_string(), &start.spilled(ids, &ending));
                 }
                 if kept.is_none() {
                     return Err(error);

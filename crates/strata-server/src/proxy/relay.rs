@@ -7,17 +7,16 @@
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use axum::body::{Bytes, HttpBody};
-use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode};
 use hyper::body::Frame;
 use strata_engine::Ending;
-use tokio::sync::oneshot;
-use tokio::time::Sleep;
 
+use super::decoding::Decoder;
 use super::forward::{BodyError, IdleTimeoutBody};
-use super::recorder::ExchangeRecorder;
+use super::recorder::{ExchangeRecorder, MayPass};
 use crate::app::App;
 use crate::compat::chat::ChatApi;
 use crate::compat::chat::reply::{Framing, Reply, StreamReader, document, failure};
@@ -29,9 +28,9 @@ const MAX_DOCUMENT_BYTES: usize = 64 * 1024 * 1024;
 pub(crate) struct Relay {
     upstream: IdleTimeoutBody,
     api: &'static dyn ChatApi,
+    decoder: Decoder,
     reader: ReplyReader,
     recorder: Option<ExchangeRecorder>,
-    deadline: Duration,
     /// Notes which upstream stores the reply.
     home: (App, usize),
     phase: Phase,
@@ -49,53 +48,62 @@ enum ReplyReader {
     Nothing,
 }
 
+impl ReplyReader {
+    /// Reads a piece. Returns whether it may pass at once.
+    fn read(&mut self, data: &[u8]) -> bool {
+        match self {
+            Self::Stream(stream) => {
+                stream.feed(data);
+                !stream.reply.is_done()
+            }
+            Self::Document(bytes) | Self::Failure(_, bytes) => {
+                if bytes.len() + data.len() > MAX_DOCUMENT_BYTES {
+                    *self = Self::Nothing;
+                    return true;
+                }
+                bytes.extend_from_slice(data);
+                false
+            }
+            Self::Nothing => true,
+        }
+    }
+}
+
 enum Phase {
     /// Frames pass.
     Passing,
     /// The end waits for the recording.
-    Recording { closed: oneshot::Receiver<()>, patience: Pin<Box<Sleep>> },
+    Recording(MayPass),
     /// The held frames pass, and all that follow.
     Passed,
 }
 
 impl Relay {
-    /// Passes `upstream` on: a document, or a stream with this framing. `home` is the number of the upstream. Without a
-    /// recorder nothing is read.
+    /// Passes `upstream` on, with this status and these headers. `home` is the number of the upstream. Without a recorder
+    /// nothing is read.
     pub(crate) fn new(
         upstream: IdleTimeoutBody,
-        (status, framing): (StatusCode, Option<Framing>),
+        (status, headers): (StatusCode, &HeaderMap),
         api: &'static dyn ChatApi,
         recorder: Option<ExchangeRecorder>,
         home: (App, usize),
     ) -> Self {
-        let reader = match (status.is_success(), framing) {
+        let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let reader = match (status.is_success(), Framing::of(kind)) {
             _ if recorder.is_none() => ReplyReader::Nothing,
             (true, Some(framing)) => ReplyReader::Stream(Box::new(StreamReader::new(api, framing))),
             (true, None) => ReplyReader::Document(Vec::new()),
             (false, _) => ReplyReader::Failure(status, Vec::new()),
         };
         let (phase, held) = (Phase::Passing, VecDeque::new());
-        let deadline = home.0.settings().proxy.memory_deadline;
-        Self { upstream, api, reader, recorder, deadline, home, phase, held, broken: None }
+        let decoder = Decoder::of(headers);
+        Self { upstream, api, decoder, reader, recorder, home, phase, held, broken: None }
     }
 
     /// Reads a piece. Returns whether it may pass at once.
     fn read(&mut self, data: &[u8]) -> bool {
-        match &mut self.reader {
-            ReplyReader::Stream(stream) => {
-                stream.feed(data);
-                !stream.reply.is_done()
-            }
-            ReplyReader::Document(bytes) | ReplyReader::Failure(_, bytes) => {
-                if bytes.len() + data.len() > MAX_DOCUMENT_BYTES {
-                    self.reader = ReplyReader::Nothing;
-                    return true;
-                }
-                bytes.extend_from_slice(data);
-                false
-            }
-            ReplyReader::Nothing => true,
-        }
+        let reader = &mut self.reader;
+        self.decoder.feed(data, |data| reader.read(data))
     }
 
     /// How the reply ended. `cut` tells whether it was read to its end.
@@ -111,10 +119,12 @@ impl Relay {
             ReplyReader::Document(bytes) => {
                 let reply = document(self.api, &bytes);
                 self.settle(&reply);
-                match (reply.error(), reply.is_complete()) {
-                    (Some(_), _) => Ending::Failed(failure(None, &bytes, "it said nothing")),
-                    (None, true) => Ending::Complete(reply.into_message()),
-                    (None, false) => Ending::Interrupted(reply.into_message()),
+                // Not every server says why a reply has ended; a whole document is a whole reply.
+                let is_whole = cut == Cut::AtItsEnd && (reply.is_complete() || reply.says_something());
+                match reply.error() {
+                    Some(_) => Ending::Failed(failure(None, &bytes, "it said nothing")),
+                    None if is_whole => Ending::Complete(reply.into_message()),
+                    None => Ending::Interrupted(reply.into_message()),
                 }
             }
             ReplyReader::Failure(status, bytes) => {
@@ -137,10 +147,7 @@ impl Relay {
     fn end(&mut self, cut: Cut) {
         let ending = self.ending(cut);
         self.phase = match self.recorder.take() {
-            Some(recorder) => Phase::Recording {
-                closed: recorder.end(ending),
-                patience: Box::pin(tokio::time::sleep(self.deadline)),
-            },
+            Some(recorder) => Phase::Recording(recorder.end(ending)),
             None => Phase::Passed,
         };
     }
@@ -203,11 +210,8 @@ impl HttpBody for Relay {
                     }
                     None => relay.end(Cut::AtItsEnd),
                 },
-                Phase::Recording { closed, patience } => {
-                    if Pin::new(closed).poll(context).is_pending() {
-                        ready!(patience.as_mut().poll(context));
-                        tracing::warn!("the store is slow; a reply goes on before it is recorded");
-                    }
+                Phase::Recording(may_pass) => {
+                    ready!(may_pass.as_mut().poll(context));
                     relay.phase = Phase::Passed;
                 }
                 Phase::Passed => {

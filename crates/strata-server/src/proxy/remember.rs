@@ -8,6 +8,7 @@ use strata_core::turn::NewMessage;
 use strata_core::{RequestId, Role};
 use strata_engine::align::key;
 use strata_engine::index::TextFingerprint;
+use strata_engine::prompt::strip_injected;
 use strata_engine::{BlockSources, ChatMemory, ChatQuestion, ChatSnapshot};
 use tokio::task::JoinHandle;
 
@@ -18,6 +19,9 @@ use crate::upstream::{Injected, hash};
 /// The share of the remaining time that recall waits for models. The rest is for choosing and loading the items: a model
 /// that is late costs quality, and not the memory.
 const MODELS_SHARE: f64 = 0.8;
+
+/// More of a question is not read: recall itself uses far less.
+const MAX_QUESTION_BYTES: usize = 256 * 1024;
 
 /// The state of the question to memory.
 pub(super) enum Remembering {
@@ -38,6 +42,18 @@ pub(super) enum Remembering {
 pub(super) struct Problem {
     why: WhyNothing,
     text: String,
+}
+
+/// The text of a question. Of a very long one, only the beginning and the end are read.
+fn question_text(said: &str) -> String {
+    if said.len() <= MAX_QUESTION_BYTES {
+        return strip_injected(said).into_owned();
+    }
+    let (head, tail) = (
+        said.floor_char_boundary(MAX_QUESTION_BYTES / 2),
+        said.ceil_char_boundary(said.len() - MAX_QUESTION_BYTES / 2),
+    );
+    strip_injected(&format!("{}\n{}", &said[..head], &said[tail..])).into_owned()
 }
 
 impl Exchange<'_> {
@@ -85,10 +101,10 @@ impl Exchange<'_> {
 
     fn chat_question(&self, place: Option<usize>, heard: &[NewMessage]) -> ChatQuestion {
         let options = &self.body.options;
-        let said = place.map(|place| self.body.messages()[place].said.as_str()).unwrap_or_default();
+        let said = place.map(|place| self.body.messages()[place].said()).unwrap_or_default();
         ChatQuestion {
             session: self.session.clone(),
-            question: strata_engine::prompt::strip_injected(said).into_owned(),
+            question: question_text(said),
             shown: heard.iter().map(|message| key(message.role, &message.content, &message.notes)).collect(),
             texts: heard.iter().map(|message| TextFingerprint::new(&message.content)).collect(),
             top_k: options.top_k,
@@ -184,7 +200,7 @@ impl Exchange<'_> {
         // A block is used again only for a question with the same scope.
         let mut all = vec![u8::from(self.scope == Some(RecallScope::Session))];
         for message in messages.filter(|message| message.role != Some(Role::System)) {
-            all.extend_from_slice(&hash(message.said.as_bytes()).to_le_bytes());
+            all.extend_from_slice(&hash(message.said().as_bytes()).to_le_bytes());
         }
         hash(&all)
     }

@@ -5,6 +5,7 @@ mod doors;
 mod memory;
 mod names;
 mod passing;
+mod replies;
 mod upstream;
 mod upstreams;
 mod walls;

@@ -10,7 +10,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::copy_bidirectional;
 
 use super::forward::unread;
-use super::recalled::{Recalled, WhyNothing};
+use super::recalled::{Recalled, Recorded, WhyNothing};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::upstream::{AnswerUse, Asked, answer_headers};
@@ -48,6 +48,6 @@ pub(crate) async fn pass(app: &App, mut request: Request) -> Result<Response, Ap
     *response.headers_mut() = answer_headers(answer.headers());
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
     response.headers_mut().insert(UPGRADE, WEBSOCKET);
-    Recalled::nothing(WhyNothing::WebSocket).tell(false, &mut response);
+    Recalled::nothing(WhyNothing::WebSocket).tell(Recorded::Never, &mut response);
     Ok(response)
 }

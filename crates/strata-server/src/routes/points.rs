@@ -56,8 +56,9 @@ async fn list_points(
         return Err(ApiError::invalid("`part` is missing; say which part, as `?part=todos`"));
     };
     let session = params.session_id.map(SessionId::new).transpose()?;
-    let points = app.engine().summaries.structured(&user, session.as_ref(), part.parse()?).await?;
     let offset = usize::try_from(page.offset).unwrap_or(usize::MAX);
+    let most = offset.saturating_add(page.limit as usize);
+    let points = app.engine().summaries.structured(&user, session.as_ref(), part.parse()?, most).await?;
     let points = points.iter().skip(offset).take(page.limit as usize);
     Ok(Json(points.collect()))
 }

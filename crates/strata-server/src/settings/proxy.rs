@@ -21,8 +21,11 @@ pub struct ProxySettings {
     /// How long the upstream may take to begin its answer, and to send the next piece of it. Ten minutes, as in
     /// OpenAI's own clients.
     pub upstream_timeout: Duration,
-    /// How long a chat waits for memory: for recall before it is passed on, and for recording before its end is sent.
+    /// How long a chat waits for memory: for recall before it is passed on, and before its end is sent for a store that
+    /// fails.
     pub memory_deadline: Duration,
+    /// How long the end of a reply waits for a slow store. Without it, until the reply is recorded.
+    pub reply_wait: Option<Duration>,
     /// The most tokens of a client's own messages before a summary replaces older ones. 0 turns this off.
     pub compact_tokens: u32,
     /// The most bytes of a chat completion's body, which may contain images. Other requests are passed on piece by
@@ -158,6 +161,7 @@ impl Default for ProxySettings {
             upstreams: Vec::new(),
             upstream_timeout: Duration::from_secs(600),
             memory_deadline: Duration::from_millis(250),
+            reply_wait: None,
             compact_tokens: 0,
             max_body_bytes: 64 * 1024 * 1024,
             names: NameSources::default(),

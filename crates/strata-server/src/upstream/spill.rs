@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 use strata_core::turn::NewMessage;
 use strata_core::{SessionId, UserId};
-use strata_engine::Ending;
+use strata_engine::{Ending, ExchangeIds, Keeper};
 use tokio::sync::Notify;
 
 /// The most bytes that are kept in memory. A chat has some kilobytes, so this is an hour of ten chats a second.
@@ -49,8 +49,10 @@ pub(crate) struct SpilledExchange {
     pub(crate) user: UserId,
     pub(crate) session: SessionId,
     pub(crate) messages: Vec<NewMessage>,
-    /// Whether the provider keeps the conversation, so that all messages are new.
-    pub(crate) is_kept: bool,
+    /// Who keeps the conversation.
+    pub(crate) keeper: Keeper,
+    /// The ids of the first attempt, so that one which seemed to fail is recognised.
+    pub(crate) ids: ExchangeIds,
     pub(crate) ending: Ending,
 }
 
@@ -206,7 +208,8 @@ mod tests {
             user: UserId::default(),
             session: SessionId::default(),
             messages: vec![NewMessage::new(Role::User, "word ".repeat(words))],
-            is_kept: false,
+            keeper: Keeper::Client,
+            ids: ExchangeIds::new(uuid::Uuid::nil),
             ending: Ending::Complete(NewMessage::new(Role::Assistant, "fine")),
         }
     }

@@ -230,6 +230,7 @@ fn stage_name(stage: ErrorStage) -> &'static str {
         ErrorStage::Embedding => "embedding",
         ErrorStage::LlmReply => "llm_reply",
         ErrorStage::Summary => "summary",
+        ErrorStage::Recording => "recording",
     }
 }
 

@@ -130,7 +130,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
         Action::Points { part, session, user, json: JsonArgs { json } } => {
             let user = user.of(context);
             let engine = context.engine_for(&user).await?;
-            let points = engine.summaries.structured(&user, session.as_ref(), part).await?;
+            let points = engine.summaries.structured(&user, session.as_ref(), part, usize::MAX).await?;
             list_points(part, points, json, output)
         }
         Action::Delete { which, yes, json } => delete(which, yes, json, context, output).await,

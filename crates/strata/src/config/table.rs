@@ -122,6 +122,12 @@ pub(super) const GROUPS: &[(&str, &[Entry])] = &[
             "maximum number of requests that are handled at once"),
         entry("max_connections", |c| number(&mut c.server.max_connections, 1..=65_536),
             "maximum number of open connections"),
+        entry("max_connections_per_peer", |c| number(&mut c.server.max_connections_per_peer, 1..=65_536),
+            "maximum number of open connections of one address"),
+        entry("max_bytes_under_way", |c| number(&mut c.server.max_bytes_under_way, 1024..=65_536 * MIB),
+            "maximum size of the bodies of all chats that are passed on at once, in bytes; others wait"),
+        entry("write_timeout_secs", |c| duration(&mut c.server.write_timeout, SECOND, 1..=3_600),
+            "how long a client may read nothing of its answer before it is cut off, in seconds"),
     ]),
     ("Vault", &[
         entry("memory_path", |c| optional_text(&mut c.vault.path),
@@ -162,6 +168,12 @@ pub(super) const GROUPS: &[(&str, &[Entry])] = &[
             "how long the upstream may be silent, in seconds"),
         entry("memory_deadline_ms", |c| duration(&mut c.server.proxy.memory_deadline, MILLISECOND, 1..=60_000),
             "how long a chat waits for memory, in milliseconds; a model that is late costs quality and not the memory"),
+        entry("proxy.reply_wait_ms", |c| optional(&mut c.server.proxy.reply_wait, "recorded",
+            "`recorded` or a number from 1 to 60000", |text| {
+                let millis: Option<u64> = text.parse().ok();
+                millis.filter(|millis| (1..=60_000).contains(millis)).map(std::time::Duration::from_millis)
+            }),
+            "how long the end of a reply waits for a slow disk, in milliseconds: `recorded` until it is recorded; with a number, a crash may lose a reply whose end was seen"),
         entry("proxy.compact_tokens", |c| number(&mut c.server.proxy.compact_tokens, 0..=100_000_000),
             "older messages of a chat with more tokens, the question aside, are replaced by a summary; 0 keeps them all"),
         entry("proxy.max_body_bytes", |c| number(&mut c.server.proxy.max_body_bytes, 1024..=4096 * MIB),

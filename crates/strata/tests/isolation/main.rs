@@ -103,6 +103,102 @@ fn every_route_wants_a_key_with_its_scopes() {
     }
 }
 
+/// Every call with the user's own ids and names, with keys that may write but not read.
+#[test]
+fn a_key_without_read_never_sees_what_is_stored() {
+    let mut world = World::new();
+    for scopes in ["write", "write,admin"] {
+        let key = world.key("ann", scopes);
+        let mut answered = 0;
+        let operations = matrix::operations(&world.document);
+        // What is destroyed cannot be shown any more, so these calls come last.
+        let (deleting, others): (Vec<_>, Vec<_>) =
+            operations.into_iter().partition(|operation| operation.method == "DELETE");
+        for operation in others.into_iter().chain(deleting) {
+            let is_reading = operation.scopes.iter().flatten().any(|scope| scope == "read");
+            for call in matrix::calls(&operation, &world.document, &world.ann) {
+                let answer = world.send(&key, &call);
+                let what = format!("{call:?} with `{scopes}` answered {} {}", answer.status, answer.text());
+                assert!(!answer.text().contains(MARKER), "what is stored is shown: {what}");
+                assert!(answer.status < 500, "{what}");
+                assert!(!is_reading || answer.status >= 400, "a route that reads answers: {what}");
+                answered += usize::from(answer.status < 300);
+            }
+        }
+        assert!(answered > 30, "{answered} calls were answered: the others were refused for another reason");
+    }
+}
+
+#[test]
+fn a_tool_shows_a_key_without_read_nothing_that_is_stored() {
+    let mut world = World::new();
+    let key = world.key("ann", "write,admin");
+    let listed = world.send(&key, &tools::message("tools/list", json!({}))).json();
+    let listed = listed["result"]["tools"].as_array().unwrap().clone();
+    let mut answered = 0;
+    for call in listed.iter().flat_map(|tool| tools::calls(tool, &world.ann)).collect::<Vec<_>>() {
+        let answer = world.send(&key, &call);
+        assert!(!answer.text().contains(MARKER), "{call:?} answered {}", answer.text());
+        let answer = answer.json();
+        answered += usize::from(answer.get("error").is_none() && answer["result"]["isError"] != true);
+    }
+    assert!(answered > 3, "{answered} calls were answered: the others were refused for another reason");
+}
+
+/// The model repeats the head of its request, so the answer shows what went upstream.
+#[test]
+fn a_key_goes_upstream_in_no_header_scheme_cookie_or_parameter() {
+    let mut world = World::new();
+    let key = world.key("bob", "read,write");
+    let basic = format!("Basic {}", base64(&format!("bob:{key}")));
+    let said = json!({ "model": "any", "messages": [{ "role": "user", "content": "which garden" }] });
+    let routes = ["/v1/chat/completions", "/v1/embeddings", "/api/embed", "/openai/deployments/d/embeddings"];
+    let headers = [
+        ("Authorization", key.clone()),
+        ("Authorization", format!("Bearer {key}")),
+        ("Authorization", format!("Custom token={key}")),
+        ("Authorization", basic),
+        ("Cookie", format!("theme=dark; token={key}; lang=en")),
+        ("Api-Key", key.clone()),
+        ("X-Goog-Api-Key", key.clone()),
+        ("X-Custom-Auth", format!("Bearer {key}")),
+        ("X-Forwarded-Authorization", key.replace('_', "%5F")),
+    ];
+    for route in routes {
+        for (name, value) in &headers {
+            let call = Call {
+                method: "POST".to_owned(),
+                path: format!("{route}?api_key={key}&kept=1"),
+                headers: vec![((*name).to_owned(), value.clone())],
+                body: Some(said.clone()),
+                names_ann: false,
+                is_varied: false,
+            };
+            let answer = world.send(&key, &call);
+            let text = answer.text();
+            assert_eq!(answer.status, 200, "{route} {name}: {text}");
+            assert!(text.contains("kept=1"), "the request is repeated: {text}");
+            assert!(!text.contains(&key) && !text.contains(value.as_str()), "{route} {name}: {text}");
+            assert!(!text.contains(&key.replace('_', "%5F")), "{route} {name}: {text}");
+        }
+    }
+}
+
+/// A text in Base64.
+fn base64(text: &str) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::new();
+    for chunk in text.as_bytes().chunks(3) {
+        let bits =
+            chunk.iter().chain([0, 0].iter()).take(3).fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte));
+        for place in 0..4 {
+            let letter = char::from(ALPHABET[(bits >> (18 - 6 * place) & 63) as usize]);
+            out.push(if place <= chunk.len() { letter } else { '=' });
+        }
+    }
+    out
+}
+
 #[test]
 fn no_tool_shows_or_changes_what_is_anothers() {
     let mut world = World::new();

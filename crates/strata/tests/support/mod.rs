@@ -128,9 +128,14 @@ impl Server {
 
     /// As [`Server::start_with`], with faults of the disk and the clock.
     pub(crate) fn start_under(shim: &Shim, file: &Path, settings: &[&str]) -> Self {
+        Self::start_on_under(shim, file, &file.with_extension("log"), settings)
+    }
+
+    /// As [`Server::start_under`], with this log.
+    pub(crate) fn start_on_under(shim: &Shim, file: &Path, log: &Path, settings: &[&str]) -> Self {
         let mut command = strata();
         command.envs(shim.variables());
-        Self::start_as(command, &store_url(file), &file.with_extension("log"), settings)
+        Self::start_as(command, &store_url(file), log, settings)
     }
 
     fn start_as(mut command: Command, store: &str, log: &Path, settings: &[&str]) -> Self {
@@ -151,6 +156,11 @@ impl Server {
             panic!("the server ended without saying where it listens:\n{}", read(&log));
         };
         Self { child, address, log }
+    }
+
+    /// The number of the process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// `127.0.0.1:PORT`.

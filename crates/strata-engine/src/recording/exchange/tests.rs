@@ -1,9 +1,10 @@
 //! Exchanges over the reference store.
 
 use super::*;
+use crate::Ended;
 use crate::recall::tests::fixture::*;
 use strata_core::store::{JobQuery, Store};
-use strata_core::turn::TurnNotes;
+use strata_core::turn::{Role, TurnNotes};
 
 fn messages(texts: &[&str]) -> Vec<NewMessage> {
     let roles = [Role::User, Role::Assistant].into_iter().cycle();
@@ -134,6 +135,66 @@ async fn a_reply_that_takes_long_is_held() {
     assert!(!world.work().await);
     world.engine.recording.close_exchange(&world.user, exchange, reply("two")).await.unwrap();
     assert_eq!(world.turns().await, ["user: one", "assistant: two"]);
+}
+
+#[tokio::test]
+async fn a_reply_that_the_client_sends_back_first_is_recorded_once() {
+    let world = World::new();
+    let s = session("s");
+    let open = async |said: &[&str]| {
+        world.engine.recording.open_exchange(&world.user, &s, &messages(said)).await.unwrap()
+    };
+    // The disk is slower than the client: the second and third questions come before the replies are recorded.
+    let first = open(&["one"]).await;
+    let second = open(&["one", "two", "three"]).await;
+    let third = open(&["one", "two", "three", "four", "five"]).await;
+    for (exchange, text) in [(first, "two"), (third, "six"), (second, " four")] {
+        world.engine.recording.close_exchange(&world.user, exchange, reply(text)).await.unwrap();
+    }
+    let all =
+        ["user: one", "assistant: two", "user: three", "assistant: four", "user: five", "assistant: six"];
+    assert_eq!(world.turns().await, all);
+    assert_eq!(world.jobs().await, []);
+    // The same reply to another question is another reply.
+    world.exchange(&["one", "two", "three", "four", "five", "six", "seven"], reply("two")).await;
+    assert_eq!(world.turns().await.len(), 8);
+}
+
+#[tokio::test]
+async fn an_exchange_is_opened_and_closed_once_however_often_that_is_tried() {
+    let world = World::new();
+    let (s, recording) = (session("s"), &world.engine.recording);
+    let ids = recording.exchange_ids();
+    let said = messages(&["one"]);
+    let open =
+        async |ids| recording.open_exchange_as(ids, &world.user, &s, &said, Keeper::Client).await.unwrap();
+    let lost = open(ids).await;
+    let again = open(ids.tried()).await;
+    assert_eq!(lost.question(), again.question());
+    assert_eq!((world.turns().await.len(), world.jobs().await.len()), (1, 1));
+    for _ in 0..3 {
+        recording.close_exchange(&world.user, again.clone(), reply("two")).await.unwrap();
+    }
+    assert_eq!(world.turns().await, ["user: one", "assistant: two"]);
+    assert_eq!(world.jobs().await, []);
+}
+
+#[tokio::test]
+async fn a_reply_that_was_given_up_is_recorded_once_however_often_that_is_tried() {
+    let world = World::new();
+    let (s, recording) = (session("s"), &world.engine.recording);
+    let (ids, said) = (recording.exchange_ids(), messages(&["one"]));
+    let open = async |ids| recording.open_exchange_as(ids, &world.user, &s, &said, Keeper::Client).await;
+    let dead = open(ids).await.unwrap();
+    world.clock.forward(31);
+    assert!(world.work().await);
+    for exchange in [dead, open(ids.tried()).await.unwrap()] {
+        for _ in 0..2 {
+            recording.close_exchange(&world.user, exchange.clone(), reply("two")).await.unwrap();
+        }
+    }
+    assert_eq!(world.turns().await, ["user: one", "assistant:  (error)", "assistant: two"]);
+    assert_eq!(world.jobs().await, []);
 }
 
 #[tokio::test]

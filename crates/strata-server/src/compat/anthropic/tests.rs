@@ -23,7 +23,7 @@ fn memory_goes_in_front_of_the_text_and_after_results() {
     let check = |text: &str, expected: &str| {
         let body = read(text);
         let blocks: Vec<_> = body.question().map(|place| (place, BLOCK.to_owned())).into_iter().collect();
-        assert_eq!(body.forwarded(&blocks, |_| false).text, expected);
+        assert_eq!(body.forwarded_text(&blocks, |_| false), expected);
     };
     let escaped = r"<strata_memory>\nknown\n</strata_memory>\n\n";
     let part = format!(r#"{{"type":"text","text":"{escaped}"}}"#);

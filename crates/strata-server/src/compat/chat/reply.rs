@@ -154,6 +154,12 @@ impl Reply {
         self.error.is_none() && (self.is_done || self.finish_reason.is_some())
     }
 
+    /// Whether anything of a reply was read.
+    pub(crate) fn says_something(&self) -> bool {
+        let is_silent = self.content.is_empty() && self.refusal.is_empty();
+        !(is_silent && self.calls.is_empty() && self.whole_calls.is_empty())
+    }
+
     /// The error in the middle of a stream.
     pub(crate) fn error(&self) -> Option<&str> {
         self.error.as_deref()
@@ -264,13 +270,19 @@ fn read(api: &dyn ChatApi, data: &[u8], reply: &mut Reply) {
     }
 }
 
-/// A whole answer.
-pub(crate) fn document(api: &dyn ChatApi, bytes: &[u8]) -> Reply {
-    let mut reply = Reply::default();
+/// A whole answer. Some servers send a stream under the name of a document.
+pub(crate) fn document(api: &'static dyn ChatApi, bytes: &[u8]) -> Reply {
     if let Ok(document) = serde_json::from_slice::<Value>(bytes) {
+        let mut reply = Reply::default();
         api.read_document(&document, &mut reply);
+        return reply;
     }
-    reply
+    let begins = |with: &[u8]| bytes.trim_ascii_start().starts_with(with);
+    let is_events = [b"data:".as_slice(), b"event:", b": "].into_iter().any(begins);
+    let mut stream = StreamReader::new(api, if is_events { Framing::Events } else { Framing::Lines });
+    stream.feed(bytes);
+    stream.finish();
+    stream.reply
 }
 
 /// A failure of the upstream, in the form that is recorded.
@@ -300,8 +312,8 @@ fn message_of(error: &Value) -> String {
     }
 }
 
+/// Appends as much of a text as is kept.
 fn push(text: &mut String, more: &str) {
-    if text.len() + more.len() <= MAX_REPLY_BYTES {
-        text.push_str(more);
-    }
+    let room = MAX_REPLY_BYTES.saturating_sub(text.len());
+    text.push_str(&more[..more.floor_char_boundary(room)]);
 }

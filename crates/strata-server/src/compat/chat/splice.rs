@@ -179,19 +179,38 @@ impl Edits {
         before.fold(at, |moved, (range, new)| moved + new.len() - range.len())
     }
 
-    /// The text with the changes. Insertions at the same position keep the order in which they were added.
-    pub(crate) fn apply(mut self, text: &str) -> String {
+    /// The pieces of the text with the changes; `length` is that of the text. Insertions at the same position keep the
+    /// order in which they were added.
+    pub(crate) fn pieces(mut self, length: usize) -> Vec<Piece> {
         self.0.sort_by_key(|(range, _)| range.start);
-        let more: usize = self.0.iter().map(|(_, new)| new.len()).sum();
-        let mut changed = String::with_capacity(text.len() + more);
+        let mut pieces = Vec::with_capacity(2 * self.0.len() + 1);
         let mut at = 0;
         for (range, new) in self.0 {
-            changed.push_str(&text[at..range.start.max(at)]);
-            changed.push_str(&new);
+            pieces.push(Piece::Kept(at..range.start.max(at)));
+            pieces.push(Piece::New(new));
             at = range.end.max(at);
         }
-        changed.push_str(&text[at..]);
-        changed
+        pieces.push(Piece::Kept(at..length));
+        pieces
+    }
+}
+
+/// A piece of a changed text.
+#[derive(Debug)]
+pub(crate) enum Piece {
+    /// A range of the text, unchanged.
+    Kept(Range<usize>),
+    /// A text that was inserted.
+    New(String),
+}
+
+impl Piece {
+    /// The bytes of the piece. `text` is the unchanged one.
+    pub(crate) fn bytes<'p>(&'p self, text: &'p [u8]) -> &'p [u8] {
+        match self {
+            Self::Kept(range) => &text[range.clone()],
+            Self::New(new) => new.as_bytes(),
+        }
     }
 }
 
@@ -290,7 +309,10 @@ mod tests {
             let text = "[ 0 , 1,2 ,3 ]";
             let mut edits = Edits::default();
             edits.remove(&elements(text, &(0..text.len())), |place| removed.contains(&place));
-            assert_eq!(edits.apply(text), expected);
+            let pieces = edits.pieces(text.len());
+            let bytes: Vec<u8> =
+                pieces.iter().flat_map(|piece| piece.bytes(text.as_bytes()).to_vec()).collect();
+            assert_eq!(bytes, expected.as_bytes(), "{expected}");
         };
         check(&[], "[ 0 , 1,2 ,3 ]");
         check(&[0], "[ 1,2 ,3 ]");

@@ -13,7 +13,7 @@ const BLOCK: &str = "<strata_memory>\nknown\n</strata_memory>";
 fn remembered(api: &'static dyn ChatApi, text: &str) -> String {
     let body = ChatBody::read(api, text.as_bytes()).unwrap_or_else(|error| panic!("{text}: {error:?}"));
     let blocks: Vec<_> = body.question().map(|place| (place, BLOCK.to_owned())).into_iter().collect();
-    body.forwarded(&blocks, |_| false).text
+    body.forwarded_text(&blocks, |_| false)
 }
 
 #[test]

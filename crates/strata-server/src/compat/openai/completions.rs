@@ -63,7 +63,8 @@ pub(crate) fn messages(
     let place = list.ok_or_else(|| {
         ApiError::invalid("the body has no list of `messages`; send the messages of the conversation in one")
     })?;
-    let messages = splice::elements(text, &place).into_iter().map(|place| message(text, place)).collect();
+    let messages =
+        splice::elements(text, &place).into_iter().map(|place| message(text, place).once()).collect();
     Ok(Prompt { messages, place, is_list: true })
 }
 

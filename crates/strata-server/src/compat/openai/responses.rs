@@ -23,12 +23,14 @@ impl ChatApi for Responses {
             return Ok(Prompt { messages: Vec::new(), place: 0..0, is_list: false });
         };
         match text.as_bytes()[place.start] {
-            b'"' => Ok(Prompt { messages: vec![plain(text, &place)], place, is_list: false }),
+            b'"' => Ok(Prompt { messages: vec![plain(text, &place).once()], place, is_list: false }),
             b'[' => {
                 let mut messages: Vec<Message> = Vec::new();
                 for item in splice::elements(text, &place) {
                     let message = joined(&mut messages, item_message(text, item));
-                    messages.push(message);
+                    // The parts of a reply are joined later.
+                    let is_reply = message.role == Some(Role::Assistant);
+                    messages.push(if is_reply { message } else { message.once() });
                 }
                 Ok(Prompt { messages, place, is_list: true })
             }

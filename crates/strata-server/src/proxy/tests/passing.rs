@@ -65,6 +65,57 @@ async fn a_configured_key_stands_for_the_clients() {
 }
 
 #[tokio::test]
+async fn a_configured_key_goes_to_known_paths_only() {
+    let chatting = Chatting::with(|proxy| proxy.upstream_key = Some(crate::Secret::new("ours"))).await;
+    let key_at = |uri: &'static str| {
+        let chatting = &chatting;
+        async move {
+            let request = request(Method::GET, uri).header("authorization", "Bearer theirs");
+            let answer = chatting.server.send(request.body(Body::empty()).unwrap()).await;
+            assert_eq!(answer.status, 200, "{uri}: {}", answer.body);
+            let sent = chatting.upstream.last();
+            (sent.target.clone(), sent.header("authorization").map(str::to_owned))
+        }
+    };
+    for uri in ["/v1/models", "/v1/files/f", "/api/tags", "/v1/./models", "//v1/models", "/v1/x/../models"] {
+        let (target, key) = key_at(uri).await;
+        assert!(key.as_deref() == Some("Bearer ours") && !target.contains(".."), "{uri} {target} {key:?}");
+    }
+    for uri in
+        ["/v1/organization/users", "/v1/admin/keys", "/api/secrets", "/v1/models/../organization/users"]
+    {
+        let (_, key) = key_at(uri).await;
+        assert_eq!(key.as_deref(), Some("Bearer theirs"), "{uri}");
+    }
+    let passed = chatting.upstream.received().len();
+    for uri in ["/v1/../admin", "/v1/%2e%2e/admin", "/v1/..%2fadmin", "/v1/%252e%252e%252fadmin", "/v1/a%00b"]
+    {
+        let answer = chatting.server.get(uri).await;
+        assert_eq!(answer.status, 400, "{uri}: {}", answer.body);
+    }
+    assert_eq!(chatting.upstream.received().len(), passed, "nothing was passed on");
+}
+
+#[tokio::test]
+async fn a_chat_by_a_roundabout_path_is_a_chat() {
+    let chatting = Chatting::start().await;
+    for uri in [
+        "/v1/chat/./completions",
+        "//v1/chat//completions",
+        "/v1/%63hat/completions",
+        "/v1/x/../chat/completions",
+    ] {
+        let body = json!({"memory_id": "paths", "messages": [{"role": "user", "content": uri}]});
+        let request = request(Method::POST, uri).header("x-strata-user", "ada");
+        chatting.server.send(request.body(Body::from(body.to_string())).unwrap()).await;
+        assert_eq!(chatting.upstream.last().target, "/v1/chat/completions");
+    }
+    chatting.server.app.proxy().finish(Duration::from_secs(30)).await;
+    let turns = chatting.server.get("/sessions/paths/turns?user_id=ada").await.json();
+    assert_eq!(turns["turns"].as_array().unwrap().len(), 8, "{turns}");
+}
+
+#[tokio::test]
 async fn unknown_fields_pass_byte_for_byte() {
     let chatting = Chatting::start().await;
     let body = r#"{"model":"m", "n":2,"temperature":1.0,"seed":12345678901234567890,"logprobs":true,

@@ -16,7 +16,7 @@ fn read(text: &str) -> ChatBody<'_> {
 fn remembered(text: &str) -> String {
     let body = read(text);
     let blocks: Vec<_> = body.question().map(|place| (place, BLOCK.to_owned())).into_iter().collect();
-    body.forwarded(&blocks, |_| false).text
+    body.forwarded_text(&blocks, |_| false)
 }
 
 /// The role, the text, the calls and the call that a result belongs to.

@@ -1,0 +1,81 @@
+//! Identifiers among many that are alike: the item with the one that is asked for comes first.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::fixture::*;
+use crate::NewMemory;
+use crate::recall::RecallRequest;
+use strata_core::error::Result;
+use strata_core::ports::{Embedder, EmbedderCost, Passage};
+
+/// An encoder that takes all texts for the same, except the one that is asked for, which it takes for another.
+struct Blurring(&'static str);
+
+#[async_trait]
+impl Embedder for Blurring {
+    fn model(&self) -> &str {
+        "blurring"
+    }
+
+    fn cost(&self) -> EmbedderCost {
+        EmbedderCost::Local
+    }
+
+    async fn embed_passages(&self, passages: &[Passage]) -> Result<Vec<Vec<f32>>> {
+        let embed = |text: &str| if text.contains(self.0) { vec![0.5, 0.87] } else { vec![1.0, 0.0] };
+        Ok(passages.iter().map(|passage| embed(&passage.text)).collect())
+    }
+
+    async fn embed_question(&self, _question: &str) -> Result<Vec<f32>> {
+        Ok(vec![1.0, 0.0])
+    }
+}
+
+/// The best item for a question, with the encoder, among many memories of this form.
+async fn best(wanted: &'static str, question: &str, text: impl Fn(u32) -> String) -> String {
+    let world = World::new();
+    let engine = world.engine.clone().with_embedder(Arc::new(Blurring(wanted)));
+    let memories = (0..400).map(|number| NewMemory::new(text(number))).collect();
+    engine.memories.add(&world.user, memories).await.unwrap();
+    engine.maintenance.maintain_all().await.unwrap();
+    let request = RecallRequest { score_threshold: Some(0.0), ..RecallRequest::new(question) };
+    let recalled = engine.recall.ask(&world.user, &request).await.unwrap();
+    assert!(recalled.vector_hits > 0 || !question.is_ascii(), "the encoder takes part where it can read");
+    contents(&recalled).into_iter().next().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn an_identifier_is_found_first_among_many_alike() {
+    let found = best("hinge40217", "which wood does hinge40217 fit", |number| {
+        format!("hinge{} fits doors of oak number {}", 40_000 + number, number % 7)
+    });
+    assert!(found.await.starts_with("hinge40217 "));
+    let found = best("QX-7133", "what is the price of QX-7133?", |number| {
+        format!("the article QX-{} has a price of {} crowns", 7_000 + number, 10 + number % 9)
+    });
+    assert!(found.await.contains("QX-7133 "));
+    let found = best("5580219", "has order 5580219 been shipped", |number| {
+        format!("order {} was shipped on a Tuesday", 5_580_000 + number)
+    });
+    assert!(found.await.contains("5580219"));
+    let found = best("3fa9c0e1", "who wrote commit 3fa9c0e1", |number| {
+        format!("commit 3fa9c{:03x} repairs the pump", 0xe1 + number)
+    });
+    assert!(found.await.contains("3fa9c0e1"));
+    let found = best("单号880214", "单号880214的包裹到哪里了", |number| {
+        format!("单号{}的包裹已经到了仓库", 880_000 + number)
+    });
+    assert!(found.await.contains("880214"));
+}
+
+#[tokio::test]
+async fn years_and_amounts_do_not_count_as_identifiers() {
+    let found = best("in 2019", "what did I plant in 2019 near the pond", |number| match number {
+        0 => "in 2019 the roof was mended".to_owned(),
+        1 => "the willow was planted near the pond".to_owned(),
+        number => format!("note {} says nothing", number % 50),
+    });
+    assert_eq!(found.await, "the willow was planted near the pond");
+}
