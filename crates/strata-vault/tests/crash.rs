@@ -4,7 +4,7 @@
 //! Two rounds each; `STRATA_TEST_ROUNDS` asks for more.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test's own functions")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test's own functions")]
 
 mod support;
 
