@@ -210,7 +210,7 @@ impl FromRequestParts<App> for Visitor {
 /// The user whose data is shown if none is named: `default`, or the first one if only others have data.
 fn usual_user(users: &[String]) -> String {
     let usual = UserId::default().to_string();
-    match users.iter().any(|user| *user == usual) {
+    match users.contains(&usual) {
         true => usual,
         false => users.first().cloned().unwrap_or(usual),
     }

@@ -25,9 +25,6 @@ const MAX_LOOK: u32 = 1_000;
 /// The memories that are read at once while they are looked through.
 const CHUNK: u32 = 250;
 
-/// The least trigram similarity of a search for parts of words.
-const MIN_SIMILARITY: f32 = 0.4;
-
 pub(super) fn routes() -> Vec<Route> {
     vec![Route::undocumented("/inspect/memories", get(show)).inspects()]
 }
@@ -121,16 +118,17 @@ async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, ApiE
     let listing = Listing::parse(&asked.state);
     let kind: Option<MemoryKind> = asked.kind.parse().ok();
     let offset = asked.after.parse().unwrap_or(0_u64);
-    let (found, next) = match (asked.q.trim(), listing) {
-        ("", Listing::Current | Listing::All) => listed(&app, &user, listing, kind, offset).await?,
-        ("", _) => looked_for(&app, &user, kind, offset, |memory| listing.fits(memory)).await?,
-        (words, Listing::Current) => (searched(&app, &user, words, kind).await?, None),
-        (words, _) => {
-            let words = words.to_lowercase();
-            let fits =
-                |memory: &Memory| listing.fits(memory) && memory.content.to_lowercase().contains(&words);
-            looked_for(&app, &user, kind, offset, fits).await?
-        }
+    let words = asked.q.trim().to_lowercase();
+    let fits = |memory: &Memory| listing.fits(memory) && memory.content.to_lowercase().contains(&words);
+    let by_words = match (words.is_empty(), listing, offset) {
+        (false, Listing::Current, 0) => searched(&app, &user, &words, kind).await?,
+        _ => Vec::new(),
+    };
+    let (found, next) = match (words.is_empty(), listing) {
+        (true, Listing::Current | Listing::All) => listed(&app, &user, listing, kind, offset).await?,
+        _ if !by_words.is_empty() => (by_words, None),
+        // Parts of words are not in the index. Looking through all memories would take too long.
+        _ => looked_for(&app, &user, kind, offset, fits).await?,
     };
     let link = |more: &str| {
         let filter =
@@ -213,27 +211,22 @@ async fn looked_for(
     Ok((found, Some(place)))
 }
 
-/// The current memories that hold the words, or else parts of words.
+/// The current memories that hold the words, best first.
 async fn searched(
     app: &App,
     user: &UserId,
     words: &str,
     kind: Option<MemoryKind>,
 ) -> Result<Vec<Memory>, ApiError> {
-    let text: String = words.chars().take(200).collect();
-    let query = |matching| TextQuery {
-        text: text.clone(),
-        matching,
+    let query = TextQuery {
+        text: words.chars().take(200).collect(),
+        matching: TextMatch::Words,
         session: None,
         kinds: ItemKinds::MEMORIES,
         as_of: None,
         limit: PER_PAGE * 3,
     };
-    let store = app.engine().store();
-    let mut hits = store.search(user, &query(TextMatch::Words)).await?;
-    if hits.is_empty() && text.chars().count() > 2 {
-        hits = store.search(user, &query(TextMatch::Similar { min_similarity: MIN_SIMILARITY })).await?;
-    }
+    let hits = app.engine().store().search(user, &query).await?;
     let memories = hits.into_iter().filter_map(|hit| match hit.item {
         Item::Memory(memory) => Some(memory),
         Item::Turn(_) | Item::Summary(_) => None,

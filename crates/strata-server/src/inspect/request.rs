@@ -55,13 +55,12 @@ pub(super) fn stages(trace: &Trace) -> Vec<Stage> {
         grouped(trace.trgm_hits),
         grouped(trace.vector_hits)
     );
-    let excluded: [(&str, &dyn Fn(&Outcome) -> bool); 4] = [
-        ("shown anyway", &|outcome| matches!(outcome, Outcome::Shown)),
-        ("the same question", &|outcome| matches!(outcome, Outcome::SameQuestion)),
-        ("said again later", &|outcome| matches!(outcome, Outcome::SaidAgain(_))),
-        ("without content", &|outcome| matches!(outcome, Outcome::NoContent)),
+    let reasons = [
+        (count(&|outcome| matches!(outcome, Outcome::Shown)), "shown anyway"),
+        (count(&|outcome| matches!(outcome, Outcome::SameQuestion)), "the same question"),
+        (count(&|outcome| matches!(outcome, Outcome::SaidAgain(_))), "said again later"),
+        (count(&|outcome| matches!(outcome, Outcome::NoContent)), "without content"),
     ];
-    let reasons = excluded.map(|(why, is_so)| (count(is_so), why));
     let excluded: usize = reasons.iter().map(|(count, _)| count).sum();
     let reasons: Vec<String> =
         reasons.iter().filter(|(count, _)| *count > 0).map(|(count, why)| format!("{count} {why}")).collect();
