@@ -82,8 +82,8 @@ pub(super) fn nearest(name: &str) -> Option<&'static Entry> {
     let name = name.to_lowercase();
     let similar = entries().map(|entry| (strsim::jaro_winkler(&name, entry.name), entry));
     let (similarity, entry) = similar.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
-    // Below this, suggestions are noise: `port` would become `store`.
-    (similarity >= 0.75).then_some(entry)
+    // Up to this, suggestions are noise: `port` would become `store`, and `server` would become `user`.
+    (similarity > 0.75).then_some(entry)
 }
 
 /// All settings, by the headings of the documentation. Names that the specification's tables have are kept.
