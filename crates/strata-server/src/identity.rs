@@ -170,6 +170,8 @@ impl Caller {
 
     /// The user that a call may forget: the key's own, or any user for administrators, because the user's keys go too.
     pub(crate) fn user_to_forget(&self, name: &str) -> Result<UserId, ApiError> {
+        // First the name in the header, as everywhere: a foreign one is refused, whatever else is wrong.
+        self.named([])?;
         let user = self.named_user(&Some(name.to_owned()))?;
         if self.identity.key().is_some_and(ApiKey::is_unbound) {
             self.require(KeyScope::Admin)?;
