@@ -95,7 +95,10 @@ fn a_chat_of_60_mb_adds_at_most_two_and_a_half_times_its_size() {
     ] {
         // A process of its own, so that one chat does not use what another has left.
         let file = directory.path().join(format!("{name}.db"));
-        let server = Server::start_with(&file, &[&upstream, "body_timeout_secs=600", "log=warn"]);
+        let server = Server::start_with(
+            &file,
+            &[&upstream, "body_timeout_secs=600", "learn.enabled=false", "embedder=words", "log=warn"],
+        );
         chat(&server, &json!([{ "role": "user", "content": "hello, it rains" }]));
         let before = memory(&server, "VmRSS:");
         chat(&server, &messages);

@@ -120,18 +120,50 @@ fn member<'a>(text: &str, members: &'a [Member], name: &str) -> Option<&'a Membe
     members.iter().rfind(|member| string(text, &member.name).is_some_and(|found| found == name))
 }
 
-/// The string at `place`; `None` if it is not a string.
+/// Of a longer string, only the beginning and the end are decoded: nobody reads more of it, and a copy of a huge one would
+/// take as much memory again.
+const MAX_STRING_BYTES: usize = 4 * 1024 * 1024;
+const END_BYTES: usize = 1024 * 1024;
+
+/// The string at `place`; `None` if it is not a string. A very long one is cut in its middle.
 pub(crate) fn string<'a>(text: &'a str, place: &Range<usize>) -> Option<Cow<'a, str>> {
-    let quoted = &text[place.clone()];
-    let inner = quoted.strip_prefix('"')?.strip_suffix('"')?;
+    let inner = text[place.clone()].strip_prefix('"')?.strip_suffix('"')?;
+    if inner.len() <= MAX_STRING_BYTES {
+        return decoded(inner);
+    }
+    let begin = character_from(inner, MAX_STRING_BYTES - END_BYTES);
+    let end = character_from(inner, inner.len() - END_BYTES);
+    Some(Cow::Owned(format!("{}\n{}", decoded(&inner[..begin])?, decoded(&inner[end..])?)))
+}
+
+/// The text inside a JSON string.
+fn decoded(inner: &str) -> Option<Cow<'_, str>> {
     if !inner.contains('\\') {
         return Some(Cow::Borrowed(inner));
     }
-    match serde_json::from_str::<String>(quoted) {
-        Ok(decoded) => Some(Cow::Owned(decoded)),
-        // A lone surrogate is valid JSON, but not valid text.
-        Err(_) => None,
+    // A lone surrogate is valid JSON, but not valid text.
+    serde_json::from_str::<String>(&format!("\"{inner}\"")).ok().map(Cow::Owned)
+}
+
+/// The first place, from `least` on, at which a character of the inside of a JSON string begins.
+fn character_from(inner: &str, least: usize) -> usize {
+    let bytes = inner.as_bytes();
+    let mut at = 0;
+    while at < least.min(bytes.len()) {
+        at += match (bytes[at], bytes.get(at + 1)) {
+            (b'\\', Some(b'u')) => 6,
+            (b'\\', _) => 2,
+            _ => 1,
+        };
+        // The second half of a surrogate pair belongs to the first.
+        let is_second = |half: &[u8]| {
+            half.starts_with(b"\\u") && matches!(half[2..], [b'd' | b'D', b'c'..=b'f' | b'C'..=b'F', ..])
+        };
+        if bytes.get(at..at + 4).is_some_and(is_second) {
+            at += 6;
+        }
     }
+    (at..=bytes.len()).find(|at| inner.is_char_boundary(*at)).unwrap_or(bytes.len())
 }
 
 /// A text, escaped for the inside of a JSON string.
@@ -321,5 +353,19 @@ mod tests {
         check(&[0, 3], "[ 1,2 ]");
         check(&[2, 3], "[ 0 , 1 ]");
         check(&[0, 1, 2, 3], "[  ]");
+    }
+
+    #[test]
+    fn a_huge_string_is_read_at_its_beginning_and_its_end() {
+        let filler = [r"\u4e2d", r"\ud83e\udd80", "\u{4e2d}", r#"\""#, "a", r"\n"].concat();
+        let inner = format!("begin{}end", filler.repeat(2 * MAX_STRING_BYTES / filler.len()));
+        for shift in 0..filler.len() {
+            let text = format!("\"{}{inner}\"", "x".repeat(shift));
+            let read = string(&text, &(0..text.len())).unwrap();
+            assert!(read.len() < MAX_STRING_BYTES && read.trim_start_matches('x').starts_with("begin"));
+            assert!(read.ends_with("end") && !read.contains('\u{fffd}'));
+        }
+        let plain = format!("\"{}\"", "b".repeat(2 * MAX_STRING_BYTES));
+        assert_eq!(string(&plain, &(0..plain.len())).unwrap().len(), MAX_STRING_BYTES + 1);
     }
 }
