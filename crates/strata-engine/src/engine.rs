@@ -251,13 +251,7 @@ impl Wiring {
                 learning: Arc::new(learning.clone()),
             },
             contexts,
-            imports: Imports {
-                store: self.store.clone(),
-                clock: self.clock.clone(),
-                tokens: self.tokens.clone(),
-                limits: *limits,
-                recording: recording.clone(),
-            },
+            imports: self.imports(*limits, &recording),
             keys: Keys { store: self.store.clone(), clock: self.clock.clone(), ids: self.ids.clone() },
             maintenance: Maintenance {
                 store: self.store.clone(),
@@ -277,6 +271,16 @@ impl Wiring {
             memories,
             sessions,
             wiring: self,
+        }
+    }
+
+    fn imports(&self, limits: Limits, recording: &Recording) -> Imports {
+        Imports {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            tokens: self.tokens.clone(),
+            limits,
+            recording: recording.clone(),
         }
     }
 

@@ -194,15 +194,9 @@ async fn run(
         let latency_llm_us = Some(asked.elapsed().as_micros() as u64);
         RequestMetric { latency_llm_us, ..row }
     });
-    let failed = matches!(ending, Ending::Failed(_));
     count(&app, row.as_ref(), &ending);
-    if let (Some(row), Ending::Complete(reply) | Ending::Interrupted(reply)) = (&mut row, &ending) {
-        let Usage { input, output } = reply.notes.usage;
-        row.prompt.input_tokens = input.map(u64::from);
-        row.prompt.output_tokens = output.map(u64::from);
-    }
-    if let Some(row) = row.as_mut().filter(|_| failed) {
-        row.error_stage = row.error_stage.or(Some(ErrorStage::LlmReply));
+    if let Some(row) = &mut row {
+        note_ending(row, &ending);
     }
     if let Err(error) = record(&app, (&start, ids), exchange, ending, &reports).await {
         tracing::error!(%error, "a chat could not be recorded");
@@ -213,6 +207,18 @@ async fn run(
             row.error_stage = row.error_stage.or(Some(ErrorStage::Recording));
         }
         engine.prompting.note_chat(user, row).await;
+    }
+}
+
+/// Notes in the row of a request how the reply ended.
+fn note_ending(row: &mut RequestMetric, ending: &Ending) {
+    match ending {
+        Ending::Complete(reply) | Ending::Interrupted(reply) => {
+            let Usage { input, output } = reply.notes.usage;
+            row.prompt.input_tokens = input.map(u64::from);
+            row.prompt.output_tokens = output.map(u64::from);
+        }
+        Ending::Failed(_) => row.error_stage = row.error_stage.or(Some(ErrorStage::LlmReply)),
     }
 }
 
