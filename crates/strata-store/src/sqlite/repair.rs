@@ -181,7 +181,7 @@ fn number_of(table: &str) -> &'static str {
 /// Copies a row into the quarantine.
 fn keep(conn: &Connection, table: &str, row: i64, problem: &str, now: i64) -> Outcome<()> {
     let mut select = conn.prepare(&format!("SELECT * FROM {table} WHERE {} = ?1", number_of(table)))?;
-    let names: Vec<String> = select.column_names().into_iter().map(str::to_owned).collect();
+    let names: Vec<String> = select.column_names().map(str::to_owned).collect();
     let mut rows = select.query([row])?;
     while let Some(found) = rows.next()? {
         let mut content = Map::new();
