@@ -33,7 +33,8 @@ impl Random {
 
 /// The number of rounds of a test that repeats itself: `STRATA_TEST_ROUNDS`, or the test's own number.
 pub(crate) fn rounds(usual: u64) -> u64 {
-    std::env::var("STRATA_TEST_ROUNDS").map_or(usual, |rounds| rounds.parse().expect("a number of rounds"))
+    let rounds = std::env::var_os("STRATA_TEST_ROUNDS");
+    rounds.map_or(usual, |rounds| rounds.to_string_lossy().parse().expect("a number of rounds"))
 }
 
 /// The binary of this build, without the settings of the machine.
