@@ -225,7 +225,7 @@ fn is_context(name: &str) -> bool {
         |profile: &&str| name.strip_prefix(*profile).is_some_and(|rest| rest.starts_with("context"));
     let mut places = name.match_indices("context").map(|(at, _)| &name[..at]);
     places.any(|before| before.len() > 1 && before.ends_with(['_', '-', '.']))
-        || SHIPPED_CONTEXTS.iter().any(|profile| is_shipped(profile))
+        || SHIPPED_CONTEXTS.iter().any(is_shipped)
 }
 
 /// A character as it is seen; a space for each kind of space.

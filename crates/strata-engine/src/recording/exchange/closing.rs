@@ -74,7 +74,7 @@ impl Recording {
         let turns = self.last_turns(user, &exchange.session, turn_count, LONGEST_LOOK).await?;
         let mut before = None;
         Ok(turns.iter().any(|turn| {
-            let before = std::mem::replace(&mut before, Some(turn.seq));
+            let before = before.replace(turn.seq);
             let follows = match turn.notes.follows {
                 Follows::Previous => before == Some(question.seq),
                 Follows::Turn(seq) => seq == question.seq,
