@@ -102,7 +102,7 @@ impl Command {
 pub(crate) async fn run(command: Command, context: &Context, output: &mut Output) -> Outcome {
     use Command::{Add, Import, Learn, Record};
     let records = matches!(command, Record(_) | Add(_) | Import(_) | Learn(_));
-    run_alone(command, context, output).await?;
+    Box::pin(run_alone(command, context, output)).await?;
     match context.opened_engine() {
         Some(engine) if records => settle::settle_recorded(&engine, context, output).await,
         _ => Ok(()),
@@ -116,7 +116,7 @@ async fn run_alone(command: Command, context: &Context, output: &mut Output) -> 
         Command::Chat(args) => chat::run(args, context, output).await,
         Command::Mcp(args) => mcp::run(args, context).await,
         Command::Record(args) => record::run(args, context, output).await,
-        Command::Add(args) => add::run(args, context, output).await,
+        Command::Add(args) => Box::pin(add::run(args, context, output)).await,
         Command::Search(args) => search::run(args, context, output).await,
         Command::Explain(args) => explain::run(args, context, output).await,
         Command::Report(args) => Box::pin(report::run(args, context, output)).await,

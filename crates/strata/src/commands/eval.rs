@@ -131,7 +131,7 @@ async fn run_sets(args: Args, context: &Context, output: &mut Output) -> Outcome
     let mut reports = Vec::with_capacity(sets.len());
     for set in &sets {
         let report = match &named {
-            Some(store) => run_set(set, Arc::clone(store), &options, context).await?,
+            Some(store) => Box::pin(run_set(set, Arc::clone(store), &options, context)).await?,
             None => Box::pin(run_in_temporary_store(set, &options, context)).await?,
         };
         if let Some(runs) = &runs {
@@ -233,7 +233,7 @@ fn show(table: &str, notes: &[String], output: &mut Output) -> Outcome {
 async fn run_in_temporary_store(set: &Set, options: &Options, context: &Context) -> Outcome<Report> {
     let directory = tempfile::tempdir().context("no temporary directory can be created for the store")?;
     let store = strata::open_store(&StoreUrl::Sqlite(directory.path().join("eval.db"))).await?;
-    let report = run_set(set, Arc::clone(&store), options, context).await;
+    let report = Box::pin(run_set(set, Arc::clone(&store), options, context)).await;
     store.close().await?;
     report
 }
