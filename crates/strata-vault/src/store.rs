@@ -61,7 +61,11 @@ impl VaultStore {
     /// Opens the vault in the folder at `root`, which is made if it does not exist. What a person has changed since the last time
     /// is taken in; an index that is missing is built from the files.
     pub async fn open(root: impl AsRef<Path>, options: VaultOptions) -> Result<Self> {
-        let root = root.as_ref().to_owned();
+        // Boxed: the steps are large, and every caller's future would hold them.
+        Box::pin(Self::open_at(root.as_ref().to_owned(), options)).await
+    }
+
+    async fn open_at(root: PathBuf, options: VaultOptions) -> Result<Self> {
         let (watches, commits) = (options.watch, options.git);
         let vault = blocking(move || open_parts(&root, options)).await?;
         let (vault, lock) = vault;
