@@ -77,7 +77,7 @@ fn pages(client: &mut Client) -> Result<Vec<(&'static str, String, bool)>> {
         page("prompt", "/inspect/sessions/session-3/prompt".to_owned(), false),
         page("turn", format!("/inspect/turns/{turn}"), true),
         page("memories", "/inspect/memories".to_owned(), true),
-        page("memories, the last", "/inspect/memories?after=49900".to_owned(), true),
+        page("memories, the last", "/inspect/memories?after=4960".to_owned(), true),
         page("memories, past", "/inspect/memories?state=past".to_owned(), true),
         page("memories, a word", format!("/inspect/memories?q={word}"), true),
         page("memories, a part of a word", format!("/inspect/memories?q={part}"), true),

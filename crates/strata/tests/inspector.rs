@@ -112,7 +112,6 @@ fn fill(client: &mut Client) -> Value {
     }
     let choir = add("Sings in the choir on Tuesdays", "fact");
     let hostile_memory = add(hostile, "fact");
-    drop(add);
     let path = format!("/memories/{choir}");
     let edited = json!({"text": "Sings in the choir on Thursdays"}).to_string();
     let edited =

@@ -22,6 +22,9 @@ const PER_PAGE: u32 = 40;
 /// The most memories that are looked through for those of a state.
 const MAX_LOOK: u32 = 1_000;
 
+/// How far a list goes: a store has to skip what comes before a page. Search and kinds find the rest.
+const MAX_OFFSET: u64 = 5_000;
+
 /// The memories that are read at once while they are looked through.
 const CHUNK: u32 = 250;
 
@@ -117,7 +120,7 @@ async fn show(State(app): State<App>, visitor: Visitor) -> Result<Response, ApiE
     let frame = frame.titled(Section::Memories, "Memories");
     let listing = Listing::parse(&asked.state);
     let kind: Option<MemoryKind> = asked.kind.parse().ok();
-    let offset = asked.after.parse().unwrap_or(0_u64);
+    let offset = asked.after.parse().unwrap_or(0_u64).min(MAX_OFFSET);
     let words = asked.q.trim().to_lowercase();
     let fits = |memory: &Memory| listing.fits(memory) && memory.content.to_lowercase().contains(&words);
     let by_words = match (words.is_empty(), listing, offset) {
@@ -171,7 +174,8 @@ async fn listed(
     // One more than shown tells whether more follow.
     let query = MemoryQuery { kind, page: Page { offset, limit: PER_PAGE + 1 }, ..MemoryQuery::new(select) };
     let mut found = app.engine().memories.list(user, &query).await?;
-    let next = (found.len() > PER_PAGE as usize).then_some(offset + u64::from(PER_PAGE));
+    let next = Some(offset + u64::from(PER_PAGE)).filter(|next| *next < MAX_OFFSET);
+    let next = next.filter(|_| found.len() > PER_PAGE as usize);
     found.truncate(PER_PAGE as usize);
     Ok((found, next))
 }

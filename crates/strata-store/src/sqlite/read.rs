@@ -209,21 +209,21 @@ fn each_memory(
 }
 
 /// A memory with all that it replaced and all that replaced it, oldest first. Memories of the same moment are ordered by
-/// replacement.
+/// replacement. `CROSS JOIN` keeps the order of the tables: the planner would rather scan all memories of the user.
 fn history(conn: &Connection, user_id: i64, id: MemoryId) -> Outcome<Vec<Memory>> {
     let sql = format!(
         "WITH RECURSIVE
              former (id, place) AS (
                  VALUES (?2, 0)
-                 UNION SELECT m.id, place - 1 FROM memories m JOIN former
+                 UNION SELECT m.id, place - 1 FROM former CROSS JOIN memories m
                  ON m.user_id = ?1 AND m.replaced_by = former.id WHERE place > -10000),
              later (id, place) AS (
                  VALUES (?2, 0)
-                 UNION SELECT m.replaced_by, place + 1 FROM memories m JOIN later
+                 UNION SELECT m.replaced_by, place + 1 FROM later CROSS JOIN memories m
                  ON m.user_id = ?1 AND m.id = later.id WHERE m.replaced_by IS NOT NULL AND place < 10000),
              chain (id, place) AS (
                  SELECT id, max(place) FROM (SELECT * FROM former UNION SELECT * FROM later) GROUP BY id)
-         SELECT {} FROM chain JOIN memories m ON m.user_id = ?1 AND m.id = chain.id
+         SELECT {} FROM chain CROSS JOIN memories m ON m.user_id = ?1 AND m.id = chain.id
          ORDER BY m.recorded_at, chain.place",
         row::MEMORY
     );
