@@ -10,6 +10,7 @@ use strata_core::UserId;
 use strata_engine::Engine;
 use strata_import::archive::{self, ArchiveCounts};
 
+use super::vault::{self, CopyArgs};
 use super::{Context, JsonArgs, UserArgs, progress, users};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, note};
@@ -21,12 +22,15 @@ use crate::output::{Output, note};
 /// files only.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  strata export strata.jsonl\n  strata export ada.jsonl --user ada\n  strata export - | gzip > strata.jsonl.gz"
+    after_help = "Example:\n  strata export strata.jsonl\n  strata export ada.jsonl --user ada\n  strata export --vault memory/\n  strata export - | gzip > strata.jsonl.gz"
 )]
 pub(crate) struct Args {
     /// The file to write, which must not exist; `-` for stdout
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "vault")]
+    file: Option<PathBuf>,
+    /// Write a vault of Markdown files into this folder instead, with the whole store
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["file", "user"])]
+    vault: Option<PathBuf>,
     #[command(flatten)]
     user: UserArgs,
     #[command(flatten)]
@@ -34,7 +38,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
-    let Args { file, user, json } = args;
+    let Args { file, vault: folder, user, json } = args;
+    let Some(file) = file else {
+        let folder = folder.unwrap_or_default();
+        return vault::export(CopyArgs { folder, json }, context, output).await;
+    };
     // Without `--user`, everything is exported, whatever the default user is.
     let user = user.named();
     let engine = match &user {

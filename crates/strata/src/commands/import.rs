@@ -10,6 +10,7 @@ use clap::Subcommand;
 use serde_json::json;
 use strata_import::{BadRows, ImportOptions, ImportProgress, ImportReport};
 
+use super::vault::{self, CopyArgs};
 use super::{Context, JsonArgs, UserArgs, progress};
 use crate::failure::Outcome;
 use crate::output::{Output, note};
@@ -63,6 +64,9 @@ enum Format {
     /// Import plain text: a transcript if lines name their speakers, else a turn for each paragraph
     #[command(after_help = "Example:\n  strata import text diary.txt")]
     Text(FileArgs),
+    /// Import a vault of Markdown files, or an agent-cli memory folder
+    #[command(after_help = "Example:\n  strata import vault memory/")]
+    Vault(CopyArgs),
     /// Import the conversations of a benchmark, each as a user
     #[command(after_help = "Example:\n  strata import neutral own.conversations.jsonl.gz")]
     Neutral(FileArgs),
@@ -89,6 +93,7 @@ pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> O
     use strata_import::Format as Form;
     let (form, files) = match (args.format, args.recognised) {
         (Some(Format::Sqlite(args)), _) => return sqlite(args, context, output).await,
+        (Some(Format::Vault(args)), _) => return vault::import(args, context, output).await,
         (Some(Format::Strata(files)), _) => (Some(Form::Strata), files),
         (Some(Format::Openai(files)), _) => (Some(Form::OpenAi), files),
         (Some(Format::Chatgpt(files)), _) => (Some(Form::ChatGpt), files),

@@ -16,12 +16,12 @@ use super::{Context, JsonArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 
-/// Look at a vault's history, undo a change, or copy a store as a vault
+/// Look at a vault's history, undo a change, or take in edits
 ///
 /// A vault keeps memory as Markdown files in a folder (`--store vault:DIR`). The history needs `enable_git_versioning`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  strata vault log --store vault:notes\n  strata vault undo --store vault:notes\n  strata vault export notes --store sqlite:strata.db"
+    after_help = "Example:\n  strata vault log --store vault:notes\n  strata vault undo --store vault:notes\n  strata vault sync --store vault:notes"
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -52,10 +52,6 @@ enum Action {
     Sync,
     /// Build the index again from the files
     Rebuild,
-    /// Copy the whole store into a new vault
-    Export(CopyArgs),
-    /// Copy a vault into the store
-    Import(CopyArgs),
 }
 
 /// A vault to copy from or into.
@@ -70,8 +66,6 @@ pub(crate) struct CopyArgs {
 
 pub(crate) async fn run(args: Args, context: &Context, output: &mut Output) -> Outcome {
     match args.action {
-        Action::Export(args) => export(args, context, output).await,
-        Action::Import(args) => import(args, context, output).await,
         Action::Log { limit } => print(output, &git(context)?.log(limit).await?),
         Action::Diff { commit } => print(output, &git(context)?.diff(commit.as_deref()).await?),
         Action::Undo { commit } => undo(commit.as_deref(), context, output).await,

@@ -54,11 +54,11 @@ fn a_store_is_copied_into_a_vault_and_back() {
     let machine = Machine::new();
     machine.record("trip", &["I moved to Lisbon", "Welcome"]);
     machine.run(&["add", "Sails on Sundays", "--user", "ana maria"]).ok();
-    let out = machine.run(&["vault", "export", "copy"]).ok();
+    let out = machine.run(&["export", "--vault", "copy"]).ok();
     assert!(out.contains("counts and digests agree"), "{out}");
     assert_eq!(files(&machine.home().join("copy/users/ana maria"), "/facts/").len(), 1);
     fs::remove_dir_all(machine.home().join("copy/.strata")).unwrap();
-    machine.run(&["vault", "import", "copy", "--store", "sqlite:again.db"]).ok();
+    machine.run(&["import", "vault", "copy", "--store", "sqlite:again.db"]).ok();
     let found = machine.run(&["search", "Lisbon", "--store", "sqlite:again.db", "--limit", "1"]).ok();
     assert!(found.contains("I moved to Lisbon"), "{found}");
     assert!(machine.run(&["vault", "log"]).failed(2).contains("is no vault"));
