@@ -132,6 +132,7 @@ fn good_body(template: &str) -> Value {
         "/sessions/{id}/prompt" => json!({ "question": "where do I live?" }),
         "/sessions/{id}/context" => json!({ "session_id": "trip", "facts": ["likes tea"] }),
         "/sessions/{id}/state" => json!({ "diagnostic": { "device_ip": "10.0.0.7" } }),
+        "/requests/{id}/feedback" => json!({ "text": "it forgot the harbour", "user_id": "default" }),
         "/v1/responses" => json!({ "memory_id": "trip", "input": "hello" }),
         "/api/generate" => json!({ "memory_id": "trip", "prompt": "hello" }),
         _ if is_chat(template) => {

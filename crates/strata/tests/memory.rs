@@ -211,6 +211,6 @@ async fn what_cannot_be_right_is_refused_when_it_is_opened() {
     check(file.builder().user("*"), "reserved").await;
     check(file.builder().setting("defualt_top_k", "3"), "default_top_k").await;
     check(file.builder().model("api.openai.com", "m"), "https://api.openai.com/v1").await;
-    check(Memory::builder("vault:notes"), "not in this version").await;
+    check(Memory::builder("vault:"), "folder is missing").await;
     check(Memory::builder(""), "path is missing").await;
 }

@@ -97,9 +97,10 @@ export class Strata extends Transport {
        * named, and goes beyond it if it finds too little there or if the question refers to other
        * sessions. Without a session it searches all items of the user. In both cases it includes
        * the memories that all users share. With `session` and no session named, the session is
-       * `default`. A session that is named without a user is always searched alone, with the
-       * memories that all users share; so is each session with a key, or by default with the
-       * setting, whose recall scope is `session`. The answer's `scope` says where recall searched.
+       * `default`, and the answer has a `warning`. A session that is named without a user is always
+       * searched alone, with the memories that all users share; so is each session with a key, or
+       * by default with the setting, whose recall scope is `session`. The answer's `scope` says
+       * where recall searched.
        */
       scope?: Scope | null;
       /** The session the question is asked in. */

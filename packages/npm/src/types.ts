@@ -371,6 +371,10 @@ export interface SearchResponse {
   trace?: TraceResponse;
   /** Whether the budget shortened an item or left one out. */
   truncated: boolean;
+  /** How many damaged items of the user were passed over; `strata doctor` names them. */
+  unreadable?: number;
+  /** What the request left out although its answer depends on it. */
+  warning?: string;
 }
 
 /** The kind of items that a search looks for. */

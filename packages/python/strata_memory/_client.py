@@ -113,10 +113,10 @@ class Strata(Transport):
             if one is named, and goes beyond it if it finds too little there or if the question
             refers to other sessions. Without a session it searches all items of the user. In both
             cases it includes the memories that all users share. With `session` and no session
-            named, the session is `default`. A session that is named without a user is always
-            searched alone, with the memories that all users share; so is each session with a key,
-            or by default with the setting, whose recall scope is `session`. The answer's `scope`
-            says where recall searched.
+            named, the session is `default`, and the answer has a `warning`. A session that is named
+            without a user is always searched alone, with the memories that all users share; so is
+            each session with a key, or by default with the setting, whose recall scope is
+            `session`. The answer's `scope` says where recall searched.
         session_id: The session the question is asked in.
         threshold: Excludes items with a lower relevance, instead of the setting `score_threshold`.
             Above 0, recent turns are not returned as a fallback if nothing matches.
@@ -618,10 +618,10 @@ class AsyncStrata(AsyncTransport):
             if one is named, and goes beyond it if it finds too little there or if the question
             refers to other sessions. Without a session it searches all items of the user. In both
             cases it includes the memories that all users share. With `session` and no session
-            named, the session is `default`. A session that is named without a user is always
-            searched alone, with the memories that all users share; so is each session with a key,
-            or by default with the setting, whose recall scope is `session`. The answer's `scope`
-            says where recall searched.
+            named, the session is `default`, and the answer has a `warning`. A session that is named
+            without a user is always searched alone, with the memories that all users share; so is
+            each session with a key, or by default with the setting, whose recall scope is
+            `session`. The answer's `scope` says where recall searched.
         session_id: The session the question is asked in.
         threshold: Excludes items with a lower relevance, instead of the setting `score_threshold`.
             Above 0, recent turns are not returned as a fallback if nothing matches.

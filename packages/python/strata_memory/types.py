@@ -493,6 +493,12 @@ class SearchResponse(TypedDict):
     # Whether the budget shortened an item or left one out.
     truncated: bool
 
+    # How many damaged items of the user were passed over; `strata doctor` names them.
+    unreadable: NotRequired[int]
+
+    # What the request left out although its answer depends on it.
+    warning: NotRequired[str]
+
 
 class SessionResponse(TypedDict):
     """A session without its turns."""
