@@ -9,7 +9,7 @@ pub(crate) mod memories;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{Extensions, HeaderMap};
+use axum::http::{Extensions, HeaderMap, StatusCode};
 use strata_core::key::{ApiKey, KeyScope};
 use strata_core::scope::RecallScope;
 use strata_core::{SessionId, UserId};
@@ -172,6 +172,11 @@ impl Caller {
     pub(crate) fn user_to_forget(&self, name: &str) -> Result<UserId, ApiError> {
         // First the name in the header, as everywhere: a foreign one is refused, whatever else is wrong.
         self.named([])?;
+        if self.user.as_ref().is_some_and(|caller| caller.as_str() != name) && UserId::new(name).is_ok() {
+            let message =
+                format!("the path names another user than the header `{USER_HEADER}`; nothing was forgotten");
+            return Err(ApiError::new(StatusCode::CONFLICT, "conflict", message));
+        }
         let user = self.named_user(&Some(name.to_owned()))?;
         if self.identity.key().is_some_and(ApiKey::is_unbound) {
             self.require(KeyScope::Admin)?;
