@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use strata_core::UserId;
-use strata_core::store::Removed;
+use strata_core::store::{KeyQuery, Page, Removed};
+use strata_core::{Error, UserId};
 use strata_engine::Engine;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -52,12 +52,24 @@ impl App {
 
     /// Forgets a user: in the store, and in everything that this server keeps in memory.
     pub(crate) async fn forget_user(&self, user: &UserId) -> strata_core::Result<Removed> {
+        self.refuse_last_key(user).await?;
         // First what would be written later.
         self.proxy().spill.forget(user);
         let removed = self.engine().forgetting.user(user).await?;
         self.keys().forget(user);
         self.proxy().histories.forget(user);
         Ok(removed)
+    }
+
+    /// A server without keys is open, so a request may not destroy the last ones. `strata users forget` may.
+    async fn refuse_last_key(&self, user: &UserId) -> strata_core::Result<()> {
+        let keys = self.engine().store().keys(&KeyQuery::unrevoked(Page::first(u32::MAX))).await?;
+        if !keys.is_empty() && keys.iter().all(|key| key.user == *user) {
+            return Err(Error::conflict(
+                "these are the last API keys, and a server without keys is open to everybody; create a key of another user first",
+            ));
+        }
+        Ok(())
     }
 
     pub(crate) fn meters(&self) -> &Meters {

@@ -83,7 +83,12 @@ pub(super) fn describe(root: &Path, staged: &str) -> (String, String) {
 
 /// The beginning of a memory's statement.
 fn statement(root: &Path, path: &str) -> Option<String> {
-    let bytes = std::fs::read(root.join(path)).ok()?;
+    let path = root.join(path);
+    // A link may lead out of the vault.
+    if !path.symlink_metadata().ok()?.is_file() {
+        return None;
+    }
+    let bytes = std::fs::read(path).ok()?;
     let body = Document::parse(&bytes).ok()?.body();
     let line = body.lines().find(|line| !line.trim().is_empty())?.trim();
     let shown: String = line.chars().take(SHOWN_CHARS).collect();
