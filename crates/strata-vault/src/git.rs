@@ -129,6 +129,9 @@ impl Git {
         if let Committed::Busy(what) = self.commit().await? {
             return Err(Error::conflict(what));
         }
+        if commit.is_none() {
+            self.refuse_second_undo().await?;
+        }
         let commit = self.commit_id(commit.unwrap_or("HEAD")).await?;
         let subject = self.text(&["show", "--no-patch", "--format=%s", &commit]).await?;
         let mut arguments = self.identity().await?;
@@ -141,6 +144,18 @@ impl Git {
             return Err(Error::conflict(message).with_source(error));
         }
         Ok(subject.trim().to_owned())
+    }
+
+    /// An undo is followed by a commit that takes the memory out of the vault. To take that one back would destroy the
+    /// memory, so a commit has to be named after an undo.
+    async fn refuse_second_undo(&self) -> Result<()> {
+        let last = self.text(&["log", "-2", "--format=%s"]).await?;
+        if last.lines().any(|subject| subject.starts_with("Revert \"")) {
+            let message =
+                "the last commits are an undo; name the commit to take back, as `strata vault log` shows it";
+            return Err(Error::conflict(message));
+        }
+        Ok(())
     }
 
     /// Makes the repository and its ignore file if they are missing.

@@ -408,3 +408,16 @@ async fn a_key_forgets_its_own_user_and_only_administrators_forget_others() {
     assert_eq!(forget(&admin, "jon").await.0, 200);
     assert_eq!(mem0(&admin).await, 404, "nothing is left of a user who only had a key");
 }
+
+#[tokio::test]
+async fn forgetting_a_user_does_not_open_the_server() {
+    let server = server();
+    let (_, own) = make(&server, 1, bound("mira")).await;
+    let shown = [("x-api-key", own.as_str())];
+    let refused = call(&server, Method::DELETE, "/users/mira", &shown, Value::Null).await;
+    assert_eq!(code(&refused), (409, "conflict".to_owned()));
+    assert_eq!(get(&server, "/memories", &[]).await.status, 401);
+    make(&server, 2, bound("jon")).await;
+    assert_eq!(call(&server, Method::DELETE, "/users/mira", &shown, Value::Null).await.status, 200);
+    assert_eq!(get(&server, "/memories", &[]).await.status, 401);
+}
