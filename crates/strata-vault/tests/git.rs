@@ -99,7 +99,10 @@ async fn a_reverted_edit_brings_the_old_statement_back() {
     store.sync().await.unwrap();
     git.commit().await.unwrap();
     git.undo(None).await.unwrap();
-    assert!(git.undo(None).await.unwrap_err().message().contains("name the commit"), "an undo is not undone by chance");
+    assert!(
+        git.undo(None).await.unwrap_err().message().contains("name the commit"),
+        "an undo is not undone by chance"
+    );
     store.sync().await.unwrap();
     assert_eq!(current(&store).await, ["Lives in Oslo"]);
 }

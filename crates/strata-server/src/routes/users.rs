@@ -33,7 +33,8 @@ struct UserPath {
 /// scope `admin`.
 #[utoipa::path(delete, path = "/users/{id}", tag = "users", params(UserPath),
     responses((status = 200, description = "forgotten", body = RemovedResponse),
-        (status = 404, description = "the store has never had anything of this user")))]
+        (status = 404, description = "the store has never had anything of this user"),
+        (status = 409, description = "the header names another user, or the last API keys would go")))]
 async fn forget_user(
     State(app): State<App>,
     caller: Caller,
