@@ -1,10 +1,30 @@
 //! Whether recall knows what it does not know: the scores of questions that a conversation can answer, beside the scores of
 //! questions that it cannot.
 //!
-//! An unanswerable question is a question of another conversation of the same set, or a question of the category
+//! An unanswerable question is a question of a conversation between other people of the same set, or a question of the category
 //! `abstention` asked of its own conversation.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
+
+use crate::data::{Conversation, speaker};
+
+/// The next conversation after `own` in which none of its people takes part. A person who takes part in both may have
+/// told the other conversation too, and then the question is no foreign one. If the same people are everywhere, it is
+/// the next conversation.
+pub(crate) fn stranger_to(conversations: &[Conversation], own: usize) -> Option<usize> {
+    let people = people(&conversations[own]);
+    let mut others = (own + 1..conversations.len()).chain(0..own).peekable();
+    let next = others.peek().copied();
+    others.find(|other| people.is_disjoint(&self::people(&conversations[*other]))).or(next)
+}
+
+/// The names of those who speak. A role is no name.
+fn people(conversation: &Conversation) -> BTreeSet<&str> {
+    let turns = conversation.sessions.iter().flat_map(|session| &session.turns);
+    turns.map(|turn| turn.speaker.as_str()).filter(|name| speaker(name).1.is_some()).collect()
+}
 
 /// The scores of answerable and unanswerable questions.
 #[derive(Debug, Clone, Default)]
@@ -98,6 +118,25 @@ mod tests {
         assert_eq!(auroc(&[0.1], &[0.9]), Some(0.0));
         assert_eq!(auroc(&[0.5, 0.7], &[0.5, 0.6]), Some(0.625));
         assert_eq!(auroc(&[], &[0.5]), None);
+    }
+
+    #[test]
+    fn a_question_is_foreign_where_nobody_of_its_conversation_speaks() {
+        let conversation = |speakers: &[&str]| {
+            let turn = |speaker: &&str| serde_json::json!({"turn_id": speaker, "speaker": speaker, "text": "hello"});
+            let turns: Vec<_> = speakers.iter().map(turn).collect();
+            serde_json::from_value::<Conversation>(serde_json::json!({
+                "conversation_id": "c", "sessions": [{"session_id": "s", "turns": turns}]
+            }))
+            .unwrap()
+        };
+        let shared = [conversation(&["Ada", "Ben"]), conversation(&["Ben", "Cem"]), conversation(&["Dora"])];
+        assert_eq!(stranger_to(&shared, 0), Some(2));
+        assert_eq!(stranger_to(&shared, 2), Some(0));
+        let roles = [conversation(&["user", "assistant"]), conversation(&["user", "assistant"])];
+        assert_eq!(stranger_to(&roles, 1), Some(0), "a role is no person");
+        assert_eq!(stranger_to(&shared[..1], 0), None);
+        assert_eq!(stranger_to(&[shared[0].clone(), shared[1].clone()], 0), Some(1), "nobody else is there");
     }
 
     #[test]

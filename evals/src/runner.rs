@@ -359,16 +359,14 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Asks each answerable question of the conversation after its own, which knows nothing about it.
+    /// Asks each answerable question of another conversation, which knows nothing about it.
     async fn ask_others(&mut self, set: &Set, users: &[(UserId, Timestamp)]) -> Result<()> {
-        if users.len() < 2 {
-            return Ok(());
-        }
         let own: HashMap<&str, usize> =
             set.conversations.iter().enumerate().map(|(at, c)| (c.conversation_id.as_str(), at)).collect();
         for question in set.questions.iter().filter(|question| question.scored) {
             let Some(at) = own.get(question.conversation_id.as_str()) else { continue };
-            let (user, end) = &users[(at + 1) % users.len()];
+            let Some(other) = crate::foreign::stranger_to(&set.conversations, *at) else { continue };
+            let (user, end) = &users[other];
             self.clock.set(question.question_date.unwrap_or(*end).max(*end));
             let answer = self.answer(user, question).await?;
             self.unanswerable.foreign.push(answer);

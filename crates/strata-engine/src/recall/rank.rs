@@ -22,11 +22,18 @@ use strata_core::vector::Vector;
 const MEAN_WEIGHT: f32 = 0.15;
 const MEAN_UNRELATED: f32 = 0.25;
 
-/// The weight of terms and words beside the encoder's cosine. For a message of more than [`LONG`] words it grows with the
-/// logarithm of its length: one vector blurs several sentences, and words do not.
+/// The weight of terms and words beside the encoder's cosine. For a message of more than [`LONG`] distinct words it grows
+/// with the logarithm of their number: one vector blurs several sentences, and words do not.
 const LEXICAL_WEIGHT: f32 = 0.35;
-const LONG: f32 = 20.0;
-const LONG_GROWTH: f32 = 0.8;
+const LONG: f32 = 25.0;
+const LONG_GROWTH: f32 = 2.0;
+
+/// A long item resembles many questions a little, and answers few. With an encoder, the score of an item of more than
+/// [`LONG_ITEM`] words loses this share with the logarithm of its length.
+const LONG_ITEM: f32 = 100.0;
+const LONG_ITEM_LOSS: f32 = 0.1;
+/// Beyond this many times [`LONG_ITEM`], length counts no more.
+const MAX_EXCESS: f32 = 20.0;
 
 /// An item from a time that the question names gets this bonus, as a share of its score.
 const TIME_WEIGHT: f32 = 0.3;
@@ -91,6 +98,8 @@ pub(crate) struct ScoreParts {
     pub(crate) encoder: Option<f32>,
     /// Whether the encoder compared other items, so that a score without its cosine must be mapped to its scale.
     pub(crate) unread: bool,
+    /// The share of an encoded score that an item loses by its length.
+    pub(crate) length_loss: f32,
     /// Whether it is from a time that the question names.
     pub(crate) timely: bool,
     /// Whether it is from the session in which the question is asked.
@@ -190,6 +199,7 @@ fn rank_one(inputs: &RankingInputs<'_>, lexical: &Lexical, limit: usize) -> Rank
         words: lexical.words[doc as usize],
         encoder,
         unread,
+        length_loss: length_loss(index.documents[doc as usize].word_count),
         timely: is_timely(inputs, doc),
         in_session: is_preferred(inputs, doc),
         ..ScoreParts::default()
@@ -241,7 +251,7 @@ impl ScoreParts {
     fn score(&self, lexical_weight: f32) -> f32 {
         let lexical = self.terms + self.words;
         let score = match self.encoder {
-            Some(cosine) => cosine + lexical_weight * lexical,
+            Some(cosine) => (cosine + lexical_weight * lexical) * (1.0 - self.length_loss),
             None if self.unread => TO_ENCODED.0 + TO_ENCODED.1 * (lexical + MEAN_WEIGHT * self.mean),
             None => lexical + MEAN_WEIGHT * self.mean,
         };
@@ -252,6 +262,12 @@ impl ScoreParts {
 
 fn lexical_weight(words: usize) -> f32 {
     LEXICAL_WEIGHT * (1.0 + LONG_GROWTH * (words as f32 / LONG).max(1.0).ln())
+}
+
+fn length_loss(words: u32) -> f32 {
+    let excess = (words as f32 - LONG_ITEM).max(0.0) / LONG_ITEM;
+    // A book in one turn loses no more than a chapter.
+    LONG_ITEM_LOSS * excess.min(MAX_EXCESS).ln_1p()
 }
 
 /// The encoder's cosines, if it can read both the question and the item.

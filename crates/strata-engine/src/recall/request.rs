@@ -54,7 +54,7 @@ pub struct RecallSettings {
     pub index_max_items: u64,
     /// The maximum size in bytes of all indexes in memory together.
     pub index_bytes: usize,
-    /// Whether the configured encoder knows Chinese. Strata's own does not.
+    /// Whether the configured encoder reads Chinese. Strata's own does, through English glosses of its words.
     pub encoder_reads_chinese: bool,
     /// Whether a cross-encoder reorders the best candidates of a request that does not say.
     pub rerank: bool,
@@ -74,7 +74,7 @@ impl Default for RecallSettings {
             budget: Budget::default(),
             index_max_items: 100_000,
             index_bytes: 256 * 1024 * 1024,
-            encoder_reads_chinese: false,
+            encoder_reads_chinese: true,
             rerank: false,
         }
     }

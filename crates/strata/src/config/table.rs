@@ -347,7 +347,7 @@ pub(super) const GROUPS: &[(&str, &[Entry])] = &[
             [("auto", EmbedItems::Auto), ("derived", EmbedItems::Derived), ("all", EmbedItems::All)]),
             "which items are embedded: `auto` is `all` with a local encoder and `derived` with a remote one"),
         entry("encoder_reads_chinese", |c| switch(&mut c.engine.recall.encoder_reads_chinese),
-            "whether the chosen encoder knows Chinese"),
+            "whether the chosen encoder reads Chinese; `builtin` does; `false` for an English model in a folder"),
         entry("tokenizer", |c| choice(&mut c.tokenizer, Tokenizer::ALL.iter().map(|tokenizer| (tokenizer.as_str(), *tokenizer))),
             "how tokens are counted"),
     ]),
