@@ -96,6 +96,8 @@ impl QuestionShape {
             Some(cosine) => {
                 let EncoderModel { score: by_score, cosine: by_cosine, length, searched, offset, min_words } =
                     BY_ENCODER;
+                // The regression was fitted with the usual weight of words.
+                let score = score - parts.lexical_excess();
                 let evidence = by_score * score + by_cosine * cosine.max(0.0);
                 offset + evidence + length * self.length(min_words)
                     - searched * self.searched(SEARCHED_BY_ENCODER)
@@ -165,7 +167,7 @@ mod tests {
 
     #[test]
     fn the_best_of_much_helps_less_than_the_best_of_little() {
-        let near = ScoreParts { encoder: Some(0.45), ..ScoreParts::default() };
+        let near = ScoreParts { encoder: Some(0.45), lexical_weight: 0.35, ..ScoreParts::default() };
         let among = |words| {
             let mut items = [item(0.5, near)];
             calibrate(&mut items, QuestionShape { words: 6, latin: true, searched_words: Some(words) });
