@@ -120,6 +120,15 @@ impl Connections {
         }
     }
 
+    /// Runs statements that may take any time, once.
+    pub(crate) async fn run_once<T, F>(&self, run: impl FnOnce(Connection) -> F) -> Result<T>
+    where
+        F: Future<Output = Outcome<T>> + Send,
+    {
+        let connection = Arc::new(self.get().await?);
+        Ok(run(connection).await?)
+    }
+
     /// Runs a read without waiting for a server that is away, for a caller that wants to know whether it is.
     pub(crate) async fn read_now<T, F>(&self, read: impl Fn(Connection) -> F) -> Result<T>
     where

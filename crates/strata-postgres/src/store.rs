@@ -10,13 +10,18 @@ use strata_core::metric::RequestMetric;
 use strata_core::store::{
     Applied, ChangeSet, CheckDepth, Growth, Head, Health, Hit, Item, JobQuery, KeyQuery, LeaseRequest,
     MemoryQuery, MetricQuery, Page, Segment, SegmentSize, StoredVector, SummaryQuery, TextQuery, TurnQuery,
+    VectorQuery,
 };
 use strata_core::summary::Summary;
 use strata_core::{Memory, MemoryId, Result, Session, SessionId, Store, Turn, UserId};
 
+use crate::apply::Batches;
+use crate::behind::Behind;
 use crate::connection::{Connections, Transaction};
 use crate::error::Outcome;
+use crate::extensions::{self, Extensions};
 use crate::options::PostgresOptions;
+use crate::vectors::{self, LargeUsers};
 use crate::wake::Wake;
 use crate::{apply, check, feed, read, schema, search};
 
@@ -26,6 +31,12 @@ pub struct PostgresStore {
     primary: Arc<Connections>,
     /// For the reads of recall, if there is a replica.
     replica: Option<Connections>,
+    extensions: Extensions,
+    /// The size from which a user's vectors are indexed.
+    hnsw_from: u64,
+    large_users: LargeUsers,
+    behind: Behind,
+    batches: Batches,
     wake: Wake,
 }
 
@@ -39,10 +50,13 @@ impl PostgresStore {
         let connection = primary.get().await?;
         check::settings(&connection).await?;
         schema::migrate(&connection, options.partitions.clamp(1, 1_024)).await?;
+        let extensions = extensions::prepare(&connection).await?;
         drop(connection);
-        let location = options.address.to_string();
+        let (location, hnsw_from) = (options.address.to_string(), options.hnsw_from);
         let wake = Wake::new(options, Arc::clone(&primary));
-        Ok(Self { location, primary, replica, wake })
+        let (large_users, behind) = (LargeUsers::default(), Behind::default());
+        let batches = Batches::new(Arc::clone(&primary));
+        Ok(Self { location, primary, replica, extensions, hnsw_from, large_users, behind, batches, wake })
     }
 
     /// How many connections this process holds.
@@ -67,7 +81,8 @@ impl PostgresStore {
 #[async_trait]
 impl Store for PostgresStore {
     async fn apply(&self, user: &UserId, changes: ChangeSet) -> Result<Applied> {
-        let done = apply::apply(&self.primary, user, &changes).await?;
+        let done = self.batches.apply(user, changes).await?;
+        self.behind.note(user);
         if done.wakes {
             self.wake.tell();
         }
@@ -103,7 +118,22 @@ impl Store for PostgresStore {
     }
 
     async fn search(&self, user: &UserId, query: &TextQuery) -> Result<Vec<Hit>> {
-        self.recall().read_snapshot(|client| async move { search::search(&client, user, query).await }).await
+        let extensions = self.extensions;
+        self.recall()
+            .read_snapshot(|client| async move { search::search(&client, user, query, extensions).await })
+            .await
+    }
+
+    async fn nearest(&self, user: &UserId, query: &VectorQuery) -> Result<Option<Vec<Hit>>> {
+        if !self.extensions.halfvec {
+            return Ok(None);
+        }
+        self.large_users.index(&self.primary, user, query, self.hnsw_from);
+        let found = self
+            .recall()
+            .read_snapshot(|client| async move { vectors::nearest(&client, user, query).await })
+            .await?;
+        Ok(Some(found))
     }
 
     async fn feed(&self, user: &UserId, after: u64, limit: u32) -> Result<Vec<(u64, Item)>> {
@@ -131,7 +161,7 @@ impl Store for PostgresStore {
     }
 
     async fn behind(&self, space: &str, gap: u64, limit: u32) -> Result<Vec<UserId>> {
-        self.primary.read(|client| async move { read::behind(&client, space, gap, limit).await }).await
+        self.behind.users(&self.primary, space, gap, limit).await
     }
 
     async fn jobs(&self, user: &UserId, query: &JobQuery) -> Result<Vec<Job>> {

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tokio_postgres::NoTls;
 
 use crate::options::{Address, PostgresOptions};
-use crate::schema;
+use crate::{extensions, schema};
 use crate::store::PostgresStore;
 
 /// The number of partitions in tests: enough to see that they work, and quick to copy.
@@ -250,6 +250,7 @@ async fn make_database(port: u16) -> String {
         admin.batch_execute(&format!("CREATE DATABASE {template}")).await.unwrap();
         let client = connect(port, &template).await;
         schema::migrate(&client, PARTITIONS).await.unwrap();
+        extensions::prepare(&client).await.unwrap();
         drop(client);
         wait_until_unused(&admin, &template).await;
         admin.batch_execute(&format!("ALTER DATABASE {template} IS_TEMPLATE true")).await.unwrap();
