@@ -31,7 +31,12 @@ use crate::terms::Terms;
 
 /// Applies a change set by itself. If the connection is lost before the commit, the whole is done again on another one; if it is
 /// lost during the commit, the server is asked whether the transaction was committed.
-async fn single(connections: &Connections, user: &UserId, changes: &ChangeSet, texts: &Texts) -> Result<Done> {
+async fn single(
+    connections: &Connections,
+    user: &UserId,
+    changes: &ChangeSet,
+    texts: &Texts,
+) -> Result<Done> {
     let mut retry = connections.retry();
     loop {
         let mut transaction = Transaction::new(connections.get().await?);

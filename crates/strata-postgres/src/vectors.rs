@@ -6,10 +6,10 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use strata_core::store::{Hit, VectorQuery};
-use strata_core::vector::Vector;
 use strata_core::UserId;
 use strata_core::hash::{fnv, fnv_append};
+use strata_core::store::{Hit, VectorQuery};
+use strata_core::vector::Vector;
 use tokio_postgres::Client;
 
 use crate::connection::Connections;
@@ -99,7 +99,13 @@ fn text(vector: &Vector) -> String {
 
 impl LargeUsers {
     /// Makes an HNSW index for a user with more than `from` changes, in the background. `from` 0 means never.
-    pub(crate) fn index(&self, connections: &Arc<Connections>, user: &UserId, query: &VectorQuery, from: u64) {
+    pub(crate) fn index(
+        &self,
+        connections: &Arc<Connections>,
+        user: &UserId,
+        query: &VectorQuery,
+        from: u64,
+    ) {
         let dimension = query.vector.values.len();
         if from == 0 || dimension > MOST_INDEXED {
             return;

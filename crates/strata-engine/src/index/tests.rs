@@ -566,7 +566,10 @@ async fn vectors_take_part_for_large_users() {
     assert_eq!(ask("journey").await.vector_hits, 0, "nothing is embedded yet");
     engine.maintenance.maintain_all().await.unwrap();
     let recalled = ask("journey").await;
-    assert_eq!((contents(&recalled)[0].as_str(), recalled.path), ("the trip went well", RetrievalPath::Vector));
+    assert_eq!(
+        (contents(&recalled)[0].as_str(), recalled.path),
+        ("the trip went well", RetrievalPath::Vector)
+    );
     assert!(recalled.vector_hits > 0);
     // Words and vectors are fused, and each item is served once.
     let recalled = ask("trip").await;

@@ -96,7 +96,8 @@ impl VectorTables {
     }
 
     fn keep(&self, user: &UserId, table: &Arc<RwLock<VectorTable>>) {
-        let bytes = |table: &RwLock<VectorTable>| table.read().unwrap_or_else(PoisonError::into_inner).bytes();
+        let bytes =
+            |table: &RwLock<VectorTable>| table.read().unwrap_or_else(PoisonError::into_inner).bytes();
         let mut users = self.lock();
         users.put(user.clone(), Arc::clone(table));
         let mut total: usize = users.iter().map(|(_, table)| bytes(table)).sum();

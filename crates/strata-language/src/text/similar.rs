@@ -25,7 +25,8 @@ impl SimilarWords {
         let folded = fold(question);
         let distinct: HashSet<&str> = words(&folded).collect();
         let telling = |word: &&&str| word.chars().count() >= MIN_WORD_CHARS && !is_stop_word(word);
-        let mut compared: Vec<String> = distinct.iter().filter(telling).map(|word| (*word).to_owned()).collect();
+        let mut compared: Vec<String> =
+            distinct.iter().filter(telling).map(|word| (*word).to_owned()).collect();
         if compared.is_empty() {
             compared = distinct.iter().map(|word| (*word).to_owned()).collect();
         }

@@ -182,7 +182,8 @@ impl Queue {
         let mut keys: HashSet<(UserId, String)> = HashSet::new();
         for waiting in std::mem::take(&mut self.waiting) {
             let touched = waiting.sessions();
-            let key = waiting.changes.idempotency.as_ref().map(|known| (waiting.user.clone(), known.key.clone()));
+            let key =
+                waiting.changes.idempotency.as_ref().map(|known| (waiting.user.clone(), known.key.clone()));
             // What one change set of a batch expects is checked before the others are applied, so it may not follow another
             // one to the same session.
             let overtaken = waiting.is_computed() && touched.iter().any(|one| sessions.contains(one));

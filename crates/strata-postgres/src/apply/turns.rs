@@ -51,7 +51,8 @@ pub(super) async fn insert_turns(client: &Client, turns: &[PlacedTurn<'_>]) -> O
         i16::from(owner.in_session) + i16::from(owner.in_session && owner.apart)
     };
     let follows = each(turns, |turn| follows(turn.notes.follows)).into_iter().collect::<Outcome<Vec<_>>>()?;
-    let tool_calls = each(turns, |turn| list(&turn.notes.tool_calls)).into_iter().collect::<Outcome<Vec<_>>>()?;
+    let tool_calls =
+        each(turns, |turn| list(&turn.notes.tool_calls)).into_iter().collect::<Outcome<Vec<_>>>()?;
     let args = args![
         turns.iter().map(|placed| placed.user).collect::<Vec<_>>(),
         turns.iter().map(|placed| placed.session).collect::<Vec<_>>(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use strata_core::store::{Applied, AppendedTurn, Change, ChangeSet, Expectation};
+use strata_core::store::{AppendedTurn, Applied, Change, ChangeSet, Expectation};
 use strata_core::{Error, Result, SessionId};
 use tokio_postgres::Client;
 use uuid::Uuid;
@@ -194,7 +194,8 @@ async fn earlier_answers(client: &Client, batch: &[Waiting]) -> Outcome<Vec<(usi
     let mut answers = Vec::new();
     for row in rows(client, sql, args).await? {
         let place = row.try_get::<_, i64>(0)? as usize;
-        let Some(idempotency) = batch.get(place).and_then(|waiting| waiting.changes.idempotency.as_ref()) else {
+        let Some(idempotency) = batch.get(place).and_then(|waiting| waiting.changes.idempotency.as_ref())
+        else {
             return Err(missing());
         };
         let answer = replayed(idempotency, row.try_get(1)?, row.try_get(2)?);
@@ -229,7 +230,8 @@ async fn broken_expectations(client: &Client, batch: &[Waiting]) -> Outcome<Vec<
     ];
     let mut broken = Vec::new();
     for row in rows(client, sql, args).await? {
-        let (place, .., expectation) = expected.get(row.try_get::<_, i64>(0)? as usize).ok_or_else(missing)?;
+        let (place, .., expectation) =
+            expected.get(row.try_get::<_, i64>(0)? as usize).ok_or_else(missing)?;
         broken.push((*place, Err(expectation.conflict())));
     }
     Ok(broken)
@@ -309,7 +311,8 @@ async fn enqueue_once(client: &Client, batch: &[Waiting]) -> Outcome<bool> {
         for change in &waiting.changes.changes {
             let Change::EnqueueOnce(job) = change else { continue };
             let session = job.session.as_ref().map(SessionId::as_str);
-            let known = jobs.entry((waiting.user.as_str(), session, job.kind.as_str())).or_insert((job, job.run_at));
+            let known =
+                jobs.entry((waiting.user.as_str(), session, job.kind.as_str())).or_insert((job, job.run_at));
             known.1 = known.1.min(job.run_at);
             due |= job.run_at <= waiting.changes.at;
         }
