@@ -140,16 +140,13 @@ impl Connections {
             return Err(closed());
         }
         let reading = async {
-            let connection = Arc::new(self.pool.get().await.map_err(|error| away().with_source(error))?);
-            match read(Arc::clone(&connection)).await {
-                // The pool may have given a connection that the server has closed in the meantime.
-                Err(fault) if fault.is_lost_connection() => {
-                    discard(connection);
-                    let connection =
-                        Arc::new(self.pool.get().await.map_err(|error| away().with_source(error))?);
-                    Ok(read(connection).await?)
+            loop {
+                let connection = Arc::new(self.pool.get().await.map_err(|error| away().with_source(error))?);
+                match read(Arc::clone(&connection)).await {
+                    // The pool may have given a connection that the server has closed in the meantime.
+                    Err(fault) if fault.is_lost_connection() => discard(connection),
+                    other => return Ok(other?),
                 }
-                other => Ok(other?),
             }
         };
         tokio::time::timeout(ANSWER_NOW, reading).await.map_err(|_| away())?

@@ -14,6 +14,7 @@ mod extensions;
 mod feed;
 mod options;
 mod read;
+mod replica;
 mod row;
 mod schema;
 mod search;

@@ -17,10 +17,11 @@ use strata_core::{Memory, MemoryId, Result, Session, SessionId, Store, Turn, Use
 
 use crate::apply::Batches;
 use crate::behind::Behind;
-use crate::connection::{Connections, Transaction};
+use crate::connection::{Connection, Connections, Transaction};
 use crate::error::Outcome;
 use crate::extensions::{self, Extensions};
 use crate::options::PostgresOptions;
+use crate::replica::{Replica, Snapshot};
 use crate::vectors::{self, LargeUsers};
 use crate::wake::Wake;
 use crate::{apply, check, feed, read, schema, search};
@@ -30,7 +31,7 @@ pub struct PostgresStore {
     location: String,
     primary: Arc<Connections>,
     /// For the reads of recall, if there is a replica.
-    replica: Option<Connections>,
+    replica: Option<Replica>,
     extensions: Extensions,
     /// The size from which a user's vectors are indexed.
     hnsw_from: u64,
@@ -45,8 +46,7 @@ impl PostgresStore {
     /// later Strata are refused and stay as they are.
     pub async fn open(options: PostgresOptions) -> Result<Self> {
         let primary = Arc::new(Connections::new(&options.address, &options)?);
-        let replica =
-            options.replica.as_ref().map(|address| Connections::new(address, &options)).transpose()?;
+        let replica = options.replica.as_ref().map(|address| Replica::new(address, &options)).transpose()?;
         let connection = primary.get().await?;
         check::settings(&connection).await?;
         schema::migrate(&connection, options.partitions.clamp(1, 1_024)).await?;
@@ -61,12 +61,33 @@ impl PostgresStore {
 
     /// How many connections this process holds.
     pub fn connections(&self) -> usize {
-        self.primary.open() + self.replica.as_ref().map_or(0, Connections::open)
+        self.primary.open() + self.replica.as_ref().map_or(0, Replica::open)
     }
 
-    /// The connections for reads that may be a moment old.
-    fn recall(&self) -> &Connections {
-        self.replica.as_ref().unwrap_or(&self.primary)
+    /// Runs a read that may be a moment old: on the replica, if there is one and it answers, else on the primary.
+    async fn recall<T, F>(&self, read: impl Fn(Connection) -> F) -> Result<T>
+    where
+        F: Future<Output = Outcome<T>> + Send,
+    {
+        if let Some(replica) = &self.replica
+            && let Some(result) = replica.read(Snapshot::Each, &read).await
+        {
+            return result;
+        }
+        self.primary.read(read).await
+    }
+
+    /// As [`PostgresStore::recall`], with all statements of the read in one snapshot.
+    async fn recall_snapshot<T, F>(&self, read: impl Fn(Connection) -> F) -> Result<T>
+    where
+        F: Future<Output = Outcome<T>> + Send,
+    {
+        if let Some(replica) = &self.replica
+            && let Some(result) = replica.read(Snapshot::One, &read).await
+        {
+            return result;
+        }
+        self.primary.read_snapshot(read).await
     }
 
     async fn lease(&self, request: &LeaseRequest) -> Outcome<Option<Job>> {
@@ -90,7 +111,7 @@ impl Store for PostgresStore {
     }
 
     async fn head(&self, user: &UserId) -> Result<Head> {
-        self.recall().read(|client| async move { read::head(&client, user).await }).await
+        self.recall(|client| async move { read::head(&client, user).await }).await
     }
 
     async fn session(&self, user: &UserId, session: &SessionId) -> Result<Option<Session>> {
@@ -119,8 +140,7 @@ impl Store for PostgresStore {
 
     async fn search(&self, user: &UserId, query: &TextQuery) -> Result<Vec<Hit>> {
         let extensions = self.extensions;
-        self.recall()
-            .read_snapshot(|client| async move { search::search(&client, user, query, extensions).await })
+        self.recall_snapshot(|client| async move { search::search(&client, user, query, extensions).await })
             .await
     }
 
@@ -130,26 +150,21 @@ impl Store for PostgresStore {
         }
         self.large_users.index(&self.primary, user, query, self.hnsw_from);
         let found = self
-            .recall()
-            .read_snapshot(|client| async move { vectors::nearest(&client, user, query).await })
+            .recall_snapshot(|client| async move { vectors::nearest(&client, user, query).await })
             .await?;
         Ok(Some(found))
     }
 
     async fn feed(&self, user: &UserId, after: u64, limit: u32) -> Result<Vec<(u64, Item)>> {
-        self.recall()
-            .read_snapshot(|client| async move { feed::feed(&client, user, after, limit).await })
-            .await
+        self.recall_snapshot(|client| async move { feed::feed(&client, user, after, limit).await }).await
     }
 
     async fn vectors_since(&self, user: &UserId, model: &str, after: u64) -> Result<Vec<StoredVector>> {
-        self.recall()
-            .read(|client| async move { feed::vectors_since(&client, user, model, after).await })
-            .await
+        self.recall(|client| async move { feed::vectors_since(&client, user, model, after).await }).await
     }
 
     async fn segments(&self, user: &UserId, space: &str, from: u64) -> Result<Vec<Segment>> {
-        self.recall().read(|client| async move { feed::segments(&client, user, space, from).await }).await
+        self.recall(|client| async move { feed::segments(&client, user, space, from).await }).await
     }
 
     async fn segment_sizes(&self, user: &UserId, space: &str) -> Result<Vec<SegmentSize>> {

@@ -174,6 +174,13 @@ impl Server {
         Database { name, port, _server: Some(self) }
     }
 
+    /// The process of the server, whose children serve the connections.
+    pub fn process(&self) -> u32 {
+        let file = Path::new(&self.data()).join("postmaster.pid");
+        let text = fs::read_to_string(file).expect("the server runs");
+        text.lines().next().and_then(|line| line.trim().parse().ok()).expect("the first line is the process")
+    }
+
     /// A further database with the tables of Strata, on the server of another one.
     pub async fn another_database(&self) -> Database {
         Database { name: make_database(self.port).await, port: self.port, _server: None }

@@ -101,7 +101,13 @@ async fn recall_reads_from_the_replica_and_writes_go_to_the_primary() {
     let replica_client = replica.client(database.name()).await;
     let count: i64 = replica_client.query_one(reads, &[]).await.unwrap().get(0);
     assert!(count > 0, "nothing was read from the replica");
-    assert_eq!(all_turns(&store, &ann(), "s").await.len(), 1);
+    // Without the replica, recall reads from the primary. A commit no longer waits for it.
+    let admin = database.client().await;
+    admin.batch_execute("ALTER SYSTEM RESET synchronous_standby_names").await.unwrap();
+    admin.batch_execute("SELECT pg_reload_conf()").await.unwrap();
+    replica.stop_immediately();
+    append(&store, &ann(), "s", &["the buoy is red"]).await;
+    assert_eq!(found(&store, &ann(), &words("buoy")).await.len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
