@@ -311,7 +311,7 @@ pub async fn empty_database() -> Database {
 
 /// A copy of the database that was migrated once.
 async fn make_database(port: u16) -> String {
-    let template = format!("template_{:016x}", schema::digest());
+    let template = format!("template_{:016x}", extensions::digest(schema::digest()));
     let admin = connect(port, "postgres").await;
     // One process makes it; others wait for this lock.
     admin.batch_execute("SELECT pg_advisory_lock(1)").await.unwrap();
