@@ -41,6 +41,18 @@ const TOOLS: &[Tool] = &[
         packages: &["postgresql"],
     },
     Tool {
+        name: "PgBouncer",
+        why: "the tests use the store behind a pooler",
+        probe: &["sh", "-c", "PATH=$PATH:/usr/sbin pgbouncer --version"],
+        packages: &["pgbouncer"],
+    },
+    Tool {
+        name: "OpenSSL",
+        why: "the tests make a certificate for PostgreSQL",
+        probe: &["openssl", "version"],
+        packages: &["openssl"],
+    },
+    Tool {
         name: "Chromium",
         why: "the tests open the inspector in a browser",
         probe: &["chromium", "--version"],

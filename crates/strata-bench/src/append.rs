@@ -73,6 +73,14 @@ pub(crate) async fn rate(
     turns: usize,
     series: u64,
 ) -> Result<f64> {
+    let changes = prepare(writers, turns, series)?;
+    let start = Instant::now();
+    apply_each(stores, changes).await?;
+    Ok((turns / writers * writers) as f64 / start.elapsed().as_secs_f64())
+}
+
+/// The change sets of each writer.
+pub(crate) fn prepare(writers: usize, turns: usize, series: u64) -> Result<Vec<Vec<ChangeSet>>> {
     let each = turns / writers;
     let mut changes: Vec<Vec<ChangeSet>> = Vec::new();
     let corpus = Corpus::new();
@@ -90,7 +98,11 @@ pub(crate) async fn rate(
         });
         changes.push(sets.collect::<Result<_>>()?);
     }
-    let start = Instant::now();
+    Ok(changes)
+}
+
+/// Lets each writer append its change sets one after the other.
+pub(crate) async fn apply_each(stores: &[Arc<dyn Store>], changes: Vec<Vec<ChangeSet>>) -> Result<()> {
     let mut tasks = tokio::task::JoinSet::new();
     for (writer, changes) in changes.into_iter().enumerate() {
         let (store, user) =
@@ -100,7 +112,7 @@ pub(crate) async fn rate(
     while let Some(finished) = tasks.join_next().await {
         finished??;
     }
-    Ok((each * writers) as f64 / start.elapsed().as_secs_f64())
+    Ok(())
 }
 
 async fn apply_all(store: Arc<dyn Store>, user: UserId, changes: Vec<ChangeSet>) -> Result<()> {

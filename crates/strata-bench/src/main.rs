@@ -9,6 +9,7 @@ mod append;
 mod cold;
 mod context;
 mod corpus;
+mod cpu;
 mod encoder;
 mod engine;
 mod fill;
@@ -20,6 +21,7 @@ mod proxy;
 mod reading;
 mod recall;
 mod report;
+mod scale;
 mod search;
 mod served;
 mod server;
@@ -58,6 +60,9 @@ struct Arguments {
     /// List the groups and stop.
     #[arg(long)]
     list: bool,
+    /// Append to a PostgreSQL store as one of several processes; the group `postgres` starts them.
+    #[arg(long, hide = true)]
+    append_to: Option<String>,
 }
 
 /// The name of a group, its description, and its function.
@@ -80,6 +85,7 @@ const GROUPS: &[Group] = &[
     ),
     ("inspector", "the inspector's pages over a large store: time and bytes", inspector::measure),
     ("postgres", "the PostgreSQL store beside the embedded one: appends, recall, bytes", postgres::measure),
+    ("scale", "a model of 1, 3 and 10 nodes on PostgreSQL, from measured costs", scale::measure),
     (
         "vault",
         "the vault beside the embedded store: appends, saved files, recall, building the index",
@@ -121,16 +127,21 @@ fn main() -> ExitCode {
 
 /// Runs the measurements and returns the number of missed targets.
 fn run(arguments: Arguments) -> Result<usize> {
-    let Arguments { groups, binary, out, quick, long, encoder, list } = arguments;
+    let Arguments { groups, binary, out, quick, long, encoder, list, append_to } = arguments;
     if list {
         GROUPS.iter().for_each(|(name, what, _)| println!("{name:<10}{what}"));
         return Ok(0);
     }
-    if let Some(unknown) = groups.iter().find(|group| !GROUPS.iter().any(|(name, ..)| name == group)) {
+    let is_known = |group: &&String| append_to.is_some() || GROUPS.iter().any(|(name, ..)| name == *group);
+    if let Some(unknown) = groups.iter().find(|group| !is_known(group)) {
         let known: Vec<&str> = GROUPS.iter().map(|(name, ..)| *name).collect();
         bail!("group `{unknown}` is unknown; the groups are {}", known.join(", "));
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    if let Some(address) = append_to {
+        runtime.block_on(postgres::process::append(&address, &groups))?;
+        return Ok(0);
+    }
     let mut bench =
         Bench { runtime, binary, stores: Stores::new(&out.join("stores"))?, encoder, quick, long };
     let mut report = Report::new(quick);

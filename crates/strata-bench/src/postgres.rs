@@ -1,8 +1,10 @@
-//! The PostgreSQL store beside the embedded one: durable appends with one and three pools, batches, recall of a user with 10,000
-//! turns in a small and a large database, bytes on disk, and connections.
+//! The PostgreSQL store beside the embedded one: durable appends with one and three processes, batches, recall of a user with
+//! 10,000 turns in a small and a large database, bytes on disk, and connections.
 //!
-//! The server is a throw-away one on this machine with its default memory settings and `fsync` on. Several processes are
-//! measured as several stores in this process, each with connections of its own.
+//! The server is a throw-away one on this machine with its default memory settings and `fsync` on. Each process is this program
+//! again, with connections of its own.
+
+pub(crate) mod process;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,7 +18,7 @@ use strata_postgres::{PostgresOptions, PostgresStore};
 use crate::corpus::{Corpus, Random};
 use crate::fill::{self, MEASURED_TURNS};
 use crate::report::{Report, Target, median, p99};
-use crate::{Bench, append, engine};
+use crate::{Bench, append, cpu, engine};
 
 const WRITERS: usize = 64;
 
@@ -28,37 +30,45 @@ pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Durable appends: the embedded store first, then one and three pools on one database.
+/// The users of the measured writers, in every store.
+const MANY: &str = "64 writers, 8 users";
+
+/// Durable appends: the embedded store first, then one and three processes on one database, and batches.
 fn measure_appends(bench: &Bench, report: &mut Report, database: &Database) -> Result<()> {
-    let (many, one) = (bench.size(30_000, 1_000), bench.size(3_000, 200));
+    let (many, one) = (bench.size(30_000, 2_000), bench.size(3_000, 200));
     let path = bench.stores.fresh("postgres-append");
-    let rate = bench.runtime.block_on(async {
+    let (embedded, embedded_one) = bench.runtime.block_on(async {
         let store = fill::open(&path).await?;
-        append::rate(&[store], WRITERS, many, 0).await
+        let rate = append::rate(&[Arc::clone(&store)], WRITERS, many, 0).await?;
+        let one = append::rate(&[Arc::clone(&store)], 1, one, 9).await?;
+        store.close().await?;
+        anyhow::Ok((rate, one))
     })?;
-    report.add(format!("embedded store, {WRITERS} writers"), rate, "turns/s", None);
-    let runs = [(1, 1, one), (1, WRITERS, many), (3, WRITERS, many)];
-    for (round, (pools, writers, turns)) in runs.into_iter().enumerate() {
-        let (rate, connections) = bench.runtime.block_on(async {
-            let mut stores: Vec<Arc<dyn Store>> = Vec::new();
-            let mut held = Vec::new();
-            for _ in 0..pools {
-                let store = Arc::new(open(database).await?);
-                held.push(Arc::clone(&store));
-                stores.push(store);
-            }
-            let rate = append::rate(&stores, writers, turns, 1 + round as u64).await?;
-            let connections: usize = held.iter().map(|store| store.connections()).sum();
-            for store in &stores {
-                store.close().await?;
-            }
-            anyhow::Ok((rate, connections))
-        })?;
-        report.add(format!("{pools} processes, {writers} writers"), rate, "turns/s", None);
+    report.add(format!("embedded store, {MANY}"), embedded, "turns/s", None);
+    report.add("embedded store, 1 writer", embedded_one, "turns/s", None);
+    // The first process makes the tables.
+    bench.runtime.block_on(open(database))?;
+    for (round, (processes, writers, turns)) in
+        [(1, 1, one), (1, WRITERS, many), (3, WRITERS, many)].into_iter().enumerate()
+    {
+        let processes_run = process::run(database, processes, writers, turns, 1 + 10 * round as u64)?;
+        let name = if writers == 1 { "1 writer" } else { MANY };
+        report.add(format!("{processes} processes, {name}"), processes_run.rate, "turns/s", None);
+        let held = processes_run.connections as f64;
+        report.add(format!("{processes} processes, {name}: connections held"), held, "", None);
+        let (strata, server) = (processes_run.strata_cpu, processes_run.server_cpu);
         report.add(
-            format!("{pools} processes, {writers} writers: connections"),
-            connections as f64,
-            "",
+            format!("{processes} processes, {name}: processor time of Strata, a turn"),
+            strata,
+            "ms",
+            None,
+        );
+        report.add(format!("{processes} processes, {name}: of PostgreSQL, a turn"), server, "ms", None);
+        let beside = if writers == 1 { embedded_one } else { embedded };
+        report.add(
+            format!("{processes} processes, {name}: the embedded store is faster by"),
+            beside / processes_run.rate,
+            "x",
             None,
         );
     }
@@ -76,14 +86,26 @@ fn measure_recall(bench: &mut Bench, report: &mut Report) -> Result<()> {
     let sizes = [bench.size(100_000, 11_000), bench.size(1_000_000, 20_000)];
     let questions = bench.size(300, 20);
     let mut medians = Vec::new();
+    let path = bench.runtime.block_on(bench.stores.of(sizes[0]))?;
+    let mut embedded = bench.runtime.block_on(async {
+        let store = fill::open(&path).await?;
+        let times = ask(&store, questions, None).await?;
+        store.close().await?;
+        anyhow::Ok(times.recall)
+    })?;
+    report.add(format!("embedded store, recall in {}, median", sizes[0]), median(&mut embedded), "ms", None);
+    report.add(format!("embedded store, recall in {}, p99", sizes[0]), p99(&mut embedded), "ms", None);
     for turns in sizes {
         let database = bench.runtime.block_on(Server::start(Durability::Durable).empty_database());
         let times = bench.runtime.block_on(recall(&database, turns, questions))?;
-        let Times { mut recall, mut search, cold, filled, bytes } = times;
+        let (Times { mut recall, mut search, cold, strata_cpu, server_cpu }, Filled { rate: filled, bytes }) =
+            times;
         report.add(format!("batched inserts up to {turns} turns"), filled, "turns/s", None);
         report.add(format!("recall in {turns}, median"), median(&mut recall), "ms", None);
         report.add(format!("recall in {turns}, p99"), p99(&mut recall), "ms", None);
         report.add(format!("recall in {turns}, first of a process"), cold, "ms", None);
+        report.add(format!("recall in {turns}, processor time of Strata"), strata_cpu, "ms", None);
+        report.add(format!("recall in {turns}, processor time of PostgreSQL"), server_cpu, "ms", None);
         report.add(format!("store's own search in {turns}, median"), median(&mut search), "ms", None);
         report.add(format!("store's own search in {turns}, p99"), p99(&mut search), "ms", None);
         report.add(format!("on disk with {turns}, a turn"), bytes, "bytes", None);
@@ -100,42 +122,67 @@ fn measure_recall(bench: &mut Bench, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
+/// The milliseconds of questions.
 struct Times {
     recall: Vec<f64>,
     search: Vec<f64>,
     cold: f64,
-    filled: f64,
+    /// The processor time of a recall.
+    strata_cpu: f64,
+    server_cpu: f64,
+}
+
+/// How a database was filled: turns a second, and bytes a turn.
+struct Filled {
+    rate: f64,
     bytes: f64,
 }
 
-async fn recall(database: &Database, turns: usize, questions: usize) -> Result<Times> {
+async fn recall(database: &Database, turns: usize, questions: usize) -> Result<(Times, Filled)> {
     eprintln!("  filling a database with {turns} turns");
     let store: Arc<dyn Store> = Arc::new(open(database).await?);
     let start = Instant::now();
     fill::fill(&store, MEASURED_TURNS.min(turns), turns).await?;
-    let filled = turns as f64 / start.elapsed().as_secs_f64();
+    let rate = turns as f64 / start.elapsed().as_secs_f64();
+    engine::over(&store).maintenance.maintain_all().await?;
     database.client().await.batch_execute("VACUUM ANALYZE").await?;
     let bytes = store.check(strata_core::store::CheckDepth::Quick).await?.bytes as f64 / turns as f64;
-    let engine = engine::over(&store);
+    let times = ask(&store, questions, Some(database.server().process())).await?;
+    store.close().await?;
+    Ok((times, Filled { rate, bytes }))
+}
+
+/// Asks questions of the measured user: with recall, and with the store's own text index.
+async fn ask(store: &Arc<dyn Store>, questions: usize, server: Option<u32>) -> Result<Times> {
+    let engine = engine::over(store);
     let user = fill::measured_user()?;
     let corpus = Corpus::new();
     let mut random = Random::new(99);
-    let mut times = Times { recall: Vec::new(), search: Vec::new(), cold: 0.0, filled, bytes };
+    let texts: Vec<String> = (0..=questions).map(|_| corpus.question(&mut random)).collect();
+    let mut times =
+        Times { recall: Vec::new(), search: Vec::new(), cold: 0.0, strata_cpu: 0.0, server_cpu: 0.0 };
     let mut found = 0;
-    for question in 0..=questions {
-        let text = corpus.question(&mut random);
+    let cpu = || -> Result<(f64, f64)> { Ok((cpu::own()?, server.map_or(Ok(0.0), cpu::of_family)?)) };
+    let mut before = cpu()?;
+    for (question, text) in texts.iter().enumerate() {
         let start = Instant::now();
         let recalled = engine.recall.ask(&user, &RecallRequest::new(text.clone())).await?;
         let took = start.elapsed().as_secs_f64() * 1000.0;
         found += recalled.items.len();
         if question == 0 {
             times.cold = took;
-            continue;
+            before = cpu()?;
+        } else {
+            times.recall.push(took);
         }
-        times.recall.push(took);
-        times.search.push(crate::search::ask(&store, &text).await?.0);
+    }
+    let after = cpu()?;
+    let a_recall = 1000.0 / questions as f64;
+    times.strata_cpu = (after.0 - before.0) * a_recall;
+    times.server_cpu = (after.1 - before.1) * a_recall;
+    for text in &texts {
+        times.search.push(crate::search::ask(store, text).await?.0);
     }
     ensure!(found > questions, "the questions find too little ({found} items) to measure anything");
-    store.close().await?;
     Ok(times)
 }

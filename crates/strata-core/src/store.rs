@@ -23,7 +23,7 @@ pub use change::{
 pub use in_memory::InMemoryStore;
 pub use query::{
     Hit, Item, ItemKinds, JobQuery, KeyQuery, MemoryQuery, MemorySelect, MetricQuery, Page, StoredVector,
-    SummaryQuery, TextMatch, TextQuery, TurnQuery,
+    SummaryQuery, TextMatch, TextQuery, TurnQuery, VectorQuery,
 };
 
 use crate::error::Result;
@@ -105,6 +105,13 @@ pub trait Store: Send + Sync + 'static {
     /// of the query; scores there are similarities from 0 to 1.
     async fn search(&self, user: &UserId, query: &TextQuery) -> Result<Vec<Hit>>;
 
+    /// The items that recall may see whose vectors are nearest to a vector, best first; scores are cosines, and items with
+    /// a cosine of 0 or less are left out. `None` if the store has no vector index of its own: the caller then compares the
+    /// vectors of [`Store::vectors_since`] itself.
+    async fn nearest(&self, _user: &UserId, _query: &VectorQuery) -> Result<Option<Vec<Hit>>> {
+        Ok(None)
+    }
+
     /// The items that changed after a revision: turns, memories and completed summaries, each once, as they are now, by
     /// the revision of their last change. Items of one revision come together, so the answer may be longer than `limit`.
     /// Destroyed items are not in the feed; [`Head::epoch`] rises instead.
@@ -122,7 +129,8 @@ pub trait Store: Send + Sync + 'static {
     /// The revision up to which a space has been worked through; 0 if it has not been begun.
     async fn progress(&self, user: &UserId, space: &str) -> Result<u64>;
 
-    /// Users whose revision is more than `gap` ahead of their progress in `space`, furthest behind first.
+    /// Users whose revision is more than `gap` ahead of their progress in `space`, furthest behind first. A store that is shared
+    /// by several processes may leave out, for some minutes, users that only other processes have written to.
     async fn behind(&self, space: &str, gap: u64, limit: u32) -> Result<Vec<UserId>>;
 
     /// The user's jobs, newest first.

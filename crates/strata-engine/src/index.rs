@@ -23,6 +23,7 @@ mod similar_words;
 #[cfg(test)]
 mod tests;
 mod user;
+mod vector_table;
 mod vocabulary;
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
@@ -32,6 +33,8 @@ use lru::LruCache;
 pub(crate) use document::{Doc, Document, Marks, Placement};
 pub(crate) use features::{TermHash, is_latin, question_terms, question_words, speaker, spoken, term_hash};
 pub(crate) use user::{UserIndex, is_indexed};
+
+use vector_table::VectorTables;
 
 pub use fingerprint::TextFingerprint;
 
@@ -56,6 +59,8 @@ pub(crate) struct Indexes {
     lexicon: Arc<dyn Lexicon>,
     budget: usize,
     users: Mutex<Users>,
+    /// The vectors of users who are too large for an index.
+    pub(crate) tables: VectorTables,
 }
 
 type Users = LruCache<UserId, CachedIndex>;
@@ -102,9 +107,10 @@ impl FreshIndex {
 }
 
 impl Indexes {
-    /// Creates a cache of indexes that take about `budget` bytes together.
+    /// Creates a cache of indexes that take about `budget` bytes together. Tables of vectors take as many at most.
     pub(crate) fn new(lexicon: Arc<dyn Lexicon>, budget: usize) -> Self {
-        Self { lexicon, budget, users: Mutex::new(LruCache::unbounded()) }
+        let tables = VectorTables::new(budget);
+        Self { lexicon, budget, users: Mutex::new(LruCache::unbounded()), tables }
     }
 
     /// The words and their vectors.
@@ -266,9 +272,10 @@ impl Indexes {
         }
     }
 
-    /// Drops the index of a user.
+    /// Drops the index and the vectors of a user.
     pub(crate) fn forget(&self, user: &UserId) {
         self.lock().pop(user);
+        self.tables.forget(user);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Users> {

@@ -26,6 +26,7 @@ mod request;
 mod rerank;
 mod serve;
 mod store_candidates;
+mod store_vectors;
 mod summaries;
 #[cfg(test)]
 pub(crate) mod tests;

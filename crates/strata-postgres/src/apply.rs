@@ -1,9 +1,11 @@
-//! Applying a change set in one transaction. Start reading at [`apply`].
+//! Applying a change set in one transaction. Start reading at [`Batches::apply`], then [`single`].
 //!
 //! The first statement raises the counters of the user's row, which also locks it: a user's writes wait for each other, in any
 //! process, and writes of different users do not.
 
+mod batch;
 mod change;
+mod commit;
 mod expect;
 mod forget;
 mod jobs;
@@ -17,6 +19,8 @@ use strata_core::store::{Applied, Change, ChangeSet, Idempotency};
 use strata_core::{Error, Result, UserId};
 use tokio_postgres::Client;
 
+pub(crate) use batch::Batches;
+use commit::{Commit, Evidence};
 pub(crate) use jobs::lease_job;
 
 use crate::connection::{Connections, Transaction};
@@ -25,27 +29,31 @@ use crate::row::{count, json, micros};
 use crate::sql::{args, execute, first, one};
 use crate::terms::Terms;
 
-/// Applies a change set. If the connection is lost before the commit, the whole is done again on another one; if it is lost
-/// during the commit, the server is asked whether the transaction was committed.
-pub(crate) async fn apply(connections: &Connections, user: &UserId, changes: &ChangeSet) -> Result<Done> {
-    let texts = Texts::of(user, changes);
+/// Applies a change set by itself. If the connection is lost before the commit, the whole is done again on another one; if it is
+/// lost during the commit, the server is asked whether the transaction was committed.
+async fn single(
+    connections: &Connections,
+    user: &UserId,
+    changes: &ChangeSet,
+    texts: &Texts,
+) -> Result<Done> {
     let mut retry = connections.retry();
     loop {
         let mut transaction = Transaction::new(connections.get().await?);
         let begin = connections.begin();
-        let (fault, xid) = match write(&mut transaction, &begin, user, changes, &texts).await {
+        let fault = match write(&mut transaction, &begin, user, changes, texts).await {
             Ok(Written::Replayed(applied)) => return Ok(Done { applied, wakes: false }),
-            Ok(Written::Ready { done, xid }) => match transaction.end("COMMIT").await {
+            Ok(Written::Ready { done, commit }) => match transaction.end("COMMIT").await {
                 Ok(()) => return Ok(done),
                 Err(fault) if fault.is_lost_connection() => {
-                    if is_committed(connections, xid).await? {
+                    if commit.is_done(connections).await? {
                         return Ok(done);
                     }
-                    (fault, Some(xid))
+                    fault
                 }
-                Err(fault) => (fault, Some(xid)),
+                Err(fault) => fault,
             },
-            Err(fault) => (fault, None),
+            Err(fault) => fault,
         };
         if !(fault.is_lost_connection() || fault.is_transient()) {
             if transaction.client().is_ok_and(|client| !client.is_closed()) {
@@ -54,36 +62,9 @@ pub(crate) async fn apply(connections: &Connections, user: &UserId, changes: &Ch
             return Err(fault.into());
         }
         drop(transaction);
-        tracing::debug!(?xid, "a write is tried again on another connection");
+        tracing::debug!("a write is tried again on another connection");
         if !retry.pause().await {
             return Err(fault.into());
-        }
-    }
-}
-
-/// Whether a transaction was committed whose answer was lost. A transaction that still runs is waited for.
-async fn is_committed(connections: &Connections, xid: i64) -> Result<bool> {
-    let unknown = || {
-        Error::unavailable(
-            "the connection to PostgreSQL was lost during a commit, and it cannot be told whether the data is stored; \
-             read before you try again",
-        )
-    };
-    let mut retry = connections.retry();
-    loop {
-        let status = connections
-            .read(|client| async move {
-                let row =
-                    one(&client, "SELECT pg_xact_status($1::text::xid8)", args![xid.to_string()]).await?;
-                Ok(row.try_get::<_, Option<String>>(0)?)
-            })
-            .await
-            .map_err(|error| unknown().with_source(error))?;
-        match status.as_deref() {
-            Some("committed") => return Ok(true),
-            Some("aborted") => return Ok(false),
-            Some(_) if retry.pause().await => {}
-            _ => return Err(unknown()),
         }
     }
 }
@@ -100,7 +81,7 @@ enum Written {
     /// An earlier call with the same key was answered.
     Replayed(Applied),
     /// The changes wait for the commit of their transaction.
-    Ready { done: Done, xid: i64 },
+    Ready { done: Done, commit: Commit },
 }
 
 async fn write(
@@ -111,7 +92,7 @@ async fn write(
     texts: &Texts,
 ) -> Outcome<Written> {
     let client = transaction.client()?;
-    let (mut writing, xid) = Writing::begin(client, begin, user, changes, texts).await?;
+    let (mut writing, commit) = Writing::begin(client, begin, user, changes, texts).await?;
     if let Some(idempotency) = &changes.idempotency
         && let Some(answer) = writing.earlier_answer(idempotency).await?
     {
@@ -128,7 +109,7 @@ async fn write(
         writing.keep_answer(idempotency).await?;
     }
     let done = Done { applied: writing.applied, wakes: writing.wakes };
-    Ok(Written::Ready { done, xid })
+    Ok(Written::Ready { done, commit })
 }
 
 /// The analysed texts of a change set. They are made before its transaction begins, because analysing takes longer than the
@@ -178,23 +159,26 @@ struct Writing<'a> {
 }
 
 impl<'a> Writing<'a> {
-    /// Begins the transaction, finds or makes the user's row and raises its counters, in one round trip. Also returns the
-    /// number of the transaction.
+    /// Begins the transaction, finds or makes the user's row and raises its counters, in one round trip. Also returns what
+    /// tells later whether the transaction was committed.
     async fn begin(
         client: &'a Client,
         begin: &str,
         user: &'a UserId,
         changes: &ChangeSet,
         texts: &Texts,
-    ) -> Outcome<(Self, i64)> {
+    ) -> Outcome<(Self, Commit)> {
         let raise = count(changes.changes.iter().map(change::items_changed).sum::<usize>() as u64)?;
-        let sql = "INSERT INTO users AS u (user_id, revision, writes, indexed_items, indexed_terms)
-                   VALUES ($1, $2, 1, $3, $4)
-                   ON CONFLICT (user_id) DO UPDATE SET revision = u.revision + $2, writes = u.writes + 1,
-                       indexed_items = u.indexed_items + $3, indexed_terms = u.indexed_terms + $4
-                   RETURNING revision, epoch, writes, pg_current_xact_id()::text::bigint";
+        let sql = format!(
+            "INSERT INTO users AS u (user_id, revision, writes, indexed_items, indexed_terms)
+             VALUES ($1, $2, 1, $3, $4)
+             ON CONFLICT (user_id) DO UPDATE SET revision = u.revision + $2, writes = u.writes + 1,
+                 indexed_items = u.indexed_items + $3, indexed_terms = u.indexed_terms + $4
+             RETURNING revision, epoch, writes, {}",
+            commit::COLUMNS
+        );
         let args = args![user.as_str(), raise, texts.items, texts.length];
-        let (begun, row) = tokio::join!(client.batch_execute(begin), one(client, sql, args));
+        let (begun, row) = tokio::join!(client.batch_execute(begin), one(client, &sql, args));
         begun?;
         let row = row?;
         let writing = Self {
@@ -207,7 +191,8 @@ impl<'a> Writing<'a> {
             applied: Applied::default(),
             wakes: false,
         };
-        Ok((writing, row.try_get(3)?))
+        let evidence = Evidence::of(user, changes);
+        Ok((writing, Commit { xid: row.try_get(3)?, server: row.try_get(4)?, evidence }))
     }
 
     /// The answer that was given under a key before.
@@ -217,15 +202,7 @@ impl<'a> Writing<'a> {
         let Some(row) = first(self.client, sql, args![self.name(), key.as_str()]).await? else {
             return Ok(None);
         };
-        if row.try_get::<_, i64>(0)?.cast_unsigned() != idempotency.fingerprint {
-            let message = format!("idempotency key `{key}` was used for another request; use a new key");
-            return Err(Error::conflict(message).into());
-        }
-        let answer: Applied = serde_json::from_str(row.try_get(1)?).map_err(|error| {
-            let message = format!("the answer kept in table `idempotency` under `{key}` cannot be read");
-            Error::internal(message).with_source(error)
-        })?;
-        Ok(Some(Applied { replayed: true, ..answer }))
+        replayed(idempotency, row.try_get(0)?, row.try_get(1)?).map(Some)
     }
 
     async fn keep_answer(&self, idempotency: &Idempotency) -> Outcome<()> {
@@ -244,6 +221,20 @@ impl<'a> Writing<'a> {
     fn name(&self) -> &'a str {
         self.user.as_str()
     }
+}
+
+/// The answer that was kept under a key, for a request with the same digest.
+fn replayed(idempotency: &Idempotency, fingerprint: i64, answer: &str) -> Outcome<Applied> {
+    let key = &idempotency.key;
+    if fingerprint.cast_unsigned() != idempotency.fingerprint {
+        let message = format!("idempotency key `{key}` was used for another request; use a new key");
+        return Err(Error::conflict(message).into());
+    }
+    let answer: Applied = serde_json::from_str(answer).map_err(|error| {
+        let message = format!("the answer kept in table `idempotency` under `{key}` cannot be read");
+        Error::internal(message).with_source(error)
+    })?;
+    Ok(Applied { replayed: true, ..answer })
 }
 
 fn unknown(what: &str, id: impl std::fmt::Display) -> Fault {

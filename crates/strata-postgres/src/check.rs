@@ -81,7 +81,7 @@ async fn exact(client: &Client) -> Outcome<[u64; 4]> {
 }
 
 /// The same numbers as the planner knows them, without reading the tables.
-async fn estimate(client: &Client) -> Outcome<[u64; 4]> {
+pub(crate) async fn estimate(client: &Client) -> Outcome<[u64; 4]> {
     let mut counts = [0; 4];
     for (count, table) in counts.iter_mut().zip(["users", "sessions", "turns", "memories"]) {
         let sql = "SELECT coalesce(sum(greatest(c.reltuples, 0)), 0)::bigint FROM pg_class c

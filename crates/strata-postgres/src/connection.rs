@@ -120,6 +120,15 @@ impl Connections {
         }
     }
 
+    /// Runs statements that may take any time, once.
+    pub(crate) async fn run_once<T, F>(&self, run: impl FnOnce(Connection) -> F) -> Result<T>
+    where
+        F: Future<Output = Outcome<T>> + Send,
+    {
+        let connection = Arc::new(self.get().await?);
+        Ok(run(connection).await?)
+    }
+
     /// Runs a read without waiting for a server that is away, for a caller that wants to know whether it is.
     pub(crate) async fn read_now<T, F>(&self, read: impl Fn(Connection) -> F) -> Result<T>
     where
@@ -131,16 +140,13 @@ impl Connections {
             return Err(closed());
         }
         let reading = async {
-            let connection = Arc::new(self.pool.get().await.map_err(|error| away().with_source(error))?);
-            match read(Arc::clone(&connection)).await {
-                // The pool may have given a connection that the server has closed in the meantime.
-                Err(fault) if fault.is_lost_connection() => {
-                    discard(connection);
-                    let connection =
-                        Arc::new(self.pool.get().await.map_err(|error| away().with_source(error))?);
-                    Ok(read(connection).await?)
+            loop {
+                let connection = Arc::new(self.pool.get().await.map_err(|error| away().with_source(error))?);
+                match read(Arc::clone(&connection)).await {
+                    // The pool may have given a connection that the server has closed in the meantime.
+                    Err(fault) if fault.is_lost_connection() => discard(connection),
+                    other => return Ok(other?),
                 }
-                other => Ok(other?),
             }
         };
         tokio::time::timeout(ANSWER_NOW, reading).await.map_err(|_| away())?

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use strata_core::{Error, Result};
 use tokio_postgres::Config;
-use tokio_postgres::config::SslMode;
+use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 
 /// How a store uses its database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub struct PostgresOptions {
     pub patience: Duration,
     /// A file with the certificates of the authorities to trust, instead of the usual public ones.
     pub root_certificates: Option<std::path::PathBuf>,
+    /// With pgvector, a user with more changes than this gets an approximate index of its vectors; 0 means never.
+    pub hnsw_from: u64,
 }
 
 impl PostgresOptions {
@@ -40,6 +42,9 @@ impl PostgresOptions {
     /// How long a call usually waits for a connection: a restart of the server takes a few seconds.
     pub const PATIENCE: Duration = Duration::from_secs(15);
 
+    /// The usual size from which a user's vectors are indexed: an exact search of as many takes about a quarter of a second.
+    pub const HNSW_FROM: u64 = 500_000;
+
     /// The usual settings for a database.
     pub fn new(address: Address) -> Self {
         Self {
@@ -50,6 +55,7 @@ impl PostgresOptions {
             statement_timeout: Self::STATEMENT_TIMEOUT,
             patience: Self::PATIENCE,
             root_certificates: None,
+            hnsw_from: Self::HNSW_FROM,
         }
     }
 }
@@ -106,6 +112,10 @@ impl FromStr for Address {
             return Err(Error::invalid(
                 "the address of the PostgreSQL store has no host; write `postgres://user@host/database`",
             ));
+        }
+        // Of several servers one is the primary, and only it can be written to.
+        if config.get_hosts().len() > 1 && config.get_target_session_attrs() == TargetSessionAttrs::Any {
+            config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
         if config.get_application_name().is_none() {
             config.application_name("strata");

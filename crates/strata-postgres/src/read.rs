@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::error::Outcome;
 use crate::row::{self, Cells, bound, micros};
-use crate::sql::{all, args, first, one};
+use crate::sql::{all, arg, args, first, one};
 
 pub(crate) async fn head(client: &Client, user: &UserId) -> Outcome<Head> {
     let sql = "SELECT user_id, revision, epoch, vectors FROM users WHERE user_id = $1";
@@ -186,16 +186,27 @@ pub(crate) async fn progress(client: &Client, user: &UserId, space: &str) -> Out
     }
 }
 
-pub(crate) async fn behind(client: &Client, space: &str, gap: u64, limit: u32) -> Outcome<Vec<UserId>> {
+/// The users that are more than `gap` behind, among all users or the given ones.
+pub(crate) async fn behind(
+    client: &Client,
+    space: &str,
+    among: Option<&[UserId]>,
+    gap: u64,
+    limit: u32,
+) -> Outcome<Vec<UserId>> {
     // A forgotten user keeps a row with its counters, and has nothing to work on.
-    let sql = "SELECT u.user_id FROM users u
-               LEFT JOIN progress p ON p.user_id = u.user_id AND p.space = $1
-               WHERE u.revision - coalesce(p.revision, 0) > $2
-                 AND (EXISTS (SELECT 1 FROM sessions s WHERE s.user_id = u.user_id)
-                      OR EXISTS (SELECT 1 FROM memories m WHERE m.user_id = u.user_id))
-               ORDER BY u.revision - coalesce(p.revision, 0) DESC, u.user_id LIMIT $3";
-    let read = |row: &tokio_postgres::Row| Cells::new("users", row).user(0);
-    all(client, sql, args![space, bound(gap), i64::from(limit)], read).await
+    let sql = format!(
+        "SELECT u.user_id FROM users u
+         LEFT JOIN progress p ON p.user_id = u.user_id AND p.space = $1
+         WHERE u.revision - coalesce(p.revision, 0) > $2 {}
+           AND (EXISTS (SELECT 1 FROM sessions s WHERE s.user_id = u.user_id)
+                OR EXISTS (SELECT 1 FROM memories m WHERE m.user_id = u.user_id))
+         ORDER BY u.revision - coalesce(p.revision, 0) DESC, u.user_id LIMIT $3",
+        if among.is_some() { "AND u.user_id = ANY ($4)" } else { "" }
+    );
+    let mut args = vec![arg(space), arg(bound(gap)), arg(i64::from(limit))];
+    args.extend(among.map(|users| arg(users.iter().map(UserId::as_str).collect::<Vec<_>>())));
+    all(client, &sql, &args, |row| Cells::new("users", row).user(0)).await
 }
 
 pub(crate) async fn jobs(client: &Client, user: &UserId, query: &JobQuery) -> Outcome<Vec<Job>> {

@@ -72,8 +72,14 @@ pub(crate) async fn migrate(client: &Client, partitions: u32) -> Outcome<u32> {
     }
 }
 
-async fn migrate_locked(client: &Client, partitions: u32) -> Outcome<u32> {
+/// Waits until no other process changes the tables. The lock ends with the transaction.
+pub(crate) async fn lock(client: &Client) -> Outcome<()> {
     execute(client, "SELECT pg_advisory_xact_lock($1)", args![LOCK]).await?;
+    Ok(())
+}
+
+async fn migrate_locked(client: &Client, partitions: u32) -> Outcome<u32> {
+    lock(client).await?;
     let (from, partitions) = match inspect(client).await? {
         Found::Empty => (0, partitions),
         Found::Store { version, partitions } => (version, partitions),

@@ -4,6 +4,7 @@
 //! items. The formula, its constants and its precision are those of the embedded store, so both give the same order.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use strata_core::UserId;
 use strata_core::store::{Hit, Item, TextMatch, TextQuery};
@@ -13,36 +14,44 @@ use tokio_postgres::{Client, Row};
 use uuid::Uuid;
 
 use crate::error::Outcome;
+use crate::extensions::Extensions;
 use crate::row::{self, micros};
-use crate::sql::{all, args, first, rows};
+use crate::sql::{all, arg, args, execute, first, rows};
 use crate::terms;
 
 /// The number of the user's newest turns, and of its newest memories, that are compared with a question word by word.
 const COMPARED: i64 = 10_000;
 
 /// The conditions under which a query sees a turn (`t`) and a memory (`m`): `$2` is the session and `$3` the moment.
-const VISIBLE_TURN: &str = "t.hidden_at IS NULL AND ($2::text IS NULL OR t.session = $2) \
+pub(crate) const VISIBLE_TURN: &str = "t.hidden_at IS NULL AND ($2::text IS NULL OR t.session = $2) \
      AND ($3::bigint IS NULL OR t.created_at <= $3)";
-const VISIBLE_MEMORY: &str = "($2::text IS NULL OR m.session IS NULL OR m.session = $2) \
+pub(crate) const VISIBLE_MEMORY: &str = "($2::text IS NULL OR m.session IS NULL OR m.session = $2) \
      AND (CASE WHEN $3::bigint IS NULL THEN m.valid_to IS NULL AND m.hidden_at IS NULL \
           ELSE m.recorded_at <= $3 AND (m.valid_to IS NULL OR m.valid_to > $3) \
               AND (m.hidden_at IS NULL OR m.hidden_at > $3) END)";
 
 /// The items that the query finds, best first. The caller has begun a snapshot.
-pub(crate) async fn search(client: &Client, user: &UserId, query: &TextQuery) -> Outcome<Vec<Hit>> {
+pub(crate) async fn search(
+    client: &Client,
+    user: &UserId,
+    query: &TextQuery,
+    extensions: Extensions,
+) -> Outcome<Vec<Hit>> {
     let found = match query.matching {
         TextMatch::Words => by_words(client, user, query).await?,
-        TextMatch::Similar { min_similarity } => similar(client, user, query, min_similarity).await?,
+        TextMatch::Similar { min_similarity } => {
+            similar(client, user, query, min_similarity, extensions).await?
+        }
     };
     load(client, user, found).await
 }
 
 /// A found item that is not read yet.
-struct Found {
-    score: f32,
-    created_at: i64,
-    is_turn: bool,
-    id: Uuid,
+pub(crate) struct Found {
+    pub(crate) score: f32,
+    pub(crate) created_at: i64,
+    pub(crate) is_turn: bool,
+    pub(crate) id: Uuid,
 }
 
 /// The items that share a term with the question, with their BM25 scores: `k1` is 1.2 and `b` 0.75, the defaults of Lucene and
@@ -107,58 +116,99 @@ async fn totals(client: &Client, user: &UserId) -> Outcome<Option<(f32, f32)>> {
     Ok(Some((items, (terms as f32 / items.max(1.0)).max(1.0))))
 }
 
-/// The items that hold the question or resemble it, among the user's newest.
-async fn similar(client: &Client, user: &UserId, query: &TextQuery, least: f32) -> Outcome<Vec<Found>> {
-    let mut found = Vec::new();
-    let session = query.session.as_ref().map(|session| session.as_str());
-    let args = args![user.as_str(), session, query.as_of.map(micros), COMPARED];
-    if query.kinds.turns {
-        let sql = format!(
-            "SELECT t.id, t.created_at, t.content FROM turns t WHERE t.user_id = $1 AND {VISIBLE_TURN}
-             ORDER BY t.created_at DESC LIMIT $4"
-        );
-        let rows = rows(client, &sql, args).await?;
-        compare(&rows, query, least, true, &mut found)?;
-    }
-    if query.kinds.memories {
-        let sql = format!(
-            "SELECT m.id, m.recorded_at, m.content FROM memories m WHERE m.user_id = $1 AND {VISIBLE_MEMORY}
-             ORDER BY m.recorded_at DESC LIMIT $4"
-        );
-        let rows = rows(client, &sql, args).await?;
-        compare(&rows, query, least, false, &mut found)?;
-    }
-    found.sort_unstable_by(best_first);
-    found.truncate(query.limit as usize);
-    Ok(found)
-}
-
-/// Adds those of the rows (id, time, content) that resemble the question.
-fn compare(
-    rows: &[Row],
+/// The items that hold the question or resemble it: among the user's newest, which Strata compares itself, and among the older
+/// ones with an index of trigrams.
+async fn similar(
+    client: &Client,
+    user: &UserId,
     query: &TextQuery,
     least: f32,
-    is_turn: bool,
-    found: &mut Vec<Found>,
-) -> Outcome<()> {
-    let words = SimilarWords::new(&query.text);
-    for row in rows {
-        let score = words.score(row.try_get(2)?);
-        if score > 0.0 && score >= least {
-            found.push(Found { score, created_at: row.try_get(1)?, is_turn, id: row.try_get(0)? });
+    extensions: Extensions,
+) -> Outcome<Vec<Found>> {
+    let Some((items, _)) = totals(client, user).await? else { return Ok(Vec::new()) };
+    let looks_up = extensions.trigrams && items > COMPARED as f32;
+    let tables = [
+        (query.kinds.turns, true, "turns t", "t.created_at", "t", VISIBLE_TURN),
+        (query.kinds.memories, false, "memories m", "m.recorded_at", "m", VISIBLE_MEMORY),
+    ];
+    let mut similar = Similar::new(query, least);
+    for (_, is_turn, from, time, name, visible) in tables.into_iter().filter(|table| table.0) {
+        let select = format!(
+            "SELECT {name}.id, {time}, {name}.content FROM {from} WHERE {name}.user_id = $1 AND {visible}"
+        );
+        let session = query.session.as_ref().map(|session| session.as_str());
+        let newest = format!("{select} ORDER BY {time} DESC LIMIT $4");
+        let mut args = vec![arg(user.as_str()), arg(session), arg(query.as_of.map(micros)), arg(COMPARED)];
+        similar.add(&rows(client, &newest, &args).await?, is_turn)?;
+        if looks_up {
+            let least = (least * ROUNDING).to_string();
+            let sql = "SELECT set_config('pg_trgm.strict_word_similarity_threshold', $1, true)";
+            execute(client, sql, args![least]).await?;
+            let mut any = vec![format!("{name}.content ILIKE $5")];
+            args.push(arg(similar.pattern()));
+            for (place, word) in similar.words.compared().iter().take(LOOKED_UP).enumerate() {
+                any.push(format!("{name}.content %>> ${}", place + 6));
+                args.push(arg(word.clone()));
+            }
+            let older = format!("{select} AND ({}) ORDER BY {time} DESC LIMIT $4", any.join(" OR "));
+            let older = rows(client, &older, &args).await?;
+            similar.add(&older, is_turn)?;
         }
     }
-    Ok(())
+    similar.found.sort_unstable_by(best_first);
+    similar.found.truncate(query.limit as usize);
+    Ok(similar.found)
+}
+
+/// The most words of a question that are looked up among the trigrams.
+const LOOKED_UP: usize = 8;
+
+/// `pg_trgm` computes with other roundings, so a little less is looked up and then compared exactly.
+const ROUNDING: f32 = 0.98;
+
+/// The items that resemble a question.
+struct Similar {
+    words: SimilarWords,
+    least: f32,
+    compared: HashSet<(bool, Uuid)>,
+    found: Vec<Found>,
+}
+
+impl Similar {
+    fn new(query: &TextQuery, least: f32) -> Self {
+        Self { words: SimilarWords::new(&query.text), least, compared: HashSet::new(), found: Vec::new() }
+    }
+
+    /// Adds those of the rows (id, time, content) that resemble the question.
+    fn add(&mut self, rows: &[Row], is_turn: bool) -> Outcome<()> {
+        for row in rows {
+            let id = row.try_get(0)?;
+            if !self.compared.insert((is_turn, id)) {
+                continue;
+            }
+            let score = self.words.score(row.try_get(2)?);
+            if score > 0.0 && score >= self.least {
+                self.found.push(Found { score, created_at: row.try_get(1)?, is_turn, id });
+            }
+        }
+        Ok(())
+    }
+
+    /// The pattern of texts that hold the question.
+    fn pattern(&self) -> String {
+        let escaped = self.words.folded().replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
+        format!("%{escaped}%")
+    }
 }
 
 /// Best first; of items with the same score the newest comes first.
-fn best_first(a: &Found, b: &Found) -> Ordering {
+pub(crate) fn best_first(a: &Found, b: &Found) -> Ordering {
     let newest = || (b.created_at, !b.is_turn, b.id).cmp(&(a.created_at, !a.is_turn, a.id));
     b.score.total_cmp(&a.score).then_with(newest)
 }
 
 /// Reads the found items whole.
-async fn load(client: &Client, user: &UserId, found: Vec<Found>) -> Outcome<Vec<Hit>> {
+pub(crate) async fn load(client: &Client, user: &UserId, found: Vec<Found>) -> Outcome<Vec<Hit>> {
     let ids = |is_turn: bool| -> Vec<Uuid> {
         found.iter().filter(|found| found.is_turn == is_turn).map(|found| found.id).collect()
     };

@@ -10,13 +10,19 @@ use strata_core::metric::RequestMetric;
 use strata_core::store::{
     Applied, ChangeSet, CheckDepth, Growth, Head, Health, Hit, Item, JobQuery, KeyQuery, LeaseRequest,
     MemoryQuery, MetricQuery, Page, Segment, SegmentSize, StoredVector, SummaryQuery, TextQuery, TurnQuery,
+    VectorQuery,
 };
 use strata_core::summary::Summary;
 use strata_core::{Memory, MemoryId, Result, Session, SessionId, Store, Turn, UserId};
 
-use crate::connection::{Connections, Transaction};
+use crate::apply::Batches;
+use crate::behind::Behind;
+use crate::connection::{Connection, Connections, Transaction};
 use crate::error::Outcome;
+use crate::extensions::{self, Extensions};
 use crate::options::PostgresOptions;
+use crate::replica::{Replica, Snapshot};
+use crate::vectors::{self, LargeUsers};
 use crate::wake::Wake;
 use crate::{apply, check, feed, read, schema, search};
 
@@ -25,7 +31,13 @@ pub struct PostgresStore {
     location: String,
     primary: Arc<Connections>,
     /// For the reads of recall, if there is a replica.
-    replica: Option<Connections>,
+    replica: Option<Replica>,
+    extensions: Extensions,
+    /// The size from which a user's vectors are indexed.
+    hnsw_from: u64,
+    large_users: LargeUsers,
+    behind: Behind,
+    batches: Batches,
     wake: Wake,
 }
 
@@ -34,25 +46,48 @@ impl PostgresStore {
     /// later Strata are refused and stay as they are.
     pub async fn open(options: PostgresOptions) -> Result<Self> {
         let primary = Arc::new(Connections::new(&options.address, &options)?);
-        let replica =
-            options.replica.as_ref().map(|address| Connections::new(address, &options)).transpose()?;
+        let replica = options.replica.as_ref().map(|address| Replica::new(address, &options)).transpose()?;
         let connection = primary.get().await?;
         check::settings(&connection).await?;
         schema::migrate(&connection, options.partitions.clamp(1, 1_024)).await?;
+        let extensions = extensions::prepare(&connection).await?;
         drop(connection);
-        let location = options.address.to_string();
+        let (location, hnsw_from) = (options.address.to_string(), options.hnsw_from);
         let wake = Wake::new(options, Arc::clone(&primary));
-        Ok(Self { location, primary, replica, wake })
+        let (large_users, behind) = (LargeUsers::default(), Behind::default());
+        let batches = Batches::new(Arc::clone(&primary));
+        Ok(Self { location, primary, replica, extensions, hnsw_from, large_users, behind, batches, wake })
     }
 
     /// How many connections this process holds.
     pub fn connections(&self) -> usize {
-        self.primary.open() + self.replica.as_ref().map_or(0, Connections::open)
+        self.primary.open() + self.replica.as_ref().map_or(0, Replica::open)
     }
 
-    /// The connections for reads that may be a moment old.
-    fn recall(&self) -> &Connections {
-        self.replica.as_ref().unwrap_or(&self.primary)
+    /// Runs a read that may be a moment old: on the replica, if there is one and it answers, else on the primary.
+    async fn recall<T, F>(&self, read: impl Fn(Connection) -> F) -> Result<T>
+    where
+        F: Future<Output = Outcome<T>> + Send,
+    {
+        if let Some(replica) = &self.replica
+            && let Some(result) = replica.read(Snapshot::Each, &read).await
+        {
+            return result;
+        }
+        self.primary.read(read).await
+    }
+
+    /// As [`PostgresStore::recall`], with all statements of the read in one snapshot.
+    async fn recall_snapshot<T, F>(&self, read: impl Fn(Connection) -> F) -> Result<T>
+    where
+        F: Future<Output = Outcome<T>> + Send,
+    {
+        if let Some(replica) = &self.replica
+            && let Some(result) = replica.read(Snapshot::One, &read).await
+        {
+            return result;
+        }
+        self.primary.read_snapshot(read).await
     }
 
     async fn lease(&self, request: &LeaseRequest) -> Outcome<Option<Job>> {
@@ -67,7 +102,8 @@ impl PostgresStore {
 #[async_trait]
 impl Store for PostgresStore {
     async fn apply(&self, user: &UserId, changes: ChangeSet) -> Result<Applied> {
-        let done = apply::apply(&self.primary, user, &changes).await?;
+        let done = self.batches.apply(user, changes).await?;
+        self.behind.note(user);
         if done.wakes {
             self.wake.tell();
         }
@@ -75,7 +111,7 @@ impl Store for PostgresStore {
     }
 
     async fn head(&self, user: &UserId) -> Result<Head> {
-        self.recall().read(|client| async move { read::head(&client, user).await }).await
+        self.recall(|client| async move { read::head(&client, user).await }).await
     }
 
     async fn session(&self, user: &UserId, session: &SessionId) -> Result<Option<Session>> {
@@ -103,23 +139,32 @@ impl Store for PostgresStore {
     }
 
     async fn search(&self, user: &UserId, query: &TextQuery) -> Result<Vec<Hit>> {
-        self.recall().read_snapshot(|client| async move { search::search(&client, user, query).await }).await
+        let extensions = self.extensions;
+        self.recall_snapshot(|client| async move { search::search(&client, user, query, extensions).await })
+            .await
+    }
+
+    async fn nearest(&self, user: &UserId, query: &VectorQuery) -> Result<Option<Vec<Hit>>> {
+        if !self.extensions.halfvec {
+            return Ok(None);
+        }
+        self.large_users.index(&self.primary, user, query, self.hnsw_from);
+        let found = self
+            .recall_snapshot(|client| async move { vectors::nearest(&client, user, query).await })
+            .await?;
+        Ok(Some(found))
     }
 
     async fn feed(&self, user: &UserId, after: u64, limit: u32) -> Result<Vec<(u64, Item)>> {
-        self.recall()
-            .read_snapshot(|client| async move { feed::feed(&client, user, after, limit).await })
-            .await
+        self.recall_snapshot(|client| async move { feed::feed(&client, user, after, limit).await }).await
     }
 
     async fn vectors_since(&self, user: &UserId, model: &str, after: u64) -> Result<Vec<StoredVector>> {
-        self.recall()
-            .read(|client| async move { feed::vectors_since(&client, user, model, after).await })
-            .await
+        self.recall(|client| async move { feed::vectors_since(&client, user, model, after).await }).await
     }
 
     async fn segments(&self, user: &UserId, space: &str, from: u64) -> Result<Vec<Segment>> {
-        self.recall().read(|client| async move { feed::segments(&client, user, space, from).await }).await
+        self.recall(|client| async move { feed::segments(&client, user, space, from).await }).await
     }
 
     async fn segment_sizes(&self, user: &UserId, space: &str) -> Result<Vec<SegmentSize>> {
@@ -131,7 +176,7 @@ impl Store for PostgresStore {
     }
 
     async fn behind(&self, space: &str, gap: u64, limit: u32) -> Result<Vec<UserId>> {
-        self.primary.read(|client| async move { read::behind(&client, space, gap, limit).await }).await
+        self.behind.users(&self.primary, space, gap, limit).await
     }
 
     async fn jobs(&self, user: &UserId, query: &JobQuery) -> Result<Vec<Job>> {

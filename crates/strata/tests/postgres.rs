@@ -16,14 +16,14 @@ use tokio::runtime::Runtime;
 struct Place {
     database: Database,
     folder: TempDir,
-    _runtime: Runtime,
+    runtime: Runtime,
 }
 
 impl Place {
     fn new() -> Self {
         let runtime = Runtime::new().unwrap();
         let database = runtime.block_on(test_server::database());
-        Self { database, folder: tempfile::tempdir().unwrap(), _runtime: runtime }
+        Self { database, folder: tempfile::tempdir().unwrap(), runtime }
     }
 
     fn serve(&self, name: &str) -> Server {
@@ -203,4 +203,43 @@ fn a_store_moves_to_postgres_and_back() {
     assert!(recorded.status.success(), "{}", show(&recorded));
     let other = strata().args(["migrate", back, &address]).current_dir(folder).output().unwrap();
     assert!(!other.status.success() && show(&other).contains("dock0"), "{}", show(&other));
+}
+
+#[test]
+fn a_migration_that_was_killed_is_continued() {
+    let place = Place::new();
+    let folder = place.folder.path();
+    let server = Server::start_on("sqlite:first.db", &folder.join("one.log"), &[]);
+    let mut client = server.client();
+    let texts: Vec<String> =
+        (0..100).map(|number| format!("entry {number} of the log of the ship")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    for number in 0..30 {
+        record(&mut client, &format!("watch{number}"), &texts);
+    }
+    server.stop();
+    let address = place.database.address();
+    let migrate = || {
+        let mut command = strata();
+        command.args(["migrate", "sqlite:first.db", &address, "--json"]).current_dir(folder);
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        command
+    };
+    // It is killed as soon as something has arrived.
+    let mut killed = migrate().spawn().unwrap();
+    place.runtime.block_on(async {
+        let sql = "SELECT count(*) FROM turns";
+        let database = place.database.client().await;
+        while database.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+            assert!(killed.try_wait().unwrap().is_none(), "the migration ended without a turn");
+        }
+    });
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let resumed = migrate().output().unwrap();
+    assert!(resumed.status.success(), "{}", show(&resumed));
+    let moved: Value = serde_json::from_slice(&resumed.stdout).unwrap();
+    assert_eq!((&moved["turns"], &moved["sessions"]), (&json!(3_000), &json!(30)), "{moved}");
+    let report = place.json(&["doctor", "--json"]);
+    assert_eq!((&report["ok"], &report["store"]["turns"]), (&json!(true), &json!(3_000)), "{report}");
 }

@@ -220,6 +220,7 @@ macro_rules! conformance_suite {
                 keeps_vectors_of_every_kind_of_item,
                 replaces_the_vector_of_the_same_model,
                 passes_over_items_that_do_not_exist,
+                finds_the_nearest_items_if_it_has_an_index,
             }
             feed {
                 tells_what_changed_after_a_revision,

@@ -8,7 +8,7 @@ use crate::job::JobStatus;
 use crate::memory::{Memory, MemoryKind};
 use crate::summary::{Strategy, Summary, SummaryStatus};
 use crate::turn::Turn;
-use crate::vector::ItemVector;
+use crate::vector::{ItemVector, Vector};
 
 /// A part of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,6 +129,23 @@ pub enum TextMatch {
         /// The least trigram similarity, from 0 to 1.
         min_similarity: f32,
     },
+}
+
+/// A search by a vector.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VectorQuery {
+    /// The model that made the vector; only vectors of the same model are compared.
+    pub model: String,
+    /// The vector of the question.
+    pub vector: Vector,
+    /// Only items of this session (and memories bound to none).
+    pub session: Option<SessionId>,
+    /// Which kinds of items; summaries are never found.
+    pub kinds: ItemKinds,
+    /// Only items that could be seen at this moment; `None` means now.
+    pub as_of: Option<Timestamp>,
+    /// The maximum number of items.
+    pub limit: u32,
 }
 
 /// Which kinds of items a search returns.

@@ -1,5 +1,6 @@
 //! However an index was built, it ranks like an index that is built from the store again.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -553,6 +554,36 @@ async fn the_stores_own_index_serves_large_users() {
     let recalled = bob.recall(&request).await;
     assert_eq!((recalled.path, recalled.fts_hits), (RetrievalPath::Fts, 4));
     assert!(recalled.trace.unwrap().candidates.iter().all(|candidate| candidate.terms.is_none()));
+}
+
+#[tokio::test]
+async fn vectors_take_part_for_large_users() {
+    let world = World::with(|settings| settings.recall.index_max_items = 1);
+    world.say_all("s", &["the trip went well", "the lamp is on", "tea"]).await;
+    let encoder = || MeanEncoder::local("mean", 64);
+    let engine = world.engine.clone().with_embedder(encoder());
+    let ask = async |question: &str| engine.recall.ask(&world.user, &ranking(question)).await.unwrap();
+    assert_eq!(ask("journey").await.vector_hits, 0, "nothing is embedded yet");
+    engine.maintenance.maintain_all().await.unwrap();
+    let recalled = ask("journey").await;
+    assert_eq!(
+        (contents(&recalled)[0].as_str(), recalled.path),
+        ("the trip went well", RetrievalPath::Vector)
+    );
+    assert!(recalled.vector_hits > 0);
+    // Words and vectors are fused, and each item is served once.
+    let recalled = ask("trip").await;
+    assert_eq!((contents(&recalled)[0].as_str(), recalled.path), ("the trip went well", RetrievalPath::Fts));
+    let distinct: HashSet<String> = contents(&recalled).into_iter().collect();
+    assert_eq!(distinct.len(), recalled.items.len());
+    // Another process, with tables of its own, embeds a turn.
+    world.say("t", "a trip by boat").await;
+    world.another_engine().with_embedder(encoder()).maintenance.maintain_all().await.unwrap();
+    let boat = "a trip by boat".to_owned();
+    assert!(contents(&ask("journey").await).contains(&boat));
+    // A destroyed item is gone from the table.
+    engine.sessions.delete(&world.user, &session("t")).await.unwrap();
+    assert!(!contents(&ask("journey").await).contains(&boat));
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@
 //! questions asked of their own conversation and of another one, which cannot answer them. `docs/recall.md` gives the
 //! features, the fit and what it reaches; `strata eval --foreign` measures it.
 
-use super::rank::{Ranked, ScoreParts};
+use super::rank::{LEXICAL_WEIGHT, Ranked, ScoreParts};
 
 /// The regression without an encoder.
 const BY_WORDS: WordModel = WordModel {
@@ -129,6 +129,12 @@ pub(super) fn by_coverage(covered: f32, question: QuestionShape) -> f32 {
     // Of the items that public questions find, BM25 gives about half of the share that is matched.
     let parts = ScoreParts { exact: covered, terms: covered / 2.0, ..ScoreParts::default() };
     probability(question.log_odds(covered, &parts))
+}
+
+/// The probability for an item of which the encoder's cosine and the covered share of the question are known.
+pub(super) fn by_encoder(cosine: f32, covered: f32, question: QuestionShape) -> f32 {
+    let parts = ScoreParts { encoder: Some(cosine), ..ScoreParts::default() };
+    probability(question.log_odds(cosine + LEXICAL_WEIGHT * covered, &parts))
 }
 
 fn probability(log_odds: f32) -> f32 {

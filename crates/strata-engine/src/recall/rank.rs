@@ -24,7 +24,7 @@ const MEAN_UNRELATED: f32 = 0.25;
 
 /// The weight of terms and words beside the encoder's cosine. For a message of more than [`LONG`] distinct words it grows
 /// with the logarithm of their number: one vector blurs several sentences, and words do not.
-const LEXICAL_WEIGHT: f32 = 0.35;
+pub(super) const LEXICAL_WEIGHT: f32 = 0.35;
 const LONG: f32 = 25.0;
 const LONG_GROWTH: f32 = 2.0;
 

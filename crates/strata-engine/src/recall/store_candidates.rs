@@ -25,7 +25,7 @@ use strata_language::cues;
 const STORE_STANDING: (f32, f32) = (6.0, 2.0);
 
 /// The search reads this many times the wanted number of hits, because some are excluded.
-const EXCLUDED_TIMES: usize = 4;
+pub(super) const EXCLUDED_TIMES: usize = 4;
 
 /// A hit, and whether it belongs to the user (and not to all users).
 pub(super) struct FoundHit {
@@ -100,10 +100,12 @@ impl CandidateSource for StoreSource<'_> {
     async fn candidates(&self, plan: &RecallPlan) -> Result<CandidateSet> {
         let found = self.search(plan.scope, plan.pool).await?;
         let in_session = self.lock().take();
-        Ok(match in_session {
+        let mut found = match in_session {
             Some(in_session) => prefer(found, in_session, plan.pool),
             None => found,
-        })
+        };
+        self.recall.add_nearest(&self.request, plan, &mut found).await?;
+        Ok(found)
     }
 }
 
@@ -130,13 +132,13 @@ fn prefer(mut found: CandidateSet, in_session: CandidateSet, pool: usize) -> Can
 const SCAN_GROWTH: u32 = 8;
 
 /// The terms of a question, to be found in the texts of hits.
-struct AskedTerms {
+pub(super) struct AskedTerms {
     terms: HashSet<TermHash>,
-    shape: QuestionShape,
+    pub(super) shape: QuestionShape,
 }
 
 impl AskedTerms {
-    fn new(question: &str) -> Self {
+    pub(super) fn new(question: &str) -> Self {
         let terms: HashSet<TermHash> = question_terms(question).into_iter().map(|(term, _)| term).collect();
         let shape = QuestionShape { words: terms.len(), latin: is_latin(question), searched_words: None };
         Self { terms, shape }
@@ -144,12 +146,17 @@ impl AskedTerms {
 
     /// The probability that a text helps, by the share of the terms that it has.
     fn probability(&self, text: &str) -> f32 {
+        by_coverage(self.covered(text), self.shape)
+    }
+
+    /// The share of the terms that a text has.
+    pub(super) fn covered(&self, text: &str) -> f32 {
         let found = question_terms(text).iter().filter(|(term, _)| self.terms.contains(term)).count();
-        by_coverage(found as f32 / self.terms.len().max(1) as f32, self.shape)
+        found as f32 / self.terms.len().max(1) as f32
     }
 }
 
-fn standing_at(place: usize) -> f32 {
+pub(super) fn standing_at(place: usize) -> f32 {
     let (height, fall) = STORE_STANDING;
     1.0 / (1.0 + (fall * (place as f32 + 1.0).ln() - height).exp())
 }
@@ -241,6 +248,6 @@ fn text_query(request: &RecallRequest, scope: Scope, matching: TextMatch, limit:
     }
 }
 
-fn candidate(hit: &Hit, relevance: f32) -> Candidate {
+pub(super) fn candidate(hit: &Hit, relevance: f32) -> Candidate {
     Candidate::unranked(hit.item.id(), hit.item.created_at().as_microsecond(), hit.score, relevance)
 }

@@ -12,6 +12,8 @@ const MIN_WORD_CHARS: usize = 3;
 /// A question, ready to be compared with many texts.
 pub struct SimilarWords {
     folded: String,
+    /// The compared words, and their trigrams in the same order.
+    compared: Vec<String>,
     words: Vec<Trigrams>,
     /// The best similarity of each word seen so far: ten thousand texts have ten times more words than distinct words.
     known: RefCell<HashMap<Box<str>, f32>>,
@@ -23,12 +25,23 @@ impl SimilarWords {
         let folded = fold(question);
         let distinct: HashSet<&str> = words(&folded).collect();
         let telling = |word: &&&str| word.chars().count() >= MIN_WORD_CHARS && !is_stop_word(word);
-        let mut words: Vec<Trigrams> =
-            distinct.iter().filter(telling).map(|word| Trigrams::of(word)).collect();
-        if words.is_empty() {
-            words = distinct.iter().map(|word| Trigrams::of(word)).collect();
+        let mut compared: Vec<String> =
+            distinct.iter().filter(telling).map(|word| (*word).to_owned()).collect();
+        if compared.is_empty() {
+            compared = distinct.iter().map(|word| (*word).to_owned()).collect();
         }
-        Self { folded, words, known: RefCell::default() }
+        let words = compared.iter().map(|word| Trigrams::of(word)).collect();
+        Self { folded, compared, words, known: RefCell::default() }
+    }
+
+    /// The words of the question that are compared, for a store that looks similar words up in an index of its own.
+    pub fn compared(&self) -> &[String] {
+        &self.compared
+    }
+
+    /// The question as it is looked for in a text.
+    pub fn folded(&self) -> &str {
+        &self.folded
     }
 
     /// The score of a text, from 0 to 1: 1 if it contains the question as a substring, otherwise the similarity of the most

@@ -7,6 +7,7 @@ use strata_core::store::AppendedTurn;
 use strata_core::summary::Summary;
 use strata_core::turn::{Hidden, NewTurn};
 use strata_core::{Error, RequestId, SessionId, TurnId};
+use tokio_postgres::Client;
 use uuid::Uuid;
 
 use super::{Writing, unknown};
@@ -19,16 +20,75 @@ use crate::terms::Terms;
 const INSERT_TURNS: &str = "INSERT INTO turns (user_id, session, revision, seq, id, created_at, hidden_at, hidden_reason, role, \
          token_count, name, metadata, content, follows, interrupted, truncated, tool_calls, tool_call_id, failed, \
          input_tokens, output_tokens, high_value, agent, memories_in_session, memory_metadata, terms, length) \
-     SELECT $1, $2, $3, seq, id, created_at, hidden_at, hidden_reason, role, token_count, name, metadata, content, \
-         follows, interrupted, truncated, tool_calls, tool_call_id, failed, input_tokens, output_tokens, high_value, \
-         agent, memories_in_session, memory_metadata, terms::tsvector, length \
-     FROM unnest($4::bigint[], $5::uuid[], $6::bigint[], $7::bigint[], $8::text[], $9::text[], $10::bigint[], \
-         $11::text[], $12::text[], $13::text[], $14::bigint[], $15::boolean[], $16::boolean[], $17::text[], \
-         $18::text[], $19::boolean[], $20::bigint[], $21::bigint[], $22::boolean[], $23::text[], $24::smallint[], \
-         $25::text[], $26::text[], $27::integer[]) \
-     AS new (seq, id, created_at, hidden_at, hidden_reason, role, token_count, name, metadata, content, follows, \
-         interrupted, truncated, tool_calls, tool_call_id, failed, input_tokens, output_tokens, high_value, agent, \
-         memories_in_session, memory_metadata, terms, length)";
+     SELECT user_id, session, revision, seq, id, created_at, hidden_at, hidden_reason, role, token_count, name, metadata, \
+         content, follows, interrupted, truncated, tool_calls, tool_call_id, failed, input_tokens, output_tokens, \
+         high_value, agent, memories_in_session, memory_metadata, terms::tsvector, length \
+     FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::uuid[], $6::bigint[], $7::bigint[], $8::text[], \
+         $9::text[], $10::bigint[], $11::text[], $12::text[], $13::text[], $14::bigint[], $15::boolean[], \
+         $16::boolean[], $17::text[], $18::text[], $19::boolean[], $20::bigint[], $21::bigint[], $22::boolean[], \
+         $23::text[], $24::smallint[], $25::text[], $26::text[], $27::integer[]) \
+     AS new (user_id, session, revision, seq, id, created_at, hidden_at, hidden_reason, role, token_count, name, metadata, \
+         content, follows, interrupted, truncated, tool_calls, tool_call_id, failed, input_tokens, output_tokens, \
+         high_value, agent, memories_in_session, memory_metadata, terms, length)";
+
+/// A turn with all that its row needs.
+pub(super) struct PlacedTurn<'a> {
+    pub(super) user: &'a str,
+    pub(super) session: &'a str,
+    pub(super) revision: i64,
+    pub(super) seq: i64,
+    pub(super) turn: &'a NewTurn,
+    pub(super) terms: &'a Terms,
+}
+
+/// Inserts turns of any users and sessions.
+pub(super) async fn insert_turns(client: &Client, turns: &[PlacedTurn<'_>]) -> Outcome<()> {
+    fn each<'a, T>(turns: &'a [PlacedTurn<'a>], value: impl Fn(&'a NewTurn) -> T) -> Vec<T> {
+        turns.iter().map(|placed| value(placed.turn)).collect()
+    }
+    let bound = |turn: &NewTurn| {
+        let owner = &turn.notes.owner;
+        i16::from(owner.in_session) + i16::from(owner.in_session && owner.apart)
+    };
+    let follows = each(turns, |turn| follows(turn.notes.follows)).into_iter().collect::<Outcome<Vec<_>>>()?;
+    let tool_calls =
+        each(turns, |turn| list(&turn.notes.tool_calls)).into_iter().collect::<Outcome<Vec<_>>>()?;
+    let args = args![
+        turns.iter().map(|placed| placed.user).collect::<Vec<_>>(),
+        turns.iter().map(|placed| placed.session).collect::<Vec<_>>(),
+        turns.iter().map(|placed| placed.revision).collect::<Vec<_>>(),
+        turns.iter().map(|placed| placed.seq).collect::<Vec<_>>(),
+        each(turns, |turn| turn.id.0),
+        each(turns, |turn| micros(turn.created_at)),
+        each(turns, |turn| turn.hidden.map(|hidden| micros(hidden.at))),
+        each(turns, |turn| turn.hidden.map(|hidden| hidden.reason.as_str())),
+        each(turns, |turn| turn.role.as_str()),
+        each(turns, |turn| i64::from(turn.token_count)),
+        each(turns, |turn| turn.name.as_deref()),
+        each(turns, |turn| metadata(&turn.metadata)),
+        each(turns, |turn| turn.content.as_str()),
+        follows,
+        each(turns, |turn| turn.notes.interrupted),
+        each(turns, |turn| turn.notes.truncated),
+        tool_calls,
+        each(turns, |turn| turn.notes.tool_call_id.as_deref()),
+        each(turns, |turn| turn.notes.failed),
+        each(turns, |turn| turn.notes.usage.input.map(i64::from)),
+        each(turns, |turn| turn.notes.usage.output.map(i64::from)),
+        each(turns, |turn| turn.notes.high_value),
+        each(turns, |turn| turn.notes.owner.agent.as_deref()),
+        each(turns, bound),
+        each(turns, |turn| metadata(&turn.notes.owner.metadata)),
+        turns.iter().map(|placed| placed.terms.vector.as_str()).collect::<Vec<_>>(),
+        turns.iter().map(|placed| placed.terms.length).collect::<Vec<_>>(),
+    ];
+    execute(client, INSERT_TURNS, args).await.map_err(|fault| {
+        let ids: Vec<String> = turns.iter().take(3).map(|placed| format!("`{}`", placed.turn.id)).collect();
+        fault
+            .or_conflict(|| format!("one of the turns {} exists already; give it another id", ids.join(", ")))
+    })?;
+    Ok(())
+}
 
 impl Writing<'_> {
     pub(super) async fn append(
@@ -41,68 +101,14 @@ impl Writing<'_> {
         if turns.is_empty() {
             return Ok(());
         }
-        let places: Vec<i64> = (first..).take(turns.len()).collect();
-        self.insert_turns(session, turns, terms, &places).await?;
-        let appended = turns.iter().zip(places);
-        self.applied
-            .turns
-            .extend(appended.map(|(turn, seq)| AppendedTurn { id: turn.id, seq: seq.cast_unsigned() }));
-        Ok(())
-    }
-
-    async fn insert_turns(
-        &self,
-        session: &SessionId,
-        turns: &[NewTurn],
-        terms: &[Terms],
-        places: &[i64],
-    ) -> Outcome<()> {
-        fn each<'a, T>(turns: &'a [NewTurn], value: impl Fn(&'a NewTurn) -> T) -> Vec<T> {
-            turns.iter().map(value).collect()
-        }
-        let follows: Vec<Option<i64>> =
-            turns.iter().map(|turn| follows(turn.notes.follows)).collect::<Outcome<_>>()?;
-        let tool_calls: Vec<Option<String>> =
-            turns.iter().map(|turn| list(&turn.notes.tool_calls)).collect::<Outcome<_>>()?;
-        let bound = |turn: &NewTurn| {
-            let owner = &turn.notes.owner;
-            i16::from(owner.in_session) + i16::from(owner.in_session && owner.apart)
-        };
-        let args = args![
-            self.name(),
-            session.as_str(),
-            self.revision,
-            places.to_vec(),
-            each(turns, |turn| turn.id.0),
-            each(turns, |turn| micros(turn.created_at)),
-            each(turns, |turn| turn.hidden.map(|hidden| micros(hidden.at))),
-            each(turns, |turn| turn.hidden.map(|hidden| hidden.reason.as_str())),
-            each(turns, |turn| turn.role.as_str()),
-            each(turns, |turn| i64::from(turn.token_count)),
-            each(turns, |turn| turn.name.as_deref()),
-            each(turns, |turn| metadata(&turn.metadata)),
-            each(turns, |turn| turn.content.as_str()),
-            follows,
-            each(turns, |turn| turn.notes.interrupted),
-            each(turns, |turn| turn.notes.truncated),
-            tool_calls,
-            each(turns, |turn| turn.notes.tool_call_id.as_deref()),
-            each(turns, |turn| turn.notes.failed),
-            each(turns, |turn| turn.notes.usage.input.map(i64::from)),
-            each(turns, |turn| turn.notes.usage.output.map(i64::from)),
-            each(turns, |turn| turn.notes.high_value),
-            each(turns, |turn| turn.notes.owner.agent.as_deref()),
-            each(turns, bound),
-            each(turns, |turn| metadata(&turn.notes.owner.metadata)),
-            terms.iter().map(|terms| terms.vector.as_str()).collect::<Vec<_>>(),
-            terms.iter().map(|terms| terms.length).collect::<Vec<_>>(),
-        ];
-        execute(self.client, INSERT_TURNS, args).await.map_err(|fault| {
-            let ids: Vec<String> = turns.iter().take(3).map(|turn| format!("`{}`", turn.id)).collect();
-            fault.or_conflict(|| {
-                format!("one of the turns {} exists already; give it another id", ids.join(", "))
-            })
-        })?;
+        let (user, session, revision) = (self.name(), session.as_str(), self.revision);
+        let placed: Vec<PlacedTurn<'_>> = (first..)
+            .zip(turns.iter().zip(terms))
+            .map(|(seq, (turn, terms))| PlacedTurn { user, session, revision, seq, turn, terms })
+            .collect();
+        insert_turns(self.client, &placed).await?;
+        let appended = placed.iter().map(|placed| (placed.turn.id, placed.seq.cast_unsigned()));
+        self.applied.turns.extend(appended.map(|(id, seq)| AppendedTurn { id, seq }));
         Ok(())
     }
 

@@ -26,6 +26,8 @@ pub struct Postgres {
     pub replica: Option<Address>,
     /// A file with the certificates of the authorities to trust.
     pub root_certificates: Option<PathBuf>,
+    /// The size from which a user's vectors are indexed, with pgvector.
+    pub hnsw_from: u64,
 }
 
 impl Default for Postgres {
@@ -39,6 +41,7 @@ impl Default for Postgres {
             patience: PostgresOptions::PATIENCE,
             replica: None,
             root_certificates: None,
+            hnsw_from: PostgresOptions::HNSW_FROM,
         }
     }
 }
@@ -59,6 +62,7 @@ impl Postgres {
             statement_timeout: self.statement_timeout,
             patience: self.patience,
             root_certificates: self.root_certificates.clone(),
+            hnsw_from: self.hnsw_from,
         })
     }
 

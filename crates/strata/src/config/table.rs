@@ -156,6 +156,8 @@ pub(super) const GROUPS: &[(&str, &[Entry])] = &[
         entry("postgres.root_certificates", |c| optional_text(&mut c.postgres.root_certificates),
             "a PEM file with the certificate authorities to trust, for `sslmode=require`")
             .default("the public authorities"),
+        entry("postgres.hnsw_from", |c| number(&mut c.postgres.hnsw_from, 0..=1_000_000_000),
+            "with pgvector, a user with more changes than this gets an approximate index (HNSW) of its vectors; 0 means never"),
     ]),
     ("Upstream and proxy", &[
         entry("upstream", |c| upstreams(&mut c.server.proxy),

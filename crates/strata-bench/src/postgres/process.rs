@@ -1,0 +1,96 @@
+//! Processes that append to one database at the same time. The first half of this file runs in the measuring process, the second
+//! in each of those that it starts.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use strata_core::Store;
+use strata_postgres::test_server::Database;
+use strata_postgres::{PostgresOptions, PostgresStore};
+
+use crate::{append, cpu};
+
+/// What several processes reached together.
+pub(super) struct Run {
+    /// Turns a second.
+    pub(super) rate: f64,
+    /// The connections that they held at the end.
+    pub(super) connections: usize,
+    /// The processor time of a turn in the processes and in the server, in milliseconds.
+    pub(super) strata_cpu: f64,
+    pub(super) server_cpu: f64,
+}
+
+/// Lets processes append `turns` turns of `writers` writers in all.
+pub(super) fn run(
+    database: &Database,
+    processes: usize,
+    writers: usize,
+    turns: usize,
+    series: u64,
+) -> Result<Run> {
+    let writers = (writers / processes).max(1);
+    let each = turns / processes / writers * writers;
+    let mut children = Vec::new();
+    for process in 0..processes {
+        let numbers = [writers, each, series as usize + process].map(|number| number.to_string());
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(["--binary", "", "--out", "", "--append-to", &database.address()])
+            .args(numbers)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let lines = BufReader::new(child.stdout.take().context("the output is piped")?).lines();
+        children.push((child, lines));
+    }
+    for (_, lines) in &mut children {
+        ensure!(next(lines)? == "ready", "a process did not begin");
+    }
+    let server = database.server().process();
+    let server_before = cpu::of_family(server)?;
+    let start = Instant::now();
+    for (child, _) in &mut children {
+        child.stdin.take().context("the input is piped")?.write_all(b"go\n")?;
+    }
+    let (mut connections, mut strata_cpu) = (0, 0.0);
+    for (_, lines) in &mut children {
+        connections += next(lines)?.parse::<usize>()?;
+        strata_cpu += next(lines)?.parse::<f64>()?;
+    }
+    let turns = (each * processes) as f64;
+    let rate = turns / start.elapsed().as_secs_f64();
+    for (mut child, _) in children {
+        end(&mut child)?;
+    }
+    let server_cpu = cpu::of_family(server)? - server_before;
+    let a_turn = |seconds: f64| seconds * 1000.0 / turns;
+    Ok(Run { rate, connections, strata_cpu: a_turn(strata_cpu), server_cpu: a_turn(server_cpu) })
+}
+
+fn next(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> Result<String> {
+    Ok(lines.next().context("a process ended early")??)
+}
+
+fn end(child: &mut Child) -> Result<()> {
+    ensure!(child.wait()?.success(), "a process failed");
+    Ok(())
+}
+
+/// One of the processes: prepares, says so, and appends when it is told to. Prints the number of its connections and its
+/// processor time.
+pub(crate) async fn append(address: &str, numbers: &[String]) -> Result<()> {
+    let numbers: Vec<usize> = numbers.iter().map(|number| number.parse()).collect::<Result<_, _>>()?;
+    let [writers, turns, series] = numbers[..] else { anyhow::bail!("three numbers are needed") };
+    let postgres = Arc::new(PostgresStore::open(PostgresOptions::new(address.parse()?)).await?);
+    let store: Arc<dyn Store> = Arc::clone(&postgres) as Arc<dyn Store>;
+    let changes = append::prepare(writers, turns, series as u64)?;
+    println!("ready");
+    std::io::stdin().lock().read_line(&mut String::new())?;
+    let before = cpu::own()?;
+    append::apply_each(&[store], changes).await?;
+    println!("{}\n{}", postgres.connections(), cpu::own()? - before);
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! The store with pgvector and without it, and the search for misspelled words with `pg_trgm` and without it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test's own functions")]
+
+use strata_core::store::conformance::fixture::*;
+use strata_core::store::{Change, ItemKinds, VectorQuery, conformance};
+use strata_core::vector::{ItemVector, Vector};
+use strata_core::{ItemId, Store};
+use strata_postgres::test_server::{Database, Server, database};
+use strata_postgres::{PostgresOptions, PostgresStore};
+
+async fn has(database: &Database, sql: &str) -> bool {
+    database.client().await.query_one(&format!("SELECT EXISTS ({sql})"), &[]).await.unwrap().get(0)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pgvector_finds_the_nearest_items() {
+    let database = Server::start_with_pgvector().database().await;
+    let column = "SELECT 1 FROM pg_attribute WHERE attrelid = 'vectors'::regclass AND attname = 'embedding'";
+    assert!(has(&database, column).await);
+    let store = database.open().await;
+    conformance::vectors::keeps_vectors_of_every_kind_of_item(&store).await;
+    let other = database.server().another_database().await;
+    conformance::vectors::finds_the_nearest_items_if_it_has_an_index(&other.open().await).await;
+    // Without pg_trgm the newest items are compared in Strata.
+    append(&store, &ann(), "s", &["a marvellous lighthouse"]).await;
+    assert_eq!(found(&store, &ann(), &similar("lighthuose", 0.3)).await, ["a marvellous lighthouse"]);
+
+    // A very large user gets an index, which is found by its plan and finds the same.
+    let options = PostgresOptions { hnsw_from: 10, ..database.options() };
+    let store = PostgresStore::open(options).await.unwrap();
+    let texts: Vec<String> = (0..200).map(|number| format!("note {number}")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let turns = append(&store, &bob(), "s", &texts).await;
+    let angle = |number: usize| [(number as f32 * 0.01).cos(), (number as f32 * 0.01).sin()];
+    let vectors = turns.iter().enumerate().map(|(number, turn)| ItemVector {
+        item: ItemId::Turn(*turn),
+        model: "it's \\ a model".to_owned(),
+        vector: Vector::quantise(&angle(number)),
+    });
+    apply(&store, &bob(), Change::PutVectors(vectors.collect())).await;
+    let query = VectorQuery {
+        model: "it's \\ a model".to_owned(),
+        vector: Vector::quantise(&angle(70)),
+        session: None,
+        kinds: ItemKinds::ALL,
+        as_of: None,
+        limit: 3,
+    };
+    let exact = store.nearest(&bob(), &query).await.unwrap().unwrap();
+    let index = "SELECT 1 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+                 WHERE c.relname LIKE 'vectors_hnsw_%' AND i.indisvalid";
+    while !has(&database, index).await {
+        tokio::task::yield_now().await;
+    }
+    let indexed = store.nearest(&bob(), &query).await.unwrap().unwrap();
+    let texts = |hits: &[strata_core::store::Hit]| -> Vec<String> {
+        hits.iter().map(|hit| hit.item.content().to_owned()).collect()
+    };
+    assert_eq!((exact.len(), texts(&exact)[0].as_str()), (3, "note 70"));
+    assert_eq!(texts(&indexed)[0], "note 70");
+}
+
+#[tokio::test]
+async fn without_pgvector_strata_compares_vectors_itself() {
+    let database = database().await;
+    let store = database.open().await;
+    let query = VectorQuery {
+        model: "model".to_owned(),
+        vector: Vector::quantise(&[1.0]),
+        session: None,
+        kinds: ItemKinds::ALL,
+        as_of: None,
+        limit: 3,
+    };
+    assert_eq!(store.nearest(&ann(), &query).await.unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn trigrams_find_misspelled_words_in_old_items() {
+    let database = database().await;
+    let store = database.open().await;
+    append(&store, &ann(), "s", &["the marvellous lighthouse of Rozewie", "我们去年去了西湖"]).await;
+    add(&store, &ann(), memory("the user collects barometers")).await;
+    let filler: Vec<String> = (0..500).map(|number| format!("note {number}")).collect();
+    let filler: Vec<&str> = filler.iter().map(String::as_str).collect();
+    for number in 0..21 {
+        append(&store, &ann(), &format!("filler{number}"), &filler).await;
+    }
+    // The items above are the oldest, because the fixture gives every item the same time; move them back.
+    let client = database.client().await;
+    let older = "UPDATE turns SET created_at = created_at - 1000000 WHERE session = 's'";
+    client.batch_execute(older).await.unwrap();
+    let look = async |text: &str| found(&store, &ann(), &similar(text, 0.3)).await;
+    assert_eq!(look("lighthuose").await, ["the marvellous lighthouse of Rozewie"]);
+    assert_eq!(look("barometter").await, ["the user collects barometers"]);
+    assert_eq!(look("西湖").await, ["我们去年去了西湖"]);
+    assert_eq!(look("xx%_yy").await, Vec::<String>::new());
+    client.batch_execute("DROP INDEX turns_trigrams").await.unwrap();
+    let made = "SELECT 1 FROM pg_class WHERE relname = 'turns_trigrams'";
+    assert!(!has(&database, made).await);
+    // The next process makes the index again.
+    let store = database.open().await;
+    assert!(has(&database, made).await);
+    assert_eq!(found(&store, &ann(), &similar("lighthuose", 0.3)).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_locale_without_letters_and_a_role_without_rights_still_work() {
+    let database = Server::start_with_c_locale().database().await;
+    let store = database.open().await;
+    append(&store, &ann(), "s", &["我们去年去了西湖"]).await;
+    assert_eq!(found(&store, &ann(), &similar("西湖", 0.3)).await, ["我们去年去了西湖"]);
+
+    // A role that owns a schema and may not create extensions.
+    let client = database.client().await;
+    let sql = "CREATE ROLE guest LOGIN; CREATE SCHEMA guest AUTHORIZATION guest;
+               DROP EXTENSION pg_trgm CASCADE; DROP EXTENSION btree_gin CASCADE";
+    client.batch_execute(sql).await.unwrap();
+    let address =
+        database.address().replace("test@", "guest@").replace("?", "?options=-csearch_path%3Dguest&");
+    let options = PostgresOptions { partitions: 2, ..PostgresOptions::new(address.parse().unwrap()) };
+    let store = PostgresStore::open(options).await.unwrap();
+    append(&store, &ann(), "s", &["a marvellous lighthouse"]).await;
+    assert_eq!(found(&store, &ann(), &similar("lighthuose", 0.3)).await, ["a marvellous lighthouse"]);
+    assert!(!has(&database, "SELECT 1 FROM pg_extension WHERE extname = 'pg_trgm'").await);
+}
