@@ -11,7 +11,7 @@ use std::process::Command;
 
 use support::{Apis, Server, venv};
 
-/// The number of cases per operation: with the other phases, about a minute. There is one worker, because with two the seed
+/// The number of cases per operation: with the other phases, about two minutes. There is one worker, because with two the seed
 /// does not fix the order.
 const EXAMPLES: &str = "100";
 
