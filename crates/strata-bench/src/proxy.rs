@@ -1,15 +1,16 @@
 //! Chats through the proxy, compared with the same chats sent directly to the model: the time that memory adds to a request,
-//! plain and streamed, and the cost of five hundred concurrent streams.
+//! plain and streamed, and the cost of five hundred concurrent streams, in the API of each provider.
 //!
 //! The model is scripted and answers at once, in this process. A real model takes hundreds of milliseconds, which hide the time
 //! to store the question. So the figures here are the maximum that memory can add.
 
+mod dialect;
 mod model;
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -21,6 +22,7 @@ use crate::recall::{BUILTIN, WORDS, questions};
 use crate::report::{Report, Target, median, p99};
 use crate::server::Served;
 use crate::vectors::{builtin, embedded};
+use dialect::Dialect;
 use model::Model;
 
 const ROUNDS: usize = 3;
@@ -47,18 +49,25 @@ pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
         let settings = [format!("upstream=http://{}/v1", model.address())];
         let served = Served::start_with(&binary, &store, WORDS, &settings)?;
         served.wait_until_ready()?;
-        let chats =
+        let limits =
             Chats { most_median: Some(MOST_MEDIAN), most_p99: Some(MOST_P99), ..Chats::new(&asked, "plain") };
-        added(&model, &served, &chats, report).await?;
-        let streams = Chats { name: "first byte of a stream", is_stream: true, ..chats };
-        added(&model, &served, &streams, report).await?;
+        for dialect in Dialect::ALL {
+            let name = format!("plain, {}", dialect.name());
+            added(&model, &served, &Chats { name: &name, dialect, ..limits }, report).await?;
+            let name = format!("first byte of a stream, {}", dialect.name());
+            added(&model, &served, &Chats { name: &name, dialect, is_stream: true, ..limits }, report)
+                .await?;
+        }
         model.think(THINKING);
         let few = Chats::new(&asked[..asked.len() / 10], "plain, a model that takes 100 ms");
         added(&model, &served, &few, report).await?;
         let few = Chats { name: "first byte, a model that takes 100 ms", is_stream: true, ..few };
         added(&model, &served, &few, report).await?;
         model.think(Duration::ZERO);
-        many_streams(&model, &served, count, report).await
+        for dialect in Dialect::ALL {
+            many_streams((&model, &served), dialect, count, report).await?;
+        }
+        Ok(())
     })
 }
 
@@ -67,6 +76,7 @@ pub(crate) fn measure(bench: &mut Bench, report: &mut Report) -> Result<()> {
 struct Chats<'a> {
     asked: &'a [String],
     name: &'a str,
+    dialect: Dialect,
     is_stream: bool,
     /// The turns of the user.
     turns: usize,
@@ -76,7 +86,8 @@ struct Chats<'a> {
 
 impl<'a> Chats<'a> {
     fn new(asked: &'a [String], name: &'a str) -> Self {
-        Self { asked, name, is_stream: false, turns: MEASURED_TURNS, most_median: None, most_p99: None }
+        let (dialect, turns) = (Dialect::ChatCompletions, MEASURED_TURNS);
+        Self { asked, name, dialect, is_stream: false, turns, most_median: None, most_p99: None }
     }
 }
 
@@ -101,18 +112,18 @@ fn measure_encoder(bench: &mut Bench, asked: &[String], report: &mut Report) -> 
 
 /// The time that the proxy adds to a chat: the differences of the medians and of the 99th percentiles, in the best round.
 async fn added(model: &Model, served: &Served, chats: &Chats<'_>, report: &mut Report) -> Result<()> {
-    let Chats { asked, name, is_stream, turns, most_median, most_p99 } = *chats;
+    let Chats { asked, name, dialect, is_stream, turns, most_median, most_p99 } = *chats;
     let mut best: Option<(f64, f64, f64)> = None;
     for round in 0..ROUNDS {
         let mut direct = Connection::open(model.address()).await?;
         let mut proxied = Connection::open(served.address()).await?;
         // The first question loads the user's index into memory.
-        proxied.chat(&asked[0], &format!("warm {round} {name}"), is_stream).await?;
+        proxied.chat(dialect, &asked[0], &format!("warm {round} {name}"), is_stream).await?;
         let (mut without, mut with) = (Vec::new(), Vec::new());
         for (number, question) in asked.iter().enumerate() {
             let session = format!("{name} {round} {number}");
-            without.push(direct.chat(question, &session, is_stream).await?);
-            with.push(proxied.chat(question, &session, is_stream).await?);
+            without.push(direct.chat(dialect, question, &session, is_stream).await?);
+            with.push(proxied.chat(dialect, question, &session, is_stream).await?);
         }
         let figures = (
             median(&mut with) - median(&mut without),
@@ -132,7 +143,12 @@ async fn added(model: &Model, served: &Served, chats: &Chats<'_>, report: &mut R
 }
 
 /// Holds many streams open at once until all of them have begun, and then reads them to the end.
-async fn many_streams(model: &Model, served: &Served, streams: usize, report: &mut Report) -> Result<()> {
+async fn many_streams(
+    (model, served): (&Model, &Served),
+    dialect: Dialect,
+    streams: usize,
+    report: &mut Report,
+) -> Result<()> {
     let before = served.resident_megabytes()?;
     model.hold();
     let mut tasks = JoinSet::new();
@@ -140,8 +156,8 @@ async fn many_streams(model: &Model, served: &Served, streams: usize, report: &m
         let address = served.address().to_owned();
         tasks.spawn(async move {
             let mut connection = Connection::open(&address).await?;
-            let session = format!("one of many {number}");
-            connection.chat("what did we say about the garden", &session, true).await
+            let session = format!("one of many {} {number}", dialect.name());
+            connection.chat(dialect, "what did we say about the garden", &session, true).await
         });
     }
     model.wait_for(streams).await?;
@@ -155,13 +171,14 @@ async fn many_streams(model: &Model, served: &Served, streams: usize, report: &m
         }
     }
     report.add(
-        format!("{streams} streams at once: errors"),
+        format!("{streams} streams at once, {}: errors", dialect.name()),
         f64::from(errors),
         "",
         Some(Target::AtMost(0.0)),
     );
     let bytes = (held - before) * 1e6 / streams as f64;
-    report.add(format!("{streams} streams at once: added memory a stream"), bytes / 1e3, "kB", None);
+    let name = format!("{streams} streams at once, {}: added memory a stream", dialect.name());
+    report.add(name, bytes / 1e3, "kB", None);
     Ok(())
 }
 
@@ -181,12 +198,18 @@ impl Connection {
     }
 
     /// Sends a chat, and returns the milliseconds to the end of the answer, or to the first event of a stream.
-    async fn chat(&mut self, question: &str, session: &str, is_stream: bool) -> Result<f64> {
+    async fn chat(
+        &mut self,
+        dialect: Dialect,
+        question: &str,
+        session: &str,
+        is_stream: bool,
+    ) -> Result<f64> {
         let user = measured_user()?;
-        let message = json!({ "role": "user", "content": question });
-        let body = json!({ "model": "m", "messages": [message], "stream": is_stream }).to_string();
+        let body = dialect.request(question, is_stream).to_string();
+        let path = dialect.path();
         let request = format!(
-            "POST /v1/chat/completions HTTP/1.1\r\nHost: {}\r\nX-Strata-User: {user}\r\nX-Strata-Session: {session}\r\n\
+            "POST {path} HTTP/1.1\r\nHost: {}\r\nX-Strata-User: {user}\r\nX-Strata-Session: {session}\r\n\
              Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             self.host,
             body.len()
@@ -202,7 +225,8 @@ impl Connection {
             if self.stream.read_buf(&mut self.rest).await? == 0 {
                 anyhow::bail!("the connection ended before the answer did");
             }
-            if first.is_none() && holds(&self.rest, b"data: ") {
+            if first.is_none() && find(&self.rest, b"\r\n\r\n").is_some_and(|head| self.rest.len() > head + 4)
+            {
                 first = Some(start.elapsed());
             }
         }

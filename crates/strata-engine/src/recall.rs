@@ -40,7 +40,7 @@ use std::sync::Arc;
 use strata_core::error::Result;
 use strata_core::id::{RequestId, UserId};
 use strata_core::ports::{Clock, Compute, Embedder, IdSource, Reranker, Timer, TokenCounter};
-use strata_core::store::Store;
+use strata_core::store::{Head, Store};
 
 use strata_language::content::is_courtesy;
 
@@ -140,8 +140,12 @@ impl Recall {
 
     /// Brings a user's index up to date, so that the next recall only has to rank.
     pub(crate) async fn freshen(&self, user: &UserId) -> Result<()> {
+        self.freshen_to(user, self.store.head(user).await?).await
+    }
+
+    /// As [`Recall::freshen`], up to a head that was read just now.
+    pub(crate) async fn freshen_to(&self, user: &UserId, head: Head) -> Result<()> {
         let Some(indexes) = &self.indexes else { return Ok(()) };
-        let head = self.store.head(user).await?;
         if head.revision <= self.settings.index_max_items {
             let model = self.embedder.as_ref().map(|embedder| embedder.model());
             indexes.fresh(self.store.as_ref(), self.compute.as_ref(), user, head, model).await?;

@@ -1,46 +1,82 @@
 //! The one HTTP client: model endpoints, downloads and the proxy's upstream are called with it, over `http://` and
-//! `https://`.
+//! `https://`, directly or through an HTTP proxy.
 //!
-//! It builds connections and nothing else. Timeouts of a whole call, retries and error texts belong to the callers.
+//! It builds connections and nothing else. Timeouts of a whole call, retries and error texts belong to the callers. It reads
+//! no environment variables: [`Transport`] says how a server is reached.
 
+mod authorities;
+mod connector;
+mod proxy;
+
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Body;
-use hyper::header::{HeaderValue, InvalidHeaderValue};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper::header::{HeaderValue, InvalidHeaderValue, PROXY_AUTHORIZATION};
+use hyper::http::uri::Scheme;
+use hyper::{HeaderMap, Request, Uri};
+use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy;
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
-/// How long a server may take to accept a connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+pub use authorities::Authorities;
+use connector::Connector;
+pub use proxy::{Proxy, ProxyError};
 
 /// How long a connection is kept for the next request. Servers close theirs after a minute or so, and a request that meets
 /// a closing connection is lost.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(50);
 
+/// How a server is reached.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Transport {
+    /// The HTTP proxy in front of the server; without one, the connection is direct.
+    pub proxy: Option<Proxy>,
+    /// The certificate authorities that are trusted beside the public ones.
+    pub authorities: Authorities,
+}
+
 /// A client that keeps connections open between requests. It is cheap to clone.
-pub type Client<B> = legacy::Client<HttpsConnector<HttpConnector>, B>;
+#[derive(Clone)]
+pub struct Client<B> {
+    pool: legacy::Client<HttpsConnector<Connector>, B>,
+    /// The credentials for the proxy.
+    credentials: Option<HeaderValue>,
+}
 
 /// A client with a pool of connections of its own. Certificates are checked against a list inside the binary, so that it
-/// works in a bare container too.
-pub fn client<B>() -> Client<B>
+/// works in a bare container too, and against the authorities of `transport`.
+pub fn client<B>(transport: &Transport) -> Client<B>
 where
     B: Body<Data: Send> + Send,
 {
-    let mut connector = HttpConnector::new();
-    connector.enforce_http(false);
-    connector.set_nodelay(true);
-    connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
-    let connector = HttpsConnectorBuilder::new()
-        .with_webpki_roots()
-        .https_or_http()
-        .enable_http1()
-        .wrap_connector(connector);
-    legacy::Client::builder(TokioExecutor::new())
+    let tls = Arc::new(transport.authorities.client_config());
+    let connector = HttpsConnector::from((Connector::new(transport.proxy.as_ref(), &tls), tls));
+    let pool = legacy::Client::builder(TokioExecutor::new())
         .pool_idle_timeout(IDLE_TIMEOUT)
         .pool_timer(TokioTimer::new())
-        .build(connector)
+        .build(connector);
+    Client { pool, credentials: transport.proxy.as_ref().and_then(Proxy::credentials) }
+}
+
+impl<B> Client<B>
+where
+    B: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + Unpin + 'static,
+{
+    /// Sends a request. The answer begins when the result resolves.
+    pub fn request(&self, mut request: Request<B>) -> legacy::ResponseFuture {
+        self.authorize(request.uri().clone(), request.headers_mut());
+        self.pool.request(request)
+    }
+}
+
+impl<B> Client<B> {
+    /// A proxy reads the head of a plain request, and only that: in a tunnel, the credentials would reach the server.
+    fn authorize(&self, uri: Uri, headers: &mut HeaderMap) {
+        if let Some(credentials) = self.credentials.as_ref().filter(|_| uri.scheme() == Some(&Scheme::HTTP)) {
+            headers.insert(PROXY_AUTHORIZATION, credentials.clone());
+        }
+    }
 }
 
 /// The value of an `Authorization` header that carries a key. Logs do not show it.

@@ -17,6 +17,7 @@ use async_trait::async_trait;
 use hyper::StatusCode;
 use strata_core::ports::{ChatAnswer, ChatModel, ChatRequest, Spent, TokenCounter};
 use strata_core::{Error, Result};
+use strata_http::Transport;
 use tokio::time::Instant;
 
 use crate::http::{Answer, HttpClient};
@@ -43,6 +44,8 @@ pub struct ChatOptions {
     pub tries: u32,
     /// The wait before the first retry.
     pub first_wait: Duration,
+    /// How the server is reached.
+    pub transport: Transport,
     /// Counts tokens if the server does not report them.
     pub counter: Arc<dyn TokenCounter>,
 }
@@ -50,7 +53,8 @@ pub struct ChatOptions {
 impl ChatOptions {
     /// The default options: no key, a limit of one minute, four tries.
     pub fn new(counter: Arc<dyn TokenCounter>) -> Self {
-        Self { key: None, timeout: Duration::from_secs(60), tries: 4, first_wait: FIRST_WAIT, counter }
+        let (timeout, transport) = (Duration::from_secs(60), Transport::default());
+        Self { key: None, timeout, tries: 4, first_wait: FIRST_WAIT, transport, counter }
     }
 }
 
@@ -79,7 +83,7 @@ impl OpenAiChat {
             base => format!("{base}/v1/chat/completions"),
         };
         Ok(Self {
-            client: HttpClient::new(options.timeout),
+            client: HttpClient::through(&options.transport, options.timeout),
             url,
             model: model.to_owned(),
             options,

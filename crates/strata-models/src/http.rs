@@ -7,6 +7,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use strata_core::{Error, Result};
+use strata_http::Transport;
 
 /// The maximum size of an answer in bytes: a batch of a thousand embeddings is about 30 MB of JSON.
 const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
@@ -31,7 +32,12 @@ pub(crate) struct Answer {
 impl HttpClient {
     /// A client whose calls fail after `timeout` without an answer.
     pub fn new(timeout: Duration) -> Self {
-        Self { client: strata_http::client(), timeout }
+        Self::through(&Transport::default(), timeout)
+    }
+
+    /// A client that reaches servers in this way.
+    pub(crate) fn through(transport: &Transport, timeout: Duration) -> Self {
+        Self { client: strata_http::client(transport), timeout }
     }
 
     /// Posts JSON and reads the complete answer.

@@ -41,3 +41,4 @@ pub use settings::{
     ModelPattern, NameSources, ProxySettings, Reach, Secret, Settings, UpstreamApi, UpstreamSettings,
     UpstreamUrl,
 };
+pub use strata_http::{Authorities, ProxyError, Transport};

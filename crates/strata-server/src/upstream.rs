@@ -1,5 +1,6 @@
 //! The state of the proxy: the connections to the upstream, and the data kept for sessions between two requests.
 
+mod background;
 mod choice;
 mod paths;
 mod secrets;
@@ -18,13 +19,14 @@ use axum::http::header::{
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
-
+use strata_http::Proxy;
 use tokio::sync::Semaphore;
 
 use crate::cookies::without_cookies;
 use crate::error::{ApiError, chain};
 use crate::keys::{API_KEY, AZURE_KEY, Identity};
 use crate::settings::{ProxySettings, Secret, UpstreamApi, UpstreamSettings, UpstreamUrl};
+pub(crate) use background::{BackgroundId, BackgroundReplies};
 pub(crate) use choice::{Asked, Upstreams};
 pub(crate) use paths::with_plain_path;
 use secrets::{remove_keys, without_keys};
@@ -56,6 +58,8 @@ pub(crate) struct ProxyState {
     pub(crate) upstreams: Upstreams,
     pub(crate) histories: PromptHistories,
     pub(crate) unnamed: UnnamedClients,
+    /// Replies that clients will fetch later.
+    pub(crate) background: BackgroundReplies,
     /// Each recording holds a permit. If all are free, nothing is being recorded.
     pub(crate) recordings: Arc<Semaphore>,
     /// What could not be recorded yet.
@@ -68,13 +72,16 @@ impl ProxyState {
             upstreams: Upstreams::new(settings),
             histories: PromptHistories::default(),
             unnamed: UnnamedClients::default(),
+            background: BackgroundReplies::default(),
             recordings: Arc::new(Semaphore::new(MAX_RECORDINGS as usize)),
             spill: Spill::new(settings.spill.clone()),
         }
     }
 
-    /// Waits until all exchanges that have passed are recorded, at most for this time.
+    /// Waits until all exchanges that have passed are recorded, at most for this time. Replies that nobody has fetched are
+    /// given up.
     pub(crate) async fn finish(&self, most: Duration) {
+        self.background.give_up();
         if tokio::time::timeout(most, self.recordings.acquire_many(MAX_RECORDINGS)).await.is_err() {
             tracing::error!("some replies could not be recorded before the server stopped");
         }
@@ -88,6 +95,7 @@ pub(crate) struct Upstream {
     pub(crate) api: UpstreamApi,
     client: strata_http::Client<Body>,
     url: UpstreamUrl,
+    proxy: Option<Proxy>,
     key: Option<Secret>,
     timeout: Duration,
 }
@@ -103,9 +111,17 @@ pub(crate) enum AnswerUse {
 
 impl Upstream {
     fn new(number: usize, settings: &UpstreamSettings, timeout: Duration) -> Self {
-        let UpstreamSettings { url, key, api, .. } = settings.clone();
+        let UpstreamSettings { url, key, api, transport, .. } = settings.clone();
         let timeout = settings.timeout.unwrap_or(timeout);
-        Self { number, api, client: strata_http::client(), url, key, timeout }
+        Self {
+            number,
+            api,
+            client: strata_http::client(&transport),
+            url,
+            proxy: transport.proxy,
+            key,
+            timeout,
+        }
     }
 
     /// The longest pause between two pieces of an answer.
@@ -133,9 +149,10 @@ impl Upstream {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => {
                 tracing::warn!(error = %chain(&error), "the upstream cannot be reached");
+                let (url, proxy) = (&self.url, self.proxy.as_ref());
+                let through = proxy.map(|proxy| format!(" through the proxy `{proxy}`")).unwrap_or_default();
                 let message = format!(
-                    "the upstream `{}` cannot be reached; see that it runs and that `upstream` is right",
-                    self.url
+                    "the upstream `{url}` cannot be reached{through}; see that it runs and that `upstream` is right"
                 );
                 Err(ApiError::new(StatusCode::BAD_GATEWAY, "upstream_unreachable", message).retryable())
             }

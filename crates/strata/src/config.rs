@@ -232,22 +232,21 @@ impl Config {
         let Some(upstream) = proxy.upstream_of(&self.upstream_model) else { return Ok(None) };
         let url = format!("{}/chat/completions", upstream.url);
         let timeout = upstream.timeout.unwrap_or(proxy.upstream_timeout);
-        self.open_ai(&url, &self.upstream_model, upstream.key.as_ref(), timeout).map(Some)
+        let options =
+            ChatOptions { transport: upstream.transport, ..self.chat_options(upstream.key, timeout) };
+        OpenAiChat::new(&url, &self.upstream_model, options).map(Some)
     }
 
     /// The model that learns; `None` for the rules.
     pub fn learn_model(&self) -> Result<Option<OpenAiChat>> {
         let LearnModel::Remote { url, model } = self.learning.model() else { return Ok(None) };
-        self.open_ai(&url, &model, self.learning.key.as_ref(), self.learning.timeout).map(Some)
+        let options = self.chat_options(self.learning.key.clone(), self.learning.timeout);
+        OpenAiChat::new(&url, &model, options).map(Some)
     }
 
-    fn open_ai(&self, url: &str, model: &str, key: Option<&Secret>, timeout: Duration) -> Result<OpenAiChat> {
+    fn chat_options(&self, key: Option<Secret>, timeout: Duration) -> ChatOptions {
         let key = key.map(|key| key.expose().to_owned());
-        OpenAiChat::new(
-            url,
-            model,
-            ChatOptions { key, timeout, ..ChatOptions::new(Arc::new(self.tokenizer)) },
-        )
+        ChatOptions { key, timeout, ..ChatOptions::new(Arc::new(self.tokenizer)) }
     }
 }
 

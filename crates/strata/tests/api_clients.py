@@ -19,6 +19,20 @@ import openai  # noqa: E402
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
+IMAGE_URL = "data:image/png;base64," + PIXEL
+
+
+def fails(call, *words):
+    """A call that must fail, with these words in its error."""
+    try:
+        call()
+    except Exception as error:  # noqa: BLE001
+        said = f"{type(error).__name__} {error}"
+        assert all(word in said for word in words), said
+    else:
+        raise AssertionError(f"{words} must raise")
+
+
 def headers(name, session):
     return {"X-Strata-User": name, "X-Strata-Session": session}
 
@@ -45,7 +59,7 @@ def responses():
     items.append({"type": "function_call_output", "call_id": call.call_id, "output": "sunny"})
     answer = client("tools").responses.create(model="m", input=items, tools=[tool])
     assert answer.output_text == "reply to call weather", answer.output
-    image = {"type": "input_image", "image_url": "data:image/png;base64," + PIXEL}
+    image = {"type": "input_image", "image_url": IMAGE_URL}
     content = [{"type": "input_text", "text": "what is this"}, image]
     answer = client("image").responses.create(model="m", input=[{"role": "user", "content": content}])
     assert answer.output_text == "reply to what is this"
@@ -56,6 +70,12 @@ def responses():
     else:
         raise AssertionError("status 429 must raise")
     client("asked").responses.delete(final.id)
+    # A response that works in the background is fetched until it has ended, and once more.
+    made = client("background").responses.create(model="m", input="take your time", background=True)
+    assert made.status == "queued", made
+    fetched = [client("background").responses.retrieve(made.id) for _ in range(4)]
+    assert [one.status for one in fetched] == ["in_progress", "completed", "completed", "completed"], fetched
+    assert fetched[-1].output_text == "reply to take your time", fetched[-1]
 
 
 def anthropics():
@@ -124,6 +144,10 @@ def agents():
     assert asyncio.run(run("told", "my canoe is called Heron")) == "reply to my canoe is called Heron"
     assert asyncio.run(run("asked", "what is my canoe called")) == "reply to what is my canoe called"
     assert asyncio.run(run("tools", "call weather")) == "reply to call weather"
+    content = [{"type": "input_text", "text": "what is this"}, {"type": "input_image", "image_url": IMAGE_URL}]
+    items = [{"role": "user", "content": content}]
+    assert asyncio.run(run("image", items)) == "reply to what is this"
+    fails(lambda: asyncio.run(run("errors", "fail 422")), "422", "as asked")
 
 
 def litellms():
@@ -144,42 +168,133 @@ def litellms():
         assert answer == "reply to my canoe is called Heron", (model, answer)
         answer = ask(model, kind + "-asked", "what is my canoe called", api_base=base, stream=True)
         assert answer == "reply to what is my canoe called", (model, answer)
+        tool = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}
+        messages = [{"role": "user", "content": "call weather"}]
+        more = {"model": model, "api_base": base, "api_key": KEY, "tools": [tool]}
+        more["extra_headers"] = headers("litellm", kind + "-tools")
+        reply = litellm.completion(messages=messages, **more).choices[0].message
+        call = reply.tool_calls[0]
+        assert call.function.name == "weather" and "Lisbon" in call.function.arguments, call
+        messages += [reply.model_dump(), {"role": "tool", "tool_call_id": call.id, "content": "sunny"}]
+        answer = litellm.completion(messages=messages, **more).choices[0].message.content
+        assert answer == "reply to call weather", (model, answer)
+        content = [{"type": "text", "text": "what is this"}, {"type": "image_url", "image_url": {"url": IMAGE_URL}}]
+        answer = ask(model, kind + "-image", content, api_base=base)
+        assert answer == "reply to what is this", (model, answer)
+        fails(lambda: ask(model, kind + "-errors", "fail 422", api_base=base, num_retries=0), "as asked")
 
 
 def pydantic_ai():
-    from pydantic_ai import Agent
+    import base64
+
+    from pydantic_ai import Agent, BinaryContent
+    from pydantic_ai.models.anthropic import AnthropicModel
     from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
     from pydantic_ai.providers.openai import OpenAIProvider
+
+    def by_anthropic(session):
+        client = anthropic.AsyncAnthropic(
+            base_url=ROOT, api_key=KEY, default_headers=headers("pydantic", session), max_retries=0
+        )
+        return AnthropicModel("m", provider=AnthropicProvider(anthropic_client=client))
 
     def by_openai(kind):
         def model(session):
-            client = openai.AsyncOpenAI(base_url=URL, api_key=KEY, default_headers=headers("pydantic", session))
+            client = openai.AsyncOpenAI(base_url=URL, api_key=KEY, default_headers=headers("pydantic", session), max_retries=0)
             return kind("m", provider=OpenAIProvider(openai_client=client))
 
         return model
 
-    kinds = [("responses", by_openai(OpenAIResponsesModel)), ("chat", by_openai(OpenAIChatModel))]
+    kinds = [
+        ("responses", by_openai(OpenAIResponsesModel)),
+        ("chat", by_openai(OpenAIChatModel)),
+        ("anthropic", by_anthropic),
+    ]
+    image = BinaryContent(base64.b64decode(PIXEL), media_type="image/png")
+
+    def weather(place: str) -> str:
+        """The weather of a place."""
+        return "sunny"
+
     for name, model in kinds:
         told = Agent(model(name + "-told"), instructions="be brief").run_sync("my canoe is called Heron")
         assert told.output == "reply to my canoe is called Heron", (name, told.output)
         asked = Agent(model(name + "-asked")).run_sync("what is my canoe called")
         assert asked.output == "reply to what is my canoe called", (name, asked.output)
+        called = Agent(model(name + "-tools"), tools=[weather]).run_sync("call weather")
+        assert called.output == "reply to call weather", (name, called.output)
+        seen = Agent(model(name + "-image")).run_sync(["what is this", image])
+        assert seen.output == "reply to what is this", (name, seen.output)
+        fails(lambda: Agent(model(name + "-errors")).run_sync("fail 422"), "422", "as asked")
 
 
 def langchain():
+    from langchain_core.messages import HumanMessage, ToolMessage
     from langchain_openai import ChatOpenAI
+
+    def weather(place: str) -> str:
+        """The weather of a place."""
+        return "sunny"
 
     for by_responses in [True, False]:
         def model(session):
             name = headers("langchain", f"{session}-{by_responses}")
             return ChatOpenAI(
-                base_url=URL, api_key=KEY, model="m", default_headers=name, use_responses_api=by_responses
+                base_url=URL, api_key=KEY, model="m", default_headers=name, use_responses_api=by_responses, max_retries=0
             )
 
         told = model("told").invoke("my canoe is called Heron")
         assert told.text == "reply to my canoe is called Heron", told
         words = "".join(chunk.text for chunk in model("asked").stream("what is my canoe called"))
         assert words == "reply to what is my canoe called", words
+        tools = model("tools").bind_tools([weather])
+        asked = [HumanMessage("call weather")]
+        reply = tools.invoke(asked)
+        assert reply.tool_calls[0]["args"] == {"place": "Lisbon"}, reply
+        result = ToolMessage("sunny", tool_call_id=reply.tool_calls[0]["id"])
+        assert tools.invoke([*asked, reply, result]).text == "reply to call weather"
+        content = [{"type": "text", "text": "what is this"}, {"type": "image_url", "image_url": {"url": IMAGE_URL}}]
+        assert model("image").invoke([HumanMessage(content)]).text == "reply to what is this"
+        fails(lambda: model("errors").invoke("fail 422"), "422", "as asked")
+
+
+def llama_index():
+    from llama_index.core.llms import ChatMessage, ImageBlock, TextBlock
+    from llama_index.core.tools import FunctionTool
+    from llama_index.llms.openai import OpenAIResponses
+    from llama_index.llms.openai_like import OpenAILike
+
+    def weather(place: str) -> str:
+        """The weather of a place."""
+        return "sunny"
+
+    def chat(session):
+        return OpenAILike(
+            model="m", api_base=URL, api_key=KEY, is_chat_model=True, is_function_calling_model=True, max_retries=0,
+            default_headers=headers("llama-index", session),
+        )
+
+    def by_responses(session):
+        return OpenAIResponses(
+            model="gpt-4o", api_base=URL, api_key=KEY, max_retries=0, default_headers=headers("llama-index", session)
+        )
+
+    for name, model in [("chat", chat), ("responses", by_responses)]:
+        told = model(name + "-told").chat([ChatMessage(role="user", content="my canoe is called Heron")])
+        assert told.message.content == "reply to my canoe is called Heron", told
+        asked = [ChatMessage(role="user", content="what is my canoe called")]
+        *_, last = model(name + "-asked").stream_chat(asked)
+        assert last.message.content == "reply to what is my canoe called", last
+        tool = FunctionTool.from_defaults(fn=weather)
+        called = model(name + "-tools").chat_with_tools([tool], user_msg="call weather")
+        call = model(name + "-tools").get_tool_calls_from_response(called)[0]
+        assert (call.tool_name, call.tool_kwargs) == ("weather", {"place": "Lisbon"}), call
+        blocks = [TextBlock(text="what is this"), ImageBlock(url=IMAGE_URL)]
+        seen = model(name + "-image").chat([ChatMessage(role="user", blocks=blocks)])
+        assert seen.message.content == "reply to what is this", seen
+        failing = [ChatMessage(role="user", content="fail 422")]
+        fails(lambda: model(name + "-errors").chat(failing), "422", "as asked")
 
 
 def instructors():
@@ -189,16 +304,23 @@ def instructors():
     class Weather(BaseModel):
         place: str
 
-    client = instructor.from_openai(
-        openai.OpenAI(base_url=URL, api_key=KEY, default_headers=headers("instructor", "tools"))
-    )
-    try:
-        found = client.chat.completions.create(
-            model="m", response_model=Weather, max_retries=0, messages=[{"role": "user", "content": "call Weather"}]
+    def ask(session, content, model=None):
+        client = openai.OpenAI(
+            base_url=URL, api_key=KEY, default_headers=headers("instructor", session), max_retries=0
         )
-    except Exception as error:  # noqa: BLE001
-        raise AssertionError(f"instructor failed: {error}") from error
-    assert found.place == "Lisbon", found
+        messages = [{"role": "user", "content": content}]
+        return instructor.from_openai(client).chat.completions.create(
+            model="m", response_model=model, max_retries=0, messages=messages
+        )
+
+    told = ask("told", "my canoe is called Heron")
+    assert told.choices[0].message.content == "reply to my canoe is called Heron", told
+    asked = ask("asked", "what is my canoe called")
+    assert asked.choices[0].message.content == "reply to what is my canoe called", asked
+    assert ask("tools", "call Weather", Weather).place == "Lisbon"
+    content = [{"type": "text", "text": "what is this"}, {"type": "image_url", "image_url": {"url": IMAGE_URL}}]
+    assert ask("image", content).choices[0].message.content == "reply to what is this"
+    fails(lambda: ask("errors", "fail 422"), "422", "as asked")
 
 
 def ollamas():
@@ -218,8 +340,16 @@ def ollamas():
     assert answer.response == "reply to what is my canoe called", answer
     words = "".join(chunk.response for chunk in client("generated").generate(model="m", prompt="say one two", stream=True))
     assert words == "one two", words
-    answer = client("tools").chat(model="m", messages=[{"role": "user", "content": "call weather"}])
+    messages = [{"role": "user", "content": "call weather"}]
+    answer = client("tools").chat(model="m", messages=messages)
     assert answer.message.tool_calls[0].function.name == "weather", answer
+    messages += [answer.message, {"role": "tool", "tool_name": "weather", "content": "sunny"}]
+    answer = client("tools").chat(model="m", messages=messages)
+    assert answer.message.content == "reply to call weather", answer
+    seen = {"role": "user", "content": "what is this", "images": [PIXEL]}
+    assert client("image").chat(model="m", messages=[seen]).message.content == "reply to what is this"
+    failing = [{"role": "user", "content": "fail 503"}]
+    fails(lambda: client("errors").chat(model="m", messages=failing), "ResponseError", "as asked")
 
 
 def azure():
@@ -234,7 +364,7 @@ def azure():
 
 
 for step in [
-    responses, anthropics, agents, litellms, pydantic_ai, langchain, instructors, ollamas, azure,
+    responses, anthropics, agents, litellms, pydantic_ai, langchain, llama_index, instructors, ollamas, azure,
 ]:
     step()
     print(step.__name__, "done", flush=True)

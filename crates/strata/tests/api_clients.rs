@@ -9,8 +9,12 @@ mod support;
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::Value;
-use support::{Apis, Server, api_venv, node_folder};
+use serde_json::{Value, json};
+use support::{Apis, Received, Server, api_venv, node_folder};
+
+/// The image that the scripts send.
+const PIXEL: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 #[test]
 fn python_clients_of_all_apis_chat_with_memory() {
@@ -26,8 +30,10 @@ fn python_clients_of_all_apis_chat_with_memory() {
         ("anthropic", &["asked"]),
         ("agents", &["asked"]),
         ("litellm", &["openai-asked", "anthropic-asked"]),
-        ("pydantic", &["responses-asked", "chat-asked"]),
+        ("pydantic", &["responses-asked", "chat-asked", "anthropic-asked"]),
         ("langchain", &["asked-True", "asked-False"]),
+        ("llama-index", &["chat-asked", "responses-asked"]),
+        ("instructor", &["asked"]),
         ("ollama", &["asked", "generated"]),
         ("azure", &["asked"]),
     ];
@@ -35,19 +41,20 @@ fn python_clients_of_all_apis_chat_with_memory() {
         |root| Command::new(&python).arg(&script).arg(root).output().unwrap(),
         remembering,
         &[
-            (
-                "responses",
-                &["user: call weather", "assistant: ", "tool: sunny", "assistant: reply to call weather"],
-            ),
-            (
-                "anthropic",
-                &["user: call weather", "assistant: ", "tool: sunny", "assistant: reply to call weather"],
-            ),
-            (
-                "agents",
-                &["user: call weather", "assistant: ", "tool: sunny", "assistant: reply to call weather"],
-            ),
+            ("responses", "tools"),
+            ("anthropic", "tools"),
+            ("agents", "tools"),
+            ("litellm", "openai-tools"),
+            ("litellm", "anthropic-tools"),
+            ("pydantic", "responses-tools"),
+            ("pydantic", "chat-tools"),
+            ("pydantic", "anthropic-tools"),
+            ("langchain", "tools-True"),
+            ("langchain", "tools-False"),
+            ("ollama", "tools"),
         ],
+        // The clients above, LlamaIndex in two ways, and instructor.
+        14,
     );
 }
 
@@ -70,7 +77,15 @@ fn javascript_clients_of_all_apis_chat_with_memory() {
     check(
         |root| Command::new("node").arg(&script).arg(root).arg(&folder).output().unwrap(),
         remembering,
-        &[],
+        &[
+            ("js-openai", "tools"),
+            ("js-anthropic", "tools"),
+            ("js-vercel", "openai-tools"),
+            ("js-vercel", "anthropic-tools"),
+            ("js-vercel", "compatible-tools"),
+            ("js-ollama", "tools"),
+        ],
+        6,
     );
 }
 
@@ -102,7 +117,7 @@ fn the_examples_of_the_page_run() {
         }
     }
     std::fs::remove_file(node.join("example.mjs")).unwrap();
-    assert!(ran >= 12, "{ran} examples");
+    assert!(ran >= 13, "{ran} examples");
     assert!(upstream.received().len() >= ran, "the examples reach the model");
     let mut client = server.client();
     let turns = client.get("/sessions/default/turns?user_id=ada&limit=100").unwrap().json();
@@ -112,12 +127,51 @@ fn the_examples_of_the_page_run() {
     );
 }
 
+/// Clients that name no user share the memories of `default`: the log says so once, and so does the doctor.
+#[test]
+fn clients_that_share_the_default_user_are_warned_about() {
+    let directory = tempfile::tempdir().unwrap();
+    let upstream = Apis::start();
+    let setting = format!("upstream={}", upstream.url());
+    let file = directory.path().join("shared.db");
+    let server = Server::start_with(&file, &[&setting]);
+    let chat = |agent: &str, body: Value| {
+        let headers = [("Content-Type", "application/json"), ("User-Agent", agent)];
+        let path = "/v1/chat/completions";
+        let answer = server.client().send("POST", path, &headers, body.to_string().as_bytes()).unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    };
+    let unnamed = json!({"model": "m", "messages": [{"role": "user", "content": "hello"}]});
+    let mut named = unnamed.clone();
+    named["user"] = json!("ada");
+    let warnings = || server.log().matches("several clients name no user").count();
+    let doctor = || {
+        let output =
+            support::strata().args(["doctor", "--store", &support::store_url(&file)]).output().unwrap();
+        support::show(&output)
+    };
+    chat("one/1", unnamed.clone());
+    chat("one/1", unnamed.clone());
+    chat("two/1", named);
+    assert_eq!(warnings(), 0, "one client, and one that names its user:\n{}", server.log());
+    assert!(!doctor().contains("clients name no user"), "{}", doctor());
+    for agent in ["two/1", "two/1", "three/1", "one/1"] {
+        chat(agent, unnamed.clone());
+    }
+    assert_eq!(warnings(), 1, "{}", server.log());
+    assert!(server.log().contains("proxy.user_headers"), "the warning says what to do:\n{}", server.log());
+    server.stop();
+    assert!(doctor().contains("3 clients name no user"), "{}", doctor());
+}
+
 /// Runs a script against a server, and checks that each user was reminded in these sessions of what it said in another,
-/// that its calls of tools are recorded once, and that nothing which was injected is recorded or learned.
+/// that its calls of tools are recorded once, that so many images arrive as they were sent, and that nothing which was
+/// injected is recorded or learned.
 fn check(
     run: impl Fn(&str) -> std::process::Output,
     remembering: &[(&str, &[&str])],
-    with_tools: &[(&str, &[&str])],
+    with_tools: &[(&str, &str)],
+    images: usize,
 ) {
     let directory = tempfile::tempdir().unwrap();
     let upstream = Apis::start();
@@ -141,13 +195,21 @@ fn check(
         .count();
     let expected: usize = remembering.iter().map(|(_, sessions)| sessions.len()).sum();
     assert!(reminded >= expected, "{reminded} of {expected} questions were asked with memory");
-    for request in upstream.received() {
+    let is_image = |request: &&Received| request.body.to_string().contains(PIXEL);
+    let received = upstream.received();
+    assert_eq!(received.iter().filter(is_image).count(), images, "images that arrive as they were sent");
+    for request in received {
         assert!(!request.head.to_lowercase().contains("x-strata"), "{}", request.head);
     }
 
     let server = Server::start(&file);
     let mut client = server.client();
     for (user, sessions) in remembering {
+        if *user == "responses" {
+            let turns = client.get("/sessions/background/turns?user_id=responses").unwrap().json();
+            let expected = ["user: take your time", "assistant: reply to take your time"];
+            assert_eq!(shown(&turns), expected, "a reply that is fetched later is recorded once");
+        }
         for session in *sessions {
             let turns = client.get(&format!("/sessions/{session}/turns?user_id={user}")).unwrap().json();
             let turns = shown(&turns);
@@ -166,9 +228,11 @@ fn check(
             "{user}: {memories}"
         );
     }
-    for (user, expected) in with_tools {
-        let turns = client.get(&format!("/sessions/tools/turns?user_id={user}")).unwrap().json();
-        assert_eq!(shown(&turns), *expected, "{user}");
+    for (user, session) in with_tools {
+        let turns = client.get(&format!("/sessions/{session}/turns?user_id={user}")).unwrap().json();
+        let expected =
+            ["user: call weather", "assistant: ", "tool: sunny", "assistant: reply to call weather"];
+        assert_eq!(shown(&turns), expected, "{user} {session}");
     }
 }
 

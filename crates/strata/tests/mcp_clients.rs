@@ -1,4 +1,4 @@
-//! MCP with the official Python client, over stdio and streamable HTTP, against the real binary. Some
+//! MCP with the official clients in Python and TypeScript and with the Inspector's command line, over stdio and streamable HTTP, against the real binary. Some
 //! properties are tested on the raw streams.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -8,7 +8,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-use support::{Server, store_url, strata, venv};
+use support::{Server, node_folder, store_url, strata, venv};
 
 #[test]
 fn the_official_client_uses_every_tool_over_both_transports() {
@@ -32,6 +32,32 @@ fn the_official_client_uses_every_tool_over_both_transports() {
     let log = server.log();
     assert!(output.status.success(), "the client failed:\n{}\n{log}", support::show(&output));
     assert!(!log.contains("oolong"), "the log holds what was said: {log}");
+}
+
+#[test]
+fn the_typescript_clients_and_the_inspector_remember_over_both_transports() {
+    let folder = node_folder();
+    assert!(
+        folder.join("node_modules").is_dir(),
+        "no packages at {}; `cargo xtask check` installs them, or name a folder in `STRATA_TEST_NODE`",
+        folder.display()
+    );
+    let directory = tempfile::tempdir().unwrap();
+    let store = directory.path().join("agents.db");
+    let mut server = Server::start(&store);
+    let output = Command::new("node")
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp_clients.mjs"))
+        .arg(env!("CARGO_BIN_EXE_strata"))
+        .arg(&store)
+        .arg(format!("http://{}", server.address()))
+        .arg(folder.canonicalize().unwrap())
+        .current_dir(directory.path())
+        .output()
+        .unwrap();
+    server.assert_running();
+    let said = support::show(&output);
+    assert!(output.status.success(), "a client failed:\n{said}\n{}", server.log());
+    assert!(!said.contains("unknown format"), "a schema has a format that clients do not know:\n{said}");
 }
 
 /// The messages of a client that calls one tool.

@@ -1,17 +1,15 @@
-//! A scripted model that answers at once, after a delay, or when it is released.
+//! A scripted model that speaks every dialect, and answers at once, after a delay, or when it is released.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// The number of words of a streamed reply.
-const WORDS: usize = 20;
+use super::dialect::Dialect;
 
 /// The scripted model.
 pub(super) struct Model {
@@ -78,12 +76,14 @@ impl Script {
         stream.set_nodelay(true)?;
         let mut bytes = Vec::new();
         loop {
-            let (head, length) = loop {
+            let (head, length, dialect) = loop {
                 if let Some(end) = super::find(&bytes, b"\r\n\r\n") {
-                    let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();
+                    let head = String::from_utf8_lossy(&bytes[..end]);
+                    let dialect = Dialect::of_request(&head);
+                    let head = head.to_lowercase();
                     let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
                     let length = length.and_then(|length| length.trim().parse().ok()).unwrap_or(0);
-                    break (end + 4, length);
+                    break (end + 4, length, dialect);
                 }
                 if stream.read_buf(&mut bytes).await? == 0 {
                     return Ok(());
@@ -100,33 +100,42 @@ impl Script {
             if !thinking.is_zero() {
                 tokio::time::sleep(thinking).await;
             }
-            if is_stream { self.speak(&mut stream).await? } else { answer(&mut stream).await? }
+            match is_stream {
+                true => self.speak(&mut stream, dialect).await?,
+                false => answer(&mut stream, dialect).await?,
+            }
         }
     }
 
-    async fn speak(&self, stream: &mut TcpStream) -> std::io::Result<()> {
-        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+    async fn speak(&self, stream: &mut TcpStream, dialect: Dialect) -> std::io::Result<()> {
+        let kind = dialect.content_type();
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nTransfer-Encoding: chunked\r\n\r\n");
         stream.write_all(head.as_bytes()).await?;
-        for number in 0..WORDS {
-            let choice = json!({ "index": 0, "delta": { "content": format!("word{number} ") }, "finish_reason": null });
-            let event = format!("data: {}\n\n", json!({ "choices": [choice] }));
-            stream.write_all(format!("{:x}\r\n{event}\r\n", event.len()).as_bytes()).await?;
+        let (begin, words, end) = dialect.stream();
+        for piece in begin {
+            write_piece(stream, &piece).await?;
+        }
+        for (number, piece) in words.iter().enumerate() {
+            write_piece(stream, piece).await?;
             if number == 0 {
                 self.begun.fetch_add(1, Ordering::SeqCst);
                 let mut held = self.held.subscribe();
                 let _ = held.wait_for(|held| !held).await;
             }
         }
-        let end = "data: [DONE]\n\n";
-        stream.write_all(format!("{:x}\r\n{end}\r\n0\r\n\r\n", end.len()).as_bytes()).await
+        for piece in end {
+            write_piece(stream, &piece).await?;
+        }
+        stream.write_all(b"0\r\n\r\n").await
     }
 }
 
-async fn answer(stream: &mut TcpStream) -> std::io::Result<()> {
-    let message = json!({ "role": "assistant", "content": "a reply of several words, as models give them" });
-    let choice = json!({ "index": 0, "message": message, "finish_reason": "stop" });
-    let body =
-        json!({ "id": "c", "object": "chat.completion", "model": "m", "choices": [choice] }).to_string();
+async fn write_piece(stream: &mut TcpStream, piece: &str) -> std::io::Result<()> {
+    stream.write_all(format!("{:x}\r\n{piece}\r\n", piece.len()).as_bytes()).await
+}
+
+async fn answer(stream: &mut TcpStream, dialect: Dialect) -> std::io::Result<()> {
+    let body = dialect.document().to_string();
     let head = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
         body.len()

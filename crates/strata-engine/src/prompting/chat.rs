@@ -78,11 +78,11 @@ impl Prompting {
     /// [`Prompting::chat_memory`] ranks.
     pub async fn chat_snapshot(&self, user: &UserId, session: &SessionId) -> Result<ChatSnapshot> {
         // Before anything else is read, so that whatever is destroyed from now on is noticed.
-        let epoch = self.recording.store.head(user).await?.epoch;
+        let head = self.recording.store.head(user).await?;
         let Session { turn_count, state, .. } =
             session_now(self.recording.store.as_ref(), self.clock.as_ref(), user, session).await?;
-        self.recall.freshen(user).await?;
-        Ok(ChatSnapshot { taken_at: self.clock.now(), turn_count, state, epoch })
+        self.recall.freshen_to(user, head).await?;
+        Ok(ChatSnapshot { taken_at: self.clock.now(), turn_count, state, epoch: head.epoch })
     }
 
     /// Makes the memory block for a question, without items that the client already shows the model.

@@ -44,19 +44,20 @@ impl Recording {
         now: Timestamp,
     ) -> Result<Applied> {
         let first = ChangeSet { idempotency, ..ChangeSet::new(now, Vec::new()) };
-        self.append_after(user, session, first, turns).await
+        self.append_after(user, (session, None), first, turns).await
     }
 
-    /// As [`Recording::append`], in one change set with `first` and after its changes. If `first` expects a version of the
-    /// session, a conflict is returned to the caller, who has to read the session again; otherwise the write is tried again.
+    /// As [`Recording::append`], in one change set with `first` and after its changes. A caller that has read the session hands
+    /// it over: then `first` expects its version, and a conflict is returned to the caller, who has to read the session again.
+    /// Otherwise the write is tried again.
     pub(crate) async fn append_after(
         &self,
         user: &UserId,
-        session: &SessionId,
+        (session, read): (&SessionId, Option<&Session>),
         first: ChangeSet,
         turns: Vec<NewTurn>,
     ) -> Result<Applied> {
-        let expects = first.expect.iter().any(|expected| matches!(expected, Expectation::Session { .. }));
+        let expects = read.is_some();
         let learning = self.jobs.jobs_for_turns(user, session, &turns, first.at);
         let is_read =
             |turn: &NewTurn| turn.hidden.is_none() && matches!(turn.role, Role::Assistant | Role::Tool);
@@ -70,7 +71,11 @@ impl Recording {
                 let mut set = first.clone();
                 // The turns come first: they create the session, and only a session that exists can be summarised.
                 set.changes.push(Change::AppendTurns { session: session.clone(), turns: turns.clone() });
-                self.observe_into(&mut set, user, session, &turns).await?;
+                let before = match read {
+                    Some(read) => read.clone(),
+                    None => session_now(self.store.as_ref(), self.clock.as_ref(), user, session).await?,
+                };
+                self.observe_into(&mut set, user, before, &turns).await?;
                 set.changes.extend(learning.clone());
                 match self.store.apply(user, set).await {
                     Err(error) if was_overtaken(&error) && !expects => {}
@@ -93,12 +98,11 @@ impl Recording {
         &self,
         set: &mut ChangeSet,
         user: &UserId,
-        session: &SessionId,
+        before: Session,
         turns: &[NewTurn],
     ) -> Result<()> {
-        let before = session_now(self.store.as_ref(), self.clock.as_ref(), user, session).await?;
         set.expect.push(Expectation::unchanged(&before));
-        let Session { turn_count, mut state, .. } = before;
+        let Session { id: ref session, turn_count, mut state, .. } = before;
         let read = state.observed.turns.min(turn_count).max(turn_count.saturating_sub(MAX_CATCH_UP));
         if read < turn_count {
             let after = read.checked_sub(1);

@@ -270,7 +270,7 @@ impl Recording {
         let left: Vec<&Turn> = stored.iter().filter(|turn| alignment.abandoned.contains(&turn.seq)).collect();
         let (exchange, mut first) = self.opened(ids, user, opening, &mut turns, now);
         self.unlearn_into(&mut first, user, &session.id, &left).await?;
-        let applied = self.append_after(user, &session.id, first, turns).await?;
+        let applied = self.append_after(user, (&session.id, Some(session)), first, turns).await?;
         self.recorded.fetch_add(applied.turns.len() as u64, Ordering::Relaxed);
         Ok(exchange)
     }

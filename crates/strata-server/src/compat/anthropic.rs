@@ -28,6 +28,10 @@ impl ChatApi for Messages {
         messages(body, message)
     }
 
+    fn continues_last(&self) -> bool {
+        true
+    }
+
     fn read_document(&self, document: &Value, reply: &mut Reply) {
         reply.answered_by(document.get("model").and_then(Value::as_str));
         if is_error(document) {

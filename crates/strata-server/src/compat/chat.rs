@@ -46,6 +46,11 @@ pub(crate) trait ChatApi: Send + Sync {
         false
     }
 
+    /// Whether the model continues a last message that the assistant has begun.
+    fn continues_last(&self) -> bool {
+        false
+    }
+
     /// Reads a whole answer.
     fn read_document(&self, document: &Value, reply: &mut Reply);
 
@@ -231,6 +236,18 @@ impl<'a> ChatBody<'a> {
     /// Whether the provider keeps the conversation.
     pub(crate) fn is_kept_upstream(&self) -> bool {
         self.api.is_kept_upstream(&self.object)
+    }
+
+    /// The beginning of the reply, if the client writes it and the model continues it.
+    pub(crate) fn begun_reply(&self) -> Option<&str> {
+        let last = self.messages().last().filter(|_| self.api.continues_last())?;
+        let [turn] = last.turns.as_slice() else { return None };
+        (turn.role == Role::Assistant && turn.notes.tool_calls.is_empty()).then_some(&turn.content)
+    }
+
+    /// Whether the request has nothing that is recorded, and goes on with nothing that the provider keeps.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.messages().iter().all(|message| message.turns.is_empty()) && !self.is_kept_upstream()
     }
 
     /// The index of the user's last message into which memory can be inserted.

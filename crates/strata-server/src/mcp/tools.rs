@@ -52,11 +52,25 @@ fn answering<Answer: JsonSchema>(tool: Tool) -> Tool {
     tool.with_raw_output_schema(Arc::new(schema))
 }
 
+/// Removes the formats of Rust's unsigned numbers. No standard has them, and clients print a warning for each.
+fn without_number_formats(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            let is_rusts = |format: &Value| format.as_str().is_some_and(|format| format.starts_with("uint"));
+            fields.retain(|name, value| !(name == "format" && is_rusts(value)));
+            fields.values_mut().for_each(without_number_formats);
+        }
+        Value::Array(schemas) => schemas.iter_mut().for_each(without_number_formats),
+        _ => {}
+    }
+}
+
 fn schema<T: JsonSchema>(settings: SchemaSettings) -> JsonObject {
     let schema = settings.into_generator().into_root_schema_for::<T>();
     let Value::Object(mut schema) = Value::from(schema) else { return JsonObject::new() };
     // The names of these types are of no use to a model; every field has a description.
     schema.retain(|name, _| name != "title" && name != "description");
+    schema.values_mut().for_each(without_number_formats);
     schema
 }
 

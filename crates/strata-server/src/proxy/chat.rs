@@ -14,12 +14,12 @@ use strata_engine::{Ending, Keeper};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::compaction::compact;
-use super::forward::{IdleTimeoutBody, unread};
+use super::forward::{relayed, unread};
 use super::housekeeping::is_housekeeping;
 use super::names::Asker;
 use super::recalled::{Recalled, Recorded, WhyNothing, tell_stable};
 use super::recorder::{ExchangeRecorder, ExchangeStart};
-use super::relay::Relay;
+use super::relay::Recording;
 use super::switch::MemoryUse;
 use crate::app::App;
 use crate::compat::chat::reply::failure;
@@ -28,7 +28,7 @@ use crate::error::ApiError;
 use crate::extract::read_body_in_time;
 use crate::identity::Caller;
 use crate::telemetry::set_request_id;
-use crate::upstream::{AnswerUse, Asked, PromptPrint, Upstream, answer_headers};
+use crate::upstream::{AnswerUse, Asked, PromptPrint, Upstream};
 
 /// The most text of a client's messages that is compared with its session and recorded. It is more than the context
 /// window of any model holds. Older messages were recorded when they were the last ones.
@@ -64,6 +64,8 @@ pub(crate) async fn chat(
         true => Some(WhyNothing::Off),
         // Nothing more can be kept until the store works again. A chat whose reply would be lost goes without memory, and says so.
         false if uses.records && app.proxy().spill.is_full() => Some(WhyNothing::StoreFails),
+        // Nobody has said anything, as in a request that loads a model: a reply would be one to nobody.
+        false if body.is_silent() => Some(WhyNothing::NoQuestion),
         false => (!uses.is_asked && is_housekeeping(&body)).then_some(WhyNothing::Housekeeping),
     };
     if let Some(why) = why_bare {
@@ -128,7 +130,8 @@ impl Exchange<'_> {
         let mut recorder = self.uses.records.then(|| {
             let keeper = if body.is_kept_upstream() { Keeper::Provider } else { Keeper::Client };
             let (user, session) = (user.clone(), session.clone());
-            ExchangeRecorder::start(app, ExchangeStart { user, session, messages: heard, keeper })
+            let begun = body.begun_reply().unwrap_or_default().to_owned();
+            ExchangeRecorder::start(app, ExchangeStart { user, session, messages: heard, keeper }, begun)
         });
         let (recalled, mut row) = self.remembered(id, remembering, began, deadline).await;
 
@@ -170,19 +173,8 @@ impl Exchange<'_> {
         let (answer, ()) = tokio::join!(sending, opened);
         match answer {
             Ok(answer) => {
-                let (head, passing) = answer.into_parts();
-                let passing = IdleTimeoutBody::new(passing, upstream.timeout());
-                let relay = Relay::new(
-                    passing,
-                    (head.status, &head.headers),
-                    body.api(),
-                    recorder,
-                    ((*app).clone(), upstream.number),
-                );
-                let mut response = Response::new(Body::new(relay));
-                *response.status_mut() = head.status;
-                *response.headers_mut() = answer_headers(&head.headers);
-                response
+                let recording = recorder.map_or(Recording::Off, Recording::Live);
+                relayed(app, upstream, answer, body.api(), recording)
             }
             Err(error) => {
                 let (status, detail) = error.detail();
@@ -197,10 +189,11 @@ impl Exchange<'_> {
 
     /// When the chat is recorded.
     fn recorded(&self) -> Recorded {
+        let is_background = self.body.fields().written("background") == Some("true");
         match (self.uses.records, self.app.settings().proxy.reply_wait) {
             (false, _) => Recorded::Never,
-            (true, None) => Recorded::BeforeTheEnd,
-            (true, Some(_)) => Recorded::Later,
+            (true, None) if !is_background => Recorded::BeforeTheEnd,
+            (true, _) => Recorded::Later,
         }
     }
 
@@ -208,7 +201,10 @@ impl Exchange<'_> {
     /// learned behind a wall stay behind it.
     fn heard(&self) -> Vec<NewMessage> {
         let longest = self.app.engine().settings().limits.max_turn_bytes;
-        let turns = self.body.messages().iter().flat_map(|message| &message.turns);
+        let messages = self.body.messages();
+        // A reply that the client has begun is recorded with the rest of it.
+        let messages = &messages[..messages.len() - usize::from(self.body.begun_reply().is_some())];
+        let turns = messages.iter().flat_map(|message| &message.turns);
         let mut left = MAX_HEARD_BYTES;
         let mut heard = Vec::new();
         for turn in turns.rev() {

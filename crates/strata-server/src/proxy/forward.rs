@@ -13,13 +13,16 @@ use axum::response::Response;
 use hyper::body::{Frame, Incoming, SizeHint};
 use tokio::time::{Instant, Sleep};
 
+use super::relay::{Recording, Relay};
 use super::websocket::is_upgrade;
 use super::{models, websocket};
 use crate::app::App;
+use crate::compat::chat::ChatApi;
 use crate::compat::chat::splice::{self, Object};
+use crate::compat::openai::responses::Responses;
 use crate::error::{ApiError, wrong_method};
 use crate::extract::read_body_in_time;
-use crate::upstream::{AnswerUse, Asked, answer_headers};
+use crate::upstream::{AnswerUse, Asked, BackgroundId, Upstream, answer_headers};
 
 /// The largest body that is read for the model that it names. Larger ones have no model, or are no JSON.
 const MAX_READ_BYTES: u64 = 8 * 1024 * 1024;
@@ -37,9 +40,40 @@ pub(crate) async fn pass_on(State(app): State<App>, request: Request) -> Result<
     let by_path = Asked::of_path(parts.uri.path());
     let asked = Asked { model: model.as_deref().or(by_path.model), ..by_path };
     let upstream = app.proxy().upstreams.choose(&asked)?;
+    if let Some(id) = awaited_reply(&app, upstream, &parts, &asked) {
+        let headers = upstream.headers(&parts, AnswerUse::Read);
+        let answer = upstream.send(parts.method, &parts.uri, headers, body).await?;
+        return Ok(relayed(&app, upstream, answer, &Responses, Recording::Background(id)));
+    }
     let headers = upstream.headers(&parts, AnswerUse::Pass);
     let answer = upstream.send(parts.method, &parts.uri, headers, body).await?;
     Ok(unread(answer, upstream.timeout()))
+}
+
+/// The reply that a request fetches or cancels, if it was worked on in the background and is not recorded yet.
+fn awaited_reply(app: &App, upstream: &Upstream, parts: &Parts, asked: &Asked<'_>) -> Option<BackgroundId> {
+    let may_end =
+        matches!(parts.method, Method::GET | Method::POST) && parts.uri.path().contains("/responses/");
+    let id = asked.stored.first().filter(|_| may_end)?;
+    Some((upstream.number, (*id).to_owned())).filter(|id| app.proxy().background.is_awaited(id))
+}
+
+/// An answer that is read while it passes.
+pub(crate) fn relayed(
+    app: &App,
+    upstream: &Upstream,
+    answer: axum::http::Response<Incoming>,
+    api: &'static dyn ChatApi,
+    recording: Recording,
+) -> Response {
+    let (head, body) = answer.into_parts();
+    let body = IdleTimeoutBody::new(body, upstream.timeout());
+    let home = (app.clone(), upstream.number);
+    let relay = Relay::new(body, (head.status, &head.headers), api, recording, home);
+    let mut response = Response::new(Body::new(relay));
+    *response.status_mut() = head.status;
+    *response.headers_mut() = answer_headers(&head.headers);
+    response
 }
 
 /// Reads the model that a body names, if that decides anything.

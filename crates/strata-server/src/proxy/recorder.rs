@@ -49,6 +49,8 @@ pub(crate) struct ExchangeRecorder {
     row: Option<oneshot::Sender<(RequestMetric, Instant)>>,
     ending: oneshot::Sender<Ending>,
     progress: watch::Receiver<Progress>,
+    /// The beginning of the reply, which the client has written.
+    begun: String,
     /// Set if the end is passed on before the reply is durable.
     is_early: Arc<AtomicBool>,
     /// How long the end waits for a store that fails, and for one that is slow.
@@ -92,8 +94,8 @@ struct RecorderInputs {
 }
 
 impl ExchangeRecorder {
-    /// Starts recording: the client's messages at once, the reply when it has ended.
-    pub(crate) fn start(app: &App, start: ExchangeStart) -> Self {
+    /// Starts recording: the client's messages at once, the reply when it has ended. The reply continues `begun`.
+    pub(crate) fn start(app: &App, start: ExchangeStart, begun: String) -> Self {
         let (opened_sender, opened) = oneshot::channel();
         let (row_sender, row) = oneshot::channel();
         let (ending, ended) = oneshot::channel();
@@ -103,7 +105,7 @@ impl ExchangeRecorder {
         tokio::spawn(run(app.clone(), start, opened_sender, inputs, reports));
         let settings = &app.settings().proxy;
         let patience = (settings.memory_deadline, settings.reply_wait);
-        Self { opened: Some(opened), row: Some(row_sender), ending, progress, is_early, patience }
+        Self { opened: Some(opened), row: Some(row_sender), ending, progress, begun, is_early, patience }
     }
 
     /// Hands over the row of recall. From now on the time counts as the model's.
@@ -123,7 +125,10 @@ impl ExchangeRecorder {
     }
 
     /// Reports how the reply ended. The result resolves when the end may be passed on.
-    pub(crate) fn end(self, ending: Ending) -> MayPass {
+    pub(crate) fn end(self, mut ending: Ending) -> MayPass {
+        if let Ending::Complete(reply) | Ending::Interrupted(reply) = &mut ending {
+            reply.content.insert_str(0, &self.begun);
+        }
         // The task waits for this message only, so it receives it.
         let _ = self.ending.send(ending);
         let Self { mut progress, is_early, patience: (with_failing, with_slow), .. } = self;

@@ -20,6 +20,7 @@ use super::recorder::{ExchangeRecorder, MayPass};
 use crate::app::App;
 use crate::compat::chat::ChatApi;
 use crate::compat::chat::reply::{Framing, Reply, StreamReader, document, failure};
+use crate::upstream::BackgroundId;
 
 /// A larger document is passed on without being read: no reply is that long.
 const MAX_DOCUMENT_BYTES: usize = 64 * 1024 * 1024;
@@ -30,13 +31,48 @@ pub(crate) struct Relay {
     api: &'static dyn ChatApi,
     decoder: Decoder,
     reader: ReplyReader,
-    recorder: Option<ExchangeRecorder>,
+    recording: Recording,
     /// Notes which upstream stores the reply.
     home: (App, usize),
     phase: Phase,
     /// Frames that wait for the recording.
     held: VecDeque<Frame<Bytes>>,
     broken: Option<BodyError>,
+}
+
+/// What is recorded of an answer.
+#[derive(Default)]
+pub(crate) enum Recording {
+    /// Nothing.
+    #[default]
+    Off,
+    /// The reply to a chat.
+    Live(ExchangeRecorder),
+    /// A reply that the provider has worked on in the background, once it has ended.
+    Background(BackgroundId),
+}
+
+/// The end of an answer.
+struct End {
+    ending: Ending,
+    /// The id under which the client will fetch the reply later.
+    fetched_later_as: Option<String>,
+    /// Whether nothing more can come, even if the reply is fetched again.
+    is_final: bool,
+}
+
+impl End {
+    fn of(reply: Reply, ending: impl FnOnce(Reply) -> Ending) -> Self {
+        let fetched_later_as = reply.fetched_later_as().map(str::to_owned);
+        let is_final = reply.is_final();
+        Self { ending: ending(reply), fetched_later_as, is_final }
+    }
+
+    /// The end of an answer of which nothing is known.
+    fn unknown() -> Self {
+        let ending = Ending::Interrupted(Reply::default().into_message());
+        Self { ending, fetched_later_as: None, is_final: false }
+    }
 }
 
 /// The reader, by the kind of the answer.
@@ -79,25 +115,25 @@ enum Phase {
 }
 
 impl Relay {
-    /// Passes `upstream` on, with this status and these headers. `home` is the number of the upstream. Without a recorder
-    /// nothing is read.
+    /// Passes `upstream` on, with this status and these headers. `home` is the number of the upstream. If nothing is
+    /// recorded, nothing is read.
     pub(crate) fn new(
         upstream: IdleTimeoutBody,
         (status, headers): (StatusCode, &HeaderMap),
         api: &'static dyn ChatApi,
-        recorder: Option<ExchangeRecorder>,
+        recording: Recording,
         home: (App, usize),
     ) -> Self {
         let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let reader = match (status.is_success(), Framing::of(kind)) {
-            _ if recorder.is_none() => ReplyReader::Nothing,
+            _ if matches!(recording, Recording::Off) => ReplyReader::Nothing,
             (true, Some(framing)) => ReplyReader::Stream(Box::new(StreamReader::new(api, framing))),
             (true, None) => ReplyReader::Document(Vec::new()),
             (false, _) => ReplyReader::Failure(status, Vec::new()),
         };
         let (phase, held) = (Phase::Passing, VecDeque::new());
         let decoder = Decoder::of(headers);
-        Self { upstream, api, decoder, reader, recorder, home, phase, held, broken: None }
+        Self { upstream, api, decoder, reader, recording, home, phase, held, broken: None }
     }
 
     /// Reads a piece. Returns whether it may pass at once.
@@ -107,31 +143,32 @@ impl Relay {
     }
 
     /// How the reply ended. `cut` tells whether it was read to its end.
-    fn ending(&mut self, cut: Cut) -> Ending {
+    fn read_end(&mut self, cut: Cut) -> End {
         match std::mem::replace(&mut self.reader, ReplyReader::Nothing) {
             ReplyReader::Stream(mut stream) => {
                 if cut == Cut::AtItsEnd {
                     stream.finish();
                 }
                 self.settle(&stream.reply);
-                stream_ending(stream.reply, cut)
+                End::of(stream.reply, |reply| stream_ending(reply, cut))
             }
             ReplyReader::Document(bytes) => {
                 let reply = document(self.api, &bytes);
                 self.settle(&reply);
                 // Not every server says why a reply has ended; a whole document is a whole reply.
                 let is_whole = cut == Cut::AtItsEnd && (reply.is_complete() || reply.says_something());
-                match reply.error() {
+                End::of(reply, |reply| match reply.error() {
                     Some(_) => Ending::Failed(failure(None, &bytes, "it said nothing")),
                     None if is_whole => Ending::Complete(reply.into_message()),
                     None => Ending::Interrupted(reply.into_message()),
-                }
+                })
             }
             ReplyReader::Failure(status, bytes) => {
                 let fallback = status.canonical_reason().unwrap_or("no reason was given");
-                Ending::Failed(failure(Some(status.as_u16()), &bytes, fallback))
+                let ending = Ending::Failed(failure(Some(status.as_u16()), &bytes, fallback));
+                End { ending, ..End::unknown() }
             }
-            ReplyReader::Nothing => Ending::Interrupted(Reply::default().into_message()),
+            ReplyReader::Nothing => End::unknown(),
         }
     }
 
@@ -145,10 +182,20 @@ impl Relay {
 
     /// Sends the reply to the recorder; the held frames wait for it.
     fn end(&mut self, cut: Cut) {
-        let ending = self.ending(cut);
-        self.phase = match self.recorder.take() {
-            Some(recorder) => Phase::Recording(recorder.end(ending)),
-            None => Phase::Passed,
+        let End { ending, fetched_later_as, is_final } = self.read_end(cut);
+        let (app, upstream) = &self.home;
+        let background = &app.proxy().background;
+        self.phase = match (std::mem::take(&mut self.recording), fetched_later_as) {
+            (Recording::Live(recorder), Some(id)) => {
+                background.wait_for((*upstream, id), Box::new(|ending| recorder.end(ending)));
+                Phase::Passed
+            }
+            (Recording::Live(recorder), None) => Phase::Recording(recorder.end(ending)),
+            (Recording::Background(id), None) if is_final => match background.take(&id) {
+                Some(record) => Phase::Recording(record(ending)),
+                None => Phase::Passed,
+            },
+            (Recording::Background(_) | Recording::Off, _) => Phase::Passed,
         };
     }
 }
@@ -230,11 +277,8 @@ impl HttpBody for Relay {
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        if self.recorder.is_some() {
-            let ending = self.ending(Cut::Before);
-            if let Some(recorder) = self.recorder.take() {
-                drop(recorder.end(ending));
-            }
+        if !matches!(self.recording, Recording::Off) {
+            self.end(Cut::Before);
         }
     }
 }

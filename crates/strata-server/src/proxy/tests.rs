@@ -1,5 +1,6 @@
 //! The proxy in process, in front of a scripted upstream on a real socket.
 
+mod background;
 mod compaction;
 mod doors;
 mod memory;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::http::{Method, Request};
+use axum::http::{Method, Request, StatusCode};
 use axum::response::Response;
 use serde_json::{Value, json};
 use strata_core::store::InMemoryStore;

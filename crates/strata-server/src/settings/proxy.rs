@@ -8,6 +8,7 @@ use std::time::Duration;
 use axum::http::Uri;
 use axum::http::uri::{Authority, Scheme};
 use strata_core::{Error, Result};
+use strata_http::Transport;
 
 /// The upstream of chats, and how they are passed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub struct ProxySettings {
     pub upstream: Option<UpstreamUrl>,
     /// The key for the upstream, instead of the client's own `Authorization`.
     pub upstream_key: Option<Secret>,
+    /// How the upstream is reached.
+    pub upstream_transport: Transport,
     /// Other upstreams, for some models each. The first one whose models match serves a request.
     pub upstreams: Vec<UpstreamSettings>,
     /// How long the upstream may take to begin its answer, and to send the next piece of it. Ten minutes, as in
@@ -47,7 +50,8 @@ impl ProxySettings {
     /// The upstream for all models that no other one serves.
     pub(crate) fn main_upstream(&self) -> Option<UpstreamSettings> {
         let (url, key) = (self.upstream.clone()?, self.upstream_key.clone());
-        Some(UpstreamSettings { models: Vec::new(), url, api: UpstreamApi::default(), key, timeout: None })
+        let (api, transport) = (UpstreamApi::default(), self.upstream_transport.clone());
+        Some(UpstreamSettings { models: Vec::new(), url, api, key, timeout: None, transport })
     }
 }
 
@@ -64,6 +68,8 @@ pub struct UpstreamSettings {
     pub key: Option<Secret>,
     /// How long it may be silent, instead of [`ProxySettings::upstream_timeout`].
     pub timeout: Option<Duration>,
+    /// How it is reached: through a proxy, and with which certificate authorities.
+    pub transport: Transport,
 }
 
 /// The API that an upstream speaks. It decides how a key is sent, and which upstream serves a path without a model.
@@ -148,6 +154,7 @@ impl Default for NameSources {
                 "X-Conversation-Id",
             ]),
             user_fields: list(&["user", "safety_identifier", "metadata.user_id"]),
+            // A cache key names a conversation only where nothing better does: many programs send one for all of theirs.
             session_fields: list(&["conversation", "prompt_cache_key"]),
         }
     }
@@ -158,6 +165,7 @@ impl Default for ProxySettings {
         Self {
             upstream: None,
             upstream_key: None,
+            upstream_transport: Transport::default(),
             upstreams: Vec::new(),
             upstream_timeout: Duration::from_secs(600),
             memory_deadline: Duration::from_millis(250),

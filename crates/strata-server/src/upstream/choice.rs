@@ -110,7 +110,8 @@ impl<'a> Asked<'a> {
             _ => None,
         };
         let model = after("/v1/models/").or_else(|| after("/openai/deployments/"));
-        let stored = after("/v1/responses/").or_else(|| after("/v1/conversations/"));
+        let responses = ["/v1/responses/", "/openai/v1/responses/", "/openai/responses/"];
+        let stored = responses.into_iter().chain(["/v1/conversations/"]).find_map(after);
         Self { model, stored: stored.into_iter().collect(), api }
     }
 }

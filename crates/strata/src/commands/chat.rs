@@ -88,10 +88,10 @@ async fn earlier(memory: &Memory) -> Outcome<Vec<String>> {
 fn greet(memory: &Memory, context: &Context, user: &UserId, is_terminal: bool) {
     let config = &context.config;
     let session = memory.session_id();
-    match &config.server.proxy.upstream {
+    match config.server.proxy.upstream_of(&config.upstream_model) {
         Some(upstream) => note(format_args!(
-            "{} at {upstream} replies, with the memory of user `{user}`, in session `{session}`.",
-            config.upstream_model
+            "{} at {} replies, with the memory of user `{user}`, in session `{session}`.",
+            config.upstream_model, upstream.url
         )),
         None => note(format_args!(
             "No model is configured, so memory replies alone to user `{user}` in session `{session}`: it shows what it has \

@@ -347,7 +347,6 @@ async fn check_keys(context: &Context, store: &dyn Store) -> strata_core::Result
     })
 }
 
-/// Whether the learning model could be used for the last jobs; `None` without a model.
 /// Warns if several clients of the proxy share the user `default`, because none of them names its user.
 async fn check_unnamed_clients(store: &dyn Store) -> strata_core::Result<Option<Finding>> {
     let clients = store.progress(&UserId::default(), CLIENTS_SPACE).await?;
@@ -358,6 +357,7 @@ async fn check_unnamed_clients(store: &dyn Store) -> strata_core::Result<Option<
     Ok((clients > 1).then(|| Finding::new("users", Status::Warning, found)))
 }
 
+/// Whether the learning model could be used for the last jobs; `None` without a model.
 async fn check_learning_model(context: &Context, store: &dyn Store) -> strata_core::Result<Option<Finding>> {
     let LearnModel::Remote { model, .. } = context.config.learning.model() else { return Ok(None) };
     let query = JobQuery { status: Some(JobStatus::Done), limit: JOBS_A_USER, ..JobQuery::default() };

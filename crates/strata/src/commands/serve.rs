@@ -87,9 +87,10 @@ pub(super) async fn serve_on(
     let announced = output
         .line(format_args!("strata listens on http://{address}"))
         .and_then(|()| output.line(format_args!("store: {}", config.store)))
-        .and_then(|()| match &config.server.proxy.upstream {
-            Some(upstream) => output.line(format_args!("upstream: {upstream}")),
-            None => Ok(()),
+        .and_then(|()| {
+            let proxy = &config.server.proxy;
+            let mut upstreams = proxy.upstreams.iter().map(|one| &one.url).chain(&proxy.upstream);
+            upstreams.try_for_each(|upstream| output.line(format_args!("upstream: {upstream}")))
         })
         .and_then(|()| output.flush());
     // A closed stdout is not fatal: the process that started the server may have ended.

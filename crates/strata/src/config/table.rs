@@ -17,7 +17,7 @@ use super::slots::{
     number, optional, optional_number, optional_text, origins, profiles, secret, switch, text, typed,
 };
 use super::sources::PREFIX;
-use super::upstreams::upstreams;
+use super::upstreams::{upstream_ca_file, upstream_proxy, upstreams};
 use super::{Config, LearnModel, LogFormat};
 
 const MIB: usize = 1024 * 1024;
@@ -168,6 +168,10 @@ pub(super) const GROUPS: &[(&str, &[Entry])] = &[
             "the model that `strata chat` asks the upstream for"),
         entry("upstream_timeout_secs", |c| duration(&mut c.server.proxy.upstream_timeout, SECOND, 1..=86_400),
             "how long the upstream may be silent, in seconds"),
+        entry("upstream_proxy", |c| upstream_proxy(&mut c.server.proxy.upstream_transport),
+            "the HTTP proxy through which the upstream is reached; variables such as `HTTPS_PROXY` have no effect"),
+        entry("upstream_ca_file", |c| upstream_ca_file(&mut c.server.proxy.upstream_transport),
+            "a file with certificate authorities that are trusted for the upstream, beside the public ones"),
         entry("memory_deadline_ms", |c| duration(&mut c.server.proxy.memory_deadline, MILLISECOND, 1..=60_000),
             "how long a chat waits for memory, in milliseconds; a model that is late costs quality and not the memory"),
         entry("proxy.reply_wait_ms", |c| optional(&mut c.server.proxy.reply_wait, "recorded",

@@ -428,11 +428,35 @@ fn several_upstreams_are_configured() {
         ("[[upstream]]\nurl = \"http://a\"\nkey_file = \"no/such/file\"", "no/such/file"),
         ("[[upstream]]\nurl = \"http://a\"\ntimeout_secs = 0", "timeout_secs"),
         ("[[upstream]]\nurl = \"http://a\"\nretries = 3", "retries"),
+        ("[[upstream]]\nurl = \"http://a\"\nproxy = \"socks5://p\"", "http://proxy.example:3128"),
+        ("[[upstream]]\nurl = \"http://a\"\nca_file = \"no/such.pem\"", "no/such.pem"),
         ("upstream = 5", "upstream"),
     ] {
         let error = with_file(wrong).unwrap_err();
         assert!(error.message().contains(says), "{wrong}: {error}");
     }
+}
+
+#[test]
+fn the_way_to_an_upstream_is_configured() {
+    let config = with_flags(&[("upstream_proxy", "http://ann:pass-77@proxy:3128")]).unwrap();
+    let proxy = &config.server.proxy;
+    assert_eq!(proxy.upstream_transport.proxy.as_ref().unwrap().to_string(), "http://proxy:3128");
+    assert_eq!(shown(&config, "upstream_proxy"), "(hidden)");
+    assert!(!format!("{config:?}").contains("pass-77"), "the password is not printed");
+    let config =
+        with_file("[[upstream]]\nurl = \"http://a\"\nproxy = \"http://ann:pass-77@proxy:3128\"").unwrap();
+    let shown_proxy = config.server.proxy.upstreams[0].transport.proxy.as_ref().unwrap().to_string();
+    assert_eq!(shown_proxy, "http://proxy:3128");
+    assert!(!shown(&config, "upstream").contains("pass-77"));
+    refused_flag("upstream_proxy", "proxy:3128", "setting `upstream_proxy` has a wrong value");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("empty.pem");
+    std::fs::write(&file, "no certificate here").unwrap();
+    let error = with_flags(&[("upstream_ca_file", file.to_str().unwrap())]).unwrap_err();
+    assert!(error.message().contains("empty.pem"), "{error}");
+    let error = with_flags(&[("upstream_ca_file", "no/such.pem")]).unwrap_err();
+    assert!(error.message().contains("no/such.pem"), "{error}");
 }
 
 #[test]

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use strata_core::{Error, Result};
-use strata_server::{ModelPattern, ProxySettings, Secret, UpstreamApi, UpstreamSettings};
+use strata_server::{
+    Authorities, ModelPattern, ProxyError, ProxySettings, Secret, Transport, UpstreamApi, UpstreamSettings,
+};
 use toml::Value;
 
-use super::slots::Slot;
+use super::slots::{Slot, hidden, optional};
 use super::sources::variable;
 
 const ACCEPTS: &str = "the address of an OpenAI-compatible server, as in `https://api.openai.com/v1`, or tables `[[upstream]]` in the configuration file";
@@ -25,6 +27,8 @@ struct UpstreamTable {
     key_env: Option<String>,
     key_file: Option<String>,
     timeout_secs: Option<u32>,
+    proxy: Option<String>,
+    ca_file: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -66,6 +70,31 @@ pub(super) fn upstreams(proxy: &mut ProxySettings) -> Slot<'_> {
     })
 }
 
+/// The HTTP proxy in front of the one upstream. It is hidden, because it may hold a password.
+pub(super) fn upstream_proxy(transport: &mut Transport) -> Slot<'_> {
+    let accepts =
+        "the address of an HTTP proxy, as in `http://proxy.example:3128`, also with `USER:PASSWORD@`";
+    hidden(optional(&mut transport.proxy, "", accepts, |text| text.parse().ok()))
+}
+
+/// The certificate authorities of the one upstream.
+pub(super) fn upstream_ca_file(transport: &mut Transport) -> Slot<'_> {
+    Slot::new(String::new(), "a PEM file".to_owned(), move |value| {
+        let path = value.as_str().ok_or_else(|| Error::invalid("use the path of a PEM file"))?;
+        transport.authorities = if path.is_empty() { Authorities::default() } else { authorities(path)? };
+        Ok(())
+    })
+}
+
+/// The certificates of a file.
+fn authorities(path: &str) -> Result<Authorities> {
+    let pem = std::fs::read(path).map_err(|error| {
+        Error::invalid(format!("the certificates in `{path}` cannot be read ({error}); name a PEM file"))
+    })?;
+    Authorities::from_pem(&pem)
+        .map_err(|why| Error::invalid(format!("the file `{path}` is no PEM file with certificates: {why}")))
+}
+
 impl UpstreamTable {
     fn read(self) -> Result<UpstreamSettings> {
         let key = self.read_key()?;
@@ -90,7 +119,13 @@ impl UpstreamTable {
             Dialect::Ollama => UpstreamApi::Ollama,
         };
         let models = models.into_iter().map(ModelPattern::new).collect();
-        Ok(UpstreamSettings { models, url: self.url.parse()?, api, key, timeout })
+        let proxy = self.proxy.filter(|proxy| !proxy.is_empty());
+        let proxy = proxy.map(|proxy| proxy.parse()).transpose();
+        let proxy =
+            proxy.map_err(|error: ProxyError| Error::invalid(format!("`proxy` is wrong; {error}")))?;
+        let authorities = self.ca_file.as_deref().map_or_else(|| Ok(Authorities::default()), authorities)?;
+        let transport = Transport { proxy, authorities };
+        Ok(UpstreamSettings { models, url: self.url.parse()?, api, key, timeout, transport })
     }
 
     fn read_key(&self) -> Result<Option<Secret>> {

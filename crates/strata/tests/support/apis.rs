@@ -3,6 +3,8 @@
 //! The question is the script: `say X`, `call NAME`, `fail STATUS`. The answer to any other question is `reply to` and
 //! the question. [`Upstream`](super::Upstream) speaks chat completions; this one speaks the others.
 
+mod documented;
+
 use std::io::{self, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -18,8 +20,26 @@ pub(crate) struct Apis {
     received: Arc<Mutex<Vec<Received>>>,
 }
 
+/// What the model refuses.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Strictness {
+    /// What a provider would refuse.
+    Provider,
+    /// What Strata's own document calls invalid, and nothing else.
+    Document,
+}
+
 impl Apis {
     pub(crate) fn start() -> Self {
+        Self::with(Strictness::Provider)
+    }
+
+    /// A model that accepts every request which is valid by Strata's OpenAPI document.
+    pub(crate) fn start_as_documented() -> Self {
+        Self::with(Strictness::Document)
+    }
+
+    fn with(strictness: Strictness) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let received = Arc::<Mutex<Vec<Received>>>::default();
@@ -27,7 +47,7 @@ impl Apis {
         thread::spawn(move || {
             for connection in listener.incoming().flatten() {
                 let requests = Arc::clone(&requests);
-                thread::spawn(move || serve(connection, &requests));
+                thread::spawn(move || serve(connection, strictness, &requests));
             }
         });
         Self { address, received }
@@ -43,7 +63,7 @@ impl Apis {
     }
 }
 
-fn serve(connection: TcpStream, requests: &Mutex<Vec<Received>>) -> io::Result<()> {
+fn serve(connection: TcpStream, strictness: Strictness, requests: &Mutex<Vec<Received>>) -> io::Result<()> {
     connection.set_nodelay(true)?;
     let mut reader = BufReader::new(connection);
     while let Some((head, body)) = read_request(&mut reader)? {
@@ -52,15 +72,35 @@ fn serve(connection: TcpStream, requests: &Mutex<Vec<Received>>) -> io::Result<(
         let stream = reader.get_mut();
         let target = head.split(' ').nth(1).unwrap_or_default();
         let path = target.split('?').next().unwrap_or_default();
+        let fetched = path.strip_prefix("/v1/responses/resp_later_").filter(|_| head.starts_with("GET "));
+        let refused =
+            if strictness == Strictness::Document { documented::problem(path, &body) } else { None };
+        let asked = (strictness, head.as_str(), &body);
         match path {
+            _ if refused.is_some() => {
+                write_answer(stream, 400, "", &api_of(path).failure(refused.unwrap_or_default()))?;
+            }
+            _ if fetched.is_some() => {
+                let is_same = |one: &&Received| one.head.starts_with(&format!("GET {path}"));
+                let times = requests.lock().unwrap().iter().filter(is_same).count();
+                let question = fetched.unwrap_or_default().replace('_', " ");
+                let output = Responses.document(&Said::Text(reply_to(&question)))["output"].take();
+                let state = if times > 1 { ("completed", output) } else { ("in_progress", json!([])) };
+                write_answer(stream, 200, "", &later(&question, state))?;
+            }
             _ if !head.starts_with("POST ") && !head.starts_with("DELETE ") => {
                 write_answer(stream, 405, "Allow: POST\r\n", &upstream::error("chats are posted"))?;
             }
-            "/v1/responses" => answer(stream, &Responses, &head, &body)?,
-            "/v1/messages" => answer(stream, &Messages, &head, &body)?,
+            "/v1/responses" if body["background"] == true => {
+                let question = Responses.question(&body).0.join(" ");
+                let question = question.rsplit("</strata_memory>\n\n").next().unwrap_or_default();
+                write_answer(stream, 200, "", &later(question, ("queued", json!([]))))?;
+            }
+            "/v1/responses" => answer(stream, &Responses, asked)?,
+            "/v1/messages" => answer(stream, &Messages, asked)?,
             "/v1/messages/count_tokens" => write_answer(stream, 200, "", &json!({"input_tokens": 7}))?,
-            "/api/chat" => answer(stream, &OllamaChat, &head, &body)?,
-            "/api/generate" => answer(stream, &OllamaGenerate, &head, &body)?,
+            "/api/chat" => answer(stream, &OllamaChat, asked)?,
+            "/api/generate" => answer(stream, &OllamaGenerate, asked)?,
             _ if path.ends_with("/chat/completions") => match upstream::problem(&body) {
                 Some(problem) => write_answer(stream, 400, "", &upstream::error(problem))?,
                 None => drop(upstream::answer(stream, &body, 1)?),
@@ -95,8 +135,22 @@ enum Said {
     Call(String),
 }
 
-fn answer(stream: &mut TcpStream, api: &dyn Api, head: &str, body: &Value) -> io::Result<()> {
-    if let Some(problem) = api.problem(head, body) {
+/// The API of a path.
+fn api_of(path: &str) -> &'static dyn Api {
+    match path {
+        "/v1/messages" => &Messages,
+        "/api/chat" => &OllamaChat,
+        "/api/generate" => &OllamaGenerate,
+        _ => &Responses,
+    }
+}
+
+fn answer(
+    stream: &mut TcpStream,
+    api: &dyn Api,
+    (strictness, head, body): (Strictness, &str, &Value),
+) -> io::Result<()> {
+    if let Some(problem) = api.problem(head, body).filter(|_| strictness == Strictness::Provider) {
         return write_answer(stream, 400, "", &api.failure(&problem));
     }
     let (texts, has_result) = api.question(body);
@@ -243,6 +297,14 @@ fn response(status: &str, output: Value) -> Value {
     json!({"id": "resp_1", "object": "response", "created_at": 1, "status": status, "model": "m-1", "output": output,
         "error": null, "incomplete_details": null, "instructions": null, "metadata": {}, "parallel_tool_calls": true,
         "temperature": 1.0, "tool_choice": "auto", "tools": [], "top_p": 1.0, "usage": usage})
+}
+
+/// A response that works in the background. Its id holds the question.
+fn later(question: &str, (status, output): (&str, Value)) -> Value {
+    let mut made = response(status, output);
+    (made["id"], made["background"]) =
+        (json!(format!("resp_later_{}", question.replace(' ', "_"))), json!(true));
+    made
 }
 
 struct Messages;

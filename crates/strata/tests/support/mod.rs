@@ -16,7 +16,7 @@ pub(crate) use apis::Apis;
 pub(crate) use client::{Answer, Client, Framing};
 use serde_json::Value;
 pub(crate) use shim::Shim;
-pub(crate) use upstream::{Upstream, reply_to};
+pub(crate) use upstream::{Received, Upstream, reply_to};
 
 /// A small seeded generator (SplitMix64), so that a failing run can be reproduced.
 pub(crate) struct Random(pub(crate) u64);
@@ -120,6 +120,13 @@ impl Server {
     /// As [`Server::start`], with settings, as `key=value`.
     pub(crate) fn start_with(file: &Path, settings: &[&str]) -> Self {
         Self::start_on(&store_url(file), &file.with_extension("log"), settings)
+    }
+
+    /// As [`Server::start_with`], with variables of the environment.
+    pub(crate) fn start_with_variables(file: &Path, settings: &[&str], variables: &[(&str, &str)]) -> Self {
+        let mut command = strata();
+        command.envs(variables.iter().copied());
+        Self::start_as(command, &store_url(file), &file.with_extension("log"), settings)
     }
 
     /// As [`Server::start_with`], on any store.

@@ -51,7 +51,7 @@ impl Recording {
                 true => Vec::new(),
                 false => vec![turn.clone()],
             };
-            match self.append_after(user, session, first, turns).await {
+            match self.append_after(user, (session, Some(&found)), first, turns).await {
                 Err(error) if was_overtaken(&error) && tried < MAX_TRIES => tried += 1,
                 result => return result.map(drop),
             }

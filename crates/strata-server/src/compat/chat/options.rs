@@ -46,7 +46,8 @@ pub(crate) fn name(body: &Object<'_>, path: &str, what: &str) -> Result<Option<S
     let Some(written) = body.written(first) else { return Ok(None) };
     match (rest, written.as_bytes().first()) {
         (_, Some(b'n')) => Ok(None),
-        (None, Some(b'"')) => Ok(body.string(first).map(|name| name.into_owned())),
+        // A text with half of a character is none either: it would name somebody else.
+        (None, Some(b'"')) => serde_json::from_str(written).map(Some).map_err(|_| wrong()),
         (Some(rest), _) => body.object(first).map_or(Ok(None), |inner| name(&inner, rest, what)),
         (None, Some(b'{')) if first == "conversation" => {
             let inner = body.object(first).ok_or_else(wrong)?;

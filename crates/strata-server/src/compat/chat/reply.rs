@@ -36,6 +36,14 @@ pub(crate) struct Reply {
     usage: Usage,
     error: Option<String>,
     is_done: bool,
+    work: Option<BackgroundWork>,
+}
+
+/// Whether the provider still works on a reply in the background.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BackgroundWork {
+    GoesOn,
+    Ended,
 }
 
 /// A tool call of which pieces have arrived.
@@ -143,6 +151,27 @@ impl Reply {
     /// The model has announced the end: nothing important comes after.
     pub(crate) fn end(&mut self) {
         self.is_done = true;
+        self.stop_working();
+    }
+
+    /// The provider works on the reply in the background: the client fetches it later.
+    pub(crate) fn work_on(&mut self) {
+        self.work = Some(BackgroundWork::GoesOn);
+    }
+
+    /// The provider no longer works on the reply.
+    pub(crate) fn stop_working(&mut self) {
+        self.work = Some(BackgroundWork::Ended);
+    }
+
+    /// The id under which the client will fetch the reply.
+    pub(crate) fn fetched_later_as(&self) -> Option<&str> {
+        self.id().filter(|_| self.work == Some(BackgroundWork::GoesOn))
+    }
+
+    /// Whether nothing more can come, even if the reply is fetched again.
+    pub(crate) fn is_final(&self) -> bool {
+        self.work == Some(BackgroundWork::Ended)
     }
 
     pub(crate) fn is_done(&self) -> bool {

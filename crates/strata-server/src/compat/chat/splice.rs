@@ -141,8 +141,33 @@ fn decoded(inner: &str) -> Option<Cow<'_, str>> {
     if !inner.contains('\\') {
         return Some(Cow::Borrowed(inner));
     }
-    // A lone surrogate is valid JSON, but not valid text.
-    serde_json::from_str::<String>(&format!("\"{inner}\"")).ok().map(Cow::Owned)
+    let read = |inner: &str| serde_json::from_str::<String>(&format!("\"{inner}\"")).ok();
+    read(inner).or_else(|| read(&without_lone_surrogates(inner))).map(Cow::Owned)
+}
+
+/// The inside of a JSON string with the replacement character for each half of a surrogate pair. A program that cuts a text
+/// after so many units of UTF-16 may cut a character.
+fn without_lone_surrogates(inner: &str) -> String {
+    let unit = |at: usize| {
+        let digits = inner.get(at..at + 6)?.strip_prefix("\\u")?;
+        u32::from_str_radix(digits, 16).ok()
+    };
+    let mut mended = String::with_capacity(inner.len());
+    let mut at = 0;
+    while let Some(escape) = inner[at..].find('\\').map(|found| at + found) {
+        mended.push_str(&inner[at..escape]);
+        let (length, is_whole) = match (unit(escape), unit(escape + 6)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => (12, true),
+            (Some(0xd800..=0xdfff), _) => (6, false),
+            (Some(_), _) => (6, true),
+            (None, _) => (2, true),
+        };
+        let end = (escape + length).min(inner.len());
+        mended.push_str(if is_whole { &inner[escape..end] } else { "\u{fffd}" });
+        at = end;
+    }
+    mended.push_str(&inner[at..]);
+    mended
 }
 
 /// The first place, from `least` on, at which a character of the inside of a JSON string begins.

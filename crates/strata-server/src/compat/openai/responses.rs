@@ -66,7 +66,12 @@ impl ChatApi for Responses {
         let number = |name: &str| event.get(name).and_then(Value::as_u64).unwrap_or(0);
         let output = number("output_index");
         match text("type") {
-            "response.created" => reply.stored_as(event.pointer("/response/id").and_then(Value::as_str)),
+            "response.created" => {
+                reply.stored_as(event.pointer("/response/id").and_then(Value::as_str));
+                if event.pointer("/response/background") == Some(&Value::Bool(true)) {
+                    reply.work_on();
+                }
+            }
             "response.output_text.delta" => {
                 reply.say_in(part(output, number("content_index")), text("delta"))
             }
@@ -207,7 +212,9 @@ fn take_status(document: &Value, reply: &mut Reply) {
         }
         // A server that gives no status.
         None if document.get("output").is_some_and(Value::is_array) => reply.end(),
-        _ => {}
+        Some("queued" | "in_progress") => reply.work_on(),
+        Some(_) => reply.stop_working(),
+        None => {}
     }
 }
 

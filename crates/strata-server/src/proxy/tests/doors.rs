@@ -236,6 +236,79 @@ async fn memory_is_off_read_or_write_for_a_call() {
 }
 
 #[tokio::test]
+async fn a_request_in_which_nobody_says_anything_leaves_no_trace() {
+    let chatting = Chatting::start().await;
+    for (path, body) in [
+        ("/v1/chat/completions", json!({"model": "m", "messages": []})),
+        ("/v1/chat/completions", json!({"model": "m", "messages": [{"role": "system", "content": "write"}]})),
+        ("/v1/responses", json!({"model": "m", "instructions": "write", "input": []})),
+        ("/v1/responses", json!({"prompt": {"id": "pmpt_1"}})),
+        ("/v1/messages", json!({"model": "m", "max_tokens": 5, "messages": []})),
+        ("/api/chat", json!({"model": "m", "keep_alive": 0})),
+        ("/api/generate", json!({"model": "m"})),
+        ("/api/generate", json!({"model": "m", "prompt": "def area(", "suffix": "return", "stream": false})),
+        ("/api/generate", json!({"model": "m", "prompt": "[INST] hello [/INST]", "raw": true})),
+    ] {
+        let request = request(Method::POST, path).header("content-type", "application/json");
+        let request = request.header("x-strata-user", "ada").header("x-strata-session", "s");
+        let answer = chatting.server.send(request.body(Body::from(body.to_string())).unwrap()).await;
+        assert_eq!(answer.header("x-strata-memory-reason"), Some("no-question"), "{path} {body}");
+        assert_eq!(answer.header("x-strata-memory-recorded"), Some("false"), "{path} {body}");
+        assert_eq!(chatting.upstream.last().json(), body);
+    }
+    assert!(chatting.turns().await.is_empty());
+    assert_eq!(chatting.rows().await, json!([]));
+}
+
+#[tokio::test]
+async fn half_a_character_is_passed_on_and_read_as_one_that_is_missing() {
+    let chatting = Chatting::start().await;
+    chatting.server.post("/memories", json!({"user_id": "ada", "text": "the canoe is called Heron"})).await;
+    let half = r#"what is the canoe called \ud83d"#;
+    for (path, body) in [
+        ("/v1/chat/completions", format!(r#"{{"messages":[{{"role":"user","content":"{half}"}}]}}"#)),
+        ("/v1/responses", format!(r#"{{"input":"{half}"}}"#)),
+        ("/api/generate", format!(r#"{{"prompt":"{half}"}}"#)),
+    ] {
+        let request = request(Method::POST, path).header("content-type", "application/json");
+        let request = request.header("x-strata-user", "ada").header("x-strata-session", "s");
+        let answer = chatting.server.send(request.body(Body::from(body)).unwrap()).await;
+        assert_eq!(answer.header("x-strata-memory-reason"), None, "{path}");
+        let sent = String::from_utf8(chatting.upstream.last().body.to_vec()).unwrap();
+        assert!(sent.contains("Heron") && sent.contains(half), "{sent}");
+    }
+    assert_eq!(chatting.turns().await[0], "user: what is the canoe called \u{fffd}");
+    // A name that cannot be read must not become the default one.
+    let named = r#"{"user":"ann\ud83d","messages":[{"role":"user","content":"hello"}]}"#;
+    let request = request(Method::POST, "/v1/chat/completions").header("content-type", "application/json");
+    let answer = chatting.server.send(request.body(Body::from(named)).unwrap()).await;
+    assert_eq!(answer.status, 400, "{}", answer.body);
+    assert!(answer.body.contains("`user`"), "{}", answer.body);
+}
+
+#[tokio::test]
+async fn a_reply_that_the_client_begins_is_one_turn() {
+    let chatting = Chatting::start().await;
+    let asked = json!({"role": "user", "content": "name a colour"});
+    let send = async |messages: Value| {
+        let body = json!({"model": "m", "max_tokens": 5, "messages": messages});
+        let request = request(Method::POST, "/v1/messages").header("content-type", "application/json");
+        let request = request.header("x-strata-user", "ada").header("x-strata-session", "s");
+        chatting.server.send(request.body(Body::from(body.to_string())).unwrap()).await;
+        chatting.turns().await
+    };
+    chatting.upstream.will(axum::Json(message(" is green.")));
+    let turns = send(json!([asked, {"role": "assistant", "content": "My colour"}])).await;
+    assert_eq!(turns, ["user: name a colour", "assistant: My colour is green."]);
+    chatting.upstream.will(axum::Json(message("Yes.")));
+    let whole = json!({"role": "assistant", "content": "My colour is green."});
+    let turns = send(json!([asked, whole, {"role": "user", "content": "really"}])).await;
+    let expected =
+        ["user: name a colour", "assistant: My colour is green.", "user: really", "assistant: Yes."];
+    assert_eq!(turns, expected);
+}
+
+#[tokio::test]
 async fn a_conversation_that_the_provider_keeps_goes_on() {
     let chatting = Chatting::start().await;
     let door = DOORS[2];

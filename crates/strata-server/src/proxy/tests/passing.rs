@@ -162,7 +162,8 @@ async fn the_escape_of_a_nul_is_recorded_and_a_nul_is_left_out() {
 #[tokio::test]
 async fn a_chat_that_asks_nothing_in_words_has_a_trace_without_candidates() {
     let chatting = Chatting::start().await;
-    let answer = chatting.chat(json!([])).await;
+    let image = json!([{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]);
+    let answer = chatting.chat(json!([{"role": "user", "content": image}])).await;
     assert_eq!(answer.status, 200);
     let id = answer.header("x-strata-request-id").unwrap().to_owned();
     assert_eq!(chatting.rows().await[0]["id"], id);

@@ -19,6 +19,7 @@ impl Several {
             api,
             key: key.map(Secret::new),
             timeout: None,
+            transport: Default::default(),
         };
         let upstreams = vec![
             one("claude-*", &claude, UpstreamApi::Anthropic, Some("sk-ant")),
@@ -129,6 +130,7 @@ async fn a_model_without_an_upstream_is_named() {
         api: UpstreamApi::Anthropic,
         key: None,
         timeout: None,
+        transport: Default::default(),
     }];
     let chatting = Chatting::with(|proxy| (proxy.upstream, proxy.upstreams) = (None, upstreams)).await;
     let answer = chatting.chat_with(json!({"model": "gpt-5", "messages": [user("hi")]})).await;
