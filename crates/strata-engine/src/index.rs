@@ -34,6 +34,8 @@ pub(crate) use features::{TermHash, is_latin, question_terms, question_words, sp
 pub(crate) use user::{UserIndex, is_indexed};
 
 pub use fingerprint::TextFingerprint;
+#[cfg(feature = "fuzz")]
+pub(crate) use segment::fuzz as fuzz_segment;
 
 pub(crate) use maintain::{SEGMENT_ITEMS, write_segment};
 pub use segment::SEGMENT_SPACE;

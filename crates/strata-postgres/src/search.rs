@@ -6,13 +6,14 @@
 use std::cmp::Ordering;
 
 use strata_core::UserId;
-use strata_core::store::{Hit, Item, TextMatch, TextQuery};
+use strata_core::store::{Hit, Item, MOST_TESTED, TextMatch, TextQuery};
 use strata_language::text;
 use strata_language::text::SimilarWords;
 use tokio_postgres::{Client, Row};
 use uuid::Uuid;
 
 use crate::error::Outcome;
+use crate::read::READ_AT_ONCE;
 use crate::row::{self, micros};
 use crate::sql::{all, args, first, rows};
 use crate::terms;
@@ -34,10 +35,26 @@ pub(crate) async fn search(client: &Client, user: &UserId, query: &TextQuery) ->
         TextMatch::Words => by_words(client, user, query).await?,
         TextMatch::Similar { min_similarity } => similar(client, user, query, min_similarity).await?,
     };
-    load(client, user, found).await
+    let Some(keep) = &query.keep else { return load(client, user, found).await };
+    let mut hits = Vec::new();
+    for part in found.chunks(READ_AT_ONCE as usize) {
+        let read = load(client, user, part.to_vec()).await?;
+        hits.extend(read.into_iter().filter(|hit| hit.item.tested().is_some_and(|item| keep.keeps(item))));
+        if hits.len() >= query.limit as usize {
+            break;
+        }
+    }
+    hits.truncate(query.limit as usize);
+    Ok(hits)
+}
+
+/// How many items to find: with a test, as many as it may see.
+fn wanted(query: &TextQuery) -> u32 {
+    if query.keep.is_some() { MOST_TESTED } else { query.limit }
 }
 
 /// A found item that is not read yet.
+#[derive(Clone)]
 struct Found {
     score: f32,
     created_at: i64,
@@ -89,7 +106,7 @@ async fn by_words(client: &Client, user: &UserId, query: &TextQuery) -> Outcome<
         mean_length,
         query.kinds.turns,
         query.kinds.memories,
-        i64::from(query.limit)
+        i64::from(wanted(query))
     ];
     all(client, &sql, args, |row| {
         let (score, created_at) = (row.try_get(0)?, row.try_get(1)?);
@@ -129,7 +146,7 @@ async fn similar(client: &Client, user: &UserId, query: &TextQuery, least: f32) 
         compare(&rows, query, least, false, &mut found)?;
     }
     found.sort_unstable_by(best_first);
-    found.truncate(query.limit as usize);
+    found.truncate(wanted(query) as usize);
     Ok(found)
 }
 

@@ -27,7 +27,7 @@ use crate::keys::{API_KEY, AZURE_KEY, Identity};
 use crate::settings::{ProxySettings, Secret, UpstreamApi, UpstreamSettings, UpstreamUrl};
 pub(crate) use choice::{Asked, Upstreams};
 pub(crate) use paths::with_plain_path;
-use secrets::{remove_keys, without_keys};
+pub(crate) use secrets::{remove_keys, without_keys};
 pub(crate) use sessions::{Injected, PromptHistories, PromptPrint, hash};
 pub(crate) use spill::{Spill, SpilledExchange};
 pub(crate) use unnamed::UnnamedClients;
